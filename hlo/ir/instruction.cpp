@@ -1,0 +1,235 @@
+#include "hlo/ir/instruction.h"
+
+#include <algorithm>
+
+namespace tenon::hlo {
+
+const Attribute* Attributes::find(AttrKey key) const {
+  for (const auto& [name, value] : entries_) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+void Attributes::set(AttrKey key, Attribute value) {
+  const auto place = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                      [](const auto& entry, AttrKey k) { return entry.first < k; });
+  if (place != entries_.end() && place->first == key) {
+    place->second = std::move(value);
+  } else {
+    entries_.emplace(place, key, std::move(value));
+  }
+}
+
+void Attributes::erase(AttrKey key) {
+  std::erase_if(entries_, [&](const auto& entry) { return entry.first == key; });
+}
+
+Instruction::Instruction(OpCode code, std::vector<Value> operands, std::vector<Type> result_types)
+    : code_(code), result_types_(std::move(result_types)) {
+  set_operands(operands);
+}
+
+Instruction::~Instruction() {
+  regions_.clear();
+  drop_operands();
+}
+
+std::vector<Value> Instruction::operands() const {
+  std::vector<Value> values;
+  values.reserve(operands_.size());
+  for (const Operand& operand : operands_) values.push_back(operand.value);
+  return values;
+}
+
+void Instruction::add_use(uint32_t operand) {
+  Operand& slot = operands_[operand];
+  if (slot.value.def == nullptr) return;
+  slot.use_slot = static_cast<uint32_t>(slot.value.def->uses_.size());
+  slot.value.def->uses_.push_back({this, operand});
+}
+
+void Instruction::drop_use(uint32_t operand) {
+  const Operand& slot = operands_[operand];
+  if (slot.value.def == nullptr) return;
+  std::vector<Use>& uses = slot.value.def->uses_;
+  const Use moved = uses.back();
+  uses[slot.use_slot] = moved;
+  moved.user->operands_[moved.operand].use_slot = slot.use_slot;
+  uses.pop_back();
+}
+
+void Instruction::drop_operands() {
+  for (uint32_t i = 0; i < operands_.size(); ++i) drop_use(i);
+  operands_.clear();
+}
+
+void Instruction::set_operand(size_t i, Value value) {
+  const auto slot = static_cast<uint32_t>(i);
+  drop_use(slot);
+  operands_[i].value = value;
+  add_use(slot);
+}
+
+void Instruction::set_operands(const std::vector<Value>& values) {
+  drop_operands();
+  operands_.reserve(values.size());
+  for (const Value& value : values) {
+    operands_.push_back({value, 0});
+    add_use(static_cast<uint32_t>(operands_.size() - 1));
+  }
+}
+
+int64_t Instruction::integer(AttrKey key, int64_t fallback) const {
+  const auto* found = attr<IntegerAttr>(key);
+  return found ? found->value : fallback;
+}
+
+bool Instruction::flag(AttrKey key, bool fallback) const {
+  const auto* found = attr<bool>(key);
+  return found ? *found : fallback;
+}
+
+const I64s& Instruction::i64s(AttrKey key) const {
+  static const I64s kEmpty;
+  const auto* found = attr<I64s>(key);
+  return found ? *found : kEmpty;
+}
+
+I64s Instruction::i64s_or(AttrKey key, size_t size, int64_t fill) const {
+  const auto* found = attr<I64s>(key);
+  return found ? *found : I64s(size, fill);
+}
+
+I64Matrix Instruction::padding_or_zero(size_t rows) const {
+  const auto* found = attr<I64Matrix>(AttrKey::padding);
+  if (found) return *found;
+  return {static_cast<int64_t>(rows), 2, I64s(rows * 2, 0)};
+}
+
+std::string_view Instruction::text(AttrKey key) const {
+  if (const auto* found = attr<std::string>(key)) return *found;
+  if (const auto* symbol = attr<SymbolAttr>(key)) return symbol->name;
+  return {};
+}
+
+Computation& Instruction::add_region() {
+  add_region(std::make_unique<Computation>());
+  return *regions_.back();
+}
+
+void Instruction::add_region(std::unique_ptr<Computation> region) {
+  region->owner_ = this;
+  regions_.push_back(std::move(region));
+}
+
+bool Instruction::has_uses(uint32_t result) const {
+  return std::any_of(uses_.begin(), uses_.end(), [&](const Use& use) {
+    return use.user->operand(use.operand).index == result;
+  });
+}
+
+void Instruction::replace_uses(uint32_t index, Value value) {
+  const std::vector<Use> uses = uses_;
+  for (const Use& use : uses) {
+    if (use.user->operand(use.operand).index == index) use.user->set_operand(use.operand, value);
+  }
+}
+
+namespace {
+bool region_has_side_effect(const Computation& computation) {
+  for (const Instruction& inner : computation) {
+    if (inner.has_side_effect()) return true;
+  }
+  return false;
+}
+}  // namespace
+
+bool Instruction::has_side_effect() const {
+  const uint8_t effects = info().effects;
+  if ((effects & kSideEffect) != 0) return true;
+  if ((effects & kMaySideEffect) == 0) return false;
+  if (code_ == OpCode::kCustomCall) return flag(AttrKey::has_side_effect);
+  if (code_ == OpCode::kCall) return true;  // what it calls is not looked at here
+  return std::any_of(regions_.begin(), regions_.end(),
+                     [](const auto& region) { return region_has_side_effect(*region); });
+}
+
+Computation::~Computation() {
+  // Uses run both ways between instructions, so all operands go first.
+  for (Instruction* at = first_; at != nullptr; at = at->next_) {
+    at->regions_.clear();
+    at->drop_operands();
+  }
+  while (first_ != nullptr) {
+    Instruction* next = first_->next_;
+    delete first_;
+    first_ = next;
+  }
+}
+
+Value Computation::add_parameter(Type type, Location location) {
+  auto parameter = std::make_unique<Instruction>(OpCode::kParameter, std::vector<Value>{},
+                                                 std::vector<Type>{std::move(type)});
+  parameter->parent_ = this;
+  parameter->location_ = std::move(location);
+  parameters_.push_back(std::move(parameter));
+  return {parameters_.back().get(), 0};
+}
+
+void Computation::erase_parameter(size_t i) {
+  parameters_.erase(parameters_.begin() + static_cast<ptrdiff_t>(i));
+  if (i < parameter_attributes_.size()) {
+    parameter_attributes_.erase(parameter_attributes_.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+std::vector<Type> Computation::parameter_types() const {
+  std::vector<Type> types;
+  for (const auto& parameter : parameters_) types.push_back(parameter->result_type());
+  return types;
+}
+
+std::vector<Type> Computation::result_types() const {
+  if (is_function()) return declared_results_;
+  std::vector<Type> types;
+  if (const Instruction* end = return_instruction()) {
+    for (size_t i = 0; i < end->operand_count(); ++i) types.push_back(end->operand_type(i));
+  }
+  return types;
+}
+
+Instruction* Computation::return_instruction() const {
+  return last_ != nullptr && last_->code() == OpCode::kReturn ? last_ : nullptr;
+}
+
+Instruction* Computation::insert(std::unique_ptr<Instruction> instruction, Instruction* before) {
+  Instruction* inserted = instruction.release();
+  inserted->parent_ = this;
+  inserted->next_ = before;
+  inserted->previous_ = before ? before->previous_ : last_;
+  (inserted->previous_ ? inserted->previous_->next_ : first_) = inserted;
+  (before ? before->previous_ : last_) = inserted;
+  return inserted;
+}
+
+std::unique_ptr<Instruction> Computation::take(Instruction* instruction) {
+  (instruction->previous_ ? instruction->previous_->next_ : first_) = instruction->next_;
+  (instruction->next_ ? instruction->next_->previous_ : last_) = instruction->previous_;
+  instruction->next_ = instruction->previous_ = nullptr;
+  instruction->parent_ = nullptr;
+  return std::unique_ptr<Instruction>(instruction);
+}
+
+void Computation::erase(Instruction* instruction) { take(instruction).reset(); }
+
+Module* Computation::module() const {
+  const Computation* at = this;
+  while (at->owner_ != nullptr) {
+    if (at->owner_->parent() == nullptr) return nullptr;
+    at = at->owner_->parent();
+  }
+  return at->module_;
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,309 @@
+// Instructions, computations and modules: the HLO graph.
+//
+// A Module owns functions, a Computation owns its parameters and a list of instructions that ends in
+// `return`, an Instruction owns its regions (computations that may use values of the computations
+// around them, as StableHLO's regions do). A Value is one result of one instruction. Use lists are
+// kept up to date by every mutation.
+//
+// Thread-safety: concurrent reads are safe; a Module is changed from one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "hlo/ir/attribute.h"
+#include "hlo/ir/location.h"
+#include "hlo/ops/ops.h"
+
+namespace tenon::hlo {
+
+class Computation;
+class Instruction;
+class Module;
+
+/// One result of an instruction; null when default-constructed.
+struct Value {
+  Instruction* def = nullptr;
+  uint32_t index = 0;
+
+  explicit operator bool() const { return def != nullptr; }
+  const Type& type() const;
+  const Shape& shape() const { return type().shape(); }
+  bool operator==(const Value&) const = default;
+};
+
+/// Operand `operand` of `user`.
+struct Use {
+  Instruction* user = nullptr;
+  uint32_t operand = 0;
+  bool operator==(const Use&) const = default;
+};
+
+/// The declared attributes of an instruction in canonical form, ordered by key.
+class Attributes {
+ public:
+  const Attribute* find(AttrKey key) const;
+  void set(AttrKey key, Attribute value);
+  void erase(AttrKey key);
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  std::vector<std::pair<AttrKey, Attribute>> entries_;
+};
+
+class Instruction {
+ public:
+  /// Detached: belongs to no computation until inserted.
+  Instruction(OpCode code, std::vector<Value> operands, std::vector<Type> result_types);
+  ~Instruction();
+  Instruction(const Instruction&) = delete;
+  Instruction& operator=(const Instruction&) = delete;
+
+  OpCode code() const { return code_; }
+  const OpInfo& info() const { return op_info(code_); }
+  std::string_view name() const { return op_name(code_); }
+
+  size_t operand_count() const { return operands_.size(); }
+  Value operand(size_t i) const { return operands_[i].value; }
+  const Type& operand_type(size_t i) const { return operand(i).type(); }
+  std::vector<Value> operands() const;
+  void set_operand(size_t i, Value value);
+  void set_operands(const std::vector<Value>& values);
+
+  size_t result_count() const { return result_types_.size(); }
+  const std::vector<Type>& result_types() const { return result_types_; }
+  const Type& result_type(size_t i = 0) const { return result_types_[i]; }
+  void set_result_types(std::vector<Type> types) { result_types_ = std::move(types); }
+  void set_result_type(size_t i, Type type) { result_types_[i] = std::move(type); }
+  Value result(uint32_t i = 0) { return {this, i}; }
+
+  const Attributes& attributes() const { return attributes_; }
+  Attributes& mutable_attributes() { return attributes_; }
+  const Attribute* attribute(AttrKey key) const { return attributes_.find(key); }
+  /// The attribute's alternative T, or null when absent.
+  template <class T>
+  const T* attr(AttrKey key) const {
+    const Attribute* found = attributes_.find(key);
+    return found ? found->get<T>() : nullptr;
+  }
+  /// Integer attribute, or `fallback` when absent.
+  int64_t integer(AttrKey key, int64_t fallback = 0) const;
+  bool flag(AttrKey key, bool fallback = false) const;
+  /// List attribute; empty when absent.
+  const I64s& i64s(AttrKey key) const;
+  /// List attribute, or `size` times `fill` when absent.
+  I64s i64s_or(AttrKey key, size_t size, int64_t fill) const;
+  /// Matrix attribute, or `rows` x 2 zeros when absent: padding.
+  I64Matrix padding_or_zero(size_t rows) const;
+  /// Text attribute; empty when absent.
+  std::string_view text(AttrKey key) const;
+  template <class Enum>
+  Enum enumeration(AttrKey key) const {
+    const EnumAttr* word = attr<EnumAttr>(key);
+    return word ? static_cast<Enum>(word->value) : Enum{};
+  }
+
+  /// Attributes that the op does not declare.
+  const Dict& discardable() const { return discardable_; }
+  Dict& mutable_discardable() { return discardable_; }
+
+  size_t region_count() const { return regions_.size(); }
+  Computation& region(size_t i) const { return *regions_[i]; }
+  Computation& add_region();
+  void add_region(std::unique_ptr<Computation> region);
+
+  const Location& location() const { return location_; }
+  void set_location(Location location) { location_ = std::move(location); }
+
+  /// The computation that holds this instruction, null while detached.
+  Computation* parent() const { return parent_; }
+  Instruction* next() const { return next_; }
+  Instruction* previous() const { return previous_; }
+
+  /// Uses of any result.
+  const std::vector<Use>& uses() const { return uses_; }
+  bool has_uses(uint32_t result) const;
+  /// Makes every use of result `index` use `value` instead.
+  void replace_uses(uint32_t index, Value value);
+
+  bool has_side_effect() const;
+
+ private:
+  friend class Computation;
+  struct Operand {
+    Value value;
+    uint32_t use_slot = 0;  // place in value.def->uses_
+  };
+  void add_use(uint32_t operand);
+  void drop_use(uint32_t operand);
+  void drop_operands();
+
+  OpCode code_;
+  std::vector<Operand> operands_;
+  std::vector<Type> result_types_;
+  Attributes attributes_;
+  Dict discardable_;
+  std::vector<std::unique_ptr<Computation>> regions_;
+  Location location_;
+  std::vector<Use> uses_;
+  Computation* parent_ = nullptr;
+  Instruction* previous_ = nullptr;
+  Instruction* next_ = nullptr;
+};
+
+inline const Type& Value::type() const { return def->result_type(index); }
+
+/// A function of the Module, or a region of an instruction.
+class Computation {
+ public:
+  Computation() = default;
+  ~Computation();
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
+
+  /// Of a function; regions have none.
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  /// "", "public", "private" or "nested".
+  const std::string& visibility() const { return visibility_; }
+  void set_visibility(std::string visibility) { visibility_ = std::move(visibility); }
+  bool is_function() const { return owner_ == nullptr; }
+
+  size_t parameter_count() const { return parameters_.size(); }
+  Instruction& parameter_instruction(size_t i) const { return *parameters_[i]; }
+  Value parameter(size_t i) const { return {parameters_[i].get(), 0}; }
+  Value add_parameter(Type type, Location location = nullptr);
+  void erase_parameter(size_t i);
+  std::vector<Type> parameter_types() const;
+
+  /// Of a function: attribute dictionaries, one a parameter or result, or none at all.
+  std::vector<Dict>& parameter_attributes() { return parameter_attributes_; }
+  const std::vector<Dict>& parameter_attributes() const { return parameter_attributes_; }
+  std::vector<Dict>& result_attributes() { return result_attributes_; }
+  const std::vector<Dict>& result_attributes() const { return result_attributes_; }
+  Dict& attributes() { return attributes_; }
+  const Dict& attributes() const { return attributes_; }
+  /// Declared result types of a function; of a region those of its return.
+  std::vector<Type> result_types() const;
+  void set_declared_result_types(std::vector<Type> types) { declared_results_ = std::move(types); }
+  bool is_declaration() const { return first_ == nullptr; }
+
+  const Location& location() const { return location_; }
+  void set_location(Location location) { location_ = std::move(location); }
+
+  Instruction* first() const { return first_; }
+  Instruction* last() const { return last_; }
+  bool empty() const { return first_ == nullptr; }
+  /// The final `return`, or null when there is none yet.
+  Instruction* return_instruction() const;
+
+  /// Takes ownership; `before` null means at the end.
+  Instruction* insert(std::unique_ptr<Instruction> instruction, Instruction* before = nullptr);
+  /// Removes and destroys; it has no uses left.
+  void erase(Instruction* instruction);
+  /// Removes without destroying.
+  std::unique_ptr<Instruction> take(Instruction* instruction);
+
+  /// The instruction whose region this is, null for a function.
+  Instruction* owner() const { return owner_; }
+  Module* module() const;
+
+  /// Forward iteration over instructions; the current one may be erased after advancing.
+  class Iterator {
+   public:
+    explicit Iterator(Instruction* at) : at_(at) {}
+    Instruction& operator*() const { return *at_; }
+    Iterator& operator++() {
+      at_ = at_->next();
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    Instruction* at_;
+  };
+  Iterator begin() const { return Iterator(first_); }
+  Iterator end() const { return Iterator(nullptr); }
+
+ private:
+  friend class Instruction;
+  friend class Module;
+  std::string name_;
+  std::string visibility_;
+  std::vector<std::unique_ptr<Instruction>> parameters_;
+  std::vector<Dict> parameter_attributes_;
+  std::vector<Dict> result_attributes_;
+  Dict attributes_;
+  std::vector<Type> declared_results_;
+  Location location_;
+  Instruction* first_ = nullptr;
+  Instruction* last_ = nullptr;
+  Instruction* owner_ = nullptr;
+  Module* module_ = nullptr;
+};
+
+class Module {
+ public:
+  Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  void set_name(std::string name) { name_ = std::move(name); }
+  Dict& attributes() { return attributes_; }
+  const Dict& attributes() const { return attributes_; }
+
+  const std::vector<std::unique_ptr<Computation>>& functions() const { return functions_; }
+  Computation& add_function(std::string name);
+  void erase_function(Computation* function);
+  /// The function called `name`, or null.
+  Computation* find_function(std::string_view name) const;
+  /// `main`, else the only public function, else the only function; null when there is no such.
+  Computation* entry() const;
+
+  std::unique_ptr<Module> clone() const;
+
+ private:
+  std::string name_;
+  Dict attributes_;
+  std::vector<std::unique_ptr<Computation>> functions_;
+};
+
+/// Structural equality: same ops, types, attributes and wiring in the same order. Locations do not
+/// count. On a difference `*why`, if not null, names the first.
+bool equal(const Module& a, const Module& b, std::string* why = nullptr);
+
+/// An error about `op`: "stablehlo.add: C1: …" at its location.
+template <class... Args>
+Error constraint_error(const Instruction& op, std::string_view label,
+                       fmt::format_string<Args...> format, Args&&... args) {
+  return invalid_argument("{}: {}: {}", op.name(), label,
+                          fmt::format(format, std::forward<Args>(args)...))
+      .at(position_of(op.location()));
+}
+
+/// Copies `op` detached, with operands and captured values looked up in `mapping` by `map_value`.
+class Cloner {
+ public:
+  /// Values of the original without an entry map to themselves.
+  void map(Value from, Value to) { map_[{from.def, from.index}] = to; }
+  Value operator()(Value value) const;
+  std::unique_ptr<Instruction> clone(const Instruction& op);
+  std::unique_ptr<Computation> clone(const Computation& region);
+
+ private:
+  struct Hash {
+    size_t operator()(const std::pair<Instruction*, uint32_t>& key) const {
+      return std::hash<const void*>()(key.first) * 31 + key.second;
+    }
+  };
+  std::unordered_map<std::pair<Instruction*, uint32_t>, Value, Hash> map_;
+};
+
+}  // namespace tenon::hlo

@@ -1,0 +1,179 @@
+// The op set: one row per op, declared in op_table.inc.
+//
+// From a row follow the opcode, the parsers and printers of both text forms, the artifact reader, the
+// builder, the structural half of the verifier and docs/ops.md. What cannot be data is a function that
+// the row names (shape rule, expansion) or an exhaustive switch over OpCode that will not compile
+// until the op has its case (evaluator).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/types/status.h"
+#include "hlo/ir/attribute.h"
+#include "hlo/ir/type.h"
+
+namespace tenon::hlo {
+
+class Builder;
+class Instruction;
+struct Value;
+
+enum class OpCode : uint8_t {
+#define TENON_OP(id, ...) k##id,
+#include "hlo/ops/op_table.inc"
+#undef TENON_OP
+};
+inline constexpr size_t kOpCount = 0
+#define TENON_OP(id, ...) +1
+#include "hlo/ops/op_table.inc"
+#undef TENON_OP
+    ;
+
+/// Names of declared attributes.
+enum class AttrKey : uint8_t {
+#define TENON_ATTR(name) name,
+#include "hlo/ops/attr_keys.inc"
+#undef TENON_ATTR
+};
+std::string_view attr_key_name(AttrKey key);
+std::optional<AttrKey> attr_key_from_name(std::string_view name);
+
+enum class Category : uint8_t {
+  kElementwise,    ///< Result element i depends on operand elements i (or rank-0 operands) alone.
+  kShape,          ///< Moves elements, computes none.
+  kReduction,      ///< Combines elements with a region or a fixed rule.
+  kContraction,    ///< Sums of products.
+  kControl,        ///< Calls, branches, loops, structure.
+  kCommunication,  ///< Between devices or with the host.
+  kRandom,
+  kLinearAlgebra,
+  kQuantization,
+  kDynamic,        ///< Result shape comes from an operand's value.
+};
+std::string_view category_name(Category category);
+
+/// The form of the canonical attribute, and so of its text.
+enum class AttrKind : uint8_t {
+  kNone,      ///< End of a row's list.
+  kBool, kUnit,  ///< Attribute bool; kUnit prints as a unit attribute in StableHLO text.
+  kI64, kI32,    ///< IntegerAttr (type s64; the text's width follows the kind).
+  kF32,          ///< FloatAttr of f32.
+  kString, kSymbol, kSymbols,
+  kI64s, kI64Matrix, kBools, kDense,
+  kI64sArray,    ///< ArrayAttr of I64s: layouts.
+  kEnum,         ///< EnumAttr of AttrSpec::enum_kind.
+  kPrecisions,   ///< ArrayAttr of EnumAttr precision.
+  kDotDims, kGatherDims, kScatterDims, kConvDims, kRaggedDotDims,
+  kChannelHandle,  ///< ChannelHandle.
+  kChannelId,      ///< IntegerAttr: a collective's channel (its handle's type means nothing).
+  kDotAlgorithm, kResultAccuracy, kAliases, kDict,
+  kReplicaGroups,  ///< I64Matrix, or OpaqueAttr for mesh axes.
+  kAny,            ///< Kept as read.
+};
+
+/// What the absence of an attribute means. A present attribute equal to it is dropped.
+enum class AttrDefault : uint8_t {
+  kRequired,
+  kOptional,  ///< Absent is a meaning of its own.
+  kFalse, kTrue, kZero, kMinusOne,
+  kEmpty,     ///< Empty string, list or dictionary.
+  kOnes, kZeros, kFalses,  ///< Lists (any length) of that value.
+  kEnumZero,  ///< Value 0 of the enumeration, or a list of such.
+  kOriginalApi,
+};
+
+struct AttrSpec {
+  AttrKey key{};
+  AttrKind kind = AttrKind::kNone;
+  AttrDefault default_value = AttrDefault::kRequired;
+  EnumKind enum_kind{};
+};
+
+/// How an op is written in StableHLO text. Every op can also be written in the generic form.
+enum class Syntax : uint8_t {
+  kGeneric,      ///< No pretty form.
+  kSameType,     ///< `op %a, %b : S`, S one type if all are equal, else a function type.
+  kFunctionType, ///< `op %a, %b, … : FT`
+  kArrow,        ///< CHLO unary: `op %a : T -> T`
+  kOperandsArrow,///< CHLO: `op %a, %b : T, T -> T`
+  kResultType,   ///< `op : T` or operands with the result's type alone.
+  kCustom,       ///< A form of its own, in hlo/import/mlir_pretty.cpp and hlo/text/mlir_printer.cpp.
+};
+
+/// Element types that the tensors of an op may have, as a set.
+enum TypeSet : uint8_t {
+  kTypesNone = 0,
+  kTypesPred = 1, kTypesInt = 2, kTypesFloat = 4, kTypesComplex = 8, kTypesQuantized = 16,
+  kTypesToken = 32,
+  kTypesNumber = kTypesInt | kTypesFloat | kTypesComplex,
+  kTypesAny = kTypesPred | kTypesNumber | kTypesQuantized,
+};
+
+enum Effects : uint8_t {
+  kPure = 0,
+  kSideEffect = 1,     ///< Must run, in order, even if its results are unused.
+  kBarrier = 2,        ///< Nothing moves across it.
+  kMaySideEffect = 4,  ///< Depends on an attribute or on what it calls.
+};
+
+using InferFunction = Result<std::vector<Type>> (*)(const Instruction&);
+using ExpandFunction = Result<std::vector<Value>> (*)(Builder&, const Instruction&);
+
+/// One op. Operand, region and result names end in '*' when there may be any number.
+struct OpInfo {
+  OpCode code{};
+  std::string_view name;     ///< With dialect: "stablehlo.add".
+  std::string_view summary;  ///< One sentence for docs/ops.md.
+  Category category{};
+  std::string_view operands[6]{};
+  AttrSpec attributes[14]{};
+  std::string_view regions[3]{};
+  std::string_view results[4]{};
+  Syntax syntax = Syntax::kGeneric;
+  uint8_t types = kTypesAny;
+  uint8_t effects = kPure;
+  bool commutative = false;
+  /// Accuracy asked of a backend, in units in the last place; 0 means exactly rounded (or no
+  /// arithmetic), -1 that it depends on the order of combination.
+  int ulp_bound = 0;
+  /// Result types from operands, attributes, regions (and stated result types where they are an input
+  /// of the op); checks every constraint of the specification. Never null.
+  InferFunction infer = nullptr;
+  /// The op written in simpler ops, for a decomposable op; null for a primitive one.
+  ExpandFunction expand = nullptr;
+
+  std::string_view dialect() const { return name.substr(0, name.find('.')); }
+  std::string_view short_name() const { return name.substr(name.find('.') + 1); }
+  bool is_decomposable() const { return expand != nullptr; }
+  std::span<const std::string_view> operand_names() const { return used(operands); }
+  std::span<const std::string_view> region_names() const { return used(regions); }
+  std::span<const std::string_view> result_names() const { return used(results); }
+  std::span<const AttrSpec> attribute_specs() const;
+  const AttrSpec* find_attribute(AttrKey key) const;
+
+ private:
+  template <size_t N>
+  static std::span<const std::string_view> used(const std::string_view (&names)[N]) {
+    size_t count = 0;
+    while (count < N && !names[count].empty()) ++count;
+    return {names, count};
+  }
+};
+
+const OpInfo& op_info(OpCode code);
+std::span<const OpInfo> all_ops();
+/// The op called "stablehlo.add", or nothing.
+std::optional<OpCode> op_from_name(std::string_view name);
+inline std::string_view op_name(OpCode code) { return op_info(code).name; }
+
+/// Whether `value` means the same as the absence of the attribute.
+bool is_default(const AttrSpec& spec, const Attribute& value);
+
+/// docs/ops.md, generated: every op with its row, by dialect and category.
+std::string ops_documentation();
+
+}  // namespace tenon::hlo
