@@ -16,6 +16,8 @@ Evaluator::Evaluator(const Module& module, EvaluatorOptions options)
     : module_(module), options_(std::move(options)), rng_state_(options_.rng_seed) {}
 Evaluator::~Evaluator() = default;
 
+void Evaluator::forget(const Instruction& op) { expansions_.erase(&op); }
+
 const EvalValue* Evaluator::Frame::find(Value value) const {
   for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
     const auto found = frame->values_.find(value.def);

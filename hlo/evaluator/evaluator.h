@@ -95,7 +95,7 @@ class Evaluator {
                          const Frame* outer);
   Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands, const Frame& frame);
   /// Forgets what is kept for `op`, an instruction about to be destroyed.
-  void forget(const Instruction& op) { expansions_.erase(&op); }
+  void forget(const Instruction& op);
   /// A zero tensor of `type`, or an error when its size is out of bounds.
   Result<Tensor> make_tensor(const Type& type) const;
   Tensor tensor(ElementType type, Dims dims) const { return Tensor(type, std::move(dims), wide()); }
