@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "hlo/evaluator/index.h"
 
@@ -28,7 +29,7 @@ int64_t config_integer(const Dict& config, std::string_view key, int64_t fallbac
 
 Rule rule_of(std::string_view target, const Dict& config) {
   Rule rule;
-  if (target == "check.expect_eq") {
+  if (target == "check.expect_eq" || target == "check.expect_serialized_eq") {
     rule.exact = true;
   } else if (target == "check.expect_close") {
     rule.max_ulps = config_integer(config, "max_ulp_difference", 3);
@@ -144,6 +145,32 @@ void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, i
        {"check.expect_eq", "check.expect_close", "check.expect_almost_eq", "check.eq"}) {
     evaluator.set_custom_call(std::string(target), check);
   }
+  // A probe keeps its value under a name, expect_serialized_eq compares with it.
+  auto probes = std::make_shared<std::map<std::string, Literal>>();
+  const auto probe_id = [](const Instruction& op) {
+    const auto* config = op.attr<Dict>(AttrKey::backend_config);
+    const Attribute* id = config ? find(*config, "probe_id") : nullptr;
+    const auto* text = id ? id->get<std::string>() : nullptr;
+    return text ? *text : std::string();
+  };
+  evaluator.set_custom_call(
+      "interpreter.probe", [probes, probe_id](Evaluator&, const Instruction& op, Operands operands) {
+        (*probes)[probe_id(op)] = literal_from_tensor(*operands[0]);
+        return Evaluator::Values(operands);
+      });
+  evaluator.set_custom_call(
+      "check.expect_serialized_eq",
+      [probes, probe_id, failures, checks](Evaluator&, const Instruction& op,
+                                           Operands operands) -> Evaluator::Values {
+        const auto found = probes->find(probe_id(op));
+        std::string why = fmt::format("check.expect_serialized_eq: there is no probe \"{}\"", probe_id(op));
+        ++*checks;
+        if (found == probes->end() || !check_holds("check.expect_serialized_eq", {},
+                                                   literal_from_tensor(*operands[0]), found->second, &why)) {
+          failures->push_back({why, position_of(op.location())});
+        }
+        return std::vector<EvalValue>{};
+      });
   // JAX states what a symbolic size must satisfy; the message may name operands as {0}, {1} ….
   evaluator.set_custom_call(
       "shape_assertion",
