@@ -1,9 +1,9 @@
-// Shape rules: result types of an instruction from its operands, attributes, regions and, where they
-// are an input of the op, its stated result types. Each checks the constraints of its section of the
-// StableHLO specification and cites the label of the one that fails ("C6: …").
+// Shape rules: result types of an instruction from its operands, attributes, regions and, where
+// they are an input of the op, its stated result types. Each checks the constraints of its section
+// of the StableHLO specification and cites the label of the one that fails ("C6: …").
 //
-// A rule may rely on the structure that the op table states (number of operands, kinds and presence of
-// attributes, number of regions), which verify_structure has checked before.
+// A rule may rely on the structure that the op table states (number of operands, kinds and presence
+// of attributes, number of regions), which verify_structure has checked before.
 #pragma once
 
 #include "hlo/ir/instruction.h"
@@ -102,5 +102,9 @@ Types unary_einsum(const Instruction& op);
 Types uniform_dequantize(const Instruction& op);
 Types uniform_quantize(const Instruction& op);
 Types while_op(const Instruction& op);
+
+/// How many operands of a chlo.scan are scanned; the others are initial carries. The op does not
+/// say: its body takes the former without the scanned dimension.
+size_t scan_input_count(const Instruction& op);
 
 }  // namespace tenon::hlo::infer
