@@ -59,11 +59,13 @@ std::optional<I64s> as_i64s(const Attribute& raw) {
 }
 
 std::optional<I64Matrix> as_matrix(const Attribute& raw) {
-  if (const auto* matrix = raw.get<I64Matrix>()) return *matrix;
+  if (const auto* matrix = raw.get<I64Matrix>()) {
+    return matrix->values.empty() ? I64Matrix{} : *matrix;  // one form of the empty matrix
+  }
   if (const auto* dense = raw.get<DenseAttr>()) {
     auto values = dense_values(*dense);
     if (!values) return std::nullopt;
-    if (dense->shape.rank() == 2) {
+    if (dense->shape.rank() == 2 && !values->empty()) {
       return I64Matrix{dense->shape.dim(0), dense->shape.dim(1), std::move(*values)};
     }
     if (values->empty()) return I64Matrix{};
@@ -74,6 +76,7 @@ std::optional<I64Matrix> as_matrix(const Attribute& raw) {
   }
   const auto* array = raw.get<ArrayAttr>();
   if (array == nullptr) return std::nullopt;
+  if (array->empty()) return I64Matrix{};
   I64Matrix matrix;
   for (const Attribute& element : *array) {
     const auto row = as_i64s(element);
