@@ -443,6 +443,8 @@ bool Parser::parse_scan(RawOp& out, std::vector<Type>& result_types) {
 
 bool Parser::parse_foreign(std::string_view name, RawOp& out, std::vector<Type>& result_types) {
   if (name.starts_with("check.")) return parse_check(out, result_types);
+  if (name == "interpreter.print") return parse_check(out, result_types);
+  if (name == "interpreter.probe") return parse_probe(out, result_types);
   if (name.starts_with("sdy.")) return parse_sdy(out, result_types);
   return scan_.fail("unknown op '{}'", name);
 }
@@ -470,6 +472,13 @@ bool Parser::parse_check(RawOp& out, std::vector<Type>&) {
   if (!scan_.accept(':')) return true;
   std::vector<Type> types;
   return parse_type_list(types);
+}
+
+// %r = interpreter.probe %a, probe_id = "…" : T
+bool Parser::parse_probe(RawOp& out, std::vector<Type>& result_types) {
+  if (!parse_check(out, result_types)) return false;
+  for (const RawValue operand : out.operands) result_types.push_back(type_of(operand));
+  return true;
 }
 
 bool Parser::parse_sdy(RawOp& out, std::vector<Type>& result_types) {
