@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "hlo/evaluator/index.h"
 
@@ -30,7 +31,7 @@ int64_t config_integer(const Dict& config, std::string_view key, int64_t fallbac
 
 Rule rule_of(std::string_view target, const Dict& config) {
   Rule rule;
-  if (target == "check.expect_eq") {
+  if (target == "check.expect_eq" || target == "check.expect_serialized_eq") {
     rule.exact = true;
   } else if (target == "check.expect_close") {
     rule.max_ulps = config_integer(config, "max_ulp_difference", 3);
@@ -99,20 +100,21 @@ Evaluator::Values check_probe(CheckState& state, const Instruction& op, Operands
   }
   const std::string id = probe_id(config);
   const int64_t iteration = config_integer(config, "iter", 0);
-  Literal kept;
+  std::string why;
+  std::optional<Literal> kept;
   {
     const std::lock_guard lock(state.mutex);
-    const auto found = state.probes.find(id);
-    const auto count = found == state.probes.end() ? 0 : std::ssize(found->second);
-    if (iteration < 0 || iteration >= count) {
-      return not_found("custom_call @{}: probe \"{}\" has kept {} values, no value {}", target, id,
-                       count, iteration);
+    const std::vector<Literal>& values = state.probes[id];
+    if (iteration >= 0 && iteration < std::ssize(values)) {
+      kept = values[static_cast<size_t>(iteration)];
+    } else {
+      why = fmt::format("{}: probe \"{}\" has kept {} values, none for iter {}", target, id,
+                        values.size(), iteration);
     }
-    kept = found->second[static_cast<size_t>(iteration)];
   }
-  std::string why;
-  const bool holds = check_holds("check.expect_eq", {}, literal_from_tensor(*operands[0]), kept, &why);
-  state.count(holds, fmt::format("{}: probe \"{}\": {}", target, id, why), op);
+  const bool holds =
+      kept && check_holds(target, config, literal_from_tensor(*operands[0]), *kept, &why);
+  state.count(holds, why, op);
   return std::vector<EvalValue>{};
 }
 

@@ -1,20 +1,39 @@
 // dot_general and convolution: sums of products.
 //
-// Sums of floats of at most 32 bits are accumulated in f64 (f64 in binary128) and rounded once, so
-// that the result does not depend on an order. Integers wrap in the result type.
+// Each product and each partial sum is rounded to the accumulator's type, in row-major order of the
+// contracted elements, as the specification's reduce over multiply would: f32 for floats of at most
+// 32 bits, f64 for f64, and in wide mode f64 and binary128. Integers wrap in the result type.
 #include <algorithm>
 
-#include "hlo/evaluator/complex_math.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/index.h"
 
 namespace tenon::hlo {
 namespace {
 
-struct ComplexSum {
-  Float128 re = 0;
-  Float128 im = 0;
-};
+template <class T>
+inline constexpr bool kIsComplex = false;
+template <class R>
+inline constexpr bool kIsComplex<ComplexOf<R>> = true;
+
+template <class R>
+ComplexOf<R> complex_element(const Tensor& x, const Scalar& value) {
+  switch (x.storage()) {
+    case Storage::kComplexWide:
+      return {static_cast<R>(value.cw.re), static_cast<R>(value.cw.im)};
+    case Storage::kComplex:
+      return {static_cast<R>(value.c.re), static_cast<R>(value.c.im)};
+    case Storage::kWide:
+      return {static_cast<R>(value.w), 0};
+    case Storage::kReal:
+      return {static_cast<R>(value.d), 0};
+    case Storage::kInteger:
+      return {is_signed_integer(x.type()) ? static_cast<R>(value.i)
+                                          : static_cast<R>(static_cast<uint64_t>(value.i)),
+              0};
+  }
+  return {};
+}
 
 // The elements of `x` as T, for the inner loops.
 template <class T>
@@ -23,72 +42,58 @@ std::vector<T> elements(const Tensor& x) {
   for (int64_t i = 0; i < x.count(); ++i) {
     const Scalar value = x.get(i);
     T& to = out[static_cast<size_t>(i)];
-    if constexpr (std::is_same_v<T, ComplexSum>) {
-      if (x.storage() == Storage::kComplexWide) {
-        to = {value.cw.re, value.cw.im};
-      } else {
-        to = {value.c.re, value.c.im};
-      }
+    if constexpr (kIsComplex<T>) {
+      to = complex_element<decltype(to.re)>(x, value);
     } else if constexpr (std::is_same_v<T, uint64_t>) {
       to = x.storage() == Storage::kInteger ? static_cast<uint64_t>(value.i)
                                             : static_cast<uint64_t>(static_cast<int64_t>(value.d));
     } else {
-      switch (x.storage()) {
-        case Storage::kInteger:
-          to = is_signed_integer(x.type()) ? static_cast<T>(value.i)
-                                           : static_cast<T>(static_cast<uint64_t>(value.i));
-          break;
-        case Storage::kWide:
-          to = static_cast<T>(value.w);
-          break;
-        default:
-          to = static_cast<T>(value.d);
-      }
+      to = complex_element<T>(x, value).re;
     }
   }
   return out;
 }
 
-void accumulate(uint64_t& sum, uint64_t x, uint64_t y) { sum += x * y; }
-void accumulate(double& sum, double x, double y) { sum += x * y; }
-void accumulate(Float128& sum, Float128 x, Float128 y) { sum += x * y; }
-void accumulate(ComplexSum& sum, const ComplexSum& x, const ComplexSum& y) {
+template <class T>
+void accumulate(T& sum, T x, T y) {
+  sum += x * y;
+}
+template <class R>
+void accumulate(ComplexOf<R>& sum, ComplexOf<R> x, ComplexOf<R> y) {
   sum.re += x.re * y.re - x.im * y.im;
   sum.im += x.re * y.im + x.im * y.re;
 }
 
-void store(Tensor& to, int64_t i, uint64_t sum, bool) {
-  const auto value = static_cast<int64_t>(sum);
-  to.set(i, Scalar(is_pred(to.type()) ? int64_t{value != 0} : wrap_integer(to.type(), value)));
-}
-template <class R>
-void store(Tensor& to, int64_t i, R sum, bool wide) {
-  if (to.storage() == Storage::kWide) {
+template <class T>
+void store(Tensor& to, int64_t i, T sum, bool wide) {
+  if constexpr (std::is_same_v<T, uint64_t>) {
+    const auto value = static_cast<int64_t>(sum);
+    to.set(i, Scalar(is_pred(to.type()) ? int64_t{value != 0} : wrap_integer(to.type(), value)));
+  } else if constexpr (kIsComplex<T>) {
+    if (to.storage() == Storage::kComplexWide) {
+      to.set(i, Scalar(ComplexOf<Float128>{sum.re, sum.im}));
+    } else {
+      to.set(i, Scalar(ComplexOf<double>{static_cast<double>(sum.re), static_cast<double>(sum.im)}));
+    }
+  } else if (to.storage() == Storage::kWide) {
     to.set(i, Scalar(static_cast<Float128>(sum)));
   } else {
-    to.set(i, Scalar(wide ? static_cast<double>(sum) : round_to(to.type(), sum)));
-  }
-}
-void store(Tensor& to, int64_t i, const ComplexSum& sum, bool wide) {
-  const ElementType part = complex_part(to.type());
-  if (to.storage() == Storage::kComplexWide) {
-    to.set(i, Scalar(ComplexOf<Float128>{sum.re, sum.im}));
-  } else if (wide) {
-    to.set(i, Scalar(ComplexOf<double>{static_cast<double>(sum.re), static_cast<double>(sum.im)}));
-  } else {
-    to.set(i, Scalar(ComplexOf<double>{round_to(part, sum.re), round_to(part, sum.im)}));
+    to.set(i, Scalar(wide ? static_cast<double>(sum)
+                          : round_to(to.type(), static_cast<double>(sum))));
   }
 }
 
-// Calls `f` with a value of the accumulator type for a result of `type`.
+// Calls `f` with a zero of the accumulator type for a result of `type`.
 template <class F>
-void with_accumulator(ElementType type, F f) {
-  if (is_complex(type)) {
-    f(ComplexSum{});
+void with_accumulator(ElementType type, bool wide, F f) {
+  if (type == ElementType::kC128) {
+    wide ? f(ComplexOf<Float128>{}) : f(ComplexOf<double>{});
+  } else if (type == ElementType::kC64) {
+    wide ? f(ComplexOf<double>{}) : f(ComplexOf<float>{});
   } else if (type == ElementType::kF64) {
-    f(Float128{});
+    wide ? f(Float128{}) : f(double{});
   } else if (is_float(type)) {
-    f(double{});
+    wide ? f(double{}) : f(float{});
   } else {
     f(uint64_t{});
   }
@@ -257,7 +262,7 @@ Evaluator::Values evaluate_contraction(Evaluator& e, const Instruction& op, Oper
       widest = operand->type();
     }
   }
-  with_accumulator(widest, [&](auto zero) {
+  with_accumulator(widest, e.wide(), [&](auto zero) {
     using T = decltype(zero);
     if (op.code() == OpCode::kDotGeneral) {
       dot_general<T>(op, *operands[0], *operands[1], result, e.wide());

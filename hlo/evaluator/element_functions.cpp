@@ -353,7 +353,7 @@ Scalar convert(const Context& c, const Scalar* x) {
       imaginary = get_complex(x[0], is_wide_complex(c)).im;
       break;
   }
-  if (is_pred(to)) return Scalar(int64_t{value != 0 || imaginary != 0});
+  if (is_pred(to)) return Scalar(int64_t{value != 0});  // of a complex number, its real part
   if (is_integer(to)) {
     return Scalar(from_integer ? wrap_integer(to, x[0].i) : float_to_integer(to, value));
   }

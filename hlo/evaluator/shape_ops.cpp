@@ -152,7 +152,10 @@ Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor
   Tensor result = e.tensor(to, type.dims());
   if (from == to) return operand;
   if (is_complex(from) || is_complex(to)) {
-    return unimplemented("stablehlo.bitcast_convert from {} to {}", name_of(from), name_of(to));
+    // Whole bytes on both sides: the stored form is the bits.
+    const Literal bytes = literal_from_tensor(operand);
+    TENON_ASSIGN(const Literal viewed, Literal::from_bytes(type.shape(), bytes.data()));
+    return tensor_from_literal(viewed, e.wide());
   }
   const int from_bits = bit_width(from);
   const int to_bits = bit_width(to);

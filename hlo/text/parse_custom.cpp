@@ -442,16 +442,17 @@ bool Parser::parse_scan(RawOp& out, std::vector<Type>& result_types) {
 // --- Ops of other dialects that programs for StableHLO tools carry
 
 bool Parser::parse_foreign(std::string_view name, RawOp& out, std::vector<Type>& result_types) {
-  if (name.starts_with("check.")) return parse_check(out, result_types);
-  if (name == "interpreter.print") return parse_check(out, result_types);
-  if (name == "interpreter.probe") return parse_probe(out, result_types);
+  if (name.starts_with("check.") || name == "interpreter.print" || name == "interpreter.probe") {
+    return parse_check(out, result_types);
+  }
   if (name.starts_with("sdy.")) return parse_sdy(out, result_types);
   return scan_.fail("unknown op '{}'", name);
 }
 
 // check.expect_eq %a, %b : T   check.expect_eq_const %a, dense<…> : T
 // check.expect_close %a, %b, max_ulp_difference = n : T, T   …, tolerance = x : T
-bool Parser::parse_check(RawOp& out, std::vector<Type>&) {
+// interpreter.print %a : T     %r = interpreter.probe %a, probe_id = "id" : T
+bool Parser::parse_check(RawOp& out, std::vector<Type>& result_types) {
   if (!parse_operand(out)) return false;
   while (scan_.accept(',')) {
     if (scan_.peek() == '%') {
@@ -461,23 +462,30 @@ bool Parser::parse_check(RawOp& out, std::vector<Type>&) {
       if (!parse_attribute(value)) return false;
       insert(out.attributes, "value", std::move(value));
     } else {
+      // The type after the colon is the operands', not the number's.
       const std::string key(scan_.word());
       Attribute value;
-      if (!scan_.expect('=') || !parse_attribute(value)) return false;
+      bool is_float = false;
+      int64_t integer = 0;
+      double real = 0;
+      if (!scan_.expect('=')) return false;
+      if (!scan_.peek_number(is_float)) {
+        if (!parse_attribute(value)) return false;
+      } else if (is_float) {
+        if (!scan_.real(real)) return false;
+        value = FloatAttr::of(ElementType::kF64, real);
+      } else {
+        if (!scan_.integer(integer)) return false;
+        value = Attribute(integer);
+      }
       insert(out.attributes, key, std::move(value));
     }
   }
   if (scan_.peek() == '{' && !parse_attribute_dict(out.attributes)) return false;
   // The constant of a _const check has already taken the type.
-  if (!scan_.accept(':')) return true;
   std::vector<Type> types;
-  return parse_type_list(types);
-}
-
-// %r = interpreter.probe %a, probe_id = "…" : T
-bool Parser::parse_probe(RawOp& out, std::vector<Type>& result_types) {
-  if (!parse_check(out, result_types)) return false;
-  for (const RawValue operand : out.operands) result_types.push_back(type_of(operand));
+  if (scan_.accept(':') && !parse_type_list(types)) return false;
+  if (out.name == "interpreter.probe") result_types.push_back(type_of(out.operands[0]));
   return true;
 }
 

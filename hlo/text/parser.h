@@ -139,7 +139,6 @@ class Parser {
   bool parse_scan(RawOp& out, std::vector<Type>& result_types);
   bool parse_foreign(std::string_view name, RawOp& out, std::vector<Type>& result_types);
   bool parse_check(RawOp& out, std::vector<Type>& result_types);
-  bool parse_probe(RawOp& out, std::vector<Type>& result_types);
   bool parse_sdy(RawOp& out, std::vector<Type>& result_types);
   bool parse_manual_computation(RawOp& out, std::vector<Type>& result_types);
 
