@@ -329,7 +329,14 @@ Status verify_structure(const Instruction& op) {
 
 Result<std::vector<Type>> infer_types(const Instruction& op) {
   TENON_TRY(verify_structure(op));
-  return op.info().infer(op);
+  TENON_ASSIGN(std::vector<Type> types, op.info().infer(op));
+  // Stated scales may not fit the dimensions that the rule gives.
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (const std::string fault = type_fault(types[i]); !fault.empty()) {
+      return rule_error(op, "", "type of result {} is malformed: {}", i, fault);
+    }
+  }
+  return types;
 }
 
 Status verify(const Instruction& op) {
