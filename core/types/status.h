@@ -155,10 +155,10 @@ bool has_failed(const tl::expected<T, Status>& result) {
 /// Evaluates a Status or Result expression and returns its error from the enclosing function.
 #define TENON_TRY(expression)                                               \
   do {                                                                      \
-    auto&& tenon_outcome = (expression);                                    \
-    if (::tenon::detail::has_failed(tenon_outcome)) {                       \
-      return ::tenon::Error(                                                \
-          ::tenon::detail::take_status(std::move(tenon_outcome)));          \
+    auto&& TENON_CONCAT(tenon_outcome_, __LINE__) = (expression);           \
+    if (::tenon::detail::has_failed(TENON_CONCAT(tenon_outcome_, __LINE__))) { \
+      return ::tenon::Error(::tenon::detail::take_status(                   \
+          std::move(TENON_CONCAT(tenon_outcome_, __LINE__))));              \
     }                                                                       \
   } while (false)
 /// Declares or assigns `target` from a Result expression, or returns its error.

@@ -143,7 +143,8 @@ Types compare(const Instruction& op) {
     return rule_error(op, "C2", "operand shapes differ: {} and {}", lhs.to_string(),
                       rhs.to_string());
   }
-  // The signedness asked of integers may be another than the type's: producers cast that way.
+  // SIGNED and UNSIGNED may stand on any type, as the official verifier has it: artifacts do so, and
+  // the element type decides the comparison.
   const auto type = op.enumeration<ComparisonType>(AttrKey::compare_type);
   const uint8_t element = type_class(lhs);
   bool fits_type = type == ComparisonType::kNoType || element == kTypesQuantized;
@@ -152,7 +153,7 @@ Types compare(const Instruction& op) {
   } else if (type == ComparisonType::kTotalOrder) {
     fits_type = fits_type || element == kTypesFloat;
   } else {
-    fits_type = fits_type || element == kTypesInt || element == kTypesPred;
+    fits_type = true;
   }
   if (!fits_type) {
     const EnumAttr word{EnumKind::kComparisonType, static_cast<uint8_t>(type)};

@@ -121,7 +121,7 @@ std::string Type::to_string() const {
     case TypeKind::kToken:
       return "token";
     case TypeKind::kTuple:
-      return fmt::format("({})", join(elements(), &Type::to_string));
+      return fmt::format("tuple<{}>", join(elements(), &Type::to_string));
     case TypeKind::kFuture:
       return fmt::format("future<{}>", join(elements(), &Type::to_string));
     case TypeKind::kBuffer:

@@ -79,7 +79,7 @@ class Type {
   /// The same dimensions with a plain element type.
   Type with_element_type(ElementType type) const { return Type(shape_.with_element_type(type)); }
 
-  /// As in HLO text: "f32[2,3]", "token", "(f32[], token)", "q<s8:f32, 0.1:-3>[2]".
+  /// As in HLO text: "f32[2,3]", "token", "tuple<f32[], token>", "q<s8:f32, 0.1:-3>[2]".
   std::string to_string() const;
   /// As in StableHLO text: "tensor<2x3xf32>", "!stablehlo.token".
   std::string to_mlir() const;

@@ -93,15 +93,16 @@ struct AttrSpec {
   EnumKind enum_kind{};
 };
 
-/// How an op is written in StableHLO text. Every op can also be written in the generic form.
+/// How an op is written in StableHLO text. Every op can also be written in the generic form. Before
+/// the types stand the items of OpInfo::format.
 enum class Syntax : uint8_t {
   kGeneric,      ///< No pretty form.
   kSameType,     ///< `op %a, %b : S`, S one type if all are equal, else a function type.
   kFunctionType, ///< `op %a, %b, … : FT`
   kArrow,        ///< CHLO unary: `op %a : T -> T`
   kOperandsArrow,///< CHLO: `op %a, %b : T, T -> T`
-  kResultType,   ///< `op : T` or operands with the result's type alone.
-  kCustom,       ///< A form of its own, in hlo/import/mlir_pretty.cpp and hlo/text/mlir_printer.cpp.
+  kResultType,   ///< `op %a, … : T`, the result's type alone (or a function type).
+  kCustom,       ///< A form of its own: hlo/text/parse_custom.cpp, hlo/text/print_custom.cpp.
 };
 
 /// Element types that the tensors of an op may have, as a set.
@@ -134,6 +135,9 @@ struct OpInfo {
   std::string_view regions[3]{};
   std::string_view results[4]{};
   Syntax syntax = Syntax::kGeneric;
+  /// Items of the pretty form, separated by spaces and written with commas between: "%" all operands,
+  /// "key=attribute", or "attribute" for its bare word; a final '?' means absent when default.
+  std::string_view format = "%";
   uint8_t types = kTypesAny;
   uint8_t effects = kPure;
   bool commutative = false;

@@ -1,0 +1,33 @@
+// The custom calls that test programs make: check.expect_eq, check.expect_close,
+// check.expect_almost_eq, check.eq, interpreter.probe with check.expect_serialized_eq, and JAX's
+// shape_assertion.
+#pragma once
+
+#include "hlo/evaluator/evaluator.h"
+
+namespace tenon::hlo {
+
+/// One check that did not hold.
+struct CheckFailure {
+  std::string text;  ///< "check.expect_close: element [3, 1] is 1.5, expected 2.5 (…)"
+  SourcePosition position;
+};
+
+/// How far two values are apart in representable steps of `type`; across zero the sum of both
+/// distances to zero. -1 when one is NaN or only one is infinite.
+int64_t ulp_distance(ElementType type, double a, double b);
+
+/// Whether each element of `actual` is within the rule of `target` of `expected`; the first that is
+/// not is described in `*why`.
+bool check_holds(std::string_view target, const Dict& config, const Literal& actual,
+                 const Literal& expected, std::string* why);
+
+/// Makes `evaluator` answer the check targets; failures are appended to `*failures`, execution goes
+/// on. `*checks` counts the checks made. Processes that share the handlers take turns to write to the
+/// two, which may be read once the evaluator's run has returned.
+///
+/// interpreter.probe gives its operand and keeps it under its probe_id; check.expect_serialized_eq
+/// compares with what the iter-th call of that probe has kept (iter 0 unless given).
+void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks);
+
+}  // namespace tenon::hlo

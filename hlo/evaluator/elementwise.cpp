@@ -1,0 +1,49 @@
+// Elementwise ops on arrays. A rank-0 operand stands for an array of equal elements where the op
+// admits it (select's predicate, clamp's limits).
+#include "hlo/evaluator/evaluator.h"
+
+namespace tenon::hlo {
+namespace {
+
+Evaluator::Values clamp(Evaluator& e, const Instruction& op, Operands operands) {
+  ElementContext context = element_context(op, e.wide());
+  const ElementFunction max = element_function(OpCode::kMaximum, context);
+  const ElementFunction min = element_function(OpCode::kMinimum, context);
+  const Tensor& low = *operands[0];
+  const Tensor& x = *operands[1];
+  const Tensor& high = *operands[2];
+  Tensor result = e.tensor(x.type(), x.dims());
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const Scalar from_below[2] = {x.get(i), low.get(low.rank() == 0 ? 0 : i)};
+    const Scalar from_above[2] = {max(context, from_below), high.get(high.rank() == 0 ? 0 : i)};
+    result.set(i, min(context, from_above));
+  }
+  return one(std::move(result));
+}
+
+}  // namespace
+
+Evaluator::Values evaluate_elementwise(Evaluator& e, const Instruction& op, Operands operands) {
+  if (op.code() == OpCode::kClamp) return clamp(e, op, operands);
+  const ElementContext context = element_context(op, e.wide());
+  const ElementFunction function = element_function(op.code(), context);
+  if (function == nullptr || operands.size() > 3) {
+    return unimplemented("{} is not defined on {}", op.name(), name_of(context.operand_type));
+  }
+  // Rank-0 operands of a batched call are repeated, so the dimensions are those of the largest.
+  const Dims* dims = &operands[0]->dims();
+  for (const EvalValue& operand : operands) {
+    if (operand->rank() > static_cast<int64_t>(dims->size())) dims = &operand->dims();
+  }
+  Tensor result = e.tensor(context.result_type, *dims);
+  Scalar x[3];
+  for (int64_t i = 0; i < result.count(); ++i) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      x[k] = operands[k]->get(operands[k]->rank() == 0 ? 0 : i);
+    }
+    result.set(i, function(context, x));
+  }
+  return one(std::move(result));
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,230 @@
+#include "hlo/evaluator/evaluator.h"
+
+#include <algorithm>
+
+#include "hlo/ir/builder.h"
+
+namespace tenon::hlo {
+
+/// An op's expansion as a function of its operands.
+struct Evaluator::Expansion {
+  Module module;
+  Computation* function = nullptr;
+  std::vector<Value> captured;  // parameters after the operands
+};
+
+Evaluator::Evaluator(const Module& module, EvaluatorOptions options)
+    : module_(module), options_(std::move(options)), rng_state_(options_.rng_seed) {}
+Evaluator::~Evaluator() = default;
+
+void Evaluator::forget(const Instruction& op) { expansions_.erase(&op); }
+
+const EvalValue* Evaluator::Frame::find(Value value) const {
+  for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
+    const auto found = frame->values_.find(value.def);
+    if (found != frame->values_.end()) return &found->second[value.index];
+  }
+  return nullptr;
+}
+
+Result<Tensor> Evaluator::make_tensor(const Type& type) const {
+  if (!type.is_tensor() || !type.shape().is_static()) {
+    return invalid_argument("{} is no static array type; give the sizes of dynamic dimensions",
+                            type.to_string());
+  }
+  const auto unit = static_cast<int64_t>(storage_size(storage_of(type.element_type(), wide())));
+  TENON_ASSIGN(const int64_t count, checked_element_count(type.dims(), unit));
+  if (count > options_.max_array_bytes / unit) {
+    return resource_exhausted("an array of {} needs more than the {} MiB allowed", type.to_string(),
+                              options_.max_array_bytes >> 20);
+  }
+  return Tensor(type.element_type(), type.dims(), wide());
+}
+
+uint64_t Evaluator::next_random() {
+  // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+  uint64_t z = (rng_state_ += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+Evaluator::Values Evaluator::run(const Computation& function, std::vector<EvalValue> arguments) {
+  if (arguments.size() != function.parameter_count()) {
+    return invalid_argument("@{} takes {} arguments, {} given", function.name(),
+                            function.parameter_count(), arguments.size());
+  }
+  return run_computation(function, arguments, nullptr);
+}
+
+Result<std::vector<Literal>> Evaluator::run(const Computation& function,
+                                            const std::vector<Literal>& arguments) {
+  std::vector<EvalValue> values;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (i < function.parameter_count()) {
+      const Type& type = function.parameter(i).type();
+      const bool fits = type.is_tensor() && compatible(type, Type(arguments[i].shape()));
+      if (!fits && !type.is_quantized()) {
+        return invalid_argument("argument {} of @{} is {}, expected {}", i, function.name(),
+                                arguments[i].shape().to_string(), type.to_string());
+      }
+    }
+    values.push_back(EvalValue::of(tensor_from_literal(arguments[i], wide())));
+  }
+  TENON_ASSIGN(const std::vector<EvalValue> results, run(function, std::move(values)));
+  std::vector<Literal> literals;
+  for (const EvalValue& result : results) {
+    if (result.tensor != nullptr) literals.push_back(literal_from_tensor(*result));
+  }
+  return literals;
+}
+
+Evaluator::Values Evaluator::run_computation(const Computation& computation,
+                                             const std::vector<EvalValue>& arguments,
+                                             const Frame* outer) {
+  struct Depth {
+    int& depth;
+    ~Depth() { --depth; }
+  } leave{depth_};
+  if (++depth_ > options_.max_depth) {
+    return resource_exhausted("calls and regions are nested deeper than {} levels",
+                              options_.max_depth);
+  }
+  Frame frame(outer);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    frame.set(computation.parameter(i).def, {arguments[i]});
+  }
+  for (const Instruction& op : computation) {
+    std::vector<EvalValue> operands;
+    operands.reserve(op.operand_count());
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const EvalValue* value = frame.find(op.operand(i));
+      if (value == nullptr) {
+        return Error(Status(internal_error("{}: operand {} has no value", op.name(), i)));
+      }
+      operands.push_back(*value);
+    }
+    if (op.code() == OpCode::kReturn) return operands;
+    auto results = evaluate(op, operands, frame);
+    if (!results) return Error(std::move(results.error()).at(position_of(op.location())));
+    frame.set(&op, std::move(*results));
+    ++executed_;
+    if (options_.progress && executed_ % 64 == 0 && !options_.progress(executed_)) {
+      return make_error(ErrorCode::kCancelled, "cancelled after {} instructions", executed_);
+    }
+  }
+  return internal_error("computation {} has no return", computation.name());
+}
+
+namespace {
+bool touches_quantized(const Instruction& op) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand_type(i).is_quantized()) return true;
+  }
+  return std::any_of(op.result_types().begin(), op.result_types().end(),
+                     [](const Type& type) { return type.is_quantized(); });
+}
+}  // namespace
+
+Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
+                                      const Frame& frame) {
+  if (op.info().category == Category::kControl && op.code() != OpCode::kFusion) {
+    return evaluate_control(op, operands, frame);
+  }
+  for (const Type& type : op.result_types()) {
+    if (type.is_tensor()) TENON_TRY(make_tensor(type));
+  }
+  if (touches_quantized(op)) {
+    auto done = evaluate_quantized(*this, op, operands, frame);
+    if (!done || !done->empty()) return done;
+  }
+  // An op that has a direct meaning here is not expanded.
+  if (element_function(op.code(), element_context(op, wide())) != nullptr) {
+    return evaluate_elementwise(*this, op, operands);
+  }
+  if (op.info().is_decomposable()) return evaluate_expansion(op, operands, frame);
+  return evaluate_array_op(op, operands, frame);
+}
+
+Evaluator::Values Evaluator::evaluate_array_op(const Instruction& op,
+                                               const std::vector<EvalValue>& operands,
+                                               const Frame& frame) {
+  switch (op.code()) {
+    case OpCode::kFft:
+      return evaluate_fft(*this, op, operands);
+    case OpCode::kRng:
+    case OpCode::kRngBitGenerator:
+      return evaluate_random(*this, op, operands);
+    case OpCode::kGather:
+    case OpCode::kScatter:
+      return evaluate_indexing(*this, op, operands, frame);
+    case OpCode::kMap:
+      return evaluate_reduction(*this, op, operands, frame);
+    case OpCode::kSetDimensionSize:
+      return std::vector<EvalValue>{operands[0]};
+    case OpCode::kFusion:
+      return run_computation(op.region(0), operands, &frame);
+    default:
+      break;
+  }
+  switch (op.info().category) {
+    case Category::kElementwise:
+      return evaluate_elementwise(*this, op, operands);
+    case Category::kShape:
+      return evaluate_shape_op(*this, op, operands);
+    case Category::kReduction:
+      return evaluate_reduction(*this, op, operands, frame);
+    case Category::kContraction:
+      return evaluate_contraction(*this, op, operands);
+    case Category::kCommunication:
+      return evaluate_communication(*this, op, operands, frame);
+    case Category::kControl:
+    case Category::kRandom:
+    case Category::kLinearAlgebra:
+    case Category::kQuantization:
+    case Category::kDynamic:
+      break;
+  }
+  return unimplemented("{} is not evaluated on {}", op.name(),
+                       op.operand_count() != 0 ? op.operand_type(0).to_string() : "no operands");
+}
+
+// The expansion is built once an instruction: a function whose parameters are the operands.
+Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
+                                                const std::vector<EvalValue>& operands,
+                                                const Frame& frame) {
+  std::unique_ptr<Expansion>& expansion = expansions_[&op];
+  if (expansion == nullptr) {
+    auto made = std::make_unique<Expansion>();
+    made->function = &made->module.add_function(std::string(op.name()));
+    Cloner cloner;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      cloner.map(op.operand(i), made->function->add_parameter(op.operand_type(i)));
+    }
+    made->captured = captured_values(op);
+    for (const Value value : made->captured) {
+      cloner.map(value, made->function->add_parameter(value.type()));
+    }
+    std::unique_ptr<Instruction> copy = cloner.clone(op);
+    // Operands that are one value twice must still be two parameters.
+    for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, made->function->parameter(i));
+    Builder builder(*made->function);
+    builder.set_location(op.location());
+    auto results = op.info().expand(builder, *copy);
+    if (!results) return Error(std::move(results.error()));
+    made->function->set_declared_result_types(op.result_types());
+    TENON_TRY(builder.finish(std::move(*results)));
+    expansion = std::move(made);
+  }
+  std::vector<EvalValue> arguments = operands;
+  for (const Value value : expansion->captured) {
+    const EvalValue* captured = frame.find(value);
+    if (captured == nullptr) {
+      return internal_error("{}: a value that its region uses has no value", op.name());
+    }
+    arguments.push_back(*captured);
+  }
+  return run_computation(*expansion->function, arguments, nullptr);
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,193 @@
+// The reference evaluator: what every op means, in code meant to be read against the specification.
+//
+// Slow and obvious on purpose. It is the oracle of every later test: in wide mode it evaluates floats
+// of at most 32 bits in f64 and f64 in binary128 without rounding in between.
+//
+// Order and determinism: reductions combine in row-major order of the reduced elements; the same
+// program on the same arguments gives the same bits.
+// Thread-safety: an Evaluator is used by one thread; several may share a Module, which they only read.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/evaluator/element_functions.h"
+#include "hlo/evaluator/scalar.h"
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo {
+
+/// A value at run time: an array, a token, or a tuple of values (also a future's).
+struct EvalValue {
+  std::shared_ptr<const Tensor> tensor;  ///< Null for tokens and tuples.
+  std::vector<EvalValue> elements;       ///< Of a tuple or future.
+
+  static EvalValue of(Tensor tensor) {
+    return {std::make_shared<const Tensor>(std::move(tensor)), {}};
+  }
+  const Tensor& operator*() const { return *tensor; }
+  const Tensor* operator->() const { return tensor.get(); }
+};
+
+class Process;  // hlo/evaluator/process.h: this process among simulated replicas and partitions
+
+struct EvaluatorOptions {
+  bool wide = false;
+  /// Seed of the state behind the op `rng`.
+  uint64_t rng_seed = 0;
+  /// Nesting of calls and regions.
+  int max_depth = 512;
+  /// Most bytes that one array may take; a program that asks for more gets an error.
+  int64_t max_array_bytes = int64_t{16} << 30;
+  /// Called now and then with the number of instructions done; returning false cancels.
+  std::function<bool(int64_t)> progress;
+};
+
+class Evaluator;
+/// A custom call by target name.
+using CustomCallHandler = std::function<Result<std::vector<EvalValue>>(
+    Evaluator&, const Instruction&, const std::vector<EvalValue>&)>;
+
+class Evaluator {
+ public:
+  explicit Evaluator(const Module& module, EvaluatorOptions options = {});
+  ~Evaluator();
+
+  /// Runs `function` on `arguments`, one a parameter, of the parameters' types.
+  Result<std::vector<EvalValue>> run(const Computation& function, std::vector<EvalValue> arguments);
+  /// The same on Literals; tokens and tuples are not arguments here. Results of token type are
+  /// left out.
+  Result<std::vector<Literal>> run(const Computation& function,
+                                   const std::vector<Literal>& arguments);
+
+  void set_custom_call(std::string target, CustomCallHandler handler) {
+    custom_calls_[std::move(target)] = std::move(handler);
+  }
+  /// All handlers at once, for an Evaluator that works on behalf of another.
+  void set_custom_calls(const Evaluator& other) { custom_calls_ = other.custom_calls_; }
+  /// The process that collectives speak for; null: one process alone.
+  void set_process(Process* process) { process_ = process; }
+  Process* process() const { return process_; }
+  /// What `outfeed` ops have written, in order, one element an op.
+  const std::vector<std::vector<EvalValue>>& outfeed() const { return outfeed_; }
+  void write_outfeed(std::vector<EvalValue> values) { outfeed_.push_back(std::move(values)); }
+
+  const Module& module() const { return module_; }
+  const EvaluatorOptions& options() const { return options_; }
+  bool wide() const { return options_.wide; }
+
+  // --- For the files of the evaluator
+
+  /// Values of one activation of a computation; looks outward for captured values.
+  class Frame {
+   public:
+    explicit Frame(const Frame* outer) : outer_(outer) {}
+    void set(const Instruction* op, std::vector<EvalValue> results) {
+      values_[op] = std::move(results);
+    }
+    const EvalValue* find(Value value) const;
+    void drop(const Instruction* op) { values_.erase(op); }
+
+   private:
+    const Frame* outer_;
+    std::unordered_map<const Instruction*, std::vector<EvalValue>> values_;
+  };
+
+  using Values = Result<std::vector<EvalValue>>;
+  Values run_computation(const Computation& computation, const std::vector<EvalValue>& arguments,
+                         const Frame* outer);
+  Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands, const Frame& frame);
+  /// Forgets what is kept for `op`, an instruction about to be destroyed.
+  void forget(const Instruction& op);
+  /// A zero tensor of `type`, or an error when its size is out of bounds.
+  Result<Tensor> make_tensor(const Type& type) const;
+  Tensor tensor(ElementType type, Dims dims) const { return Tensor(type, std::move(dims), wide()); }
+  /// The next 64 bits of the state of `rng`.
+  uint64_t next_random();
+
+ private:
+  Values evaluate_control(const Instruction& op, const std::vector<EvalValue>& operands,
+                          const Frame& frame);
+  Values evaluate_while(const Instruction& op, std::vector<EvalValue> state, const Frame& frame);
+  Values evaluate_call(const Instruction& op, const std::vector<EvalValue>& operands);
+  Values evaluate_custom_call(const Instruction& op, const std::vector<EvalValue>& operands);
+  Values evaluate_expansion(const Instruction& op, const std::vector<EvalValue>& operands,
+                            const Frame& frame);
+  Values evaluate_array_op(const Instruction& op, const std::vector<EvalValue>& operands,
+                           const Frame& frame);
+
+  const Module& module_;
+  EvaluatorOptions options_;
+  std::unordered_map<std::string, CustomCallHandler> custom_calls_;
+  Process* process_ = nullptr;
+  std::vector<std::vector<EvalValue>> outfeed_;
+  int depth_ = 0;
+  int64_t executed_ = 0;
+  uint64_t rng_state_ = 0;
+  struct Expansion;
+  std::unordered_map<const Instruction*, std::unique_ptr<Expansion>> expansions_;
+};
+
+/// Calls of a region on scalars, as reductions, sorts and scatters make them by the million: a region
+/// of elementwise ops is flattened once into a list of functions on registers, any other one is
+/// evaluated.
+class RegionFunction {
+ public:
+  RegionFunction(Evaluator& evaluator, const Computation& region, const Evaluator::Frame& frame);
+  size_t result_count() const { return result_count_; }
+  /// `arguments`: one a parameter; `results`: result_count(). The two may overlap.
+  Status operator()(const Scalar* arguments, Scalar* results);
+
+ private:
+  struct Step {
+    ElementFunction function = nullptr;
+    ElementContext context;
+    uint32_t operands[3] = {0, 0, 0};
+    uint32_t operand_count = 0;
+    uint32_t result = 0;
+  };
+  bool flatten(const Computation& region, const Evaluator::Frame& frame);
+  bool flatten_op(const Instruction& op);
+
+  Evaluator& evaluator_;
+  const Computation& region_;
+  const Evaluator::Frame& frame_;
+  bool flat_ = false;
+  size_t result_count_ = 0;
+  std::vector<Scalar> registers_;
+  std::vector<Step> steps_;
+  std::vector<uint32_t> result_registers_;
+  std::unordered_map<const Instruction*, uint32_t> register_of_;
+};
+
+// --- Groups of ops, each in a file of its own; operands and types have been verified.
+
+using Operands = const std::vector<EvalValue>&;
+Evaluator::Values evaluate_elementwise(Evaluator& e, const Instruction& op, Operands operands);
+Evaluator::Values evaluate_shape_op(Evaluator& e, const Instruction& op, Operands operands);
+Evaluator::Values evaluate_indexing(Evaluator& e, const Instruction& op, Operands operands,
+                                    const Evaluator::Frame& frame);
+Evaluator::Values evaluate_reduction(Evaluator& e, const Instruction& op, Operands operands,
+                                     const Evaluator::Frame& frame);
+Evaluator::Values evaluate_contraction(Evaluator& e, const Instruction& op, Operands operands);
+Evaluator::Values evaluate_fft(Evaluator& e, const Instruction& op, Operands operands);
+Evaluator::Values evaluate_random(Evaluator& e, const Instruction& op, Operands operands);
+Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
+                                     const Evaluator::Frame& frame);
+Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,
+                                         const Evaluator::Frame& frame);
+
+/// Values from around `op` that its regions use, each once. A copy of `op` must not use them itself:
+/// it would enter the use lists of a Module that others read.
+std::vector<Value> captured_values(const Instruction& op);
+
+/// One tensor as the list of results.
+inline Evaluator::Values one(Tensor tensor) {
+  std::vector<EvalValue> values;
+  values.push_back(EvalValue::of(std::move(tensor)));
+  return values;
+}
+
+}  // namespace tenon::hlo

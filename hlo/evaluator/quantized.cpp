@@ -1,0 +1,179 @@
+// Quantized types: quantize, dequantize, and every other op as dequantize, compute, quantize.
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/real_math.h"
+
+namespace tenon::hlo {
+namespace {
+
+// Scale and zero point of each element by its place along the quantization dimension.
+class Parameters {
+ public:
+  Parameters(const QuantizedType& q, const Dims& dims) : q_(q) {
+    if (!q.is_per_axis()) return;
+    for (size_t d = static_cast<size_t>(q.axis) + 1; d < dims.size(); ++d) inner_ *= dims[d];
+    size_ = dims[static_cast<size_t>(q.axis)];
+  }
+  double scale(int64_t i) const { return q_.scales[place(i)]; }
+  int64_t zero_point(int64_t i) const { return q_.zero_points[place(i)]; }
+
+ private:
+  size_t place(int64_t i) const {
+    return q_.is_per_axis() ? static_cast<size_t>(i / inner_ % size_) : 0;
+  }
+  const QuantizedType& q_;
+  int64_t inner_ = 1;
+  int64_t size_ = 1;
+};
+
+Scalar real_scalar(Storage storage, double value) {
+  return storage == Storage::kWide ? Scalar(static_cast<Float128>(value)) : Scalar(value);
+}
+double real_value(Storage storage, const Scalar& x) {
+  return storage == Storage::kWide ? static_cast<double>(x.w) : x.d;
+}
+
+// (q - zero point), converted to the expressed type, times scale.
+Tensor dequantize(Evaluator& e, const Tensor& x, const QuantizedType& q) {
+  Tensor result = e.tensor(q.expressed, x.dims());
+  const Parameters parameters(q, x.dims());
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const double offset = round_to(q.expressed, static_cast<double>(x.integer(i)) -
+                                                    static_cast<double>(parameters.zero_point(i)));
+    const double scale = round_to(q.expressed, parameters.scale(i));
+    result.set(i, real_scalar(result.storage(), round_to(q.expressed, offset * scale)));
+  }
+  return result;
+}
+
+// x / scale + zero point in the expressed type, clamped, rounded to nearest even.
+Tensor quantize(Evaluator& e, const Tensor& x, const QuantizedType& q) {
+  Tensor result = e.tensor(q.storage, x.dims());
+  const Parameters parameters(q, x.dims());
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const double value = real_value(x.storage(), x.get(i));
+    const double scale = round_to(q.expressed, parameters.scale(i));
+    const double scaled = round_to(q.expressed, value / scale);
+    const double moved =
+        round_to(q.expressed, scaled + static_cast<double>(parameters.zero_point(i)));
+    const double low = static_cast<double>(q.storage_min);
+    const double high = static_cast<double>(q.storage_max);
+    const double clamped = std::isnan(moved) ? 0 : std::min(std::max(moved, low), high);
+    result.set(i, Scalar(static_cast<int64_t>(std::nearbyint(clamped))));
+  }
+  return result;
+}
+
+Type expressed_type(const Type& type) {
+  return type.is_quantized() ? Type::tensor(type.quantized()->expressed, type.dims()) : type;
+}
+
+// Ops that only move elements, or read bits, work on the stored integers as they are.
+bool works_on_storage(const Instruction& op) {
+  switch (op.code()) {
+    case OpCode::kConstant:
+    case OpCode::kReshape:
+    case OpCode::kBitcastConvert:
+    case OpCode::kOptimizationBarrier:
+    case OpCode::kGetDimensionSize:
+    case OpCode::kAllGather:
+    case OpCode::kAllToAll:
+    case OpCode::kAsyncDone:
+    case OpCode::kAsyncStart:
+    case OpCode::kCollectiveBroadcast:
+    case OpCode::kCollectivePermute:
+    case OpCode::kInfeed:
+    case OpCode::kOutfeed:
+    case OpCode::kRecv:
+    case OpCode::kSend:
+      return true;
+    default:
+      break;
+  }
+  if (op.info().category != Category::kShape || op.result_count() != 1) return false;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Type& type = op.operand_type(i);
+    if (type.is_quantized() && !(*type.quantized() == *op.result_type().quantized())) {
+      // Moving an axis moves the quantization dimension with it; the numbers stay.
+      return op.code() == OpCode::kTranspose || op.code() == OpCode::kBroadcastInDim;
+    }
+  }
+  return true;
+}
+
+// The op on expressed types: same op and attributes, regions with their scalar types replaced. Its
+// operands, and then what its regions use from around it, become `parameters`.
+std::unique_ptr<Instruction> expressed_copy(const Instruction& op,
+                                            const std::vector<Value>& captured,
+                                            Computation& parameters) {
+  Cloner cloner;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    cloner.map(op.operand(i), parameters.add_parameter(expressed_type(op.operand_type(i))));
+  }
+  for (const Value value : captured) cloner.map(value, parameters.add_parameter(value.type()));
+  std::unique_ptr<Instruction> copy = cloner.clone(op);
+  // Operands that are one value twice must still be two parameters.
+  for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
+  std::vector<Type> types;
+  for (const Type& type : op.result_types()) types.push_back(expressed_type(type));
+  copy->set_result_types(std::move(types));
+  for (size_t r = 0; r < copy->region_count(); ++r) {
+    Computation& region = copy->region(r);
+    for (size_t i = 0; i < region.parameter_count(); ++i) {
+      region.parameter_instruction(i).set_result_types({expressed_type(region.parameter(i).type())});
+    }
+    for (Instruction& inner : region) {
+      std::vector<Type> inner_types;
+      for (const Type& type : inner.result_types()) inner_types.push_back(expressed_type(type));
+      inner.set_result_types(std::move(inner_types));
+    }
+  }
+  return copy;
+}
+
+}  // namespace
+
+Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
+                                     const Evaluator::Frame& frame) {
+  const Type& result_type = op.result_type();
+  if (op.code() == OpCode::kUniformDequantize) {
+    return one(dequantize(e, *operands[0], *op.operand_type(0).quantized()));
+  }
+  if (op.code() == OpCode::kUniformQuantize) {
+    const Type& from = op.operand_type(0);
+    const Tensor real = from.is_quantized() ? dequantize(e, *operands[0], *from.quantized())
+                                            : *operands[0];
+    return one(quantize(e, real, *result_type.quantized()));
+  }
+  // An empty list says: evaluate as for integers.
+  if (works_on_storage(op)) return std::vector<EvalValue>{};
+
+  std::vector<EvalValue> reals;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Type& type = op.operand_type(i);
+    reals.push_back(type.is_quantized()
+                        ? EvalValue::of(dequantize(e, *operands[i], *type.quantized()))
+                        : operands[i]);
+  }
+  Computation parameters;
+  const std::vector<Value> captured = captured_values(op);
+  const std::unique_ptr<Instruction> copy = expressed_copy(op, captured, parameters);
+  Evaluator::Frame around(&frame);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    const EvalValue* value = frame.find(captured[i]);
+    if (value == nullptr) {
+      return internal_error("{}: a value that its region uses has no value", op.name());
+    }
+    around.set(parameters.parameter(op.operand_count() + i).def, {*value});
+  }
+  auto computed = e.evaluate(*copy, reals, around);
+  e.forget(*copy);
+  TENON_ASSIGN(std::vector<EvalValue> results, std::move(computed));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (op.result_type(i).is_quantized()) {
+      results[i] = EvalValue::of(quantize(e, *results[i], *op.result_type(i).quantized()));
+    }
+  }
+  return results;
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,31 @@
+// Shardings on one device: erased when they ask for nothing, refused when they need partitioning.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "hlo/import/raw.h"
+
+namespace tenon::hlo {
+
+/// Meshes of a module (sdy.mesh) and what shardings that name their axes ask for.
+class Shardings {
+ public:
+  /// Learns the axes and sizes of an sdy.mesh op.
+  void add_mesh(const RawOp& op);
+
+  /// An error naming `what` and the sharding when `text` (sdy attribute text) splits a dimension over
+  /// an axis of more than one device.
+  Status check_sdy(std::string_view what, std::string_view text) const;
+
+  /// The same for mhlo.sharding: "{replicated}", "{maximal device=0}" and tilings of one device pass.
+  static Status check_mhlo(std::string_view what, std::string_view text);
+
+  /// Checks the sharding attributes in `attributes`.
+  Status check(std::string_view what, const Dict& attributes) const;
+
+ private:
+  std::unordered_map<std::string, int64_t> axis_sizes_;
+};
+
+}  // namespace tenon::hlo

@@ -1,0 +1,96 @@
+#include "hlo/ir/inline.h"
+
+#include <unordered_set>
+
+namespace tenon::hlo {
+namespace {
+
+Status inline_call(Instruction& call, int64_t& budget) {
+  Computation& into = *call.parent();
+  const Module* module = into.module();
+  const std::string_view name = call.text(AttrKey::callee);
+  const Computation* callee = module ? module->find_function(name) : nullptr;
+  if (callee == nullptr || callee->is_declaration()) {
+    return not_found("func.call: function @{} is not defined", name).at(position_of(call.location()));
+  }
+  Cloner cloner;
+  for (size_t i = 0; i < callee->parameter_count(); ++i) {
+    cloner.map(callee->parameter(i), call.operand(i));
+  }
+  for (const Instruction& op : *callee) {
+    if (op.code() == OpCode::kReturn) {
+      for (uint32_t i = 0; i < op.operand_count(); ++i) {
+        call.replace_uses(i, cloner(op.operand(i)));
+      }
+      break;
+    }
+    if (--budget < 0) return resource_exhausted("inlining @{} makes too many instructions", name);
+    into.insert(cloner.clone(op), &call);
+  }
+  return {};
+}
+
+Status inline_in(Computation& computation, int64_t& budget) {
+  Instruction* op = computation.first();
+  while (op != nullptr) {
+    for (size_t i = 0; i < op->region_count(); ++i) TENON_TRY(inline_in(op->region(i), budget));
+    if (op->code() != OpCode::kCall) {
+      op = op->next();
+      continue;
+    }
+    Instruction* before = op->previous();
+    TENON_TRY(inline_call(*op, budget));
+    computation.erase(op);
+    // Calls in the body that was put here come next.
+    op = before != nullptr ? before->next() : computation.first();
+  }
+  return {};
+}
+
+void add_symbols(const Attribute& value, std::vector<std::string>& names) {
+  if (const auto* symbol = value.get<SymbolAttr>()) names.push_back(symbol->name);
+  if (const auto* array = value.get<ArrayAttr>()) {
+    for (const Attribute& element : *array) add_symbols(element, names);
+  }
+  if (const auto* dict = value.get<Dict>()) {
+    for (const auto& [key, element] : *dict) add_symbols(element, names);
+  }
+}
+
+void add_references(const Computation& computation, std::vector<std::string>& names) {
+  for (const Instruction& op : computation) {
+    for (const auto& [key, value] : op.attributes()) add_symbols(value, names);
+    for (size_t i = 0; i < op.region_count(); ++i) add_references(op.region(i), names);
+  }
+}
+
+}  // namespace
+
+Status inline_calls(Computation& computation, int64_t limit) {
+  int64_t budget = limit;
+  return inline_in(computation, budget);
+}
+
+void erase_unreachable_functions(Module& module) {
+  const Computation* entry = module.entry();
+  if (entry == nullptr) return;
+  std::unordered_set<const Computation*> reached = {entry};
+  std::vector<const Computation*> todo = {entry};
+  while (!todo.empty()) {
+    const Computation* at = todo.back();
+    todo.pop_back();
+    std::vector<std::string> names;
+    add_references(*at, names);
+    for (const std::string& name : names) {
+      const Computation* callee = module.find_function(name);
+      if (callee != nullptr && reached.insert(callee).second) todo.push_back(callee);
+    }
+  }
+  std::vector<Computation*> dead;
+  for (const auto& function : module.functions()) {
+    if (reached.count(function.get()) == 0) dead.push_back(function.get());
+  }
+  for (Computation* function : dead) module.erase_function(function);
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,18 @@
+// Inlining of calls.
+#pragma once
+
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo {
+
+/// Replaces every func.call in `computation` and its regions by the callee's body, also calls in what
+/// was inlined. Calls are not recursive in a verified Module. Instructions keep their own locations.
+///
+/// `limit` bounds the number of instructions made: calls of calls can grow without measure.
+Status inline_calls(Computation& computation, int64_t limit = 1 << 22);
+
+/// Erases functions that nothing refers to: neither the entry nor, through calls, composites and
+/// custom calls, anything that the entry reaches.
+void erase_unreachable_functions(Module& module);
+
+}  // namespace tenon::hlo

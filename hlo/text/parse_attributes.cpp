@@ -1,0 +1,531 @@
+// Attributes of both text forms: builtin ones, StableHLO's and CHLO's; others are kept verbatim.
+#include "core/types/float_convert.h"
+#include "hlo/text/parser.h"
+
+namespace tenon::hlo {
+
+bool Parser::parse_attribute(Attribute& out) {
+  if (!enter()) return false;
+  struct Leave {
+    Parser& parser;
+    ~Leave() { parser.leave(); }
+  } leave_on_return{*this};
+  bool is_float = false;
+  switch (scan_.peek()) {
+    case '"': {
+      std::string text;
+      if (!scan_.string_literal(text)) return false;
+      out = Attribute(std::move(text));
+      return true;
+    }
+    case '@': {
+      std::string name;
+      if (!parse_symbol(name)) return false;
+      out = SymbolAttr{std::move(name)};
+      return true;
+    }
+    case '[':
+      return parse_array_attribute(out);
+    case '{': {
+      Dict dict;
+      if (!parse_attribute_dict(dict)) return false;
+      out = Attribute(std::move(dict));
+      return true;
+    }
+    case '#':
+      return parse_hash_attribute(out);
+    case '!':
+    case '(': {
+      Type type;
+      if (!parse_type(type)) return false;
+      out = Attribute(std::move(type));
+      return true;
+    }
+    default:
+      if (scan_.peek_number(is_float)) return parse_number(out);
+      return parse_word_attribute(out);
+  }
+}
+
+bool Parser::parse_symbol(std::string& out) {
+  if (!scan_.expect('@')) return false;
+  if (scan_.peek() == '"') {
+    if (!scan_.string_literal(out)) return false;
+  } else {
+    out = scan_.suffix();
+    if (out.empty()) return scan_.fail_expected("a symbol name");
+  }
+  while (scan_.peek("::@")) {
+    scan_.accept("::");
+    std::string nested;
+    if (!parse_symbol(nested)) return false;
+    out += "::" + nested;
+  }
+  return true;
+}
+
+bool Parser::parse_number(Attribute& out) {
+  const size_t start = scan_.token_start();
+  bool is_float = false;
+  scan_.peek_number(is_float);
+  int64_t integer = 0;
+  double real = 0;
+  if (is_float ? !scan_.real(real) : !scan_.integer(integer)) return false;
+  Type type = Type::tensor(is_float ? ElementType::kF64 : ElementType::kS64, {});
+  if (scan_.accept(':') && !parse_type(type)) return false;
+  const ElementType element = type.element_type();
+  if (is_complex(element) || !type.is_tensor() || type.rank() != 0) {
+    return scan_.fail_at(start, fmt::format("a number cannot have type {}", type.to_string()));
+  }
+  if (tenon::is_float(element)) {
+    // An integer literal of float type is its bit pattern.
+    const uint64_t bits = is_float ? encode_float(element, real) : static_cast<uint64_t>(integer);
+    out = FloatAttr{bits, element};
+    return true;
+  }
+  if (is_float) return scan_.fail_at(start, fmt::format("a float cannot have type {}", name_of(element)));
+  out = IntegerAttr{is_pred(element) ? integer != 0 : wrap_integer(element, integer), element};
+  return true;
+}
+
+bool Parser::parse_word_attribute(Attribute& out) {
+  const size_t start = scan_.token_start();
+  const std::string_view word = scan_.word();
+  if (word.empty()) return scan_.fail_expected("an attribute");
+  if (word == "true" || word == "false") {
+    out = Attribute(word == "true");
+    // "true : i1" is legal too.
+    Type ignored;
+    return !scan_.accept(':') || parse_type(ignored);
+  }
+  if (word == "unit") {
+    out = Unit{};
+    return true;
+  }
+  if (word == "dense") return parse_dense(out);
+  if (word == "array") return parse_dense_array(out);
+  if (word == "dense_resource") return parse_dense_resource(out);
+  if (word == "loc") {
+    scan_.set_offset(start);
+    Location location;
+    if (!parse_location(location)) return false;
+    out = OpaqueAttr{fmt::format("loc({})", location_to_string(location))};
+    return true;
+  }
+  static constexpr std::string_view kBracketed[] = {"affine_map", "affine_set", "strided", "distinct",
+                                                    "sparse"};
+  for (const std::string_view name : kBracketed) {
+    if (word != name) continue;
+    std::string_view ignored;
+    while (scan_.peek() == '<' || scan_.peek() == '[') {
+      if (!scan_.balanced(ignored)) return false;
+    }
+    out = OpaqueAttr{std::string(scan_.text().substr(start, scan_.offset() - start))};
+    return true;
+  }
+  // A type, or in HLO text the word of an enumeration.
+  static constexpr std::string_view kTypeWords[] = {"tensor", "memref", "tuple", "none", "complex",
+                                                    "token", "future", "function", "buffer", "q"};
+  bool is_type = element_type_from_mlir_name(word) || element_type_from_name(word);
+  for (const std::string_view name : kTypeWords) is_type |= word == name;
+  if (is_type) {
+    scan_.set_offset(start);
+    Type type;
+    if (!parse_type(type)) return false;
+    out = Attribute(std::move(type));
+    return true;
+  }
+  if (is_hlo_ || word == "tf32") {
+    out = OpaqueAttr{std::string(word)};
+    return true;
+  }
+  return scan_.fail_at(start, fmt::format("unknown attribute '{}'", word));
+}
+
+bool Parser::parse_array_attribute(Attribute& out) {
+  if (!scan_.expect('[')) return false;
+  ArrayAttr elements;
+  if (!scan_.peek("]")) {
+    do {
+      elements.emplace_back();
+      if (!parse_attribute(elements.back())) return false;
+    } while (scan_.accept(','));
+  }
+  if (!scan_.expect(']')) return false;
+  out = Attribute(std::move(elements));
+  return true;
+}
+
+// After `array`: '<' type [':' values] '>'.
+bool Parser::parse_dense_array(Attribute& out) {
+  const size_t start = scan_.token_start();
+  Type type;
+  if (!scan_.expect('<') || !parse_type(type)) return false;
+  const ElementType element = type.element_type();
+  I64s integers;
+  BoolsAttr bools;
+  ArrayAttr floats;
+  if (scan_.accept(':')) {
+    do {
+      if (is_pred(element)) {
+        const bool truth = scan_.accept_keyword("true");
+        if (!truth && !scan_.expect_keyword("false")) return false;
+        bools.values.push_back(truth ? 1 : 0);
+      } else if (is_float(element)) {
+        double value = 0;
+        if (!scan_.real(value)) return false;
+        floats.emplace_back(FloatAttr::of(element, value));
+      } else {
+        integers.push_back(0);
+        if (!scan_.integer(integers.back())) return false;
+      }
+    } while (scan_.accept(','));
+  }
+  if (!scan_.expect('>')) return false;
+  if (is_pred(element)) {
+    out = std::move(bools);
+  } else if (is_float(element)) {
+    out = Attribute(std::move(floats));
+  } else if (is_integer(element)) {
+    out = std::move(integers);
+  } else {
+    return scan_.fail_at(start, fmt::format("array<{}> is not supported", type.to_mlir()));
+  }
+  return true;
+}
+
+bool Parser::parse_attribute_dict(Dict& out) { return scan_.expect('{') && parse_dict_entries(out, '}'); }
+
+bool Parser::parse_dict_entries(Dict& out, char closing) {
+  while (!scan_.accept(closing)) {
+    std::string key;
+    const size_t start = scan_.token_start();
+    if (scan_.peek() == '"') {
+      if (!scan_.string_literal(key)) return false;
+    } else {
+      key = scan_.word();
+      if (key.empty()) return scan_.fail_expected("an attribute name");
+    }
+    Attribute value{Unit{}};
+    if (scan_.accept('=') && !parse_attribute(value)) return false;
+    if (find(out, key) != nullptr) {
+      return scan_.fail_at(start, fmt::format("attribute '{}' is given twice", key));
+    }
+    insert(out, std::move(key), std::move(value));
+    if (!scan_.accept(',')) return scan_.expect(closing);
+  }
+  return true;
+}
+
+bool Parser::parse_hash_attribute(Attribute& out) {
+  const size_t start = scan_.token_start();
+  scan_.expect('#');
+  std::string_view name = scan_.suffix();
+  for (const std::string_view dialect : {"stablehlo", "chlo", "mhlo"}) {
+    if (!name.starts_with(dialect)) continue;
+    std::string_view rest = name.substr(dialect.size());
+    if (rest.starts_with('.')) {
+      const size_t before = scan_.offset();
+      if (scan_.peek("<") && parse_stablehlo_attribute(rest.substr(1), out)) return true;
+      if (scan_.failed()) return false;
+      scan_.set_offset(before);
+    } else if (rest.empty() && scan_.accept('<')) {
+      // #stablehlo<kind WORD>, or #stablehlo<kind …fields…> of old printers.
+      const std::string_view kind_name = scan_.word();
+      const auto kind = enum_kind_from_name(kind_name);
+      if (!kind) return scan_.fail("unknown attribute '#{}<{}'", dialect, kind_name);
+      return parse_enum_word(*kind, out) && scan_.expect('>');
+    }
+  }
+  std::string_view body;
+  if (scan_.peek("<")) {
+    if (!scan_.balanced(body)) return false;
+    out = OpaqueAttr{std::string(scan_.text().substr(start, scan_.offset() - start))};
+    return true;
+  }
+  const auto alias = attribute_aliases_.find(std::string(name));
+  if (alias != attribute_aliases_.end()) {
+    out = alias->second;
+    return true;
+  }
+  if (name.find('.') == std::string_view::npos) {
+    return scan_.fail_at(start, fmt::format("attribute alias '#{}' is not defined", name));
+  }
+  out = OpaqueAttr{std::string(scan_.text().substr(start, scan_.offset() - start))};
+  return true;
+}
+
+bool Parser::parse_enum_word(EnumKind kind, Attribute& out) {
+  const size_t start = scan_.token_start();
+  const std::string_view word = scan_.word();
+  const auto value = enum_from_word(kind, word);
+  if (!value) {
+    return scan_.fail_at(start, fmt::format("'{}' is no {}", word, enum_kind_name(kind)));
+  }
+  out = *value;
+  return true;
+}
+
+// After '#stablehlo.'; gives false without an error for a name that is kept verbatim.
+bool Parser::parse_stablehlo_attribute(std::string_view name, Attribute& out) {
+  if (name == "dot") {
+    DotDims d;
+    if (!parse_struct_fields({{"lhs_batching_dimensions", &d.lhs_batching},
+                              {"rhs_batching_dimensions", &d.rhs_batching},
+                              {"lhs_contracting_dimensions", &d.lhs_contracting},
+                              {"rhs_contracting_dimensions", &d.rhs_contracting}},
+                             {})) {
+      return false;
+    }
+    out = Attribute(std::move(d));
+    return true;
+  }
+  if (name == "gather") {
+    GatherDims d;
+    if (!parse_struct_fields({{"offset_dims", &d.offset_dims},
+                              {"collapsed_slice_dims", &d.collapsed_slice_dims},
+                              {"operand_batching_dims", &d.operand_batching_dims},
+                              {"start_indices_batching_dims", &d.start_indices_batching_dims},
+                              {"start_index_map", &d.start_index_map}},
+                             {{"index_vector_dim", &d.index_vector_dim}})) {
+      return false;
+    }
+    out = Attribute(std::move(d));
+    return true;
+  }
+  if (name == "scatter") {
+    ScatterDims d;
+    if (!parse_struct_fields({{"update_window_dims", &d.update_window_dims},
+                              {"inserted_window_dims", &d.inserted_window_dims},
+                              {"input_batching_dims", &d.input_batching_dims},
+                              {"scatter_indices_batching_dims", &d.scatter_indices_batching_dims},
+                              {"scatter_dims_to_operand_dims", &d.scatter_dims_to_operand_dims}},
+                             {{"index_vector_dim", &d.index_vector_dim}})) {
+      return false;
+    }
+    out = Attribute(std::move(d));
+    return true;
+  }
+  if (name == "channel_handle") {
+    ChannelHandle handle;
+    if (!parse_struct_fields({}, {{"handle", &handle.handle}, {"type", &handle.type}})) return false;
+    out = handle;
+    return true;
+  }
+  if (name == "conv") {
+    ConvDims dims;
+    if (!scan_.expect('<')) return false;
+    if (!parse_conv_dims(dims) || !scan_.expect('>')) return false;
+    out = Attribute(std::move(dims));
+    return true;
+  }
+  if (name == "dot_algorithm") return parse_dot_algorithm(out);
+  if (name == "result_accuracy") return parse_result_accuracy(out);
+  if (name == "output_operand_alias") return parse_output_alias(out);
+  if (name == "ragged_dot") return parse_ragged_dims(out);
+  if (const auto kind = enum_kind_from_name(name)) {
+    return scan_.expect('<') && parse_enum_word(*kind, out) && scan_.expect('>');
+  }
+  return false;
+}
+
+// '<' name = […] or name = n, in any order '>'.
+bool Parser::parse_struct_fields(
+    const std::vector<std::pair<std::string_view, I64s*>>& lists,
+    const std::vector<std::pair<std::string_view, int64_t*>>& numbers) {
+  if (!scan_.expect('<')) return false;
+  while (!scan_.accept('>')) {
+    const size_t start = scan_.token_start();
+    const std::string_view name = scan_.word();
+    if (!scan_.expect('=')) return false;
+    bool known = false;
+    for (const auto& [field, target] : lists) {
+      if (field != name) continue;
+      known = true;
+      if (!parse_i64_list(*target)) return false;
+    }
+    for (const auto& [field, target] : numbers) {
+      if (field != name) continue;
+      known = true;
+      if (!scan_.integer(*target)) return false;
+    }
+    if (!known) return scan_.fail_at(start, fmt::format("unknown field '{}'", name));
+    if (!scan_.accept(',')) return scan_.expect('>');
+  }
+  return true;
+}
+
+bool Parser::parse_i64_list(I64s& out) {
+  out.clear();
+  if (!scan_.expect('[')) return false;
+  if (scan_.accept(']')) return true;
+  do {
+    out.push_back(0);
+    if (!scan_.integer(out.back())) return false;
+  } while (scan_.accept(','));
+  return scan_.expect(']');
+}
+
+bool Parser::parse_dot_algorithm(Attribute& out) {
+  DotAlgorithm a;
+  if (!scan_.expect('<')) return false;
+  const auto precision = [&](PrecisionType& type) {
+    if (scan_.accept_keyword("tf32")) {
+      type = {ElementType::kF32, true};
+      return true;
+    }
+    Type parsed;
+    if (!parse_type(parsed)) return false;
+    type = {parsed.element_type(), false};
+    return true;
+  };
+  while (!scan_.accept('>')) {
+    const size_t start = scan_.token_start();
+    const std::string_view name = scan_.word();
+    if (!scan_.expect('=')) return false;
+    bool good = false;
+    if (name == "lhs_precision_type") {
+      good = precision(a.lhs_precision);
+    } else if (name == "rhs_precision_type") {
+      good = precision(a.rhs_precision);
+    } else if (name == "accumulation_type") {
+      good = precision(a.accumulation);
+    } else if (name == "lhs_component_count") {
+      good = scan_.integer(a.lhs_component_count);
+    } else if (name == "rhs_component_count") {
+      good = scan_.integer(a.rhs_component_count);
+    } else if (name == "num_primitive_operations") {
+      good = scan_.integer(a.num_primitive_operations);
+    } else if (name == "allow_imprecise_accumulation") {
+      a.allow_imprecise_accumulation = scan_.accept_keyword("true");
+      good = a.allow_imprecise_accumulation || scan_.expect_keyword("false");
+    } else {
+      return scan_.fail_at(start, fmt::format("unknown field '{}' of dot_algorithm", name));
+    }
+    if (!good) return false;
+    if (!scan_.accept(',')) {
+      if (!scan_.expect('>')) return false;
+      break;
+    }
+  }
+  out = Attribute(a);
+  return true;
+}
+
+bool Parser::parse_result_accuracy(Attribute& out) {
+  ResultAccuracy a;
+  if (!scan_.expect('<')) return false;
+  while (!scan_.accept('>')) {
+    const size_t start = scan_.token_start();
+    const std::string_view name = scan_.word();
+    if (!scan_.expect('=')) return false;
+    if (name == "atol" || name == "rtol") {
+      if (!scan_.real(name == "atol" ? a.atol : a.rtol)) return false;
+    } else if (name == "ulps") {
+      if (!scan_.integer(a.ulps)) return false;
+    } else if (name == "mode") {
+      Attribute mode;
+      if (scan_.peek() == '#' ? !parse_attribute(mode)
+                              : !parse_enum_word(EnumKind::kResultAccuracyMode, mode)) {
+        return false;
+      }
+      const auto* word = mode.get<EnumAttr>();
+      if (word == nullptr) return scan_.fail_at(start, "mode is no result_accuracy_mode");
+      a.mode = static_cast<ResultAccuracyMode>(word->value);
+    } else {
+      return scan_.fail_at(start, fmt::format("unknown field '{}' of result_accuracy", name));
+    }
+    if (!scan_.accept(',')) {
+      if (!scan_.expect('>')) return false;
+      break;
+    }
+  }
+  out = Attribute(a);
+  return true;
+}
+
+bool Parser::parse_output_alias(Attribute& out) {
+  OutputOperandAlias alias;
+  if (!parse_struct_fields({{"output_tuple_indices", &alias.output_tuple_indices},
+                            {"operand_tuple_indices", &alias.operand_tuple_indices}},
+                           {{"operand_index", &alias.operand_index}})) {
+    return false;
+  }
+  out = Attribute(std::move(alias));
+  return true;
+}
+
+bool Parser::parse_ragged_dims(Attribute& out) {
+  RaggedDotDims d;
+  if (!parse_struct_fields({{"lhs_batching_dimensions", &d.dot.lhs_batching},
+                            {"rhs_batching_dimensions", &d.dot.rhs_batching},
+                            {"lhs_contracting_dimensions", &d.dot.lhs_contracting},
+                            {"rhs_contracting_dimensions", &d.dot.rhs_contracting},
+                            {"lhs_ragged_dimensions", &d.lhs_ragged},
+                            {"rhs_group_dimensions", &d.rhs_group}},
+                           {})) {
+    return false;
+  }
+  out = Attribute(std::move(d));
+  return true;
+}
+
+// "[b, 0, 1, f]"
+bool Parser::parse_conv_dims_list(std::vector<std::string>& out) {
+  if (!scan_.expect('[')) return false;
+  do {
+    scan_.token_start();
+    std::string entry(scan_.suffix());
+    if (entry.empty()) return scan_.fail_expected("a dimension letter or number");
+    out.push_back(std::move(entry));
+  } while (scan_.accept(','));
+  return scan_.expect(']');
+}
+
+// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]": the place of a name is its axis.
+bool Parser::parse_conv_dims(ConvDims& out) {
+  if (scan_.accept_keyword("raw")) {
+    // The fields by name, as printed when they cannot be drawn; parse_struct_fields wants a '<'.
+    return scan_.fail("convolution dimension numbers in raw form are not supported");
+  }
+  std::vector<std::string> input;
+  std::vector<std::string> kernel;
+  std::vector<std::string> output;
+  const size_t start = scan_.token_start();
+  if (!parse_conv_dims_list(input) || !scan_.expect('x') || !parse_conv_dims_list(kernel) ||
+      !scan_.expect("->") || !parse_conv_dims_list(output)) {
+    return false;
+  }
+  const auto place = [&](const std::vector<std::string>& list, std::string_view letters,
+                         int64_t& first, int64_t& second, I64s& spatial) {
+    spatial.assign(list.size() >= 2 ? list.size() - 2 : 0, -1);
+    first = second = -1;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string& entry = list[i];
+      const auto axis = static_cast<int64_t>(i);
+      if (entry.size() == 1 && entry[0] == letters[0] && first < 0) {
+        first = axis;
+      } else if (entry.size() == 1 && entry[0] == letters[1] && second < 0) {
+        second = axis;
+      } else {
+        size_t number = 0;
+        for (const char c : entry) {
+          number = c >= '0' && c <= '9' && number < 1000 ? number * 10 + static_cast<size_t>(c - '0')
+                                                         : 1000;
+        }
+        if (number >= spatial.size() || spatial[number] >= 0) return false;
+        spatial[number] = axis;
+      }
+    }
+    return first >= 0 && second >= 0;
+  };
+  if (!place(input, "bf", out.input_batch, out.input_feature, out.input_spatial) ||
+      !place(kernel, "io", out.kernel_input_feature, out.kernel_output_feature,
+             out.kernel_spatial) ||
+      !place(output, "bf", out.output_batch, out.output_feature, out.output_spatial)) {
+    return scan_.fail_at(start, "dimension numbers name each of b, f (or i, o) and 0, 1 … once");
+  }
+  return true;
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,169 @@
+// Parser of both text forms: StableHLO (pretty and generic, as JAX, torch-mlir and TensorFlow print
+// it) and HLO text (hlo/text/printer.h). Both give a RawModule.
+//
+// The forms share types, attributes, regions and functions. They differ in how an op is written: HLO
+// text has one form, `%r = dialect.op(%a) {attributes} ({regions}) : types`, and short type names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/import/import.h"
+#include "hlo/import/raw.h"
+#include "hlo/text/scanner.h"
+
+namespace tenon::hlo {
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file, const ImportLimits& limits)
+      : scan_(text, file), limits_(limits) {}
+
+  Result<RawModule> parse();
+
+ private:
+  // --- parse_types.cpp
+  bool parse_type(Type& out);
+  bool parse_type_list(std::vector<Type>& out);  // "T, T" up to a closing bracket
+  bool parse_tensor_body(Type& out, bool is_buffer);
+  bool parse_bounds(Dims& bounds);
+  bool parse_element(Type& element);
+  bool parse_quantized(QuantizedType& out);
+  bool parse_quantized_storage(QuantizedType& out);
+  bool parse_scales(QuantizedType& out);
+  bool parse_hlo_dims(Type& type);
+  bool parse_function_type(std::vector<Type>& inputs, std::vector<Type>& results);
+  bool parse_bang_type(Type& out);
+
+  // --- parse_attributes.cpp
+  bool parse_attribute(Attribute& out);
+  bool parse_attribute_dict(Dict& out);
+  bool parse_dict_entries(Dict& out, char closing);
+  bool parse_number(Attribute& out);
+  bool parse_word_attribute(Attribute& out);
+  bool parse_symbol(std::string& out);
+  bool parse_array_attribute(Attribute& out);
+  bool parse_dense_array(Attribute& out);
+  bool parse_hash_attribute(Attribute& out);
+  bool parse_stablehlo_attribute(std::string_view name, Attribute& out);
+  bool parse_struct_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
+                           const std::vector<std::pair<std::string_view, int64_t*>>& numbers);
+  bool parse_dot_algorithm(Attribute& out);
+  bool parse_result_accuracy(Attribute& out);
+  bool parse_output_alias(Attribute& out);
+  bool parse_conv_dims(ConvDims& out);
+  bool parse_conv_dims_list(std::vector<std::string>& out);
+  bool parse_ragged_dims(Attribute& out);
+  bool parse_enum_word(EnumKind kind, Attribute& out);
+  bool parse_i64_list(I64s& out);
+
+  // --- parse_dense.cpp
+  bool parse_dense(Attribute& out);
+  bool parse_dense_value(const Shape& shape, DenseAttr& out);
+  bool parse_dense_elements(const Shape& shape, Literal& out, size_t axis, int64_t& next);
+  bool parse_dense_element(Literal& out, int64_t index);
+  bool parse_dense_part(ElementType type, double& out, uint64_t& bits, bool& is_bits);
+  bool parse_hex_data(const Shape& shape, DenseAttr& out);
+  bool decode_dense_bytes(const Shape& shape, std::string_view bytes, DenseAttr& out);
+  bool parse_dense_resource(Attribute& out);
+  bool parse_resources();
+
+  // --- parse_location.cpp
+  bool parse_location(Location& out);       // 'loc(' … ')'
+  bool parse_location_body(Location& out);
+  bool parse_optional_location(RawOp& op);
+  bool parse_location_alias_definition(std::string_view name);
+
+  // --- parser.cpp
+  struct Name {
+    std::string_view text;  // without '%'
+    int64_t number = -1;    // of %name#number
+    size_t offset = 0;
+  };
+  struct Definition {
+    RawValue first = 0;
+    uint32_t count = 0;
+  };
+  bool parse_file(RawModule& out);
+  bool parse_alias_definitions();
+  bool parse_ops(std::vector<RawOp>& out);
+  bool parse_op(RawOp& out);
+  bool parse_op_body(RawOp& out, std::vector<Type>& result_types);
+  bool parse_generic_op(RawOp& out, std::vector<Type>& result_types);
+  bool parse_hlo_op(std::string_view name, RawOp& out, std::vector<Type>& result_types);
+  bool parse_module_op(RawOp& out);
+  bool parse_function(RawOp& out);
+  bool parse_function_results(std::vector<Type>& types, ArrayAttr& attributes, bool& any);
+  bool parse_region(RawRegion& out);  // '{' … '}'
+  bool parse_region_body(RawRegion& out);
+  bool parse_region_list(RawOp& out);  // '(' region, … ')'
+  bool parse_block_arguments(RawRegion& out);
+  bool parse_name(Name& out);
+  bool parse_operands(RawOp& out, char closing);  // names up to `closing`, not consumed
+  bool parse_operand(RawOp& out);
+  bool check_operand_types(const RawOp& op, const std::vector<Type>& types);
+  RawValue define(std::string_view name, const Type& type);
+  bool define_results(const std::vector<std::pair<std::string_view, uint32_t>>& names,
+                      size_t name_offset, const std::vector<Type>& types, RawOp& op);
+  bool resolve(const Name& name, RawValue& out);
+  void open_scope() { marks_.push_back(undo_.size()); }
+  void close_scope();
+  Location location_here();
+
+  // --- parse_pretty.cpp, parse_custom.cpp
+  bool parse_pretty_op(std::string_view name, RawOp& out, std::vector<Type>& result_types);
+  bool parse_by_format(const OpInfo& info, RawOp& out, std::vector<Type>& result_types);
+  bool parse_format_item(const OpInfo& info, std::string_view item, bool first, RawOp& out);
+  bool parse_attribute_value(const AttrSpec& spec, Attribute& out);
+  bool parse_types(const OpInfo& info, const RawOp& op, std::vector<Type>& result_types);
+  bool parse_same_type(const RawOp& op, std::vector<Type>& result_types);
+  bool parse_functional(const RawOp& op, std::vector<Type>& result_types);  // ': FT'
+  bool parse_custom(OpCode code, RawOp& out, std::vector<Type>& result_types);
+  bool parse_constant(RawOp& out, std::vector<Type>& result_types);
+  bool parse_select(RawOp& out, std::vector<Type>& result_types);
+  bool parse_slice(RawOp& out, std::vector<Type>& result_types);
+  bool parse_dot_general(RawOp& out, std::vector<Type>& result_types);
+  bool parse_convolution(RawOp& out, std::vector<Type>& result_types);
+  bool parse_window(RawOp& out);
+  bool parse_reduce(RawOp& out, std::vector<Type>& result_types);
+  bool parse_reducer(RawOp& out);
+  bool parse_applied_reducer(RawOp& out, const std::string& combiner, Location location);
+  bool parse_while(RawOp& out, std::vector<Type>& result_types);
+  bool parse_custom_call(RawOp& out, std::vector<Type>& result_types);
+  bool parse_composite(RawOp& out, std::vector<Type>& result_types);
+  bool parse_call(RawOp& out, std::vector<Type>& result_types);
+  bool parse_return(RawOp& out);
+  bool parse_top_k(RawOp& out, std::vector<Type>& result_types);
+  bool parse_scan(RawOp& out, std::vector<Type>& result_types);
+  bool parse_foreign(std::string_view name, RawOp& out, std::vector<Type>& result_types);
+  bool parse_check(RawOp& out, std::vector<Type>& result_types);
+  bool parse_sdy(RawOp& out, std::vector<Type>& result_types);
+  bool parse_manual_computation(RawOp& out, std::vector<Type>& result_types);
+
+  Type type_of(RawValue value) const { return module_.value_types[value]; }
+  bool enter() {  // bounds recursion; leave() on the way out
+    return ++depth_ <= limits_.max_depth ||
+           scan_.fail("nested deeper than {} levels", limits_.max_depth);
+  }
+  void leave() { --depth_; }
+
+  Scanner scan_;
+  ImportLimits limits_;
+  RawModule module_;
+  bool is_hlo_ = false;
+  int depth_ = 0;
+
+  std::unordered_map<std::string_view, Definition> values_;
+  // What close_scope restores: the definition that a name had before, count 0 for none.
+  std::vector<std::pair<std::string_view, Definition>> undo_;
+  std::vector<size_t> marks_;
+
+  std::unordered_map<std::string, Attribute> attribute_aliases_;
+  std::unordered_map<std::string, Type> type_aliases_;
+  std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
+  std::unordered_map<std::string, std::string> resources_;
+};
+
+}  // namespace tenon::hlo

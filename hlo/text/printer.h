@@ -1,0 +1,29 @@
+// Printers of both text forms.
+//
+// HLO text is Tenon's own: one form for every op,
+//   %2 = stablehlo.dot_general(%0, %1) {dot_dimension_numbers = …} : f32[4,8]
+// StableHLO text is what other tools read; ops have their pretty form where they have one. Both read
+// back to an equal Module (hlo/text/parser.h).
+#pragma once
+
+#include <string>
+
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo {
+
+enum class TextForm : uint8_t { kHlo, kStableHlo };
+
+struct PrintOptions {
+  TextForm form = TextForm::kHlo;
+  bool locations = false;
+};
+
+std::string print_module(const Module& module, const PrintOptions& options = {});
+/// One instruction with its regions; operands of other computations are numbered as they come.
+std::string print_instruction(const Instruction& op, const PrintOptions& options = {});
+
+/// Reads HLO text. The same checks as for any import.
+Result<std::unique_ptr<Module>> parse_hlo_text(std::string_view text, const std::string& file_name);
+
+}  // namespace tenon::hlo

@@ -1,0 +1,194 @@
+// The StableHLO test data: real programs with expected results, in the folder that the environment
+// variable TENON_STABLEHLO_DATA names. One test a file and question:
+//
+//   Static, Quantized, Interpret   the program runs on the reference device and its checks hold
+//   RoundTrip                      parse(print(m)) == m in both text forms
+//   Artifact                       the artifact imports to the same Module as the text beside it
+//
+// testdata/dynamic is checked by tests/dynamic_test.py, which writes sizes into texts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/types/file.h"
+#include "hlo/evaluator/checks.h"
+#include "hlo/evaluator/run_parallel.h"
+#include "hlo/import/import.h"
+#include "hlo/text/printer.h"
+
+namespace tenon::hlo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string data_folder() {
+  const char* folder = std::getenv("TENON_STABLEHLO_DATA");
+  return folder ? folder : "";
+}
+
+std::vector<std::string> files_in(const std::string& folder, std::string_view ending) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (entry.is_regular_file() && path.ends_with(ending)) files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Parts between lines "// -----".
+std::vector<std::string> programs_of(const std::string& path) {
+  const auto bytes = read_file(path);
+  std::vector<std::string> parts(1);
+  if (!bytes) return parts;
+  std::string_view rest = *bytes;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    if (rest.substr(0, end).starts_with("// -----")) {
+      parts.emplace_back();
+    } else {
+      parts.back() += rest.substr(0, end);
+    }
+    rest.remove_prefix(end);
+  }
+  std::erase_if(parts, [](const std::string& part) { return part.find("func") == std::string::npos; });
+  return parts;
+}
+
+// The first failure of running every part, or nothing.
+std::string run_file(const std::string& path, const std::vector<Literal>& arguments = {}) {
+  for (const std::string& text : programs_of(path)) {
+    const auto module = import_module(text, path);
+    if (!module) return module.error().to_string();
+    const Computation* entry = (*module)->entry();
+    if (entry == nullptr) return "no entry function";
+    Evaluator evaluator(**module);
+    std::vector<CheckFailure> failures;
+    int64_t checks = 0;
+    install_checks(evaluator, &failures, &checks);
+    install_run_parallel(evaluator);
+    const auto results = evaluator.run(*entry, arguments);
+    if (!results) return results.error().to_string();
+    if (!failures.empty()) return failures.front().text;
+  }
+  return {};
+}
+
+class RunsRight : public testing::Test {
+ public:
+  explicit RunsRight(std::string path) : path_(std::move(path)) {}
+  void TestBody() override {
+    std::vector<Literal> arguments;
+    if (path_.ends_with("api_input_arguments.mlir")) {
+      // The one file that takes arguments; it says which in its first line.
+      for (const int32_t value : {1, 2}) {
+        arguments.push_back(Literal::scalar_integer(ElementType::kS32, value)
+                                .splat_to(Shape(ElementType::kS32, {2})));
+      }
+    }
+    const std::string failure = run_file(path_, arguments);
+    const auto text = read_file(path_);
+    if (!failure.empty() && text && text->find("RUN-DISABLED") != std::string::npos) {
+      // The data's own interpreter does not pass it either: reported, not counted.
+      GTEST_SKIP() << "not counted: " << failure;
+    }
+    EXPECT_EQ(failure, "");
+  }
+
+ private:
+  std::string path_;
+};
+
+class RoundTrips : public testing::Test {
+ public:
+  explicit RoundTrips(std::string path) : path_(std::move(path)) {}
+  void TestBody() override {
+    for (const std::string& text : programs_of(path_)) {
+      const auto module = import_module(text, path_);
+      ASSERT_TRUE(module) << module.error().to_string();
+      for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
+        const std::string printed = print_module(**module, {form, false});
+        const auto again = import_module(printed, "printed");
+        ASSERT_TRUE(again) << again.error().to_string() << "\n" << printed.substr(0, 4000);
+        std::string why;
+        EXPECT_TRUE(equal(**module, **again, &why)) << why << "\n" << printed.substr(0, 4000);
+      }
+    }
+  }
+
+ private:
+  std::string path_;
+};
+
+class ArtifactEqualsText : public testing::Test {
+ public:
+  explicit ArtifactEqualsText(std::string path) : path_(std::move(path)) {}
+  void TestBody() override {
+    const auto artifact = read_file(path_);
+    ASSERT_TRUE(artifact);
+    const auto module = import_module(*artifact, path_);
+    if (path_.find("invalid_vhlo_future") != std::string::npos) {
+      ASSERT_FALSE(module);
+      EXPECT_NE(module.error().message().find("constant_v99"), std::string::npos)
+          << module.error().message();
+      EXPECT_NE(module.error().message().find("2.0.0"), std::string::npos);
+      return;
+    }
+    ASSERT_TRUE(module) << module.error().to_string();
+    const std::string text_path = path_.substr(0, path_.size() - 3);
+    const auto text = read_file(text_path);
+    ASSERT_TRUE(text);
+    const auto expected = import_module(*text, text_path);
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    std::string why;
+    EXPECT_TRUE(equal(**expected, **module, &why)) << why;
+  }
+
+ private:
+  std::string path_;
+};
+
+template <class Test>
+void register_files(const char* suite, const std::vector<std::string>& files,
+                    const std::string& root) {
+  for (const std::string& path : files) {
+    const std::string name = path.substr(root.size() + 1);
+    testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [path]() -> testing::Test* { return new Test(path); });
+  }
+}
+
+}  // namespace
+}  // namespace tenon::hlo
+
+int main(int argc, char** argv) {
+  using namespace tenon::hlo;
+  testing::InitGoogleTest(&argc, argv);
+  const std::string root = data_folder();
+  if (root.empty()) {
+    fmt::print("TENON_STABLEHLO_DATA is not set\n");
+    return 77;
+  }
+  const std::vector<std::string> text_files = files_in(root + "/testdata", ".mlir");
+  const std::vector<std::string> quantized = files_in(root + "/testdata/quantized", ".mlir");
+  const std::vector<std::string> dynamic = files_in(root + "/testdata/dynamic", ".mlir");
+  std::vector<std::string> interpret = files_in(root + "/interpret", ".mlir");
+  const auto chlo = files_in(root + "/interpret/chlo", ".mlir");
+  interpret.insert(interpret.end(), chlo.begin(), chlo.end());
+  const auto vhlo = files_in(root + "/vhlo", ".mlir.bc");
+  std::vector<std::string> vhlo_text;
+  for (const std::string& path : vhlo) {
+    if (path.find("invalid") == std::string::npos) vhlo_text.push_back(path.substr(0, path.size() - 3));
+  }
+  register_files<RunsRight>("Static", text_files, root);
+  register_files<RunsRight>("Quantized", quantized, root);
+  register_files<RunsRight>("Interpret", interpret, root);
+  for (const std::vector<std::string>* group : std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized, &dynamic, &interpret, &vhlo_text}) {
+    register_files<RoundTrips>("RoundTrip", *group, root);
+  }
+  register_files<ArtifactEqualsText>("Artifact", vhlo, root);
+  return RUN_ALL_TESTS();
+}

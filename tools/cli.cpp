@@ -1,0 +1,85 @@
+#include "tools/cli.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+
+#include "core/types/file.h"
+
+namespace tenon::tools {
+namespace {
+
+double seconds_now() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+// The text of line `line` of a file, without its newline; empty when there is none.
+std::string source_line(const std::string& path, uint32_t line) {
+  const auto bytes = read_file(path);
+  if (!bytes) return {};
+  size_t start = 0;
+  for (uint32_t i = 1; i < line && start != std::string::npos; ++i) {
+    start = bytes->find('\n', start);
+    if (start != std::string::npos) ++start;
+  }
+  if (start == std::string::npos || start >= bytes->size()) return {};
+  return bytes->substr(start, bytes->find('\n', start) - start);
+}
+
+}  // namespace
+
+bool use_colour(FILE* stream) {
+  return isatty(fileno(stream)) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+int report(const Status& status) {
+  const bool colour = use_colour(stderr);
+  const std::string_view red = colour ? "\x1b[1;31m" : "";
+  const std::string_view bold = colour ? "\x1b[1m" : "";
+  const std::string_view plain = colour ? "\x1b[0m" : "";
+  const SourcePosition& at = status.position();
+  const std::string where = at.known() ? fmt::format("{}:{}:{}: ", at.file, at.line, at.column)
+                            : at.file.empty() ? "tenon: "
+                                              : fmt::format("{}: ", at.file);
+  fmt::print(stderr, "{}{}{}error:{} {}\n", bold, where, red, plain, status.message());
+  if (!at.known()) return kExitError;
+  std::string line = source_line(at.file, at.line);
+  // A caret under a very long line helps nobody.
+  if (line.empty() || at.column > 160) return kExitError;
+  if (line.size() > 200) line = line.substr(0, 200) + " …";
+  fmt::print(stderr, "{}\n{:>{}}\n", line, "^", at.column);
+  return kExitError;
+}
+
+Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path) {
+  if (path == "-") {
+    const std::string bytes((std::istreambuf_iterator<char>(std::cin)), {});
+    return hlo::import_module(bytes, "<stdin>");
+  }
+  TENON_ASSIGN(const std::string bytes, read_file(path));
+  return hlo::import_module(bytes, path);
+}
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)), active_(isatty(fileno(stderr)) != 0), start_(seconds_now()) {}
+
+Progress::~Progress() {
+  if (shown_) fmt::print(stderr, "\r\x1b[K");
+}
+
+void Progress::update(int64_t done) {
+  if (!active_) return;
+  const double now = seconds_now();
+  if (now - start_ < 1 || now - last_ < 0.2) return;
+  last_ = now;
+  shown_ = true;
+  fmt::print(stderr, "\r\x1b[K{}: {} ops, {:.0f} s", what_, done, now - start_);
+  std::fflush(stderr);
+}
+
+}  // namespace tenon::tools

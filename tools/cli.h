@@ -1,0 +1,45 @@
+// What the commands of `tenon` share: exit codes, diagnostics, colours, input files.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "hlo/import/import.h"
+
+namespace tenon::tools {
+
+inline constexpr int kExitError = 1;     ///< The input or its execution is at fault.
+inline constexpr int kExitUsage = 2;     ///< The command line is at fault.
+
+/// Adds the subcommands to `app`. Each sets `*exit_code` when it runs.
+void add_run_command(CLI::App& app, int* exit_code);
+void add_opt_command(CLI::App& app, int* exit_code);
+void add_devices_command(CLI::App& app, int* exit_code);
+void add_ops_command(CLI::App& app, int* exit_code);
+
+/// Whether to colour what goes to `stream`: a terminal, and NO_COLOR not set.
+bool use_colour(FILE* stream);
+
+/// Prints "file:line:col: error: …" on stderr, the source line and a caret below it when the file can
+/// be read. Gives kExitError.
+int report(const Status& status);
+
+/// Reads and imports a program; "-" is standard input.
+Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path);
+
+/// A line on stderr that is overwritten, only on a terminal and only after a second.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  void update(int64_t done);
+
+ private:
+  std::string what_;
+  bool active_ = false;
+  bool shown_ = false;
+  double start_ = 0;
+  double last_ = 0;
+};
+
+}  // namespace tenon::tools
