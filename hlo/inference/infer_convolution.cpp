@@ -87,6 +87,7 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
   const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
   const int64_t rank = lhs.rank();
+  TENON_TRY(check_per_tensor(op, "I1", 0));
   if (rank < 2 || rhs.rank() != rank) {
     return rule_error(op, "C1", "operands are {} and {}, expected the same rank of at least 2",
                       lhs.to_string(), rhs.to_string());
