@@ -26,7 +26,7 @@ TEST(InferTokens, clauses) {
                  {"a tensor", [](Draft& d) { d.operands[1] = "f32[]"; },
                   "stablehlo.after_all: operand 1 is f32[], expected token"},
                  {"I1", [](Draft& d) { d.operands[1] = Type::tuple({}); },
-                  "stablehlo.after_all: I1: operand 1 is (), expected a token"}});
+                  "stablehlo.after_all: I1: operand 1 is tuple<>, expected a token"}});
   EXPECT_EQ(outcome({OpCode::kCreateToken, {}, {}, {}, {}, {}}), "token");
   for (const OpCode code : {OpCode::kPartitionId, OpCode::kReplicaId}) {
     EXPECT_EQ(outcome({code, {}, {}, {}, {}, {}}), "u32[]");
