@@ -189,8 +189,39 @@ TEST(AllReduce, AProcessInNoGroupIsAnError) {
       "process (2, 0): stablehlo.all_reduce: process (2, 0) is in no group of replica_groups");
 }
 
-TEST(AllReduce, ManyRoundsOnOneGroup) {
+TEST(AllReduce, RegionsOfQuantizedOpsMayUseValuesFromAround) {
   const std::string text = R"(
+func.func @main(%x: tensor<1x!quant.uniform<i8:f32, 0.5:1>>, %k: tensor<!quant.uniform<i8:f32, 0.5:1>>)
+    -> tensor<1x!quant.uniform<i8:f32, 0.5:1>> {
+  %r = "stablehlo.all_reduce"(%x) ({
+    ^bb0(%a: tensor<!quant.uniform<i8:f32, 0.5:1>>, %b: tensor<!quant.uniform<i8:f32, 0.5:1>>):
+      %s = stablehlo.add %a, %b : tensor<!quant.uniform<i8:f32, 0.5:1>>
+      %t = stablehlo.add %s, %k : tensor<!quant.uniform<i8:f32, 0.5:1>>
+      stablehlo.return %t : tensor<!quant.uniform<i8:f32, 0.5:1>>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}
+      : (tensor<1x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<1x!quant.uniform<i8:f32, 0.5:1>>
+  return %r : tensor<1x!quant.uniform<i8:f32, 0.5:1>>
+})";
+  const EvalValue k = array({}, {21}, ElementType::kS8);
+  const auto outcomes =
+      run_grid(text, {2, 1},
+               {{array({1}, {3}, ElementType::kS8), k}, {array({1}, {5}, ElementType::kS8), k}});
+  ASSERT_TRUE(outcomes) << outcomes.error().to_string();
+  // 1 + 2 + 10 = 13 = (27 - 1) / 2
+  EXPECT_EQ(integers((*outcomes)[0].results[0]), Integers{27});
+  EXPECT_EQ(integers((*outcomes)[1].results[0]), Integers{27});
+}
+
+TEST(AllReduce, MeshAxesAreNotEvaluated) {
+  std::string error;
+  run_one(all_reduce("replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = "
+                     "[#stablehlo.axis_ref<name = \"x\">]>"),
+          {1, 1}, numbers({1}), &error);
+  EXPECT_EQ(error, "stablehlo.all_reduce: replica_groups over mesh axes are not evaluated");
+}
+
+// Twenty rounds of adding over four replicas.
+constexpr const char* kTwentyRounds = R"(
 func.func @main(%x: tensor<1xi64>) -> tensor<1xi64> {
   %zero = stablehlo.constant dense<0> : tensor<i64>
   %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i64>, tensor<1xi64>
@@ -211,9 +242,42 @@ func.func @main(%x: tensor<1xi64>) -> tensor<1xi64> {
     }
   return %r#1 : tensor<1xi64>
 })";
+
+TEST(AllReduce, ManyRoundsOnOneGroup) {
   const int64_t expected = 10 * (int64_t{1} << 38);  // (1 + 2 + 3 + 4) * 4^19
-  EXPECT_EQ(run_one(text, {4, 1}, numbers({1, 2, 3, 4})),
+  EXPECT_EQ(run_one(kTwentyRounds, {4, 1}, numbers({1, 2, 3, 4})),
             (Lists{{expected}, {expected}, {expected}, {expected}}));
+}
+
+TEST(Grid, ProgressIsReportedByOneProcessAtATime) {
+  const std::unique_ptr<Module> module = parse(kTwentyRounds);
+  ASSERT_NE(module, nullptr);
+  EvaluatorOptions options;
+  int64_t calls = 0;  // no atomic: a race here would be the grid's
+  options.progress = [&](int64_t) { return ++calls < 1000; };
+  const std::vector<std::vector<ProcessProgram>> programs(
+      4, {{module->find_function("main"), numbers({1})}});
+  EXPECT_TRUE(run_processes(Evaluator(*module, options), programs));
+  EXPECT_GE(calls, 4);
+
+  options.progress = [](int64_t) { return false; };
+  const auto cancelled = run_processes(Evaluator(*module, options), programs);
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().code(), ErrorCode::kCancelled);
+}
+
+TEST(Grid, SizesAreBounded) {
+  const std::unique_ptr<Module> module = parse(kTwentyRounds);
+  ASSERT_NE(module, nullptr);
+  const ProcessProgram program{module->find_function("main"), numbers({1})};
+  const Evaluator model(*module);
+  const auto huge = run_processes(model, std::vector<std::vector<ProcessProgram>>(
+                                             64, std::vector<ProcessProgram>(64, program)));
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().message(), "a grid of 64 x 64 has more than 1024 processes");
+  const auto ragged = run_processes(model, {{program, program}, {program}});
+  ASSERT_FALSE(ragged);
+  EXPECT_EQ(ragged.error().message(), "programs of 2 partitions for one replica and 1 for another");
 }
 
 // --- The other collectives
