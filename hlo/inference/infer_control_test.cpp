@@ -93,10 +93,11 @@ TEST(InferWhile, clauses) {
 }
 
 TEST(InferTuple, clauses) {
-  check_clauses({OpCode::kTuple, {"f32[2]", "token"}, {}, {}, {}, {}}, "tuple<f32[2], token>",
-                {{"empty", [](Draft& d) { d.operands = {}; }, "tuple<>"},
-                 {"C1", [](Draft& d) { d.stated = {Type::tuple({Type::token()})}; },
-                  "stablehlo.tuple: C1: result type is tuple<token>, expected tuple<f32[2], token>"}});
+  check_clauses(
+      {OpCode::kTuple, {"f32[2]", "token"}, {}, {}, {}, {}}, "tuple<f32[2], token>",
+      {{"empty", [](Draft& d) { d.operands = {}; }, "tuple<>"},
+       {"C1", [](Draft& d) { d.stated = {Type::tuple({Type::token()})}; },
+        "stablehlo.tuple: C1: result type is tuple<token>, expected tuple<f32[2], token>"}});
 }
 
 TEST(InferGetTupleElement, clauses) {
@@ -140,6 +141,12 @@ TEST(InferCustomCall, clauses) {
     for (I64s& order : orders) list.push_back(std::move(order));
     return Attribute(std::move(list));
   };
+  const auto both = [](Attribute operands, Attribute results) {
+    return [=](Draft& d) {
+      d.attributes[AttrKey::operand_layouts] = operands;
+      d.attributes[AttrKey::result_layouts] = results;
+    };
+  };
   const auto alias = [](I64s output, int64_t operand, I64s part) {
     return set(AttrKey::output_operand_aliases,
                ArrayAttr{OutputOperandAlias{std::move(output), operand, std::move(part)}});
@@ -157,12 +164,26 @@ TEST(InferCustomCall, clauses) {
                     d.attributes[AttrKey::result_layouts] = layouts({{1, 0}, {}});
                   },
                   "f32[2,3], token"},
-                 {"layout count", set(AttrKey::operand_layouts, layouts({{0, 1}})),
+                 {"layouts of operands alone", set(AttrKey::operand_layouts, layouts({{0, 1}, {}})),
+                  "stablehlo.custom_call: operands alone have layouts, expected both operands and "
+                  "results or neither"},
+                 {"configuration", set(AttrKey::backend_config, Dict{{"k", true}}),
+                  "stablehlo.custom_call: backend_config is no string, expected one for "
+                  "API_VERSION_ORIGINAL"},
+                 {"typed configuration",
+                  [](Draft& d) {
+                    d.attributes[AttrKey::api_version] =
+                        word(EnumKind::kCustomCallApiVersion, CustomCallApiVersion::kTypedFfi);
+                    d.attributes[AttrKey::backend_config] = "text";
+                  },
+                  "stablehlo.custom_call: backend_config is no dictionary, expected one for "
+                  "API_VERSION_TYPED_FFI"},
+                 {"layout count", both(layouts({{0, 1}}), layouts({{0, 1}, {}})),
                   "stablehlo.custom_call: operand_layouts has length 1, expected 2"},
-                 {"layout", set(AttrKey::result_layouts, layouts({{0, 0}, {}})),
+                 {"layout", both(layouts({{0, 1}, {}}), layouts({{0, 0}, {}})),
                   "stablehlo.custom_call: result_layouts has [0, 0] for f32[2,3], expected its "
                   "dimensions in some order"},
-                 {"layout of a token", set(AttrKey::result_layouts, layouts({{0, 1}, {0}})),
+                 {"layout of a token", both(layouts({{0, 1}, {}}), layouts({{0, 1}, {0}})),
                   "stablehlo.custom_call: result_layouts has [0] for token, expected its "
                   "dimensions in some order"},
                  {"layout form", set(AttrKey::result_layouts, ArrayAttr{int64_t{1}}),
