@@ -211,6 +211,10 @@ bool has_kind(const AttrSpec& spec, const Attribute& value) {
       return is_dense(value);
     case AttrKind::kI64sArray:
       return is_array_of(value, [](const Attribute& v) { return v.get<I64s>() != nullptr; });
+    case AttrKind::kTilings:
+      return is_array_of(value, [](const Attribute& tiling) {
+        return is_array_of(tiling, [](const Attribute& v) { return v.get<I64s>() != nullptr; });
+      });
     case AttrKind::kEnum:
       return is_enum(value, spec.enum_kind);
     case AttrKind::kPrecisions:
