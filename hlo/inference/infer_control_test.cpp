@@ -151,56 +151,61 @@ TEST(InferCustomCall, clauses) {
     return set(AttrKey::output_operand_aliases,
                ArrayAttr{OutputOperandAlias{std::move(output), operand, std::move(part)}});
   };
-  check_clauses({OpCode::kCustomCall,
-                 {"f32[2,3]", "token"},
-                 {{AttrKey::call_target_name, "target"}},
-                 {},
-                 {"f32[2,3]", "token"},
-                 {}},
-                "f32[2,3], token",
-                {{"layouts",
-                  [=](Draft& d) {
-                    d.attributes[AttrKey::operand_layouts] = layouts({{0, 1}, {}});
-                    d.attributes[AttrKey::result_layouts] = layouts({{1, 0}, {}});
-                  },
-                  "f32[2,3], token"},
-                 {"layouts of operands alone", set(AttrKey::operand_layouts, layouts({{0, 1}, {}})),
-                  "stablehlo.custom_call: operands alone have layouts, expected both operands and "
-                  "results or neither"},
-                 {"configuration", set(AttrKey::backend_config, Dict{{"k", true}}),
-                  "stablehlo.custom_call: backend_config is no string, expected one for "
-                  "API_VERSION_ORIGINAL"},
-                 {"typed configuration",
-                  [](Draft& d) {
-                    d.attributes[AttrKey::api_version] =
-                        word(EnumKind::kCustomCallApiVersion, CustomCallApiVersion::kTypedFfi);
-                    d.attributes[AttrKey::backend_config] = "text";
-                  },
-                  "stablehlo.custom_call: backend_config is no dictionary, expected one for "
-                  "API_VERSION_TYPED_FFI"},
-                 {"layout count", both(layouts({{0, 1}}), layouts({{0, 1}, {}})),
-                  "stablehlo.custom_call: operand_layouts has length 1, expected 2"},
-                 {"layout", both(layouts({{0, 1}, {}}), layouts({{0, 0}, {}})),
-                  "stablehlo.custom_call: result_layouts has [0, 0] for f32[2,3], expected its "
-                  "dimensions in some order"},
-                 {"layout of a token", both(layouts({{0, 1}, {}}), layouts({{0, 1}, {0}})),
-                  "stablehlo.custom_call: result_layouts has [0] for token, expected its "
-                  "dimensions in some order"},
-                 {"layout form", set(AttrKey::result_layouts, ArrayAttr{int64_t{1}}),
-                  "stablehlo.custom_call: attribute result_layouts has the wrong form"},
-                 {"alias", alias({0}, 0, {}), "f32[2,3], token"},
-                 {"alias operand", alias({0}, 2, {}),
-                  "stablehlo.custom_call: operand_index of output_operand_aliases is 2, expected a "
-                  "value in [0, 2)"},
-                 {"alias part", alias({0}, 0, {1}),
-                  "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
-                 {"alias result", alias({2}, 0, {}),
-                  "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
-                 {"alias types", alias({1}, 0, {}),
-                  "stablehlo.custom_call: output_operand_aliases joins f32[2,3] of an operand and "
-                  "token of a result"},
-                 {"target", [](Draft& d) { d.attributes.clear(); },
-                  "stablehlo.custom_call: attribute call_target_name is missing"}});
+  check_clauses(
+      {OpCode::kCustomCall,
+       {"f32[2,3]", "token"},
+       {{AttrKey::call_target_name, "target"}},
+       {},
+       {"f32[2,3]", "token"},
+       {}},
+      "f32[2,3], token",
+      {{"layouts",
+        [=](Draft& d) {
+          d.attributes[AttrKey::operand_layouts] = layouts({{0, 1}, {}});
+          d.attributes[AttrKey::result_layouts] = layouts({{1, 0}, {}});
+        },
+        "f32[2,3], token"},
+       {"layouts of operands alone", set(AttrKey::operand_layouts, layouts({{0, 1}, {}})),
+        "stablehlo.custom_call: operands alone have layouts, expected both operands and "
+        "results or neither"},
+       {"layouts of an empty tuple",
+        [=](Draft& d) {
+          d.attributes[AttrKey::operand_layouts] = layouts({{0, 1}, {}});
+          d.stated = {Type::tuple({})};
+        },
+        "tuple<>"},
+       {"configuration", set(AttrKey::backend_config, Dict{{"k", true}}),
+        "stablehlo.custom_call: backend_config is no string, which this api_version takes"},
+       {"typed configuration",
+        [](Draft& d) {
+          d.attributes[AttrKey::api_version] =
+              word(EnumKind::kCustomCallApiVersion, CustomCallApiVersion::kTypedFfi);
+          d.attributes[AttrKey::backend_config] = "text";
+        },
+        "stablehlo.custom_call: backend_config is no dictionary, which this api_version takes"},
+       {"layout count", both(layouts({{0, 1}}), layouts({{0, 1}, {}})),
+        "stablehlo.custom_call: operand_layouts has length 1, expected 2"},
+       {"layout", both(layouts({{0, 1}, {}}), layouts({{0, 0}, {}})),
+        "stablehlo.custom_call: result_layouts has [0, 0] for f32[2,3], expected its "
+        "dimensions in some order"},
+       {"layout of a token", both(layouts({{0, 1}, {}}), layouts({{0, 1}, {0}})),
+        "stablehlo.custom_call: result_layouts has [0] for token, expected its "
+        "dimensions in some order"},
+       {"layout form", set(AttrKey::result_layouts, ArrayAttr{int64_t{1}}),
+        "stablehlo.custom_call: attribute result_layouts has the wrong form"},
+       {"alias", alias({0}, 0, {}), "f32[2,3], token"},
+       {"alias operand", alias({0}, 2, {}),
+        "stablehlo.custom_call: operand_index of output_operand_aliases is 2, expected a "
+        "value in [0, 2)"},
+       {"alias part", alias({0}, 0, {1}),
+        "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
+       {"alias result", alias({2}, 0, {}),
+        "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
+       {"alias types", alias({1}, 0, {}),
+        "stablehlo.custom_call: output_operand_aliases joins f32[2,3] of an operand and "
+        "token of a result"},
+       {"target", [](Draft& d) { d.attributes.clear(); },
+        "stablehlo.custom_call: attribute call_target_name is missing"}});
 }
 
 // Functions @callee: (f32[2], token) -> s32[].
