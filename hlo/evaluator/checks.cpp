@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "hlo/evaluator/index.h"
 
@@ -56,6 +58,64 @@ bool real_holds(const Rule& rule, ElementType type, double actual, double expect
     return *distance <= rule.max_ulps;
   }
   return std::fabs(actual - expected) <= rule.tolerance;
+}
+
+// What the handlers share, also when they are copied to the Evaluators of several processes.
+struct CheckState {
+  std::mutex mutex;  // guards all below and what the pointers point to
+  std::vector<CheckFailure>* failures = nullptr;
+  int64_t* checks = nullptr;
+  std::map<std::string, std::vector<Literal>> probes;
+
+  void count(bool holds, const std::string& why, const Instruction& op) {
+    const std::lock_guard lock(mutex);
+    ++*checks;
+    if (!holds) failures->push_back({why, position_of(op.location())});
+  }
+};
+
+std::string probe_id(const Dict& config) {
+  const Attribute* found = find(config, "probe_id");
+  const auto* id = found ? found->get<std::string>() : nullptr;
+  return id ? *id : "";
+}
+
+Evaluator::Values keep_probe(CheckState& state, const Instruction& op, Operands operands) {
+  const auto* config = op.attr<Dict>(AttrKey::backend_config);
+  if (operands.size() != 1 || operands[0].tensor == nullptr) {
+    return invalid_argument("custom_call @interpreter.probe: expected one array");
+  }
+  Literal value = literal_from_tensor(*operands[0]);
+  const std::lock_guard lock(state.mutex);
+  state.probes[probe_id(config ? *config : Dict{})].push_back(std::move(value));
+  return std::vector<EvalValue>{operands[0]};
+}
+
+Evaluator::Values check_probe(CheckState& state, const Instruction& op, Operands operands) {
+  const auto* given = op.attr<Dict>(AttrKey::backend_config);
+  const Dict config = given ? *given : Dict{};
+  const std::string target = "check.expect_serialized_eq";
+  if (operands.size() != 1 || operands[0].tensor == nullptr) {
+    return invalid_argument("custom_call @{}: expected one array", target);
+  }
+  const std::string id = probe_id(config);
+  const int64_t iteration = config_integer(config, "iter", 0);
+  std::string why;
+  std::optional<Literal> kept;
+  {
+    const std::lock_guard lock(state.mutex);
+    const std::vector<Literal>& values = state.probes[id];
+    if (iteration >= 0 && iteration < std::ssize(values)) {
+      kept = values[static_cast<size_t>(iteration)];
+    } else {
+      why = fmt::format("{}: probe \"{}\" has kept {} values, none for iter {}", target, id,
+                        values.size(), iteration);
+    }
+  }
+  const bool holds =
+      kept && check_holds(target, config, literal_from_tensor(*operands[0]), *kept, &why);
+  state.count(holds, why, op);
+  return std::vector<EvalValue>{};
 }
 
 std::string index_text(const Literal& literal, int64_t linear) {
@@ -121,21 +181,23 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
 }
 
 void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks) {
-  const auto check = [failures, checks](Evaluator&, const Instruction& op,
-                                        const std::vector<EvalValue>& operands) -> Evaluator::Values {
+  const auto state = std::make_shared<CheckState>();
+  state->failures = failures;
+  state->checks = checks;
+  const auto check = [state](Evaluator&, const Instruction& op,
+                             const std::vector<EvalValue>& operands) -> Evaluator::Values {
     const std::string_view target = op.text(AttrKey::call_target_name);
     if (operands.size() != 2 || operands[0].tensor == nullptr || operands[1].tensor == nullptr) {
       return invalid_argument("custom_call @{}: expected two arrays", target);
     }
     const auto* config = op.attr<Dict>(AttrKey::backend_config);
     std::string why;
-    ++*checks;
     // check.eq has the expected value first.
     const bool swapped = target == "check.eq";
     const bool holds = check_holds(target, config ? *config : Dict{},
                                    literal_from_tensor(*operands[swapped ? 1 : 0]),
                                    literal_from_tensor(*operands[swapped ? 0 : 1]), &why);
-    if (!holds) failures->push_back({why, position_of(op.location())});
+    state->count(holds, why, op);
     if (op.result_count() == 0) return std::vector<EvalValue>{};
     Tensor result(ElementType::kPred, op.result_type().dims(), false);
     for (int64_t i = 0; i < result.count(); ++i) result.set(i, Scalar(int64_t{holds}));
@@ -145,31 +207,14 @@ void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, i
        {"check.expect_eq", "check.expect_close", "check.expect_almost_eq", "check.eq"}) {
     evaluator.set_custom_call(std::string(target), check);
   }
-  // A probe keeps its value under a name, expect_serialized_eq compares with it.
-  auto probes = std::make_shared<std::map<std::string, Literal>>();
-  const auto probe_id = [](const Instruction& op) {
-    const auto* config = op.attr<Dict>(AttrKey::backend_config);
-    const Attribute* id = config ? find(*config, "probe_id") : nullptr;
-    const auto* text = id ? id->get<std::string>() : nullptr;
-    return text ? *text : std::string();
-  };
-  evaluator.set_custom_call(
-      "interpreter.probe", [probes, probe_id](Evaluator&, const Instruction& op, Operands operands) {
-        (*probes)[probe_id(op)] = literal_from_tensor(*operands[0]);
-        return Evaluator::Values(operands);
-      });
+  evaluator.set_custom_call("interpreter.probe", [state](Evaluator&, const Instruction& op,
+                                                         const std::vector<EvalValue>& operands) {
+    return keep_probe(*state, op, operands);
+  });
   evaluator.set_custom_call(
       "check.expect_serialized_eq",
-      [probes, probe_id, failures, checks](Evaluator&, const Instruction& op,
-                                           Operands operands) -> Evaluator::Values {
-        const auto found = probes->find(probe_id(op));
-        std::string why = fmt::format("check.expect_serialized_eq: there is no probe \"{}\"", probe_id(op));
-        ++*checks;
-        if (found == probes->end() || !check_holds("check.expect_serialized_eq", {},
-                                                   literal_from_tensor(*operands[0]), found->second, &why)) {
-          failures->push_back({why, position_of(op.location())});
-        }
-        return std::vector<EvalValue>{};
+      [state](Evaluator&, const Instruction& op, const std::vector<EvalValue>& operands) {
+        return check_probe(*state, op, operands);
       });
   // JAX states what a symbolic size must satisfy; the message may name operands as {0}, {1} ….
   evaluator.set_custom_call(

@@ -1,5 +1,6 @@
 // The custom calls that test programs make: check.expect_eq, check.expect_close,
-// check.expect_almost_eq, check.eq, and JAX's shape_assertion.
+// check.expect_almost_eq, check.eq, interpreter.probe with check.expect_serialized_eq, and JAX's
+// shape_assertion.
 #pragma once
 
 #include "hlo/evaluator/evaluator.h"
@@ -22,7 +23,11 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
                  const Literal& expected, std::string* why);
 
 /// Makes `evaluator` answer the check targets; failures are appended to `*failures`, execution goes
-/// on. `*checks` counts the checks made.
+/// on. `*checks` counts the checks made. Processes that share the handlers take turns to write to the
+/// two, which may be read once the evaluator's run has returned.
+///
+/// interpreter.probe gives its operand and keeps it under its probe_id; check.expect_serialized_eq
+/// compares with what the iter-th call of that probe has kept (iter 0 unless given).
 void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks);
 
 }  // namespace tenon::hlo

@@ -10,6 +10,7 @@ namespace tenon::hlo {
 struct Evaluator::Expansion {
   Module module;
   Computation* function = nullptr;
+  std::vector<Value> captured;  // parameters after the operands
 };
 
 Evaluator::Evaluator(const Module& module, EvaluatorOptions options)
@@ -200,6 +201,10 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
     for (size_t i = 0; i < op.operand_count(); ++i) {
       cloner.map(op.operand(i), made->function->add_parameter(op.operand_type(i)));
     }
+    made->captured = captured_values(op);
+    for (const Value value : made->captured) {
+      cloner.map(value, made->function->add_parameter(value.type()));
+    }
     std::unique_ptr<Instruction> copy = cloner.clone(op);
     // Operands that are one value twice must still be two parameters.
     for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, made->function->parameter(i));
@@ -211,7 +216,15 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
     TENON_TRY(builder.finish(std::move(*results)));
     expansion = std::move(made);
   }
-  return run_computation(*expansion->function, operands, &frame);
+  std::vector<EvalValue> arguments = operands;
+  for (const Value value : expansion->captured) {
+    const EvalValue* captured = frame.find(value);
+    if (captured == nullptr) {
+      return internal_error("{}: a value that its region uses has no value", op.name());
+    }
+    arguments.push_back(*captured);
+  }
+  return run_computation(*expansion->function, arguments, nullptr);
 }
 
 }  // namespace tenon::hlo

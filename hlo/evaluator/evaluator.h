@@ -5,7 +5,7 @@
 //
 // Order and determinism: reductions combine in row-major order of the reduced elements; the same
 // program on the same arguments gives the same bits.
-// Thread-safety: an Evaluator is used by one thread; several may share a Module.
+// Thread-safety: an Evaluator is used by one thread; several may share a Module, which they only read.
 #pragma once
 
 #include <functional>
@@ -65,9 +65,14 @@ class Evaluator {
   void set_custom_call(std::string target, CustomCallHandler handler) {
     custom_calls_[std::move(target)] = std::move(handler);
   }
+  /// All handlers at once, for an Evaluator that works on behalf of another.
+  void set_custom_calls(const Evaluator& other) { custom_calls_ = other.custom_calls_; }
   /// The process that collectives speak for; null: one process alone.
   void set_process(Process* process) { process_ = process; }
   Process* process() const { return process_; }
+  /// What `outfeed` ops have written, in order, one element an op.
+  const std::vector<std::vector<EvalValue>>& outfeed() const { return outfeed_; }
+  void write_outfeed(std::vector<EvalValue> values) { outfeed_.push_back(std::move(values)); }
 
   const Module& module() const { return module_; }
   const EvaluatorOptions& options() const { return options_; }
@@ -117,6 +122,7 @@ class Evaluator {
   EvaluatorOptions options_;
   std::unordered_map<std::string, CustomCallHandler> custom_calls_;
   Process* process_ = nullptr;
+  std::vector<std::vector<EvalValue>> outfeed_;
   int depth_ = 0;
   int64_t executed_ = 0;
   uint64_t rng_state_ = 0;
@@ -172,6 +178,10 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
                                      const Evaluator::Frame& frame);
 Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,
                                          const Evaluator::Frame& frame);
+
+/// Values from around `op` that its regions use, each once. A copy of `op` must not use them itself:
+/// it would enter the use lists of a Module that others read.
+std::vector<Value> captured_values(const Instruction& op);
 
 /// One tensor as the list of results.
 inline Evaluator::Values one(Tensor tensor) {

@@ -75,6 +75,16 @@ bool works_on_storage(const Instruction& op) {
     case OpCode::kBitcastConvert:
     case OpCode::kOptimizationBarrier:
     case OpCode::kGetDimensionSize:
+    case OpCode::kAllGather:
+    case OpCode::kAllToAll:
+    case OpCode::kAsyncDone:
+    case OpCode::kAsyncStart:
+    case OpCode::kCollectiveBroadcast:
+    case OpCode::kCollectivePermute:
+    case OpCode::kInfeed:
+    case OpCode::kOutfeed:
+    case OpCode::kRecv:
+    case OpCode::kSend:
       return true;
     default:
       break;
@@ -90,13 +100,19 @@ bool works_on_storage(const Instruction& op) {
   return true;
 }
 
-// The op on expressed types: same op and attributes, regions with their scalar types replaced.
-std::unique_ptr<Instruction> expressed_copy(const Instruction& op, Computation& parameters) {
+// The op on expressed types: same op and attributes, regions with their scalar types replaced. Its
+// operands, and then what its regions use from around it, become `parameters`.
+std::unique_ptr<Instruction> expressed_copy(const Instruction& op,
+                                            const std::vector<Value>& captured,
+                                            Computation& parameters) {
   Cloner cloner;
-  std::unique_ptr<Instruction> copy = cloner.clone(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    copy->set_operand(i, parameters.add_parameter(expressed_type(op.operand_type(i))));
+    cloner.map(op.operand(i), parameters.add_parameter(expressed_type(op.operand_type(i))));
   }
+  for (const Value value : captured) cloner.map(value, parameters.add_parameter(value.type()));
+  std::unique_ptr<Instruction> copy = cloner.clone(op);
+  // Operands that are one value twice must still be two parameters.
+  for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
   std::vector<Type> types;
   for (const Type& type : op.result_types()) types.push_back(expressed_type(type));
   copy->set_result_types(std::move(types));
@@ -139,8 +155,17 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
                         : operands[i]);
   }
   Computation parameters;
-  const std::unique_ptr<Instruction> copy = expressed_copy(op, parameters);
-  auto computed = e.evaluate(*copy, reals, frame);
+  const std::vector<Value> captured = captured_values(op);
+  const std::unique_ptr<Instruction> copy = expressed_copy(op, captured, parameters);
+  Evaluator::Frame around(&frame);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    const EvalValue* value = frame.find(captured[i]);
+    if (value == nullptr) {
+      return internal_error("{}: a value that its region uses has no value", op.name());
+    }
+    around.set(parameters.parameter(op.operand_count() + i).def, {*value});
+  }
+  auto computed = e.evaluate(*copy, reals, around);
   e.forget(*copy);
   TENON_ASSIGN(std::vector<EvalValue> results, std::move(computed));
   for (size_t i = 0; i < results.size(); ++i) {

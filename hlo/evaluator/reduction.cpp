@@ -4,28 +4,12 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/index.h"
+#include "hlo/evaluator/promotion.h"
 
 namespace tenon::hlo {
 namespace {
 
 using Frame = Evaluator::Frame;
-
-// `x` as the type that the region's parameter `i` has: since 0.17 a body may promote its elements.
-struct Promotion {
-  ElementContext context;
-  ElementFunction function = nullptr;
-  Scalar operator()(const Scalar& x) const { return function ? function(context, &x) : x; }
-};
-
-Promotion promotion(const Evaluator& e, ElementType from, ElementType to) {
-  Promotion p;
-  if (from == to) return p;
-  p.context.operand_type = from;
-  p.context.result_type = to;
-  p.context.wide = e.wide();
-  p.function = element_function(OpCode::kConvert, p.context);
-  return p;
-}
 
 // Inputs 0 … n-1 and init values n … 2n-1, promoted to the parameter types of the body.
 struct Reduction {

@@ -205,9 +205,9 @@ class ContainerReader {
                             kSectionNames[id]);
   }
 
-  Status in_section(SectionId id, void (ContainerReader::*read)(Cursor&)) {
+  Status in_section(SectionId id, void (ContainerReader::*content)(Cursor&)) {
     Cursor cursor = out_.cursor(*sections_[id], kSectionNames[id]);
-    (this->*read)(cursor);
+    (this->*content)(cursor);
     if (!cursor.at_end()) cursor.fail("{} bytes are left over", cursor.left());
     return cursor.failed() ? Status(out_.fault(cursor)) : Status();
   }
@@ -243,7 +243,10 @@ class ContainerReader {
     out_.strings.reserve(n);
     for (const uint64_t length : lengths) {
       const std::string_view text = cursor.bytes(length);
-      if (text.back() != '\0') cursor.fail("string {} does not end in NUL", out_.strings.size());
+      if (text.back() != '\0') {
+        cursor.fail("string {} does not end in NUL", out_.strings.size());
+        return;
+      }
       out_.strings.push_back(text.substr(0, length - 1));
     }
   }

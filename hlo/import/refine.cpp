@@ -49,6 +49,7 @@ class Refiner {
   Result<std::vector<Type>> reshape_types(const Instruction& op);
   std::unique_ptr<Instruction> static_form(const Instruction& op);
   Status track(Instruction& op);
+  Instruction* replace_by_constant(Instruction* op);
   std::optional<I64s> known_list(Value value) const;
   const EvalValue* known_value(Value value) const;
 
@@ -109,9 +110,9 @@ Status Refiner::refine_parameters(Computation& entry, const ArgumentKnowledge& k
 
 Status Refiner::refine_computation(Computation& computation) {
   for (Instruction* op = computation.first(); op != nullptr;) {
-    TENON_ASSIGN(Instruction* const refined, refine_op(op));
-    TENON_TRY(track(*refined));
-    op = refined->next();
+    TENON_ASSIGN(op, refine_op(op));
+    TENON_TRY(track(*op));
+    op = replace_by_constant(op)->next();
   }
   return {};
 }
@@ -320,6 +321,24 @@ Status Refiner::track(Instruction& op) {
   evaluator_.forget(op);
   known_[{&op, 0}] = results[0];
   return {};
+}
+
+// An op whose value is known becomes that constant. Gives what stands in its place.
+Instruction* Refiner::replace_by_constant(Instruction* op) {
+  const auto known = known_.find({op, 0});
+  if (known == known_.end() || op->code() == OpCode::kConstant) return op;
+  auto constant = std::make_unique<Instruction>(OpCode::kConstant, std::vector<Value>{},
+                                                op->result_types());
+  constant->mutable_attributes().set(
+      AttrKey::value, Attribute(DenseAttr::of(literal_from_tensor(*known->second))));
+  constant->set_location(op->location());
+  Computation& parent = *op->parent();
+  Instruction* placed = parent.insert(std::move(constant), op);
+  known_[{placed, 0}] = known->second;
+  op->replace_uses(0, placed->result());
+  known_.erase({op, 0});
+  parent.erase(op);
+  return placed;
 }
 
 }  // namespace

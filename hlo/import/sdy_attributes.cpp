@@ -40,7 +40,8 @@ class Printer {
   std::string part() {
     const auto attribute = reader_.attribute_at(cursor_);
     if (!attribute) return fail(attribute.error());
-    if (const auto* symbol = (*attribute)->get<SymbolAttr>()) return pay("@" + symbol->name);
+    if (const auto* symbol = (*attribute)->get<SymbolAttr>())
+      return pay(fmt::format("@{}", symbol->name));
     if (const auto* text = (*attribute)->get<std::string>()) return pay(quoted(*text));
     const auto* opaque = (*attribute)->get<OpaqueAttr>();
     if (opaque == nullptr) {
@@ -54,12 +55,13 @@ class Printer {
   std::string parts() {
     const size_t n = cursor_.count();
     std::string out;
-    for (size_t i = 0; i < n && !failed(); ++i) out += (i == 0 ? "" : ", ") + part();
+    for (size_t i = 0; i < n && !failed(); ++i)
+      out += fmt::format("{}{}", i == 0 ? "" : ", ", part());
     return out;
   }
   std::string mesh_or_symbol() {
     std::string text = part();
-    return text.starts_with('@') ? text : "mesh" + text;
+    return text.starts_with('@') ? text : fmt::format("mesh{}", text);
   }
   static std::string factor(int64_t index) {
     constexpr int64_t kLetters = 'z' - 'i' + 1;
@@ -69,20 +71,24 @@ class Printer {
   std::string factors(std::string_view name) {
     std::string out;
     for (const int64_t index : reader_.svarints_at(cursor_)) {
-      out += (out.empty() ? "" : ", ") + factor(index);
+      out += fmt::format("{}{}", out.empty() ? "" : ", ", factor(index));
     }
     return out.empty() ? out : fmt::format(" {}={{{}}}", name, out);
   }
   std::string dimension_sharding() {
-    std::string out = "{" + parts();
+    std::string out = fmt::format("{{{}", parts());
     if (cursor_.byte() == 0) out += out.size() > 1 ? ", ?" : "?";
     out += "}";
     const Cursor::Flagged priority = cursor_.varint_flag();
     return priority.flag ? fmt::format("{}p{}", out, priority.value) : out;
   }
   std::string sharding(uint64_t code) {
-    std::string out = "#sdy.sharding<" + mesh_or_symbol() + ", [" + parts() + "]";
-    if (const std::string axes = parts(); !axes.empty()) out += ", replicated={" + axes + "}";
+    // Each read in a statement of its own: operands of + have no order.
+    std::string out = mesh_or_symbol();
+    out = fmt::format("#sdy.sharding<{}, [{}]", out, parts());
+    if (const std::string axes = parts(); !axes.empty()) {
+      out += fmt::format(", replicated={{{}}}", axes);
+    }
     if (code == kSharding) return out + ">";
     const std::string unreduced = parts();
     const int64_t reduction = code == kShardingWithReduction ? cursor_.svarint() : 0;
@@ -95,13 +101,13 @@ class Printer {
   }
   std::string op_sharding_rule() {
     const I64s sizes = reader_.svarints_at(cursor_);
-    std::string out = "#sdy.op_sharding_rule<(" + parts() + ")->(";
-    out += parts() + ")";
+    std::string out = fmt::format("#sdy.op_sharding_rule<({})->(", parts());
+    out += fmt::format("{})", parts());
     std::string list;
     for (size_t i = 0; i < sizes.size(); ++i) {
       list += fmt::format("{}{}={}", i == 0 ? "" : ", ", factor(static_cast<int64_t>(i)), sizes[i]);
     }
-    if (!list.empty()) out += " {" + list + "}";
+    if (!list.empty()) out += fmt::format(" {{{}}}", list);
     for (const char* name :
          {"reduction", "need_replication", "permutation", "blocked_propagation"}) {
       out += factors(name);
@@ -114,7 +120,7 @@ class Printer {
     return fmt::format("{{{}}}: {}->{}", axes, source, cursor_.svarint());
   }
   std::string mesh() {
-    std::string out = "#sdy.mesh<[" + parts() + "]";
+    std::string out = fmt::format("#sdy.mesh<[{}]", parts());
     const I64s ids = reader_.svarints_at(cursor_);
     return ids.empty() ? out + ">" : fmt::format("{}, device_ids=[{}]>", out, fmt::join(ids, ", "));
   }
@@ -160,7 +166,7 @@ class Printer {
 std::string Printer::text_of(uint64_t code) {
   switch (code) {
     case kManualAxes:
-      return "#sdy<manual_axes{" + parts() + "}>";
+      return fmt::format("#sdy<manual_axes{{{}}}>", parts());
     case kMeshAxis:
       return mesh_axis();
     case kMesh:
@@ -177,18 +183,18 @@ std::string Printer::text_of(uint64_t code) {
       return sharding(code);
     case kShardingPerValue:
     case kShardingPerValueWithUnreduced:
-      return "#sdy.sharding_per_value<[" + parts() + "]>";
+      return fmt::format("#sdy.sharding_per_value<[{}]>", parts());
     case kDimMapping:
       return dim_mapping();
     case kTensorMapping:
-      return "[" + parts() + "]";
+      return fmt::format("[{}]", parts());
     case kOpShardingRule:
       return op_sharding_rule();
     case kAxisRefList:
-      return "{" + parts() + "}";
+      return fmt::format("{{{}}}", parts());
     case kListOfAxisRefLists:
     case kAllToAllParamList:
-      return "[" + parts() + "]";
+      return fmt::format("[{}]", parts());
     case kAllToAllParam:
       return all_to_all_param();
     default:

@@ -9,7 +9,7 @@ namespace tenon::hlo::infer {
 Status check_precisions(const Instruction& op, std::string_view label) {
   const auto* precisions = op.attr<ArrayAttr>(AttrKey::precision_config);
   if (precisions == nullptr || precisions->size() <= 2) return {};
-  return rule_error(op, label, "precision_config has {} elements, expected 2", precisions->size());
+  return rule_error(op, label, "precision_config has length {}, expected 2", precisions->size());
 }
 
 Result<std::vector<Dim>> dot_dimensions(const Instruction& op, const DotDims& dims,

@@ -103,7 +103,7 @@ Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& sli
                             indices.rank() + 1));
   const int64_t vector_size = index_vector_size(indices, dims.index_vector_dim);
   if (!same_size(vector_size, length(dims.start_index_map))) {
-    return rule_error(op, labels.index_map_size, "start_index_map has {} elements, expected {}",
+    return rule_error(op, labels.index_map_size, "start_index_map has length {}, expected {}",
                       dims.start_index_map.size(), vector_size);
   }
   TENON_TRY(check_unique(op, labels.offset_list, "offset_dims", dims.offset_dims));
@@ -202,7 +202,7 @@ Status check_scatter_shapes(const Instruction& op, const Type& input, const Type
                            dims.index_vector_dim, "scatter_indices_batching_dims"));
   const int64_t vector_size = index_vector_size(indices, dims.index_vector_dim);
   if (!same_size(vector_size, length(dims.scatter_dims_to_operand_dims))) {
-    return rule_error(op, "C19", "scatter_dims_to_operand_dims has {} elements, expected {}",
+    return rule_error(op, "C19", "scatter_dims_to_operand_dims has length {}, expected {}",
                       dims.scatter_dims_to_operand_dims.size(), vector_size);
   }
   TENON_TRY(

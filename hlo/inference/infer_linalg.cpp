@@ -55,11 +55,11 @@ Types fft(const Instruction& op) {
   const auto type = op.enumeration<FftType>(AttrKey::fft_type);
   const int64_t count = length(fft_length);
   if (count < 1 || count > 3) {
-    return rule_error(op, "C3", "fft_length has {} elements, expected 1 to 3", count);
+    return rule_error(op, "C3", "fft_length has length {}, expected 1 to 3", count);
   }
   if (count > operand.rank()) {
-    return rule_error(op, "C1", "fft_length has {} elements, expected at most the rank of {}",
-                      count, operand.to_string());
+    return rule_error(op, "C1", "fft_length has length {}, expected at most the rank of {}", count,
+                      operand.to_string());
   }
   const std::optional<ElementType> complex_type = complex_of(operand.element_type());
   const bool is_complex_operand = is_complex(operand.element_type());

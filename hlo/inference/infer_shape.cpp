@@ -69,6 +69,10 @@ Types bitcast_convert(const Instruction& op) {
   }
   const int from = bit_width(operand.element_type());
   const int to = bit_width(stated.element_type());
+  if (std::max(from, to) % std::min(from, to) != 0) {
+    return rule_error(op, "C1", "{} and {} differ in width by no whole number",
+                      element_to_string(operand), element_to_string(stated));
+  }
   std::vector<Dim> dims = dims_of(operand);
   if (to < from) {
     dims.push_back({from / to, kDynamic});
@@ -80,7 +84,7 @@ Types bitcast_convert(const Instruction& op) {
     dims.pop_back();
   }
   const Type result = with_dims(stated, dims);
-  if (std::max(from, to) % std::min(from, to) != 0 || !same_shape(result, stated)) {
+  if (!same_shape(result, stated)) {
     return rule_error(op, "C1", "result is {}, expected {} from {}", stated.to_string(),
                       result.to_string(), operand.to_string());
   }

@@ -199,7 +199,7 @@ Status check_sorted(const Instruction& op, std::string_view label, std::string_v
 Status check_length(const Instruction& op, std::string_view label, std::string_view name,
                     int64_t found, int64_t size) {
   if (found == size) return {};
-  return rule_error(op, label, "{} has {} elements, expected {}", name, found, size);
+  return rule_error(op, label, "{} has length {}, expected {}", name, found, size);
 }
 
 Status check_positive(const Instruction& op, std::string_view label, std::string_view name,

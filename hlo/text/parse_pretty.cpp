@@ -111,6 +111,12 @@ bool Parser::parse_attribute_value(const AttrSpec& spec, Attribute& out) {
       out = Attribute(value);
       return true;
     }
+    case AttrKind::kBool: {
+      // Not as a general attribute: a colon that follows is the op's.
+      const bool truth = scan_.accept_keyword("true");
+      out = Attribute(truth);
+      return truth || scan_.expect_keyword("false");
+    }
     default:
       return parse_attribute(out);
   }

@@ -1,0 +1,43 @@
+// Programs on a grid of processes, and the interpreter.* calls of test programs that ask for it.
+#pragma once
+
+#include <ostream>
+#include <vector>
+
+#include "hlo/evaluator/evaluator.h"
+
+namespace tenon::hlo {
+
+struct ProcessProgram {
+  const Computation* function = nullptr;
+  std::vector<EvalValue> arguments;
+};
+
+struct ProcessOutcome {
+  std::vector<EvalValue> results;
+  std::vector<std::vector<EvalValue>> outfeed;  ///< One element for each outfeed op, in order.
+};
+
+/// Most processes that one grid may have: each takes a thread.
+inline constexpr int64_t kMaxProcesses = 1024;
+
+/// Runs programs[replica][partition], rows of equal length, at the same time, each with the options
+/// and custom calls of `model` (whose handlers may be called from several threads at once) over its
+/// Module. Every process can read `infeed` from its beginning. Blocks until all have ended; the
+/// outcomes are in the order of the programs. An error names the process that failed.
+Result<std::vector<ProcessOutcome>> run_processes(
+    const Evaluator& model, const std::vector<std::vector<ProcessProgram>>& programs,
+    std::vector<std::vector<EvalValue>> infeed = {});
+
+/// Makes `evaluator` answer these targets:
+///   interpreter.run_parallel  {programs = [[@f, …], …], infeed = [@data, …]}: runs functions of
+///   the
+///     Module on a grid. Operands are the arguments, and results the results, of all processes in
+///     [replica][partition] order. Each function of `infeed` gives one element of the infeed.
+///     What processes write to their outfeeds is appended to the evaluator's, process by process.
+///   interpreter.print  writes its operand to `out`, one call at a time. `out` outlives the
+///   evaluator.
+void install_run_parallel(Evaluator& evaluator, std::ostream& out);
+void install_run_parallel(Evaluator& evaluator);  ///< Prints to standard output.
+
+}  // namespace tenon::hlo

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Runs every group of tests and adds up what they say.
+
+A group is a GoogleTest executable of the build, the golden tests (lit), or a Python script that
+prints lines "PASS name", "FAIL name: why" and "SKIP name: why". The last line printed is
+"N passed, N failed, N skipped"; the exit status is 1 if anything failed.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
+
+
+@dataclass
+class Outcome:
+    """Counts of one group and the lines worth showing."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def run(command: list[str], timeout: float) -> tuple[int, str]:
+    """The exit status and output of a command; a time-out is status -1."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", timeout=timeout, cwd=ROOT)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        return -1, f"no end after {timeout:.0f} s"
+
+
+def run_gtest(command: list[str]) -> Outcome:
+    """A GoogleTest executable; status 77 means that it needs something that is not there."""
+    outcome = Outcome()
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        status, output = run([*command, f"--gtest_output=json:{report}", "--gtest_brief=1"], 1800)
+        if status == 77:
+            outcome.skipped = 1
+            outcome.notes.append(output.strip().splitlines()[-1] if output.strip() else "skipped")
+            return outcome
+        if not report.exists():
+            outcome.failed = 1
+            outcome.notes.append(f"exit status {status}\n{output[-4000:]}")
+            return outcome
+        for suite in json.loads(report.read_text())["testsuites"]:
+            for case in suite["testsuite"]:
+                name = f"{suite['name']}.{case['name']}"
+                if case.get("failures"):
+                    outcome.failed += 1
+                    outcome.notes.append(f"FAILED {name}\n{case['failures'][0]['failure'][:2000]}")
+                elif case.get("result") == "SKIPPED" or case.get("status") == "NOTRUN":
+                    outcome.skipped += 1
+                    why = re.search(re.escape(name) + r".*\n?", output)
+                    outcome.notes.append(f"skipped {name}" if why is None else f"skipped {name}")
+                else:
+                    outcome.passed += 1
+    if status != 0 and outcome.failed == 0:
+        outcome.failed = 1
+        outcome.notes.append(f"exit status {status}\n{output[-4000:]}")
+    return outcome
+
+
+def run_lit(folder: str, build: str) -> Outcome:
+    """Golden tests: FileCheck over what the tools print."""
+    status, output = run([sys.executable, LIT, "-v", "-DTENON_BUILD=" + build, folder], 900)
+    outcome = Outcome()
+    for key, words in {"passed": "Passed", "failed": "Failed|Unresolved|Timed Out",
+                       "skipped": "Unsupported"}.items():
+        for count in re.findall(rf"(?:{words})\s*:\s*(\d+)", output):
+            setattr(outcome, key, getattr(outcome, key) + int(count))
+    if status != 0:
+        outcome.failed = max(outcome.failed, 1)
+        outcome.notes.append(output[-6000:])
+    return outcome
+
+
+def run_script(command: list[str]) -> Outcome:
+    """A script that prints PASS, FAIL and SKIP lines."""
+    status, output = run(command, 1800)
+    outcome = Outcome()
+    for line in output.splitlines():
+        if line.startswith("PASS "):
+            outcome.passed += 1
+        elif line.startswith("FAIL "):
+            outcome.failed += 1
+            outcome.notes.append(line)
+        elif line.startswith("SKIP "):
+            outcome.skipped += 1
+            outcome.notes.append(line)
+    if status != 0 and outcome.failed == 0:
+        outcome.failed = 1
+        outcome.notes.append(f"exit status {status}\n{output[-4000:]}")
+    return outcome
+
+
+def groups(build: pathlib.Path, full: bool) -> dict[str, object]:
+    """Name to a function that runs the group."""
+    found: dict[str, object] = {}
+    listing = subprocess.run(["meson", "introspect", "--tests", str(build)], check=True,
+                             capture_output=True, text=True).stdout
+    for test in json.loads(listing):
+        command = test["cmd"]
+        if "fuzz" in test["suite"] or any("fuzz" in suite for suite in test["suite"]):
+            found[test["name"]] = lambda command=command: run_script(command)
+        else:
+            found[test["name"]] = lambda command=command: run_gtest(command)
+    if (ROOT / "tests/golden").exists():
+        found["golden"] = lambda: run_lit(str(ROOT / "tests/golden"), str(build))
+    for script in sorted((ROOT / "tests").glob("*_test.py")):
+        found[script.stem] = lambda script=script: run_script(
+            [sys.executable, str(script), str(build)] + (["--full"] if full else []))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="groups to run; all if none is named")
+    parser.add_argument("--build", default="build", help="build folder")
+    parser.add_argument("--full", action="store_true", help="also the long tests")
+    parser.add_argument("--list", action="store_true", help="list the groups and end")
+    arguments = parser.parse_args()
+    build = pathlib.Path(arguments.build).resolve()
+    os.environ["TENON_BUILD"] = str(build)
+    available = groups(build, arguments.full)
+    if arguments.list:
+        print("\n".join(available))
+        return 0
+    unknown = [name for name in arguments.names if name not in available]
+    if unknown:
+        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(available)}")
+    total = Outcome()
+    for name in arguments.names or available:
+        start = time.monotonic()
+        outcome = available[name]()
+        for note in outcome.notes:
+            print("  " + note.replace("\n", "\n  "))
+        print(f"{name}: {outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
+              f" ({time.monotonic() - start:.1f} s)", flush=True)
+        total.passed += outcome.passed
+        total.failed += outcome.failed
+        total.skipped += outcome.skipped
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+// The samples: programs exported from JAX, in text and as artifacts, against JAX's results.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/types/file.h"
+#include "core/types/npy.h"
+#include "hlo/evaluator/checks.h"
+#include "hlo/import/import.h"
+#include "hlo/import/refine.h"
+#include "hlo/text/printer.h"
+
+namespace tenon::hlo {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const std::string kSamples = TENON_SAMPLES;
+
+std::unique_ptr<Module> load(const std::string& path) {
+  const auto bytes = read_file(path);
+  EXPECT_TRUE(bytes) << bytes.error().to_string();
+  if (!bytes) return nullptr;
+  auto module = import_module(*bytes, path);
+  EXPECT_TRUE(module) << module.error().to_string();
+  return module ? std::move(*module) : nullptr;
+}
+
+// What the artifact of a sample with CHLO ops holds is their composites and expansions, so that it is
+// another Module; it must still give the same results.
+bool has_chlo(const Module& module) {
+  return print_module(module).find("chlo.") != std::string::npos;
+}
+
+std::vector<Literal> arguments_of(const Json& manifest, const std::string& folder,
+                                  const Computation& entry) {
+  std::vector<Literal> arguments;
+  for (const Json& input : manifest["inputs"]) {
+    const size_t index = arguments.size();
+    auto literal = read_npy(folder + "/" + input["file"].get<std::string>(),
+                            entry.parameter(index).type().element_type());
+    EXPECT_TRUE(literal) << literal.error().to_string();
+    arguments.push_back(literal ? std::move(*literal) : Literal());
+  }
+  return arguments;
+}
+
+// Integers exactly, f32 within 1e-5 of the largest magnitude, narrower floats within the manifest's
+// tolerance.
+void expect_close(const Literal& actual, const Literal& expected, double tolerance,
+                  const std::string& where) {
+  ASSERT_EQ(actual.shape(), expected.shape()) << where;
+  const ElementType part = complex_part(actual.element_type());
+  if (!is_float(part)) {
+    EXPECT_EQ(actual, expected) << where;
+    return;
+  }
+  double largest = 0;
+  double worst = 0;
+  for (int64_t i = 0; i < actual.element_count(); ++i) {
+    const std::complex<double> a = actual.get_complex(i);
+    const std::complex<double> b = expected.get_complex(i);
+    if (a == b) continue;
+    largest = std::max(largest, std::abs(b));
+    worst = std::max(worst, std::abs(a - b));
+    ASSERT_FALSE(std::isnan(std::abs(a - b))) << where << " element " << i;
+  }
+  const double allowed = part == ElementType::kF32 ? 1e-5 * largest : tolerance * (1 + largest);
+  EXPECT_LE(worst, allowed) << where;
+}
+
+void run_sample(const std::string& folder, const Json& manifest, const std::string& program) {
+  std::unique_ptr<Module> module = load(folder + "/" + program);
+  ASSERT_NE(module, nullptr);
+  const std::vector<Literal> arguments = arguments_of(manifest, folder, *module->entry());
+  if (is_dynamic(*module)) {
+    ArgumentKnowledge known;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      known.shapes.emplace(i, arguments[i].shape().dims());
+      if (is_integer(arguments[i].element_type())) known.values.emplace(i, arguments[i]);
+    }
+    auto refined = refine(*module, known);
+    ASSERT_TRUE(refined) << refined.error().to_string();
+    module = std::move(*refined);
+  }
+  Evaluator evaluator(*module);
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  install_checks(evaluator, &failures, &checks);
+  const auto results = evaluator.run(*module->entry(), arguments);
+  ASSERT_TRUE(results) << results.error().to_string();
+  ASSERT_EQ(results->size(), manifest["outputs"].size());
+  for (size_t i = 0; i < results->size(); ++i) {
+    const Json& output = manifest["outputs"][i];
+    const auto expected = read_npy(folder + "/" + output["file"].get<std::string>(),
+                                   (*results)[i].element_type());
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    expect_close((*results)[i], *expected, output.value("tolerance", 0.0),
+                 fmt::format("{} result {}", program, i));
+  }
+}
+
+class Sample : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    folder_ = kSamples + "/" + GetParam();
+    const auto bytes = read_file(folder_ + "/manifest.json");
+    ASSERT_TRUE(bytes);
+    manifest_ = Json::parse(*bytes);
+  }
+  bool has_results() const { return manifest_.contains("outputs") && !manifest_["outputs"].empty() &&
+                                    fs::exists(folder_ + "/out_0.npy"); }
+
+  std::string folder_;
+  Json manifest_;
+};
+
+TEST_P(Sample, TextGivesJaxResults) {
+  if (has_results()) run_sample(folder_, manifest_, "program.mlir");
+}
+
+TEST_P(Sample, ArtifactGivesJaxResults) {
+  if (has_results()) run_sample(folder_, manifest_, "program.mlirbc");
+}
+
+TEST_P(Sample, TextAndArtifactAreOneModule) {
+  const auto text = load(folder_ + "/program.mlir");
+  const auto artifact = load(folder_ + "/program.mlirbc");
+  ASSERT_TRUE(text && artifact);
+  std::string why;
+  if (has_chlo(*text)) {
+    EXPECT_FALSE(equal(*text, *artifact));
+  } else {
+    EXPECT_TRUE(equal(*text, *artifact, &why)) << why;
+  }
+}
+
+TEST_P(Sample, RoundTrips) {
+  for (const std::string program : {"program.mlir", "program.mlirbc"}) {
+    const auto module = load(folder_ + "/" + program);
+    ASSERT_NE(module, nullptr);
+    for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
+      const auto again = import_module(print_module(*module, {form, false}), "printed");
+      ASSERT_TRUE(again) << again.error().to_string();
+      std::string why;
+      EXPECT_TRUE(equal(*module, **again, &why)) << program << ": " << why;
+    }
+  }
+}
+
+std::vector<std::string> sample_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(kSamples)) {
+    if (fs::exists(entry.path() / "manifest.json")) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Sample, testing::ValuesIn(sample_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tenon::hlo
