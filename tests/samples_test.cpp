@@ -163,7 +163,7 @@ std::vector<std::string> sample_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Sample, testing::ValuesIn(sample_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace tenon::hlo

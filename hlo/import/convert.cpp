@@ -224,7 +224,7 @@ Status ModuleBuilder::convert_known(OpCode code, const RawOp& raw, Computation& 
 
 Status ModuleBuilder::convert_attribute(const std::string& key, const Attribute& value,
                                         Instruction& op) {
-  const auto attr_key = attr_key_from_name(key == "operand_segment_sizes" ? "operandSegmentSizes" : key);
+  const auto attr_key = attr_key_from_name(key);
   const AttrSpec* spec = attr_key ? op.info().find_attribute(*attr_key) : nullptr;
   if (spec == nullptr) {
     // Segment sizes only repeat what the operands say.

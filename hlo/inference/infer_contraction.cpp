@@ -138,6 +138,7 @@ Status check_algorithm(const Instruction& op) {
 Types dot_general(const Instruction& op) {
   const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
+  TENON_TRY(check_per_tensor(op, "I1", 0));
   const auto& numbers = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
   TENON_ASSIGN(const std::vector<Dim> dims, dot_dimensions(op, numbers));
   TENON_TRY(check_precisions(op, "C11"));
@@ -168,6 +169,7 @@ Types dot(const Instruction& op) {
   const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
   TENON_TRY(check_precisions(op, ""));
+  TENON_TRY(check_per_tensor(op, "", 0));
   const bool has_ranks = lhs.rank() >= 1 && lhs.rank() <= 2 && rhs.rank() >= 1 && rhs.rank() <= 2;
   if (!has_ranks || !same_size(lhs.dims().back(), rhs.dims().front())) {
     return rule_error(op, "",

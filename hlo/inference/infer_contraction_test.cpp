@@ -103,7 +103,17 @@ TEST(InferDotGeneral, quantized) {
        {quantized({2, 4}, 0.1)},
        {}},
       "q<s8:f32, 0.1>[2,4]",
-      {{"hybrid",
+      {{"I1", [](Draft& d) { d.operands[0] = quantized_per_axis({2, 3}, 0, {1, 2}); },
+        "stablehlo.dot_general: I1: operand 0 is q<s8:f32:0, {1.0, 2.0}>[2,3], expected one scale "
+        "for the whole tensor"},
+       {"scales of another shape",
+        [](Draft& d) {
+          d.operands[1] = quantized_per_axis({3, 4}, 1, {1, 2, 3, 4});
+          d.stated = {quantized_per_axis({2, 4, 2}, 2, {1, 2})};
+        },
+        "stablehlo.dot_general: type of result 0 is malformed: the quantized dimension does not "
+        "exist"},
+       {"hybrid",
         [](Draft& d) {
           d.operands[0] = "f32[2,3]";
           d.stated = {"f32[2,4]"};

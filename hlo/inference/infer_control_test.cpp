@@ -93,10 +93,10 @@ TEST(InferWhile, clauses) {
 }
 
 TEST(InferTuple, clauses) {
-  check_clauses({OpCode::kTuple, {"f32[2]", "token"}, {}, {}, {}, {}}, "(f32[2], token)",
-                {{"empty", [](Draft& d) { d.operands = {}; }, "()"},
+  check_clauses({OpCode::kTuple, {"f32[2]", "token"}, {}, {}, {}, {}}, "tuple<f32[2], token>",
+                {{"empty", [](Draft& d) { d.operands = {}; }, "tuple<>"},
                  {"C1", [](Draft& d) { d.stated = {Type::tuple({Type::token()})}; },
-                  "stablehlo.tuple: C1: result type is (token), expected (f32[2], token)"}});
+                  "stablehlo.tuple: C1: result type is tuple<token>, expected tuple<f32[2], token>"}});
 }
 
 TEST(InferGetTupleElement, clauses) {

@@ -87,6 +87,7 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
   const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
   const int64_t rank = lhs.rank();
+  TENON_TRY(check_per_tensor(op, "I1", 0));
   if (rank < 2 || rhs.rank() != rank) {
     return rule_error(op, "C1", "operands are {} and {}, expected the same rank of at least 2",
                       lhs.to_string(), rhs.to_string());
@@ -108,7 +109,10 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
   const I64s strides = ones(AttrKey::window_strides);
   const I64s lhs_dilation = ones(AttrKey::lhs_dilation);
   const I64s rhs_dilation = ones(AttrKey::rhs_dilation);
-  TENON_TRY(check_length(op, "C2", "window_strides", length(strides), spatial));
+  // JAX has written dynamic_conv with a stride too many, which no tool refuses; the extra is ignored.
+  if (op.code() != OpCode::kDynamicConv || length(strides) < spatial) {
+    TENON_TRY(check_length(op, "C2", "window_strides", length(strides), spatial));
+  }
   TENON_TRY(check_positive(op, "C3", "window_strides", strides));
   if (padding != nullptr && (padding->rows != spatial || (spatial != 0 && padding->columns != 2))) {
     return rule_error(op, "C4", "padding has shape [{}, {}], expected [{}, 2]", padding->rows,

@@ -60,6 +60,10 @@ Types quantized_add(const Instruction& op, const Type& lhs, const Type& rhs) {
     return rule_error(op, "C7", "rhs is quantized along dimension {}, the result along {}", y.axis,
                       z.axis);
   }
+  if (!same_shape(result, lhs)) {
+    return rule_error(op, "C1", "result is {}, expected the shape of {}", result.to_string(),
+                      lhs.to_string());
+  }
   return one(with_dims(result, dims_of(most_specific(lhs, rhs))));
 }
 

@@ -218,6 +218,13 @@ Status check_dimension(const Instruction& op, std::string_view label, std::strin
   return rule_error(op, label, "{} is {}, expected a value in [0, {})", name, dimension, rank);
 }
 
+Status check_per_tensor(const Instruction& op, std::string_view label, size_t operand) {
+  const Type& type = op.operand_type(operand);
+  if (!is_per_axis(type)) return {};
+  return rule_error(op, label, "operand {} is {}, expected one scale for the whole tensor", operand,
+                    type.to_string());
+}
+
 Status check_tensor(const Instruction& op, std::string_view label, size_t operand) {
   const Type& type = op.operand_type(operand);
   if (type.is_tensor()) return {};

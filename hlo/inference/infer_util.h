@@ -110,6 +110,8 @@ Status check_positive(const Instruction& op, std::string_view label, std::string
 Status check_dimension(const Instruction& op, std::string_view label, std::string_view name,
                        int64_t dimension, int64_t rank);
 
+/// The operand has one scale, if it is quantized at all.
+Status check_per_tensor(const Instruction& op, std::string_view label, size_t operand);
 /// The operand is a tensor of rank 0 (or 1) …
 Status check_scalar(const Instruction& op, std::string_view label, size_t operand);
 Status check_rank1(const Instruction& op, std::string_view label, size_t operand);

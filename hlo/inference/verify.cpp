@@ -72,6 +72,31 @@ std::string type_set_to_string(uint8_t types) {
   return text;
 }
 
+// Whether the op's section takes tensors with one scale for each position of a dimension.
+bool takes_per_axis(const OpInfo& info) {
+  switch (info.code) {
+    case OpCode::kAdd:
+    case OpCode::kBitcastConvert:
+    case OpCode::kBroadcastInDim:
+    case OpCode::kConstant:
+    case OpCode::kConvolution:
+    case OpCode::kDot:
+    case OpCode::kDotGeneral:
+    case OpCode::kDynamicBroadcastInDim:
+    case OpCode::kDynamicConv:
+    case OpCode::kDynamicReshape:
+    case OpCode::kGetDimensionSize:
+    case OpCode::kReshape:
+    case OpCode::kTranspose:
+    case OpCode::kUniformDequantize:
+    case OpCode::kUniformQuantize:
+      return true;
+    default:
+      // Control flow carries anything.
+      return (info.types & kTypesToken) != 0;
+  }
+}
+
 Status check_type(const Instruction& op, std::string_view role, size_t index, const Type& type) {
   // Malformed types may not be printable: their text would index lists that are too short.
   if (const std::string fault = type_fault(type); !fault.empty()) {
@@ -80,9 +105,15 @@ Status check_type(const Instruction& op, std::string_view role, size_t index, co
   // Tuples, futures and buffers go where tokens go.
   const uint8_t types = op.info().types;
   const uint8_t element = type.is_tensor() ? infer::type_class(type) : uint8_t{kTypesToken};
-  if ((types & element) != 0) return {};
-  return rule_error(op, "", "{} {} is {}, expected {}", role, index, type.to_string(),
-                    type_set_to_string(types));
+  if ((types & element) == 0) {
+    return rule_error(op, "", "{} {} is {}, expected {}", role, index, type.to_string(),
+                      type_set_to_string(types));
+  }
+  if (infer::is_per_axis(type) && !takes_per_axis(op.info())) {
+    return rule_error(op, "", "{} {} is {}, expected one scale for the whole tensor", role, index,
+                      type.to_string());
+  }
+  return {};
 }
 
 // ---- Counts
@@ -298,7 +329,14 @@ Status verify_structure(const Instruction& op) {
 
 Result<std::vector<Type>> infer_types(const Instruction& op) {
   TENON_TRY(verify_structure(op));
-  return op.info().infer(op);
+  TENON_ASSIGN(std::vector<Type> types, op.info().infer(op));
+  // Stated scales may not fit the dimensions that the rule gives.
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (const std::string fault = type_fault(types[i]); !fault.empty()) {
+      return rule_error(op, "", "type of result {} is malformed: {}", i, fault);
+    }
+  }
+  return types;
 }
 
 Status verify(const Instruction& op) {

@@ -3,6 +3,31 @@
 #include "hlo/text/parser.h"
 
 namespace tenon::hlo {
+namespace {
+
+// Text kept verbatim, but for white space, which printers break as they like: single spaces between
+// words, none inside brackets.
+std::string with_plain_spaces(std::string_view text) {
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' && (i == 0 || text[i - 1] != '\\')) in_string = !in_string;
+    const bool space = !in_string && (c == ' ' || c == '\n' || c == '\t' || c == '\r');
+    if (!space) {
+      const bool closes = !in_string && (c == '>' || c == ']' || c == ')' || c == '}');
+      if (closes && out.ends_with(' ')) out.pop_back();
+      out += c;
+      continue;
+    }
+    const bool after_bracket = out.empty() || out.ends_with('<') || out.ends_with('[') ||
+                               out.ends_with('(') || out.ends_with('{') || out.ends_with(' ');
+    if (!after_bracket) out += ' ';
+  }
+  return out;
+}
+
+}  // namespace
 
 bool Parser::parse_attribute(Attribute& out) {
   if (!enter()) return false;
@@ -120,7 +145,7 @@ bool Parser::parse_word_attribute(Attribute& out) {
     while (scan_.peek() == '<' || scan_.peek() == '[') {
       if (!scan_.balanced(ignored)) return false;
     }
-    out = OpaqueAttr{std::string(scan_.text().substr(start, scan_.offset() - start))};
+    out = OpaqueAttr{with_plain_spaces(scan_.text().substr(start, scan_.offset() - start))};
     return true;
   }
   // A type, or in HLO text the word of an enumeration.
@@ -240,7 +265,7 @@ bool Parser::parse_hash_attribute(Attribute& out) {
   std::string_view body;
   if (scan_.peek("<")) {
     if (!scan_.balanced(body)) return false;
-    out = OpaqueAttr{std::string(scan_.text().substr(start, scan_.offset() - start))};
+    out = OpaqueAttr{with_plain_spaces(scan_.text().substr(start, scan_.offset() - start))};
     return true;
   }
   const auto alias = attribute_aliases_.find(std::string(name));
@@ -251,7 +276,7 @@ bool Parser::parse_hash_attribute(Attribute& out) {
   if (name.find('.') == std::string_view::npos) {
     return scan_.fail_at(start, fmt::format("attribute alias '#{}' is not defined", name));
   }
-  out = OpaqueAttr{std::string(scan_.text().substr(start, scan_.offset() - start))};
+  out = OpaqueAttr{with_plain_spaces(scan_.text().substr(start, scan_.offset() - start))};
   return true;
 }
 

@@ -423,20 +423,16 @@ bool Parser::parse_top_k(RawOp& out, std::vector<Type>& result_types) {
 bool Parser::parse_scan(RawOp& out, std::vector<Type>& result_types) {
   int64_t dimension = 0;
   if (!scan_.expect('(') || !parse_operands(out, ')') || !scan_.expect(')')) return false;
-  const auto inputs = static_cast<int64_t>(out.operands.size());
   if (!scan_.expect_keyword("inits") || !scan_.expect('(') || !parse_operands(out, ')') ||
       !scan_.expect(')') || !scan_.expect_keyword("dimension") || !scan_.expect('=') ||
       !scan_.integer(dimension)) {
     return false;
   }
-  const int64_t inits = static_cast<int64_t>(out.operands.size()) - inputs;
   insert(out.attributes, "dimension", Attribute(dimension));
   if (scan_.accept_keyword("attributes") && !parse_attribute_dict(out.attributes)) return false;
   out.regions.emplace_back();
-  if (!parse_region(out.regions.back()) || !parse_functional(out, result_types)) return false;
-  // How the operands divide; the generic form carries the same attribute.
-  insert(out.attributes, "operandSegmentSizes", I64s{inputs, inits});
-  return true;
+  // How the operands divide shows in the region's parameters (infer::scan_input_count).
+  return parse_region(out.regions.back()) && parse_functional(out, result_types);
 }
 
 // --- Ops of other dialects that programs for StableHLO tools carry
