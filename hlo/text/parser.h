@@ -163,7 +163,9 @@ class Parser {
   std::unordered_map<std::string, Attribute> attribute_aliases_;
   std::unordered_map<std::string, Type> type_aliases_;
   std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
-  std::unordered_map<std::string, std::string> resources_;
+  /// Aliases of aliases, filled in when all are defined: target and source.
+  std::vector<std::pair<std::shared_ptr<LocationNode>, Location>> location_copies_;
+  std::unordered_map<std::string, std::string> resources_;  ///< Data as written: "0x…".
 };
 
 }  // namespace tenon::hlo
