@@ -368,6 +368,7 @@ bool Parser::parse_ops(std::vector<RawOp>& out) {
   while (scan_.peek() != '}' && !scan_.at_end()) {
     out.emplace_back();
     if (!parse_op(out.back())) return false;
+    if (scan_.peek() == '^') return scan_.fail("a region with several blocks is not supported");
   }
   return !scan_.failed();
 }
@@ -391,9 +392,7 @@ bool Parser::parse_region(RawRegion& out) {
 
 bool Parser::parse_region_body(RawRegion& out) {
   if (scan_.peek() == '^' && !parse_block_arguments(out)) return false;
-  if (!parse_ops(out.ops)) return false;
-  if (scan_.peek() == '^') return scan_.fail("a region with several blocks is not supported");
-  return true;
+  return parse_ops(out.ops);
 }
 
 // '^bb0(%a: T loc(…), …):'
