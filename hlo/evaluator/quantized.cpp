@@ -109,7 +109,9 @@ std::unique_ptr<Instruction> expressed_copy(const Instruction& op,
   for (size_t i = 0; i < op.operand_count(); ++i) {
     cloner.map(op.operand(i), parameters.add_parameter(expressed_type(op.operand_type(i))));
   }
-  for (const Value value : captured) cloner.map(value, parameters.add_parameter(value.type()));
+  for (const Value value : captured) {
+    cloner.map(value, parameters.add_parameter(expressed_type(value.type())));
+  }
   std::unique_ptr<Instruction> copy = cloner.clone(op);
   // Operands that are one value twice must still be two parameters.
   for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
@@ -163,7 +165,9 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
     if (value == nullptr) {
       return internal_error("{}: a value that its region uses has no value", op.name());
     }
-    around.set(parameters.parameter(op.operand_count() + i).def, {*value});
+    const QuantizedType* q = captured[i].type().quantized();
+    around.set(parameters.parameter(op.operand_count() + i).def,
+               {q != nullptr ? EvalValue::of(dequantize(e, **value, *q)) : *value});
   }
   auto computed = e.evaluate(*copy, reals, around);
   e.forget(*copy);

@@ -25,6 +25,8 @@ enum OpMask : uint8_t {
   kUnknownMask = 0x80,
 };
 
+// An op takes a name, a mask and a location.
+constexpr size_t kLeastOpBytes = 3;
 // Capacity set aside before a list has been read; more than that must be there to be paid for.
 constexpr size_t kMostReserved = 1024;
 
@@ -35,10 +37,13 @@ class IrReader {
         container_(reader.container()),
         plans_(container_.op_names.size()),
         gathered_(container_.properties.size()),
-        values_left_(container_.ir.size()) {}
+        values_left_(container_.ir.size()),
+        ops_left_(container_.ir.size() / kLeastOpBytes) {}
 
   Result<RawModule> read() {
     Cursor cursor = container_.cursor(container_.ir, kSection);
+    // A value takes a byte at least, and its number must stay below kUndefined.
+    if (container_.ir.size() >= kUndefined) return reader_.error(cursor, "4 GiB of ops or more");
     Scope scope;
     RawRegion top;
     TENON_TRY(read_block(cursor, scope, top, 0, false));
@@ -86,12 +91,12 @@ class IrReader {
   Status read_block(Cursor& cursor, Scope& scope, RawRegion& region, int depth, bool in_function) {
     const Cursor::Flagged head = cursor.varint_flag();
     if (head.flag) TENON_TRY(read_arguments(cursor, scope, region));
-    // An op takes a name, a mask and a location.
-    if (head.value > cursor.left() / 3) {
+    if (head.value > cursor.left() / kLeastOpBytes || head.value > ops_left_) {
       return reader_.error(cursor, "{} ops do not fit the {} bytes left", head.value,
                            cursor.left());
     }
-    region.ops.reserve(std::min<size_t>(head.value, kMostReserved));
+    ops_left_ -= head.value;
+    region.ops.reserve(head.value);
     for (uint64_t i = 0; i < head.value; ++i) {
       region.ops.emplace_back();
       TENON_TRY(read_op(cursor, scope, region.ops.back(), depth, in_function));
@@ -156,6 +161,7 @@ class IrReader {
     const size_t start = cursor.position();
     size_t name = 0;
     TENON_ASSIGN(const OpPlan* const plan, this->plan(cursor, name));
+    TENON_TRY(reader_.pay(plan->name.size()));
     op.name = plan->is_return && in_function ? "func.return" : plan->name;
     const uint8_t mask = cursor.byte();
     TENON_ASSIGN(op.location, location(cursor));
@@ -260,7 +266,10 @@ class IrReader {
       // Ops of several kinds may share an entry whose bytes are equal.
       return gather_properties(index, plan, name, op.attributes);
     }
-    for (const auto& [key, value] : gathered.attributes) TENON_TRY(reader_.pay_for_copy(value));
+    for (const auto& [key, value] : gathered.attributes) {
+      TENON_TRY(reader_.pay(key.size()));
+      TENON_TRY(reader_.pay_for_copy(value));
+    }
     op.attributes = gathered.attributes;
     return {};
   }
@@ -374,7 +383,9 @@ class IrReader {
   const Container& container_;
   std::vector<OpPlan> plans_;
   std::vector<Gathered> gathered_;
+  // What blocks may still announce: the section defines no more, so neither can ask for memory.
   uint64_t values_left_;
+  uint64_t ops_left_;
   RawModule module_;
 };
 

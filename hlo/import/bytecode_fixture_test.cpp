@@ -170,7 +170,7 @@ TEST_F(Fixtures, FieldsAreGathered) {
   EXPECT_EQ(attribute("op_custom_call", "called_computations"),
             Attribute(ArrayAttr{SymbolAttr{"foo"}}));
   EXPECT_EQ(attribute("op_custom_call_with_result_tilings", "result_tilings"),
-            Attribute(ArrayAttr{ArrayAttr{I64s{8, 128}}}));
+            Attribute(ArrayAttr{Attribute(ArrayAttr{I64s{8, 128}})}));
   EXPECT_EQ(attribute("attr_replica_group_mesh_axes", "replica_groups"),
             Attribute(OpaqueAttr{"#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = "
                                  "[#stablehlo.axis_ref<name = \"x\", sub_axis_info = (1)2>, "

@@ -277,7 +277,7 @@ TEST(Artifact, ListsTakeTheFormThatTheirFieldAsks) {
   p.add({.name = "constant_v1", .fields = {list}, .results = {tensor}});
   p.add({.name = "iota_v1", .fields = {p.i64_attribute(0)}, .results = {tensor}});
   p.add({.name = "reverse_v1", .fields = {list}, .results = {tensor}, .operands = {0}});
-  // Equal properties are shared by the writer.
+  // The two share their properties.
   p.add({.name = "reverse_v1", .fields = {list}, .results = {tensor}, .operands = {0}});
   const std::vector<RawOp> ops = ops_of(p);
   ASSERT_EQ(ops.size(), 4u);

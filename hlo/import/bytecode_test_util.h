@@ -68,14 +68,10 @@ class FileBuilder {
     return types_.size() - 1;
   }
   uint64_t op(std::string_view dialect, std::string_view name) {
-    ops_.emplace_back(this->dialect(dialect), string(name));
-    return ops_.size() - 1;
+    return place(ops_, std::pair(this->dialect(dialect), string(name)));
   }
-  uint64_t properties(const Bytes& bytes) {
-    properties_.push_back(bytes.data);
-    return properties_.size() - 1;
-  }
-  uint64_t next_attribute() const { return attributes_.size(); }
+  /// Equal properties share an entry.
+  uint64_t properties(const Bytes& bytes) { return place(properties_, bytes.data); }
   /// A blob that attributes name by its number.
   void resource(std::string_view key, std::string_view bytes) {
     Bytes data;

@@ -187,6 +187,8 @@ std::optional<Attribute> convert(const AttrSpec& spec, const Attribute& raw) {
       return same<DenseAttr>(raw);
     case AttrKind::kI64sArray:
       return as_array(raw, as_i64s);
+    case AttrKind::kTilings:
+      return as_array(raw, [](const Attribute& e) { return as_array(e, as_i64s); });
     case AttrKind::kEnum:
       return wrap(as_enum(spec.enum_kind, raw));
     case AttrKind::kPrecisions:
@@ -210,9 +212,9 @@ std::optional<Attribute> convert(const AttrSpec& spec, const Attribute& raw) {
     case AttrKind::kAliases:
       return as_array(raw, same<OutputOperandAlias>);
     case AttrKind::kDict:
-      return same<Dict>(raw);
+      return raw.get<Dict>() ? std::optional(canonical_undeclared(raw)) : std::nullopt;
     case AttrKind::kAny:
-      return raw;
+      return canonical_undeclared(raw);
   }
   return std::nullopt;
 }
@@ -244,6 +246,7 @@ std::string_view expectation(AttrKind kind) {
     case AttrKind::kDense:
       return "a dense constant";
     case AttrKind::kI64sArray:
+    case AttrKind::kTilings:
       return "a list of integer lists";
     case AttrKind::kEnum:
       return "a word of its enumeration";
@@ -265,6 +268,33 @@ Result<Attribute> canonical_attribute(const AttrSpec& spec, const Attribute& raw
                             expectation(spec.kind));
   }
   return std::move(*value);
+}
+
+Attribute canonical_undeclared(const Attribute& raw) {
+  if (const auto* list = raw.get<I64s>()) {
+    return Attribute(DenseAttr::of(Literal::from_i64s(*list)));
+  }
+  if (const auto* bools = raw.get<BoolsAttr>()) {
+    Literal literal(Shape(ElementType::kPred, {static_cast<int64_t>(bools->values.size())}));
+    for (size_t i = 0; i < bools->values.size(); ++i) {
+      literal.set_integer(static_cast<int64_t>(i), bools->values[i]);
+    }
+    return Attribute(DenseAttr::of(std::move(literal)));
+  }
+  if (const auto* array = raw.get<ArrayAttr>()) {
+    ArrayAttr out;
+    for (const Attribute& element : *array) out.push_back(canonical_undeclared(element));
+    return Attribute(std::move(out));
+  }
+  if (const auto* dict = raw.get<Dict>()) return Attribute(canonical_undeclared(*dict));
+  return raw;
+}
+
+Dict canonical_undeclared(const Dict& raw) {
+  Dict out;
+  out.reserve(raw.size());
+  for (const auto& [key, value] : raw) out.emplace_back(key, canonical_undeclared(value));
+  return out;
 }
 
 }  // namespace tenon::hlo

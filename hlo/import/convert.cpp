@@ -52,7 +52,7 @@ std::vector<Dict> dicts_of(const RawOp& op, std::string_view key) {
   bool any = false;
   for (const Attribute& element : *array) {
     const auto* dict = element.get<Dict>();
-    out.push_back(dict ? *dict : Dict{});
+    out.push_back(dict ? canonical_undeclared(*dict) : Dict{});
     any |= !out.back().empty();
   }
   if (!any) out.clear();
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Module>> ModuleBuilder::build() {
     if (key == "sym_name") {
       if (const auto* name = value.get<std::string>()) module_->set_name(*name);
     } else {
-      insert(module_->attributes(), key, value);
+      insert(module_->attributes(), key, canonical_undeclared(value));
     }
   }
   const std::vector<RawOp>& ops = raw_.module.regions[0].ops;
@@ -138,7 +138,7 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
   for (const auto& [key, value] : op.attributes) {
     if (key != "sym_name" && key != "function_type" && key != "sym_visibility" &&
         key != "arg_attrs" && key != "res_attrs") {
-      insert(function.attributes(), key, value);
+      insert(function.attributes(), key, canonical_undeclared(value));
     }
   }
   return {};
@@ -240,7 +240,7 @@ Status ModuleBuilder::convert_attribute(const std::string& key, const Attribute&
         key == "resultSegmentSizes" || key == "result_segment_sizes") {
       return {};
     }
-    insert(op.mutable_discardable(), key, value);
+    insert(op.mutable_discardable(), key, canonical_undeclared(value));
     return {};
   }
   TENON_ASSIGN(Attribute canonical, canonical_attribute(*spec, value));

@@ -218,6 +218,12 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       auto form = make(OpCode::kConvolution, {op.operand(0), op.operand(1)});
       const auto rows = static_cast<int64_t>(padding->size() / 2);
       form->mutable_attributes().set(AttrKey::padding, Attribute(I64Matrix{rows, 2, *padding}));
+      // A stride too many is accepted on dynamic_conv (hlo/inference/infer_convolution.cpp).
+      if (const auto* strides = op.attr<I64s>(AttrKey::window_strides);
+          strides != nullptr && static_cast<int64_t>(strides->size()) > rows) {
+        form->mutable_attributes().set(AttrKey::window_strides,
+                                       I64s(strides->begin(), strides->begin() + rows));
+      }
       canonicalize_attributes(*form);
       return form;
     }

@@ -423,7 +423,8 @@ class Gatherer {
   void gather_func() {
     for (const char* name : {"arg_attrs", "res_attrs"}) {
       const Attribute* value = find(out_, name);
-      if (value != nullptr && value->get<ArrayAttr>()->empty()) take(name);
+      const auto is_empty = [](const Attribute& dict) { return dict.get<Dict>()->empty(); };
+      if (value != nullptr && all_of_array(*value, is_empty)) take(name);
     }
     const Attribute* visibility = find(out_, "sym_visibility");
     if (visibility != nullptr && visibility->get<std::string>()->empty()) take("sym_visibility");

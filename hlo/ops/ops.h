@@ -65,6 +65,7 @@ enum class AttrKind : uint8_t {
   kString, kSymbol, kSymbols,
   kI64s, kI64Matrix, kBools, kDense,
   kI64sArray,    ///< ArrayAttr of I64s: layouts.
+  kTilings,      ///< ArrayAttr of ArrayAttr of I64s.
   kEnum,         ///< EnumAttr of AttrSpec::enum_kind.
   kPrecisions,   ///< ArrayAttr of EnumAttr precision.
   kDotDims, kGatherDims, kScatterDims, kConvDims, kRaggedDotDims,

@@ -95,6 +95,22 @@ std::string struct_text(std::string_view head, std::string fields) {
   return fmt::format("{}<{}>", head, fields);
 }
 
+// Lists of layouts or tilings, as deep as they are.
+std::string layouts_text(const Attribute& value, bool hlo) {
+  if (const auto* list = value.get<I64s>()) {
+    return hlo ? list_text(*list)
+               : fmt::format("dense<{}> : tensor<{}xindex>", list->empty() ? "" : list_text(*list),
+                             list->size());
+  }
+  const auto* array = value.get<ArrayAttr>();
+  std::string out = "[";
+  for (size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if (i != 0) out += ", ";
+    out += layouts_text((*array)[i], hlo);
+  }
+  return out + "]";
+}
+
 std::string array_text(const ArrayAttr& array, TextForm form) {
   std::string out = "[";
   for (size_t i = 0; i < array.size(); ++i) {
@@ -310,20 +326,9 @@ std::string attribute_text(const AttrSpec& spec, const Attribute& value, TextFor
     case AttrKind::kReplicaGroups:
       if (const auto* matrix = value.get<I64Matrix>(); matrix && hlo) return matrix_text(*matrix);
       break;
-    case AttrKind::kI64sArray: {
-      const auto* array = value.get<ArrayAttr>();
-      if (array == nullptr) break;
-      std::string out = "[";
-      for (size_t i = 0; i < array->size(); ++i) {
-        const auto* list = (*array)[i].get<I64s>();
-        if (list == nullptr) continue;
-        if (i != 0) out += ", ";
-        out += hlo ? list_text(*list)
-                   : fmt::format("dense<{}> : tensor<{}xindex>",
-                                 list->empty() ? "" : list_text(*list), list->size());
-      }
-      return out + "]";
-    }
+    case AttrKind::kI64sArray:
+    case AttrKind::kTilings:
+      return layouts_text(value, hlo);
     case AttrKind::kEnum:
       if (const auto* word = value.get<EnumAttr>()) {
         if (hlo) return std::string(enum_word(*word));

@@ -159,7 +159,13 @@ bool Parser::parse_word_attribute(Attribute& out) {
   // A type, or in HLO text the word of an enumeration.
   static constexpr std::string_view kTypeWords[] = {"tensor", "memref", "tuple", "none", "complex",
                                                     "token", "future", "function", "buffer", "q"};
-  bool is_type = element_type_from_mlir_name(word) || element_type_from_name(word);
+  // A bare element type is kept as its word, which is what an artifact gives; tensors are types.
+  const bool is_element = element_type_from_mlir_name(word) || element_type_from_name(word);
+  if (is_element && !scan_.peek("[")) {
+    out = OpaqueAttr{std::string(word)};
+    return true;
+  }
+  bool is_type = is_element;
   for (const std::string_view name : kTypeWords) is_type |= word == name;
   if (is_type) {
     scan_.set_offset(start);

@@ -146,10 +146,6 @@ bool Parser::resolve(const Name& name, RawValue& out) {
     return scan_.fail_at(name.offset, fmt::format("%{} has {} results, there is no #{}", name.text,
                                                   found->second.count, number));
   }
-  if (name.number < 0 && found->second.count > 1) {
-    return scan_.fail_at(name.offset, fmt::format("%{} has {} results; name one as %{}#0", name.text,
-                                                  found->second.count, name.text));
-  }
   out = found->second.first + static_cast<RawValue>(number);
   return true;
 }
