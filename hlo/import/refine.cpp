@@ -171,8 +171,10 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
     case OpCode::kDynamicIota:
     case OpCode::kDynamicReshape:
     case OpCode::kDynamicBroadcastInDim: {
-      const auto dims = list(op.operand_count() - 1);
+      auto dims = list(op.operand_count() - 1);
       if (!dims) return nullptr;
+      // A value is a size, never the mark of an unknown one.
+      for (int64_t& dim : *dims) dim = std::max<int64_t>(dim, -1);
       const bool iota = op.code() == OpCode::kDynamicIota;
       auto form = make(iota                                     ? OpCode::kIota
                        : op.code() == OpCode::kDynamicReshape   ? OpCode::kReshape
@@ -235,8 +237,9 @@ Result<std::vector<Type>> Refiner::reshape_types(const Instruction& op) {
   Dims dims = op.result_type().dims();
   const auto unknown = std::count(dims.begin(), dims.end(), kDynamic);
   if (unknown == 1 && operand.shape().is_static()) {
-    int64_t rest = 1;
-    for (const int64_t dim : dims) rest *= dim == kDynamic ? 1 : dim;
+    Dims known = dims;
+    std::erase(known, kDynamic);
+    TENON_ASSIGN(const int64_t rest, checked_element_count(known));
     TENON_ASSIGN(const int64_t count, checked_element_count(operand.dims()));
     if (rest != 0) *std::find(dims.begin(), dims.end(), kDynamic) = count / rest;
   }
