@@ -6,6 +6,20 @@
 
 #include "core/types/float_convert.h"
 
+// The C library's complex functions; C++ has no header that declares them on __float128.
+using CFloat128 = _Complex float __attribute__((mode(TC)));
+extern "C" {
+CFloat128 cacosf128(CFloat128);
+CFloat128 cacoshf128(CFloat128);
+CFloat128 casinf128(CFloat128);
+CFloat128 casinhf128(CFloat128);
+CFloat128 catanf128(CFloat128);
+CFloat128 catanhf128(CFloat128);
+CFloat128 ccoshf128(CFloat128);
+CFloat128 csinhf128(CFloat128);
+CFloat128 ctanf128(CFloat128);
+}
+
 namespace tenon::hlo::reference {
 
 inline const Float128 kPi = 4 * atanf128(1);

@@ -3,8 +3,10 @@
 // the type.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <random>
 
 #include "core/types/float_convert.h"
@@ -133,7 +135,7 @@ double worst(const Accuracy& c, ElementType type) {
     }
   }
   std::printf("%-16s [%g, %g] %s: %.2f ULP at %.17g\n", c.op, c.low, c.high,
-              type == ElementType::kF64 ? "f64" : "f32", largest, at);
+              std::string(name_of(type)).c_str(), largest, at);
   return largest;
 }
 
@@ -181,6 +183,134 @@ TEST(ExpandMath, RealFunctionsStayWithinTheirBounds) {
   for (const Accuracy& c : kAccuracy) {
     EXPECT_LE(worst(c, ElementType::kF32), c.f32_bound) << c.op << " f32";
     EXPECT_LE(worst(c, ElementType::kF64), c.f64_bound) << c.op << " f64";
+  }
+}
+
+// One rounding of an f32 result: half a unit, and a little when f32's error crosses a tie.
+TEST(ExpandMath, NarrowTypesAreRoundedOnce) {
+  for (const ElementType type : {ElementType::kF16, ElementType::kBF16}) {
+    for (const Accuracy& c : kAccuracy) {
+      if (c.f32_bound > 16) continue;
+      EXPECT_LE(worst(c, type), 0.51) << c.op << " " << name_of(type);
+    }
+  }
+}
+
+struct ComplexAccuracy {
+  const char* op;
+  CFloat128 (*exact)(CFloat128);
+  double c64_bound;
+  double c128_bound;
+};
+
+// Either part, in ULP.
+const ComplexAccuracy kComplexAccuracy[] = {
+    {"chlo.acos", cacosf128, 3, 3}, {"chlo.acosh", cacoshf128, 3, 3},
+    {"chlo.asin", casinf128, 3, 3}, {"chlo.asinh", casinhf128, 3, 3},
+    {"chlo.atan", catanf128, 3, 3}, {"chlo.atanh", catanhf128, 3, 3},
+    {"chlo.cosh", ccoshf128, 3, 3}, {"chlo.sinh", csinhf128, 3, 3},
+    {"chlo.tan", ctanf128, 3, 3},
+};
+
+double worst_complex(const ComplexAccuracy& c, ElementType type, double range) {
+  const ElementType part = complex_part(type);
+  std::vector<double> x = sample(part, -range, range, 10000);
+  std::shuffle(x.begin(), x.end(), std::mt19937_64(2));
+  x.resize(x.size() / 2 * 2);
+  const std::vector<double> y = run_op(c.op, type, {x});
+  double largest[2] = {0, 0};
+  size_t at[2] = {0, 0};
+  for (size_t i = 0; i + 1 < y.size(); i += 2) {
+    CFloat128 z;
+    __real__ z = x[i];
+    __imag__ z = x[i + 1];
+    const CFloat128 w = c.exact(z);
+    const double errors[2] = {ulps(part, y[i], __real__ w), ulps(part, y[i + 1], __imag__ w)};
+    for (int k = 0; k < 2; ++k) {
+      if (errors[k] > largest[k]) largest[k] = errors[k], at[k] = i;
+    }
+  }
+  std::printf("%-12s within %g %s: %.2f ULP at (%.17g, %.17g), %.2f ULP at (%.17g, %.17g)\n", c.op,
+              range, type == ElementType::kC128 ? "c128" : "c64", largest[0], x[at[0]],
+              x[at[0] + 1], largest[1], x[at[1]], x[at[1] + 1]);
+  return std::max(largest[0], largest[1]);
+}
+
+TEST(ExpandMath, ComplexFunctionsStayWithinTheirBounds) {
+  for (const ComplexAccuracy& c : kComplexAccuracy) {
+    for (const double range : {10.0, 80.0, kMax}) {
+      EXPECT_LE(worst_complex(c, ElementType::kC64, range), c.c64_bound) << c.op << " c64";
+      EXPECT_LE(worst_complex(c, ElementType::kC128, range), c.c128_bound) << c.op << " c128";
+    }
+  }
+}
+
+struct Special {
+  const char* op;
+  std::vector<std::vector<double>> arguments;
+  std::vector<double> results;
+};
+
+TEST(ExpandMath, SpecialValues) {
+  const double half_pi = std::numbers::pi / 2;
+  const std::vector<Special> specials = {
+      {"chlo.acos", {{1, -1, 1.5, kInf, kNan, 0}}, {0, 2 * half_pi, kNan, kNan, kNan, half_pi}},
+      {"chlo.acosh", {{1, 0.5, -kInf, kInf, kNan, 0}}, {0, kNan, kNan, kInf, kNan, kNan}},
+      {"chlo.asin",
+       {{1, -1, 0.0, -0.0, 1.5, kInf, kNan}},
+       {half_pi, -half_pi, 0.0, -0.0, kNan, kNan, kNan}},
+      {"chlo.asinh", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, kInf, -kInf, kNan}},
+      {"chlo.atan", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, half_pi, -half_pi, kNan}},
+      {"chlo.atanh",
+       {{0.0, -0.0, 1, -1, 1.5, kInf, kNan}},
+       {0.0, -0.0, kInf, -kInf, kNan, kNan, kNan}},
+      {"chlo.cosh", {{0.0, -0.0, kInf, -kInf, kNan}}, {1, 1, kInf, kInf, kNan}},
+      {"chlo.sinh", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, kInf, -kInf, kNan}},
+      {"chlo.tan", {{0.0, -0.0, kInf, kNan}}, {0.0, -0.0, kNan, kNan}},
+      {"chlo.erf", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, 1, -1, kNan}},
+      {"chlo.erfc", {{0.0, -0.0, kInf, -kInf, kNan}}, {1, 1, 0, 2, kNan}},
+      {"chlo.erf_inv",
+       {{0.0, -0.0, 1, -1, 1.5, kInf, -kInf, kNan}},
+       {0.0, -0.0, kInf, -kInf, kNan, kNan, kNan, kNan}},
+      {"chlo.bessel_i1e", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, 0.0, -0.0, kNan}},
+      {"chlo.lgamma",
+       {{0.0, -0.0, -1, -7, kInf, -kInf, kNan}},
+       {kInf, kInf, kInf, kInf, kInf, kInf, kNan}},
+      {"chlo.digamma", {{0.0, -0.0, -1, -7, kInf, kNan}}, {kNan, kNan, kNan, kNan, kInf, kNan}},
+      {"chlo.zeta",
+       {{1, 0.5, 2, 2, 3, 2.5, kNan, 2, kInf}, {2, 2, 0, -1, -1, -0.5, 1, kNan, 1}},
+       {kInf, kNan, kInf, kInf, kNan, kNan, kNan, kNan, 1}},
+      {"chlo.polygamma",
+       {{-1, 0.5, 1, 1, kNan, 1}, {2, 2, 0, kNan, 1, -1}},
+       {kNan, kNan, kInf, kNan, kNan, kInf}},
+  };
+  for (const Special& c : specials) {
+    for (const ElementType type : {ElementType::kF32, ElementType::kF64}) {
+      const std::vector<double> results = run_op(c.op, type, c.arguments);
+      for (size_t i = 0; i < results.size(); ++i) {
+        const double expected = c.results[i];
+        const bool good =
+            std::isnan(expected) ? std::isnan(results[i]) : ulps(type, results[i], expected) <= 1.5;
+        const bool sign = expected != 0 || std::signbit(results[i]) == std::signbit(expected);
+        EXPECT_TRUE(good && sign) << c.op << "(" << c.arguments[0][i] << ") of " << name_of(type)
+                                  << " is " << results[i] << ", expected " << expected;
+      }
+    }
+  }
+}
+
+TEST(ExpandMath, SubnormalArguments) {
+  for (const Accuracy& c : kAccuracy) {
+    if (c.low > 0 || c.high <= 0) continue;
+    const std::vector<double> f32 = {0x1p-149, 0x1.8p-148, 0x1p-127, 0x1p-126};
+    const std::vector<double> f64 = {0x1p-1074, 0x1.8p-1073, 0x1p-1023, 0x1p-1022};
+    for (const ElementType type : {ElementType::kF32, ElementType::kF64}) {
+      const std::vector<double>& x = type == ElementType::kF32 ? f32 : f64;
+      const std::vector<double> y = run_op(c.op, type, {x});
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_LE(ulps(type, y[i], c.exact(x[i])), 1) << c.op << "(" << x[i] << ") is " << y[i];
+      }
+    }
   }
 }
 
