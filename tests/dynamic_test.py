@@ -42,6 +42,9 @@ EXCEPTIONS = {
     "conv_general_dilated_1d_3_dynamic": [
         (r"-> tensor<5x\?x16xf32>", lambda b: f"-> tensor<5x{2 * b}x16xf32>"),
         (r"(return %\w+) : tensor<5x\?x16xf32>", lambda b: rf"\1 : tensor<5x{2 * b}x16xf32>")],
+    "conv_general_dilated_1d_stride_2_even_dynamic": [
+        (r"(-> |return %\w+ : )tensor<1x\?x16xf32>",
+         lambda b: rf"\1tensor<1x{(b + 1) // 2}x16xf32>")],
     "einsum_4_alt_dynamic": [
         (r"-> tensor<3x\?xf32>", lambda b: f"-> tensor<3x{2 * b}xf32>"),
         (r"-> tensor<\?x5xf32>", lambda b: f"-> tensor<{2 * b}x5xf32>"),

@@ -59,7 +59,7 @@ TEST(ParseAttribute, Builtin) {
       {"tensor<2xf32>", Type::tensor(ElementType::kF32, {2})},
       {"(tensor<f32>) -> ()", Type::function({Type::tensor(ElementType::kF32, {})}, {})},
       {"!stablehlo.token", Type::token()},
-      {"i32", Type::tensor(ElementType::kS32, {})},
+      {"i32", OpaqueAttr{"i32"}},
       {"array<i64: 1, -2>", I64s{1, -2}},
       {"array<i64>", I64s{}},
       {"array<i1: true, false>", BoolsAttr{{1, 0}}},

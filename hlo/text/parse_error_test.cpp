@@ -28,9 +28,6 @@ TEST(ParseError, Ops) {
       {"%0 = stablehlo.abs %b : tensor<2xf32>", "t:2:20: error: %b is not defined here"},
       {"%0 = stablehlo.abs %0 : tensor<2xf32>", "t:2:20: error: %0 is not defined here"},
       {"%0 = stablehlo.abs %a#1 : tensor<2xf32>", "t:2:20: error: %a has 1 results, there is no #1"},
-      {"%0:2 = stablehlo.optimization_barrier %a, %a : tensor<2xf32>, tensor<2xf32>\n"
-       "%1 = stablehlo.abs %0 : tensor<2xf32>",
-       "t:3:20: error: %0 has 2 results; name one as %0#0"},
       {"%0 = stablehlo.abs %a : tensor<3xf32>",
        "t:3:1: error: stablehlo.abs: operand 0 has type f32[2], written as f32[3]"},
       {"%0 = stablehlo.add %a, %a : (tensor<2xf32>) -> tensor<2xf32>",

@@ -1,0 +1,220 @@
+// Error functions and the Bessel function I1e.
+//
+// Coefficients: Moshier's Cephes library (erf, erfc, i1e), the rational approximation of erf in f32
+// that Eigen uses, and Giles, "Approximating the erfinv function" (GPU Computing Gems, 2012).
+#include <cmath>
+
+#include "hlo/expand/expression.h"
+
+namespace tenon::hlo::expand {
+namespace {
+
+constexpr double kErfcP64[] = {
+    2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687e0,
+    4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2,
+    9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2};
+constexpr double kErfcQ64[] = {
+    1.00000000000000000000e0, 1.32281951154744992508e1, 8.67072140885989742329e1,
+    3.54937778887819891062e2, 9.75708501743205489753e2, 1.82390916687909736289e3,
+    2.24633760818710981792e3, 1.65666309194161350182e3, 5.57535340817727675546e2};
+constexpr double kErfcR64[] = {
+    5.64189583547755073984e-1, 1.27536670759978104416e0, 5.01905042251180477414e0,
+    6.16021097993053585195e0, 7.40974269950448939160e0, 2.97886665372100240670e0};
+constexpr double kErfcS64[] = {
+    1.00000000000000000000e0, 2.26052863220117276590e0, 9.39603524938001434673e0,
+    1.20489539808096656605e1, 1.70814450747565897222e1, 9.60896809063285878198e0,
+    3.36907645100081516050e0};
+constexpr double kErfT64[] = {
+    9.60497373987051638749e0, 9.00260197203842689217e1, 2.23200534594684319226e3,
+    7.00332514112805075473e3, 5.55923013010394962768e4};
+constexpr double kErfU64[] = {
+    1.00000000000000000000e0, 3.35617141647503099647e1, 5.21357949780152679795e2,
+    4.59432382970980127987e3, 2.26290000613890934246e4, 4.92673942608635921086e4};
+constexpr double kErfcP32[] = {
+    2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1, -5.824733027278666e-1,
+    6.210004621745983e-1, -4.944515323274145e-1, 3.404879937665872e-1, -2.741127028184656e-1,
+    5.638259427386472e-1};
+constexpr double kErfcR32[] = {
+    -1.047766399936249e+1, 1.297719955372516e+1, -7.495518717768503e+0, 2.921019019210786e+0,
+    -1.015265279202700e+0, 4.218463358204948e-1, -2.820767439740514e-1, 5.641895067754075e-1};
+constexpr double kErfT32[] = {
+    7.853861353153693e-5, -8.010193625184903e-4, 5.188327685732524e-3, -2.685381193529856e-2,
+    1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710e+0};
+constexpr double kErfAlpha32[] = {
+    -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+    -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02};
+constexpr double kErfBeta32[] = {
+    -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+    -1.42647390514189e-02};
+constexpr double kErfInvCentral32[] = {
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941};
+constexpr double kErfInvTail32[] = {
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+    0.00943887047, 1.00167406, 2.83297682};
+constexpr double kErfInvCentral64[] = {
+    -3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18,
+    1.115787767802518096e-17, -1.333171662854620906e-16, 2.0972767875968561637e-17,
+    6.6376381343583238325e-15, -4.0545662729752068639e-14, -8.1519341976054721522e-14,
+    2.6335093153082322977e-12, -1.2975133253453532498e-11, -5.4154120542946279317e-11,
+    1.051212273321532285e-09, -4.1126339803469836976e-09, -2.9070369957882005086e-08,
+    4.2347877827932403518e-07, -1.3654692000834678645e-06, -1.3882523362786468719e-05,
+    0.0001867342080340571352, -0.00074070253416626697512, -0.0060336708714301490533,
+    0.24015818242558961693, 1.6536545626831027356};
+constexpr double kErfInvMiddle64[] = {
+    2.2137376921775787049e-09, 9.0756561938885390979e-08, -2.7517406297064545428e-07,
+    1.8239629214389227755e-08, 1.5027403968909827627e-06, -4.013867526981545969e-06,
+    2.9234449089955446044e-06, 1.2475304481671778723e-05, -4.7318229009055733981e-05,
+    6.8284851459573175448e-05, 2.4031110387097893999e-05, -0.0003550375203628474796,
+    0.00095328937973738049703, -0.0016882755560235047313, 0.0024914420961078508066,
+    -0.0037512085075692412107, 0.005370914553590063617, 1.0052589676941592334,
+    3.0838856104922207635};
+constexpr double kErfInvTail64[] = {
+    -2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-09,
+    -3.7894654401267369937e-09, 7.6157012080783393804e-09, -1.4960026627149240478e-08,
+    2.9147953450901080826e-08, -6.7711997758452339498e-08, 2.2900482228026654717e-07,
+    -9.9298272942317002539e-07, 4.5260625972231537039e-06, -1.9681778105531670567e-05,
+    7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026,
+    1.0103004648645343977, 4.8499064014085844221};
+constexpr double kBesselNear32[] = {
+    9.38153738649577178388e-9, -4.44505912879632808065e-8, 2.00329475355213526229e-7,
+    -8.56872026469545474066e-7, 3.47025130813767847674e-6, -1.32731636560394358279e-5,
+    4.78156510755005422638e-5, -1.61760815825896745588e-4, 5.12285956168575772895e-4,
+    -1.51357245063125314899e-3, 4.15642294431288815669e-3, -1.05640848946261981558e-2,
+    2.47264490306265168283e-2, -5.29459812080949914269e-2, 1.02643658689847095384e-1,
+    -1.76416518357834055153e-1, 2.52587186443633654823e-1};
+constexpr double kBesselFar32[] = {
+    -3.83538038596423702205e-9, -2.63146884688951950684e-8, -2.51223623787020892529e-7,
+    -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
+    7.78576235018280120474e-1};
+constexpr double kBesselNear64[] = {
+    2.77791411276104639959e-18, -2.11142121435816608115e-17, 1.55363195773620046921e-16,
+    -1.10559694773538630805e-15, 7.60068429473540693410e-15, -5.04218550472791168711e-14,
+    3.22379336594557470981e-13, -1.98397439776494371520e-12, 1.17361862988909016308e-11,
+    -6.66348972350202774223e-11, 3.62559028155211703701e-10, -1.88724975172282928790e-9,
+    9.38153738649577178388e-9, -4.44505912879632808065e-8, 2.00329475355213526229e-7,
+    -8.56872026469545474066e-7, 3.47025130813767847674e-6, -1.32731636560394358279e-5,
+    4.78156510755005422638e-5, -1.61760815825896745588e-4, 5.12285956168575772895e-4,
+    -1.51357245063125314899e-3, 4.15642294431288815669e-3, -1.05640848946261981558e-2,
+    2.47264490306265168283e-2, -5.29459812080949914269e-2, 1.02643658689847095384e-1,
+    -1.76416518357834055153e-1, 2.52587186443633654823e-1};
+constexpr double kBesselFar64[] = {
+    7.51729631084210481353e-18, 4.41434832307170791151e-18, -4.65030536848935832153e-17,
+    -3.20952592199342395980e-17, 2.96262899764595013876e-16, 3.30820231092092828324e-16,
+    -1.88035477551078244854e-15, -3.81440307243700780478e-15, 1.04202769841288027642e-14,
+    4.27244001671195135429e-14, -2.10154184277266431302e-14, -4.08355111109219731823e-13,
+    -7.19855177624590851209e-13, 2.03562854414708950722e-12, 1.41258074366137813316e-11,
+    3.25260358301548823856e-11, -1.89749581235054123450e-11, -5.58974346219658380687e-10,
+    -3.83538038596423702205e-9, -2.63146884688951950684e-8, -2.51223623787020892529e-7,
+    -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
+    7.78576235018280120474e-1};
+
+bool is_f64(Expr x) { return x.type() == ElementType::kF64; }
+
+// erfc for |x| >= 1: exp(-x^2) times a rational function.
+Expr erfc_outer(Expr x) {
+  const bool wide = is_f64(x);
+  const Expr a = abs(x);
+  const Expr square = x * x;
+  const Expr e = exp(-square);
+  Expr positive = e;
+  if (wide) {
+    positive = select(a < 8, e * polynomial(a, kErfcP64) / polynomial(a, kErfcQ64),
+                      e * polynomial(a, kErfcR64) / polynomial(a, kErfcS64));
+  } else {
+    const Expr inverse = 1 / square;
+    positive = e * (1 / a) *
+               select(a < 2, polynomial(inverse, kErfcP32), polynomial(inverse, kErfcR32));
+  }
+  // Beyond the logarithm of the largest number the exponential is 0.
+  const double max_log = wide ? 709.782712893383996843 : 88.72283905206835;
+  positive = select(square > max_log, 0.0, positive);
+  return select(x < 0.0, 2 - positive, positive);
+}
+
+// erf for |x| <= 1.
+Expr erf_inner(Expr x) {
+  const Expr square = x * x;
+  if (is_f64(x)) return x * polynomial(square, kErfT64) / polynomial(square, kErfU64);
+  return x * polynomial(square, kErfT32);
+}
+
+Expr erf_f32(Expr x) {
+  const Expr bounded = maximum(minimum(x, x.like(4)), x.like(-4));
+  const Expr square = bounded * bounded;
+  const Expr value =
+      bounded * polynomial(square, kErfAlpha32) / polynomial(square, kErfBeta32);
+  return maximum(minimum(value, x.like(1)), x.like(-1));
+}
+
+// Clenshaw's recurrence of a Chebyshev series.
+Expr chebyshev(Expr x, std::span<const double> coefficients) {
+  Expr b0 = x.like(0);
+  Expr b1 = x.like(0);
+  Expr b2 = x.like(0);
+  for (const double c : coefficients) {
+    b2 = b1;
+    b1 = b0;
+    b0 = x * b1 - b2 + c;
+  }
+  return 0.5 * (b0 - b2);
+}
+
+Expr erf_inv_f32(Expr x) {
+  const Expr w = -log1p(x * -x);
+  const Expr central = w < 5;
+  const Expr t = select(central, w - 2.5, sqrt(w) - 3);
+  Expr p = select(central, t.like(kErfInvCentral32[0]), t.like(kErfInvTail32[0]));
+  for (size_t i = 1; i < std::size(kErfInvCentral32); ++i) {
+    p = p * t + select(central, t.like(kErfInvCentral32[i]), t.like(kErfInvTail32[i]));
+  }
+  return p * x;
+}
+
+Expr erf_inv_f64(Expr x) {
+  const Expr w = -log1p(x * -x);
+  const Expr central = w < 6.25;
+  const Expr middle = w < 16;
+  const Expr root = sqrt(w);
+  const Expr p = select(central, polynomial(w - 3.125, kErfInvCentral64),
+                        select(middle, polynomial(root - 3.25, kErfInvMiddle64),
+                               polynomial(root - 5, kErfInvTail64)));
+  return p * x;
+}
+
+}  // namespace
+
+Values chlo_erf(Builder& b, const Instruction& op) {
+  return in_working_type(b, op, [](const std::vector<Expr>& x) {
+    if (!is_f64(x[0])) return erf_f32(x[0]);
+    return select(abs(x[0]) < 1, erf_inner(x[0]), 1 - erfc_outer(x[0]));
+  });
+}
+
+Values chlo_erfc(Builder& b, const Instruction& op) {
+  return in_working_type(b, op, [](const std::vector<Expr>& x) {
+    return select(abs(x[0]) < 1, 1 - erf_inner(x[0]), erfc_outer(x[0]));
+  });
+}
+
+Values chlo_erf_inv(Builder& b, const Instruction& op) {
+  return in_working_type(b, op, [](const std::vector<Expr>& x) {
+    const Expr inside = is_f64(x[0]) ? erf_inv_f64(x[0]) : erf_inv_f32(x[0]);
+    return select(equals(abs(x[0]), 1), x[0] * HUGE_VAL, inside);
+  });
+}
+
+Values chlo_bessel_i1e(Builder& b, const Instruction& op) {
+  return in_working_type(b, op, [](const std::vector<Expr>& v) {
+    const Expr x = v[0];
+    const Expr z = abs(x);
+    const bool wide = is_f64(x);
+    const Expr near_arg = 0.5 * z - 2;
+    const Expr far_arg = 32 / z - 2;
+    const Expr near = z * (wide ? chebyshev(near_arg, kBesselNear64) : chebyshev(near_arg, kBesselNear32));
+    const Expr far = (wide ? chebyshev(far_arg, kBesselFar64) : chebyshev(far_arg, kBesselFar32)) / sqrt(z);
+    return sign(x) * select(z <= 8, near, far);
+  });
+}
+
+}  // namespace tenon::hlo::expand

@@ -1,0 +1,318 @@
+// Accuracy of the expansions of CHLO functions: their results in the evaluator's normal mode
+// against binary128, over arguments spread evenly over the real line and over the bit patterns of
+// the type.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <random>
+
+#include "core/types/float_convert.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/expand/math_reference.h"
+#include "hlo/import/import.h"
+
+namespace tenon::hlo {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::string type_text(ElementType type, size_t count) {
+  return "tensor<" + std::to_string(count) + "x" + std::string(element_type_info(type).mlir_name) +
+         ">";
+}
+
+// op(arguments...), each argument a list of numbers of `type` (parts in turn for complex types).
+std::vector<double> run_op(const std::string& op, ElementType type,
+                           const std::vector<std::vector<double>>& arguments) {
+  const size_t parts = is_complex(type) ? 2 : 1;
+  const size_t count = arguments[0].size() / parts;
+  const std::string tensor = type_text(type, count);
+  std::string parameters;
+  std::string names;
+  std::string types;
+  std::vector<Literal> literals;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string comma = i == 0 ? "" : ", ";
+    const std::string name = "%x" + std::to_string(i);
+    names += comma + name;
+    types += comma + tensor;
+    parameters += comma + name + ": " + tensor;
+    Literal literal(Shape(type, {static_cast<int64_t>(count)}));
+    for (size_t k = 0; k < count; ++k) {
+      const auto at = static_cast<int64_t>(k);
+      if (parts == 1) {
+        literal.set_double(at, arguments[i][k]);
+      } else {
+        literal.set_complex(at, {arguments[i][2 * k], arguments[i][2 * k + 1]});
+      }
+    }
+    literals.push_back(std::move(literal));
+  }
+  const std::string text = "func.func @main(" + parameters + ") -> " + tensor + " {\n  %r = \"" +
+                           op + "\"(" + names + ") : (" + types + ") -> " + tensor +
+                           "\n  return %r : " + tensor + "\n}\n";
+  auto module = import_module(text, "test.mlir");
+  if (!module) {
+    ADD_FAILURE() << module.error().to_string() << "\n" << text;
+    return {};
+  }
+  Evaluator evaluator(**module);
+  auto results = evaluator.run(*(*module)->find_function("main"), literals);
+  if (!results) {
+    ADD_FAILURE() << op << ": " << results.error().to_string();
+    return {};
+  }
+  std::vector<double> numbers;
+  for (size_t k = 0; k < count; ++k) {
+    const auto at = static_cast<int64_t>(k);
+    if (parts == 1) {
+      numbers.push_back((*results)[0].get_double(at));
+    } else {
+      numbers.push_back((*results)[0].get_complex(at).real());
+      numbers.push_back((*results)[0].get_complex(at).imag());
+    }
+  }
+  return numbers;
+}
+
+// Units in the last place of `type` between a result and the exact value; infinity where one of
+// them is NaN or overflows and the other does not.
+double ulps(ElementType type, double result, Float128 exact) {
+  const double rounded = round_to(type, exact);
+  if (std::isnan(result) || std::isnan(rounded)) {
+    return std::isnan(result) == std::isnan(rounded) ? 0 : kInf;
+  }
+  if (result == rounded) return std::isinf(result) ? 0 : 0.5;
+  if (std::isinf(result) || std::isinf(rounded)) return kInf;
+  const bool f64 = type == ElementType::kF64;
+  const int digits = f64 ? 53 : type == ElementType::kF32 ? 24 : type == ElementType::kF16 ? 11 : 8;
+  const int least = f64 ? -1074 : type == ElementType::kF16 ? -24 : digits == 24 ? -149 : -133;
+  const int exponent = rounded == 0 ? least : std::max(std::ilogb(rounded) + 1 - digits, least);
+  const Float128 error = fabsf128(static_cast<Float128>(result) - exact);
+  return static_cast<double>(scalbnf128(error, -exponent));
+}
+
+// Arguments of a type: `count` evenly in [low, high], as many evenly among its bit patterns there.
+std::vector<double> sample(ElementType type, double low, double high, int count) {
+  std::mt19937_64 random(1);
+  std::vector<double> numbers;
+  const auto add = [&](double x) {
+    x = round_to(type, x);
+    if (x >= low && x <= high) numbers.push_back(x);
+  };
+  std::uniform_real_distribution<double> part(0, 1);
+  for (int i = 0; i < count; ++i) add(low + (high - low) * part(random));
+  const int bits = bit_width(type);
+  for (int i = 0; i < count; ++i) {
+    add(decode_float(type, bits == 64 ? random() : random() & ((uint64_t{1} << bits) - 1)));
+  }
+  return numbers;
+}
+
+struct Accuracy {
+  const char* op;
+  Float128 (*exact)(Float128);
+  double low;
+  double high;
+  double f32_bound;
+  double f64_bound;
+};
+
+double worst(const Accuracy& c, ElementType type) {
+  const std::vector<double> x = sample(type, c.low, c.high, 20000);
+  const std::vector<double> y = run_op(c.op, type, {x});
+  double largest = 0;
+  double at = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double error = ulps(type, y[i], c.exact(x[i]));
+    if (error > largest) {
+      largest = error;
+      at = x[i];
+    }
+  }
+  std::printf("%-16s [%g, %g] %s: %.2f ULP at %.17g\n", c.op, c.low, c.high,
+              std::string(name_of(type)).c_str(), largest, at);
+  return largest;
+}
+
+constexpr double kMax = std::numeric_limits<double>::max();
+using namespace reference;
+
+// Largest error measured, in ULP of the type, rounded up.
+const Accuracy kAccuracy[] = {
+    {"chlo.acos", acosf128, -1, 1, 3, 3},
+    {"chlo.acosh", acoshf128, 1, kMax, 3, 3},
+    {"chlo.acosh", acoshf128, 1, 10, 3, 3},
+    {"chlo.asin", asinf128, -1, 1, 3, 3},
+    {"chlo.asinh", asinhf128, -kMax, kMax, 3, 3},
+    {"chlo.asinh", asinhf128, -10, 10, 3, 3},
+    {"chlo.atan", atanf128, -kMax, kMax, 3, 3},
+    {"chlo.atan", atanf128, -10, 10, 3, 3},
+    {"chlo.atanh", atanhf128, -1, 1, 3, 3},
+    {"chlo.cosh", coshf128, -20, 20, 3, 3},
+    {"chlo.cosh", coshf128, -90, 90, 3, 3},
+    {"chlo.cosh", coshf128, -712, 712, 3, 3},
+    {"chlo.sinh", sinhf128, -20, 20, 3, 3},
+    {"chlo.sinh", sinhf128, -90, 90, 3, 3},
+    {"chlo.sinh", sinhf128, -712, 712, 3, 3},
+    {"chlo.tan", tanf128, -100, 100, 1, 1},
+    {"chlo.erf", erff128, -6, 6, 3, 3},
+    {"chlo.erfc", erfcf128, -6, 10.5, 8, 8},
+    {"chlo.erfc", erfcf128, 1, 28, 8, 8},
+    {"chlo.erf_inv", erf_inv, -1, 1, 8, 8},
+    {"chlo.erf_inv", erf_inv, 0.999, 1, 8, 8},
+    {"chlo.bessel_i1e", bessel_i1e, -20, 20, 3, 3},
+    {"chlo.bessel_i1e", bessel_i1e, -kMax, kMax, 3, 3},
+    {"chlo.lgamma", lgammaf128, 3, kMax, 8, 8},
+    {"chlo.lgamma", lgammaf128, 3, 100, 8, 8},
+    {"chlo.lgamma", lgammaf128, 0, 0.5, 8, 8},
+    {"chlo.lgamma", lgammaf128, 0.5, 3, 8, 8},
+    {"chlo.lgamma", lgammaf128, -10, 0, 8, 8},
+    {"chlo.digamma", digamma, 2, kMax, 8, 8},
+    {"chlo.digamma", digamma, 2, 100, 8, 8},
+    {"chlo.digamma", digamma, 0, 1, 8, 8},
+    {"chlo.digamma", digamma, 1, 2, 8, 8},
+    {"chlo.digamma", digamma, -10, 0, 8, 8},
+};
+
+TEST(ExpandMath, RealFunctionsStayWithinTheirBounds) {
+  for (const Accuracy& c : kAccuracy) {
+    EXPECT_LE(worst(c, ElementType::kF32), c.f32_bound) << c.op << " f32";
+    EXPECT_LE(worst(c, ElementType::kF64), c.f64_bound) << c.op << " f64";
+  }
+}
+
+// One rounding of an f32 result: half a unit, and a little when f32's error crosses a tie.
+TEST(ExpandMath, NarrowTypesAreRoundedOnce) {
+  for (const ElementType type : {ElementType::kF16, ElementType::kBF16}) {
+    for (const Accuracy& c : kAccuracy) {
+      if (c.f32_bound > 16) continue;
+      EXPECT_LE(worst(c, type), 0.51) << c.op << " " << name_of(type);
+    }
+  }
+}
+
+struct ComplexAccuracy {
+  const char* op;
+  CFloat128 (*exact)(CFloat128);
+  double c64_bound;
+  double c128_bound;
+};
+
+// Either part, in ULP.
+const ComplexAccuracy kComplexAccuracy[] = {
+    {"chlo.acos", cacosf128, 3, 3}, {"chlo.acosh", cacoshf128, 3, 3},
+    {"chlo.asin", casinf128, 3, 3}, {"chlo.asinh", casinhf128, 3, 3},
+    {"chlo.atan", catanf128, 3, 3}, {"chlo.atanh", catanhf128, 3, 3},
+    {"chlo.cosh", ccoshf128, 3, 3}, {"chlo.sinh", csinhf128, 3, 3},
+    {"chlo.tan", ctanf128, 3, 3},
+};
+
+double worst_complex(const ComplexAccuracy& c, ElementType type, double range) {
+  const ElementType part = complex_part(type);
+  std::vector<double> x = sample(part, -range, range, 10000);
+  std::shuffle(x.begin(), x.end(), std::mt19937_64(2));
+  x.resize(x.size() / 2 * 2);
+  const std::vector<double> y = run_op(c.op, type, {x});
+  double largest[2] = {0, 0};
+  size_t at[2] = {0, 0};
+  for (size_t i = 0; i + 1 < y.size(); i += 2) {
+    CFloat128 z;
+    __real__ z = x[i];
+    __imag__ z = x[i + 1];
+    const CFloat128 w = c.exact(z);
+    const double errors[2] = {ulps(part, y[i], __real__ w), ulps(part, y[i + 1], __imag__ w)};
+    for (int k = 0; k < 2; ++k) {
+      if (errors[k] > largest[k]) largest[k] = errors[k], at[k] = i;
+    }
+  }
+  std::printf("%-12s within %g %s: %.2f ULP at (%.17g, %.17g), %.2f ULP at (%.17g, %.17g)\n", c.op,
+              range, type == ElementType::kC128 ? "c128" : "c64", largest[0], x[at[0]],
+              x[at[0] + 1], largest[1], x[at[1]], x[at[1] + 1]);
+  return std::max(largest[0], largest[1]);
+}
+
+TEST(ExpandMath, ComplexFunctionsStayWithinTheirBounds) {
+  for (const ComplexAccuracy& c : kComplexAccuracy) {
+    for (const double range : {10.0, 80.0, kMax}) {
+      EXPECT_LE(worst_complex(c, ElementType::kC64, range), c.c64_bound) << c.op << " c64";
+      EXPECT_LE(worst_complex(c, ElementType::kC128, range), c.c128_bound) << c.op << " c128";
+    }
+  }
+}
+
+struct Special {
+  const char* op;
+  std::vector<std::vector<double>> arguments;
+  std::vector<double> results;
+};
+
+TEST(ExpandMath, SpecialValues) {
+  const double half_pi = std::numbers::pi / 2;
+  const std::vector<Special> specials = {
+      {"chlo.acos", {{1, -1, 1.5, kInf, kNan, 0}}, {0, 2 * half_pi, kNan, kNan, kNan, half_pi}},
+      {"chlo.acosh", {{1, 0.5, -kInf, kInf, kNan, 0}}, {0, kNan, kNan, kInf, kNan, kNan}},
+      {"chlo.asin",
+       {{1, -1, 0.0, -0.0, 1.5, kInf, kNan}},
+       {half_pi, -half_pi, 0.0, -0.0, kNan, kNan, kNan}},
+      {"chlo.asinh", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, kInf, -kInf, kNan}},
+      {"chlo.atan", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, half_pi, -half_pi, kNan}},
+      {"chlo.atanh",
+       {{0.0, -0.0, 1, -1, 1.5, kInf, kNan}},
+       {0.0, -0.0, kInf, -kInf, kNan, kNan, kNan}},
+      {"chlo.cosh", {{0.0, -0.0, kInf, -kInf, kNan}}, {1, 1, kInf, kInf, kNan}},
+      {"chlo.sinh", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, kInf, -kInf, kNan}},
+      {"chlo.tan", {{0.0, -0.0, kInf, kNan}}, {0.0, -0.0, kNan, kNan}},
+      {"chlo.erf", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, 1, -1, kNan}},
+      {"chlo.erfc", {{0.0, -0.0, kInf, -kInf, kNan}}, {1, 1, 0, 2, kNan}},
+      {"chlo.erf_inv",
+       {{0.0, -0.0, 1, -1, 1.5, kInf, -kInf, kNan}},
+       {0.0, -0.0, kInf, -kInf, kNan, kNan, kNan, kNan}},
+      {"chlo.bessel_i1e", {{0.0, -0.0, kInf, -kInf, kNan}}, {0.0, -0.0, 0.0, -0.0, kNan}},
+      {"chlo.lgamma",
+       {{0.0, -0.0, -1, -7, kInf, -kInf, kNan}},
+       {kInf, kInf, kInf, kInf, kInf, kInf, kNan}},
+      {"chlo.digamma", {{0.0, -0.0, -1, -7, kInf, kNan}}, {kNan, kNan, kNan, kNan, kInf, kNan}},
+      {"chlo.zeta",
+       {{1, 0.5, 2, 2, 3, 2.5, kNan, 2, kInf}, {2, 2, 0, -1, -1, -0.5, 1, kNan, 1}},
+       {kInf, kNan, kInf, kInf, kNan, kNan, kNan, kNan, 1}},
+      {"chlo.polygamma",
+       {{-1, 0.5, 1, 1, kNan, 1}, {2, 2, 0, kNan, 1, -1}},
+       {kNan, kNan, kInf, kNan, kNan, kInf}},
+  };
+  for (const Special& c : specials) {
+    for (const ElementType type : {ElementType::kF32, ElementType::kF64}) {
+      const std::vector<double> results = run_op(c.op, type, c.arguments);
+      for (size_t i = 0; i < results.size(); ++i) {
+        const double expected = c.results[i];
+        const bool good =
+            std::isnan(expected) ? std::isnan(results[i]) : ulps(type, results[i], expected) <= 1.5;
+        const bool sign = expected != 0 || std::signbit(results[i]) == std::signbit(expected);
+        EXPECT_TRUE(good && sign) << c.op << "(" << c.arguments[0][i] << ") of " << name_of(type)
+                                  << " is " << results[i] << ", expected " << expected;
+      }
+    }
+  }
+}
+
+TEST(ExpandMath, SubnormalArguments) {
+  for (const Accuracy& c : kAccuracy) {
+    if (c.low > 0 || c.high <= 0) continue;
+    const std::vector<double> f32 = {0x1p-149, 0x1.8p-148, 0x1p-127, 0x1p-126};
+    const std::vector<double> f64 = {0x1p-1074, 0x1.8p-1073, 0x1p-1023, 0x1p-1022};
+    for (const ElementType type : {ElementType::kF32, ElementType::kF64}) {
+      const std::vector<double>& x = type == ElementType::kF32 ? f32 : f64;
+      const std::vector<double> y = run_op(c.op, type, {x});
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_LE(ulps(type, y[i], c.exact(x[i])), 1) << c.op << "(" << x[i] << ") is " << y[i];
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::hlo
