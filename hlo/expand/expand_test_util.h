@@ -22,12 +22,14 @@ inline Literal reals(Dims dims, const Reals& values, ElementType type = ElementT
 }
 inline Literal integers(Dims dims, const Integers& values, ElementType type = ElementType::kS64) {
   Literal literal(Shape(type, std::move(dims)));
-  for (size_t i = 0; i < values.size(); ++i) literal.set_integer(static_cast<int64_t>(i), values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    literal.set_integer(static_cast<int64_t>(i), values[i]);
   return literal;
 }
 inline Literal complexes(Dims dims, const Complexes& values) {
   Literal literal(Shape(ElementType::kC128, std::move(dims)));
-  for (size_t i = 0; i < values.size(); ++i) literal.set_complex(static_cast<int64_t>(i), values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    literal.set_complex(static_cast<int64_t>(i), values[i]);
   return literal;
 }
 

@@ -33,7 +33,8 @@ TEST(BatchNorm, Training) {
   const Reals scale = {2, -1, 0.5}, offset = {0.5, 3, -2};
   Reals mean(3), variance(3), expected;
   for (size_t i = 0; i < 12; ++i) mean[feature_of(i)] += x[i] / 4;
-  for (size_t i = 0; i < 12; ++i) variance[feature_of(i)] += std::pow(x[i] - mean[feature_of(i)], 2) / 4;
+  for (size_t i = 0; i < 12; ++i)
+    variance[feature_of(i)] += std::pow(x[i] - mean[feature_of(i)], 2) / 4;
   for (size_t i = 0; i < 12; ++i) {
     const size_t f = feature_of(i);
     expected.push_back(scale[f] * (x[i] - mean[f]) / std::sqrt(variance[f] + kEpsilon) + offset[f]);
@@ -93,21 +94,20 @@ OpCall cholesky(bool lower, const std::string& type) {
 
 TEST(Cholesky, LowerReadsItsTriangleAlone) {
   // L = [2 0 0; 1 3 0; -1 2 1]
-  const auto results = cholesky(true, "3x3xf64")(
-      {reals({3, 3}, {4, NAN, NAN, 2, 10, NAN, -2, 5, 6})});
+  const auto results =
+      cholesky(true, "3x3xf64")({reals({3, 3}, {4, NAN, NAN, 2, 10, NAN, -2, 5, 6})});
   expect_near(reals_of(results[0]), {2, 0, 0, 1, 3, 0, -1, 2, 1});
 }
 
 TEST(Cholesky, UpperReadsItsTriangleAlone) {
-  const auto results = cholesky(false, "3x3xf64")(
-      {reals({3, 3}, {4, 2, -2, NAN, 10, 5, NAN, NAN, 6})});
+  const auto results =
+      cholesky(false, "3x3xf64")({reals({3, 3}, {4, 2, -2, NAN, 10, 5, NAN, NAN, 6})});
   expect_near(reals_of(results[0]), {2, 1, -1, 0, 3, 2, 0, 0, 1});
 }
 
 TEST(Cholesky, BatchesStandAlone) {
   // The second matrix is not positive definite; the first is none the worse for it.
-  const auto results =
-      cholesky(true, "2x2x2xf64")({reals({2, 2, 2}, {4, 2, 2, 5, 1, 2, 2, 1})});
+  const auto results = cholesky(true, "2x2x2xf64")({reals({2, 2, 2}, {4, 2, 2, 5, 1, 2, 2, 1})});
   const Reals factor = reals_of(results[0]);
   expect_near({factor.begin(), factor.begin() + 4}, {2, 0, 1, 2});
   EXPECT_TRUE(std::isnan(factor[7]));
@@ -126,7 +126,8 @@ TEST(Cholesky, Complex) {
 }
 
 TEST(Cholesky, Empty) {
-  EXPECT_EQ(cholesky(true, "0x0xf32")({reals({0, 0}, {}, ElementType::kF32)})[0].element_count(), 0);
+  EXPECT_EQ(cholesky(true, "0x0xf32")({reals({0, 0}, {}, ElementType::kF32)})[0].element_count(),
+            0);
 }
 
 // --- Triangular solve: op(a) x = b, or x op(a) = b, for known x
@@ -144,7 +145,8 @@ TEST(TriangularSolve, AllForms) {
           for (size_t i = 0; i < kN; ++i) {
             for (size_t j = 0; j < kN; ++j) {
               const bool read = lower ? i >= j : i <= j;
-              std::complex<double> value(parts[i * kN + j] + (i == j ? 3 : 0), parts[10 + i * kN + j]);
+              std::complex<double> value(parts[i * kN + j] + (i == j ? 3 : 0),
+                                         parts[10 + i * kN + j]);
               given[i * kN + j] = !read || (unit && i == j) ? NAN : value;
               if (!read) value = 0;
               if (unit && i == j) value = 1;
@@ -168,7 +170,8 @@ TEST(TriangularSolve, AllForms) {
                                       left, lower, unit, form),
                           {left ? "3x2xcomplex<f64>" : "2x3xcomplex<f64>"},
                           {}};
-          const auto solved = op({complexes({3, 3}, given), complexes(left ? Dims{3, 2} : Dims{2, 3}, b)});
+          const auto solved =
+              op({complexes({3, 3}, given), complexes(left ? Dims{3, 2} : Dims{2, 3}, b)});
           for (size_t i = 0; i < x.size(); ++i) {
             EXPECT_LT(std::abs(solved[0].get_complex(static_cast<int64_t>(i)) - x[i]), 1e-13);
           }
