@@ -73,7 +73,7 @@ std::optional<I64s> Refiner::known_list(Value value) const {
 
 Status Refiner::run(Computation& entry, const ArgumentKnowledge& known) {
   TENON_TRY(inline_calls(entry));
-  erase_unreachable_functions(module_);
+  erase_unreachable_functions(module_, &entry);
   TENON_TRY(refine_parameters(entry, known));
   TENON_TRY(refine_computation(entry));
   std::vector<Type> results;
@@ -359,7 +359,7 @@ bool is_dynamic(const Module& module) {
 
 Result<std::unique_ptr<Module>> refine(const Module& module, const ArgumentKnowledge& known) {
   std::unique_ptr<Module> refined = module.clone();
-  Computation* entry = refined->entry();
+  Computation* entry = known.entry.empty() ? refined->entry() : refined->find_function(known.entry);
   if (entry == nullptr || entry->is_declaration()) {
     return invalid_argument("there is no entry function to refine");
   }

@@ -241,6 +241,17 @@ TEST(RefineError, StageIsNamed) {
   EXPECT_EQ(refined(kReshape, {}).error().stage(), "refine");
 }
 
+TEST(RefineModule, AnotherFunctionThanTheEntry) {
+  const auto module = import_module("func.func @main() { return }\nfunc.func @g(%x: tensor<?xf32>) -> tensor<?xf32> { "
+                                    "return %x : tensor<?xf32> }", "t");
+  ASSERT_TRUE(module);
+  const auto made = refine(**module, {{{0, {2}}}, {}, "g"});
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_EQ((*made)->find_function("main"), nullptr);
+  EXPECT_EQ((*made)->find_function("g")->parameter(0).type().to_string(), "f32[2]");
+  EXPECT_EQ(refine(**module, {{}, {}, "h"}).error().message(), "there is no entry function to refine");
+}
+
 TEST(RefineModule, TheOriginalIsUntouched) {
   const auto module = import_module(kReshape, "t");
   ASSERT_TRUE(module);
