@@ -127,7 +127,9 @@ Values expand_real_or_complex(Builder& b, const Instruction& op, const Formula& 
 
 // Formulas that others are built on; x is f32 or f64.
 Expr lgamma(Expr x);
+Expr lgamma_f64(Expr x);
 Expr digamma(Expr x);
+Expr digamma_f64(Expr x);
 Expr zeta(Expr s, Expr q);
 Expr sinh(Expr x);
 Expr cosh(Expr x);
