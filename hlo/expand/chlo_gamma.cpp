@@ -103,13 +103,9 @@ Expr zeta(Expr s, Expr q) {
                               12.0};
   constexpr int kTerms = 12;
   const Expr minus_s = -s;
-  Expr a = q;
   Expr sum = pow(q, minus_s);
-  for (int i = 0; i < 9; ++i) {
-    a = a + 1;
-    sum = sum + pow(a, minus_s);
-  }
-  a = a + 1;
+  for (int k = 1; k < 10; ++k) sum = sum + pow(q + k, minus_s);
+  const Expr a = q + 10;
   const Expr power = pow(a, minus_s);
   const Expr integral = power * a / (s - 1);
   const Expr inverse_square = 1 / (a * a);
@@ -133,12 +129,17 @@ Expr zeta(Expr s, Expr q) {
 
 namespace {
 
-// n! by powers of correctly rounded arguments: exp(lgamma(n + 1)) would lose as many bits as the
-// logarithm has before the point.
+// n! as gamma(m) / ((n + 1) … (n + 8)) with m = n + 9, and gamma(m) by Stirling's formula from
+// powers of exact arguments: exp(lgamma(m)) would lose as many bits as the logarithm has before the
+// point.
 Expr factorial(Expr n) {
-  const Expr t = n + (kLanczosG + 0.5);
-  const Expr root = pow(t, (n + 0.5) * 0.5);
-  return root * exp(-t) * (std::sqrt(2 * kPi) * lanczos_series(n)) * root;
+  const Expr m = n + 9;
+  Expr product = n + 1;
+  for (int k = 2; k < 9; ++k) product = product * (n + k);
+  const Expr root = pow(m, (m - 0.5) * 0.5);
+  const Expr rest = std::sqrt(2 * kPi) * exp(stirling_correction(m)) / product;
+  const double last = is_f64(n) ? 170 : 34;
+  return select(n > last, kInfinity, root * exp(-m) * rest * root);
 }
 
 Expr polygamma(Expr n, Expr x) {

@@ -104,8 +104,7 @@ Expr lgamma_below_eight(Expr a) {
 }
 
 Expr lgamma_stirling(Expr a) {
-  const Expr z = 1 / a;
-  return (a - 0.5) * (log(a) - 1) + (kStirlingBase + z * polynomial(z * z, kStirling));
+  return (a - 0.5) * (log(a) - 1) + (kStirlingBase + stirling_correction(a));
 }
 
 Expr digamma_of_positive(Expr x) {
@@ -126,6 +125,11 @@ Expr digamma_of_positive(Expr x) {
 }
 
 }  // namespace
+
+Expr stirling_correction(Expr a) {
+  const Expr z = 1 / a;
+  return z * polynomial(z * z, kStirling);
+}
 
 Expr lgamma_f64(Expr x) {
   const Expr a = abs(x);
