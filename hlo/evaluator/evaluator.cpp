@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hlo/expand/needs_expansion.h"
 #include "hlo/ir/builder.h"
 
 namespace tenon::hlo {
@@ -122,16 +123,6 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
   return internal_error("computation {} has no return", computation.name());
 }
 
-namespace {
-bool touches_quantized(const Instruction& op) {
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (op.operand_type(i).is_quantized()) return true;
-  }
-  return std::any_of(op.result_types().begin(), op.result_types().end(),
-                     [](const Type& type) { return type.is_quantized(); });
-}
-}  // namespace
-
 Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
                                       const Frame& frame) {
   if (op.info().category == Category::kControl && op.code() != OpCode::kFusion) {
@@ -140,7 +131,7 @@ Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<E
   for (const Type& type : op.result_types()) {
     if (type.is_tensor()) TENON_TRY(make_tensor(type));
   }
-  if (touches_quantized(op)) {
+  if (expand::touches_quantized(op)) {
     auto done = evaluate_quantized(*this, op, operands, frame);
     if (!done || !done->empty()) return done;
   }
@@ -148,6 +139,7 @@ Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<E
   if (element_function(op.code(), element_context(op, wide())) != nullptr) {
     return evaluate_elementwise(*this, op, operands);
   }
+  if (op.code() == OpCode::kFft) return evaluate_fft(*this, op, operands);
   if (op.info().is_decomposable()) return evaluate_expansion(op, operands, frame);
   return evaluate_array_op(op, operands, frame);
 }
@@ -156,8 +148,6 @@ Evaluator::Values Evaluator::evaluate_array_op(const Instruction& op,
                                                const std::vector<EvalValue>& operands,
                                                const Frame& frame) {
   switch (op.code()) {
-    case OpCode::kFft:
-      return evaluate_fft(*this, op, operands);
     case OpCode::kRng:
     case OpCode::kRngBitGenerator:
       return evaluate_random(*this, op, operands);

@@ -181,10 +181,6 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
 Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,
                                          const Evaluator::Frame& frame);
 
-/// Values from around `op` that its regions use, each once. A copy of `op` must not use them itself:
-/// it would enter the use lists of a Module that others read.
-std::vector<Value> captured_values(const Instruction& op);
-
 /// One tensor as the list of results.
 inline Evaluator::Values one(Tensor tensor) {
   std::vector<EvalValue> values;

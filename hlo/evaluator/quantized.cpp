@@ -1,6 +1,7 @@
 // Quantized types: quantize, dequantize, and every other op as dequantize, compute, quantize.
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/real_math.h"
+#include "hlo/expand/needs_expansion.h"
 
 namespace tenon::hlo {
 namespace {
@@ -63,75 +64,6 @@ Tensor quantize(Evaluator& e, const Tensor& x, const QuantizedType& q) {
   return result;
 }
 
-Type expressed_type(const Type& type) {
-  return type.is_quantized() ? Type::tensor(type.quantized()->expressed, type.dims()) : type;
-}
-
-// Ops that only move elements, or read bits, work on the stored integers as they are.
-bool works_on_storage(const Instruction& op) {
-  switch (op.code()) {
-    case OpCode::kConstant:
-    case OpCode::kReshape:
-    case OpCode::kBitcastConvert:
-    case OpCode::kOptimizationBarrier:
-    case OpCode::kGetDimensionSize:
-    case OpCode::kAllGather:
-    case OpCode::kAllToAll:
-    case OpCode::kAsyncDone:
-    case OpCode::kAsyncStart:
-    case OpCode::kCollectiveBroadcast:
-    case OpCode::kCollectivePermute:
-    case OpCode::kInfeed:
-    case OpCode::kOutfeed:
-    case OpCode::kRecv:
-    case OpCode::kSend:
-      return true;
-    default:
-      break;
-  }
-  if (op.info().category != Category::kShape || op.result_count() != 1) return false;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    const Type& type = op.operand_type(i);
-    if (type.is_quantized() && !(*type.quantized() == *op.result_type().quantized())) {
-      // Moving an axis moves the quantization dimension with it; the numbers stay.
-      return op.code() == OpCode::kTranspose || op.code() == OpCode::kBroadcastInDim;
-    }
-  }
-  return true;
-}
-
-// The op on expressed types: same op and attributes, regions with their scalar types replaced. Its
-// operands, and then what its regions use from around it, become `parameters`.
-std::unique_ptr<Instruction> expressed_copy(const Instruction& op,
-                                            const std::vector<Value>& captured,
-                                            Computation& parameters) {
-  Cloner cloner;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    cloner.map(op.operand(i), parameters.add_parameter(expressed_type(op.operand_type(i))));
-  }
-  for (const Value value : captured) {
-    cloner.map(value, parameters.add_parameter(expressed_type(value.type())));
-  }
-  std::unique_ptr<Instruction> copy = cloner.clone(op);
-  // Operands that are one value twice must still be two parameters.
-  for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
-  std::vector<Type> types;
-  for (const Type& type : op.result_types()) types.push_back(expressed_type(type));
-  copy->set_result_types(std::move(types));
-  for (size_t r = 0; r < copy->region_count(); ++r) {
-    Computation& region = copy->region(r);
-    for (size_t i = 0; i < region.parameter_count(); ++i) {
-      region.parameter_instruction(i).set_result_types({expressed_type(region.parameter(i).type())});
-    }
-    for (Instruction& inner : region) {
-      std::vector<Type> inner_types;
-      for (const Type& type : inner.result_types()) inner_types.push_back(expressed_type(type));
-      inner.set_result_types(std::move(inner_types));
-    }
-  }
-  return copy;
-}
-
 }  // namespace
 
 Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
@@ -147,7 +79,7 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
     return one(quantize(e, real, *result_type.quantized()));
   }
   // An empty list says: evaluate as for integers.
-  if (works_on_storage(op)) return std::vector<EvalValue>{};
+  if (expand::works_on_storage(op)) return std::vector<EvalValue>{};
 
   std::vector<EvalValue> reals;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -158,7 +90,16 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
   }
   Computation parameters;
   const std::vector<Value> captured = captured_values(op);
-  const std::unique_ptr<Instruction> copy = expressed_copy(op, captured, parameters);
+  Cloner cloner;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    cloner.map(op.operand(i), parameters.add_parameter(expand::expressed_type(op.operand_type(i))));
+  }
+  for (const Value value : captured) {
+    cloner.map(value, parameters.add_parameter(expand::expressed_type(value.type())));
+  }
+  const std::unique_ptr<Instruction> copy = expand::expressed_copy(op, cloner);
+  // Operands that are one value twice must still be two parameters.
+  for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
   Evaluator::Frame around(&frame);
   for (size_t i = 0; i < captured.size(); ++i) {
     const EvalValue* value = frame.find(captured[i]);

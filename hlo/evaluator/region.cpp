@@ -3,34 +3,6 @@
 #include "hlo/evaluator/evaluator.h"
 
 namespace tenon::hlo {
-namespace {
-
-// Adds operands in `region` that are neither its own nor of the regions around it in `inside`.
-void add_captured(const Computation& region, std::vector<const Computation*>& inside,
-                  std::vector<Value>& captured) {
-  inside.push_back(&region);
-  for (const Instruction& op : region) {
-    for (const Value operand : op.operands()) {
-      const bool is_inner =
-          std::find(inside.begin(), inside.end(), operand.def->parent()) != inside.end();
-      const bool is_known =
-          std::find(captured.begin(), captured.end(), operand) != captured.end();
-      if (!is_inner && !is_known) captured.push_back(operand);
-    }
-    for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);
-  }
-  inside.pop_back();
-}
-
-}  // namespace
-
-std::vector<Value> captured_values(const Instruction& op) {
-  std::vector<const Computation*> inside;
-  std::vector<Value> captured;
-  for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);
-  return captured;
-}
-
 RegionFunction::RegionFunction(Evaluator& evaluator, const Computation& region,
                                const Evaluator::Frame& frame)
     : evaluator_(evaluator), region_(region), frame_(frame) {

@@ -57,10 +57,15 @@ Values dynamic_iota(Builder& b, const Instruction& op);
 Values dynamic_pad(Builder& b, const Instruction& op);
 Values dynamic_reshape(Builder& b, const Instruction& op);
 Values einsum(Builder& b, const Instruction& op);
+Values fft(Builder& b, const Instruction& op);
 Values get_dimension_size(Builder& b, const Instruction& op);
+/// Any op on quantized types: dequantize, the op on expressed types, quantize.
+Values quantized(Builder& b, const Instruction& op);
 Values real_dynamic_slice(Builder& b, const Instruction& op);
 Values torch_index_select(Builder& b, const Instruction& op);
 Values triangular_solve(Builder& b, const Instruction& op);
 Values unary_einsum(Builder& b, const Instruction& op);
+Values uniform_dequantize(Builder& b, const Instruction& op);
+Values uniform_quantize(Builder& b, const Instruction& op);
 
 }  // namespace tenon::hlo::expand

@@ -238,4 +238,32 @@ Module* Computation::module() const {
   return at->module_;
 }
 
+namespace {
+
+// Adds operands in `region` that are neither its own nor of the regions around it in `inside`.
+void add_captured(const Computation& region, std::vector<const Computation*>& inside,
+                  std::vector<Value>& captured) {
+  inside.push_back(&region);
+  for (const Instruction& op : region) {
+    for (const Value operand : op.operands()) {
+      const bool is_inner =
+          std::find(inside.begin(), inside.end(), operand.def->parent()) != inside.end();
+      const bool is_known =
+          std::find(captured.begin(), captured.end(), operand) != captured.end();
+      if (!is_inner && !is_known) captured.push_back(operand);
+    }
+    for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);
+  }
+  inside.pop_back();
+}
+
+}  // namespace
+
+std::vector<Value> captured_values(const Instruction& op) {
+  std::vector<const Computation*> inside;
+  std::vector<Value> captured;
+  for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);
+  return captured;
+}
+
 }  // namespace tenon::hlo

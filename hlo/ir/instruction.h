@@ -309,4 +309,8 @@ class Cloner {
   std::unordered_map<std::pair<Instruction*, uint32_t>, Value, Hash> map_;
 };
 
+/// Values from around `op` that its regions use, each once. A copy of `op` must not use them itself:
+/// it would enter the use lists of a Module that others read.
+std::vector<Value> captured_values(const Instruction& op);
+
 }  // namespace tenon::hlo

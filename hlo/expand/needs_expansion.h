@@ -1,0 +1,35 @@
+// Which instructions a target that knows primitive ops alone must have expanded. Some ops are
+// decomposable only in some instances: a Fourier transform of an odd length, any op on quantized
+// types.
+#pragma once
+
+#include "hlo/expand/expand.h"
+
+namespace tenon::hlo::expand {
+
+/// Whether an operand or result is quantized.
+bool touches_quantized(const Instruction& op);
+
+/// Whether the op means the same on the stored integers: it only moves elements, or reads bits.
+bool works_on_storage(const Instruction& op);
+
+/// Whether `op` must be expanded, before anything in its regions is: the expansion of an op on
+/// quantized types takes its regions to expressed types. Once no op needs it, quantized types are
+/// left only at ops that work on storage (bitcast_convert among them) and at control flow: each may
+/// be read as its storage type.
+///
+/// `rng` has no expansion: its state is the device's, no operand.
+bool needs_expansion(const Instruction& op);
+
+/// The expansion of an op that needs one.
+Values expand(Builder& b, const Instruction& op);
+
+/// A copy of `op` whose operands, results and region values have expressed types where they were
+/// quantized; `cloner` maps operands and captured values to values of those types. Types alone
+/// change: the numbers are the caller's to dequantize and quantize.
+std::unique_ptr<Instruction> expressed_copy(const Instruction& op, Cloner& cloner);
+
+/// `type`, or the same dimensions of its expressed type if it is quantized.
+Type expressed_type(const Type& type);
+
+}  // namespace tenon::hlo::expand
