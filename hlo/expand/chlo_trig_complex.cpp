@@ -2,6 +2,7 @@
 //
 // Branch cuts are those of C's Annex G: on a cut the sign of the zero part chooses the side.
 #include <cmath>
+#include <limits>
 
 #include "hlo/expand/trig.h"
 
@@ -37,10 +38,11 @@ Complex asin_acos_kernel(const Complex& z) {
   const Expr root = select(inside, root_in, root_out);
 
   // log1p((a - 1) + sqrt((a - 1)(a + 1)))
-  const Expr slope = y * sqrt(0.5 / far + 0.5 / near_in);  // sqrt(a - 1), for x < 1
-  const Expr excess = 0.5 * (y * (y / far) + near_out);    // a - 1, for x >= 1
-  const Expr log_argument =
-      select(x < 1.0, slope * slope + slope * sqrt(a + 1.0), excess + sqrt(excess * (a + 1.0)));
+  const Expr half_above = 0.5 * (a + 1.0);
+  const Expr slope = y * sqrt(1.0 / far + 1.0 / near_in);  // sqrt(2 (a - 1)), for x < 1
+  const Expr twice = y * (y / far) + near_out;             // 2 (a - 1), for x >= 1
+  const Expr log_argument = select(x < 1.0, 0.5 * (slope * slope) + slope * sqrt(half_above),
+                                   0.5 * twice + sqrt(twice * half_above));
 
   // Where squares might overflow, a is |z| and sqrt(a^2 - x^2) is y.
   const Expr greater = max(x, y);
@@ -113,37 +115,43 @@ namespace {
 
 // sinh and cosh of the real part, each times a number of at most 1: products of which one factor
 // overflows are taken in steps.
-struct Hyperbolic {
-  Expr x, sinh, cosh, root, is_large;
-  explicit Hyperbolic(const Expr& re)
-      : x(re),
-        sinh(real_sinh(re)),
-        cosh(real_cosh(re)),
-        root(root_of_half_exp(abs(re))),
-        is_large(abs(re) >= 20.0) {}
+class Hyperbolic {
+ public:
+  explicit Hyperbolic(const Expr& x)
+      : x_(x), sinh_(real_sinh(x)), cosh_(real_cosh(x)), root_(root_of_exp(abs(x))) {}
   Expr sinh_times(const Expr& factor) const {
-    return select(is_large, sign(x) * (root * (root * factor)), sinh * factor);
+    return select(is_large(), sign(x_) * half_exp_times(factor), sinh_ * factor);
   }
   Expr cosh_times(const Expr& factor) const {
-    return select(is_large, root * (root * factor), cosh * factor);
+    return select(is_large(), half_exp_times(factor), cosh_ * factor);
   }
+
+ private:
+  Expr is_large() const { return abs(x_) >= 20.0; }
+  Expr half_exp_times(const Expr& factor) const { return root_ * (0.5 * root_ * factor); }
+  Expr x_, sinh_, cosh_, root_;
 };
+
+// `product`, or `zero` where a zero met an infinity or NaN.
+Expr or_zero(const Expr& product, const Expr& has_zero, const Expr& zero) {
+  return select(has_zero & (product != product), zero, product);
+}
 
 }  // namespace
 
-// sinh x cos y + i cosh x sin y; a zero part stays one beside infinities.
+// sinh x cos y + i cosh x sin y
 Complex complex_sinh(const Complex& z) {
   const Hyperbolic h(z.re);
-  return {select(z.re == 0.0, z.re, h.sinh_times(cos(z.im))),
-          select(z.im == 0.0, z.im, h.cosh_times(sin(z.im)))};
+  return {or_zero(h.sinh_times(cos(z.im)), z.re == 0.0, z.re),
+          or_zero(h.cosh_times(sin(z.im)), z.im == 0.0, z.im)};
 }
 
 // cosh x cos y + i sinh x sin y
 Complex complex_cosh(const Complex& z) {
   const Hyperbolic h(z.re);
-  const Expr on_axis = (z.re == 0.0) | (z.im == 0.0);
   const Expr zero = select(is_negative(z.re) ^ is_negative(z.im), -0.0, z.re.constant(0));
-  return {h.cosh_times(cos(z.im)), select(on_axis, zero, h.sinh_times(sin(z.im)))};
+  return {h.cosh_times(cos(z.im)),
+          or_zero(h.sinh_times(sin(z.im)), (z.re == 0.0) | (z.im == 0.0), zero)};
 }
 
 }  // namespace tenon::hlo::expand

@@ -11,8 +11,8 @@ struct Complex {
   Expr im;
 };
 
-/// r with r * r = e^x / 2, where e^x itself may overflow.
-Expr root_of_half_exp(const Expr& x);
+/// e^(x / 2), of which the square may overflow.
+Expr root_of_exp(const Expr& x);
 Expr real_sinh(const Expr& x);
 Expr real_cosh(const Expr& x);
 
