@@ -181,8 +181,7 @@ bool contains(const I64s& list, int64_t value);
 /// Elements of a constant of integers.
 std::optional<I64s> constant_list(Value value);
 
-// Functions of one expansion that others use; of f32 or f64.
+/// Of f32 or f64.
 Expr digamma(const Expr& x);
-Expr zeta(const Expr& x, const Expr& q);
 
 }  // namespace tenon::hlo::expand
