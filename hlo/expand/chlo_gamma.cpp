@@ -15,21 +15,22 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// lgamma(1 + y) / (y (y - 1)) in y - 0.5, for 0 <= y <= 1.
+// lgamma(1 + y) / (y (y - 1)) in y - 0.75, for 0 <= y <= 1.5.
 constexpr double kLgammaF32[] = {
-    0.0009349331278, -0.001524485835, 0.001863884949, -0.00311698206,
-    0.005453080503,  -0.009436288269, 0.01679679922,  -0.03130800535,
-    0.06291140484,   -0.145959902,    0.4831289505,
+    -0.0001311777415, 0.0002469044294, -0.0002463248671, 0.0004761436878,
+    -0.001071831706,  0.002116536616,  -0.004224672122,  0.008773533435,
+    -0.01905403209,   0.0445205856,    -0.119481586,     0.450139311,
 };
 constexpr double kLgammaF64[] = {
-    -7.7606601525134468118e-6,   0.000012140008083973406845,  -8.3550758697952728235e-6,
-    0.000013186019073996833906,  -0.000027201673025504751982, 0.000043027681497650298193,
-    -0.000066141360223464143082, 0.00010535512483785591662,   -0.00016891782155248981555,
-    0.0002713137386144692758,    -0.00043799307479613916213,  0.00071151906751529593439,
-    -0.0011644145847310124176,   0.001922916312790516038,     -0.0032120740737152811673,
-    0.0054464578391260646433,    -0.0094256224485257977967,   0.016797098631274160293,
-    -0.031308487501010647937,    0.06291140107456439203,      -0.1459598959143060826,
-    0.48312895054098088995,
+    -5.0333679908980264055e-8,   9.1127789551716705587e-8,   1.8847734392676647228e-8,
+    -3.336913537804953564e-8,    -2.386040832536453094e-7,   4.3462005320787759962e-7,
+    -5.1282115091023322427e-7,   9.4249575876981164762e-7,   -1.9066804238023735483e-6,
+    3.5164348444281872717e-6,    -6.4348227880149934314e-6,  0.000011945978721649360381,
+    -0.000022281912176659652119, 0.000041706247386759290464, -0.000078461673522523088925,
+    0.00014851664114522942131,   -0.0002831906297104387965,  0.00054489700254958872524,
+    -0.0010605660749412342683,   0.0020955338792364462647,   -0.0042261941259283458537,
+    0.0087763704252778881501,    -0.019053957830247412475,   0.044520447198509405066,
+    -0.11948158662524274418,     0.45013931210925629891,
 };
 // Of Stirling's series: B(2k) / (2k (2k - 1)).
 constexpr double kStirlingF32[] = {7.9365079365079365e-4, -2.7777777777777778e-3,
@@ -77,13 +78,21 @@ Expr abs_sin_pi(const Expr& x) {
   return sin(kPi * select(f > 0.5, 1.0 - f, f));
 }
 
-// lgamma(x) for x >= 1, and lgamma(1 + x) for 0 <= x < 1. For 2 <= x < kFar the product
-// (x - 1) (x - 2) … leads down to [1, 2).
+// lgamma(x) for x >= 1, and lgamma(1 + x) for 0 <= x < 1. From 2.5 up to kFar the product
+// (x - 1) (x - 2) … leads down to [1.5, 2.5).
 Expr lgamma_from_one(const Expr& x) {
-  const Expr y = fraction(x);
-  const Expr near = y * (y - 1.0) * polynomial(y - 0.5, for_type(x, kLgammaF32, kLgammaF64));
+  // Of the distances to both zeros the smaller one is exact.
+  const Expr from_two = x - floor(x + 0.5);
+  const Expr from_one = x - floor(x);
+  const Expr is_near_one = x < 1.5;
+  const Expr y = select(is_near_one, select(x < 1.0, x, from_one), from_two + 1.0);
+  const Expr below = select(is_near_one, y - 1.0, from_two);
+  const Expr near = y * below * polynomial(y - 0.75, for_type(x, kLgammaF32, kLgammaF64));
   Expr product = x.constant(1);
-  for (int k = 1; k < kFar - 1; ++k) product = product * max(x - double(k), x.constant(1));
+  for (int k = 1; k < kFar - 1; ++k) {
+    const Expr factor = x - double(k);
+    product = product * select(factor >= 1.5, factor, 1.0);
+  }
   constexpr double kHalfLogOfTwoPi = 0.91893853320467274178;
   const Expr inverse = 1.0 / x;
   const Expr series =
