@@ -1,5 +1,6 @@
 // Normalisation over all dimensions but the feature dimension, by the formulas of the
 // specification.
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {

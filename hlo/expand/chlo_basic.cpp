@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {

@@ -2,7 +2,7 @@
 //
 // Coefficients are interpolations at Chebyshev nodes, computed with 60 digits; their relative
 // errors are below a tenth of a unit in the last place.
-#include "hlo/expand/expand_util.h"
+#include "hlo/expand/expand_math.h"
 
 namespace tenon::hlo::expand {
 namespace {

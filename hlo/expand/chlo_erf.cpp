@@ -4,7 +4,7 @@
 // digits; their relative errors are below a tenth of a unit in the last place.
 #include <limits>
 
-#include "hlo/expand/expand_util.h"
+#include "hlo/expand/expand_math.h"
 
 namespace tenon::hlo::expand {
 namespace {

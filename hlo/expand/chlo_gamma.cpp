@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "hlo/expand/expand_util.h"
+#include "hlo/expand/expand_math.h"
 
 namespace tenon::hlo::expand {
 namespace {

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "hlo/expand/trig.h"
+#include "hlo/expand/expand_math.h"
+#include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {
 namespace {

@@ -1,7 +1,7 @@
 // The Hurwitz zeta function, and with it the polygamma functions.
 #include <limits>
 
-#include "hlo/expand/expand_util.h"
+#include "hlo/expand/expand_math.h"
 
 namespace tenon::hlo::expand {
 namespace {

@@ -3,6 +3,7 @@
 // are computed with at run time.
 #include <algorithm>
 
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {

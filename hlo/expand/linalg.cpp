@@ -1,6 +1,7 @@
 // Factorisation and triangular systems, by loops over columns or rows of batched matrices.
 #include <limits>
 
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {

@@ -3,6 +3,7 @@
 // says.
 #include <algorithm>
 
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "hlo/expand/trig.h"
+#include "hlo/expand/expand_math.h"
 
 namespace tenon::hlo::expand {
 namespace {
