@@ -63,16 +63,22 @@ std::string run_file(const std::string& path, const std::vector<Literal>& argume
   for (const std::string& text : programs_of(path)) {
     const auto module = import_module(text, path);
     if (!module) return module.error().to_string();
-    const Computation* entry = (*module)->entry();
-    if (entry == nullptr) return "no entry function";
-    Evaluator evaluator(**module);
-    std::vector<CheckFailure> failures;
-    int64_t checks = 0;
-    install_checks(evaluator, &failures, &checks);
-    install_run_parallel(evaluator);
-    const auto results = evaluator.run(*entry, arguments);
-    if (!results) return results.error().to_string();
-    if (!failures.empty()) return failures.front().text;
+    // A part without an entry is a row of cases, each a function.
+    std::vector<const Computation*> entries = {(*module)->entry()};
+    if (entries[0] == nullptr) {
+      entries.clear();
+      for (const auto& function : (*module)->functions()) entries.push_back(function.get());
+    }
+    for (const Computation* entry : entries) {
+      Evaluator evaluator(**module);
+      std::vector<CheckFailure> failures;
+      int64_t checks = 0;
+      install_checks(evaluator, &failures, &checks);
+      install_run_parallel(evaluator);
+      const auto results = evaluator.run(*entry, arguments);
+      if (!results) return results.error().to_string();
+      if (!failures.empty()) return failures.front().text;
+    }
   }
   return {};
 }

@@ -54,7 +54,8 @@ Result<Literal> parse_value(const Shape& shape, const std::string& text) {
       return invalid_argument("'{}' is no {} value", text, name_of(type));
     }
     const Literal literal = Literal::scalar_integer(type, value);
-    if (!is_pred(type) && literal.get_integer(0) != value) {
+    const bool negative_unsigned = type == ElementType::kU64 && text.starts_with('-') && value != 0;
+    if (negative_unsigned || (!is_pred(type) && literal.get_integer(0) != value)) {
       return invalid_argument("{} is out of the range of {}", text, name_of(type));
     }
     return literal.splat_to(shape);
@@ -78,7 +79,7 @@ Result<Literal> parse_argument(const hlo::Type& type, const Spec& spec) {
                                   static_cast<int64_t>(storage_bytes(type.element_type()))));
   if (spec.value == "random" || spec.value.starts_with("random:")) {
     uint64_t seed = 0;
-    if (spec.value.size() > 7) {
+    if (spec.value != "random") {
       const char* last = spec.value.data() + spec.value.size();
       const auto [end, error] = std::from_chars(spec.value.data() + 7, last, seed);
       if (error != std::errc() || end != last) {
@@ -129,7 +130,8 @@ Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
     if (!literal) {
       return Error(std::move(literal.error()).with_context(fmt::format("--arg {}", text)));
     }
-    if (!compatible(type, hlo::Type(literal->shape()))) {
+    // A quantized argument is an array of its storage type.
+    if (!type.is_tensor() || !compatible(hlo::Type(type.shape()), hlo::Type(literal->shape()))) {
       return invalid_argument("--arg {}: the array is {}, parameter {} is {}", text,
                               literal->shape().to_string(), spec.index, type.to_string());
     }
@@ -152,17 +154,17 @@ Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& spec
   for (const std::string& text : specs) {
     TENON_ASSIGN(const Spec spec, split("--shape", text));
     Dims dims;
-    std::string_view rest = spec.value == "scalar" ? std::string_view{} : spec.value;
-    while (!rest.empty()) {
+    std::string_view rest = spec.value;
+    for (bool more = spec.value != "scalar"; more;) {
       int64_t size = 0;
       const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
       const auto used = static_cast<size_t>(end - rest.data());
-      const bool more = used < rest.size();
+      more = used < rest.size();
       if (error != std::errc() || size < 0 || (more && (rest[used] != 'x' || used + 1 == rest.size()))) {
         return invalid_argument("--shape {}: expected sizes such as 2x3", text);
       }
       dims.push_back(size);
-      rest.remove_prefix(more ? used + 1 : used);
+      if (more) rest.remove_prefix(used + 1);
     }
     if (!shapes.emplace(spec.index, std::move(dims)).second) {
       return invalid_argument("--shape {}: given twice", spec.index);

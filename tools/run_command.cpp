@@ -41,9 +41,10 @@ const hlo::Computation* entry_of(const hlo::Module& module, const std::string& n
 // Sizes and integer values of the arguments make a dynamic program static.
 Result<std::unique_ptr<hlo::Module>> make_static(std::unique_ptr<hlo::Module> module,
                                                  const RunOptions& options) {
-  if (!hlo::is_dynamic(*module)) return module;
   hlo::ArgumentKnowledge known;
   TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
+  if (!hlo::is_dynamic(*module) && known.shapes.empty()) return module;
+  known.entry = options.entry;
   const hlo::Computation& entry = *entry_of(*module, options.entry);
   for (const std::string& text : options.args) {
     const size_t equals = text.find('=');

@@ -96,8 +96,8 @@ uint64_t overflow_bits(const FloatFormat& format, const Encodings& codes, uint64
   return codes.nan;
 }
 
-// f8E8M0FNU: powers of two 2^-127 … 2^127; a tie goes to the even exponent code, as IEEE rounding of
-// the encoding does. There is no zero and no sign: zero gives the least value, negatives give NaN.
+// f8E8M0FNU: powers of two 2^-127 … 2^127. Ties go up: the one bit of a significand is always odd.
+// There is no zero and no sign: zero gives the least value, negatives give NaN.
 template <class Real>
 uint64_t encode_exponent_only(Real value) {
   if (is_nan(value) || is_inf(value) || value < Real(0)) return 0xFF;
@@ -105,8 +105,7 @@ uint64_t encode_exponent_only(Real value) {
   const int exponent = exponent_of(value);
   const Real fraction = scale(value, -exponent);  // [1, 2)
   int code = exponent + 127;
-  const Real tie = Real(1.5);
-  if (fraction > tie || (fraction == tie && (code & 1) != 0)) ++code;
+  if (fraction >= Real(1.5)) ++code;
   if (code < 0) return 0;
   return code > 254 ? 0xFF : static_cast<uint64_t>(code);
 }
@@ -119,7 +118,8 @@ uint64_t encode(ElementType type, Real value) {
   const Encodings codes = encodings_of(format);
   const uint64_t sign = sign_bit(value) ? uint64_t{1} << (info.bits - 1) : 0;
   if (is_nan(value)) {
-    return format.specials == FloatSpecials::kIeee ? sign | codes.nan : codes.nan;
+    const bool one_nan = format.specials == FloatSpecials::kUnsignedZero;
+    return one_nan ? codes.nan : sign | codes.nan;
   }
   if (is_inf(value)) return overflow_bits(format, codes, sign);
   const bool one_zero = format.specials == FloatSpecials::kUnsignedZero;

@@ -183,8 +183,15 @@ Result<Literal> parse_npy(std::string_view bytes, std::optional<ElementType> exp
     const size_t part = storage_bytes(complex_part(*type));
     swap_bytes(to, literal.data().size() / part, part);
   }
-  if (is_pred(*type)) {
-    for (int64_t i = 0; i < count; ++i) literal.set_integer(i, literal.get_integer(i));
+  if (bit_width(*type) < 8) {
+    // The bits that the type does not use are not always as Literal stores them.
+    for (int64_t i = 0; i < count; ++i) {
+      if (is_float(*type)) {
+        literal.set_double(i, literal.get_double(i));
+      } else {
+        literal.set_integer(i, literal.get_integer(i));
+      }
+    }
   }
   return literal;
 }

@@ -43,6 +43,7 @@ Evaluator::Values Evaluator::evaluate_while(const Instruction& op, std::vector<E
   while (true) {
     TENON_ASSIGN(const std::vector<EvalValue> go_on, run_computation(op.region(0), state, &frame));
     if (go_on[0]->integer(0) == 0) return state;
+    TENON_TRY(tick());
     TENON_ASSIGN(state, run_computation(op.region(1), state, &frame));
   }
 }

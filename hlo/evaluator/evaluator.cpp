@@ -63,8 +63,9 @@ Result<std::vector<Literal>> Evaluator::run(const Computation& function,
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (i < function.parameter_count()) {
       const Type& type = function.parameter(i).type();
-      const bool fits = type.is_tensor() && compatible(type, Type(arguments[i].shape()));
-      if (!fits && !type.is_quantized()) {
+      // A quantized argument is an array of its storage type.
+      const bool fits = type.is_tensor() && compatible(Type(type.shape()), Type(arguments[i].shape()));
+      if (!fits) {
         return invalid_argument("argument {} of @{} is {}, expected {}", i, function.name(),
                                 arguments[i].shape().to_string(), type.to_string());
       }
@@ -77,6 +78,14 @@ Result<std::vector<Literal>> Evaluator::run(const Computation& function,
     if (result.tensor != nullptr) literals.push_back(literal_from_tensor(*result));
   }
   return literals;
+}
+
+Status Evaluator::tick() {
+  ++executed_;
+  if (options_.progress && executed_ % 64 == 0 && !options_.progress(executed_)) {
+    return make_error(ErrorCode::kCancelled, "cancelled after {} instructions", executed_);
+  }
+  return {};
 }
 
 Evaluator::Values Evaluator::run_computation(const Computation& computation,
@@ -108,10 +117,7 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
     auto results = evaluate(op, operands, frame);
     if (!results) return Error(std::move(results.error()).at(position_of(op.location())));
     frame.set(&op, std::move(*results));
-    ++executed_;
-    if (options_.progress && executed_ % 64 == 0 && !options_.progress(executed_)) {
-      return make_error(ErrorCode::kCancelled, "cancelled after {} instructions", executed_);
-    }
+    TENON_TRY(tick());
   }
   return internal_error("computation {} has no return", computation.name());
 }

@@ -108,6 +108,8 @@ class Evaluator {
   uint64_t next_random();
 
  private:
+  /// Counts an instruction or an iteration; an error when `progress` cancels.
+  Status tick();
   Values evaluate_control(const Instruction& op, const std::vector<EvalValue>& operands,
                           const Frame& frame);
   Values evaluate_while(const Instruction& op, std::vector<EvalValue> state, const Frame& frame);

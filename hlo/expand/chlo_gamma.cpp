@@ -40,20 +40,22 @@ constexpr double kStirlingF64[] = {-0.02955065359477124183,   0.0064102564102564
                                    -0.0005952380952380952381, 0.00079365079365079365079,
                                    -0.0027777777777777777778, 0.083333333333333333333};
 
-// digamma(1 + y) / (y - zero) in y - 0.5, for 0 <= y <= 1.
+// digamma(1 + y) / (y - zero) in y - 0.75, for 0 <= y <= 1.5.
 constexpr double kDigammaF32[] = {
-    0.01090258867, -0.01637362026, 0.017114989, -0.02578688363, 0.04085002674, -0.06205598039,
-    0.09498468507, -0.1483988614,  0.240542535, -0.4236274975,  0.951055876,
+    0.0009022766929, -0.001580020955, 0.001118438577, -0.001963381122, 0.004612855642,
+    -0.00812234975,  0.01396530887,   -0.02485420363, 0.0448011182,    -0.08228814859,
+    0.1571200838,    -0.3262545761,   0.8581832171,
 };
 constexpr double kDigammaF64[] = {
-    -0.00017312261802727393258, 0.00025968482126430746555,  -0.00015148586836773365902,
-    0.00022723316609873758807,  -0.00048219905305667888755, 0.00072332662792875541556,
-    -0.001037637409841860467,   0.0015566317474486839277,   -0.002345267632540769041,
-    0.0035190064015022760473,   -0.0052799648732574042082,  0.0079269446464037960374,
-    -0.011908218001568644751,   0.017907252439451199397,    -0.026975796756138248795,
-    0.040760833812420736017,    -0.06192213327306453169,    0.094988724454941213253,
-    -0.14840492305390885721,    0.24054248424077421856,     -0.42362742128146050498,
-    0.95105587603183289283,
+    7.1280145655867631526e-7,    -1.2474034850227780205e-6,  -5.2345935721552034143e-7,
+    9.1605034875957057077e-7,    2.9640020159230383797e-6,   -5.1870362096745362201e-6,
+    4.5638433261049305015e-6,    -7.9869672886638315021e-6,  0.000016875489208875356635,
+    -0.000029533939397506966477, 0.000050422552065757446899, -0.000088253376688373121919,
+    0.00015486636037579158919,   -0.00027112201887262868145, 0.00047467512280592554804,
+    -0.00083149225480009143592,  0.0014573752539003285019,   -0.0025566870224441609756,
+    0.0044918136748718155495,    -0.0079104687430926150612,  0.013985786184791903373,
+    -0.024890048490209467743,    0.044799654452774917737,    -0.082285586355758206029,
+    0.15712011335204251432,      -0.32625462786810579485,    0.8581832171262995175,
 };
 // The zero of digamma, less 1, in two parts.
 constexpr double kZeroF32[] = {0.4616321325302124, 1.24381499389e-8};
@@ -69,25 +71,24 @@ constexpr double kAsymptoticF64[] = {
 // From here on the series are used.
 constexpr int kFar = 8;
 
-// x less its integral part, below kFar.
-Expr fraction(const Expr& x) { return x - floor(x); }
-
-// |sin(pi x)| for x >= 0, zero for integers only.
-Expr abs_sin_pi(const Expr& x) {
-  const Expr f = fraction(x);
-  return sin(kPi * select(f > 0.5, 1.0 - f, f));
+// How the numbers below kFar are brought into [1, 2.5), where the polynomials are.
+struct Reduced {
+  Expr from_one;  ///< 1 + from_one is in [1, 2.5); x itself below 1
+  Expr from_two;
+};
+Reduced reduced(const Expr& x) {
+  // Of the distances to the zeros of lgamma the smaller one is exact.
+  const Expr from_two = x - floor(x + 0.5);
+  const Expr from_one = select(x < 1.5, select(x < 1.0, x, x - 1.0), from_two + 1.0);
+  return {from_one, select(x < 1.5, from_one - 1.0, from_two)};
 }
 
 // lgamma(x) for x >= 1, and lgamma(1 + x) for 0 <= x < 1. From 2.5 up to kFar the product
 // (x - 1) (x - 2) … leads down to [1.5, 2.5).
 Expr lgamma_from_one(const Expr& x) {
-  // Of the distances to both zeros the smaller one is exact.
-  const Expr from_two = x - floor(x + 0.5);
-  const Expr from_one = x - floor(x);
-  const Expr is_near_one = x < 1.5;
-  const Expr y = select(is_near_one, select(x < 1.0, x, from_one), from_two + 1.0);
-  const Expr below = select(is_near_one, y - 1.0, from_two);
-  const Expr near = y * below * polynomial(y - 0.75, for_type(x, kLgammaF32, kLgammaF64));
+  const Reduced y = reduced(x);
+  const Expr near =
+      y.from_one * y.from_two * polynomial(y.from_one - 0.75, for_type(x, kLgammaF32, kLgammaF64));
   Expr product = x.constant(1);
   for (int k = 1; k < kFar - 1; ++k) {
     const Expr factor = x - double(k);
@@ -108,21 +109,25 @@ Expr lgamma(const Expr& x) {
   const Expr below_one = a < 1.0;
   const Expr above = lgamma_from_one(a);
   const Expr positive = select(below_one, above - log(a), above);
-  const Expr sine = abs_sin_pi(a);
-  const Expr reflected = log(kPi / (sine * select(below_one, 1.0, a))) - above;
+  // sin(pi x) / pi by the distance of x to an integer, also where that is subnormal.
+  const Expr distance = abs(x - round(x));
+  const Expr angle = kPi * distance;
+  const Expr sine = distance * (sin(angle) / angle);
+  const Expr reflected = -log(sine * select(below_one, 1.0, a)) - above;
   const Expr is_pole = (x <= 0.0) & (x == floor(x));
   return select(is_pole | (a == kInfinity), kInfinity, select(x < 0.0, reflected, positive));
 }
 
-// digamma(x) for x >= 1, and digamma(1 + x) for 0 <= x < 1.
+// digamma(x) for x >= 1, and digamma(1 + x) for 0 <= x < 1. From 2.5 up to kFar reciprocals of x -
+// 1, x - 2 … lead down to [1.5, 2.5).
 Expr digamma_from_one(const Expr& x) {
-  const Expr y = fraction(x);
+  const Expr y = reduced(x).from_one;
   const std::span<const double> zero = for_type(x, kZeroF32, kZeroF64);
   Expr near =
-      ((y - zero[0]) - zero[1]) * polynomial(y - 0.5, for_type(x, kDigammaF32, kDigammaF64));
+      ((y - zero[0]) - zero[1]) * polynomial(y - 0.75, for_type(x, kDigammaF32, kDigammaF64));
   for (int k = 1; k < kFar - 1; ++k) {
     const Expr below = x - double(k);
-    near = near + select(below >= 1.0, 1.0 / below, 0.0);
+    near = near + select(below >= 1.5, 1.0 / below, 0.0);
   }
   const Expr inverse = 1.0 / x;
   const Expr square = inverse * inverse;

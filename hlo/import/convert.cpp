@@ -25,6 +25,9 @@ class ModuleBuilder {
   Status convert_tool_call(const RawOp& raw, Dict config, Computation& into);
   Status convert_manual_computation(const RawOp& raw, Computation& into);
   Status alias_operand(const RawOp& raw);
+  Status check_sharding(const RawOp& op, std::string_view what, const Dict& attributes) const {
+    return shardings_.check(what, attributes).at(position_of(op.location));
+  }
   bool is_sharding_call(const RawOp& raw) const;
   Result<std::vector<Value>> operands_of(const RawOp& raw) const;
 
@@ -125,8 +128,12 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
                                          op.regions[0].arguments.size(), type->elements().size()));
   }
   for (size_t i = 0; i < function.parameter_attributes().size(); ++i) {
-    TENON_TRY(shardings_.check(fmt::format("argument {} of @{}", i, *name),
-                               function.parameter_attributes()[i]));
+    TENON_TRY(check_sharding(op, fmt::format("argument {} of @{}", i, *name),
+                             function.parameter_attributes()[i]));
+  }
+  for (size_t i = 0; i < function.result_attributes().size(); ++i) {
+    TENON_TRY(check_sharding(op, fmt::format("result {} of @{}", i, *name),
+                             function.result_attributes()[i]));
   }
   for (const auto& [key, value] : op.attributes) {
     if (key != "sym_name" && key != "function_type" && key != "sym_visibility" &&
@@ -156,8 +163,9 @@ Status ModuleBuilder::convert_op(const RawOp& raw, Computation& into) {
   const auto code = op_from_name(raw.name);
   if (!code || *code == OpCode::kParameter) return convert_foreign(raw, into);
   if (*code == OpCode::kCustomCall && is_sharding_call(raw)) {
-    TENON_TRY(shardings_.check(fmt::format("custom_call @{}", *raw_attr<std::string>(raw, "call_target_name")),
-                               raw.attributes));
+    TENON_TRY(check_sharding(
+        raw, fmt::format("custom_call @{}", *raw_attr<std::string>(raw, "call_target_name")),
+        raw.attributes));
     return alias_operand(raw);
   }
   return convert_known(*code, raw, into);
@@ -211,7 +219,7 @@ Status ModuleBuilder::convert_known(OpCode code, const RawOp& raw, Computation& 
       return std::move(status).with_context(raw.name).at(position_of(raw.location));
     }
   }
-  TENON_TRY(shardings_.check(raw.name, op->discardable()));
+  TENON_TRY(check_sharding(raw, raw.name, op->discardable()));
   // A called region may use the values around it, so the op is placed first.
   Instruction* placed = into.insert(std::move(op));
   for (const RawRegion& region : raw.regions) {

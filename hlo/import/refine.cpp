@@ -73,7 +73,7 @@ std::optional<I64s> Refiner::known_list(Value value) const {
 
 Status Refiner::run(Computation& entry, const ArgumentKnowledge& known) {
   TENON_TRY(inline_calls(entry));
-  erase_unreachable_functions(module_);
+  erase_unreachable_functions(module_, &entry);
   TENON_TRY(refine_parameters(entry, known));
   TENON_TRY(refine_computation(entry));
   std::vector<Type> results;
@@ -171,8 +171,10 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
     case OpCode::kDynamicIota:
     case OpCode::kDynamicReshape:
     case OpCode::kDynamicBroadcastInDim: {
-      const auto dims = list(op.operand_count() - 1);
+      auto dims = list(op.operand_count() - 1);
       if (!dims) return nullptr;
+      // A value is a size, never the mark of an unknown one.
+      for (int64_t& dim : *dims) dim = std::max<int64_t>(dim, -1);
       const bool iota = op.code() == OpCode::kDynamicIota;
       auto form = make(iota                                     ? OpCode::kIota
                        : op.code() == OpCode::kDynamicReshape   ? OpCode::kReshape
@@ -216,6 +218,12 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       auto form = make(OpCode::kConvolution, {op.operand(0), op.operand(1)});
       const auto rows = static_cast<int64_t>(padding->size() / 2);
       form->mutable_attributes().set(AttrKey::padding, Attribute(I64Matrix{rows, 2, *padding}));
+      // A stride too many is accepted on dynamic_conv (hlo/inference/infer_convolution.cpp).
+      if (const auto* strides = op.attr<I64s>(AttrKey::window_strides);
+          strides != nullptr && static_cast<int64_t>(strides->size()) > rows) {
+        form->mutable_attributes().set(AttrKey::window_strides,
+                                       I64s(strides->begin(), strides->begin() + rows));
+      }
       canonicalize_attributes(*form);
       return form;
     }
@@ -229,8 +237,9 @@ Result<std::vector<Type>> Refiner::reshape_types(const Instruction& op) {
   Dims dims = op.result_type().dims();
   const auto unknown = std::count(dims.begin(), dims.end(), kDynamic);
   if (unknown == 1 && operand.shape().is_static()) {
-    int64_t rest = 1;
-    for (const int64_t dim : dims) rest *= dim == kDynamic ? 1 : dim;
+    Dims known = dims;
+    std::erase(known, kDynamic);
+    TENON_ASSIGN(const int64_t rest, checked_element_count(known));
     TENON_ASSIGN(const int64_t count, checked_element_count(operand.dims()));
     if (rest != 0) *std::find(dims.begin(), dims.end(), kDynamic) = count / rest;
   }
@@ -350,7 +359,7 @@ bool is_dynamic(const Module& module) {
 
 Result<std::unique_ptr<Module>> refine(const Module& module, const ArgumentKnowledge& known) {
   std::unique_ptr<Module> refined = module.clone();
-  Computation* entry = refined->entry();
+  Computation* entry = known.entry.empty() ? refined->entry() : refined->find_function(known.entry);
   if (entry == nullptr || entry->is_declaration()) {
     return invalid_argument("there is no entry function to refine");
   }

@@ -17,6 +17,8 @@ struct ArgumentKnowledge {
   std::map<size_t, Dims> shapes;
   /// Values of parameters, by number. Only integers are looked at: those that reach a shape.
   std::map<size_t, Literal> values;
+  /// The function to refine; empty means the Module's entry.
+  std::string entry;
 };
 
 /// Whether any value of the Module has a dimension of unknown size.

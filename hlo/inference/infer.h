@@ -32,8 +32,6 @@ Types chlo_broadcast(const Instruction& op);
 Types chlo_constant_like(const Instruction& op);
 Types chlo_ragged_dot(const Instruction& op);
 Types chlo_scan(const Instruction& op);
-/// How many operands of a chlo.scan are inputs: those that the body takes without the scanned dimension.
-size_t scan_input_count(const Instruction& op);
 Types chlo_top_k(const Instruction& op);
 Types cholesky(const Instruction& op);
 Types clamp(const Instruction& op);

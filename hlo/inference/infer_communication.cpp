@@ -1,4 +1,5 @@
 // Rules of tokens, host transfers, collectives and futures.
+#include <algorithm>
 #include <unordered_set>
 
 #include "hlo/inference/infer_util.h"
@@ -127,6 +128,29 @@ Types after_all(const Instruction& op) {
 
 Types create_token(const Instruction&) { return one(Type::token()); }
 
+namespace {
+
+// A list of dimensions for each tensor.
+Status check_infeed_layout(const Instruction& op, size_t tensors) {
+  const Attribute* layout = op.attribute(AttrKey::layout);
+  if (layout == nullptr) return {};
+  const auto* lists = layout->get<ArrayAttr>();
+  if (lists == nullptr) return rule_error(op, "", "layout is not a list");
+  TENON_TRY(check_length(op, "", "layout", length(*lists), static_cast<int64_t>(tensors)));
+  for (const Attribute& list : *lists) {
+    if (list.get<I64s>() != nullptr) continue;
+    const auto* order = list.get<ArrayAttr>();
+    const bool is_order =
+        order != nullptr && std::all_of(order->begin(), order->end(), [](const Attribute& element) {
+          return element.get<IntegerAttr>() != nullptr;
+        });
+    if (!is_order) return rule_error(op, "", "layout holds something other than lists of integers");
+  }
+  return {};
+}
+
+}  // namespace
+
 Types infeed(const Instruction& op) {
   TENON_TRY(check_token(op, "I1", 0));
   const std::vector<Type>& results = op.result_types();
@@ -140,9 +164,7 @@ Types infeed(const Instruction& op) {
     return rule_error(op, "C3", "the last result is {}, expected a token",
                       results.back().to_string());
   }
-  if (const auto* layout = op.attr<ArrayAttr>(AttrKey::layout)) {
-    TENON_TRY(check_length(op, "", "layout", length(*layout), length(results) - 1));
-  }
+  TENON_TRY(check_infeed_layout(op, results.size() - 1));
   return results;
 }
 
@@ -282,9 +304,9 @@ Types all_to_all(const Instruction& op) {
   }
   TENON_TRY(check_groups(op, {"C5", "C7", ""}, false));
   const auto* groups = op.attr<I64Matrix>(AttrKey::replica_groups);
-  if (groups != nullptr && !groups->values.empty() && groups->columns != count) {
-    return rule_error(op, "C8", "replica_groups has groups of {}, expected split_count {}",
-                      groups->columns, count);
+  if (groups != nullptr && (groups->rows == 0 || groups->columns != count)) {
+    return rule_error(op, "C8", "replica_groups has {} groups of {}, expected split_count {}",
+                      groups->rows, groups->columns, count);
   }
   std::vector<Type> results;
   for (size_t i = 0; i < op.operand_count(); ++i) {

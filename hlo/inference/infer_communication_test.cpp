@@ -45,6 +45,8 @@ TEST(InferInfeed, clauses) {
         "stablehlo.infeed: C2: result 0 is token, expected a tensor"},
        {"C3", [](Draft& d) { d.stated = {"f32[2]", "f32[2]"}; },
         "stablehlo.infeed: C3: the last result is f32[2], expected a token"},
+       {"layout form", set(AttrKey::layout, ArrayAttr{int64_t{0}}),
+        "stablehlo.infeed: layout holds something other than lists of integers"},
        {"layout", set(AttrKey::layout, ArrayAttr{I64s{0}, I64s{0}}),
         "stablehlo.infeed: layout has length 2, expected 1"}});
 }
@@ -282,8 +284,10 @@ TEST(InferAllToAll, clauses) {
        {"C5", groups(1, 2, {0, 0}), "stablehlo.all_to_all: C5: replica_groups contains 0 twice"},
        {"C7", groups(1, 2, {0, 2}),
         "stablehlo.all_to_all: C7: replica_groups names 2 processes, but not 1"},
+       {"C8 empty", groups(0, 2, {}),
+        "stablehlo.all_to_all: C8: replica_groups has 0 groups of 2, expected split_count 2"},
        {"C8", groups(1, 3, {0, 1, 2}),
-        "stablehlo.all_to_all: C8: replica_groups has groups of 3, expected split_count 2"},
+        "stablehlo.all_to_all: C8: replica_groups has 1 groups of 3, expected split_count 2"},
        {"C9", [](Draft& d) { d.stated = {"f32[4,3]", "f32[1,?]"}; },
         "stablehlo.all_to_all: C9: type of result 0 is f32[4,3], expected f32[2,6]"},
        {"C9 overflow", [](Draft& d) { d.operands = {Type::tensor(ElementType::kF32, {2, kHuge})}; },

@@ -246,12 +246,31 @@ Status check_aliases(const Instruction& op) {
 Types custom_call(const Instruction& op) {
   std::vector<Type> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
-  // Layouts of operands and results come together; an empty list of either is not kept.
-  TENON_TRY(check_layouts(op, AttrKey::operand_layouts, operands));
   const bool is_one_tuple = op.result_count() == 1 && op.result_type().is_tuple();
-  TENON_TRY(check_layouts(op, AttrKey::result_layouts,
-                          is_one_tuple ? op.result_type().elements() : op.result_types()));
+  const std::vector<Type>& results = is_one_tuple ? op.result_type().elements() : op.result_types();
+  // Layouts of operands and results come together; an empty list of either is not kept.
+  const bool has_operand_layouts = op.attribute(AttrKey::operand_layouts) != nullptr;
+  const bool has_result_layouts = op.attribute(AttrKey::result_layouts) != nullptr;
+  if (has_operand_layouts != has_result_layouts && !operands.empty() && !results.empty()) {
+    return rule_error(op, "",
+                      "{} alone have layouts, expected both operands and results or neither",
+                      has_operand_layouts ? "operands" : "results");
+  }
+  TENON_TRY(check_layouts(op, AttrKey::operand_layouts, operands));
+  TENON_TRY(check_layouts(op, AttrKey::result_layouts, results));
   TENON_TRY(check_aliases(op));
+  // Only the typed interface takes a dictionary. The ops of check and interpreter, which import
+  // turns into calls, keep their attributes in one.
+  const bool is_typed =
+      op.enumeration<CustomCallApiVersion>(AttrKey::api_version) == CustomCallApiVersion::kTypedFfi;
+  const std::string_view target = op.text(AttrKey::call_target_name);
+  const bool is_dialect_op = target.starts_with("check.") || target.starts_with("interpreter.");
+  const Attribute* config = op.attribute(AttrKey::backend_config);
+  if (config == nullptr || is_dialect_op) return op.result_types();
+  if (is_typed ? config->get<Dict>() == nullptr : config->get<std::string>() == nullptr) {
+    return rule_error(op, "", "backend_config is no {}, which this api_version takes",
+                      is_typed ? "dictionary" : "string");
+  }
   return op.result_types();
 }
 

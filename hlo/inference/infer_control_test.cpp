@@ -93,10 +93,11 @@ TEST(InferWhile, clauses) {
 }
 
 TEST(InferTuple, clauses) {
-  check_clauses({OpCode::kTuple, {"f32[2]", "token"}, {}, {}, {}, {}}, "tuple<f32[2], token>",
-                {{"empty", [](Draft& d) { d.operands = {}; }, "tuple<>"},
-                 {"C1", [](Draft& d) { d.stated = {Type::tuple({Type::token()})}; },
-                  "stablehlo.tuple: C1: result type is tuple<token>, expected tuple<f32[2], token>"}});
+  check_clauses(
+      {OpCode::kTuple, {"f32[2]", "token"}, {}, {}, {}, {}}, "tuple<f32[2], token>",
+      {{"empty", [](Draft& d) { d.operands = {}; }, "tuple<>"},
+       {"C1", [](Draft& d) { d.stated = {Type::tuple({Type::token()})}; },
+        "stablehlo.tuple: C1: result type is tuple<token>, expected tuple<f32[2], token>"}});
 }
 
 TEST(InferGetTupleElement, clauses) {
@@ -140,46 +141,71 @@ TEST(InferCustomCall, clauses) {
     for (I64s& order : orders) list.push_back(std::move(order));
     return Attribute(std::move(list));
   };
+  const auto both = [](Attribute operands, Attribute results) {
+    return [=](Draft& d) {
+      d.attributes[AttrKey::operand_layouts] = operands;
+      d.attributes[AttrKey::result_layouts] = results;
+    };
+  };
   const auto alias = [](I64s output, int64_t operand, I64s part) {
     return set(AttrKey::output_operand_aliases,
                ArrayAttr{OutputOperandAlias{std::move(output), operand, std::move(part)}});
   };
-  check_clauses({OpCode::kCustomCall,
-                 {"f32[2,3]", "token"},
-                 {{AttrKey::call_target_name, "target"}},
-                 {},
-                 {"f32[2,3]", "token"},
-                 {}},
-                "f32[2,3], token",
-                {{"layouts",
-                  [=](Draft& d) {
-                    d.attributes[AttrKey::operand_layouts] = layouts({{0, 1}, {}});
-                    d.attributes[AttrKey::result_layouts] = layouts({{1, 0}, {}});
-                  },
-                  "f32[2,3], token"},
-                 {"layout count", set(AttrKey::operand_layouts, layouts({{0, 1}})),
-                  "stablehlo.custom_call: operand_layouts has length 1, expected 2"},
-                 {"layout", set(AttrKey::result_layouts, layouts({{0, 0}, {}})),
-                  "stablehlo.custom_call: result_layouts has [0, 0] for f32[2,3], expected its "
-                  "dimensions in some order"},
-                 {"layout of a token", set(AttrKey::result_layouts, layouts({{0, 1}, {0}})),
-                  "stablehlo.custom_call: result_layouts has [0] for token, expected its "
-                  "dimensions in some order"},
-                 {"layout form", set(AttrKey::result_layouts, ArrayAttr{int64_t{1}}),
-                  "stablehlo.custom_call: attribute result_layouts has the wrong form"},
-                 {"alias", alias({0}, 0, {}), "f32[2,3], token"},
-                 {"alias operand", alias({0}, 2, {}),
-                  "stablehlo.custom_call: operand_index of output_operand_aliases is 2, expected a "
-                  "value in [0, 2)"},
-                 {"alias part", alias({0}, 0, {1}),
-                  "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
-                 {"alias result", alias({2}, 0, {}),
-                  "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
-                 {"alias types", alias({1}, 0, {}),
-                  "stablehlo.custom_call: output_operand_aliases joins f32[2,3] of an operand and "
-                  "token of a result"},
-                 {"target", [](Draft& d) { d.attributes.clear(); },
-                  "stablehlo.custom_call: attribute call_target_name is missing"}});
+  check_clauses(
+      {OpCode::kCustomCall,
+       {"f32[2,3]", "token"},
+       {{AttrKey::call_target_name, "target"}},
+       {},
+       {"f32[2,3]", "token"},
+       {}},
+      "f32[2,3], token",
+      {{"layouts",
+        [=](Draft& d) {
+          d.attributes[AttrKey::operand_layouts] = layouts({{0, 1}, {}});
+          d.attributes[AttrKey::result_layouts] = layouts({{1, 0}, {}});
+        },
+        "f32[2,3], token"},
+       {"layouts of operands alone", set(AttrKey::operand_layouts, layouts({{0, 1}, {}})),
+        "stablehlo.custom_call: operands alone have layouts, expected both operands and "
+        "results or neither"},
+       {"layouts of an empty tuple",
+        [=](Draft& d) {
+          d.attributes[AttrKey::operand_layouts] = layouts({{0, 1}, {}});
+          d.stated = {Type::tuple({})};
+        },
+        "tuple<>"},
+       {"configuration", set(AttrKey::backend_config, Dict{{"k", true}}),
+        "stablehlo.custom_call: backend_config is no string, which this api_version takes"},
+       {"typed configuration",
+        [](Draft& d) {
+          d.attributes[AttrKey::api_version] =
+              word(EnumKind::kCustomCallApiVersion, CustomCallApiVersion::kTypedFfi);
+          d.attributes[AttrKey::backend_config] = "text";
+        },
+        "stablehlo.custom_call: backend_config is no dictionary, which this api_version takes"},
+       {"layout count", both(layouts({{0, 1}}), layouts({{0, 1}, {}})),
+        "stablehlo.custom_call: operand_layouts has length 1, expected 2"},
+       {"layout", both(layouts({{0, 1}, {}}), layouts({{0, 0}, {}})),
+        "stablehlo.custom_call: result_layouts has [0, 0] for f32[2,3], expected its "
+        "dimensions in some order"},
+       {"layout of a token", both(layouts({{0, 1}, {}}), layouts({{0, 1}, {0}})),
+        "stablehlo.custom_call: result_layouts has [0] for token, expected its "
+        "dimensions in some order"},
+       {"layout form", set(AttrKey::result_layouts, ArrayAttr{int64_t{1}}),
+        "stablehlo.custom_call: attribute result_layouts has the wrong form"},
+       {"alias", alias({0}, 0, {}), "f32[2,3], token"},
+       {"alias operand", alias({0}, 2, {}),
+        "stablehlo.custom_call: operand_index of output_operand_aliases is 2, expected a "
+        "value in [0, 2)"},
+       {"alias part", alias({0}, 0, {1}),
+        "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
+       {"alias result", alias({2}, 0, {}),
+        "stablehlo.custom_call: output_operand_aliases leads out of a tuple"},
+       {"alias types", alias({1}, 0, {}),
+        "stablehlo.custom_call: output_operand_aliases joins f32[2,3] of an operand and "
+        "token of a result"},
+       {"target", [](Draft& d) { d.attributes.clear(); },
+        "stablehlo.custom_call: attribute call_target_name is missing"}});
 }
 
 // Functions @callee: (f32[2], token) -> s32[].

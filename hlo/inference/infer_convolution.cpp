@@ -109,7 +109,8 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
   const I64s strides = ones(AttrKey::window_strides);
   const I64s lhs_dilation = ones(AttrKey::lhs_dilation);
   const I64s rhs_dilation = ones(AttrKey::rhs_dilation);
-  // JAX has written dynamic_conv with a stride too many, which no tool refuses; the extra is ignored.
+  // JAX has written dynamic_conv with a stride too many, which no tool refuses; the extra is
+  // ignored.
   if (op.code() != OpCode::kDynamicConv || length(strides) < spatial) {
     TENON_TRY(check_length(op, "C2", "window_strides", length(strides), spatial));
   }

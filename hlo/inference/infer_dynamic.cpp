@@ -22,6 +22,10 @@ Status check_shape_operand(const Instruction& op, std::string_view type_label,
 Status check_output_shape(const Instruction& op, std::string_view type_label,
                           std::string_view label, size_t operand, const Type& result) {
   TENON_TRY(check_shape_operand(op, type_label, label, operand, result.rank()));
+  if (op.operand_type(operand).dims()[0] == kDynamic) {
+    return rule_error(op, type_label, "operand {} is {}, from which no rank follows", operand,
+                      op.operand_type(operand).to_string());
+  }
   const std::optional<I64s> sizes = constant_integers(op.operand(operand));
   if (!sizes) return {};
   if (!std::equal(sizes->begin(), sizes->end(), result.dims().begin(), result.dims().end(),

@@ -109,6 +109,8 @@ TEST(InferDynamicReshape, clauses) {
         "stablehlo.dynamic_reshape: C4: result is f32[?,4], expected the shape [2, 6]"},
        {"C4 negative", constant(1, {-3, 4}),
         "stablehlo.dynamic_reshape: C4: result is f32[?,4], expected the shape [-3, 4]"},
+       {"I2 unknown rank", [](Draft& d) { d.operands[1] = "s64[?]"; },
+        "stablehlo.dynamic_reshape: I2: operand 1 is s64[?], from which no rank follows"},
        {"I2", [](Draft& d) { d.operands[1] = "pred[2]"; },
         "stablehlo.dynamic_reshape: I2: operand 1 is pred[2], expected a tensor of integers"}});
 }

@@ -143,8 +143,8 @@ Types compare(const Instruction& op) {
     return rule_error(op, "C2", "operand shapes differ: {} and {}", lhs.to_string(),
                       rhs.to_string());
   }
-  // SIGNED and UNSIGNED may stand on any type, as the official verifier has it: artifacts do so, and
-  // the element type decides the comparison.
+  // SIGNED and UNSIGNED may stand on any type, as the official verifier has it: artifacts do so,
+  // and the element type decides the comparison.
   const auto type = op.enumeration<ComparisonType>(AttrKey::compare_type);
   const uint8_t element = type_class(lhs);
   bool fits_type = type == ComparisonType::kNoType || element == kTypesQuantized;

@@ -147,6 +147,8 @@ class RandomDraft {
         return DenseAttr::of(Literal(Shape(ElementType::kS8, {up_to(3)})));
       case AttrKind::kI64sArray:
         return ArrayAttr{dimensions(), numbers()};
+      case AttrKind::kTilings:
+        return ArrayAttr{Attribute(ArrayAttr{dimensions(), numbers()})};
       case AttrKind::kEnum:
         return EnumAttr{spec.enum_kind, static_cast<uint8_t>(up_to(5))};
       case AttrKind::kPrecisions:

@@ -44,12 +44,13 @@ Types constant(const Instruction& op) {
   const auto* value = op.attr<DenseAttr>(AttrKey::value);
   const Type type(value->shape);
   if (op.result_count() != 1) return one(type);
-  // The value of a quantized constant is written in the storage type, its sign perhaps left out.
+  // The value of a quantized constant is written in the storage type, or its bits as signed
+  // integers.
   const Type& stated = op.result_type();
-  const bool is_storage = stated.is_tensor() && stated.is_quantized() &&
-                          is_integer(type.element_type()) &&
-                          bit_width(type.element_type()) == bit_width(stated.element_type()) &&
-                          same_shape(stated, type);
+  const bool is_same_width = is_signed_integer(type.element_type()) &&
+                             bit_width(type.element_type()) == bit_width(stated.element_type());
+  const bool is_storage = stated.is_tensor() && stated.is_quantized() && same_shape(stated, type) &&
+                          (type.element_type() == stated.element_type() || is_same_width);
   return one(is_storage ? stated : type);
 }
 

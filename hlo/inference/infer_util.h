@@ -28,8 +28,7 @@ inline std::vector<Type> one(Type type) { return {std::move(type)}; }
 inline int64_t length(const auto& list) { return static_cast<int64_t>(list.size()); }
 inline size_t at(int64_t index) { return static_cast<size_t>(index); }
 
-// ---- Sizes
-// ---------------------------------------------------------------------------------------
+// ---- Sizes --------------------------------------------------------------------------------------
 
 /// The size of a dimension, kDynamic when unknown, and then perhaps an upper bound.
 struct Dim {
@@ -61,8 +60,7 @@ struct Window {
 };
 std::optional<int64_t> window_count(int64_t size, const Window& window);
 
-// ---- Element types
-// -------------------------------------------------------------------------------
+// ---- Element types ------------------------------------------------------------------------------
 
 /// Element types as messages name them: "f32", or "q<…>" with all parameters.
 std::string element_to_string(const Type& type);
@@ -78,13 +76,16 @@ bool is_per_axis(const Type& type);
 /// The TypeSet bit of the element type.
 uint8_t type_class(const Type& type);
 
+/// What is wrong with a type by itself (negative sizes, scales that do not fit its shape), or
+/// nothing.
+std::string type_fault(const Type& type);
+
 /// Result `i` as stated where the rule leaves open how it is quantized, else `inferred`.
 Type settle(const Instruction& op, size_t i, Type inferred);
 /// The stated type of result `i`, for ops that do not determine it: a tensor.
 Result<Type> stated_tensor(const Instruction& op, size_t i = 0);
 
-// ---- Index lists
-// ---------------------------------------------------------------------------------
+// ---- Index lists --------------------------------------------------------------------------------
 
 /// "[0, 2]"
 std::string list_to_string(const I64s& list);
@@ -123,8 +124,7 @@ Status check_integer(const Instruction& op, std::string_view label, size_t opera
 /// The elements of a constant of integers, if `value` is one and not large.
 std::optional<I64s> constant_integers(Value value);
 
-// ---- Regions
-// -------------------------------------------------------------------------------------
+// ---- Regions ------------------------------------------------------------------------------------
 
 /// Types that the region returns; an error when it does not end in a return.
 Result<std::vector<Type>> region_results(const Instruction& op, size_t region,
@@ -142,8 +142,7 @@ Result<std::vector<Type>> check_reducer(const Instruction& op, size_t region,
                                         std::string_view label, const std::vector<Type>& inputs,
                                         const std::vector<Type>& inits);
 
-// ---- Result types
-// ---------------------------------------------------------------------------------
+// ---- Result types -------------------------------------------------------------------------------
 
 /// Labels of the constraints that fix an op's result types: of the element type, and of the shape
 /// of each result, the last one for those behind it too.
@@ -158,8 +157,7 @@ struct ResultClause {
 };
 ResultClause result_clause(const Instruction& op);
 
-// ---- Rules that several ops share
-// ----------------------------------------------------------------
+// ---- Rules that several ops share ---------------------------------------------------------------
 
 /// Mixed quantization of dot_general and the convolutions, by the labels in that order:
 /// is_quantized, storage types, expressed types, granularity, expressed type of a plain lhs.

@@ -1,21 +1,13 @@
 #include "hlo/inference/verify.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/types/float_convert.h"
 #include "hlo/inference/infer_util.h"
 
 namespace tenon::hlo {
+namespace infer {
 namespace {
-
-using infer::rule_error;
-
-// ---- Types
-// ---------------------------------------------------------------------------------------
-
-// What is wrong with a type by itself, or nothing.
-std::string type_fault(const Type& type);
 
 std::string quantization_fault(const Type& type) {
   const QuantizedType& q = *type.quantized();
@@ -28,12 +20,15 @@ std::string quantization_fault(const Type& type) {
   }
   if (q.axis < -1 || q.axis >= type.rank()) return "the quantized dimension does not exist";
   if (q.scales.size() != q.zero_points.size()) return "scales and zero points differ in number";
-  const int64_t count = q.is_per_axis() ? type.dims()[infer::at(q.axis)] : 1;
-  if (!infer::same_size(count, infer::length(q.scales))) {
+  const int64_t count = q.is_per_axis() ? type.dims()[at(q.axis)] : 1;
+  if (!same_size(count, length(q.scales))) {
     return fmt::format("there are {} scales, expected {}", q.scales.size(), count);
   }
   for (double scale : q.scales) {
-    if (!(scale > 0) || !std::isfinite(scale)) return "a scale is not positive and finite";
+    // The least scale is the least denormal of the expressed type.
+    if (!(scale >= decode_float(q.expressed, 1)) || !(scale <= float_max(q.expressed))) {
+      return fmt::format("the scale {} is not a positive number of the expressed type", scale);
+    }
   }
   for (int64_t zero : q.zero_points) {
     if (zero < q.storage_min || zero > q.storage_max) return "a zero point is out of range";
@@ -41,9 +36,14 @@ std::string quantization_fault(const Type& type) {
   return {};
 }
 
+}  // namespace
+
 std::string type_fault(const Type& type) {
   if (!type.is_tensor() && type.kind() != TypeKind::kBuffer) {
     for (const Type& element : type.elements()) {
+      if (type.kind() == TypeKind::kFuture && !element.is_tensor()) {
+        return "a future holds something other than tensors";
+      }
       if (std::string fault = type_fault(element); !fault.empty()) return fault;
     }
     return {};
@@ -58,6 +58,13 @@ std::string type_fault(const Type& type) {
   }
   return type.is_quantized() ? quantization_fault(type) : std::string();
 }
+
+}  // namespace infer
+
+namespace {
+
+using infer::rule_error;
+using infer::type_fault;
 
 constexpr std::pair<TypeSet, std::string_view> kTypeSetNames[] = {
     {kTypesPred, "pred"},       {kTypesInt, "integers"},        {kTypesFloat, "floats"},
@@ -116,8 +123,7 @@ Status check_type(const Instruction& op, std::string_view role, size_t index, co
   return {};
 }
 
-// ---- Counts
-// --------------------------------------------------------------------------------------
+// ---- Counts -------------------------------------------------------------------------------------
 
 Status check_count(const Instruction& op, std::string_view what,
                    std::span<const std::string_view> names, size_t found) {
@@ -141,8 +147,7 @@ Status check_values(const Instruction& op) {
   return {};
 }
 
-// ---- Attributes
-// ----------------------------------------------------------------------------------
+// ---- Attributes ---------------------------------------------------------------------------------
 
 bool is_enum(const Attribute& value, EnumKind kind) {
   const auto* word = value.get<EnumAttr>();
@@ -206,6 +211,10 @@ bool has_kind(const AttrSpec& spec, const Attribute& value) {
       return is_dense(value);
     case AttrKind::kI64sArray:
       return is_array_of(value, [](const Attribute& v) { return v.get<I64s>() != nullptr; });
+    case AttrKind::kTilings:
+      return is_array_of(value, [](const Attribute& tiling) {
+        return is_array_of(tiling, [](const Attribute& v) { return v.get<I64s>() != nullptr; });
+      });
     case AttrKind::kEnum:
       return is_enum(value, spec.enum_kind);
     case AttrKind::kPrecisions:
@@ -260,8 +269,7 @@ Status check_attributes(const Instruction& op) {
   return {};
 }
 
-// ---- Results
-// -------------------------------------------------------------------------------------
+// ---- Results ------------------------------------------------------------------------------------
 
 bool same_element(const Type& a, const Type& b) {
   return a.is_tensor() && b.is_tensor() && infer::identical_element(a, b);

@@ -43,6 +43,12 @@ class ModuleVerifier {
   }
 
   void check_function(const Computation& function) {
+    for (const Type& type : function.result_types()) {
+      if (const std::string fault = infer::type_fault(type); !fault.empty()) {
+        add(invalid_argument("a result type of @{} is malformed: {}", function.name(), fault)
+                .at(position_of(function.location())));
+      }
+    }
     check_computation(function);
     if (function.is_declaration() || function.return_instruction() != nullptr) return;
     add(invalid_argument("function @{} does not end in a return", function.name())
@@ -85,8 +91,7 @@ class ModuleVerifier {
     if (errors_.size() == errors_before) add(verify(op));
   }
 
-  // ---- Recursion
-  // ---------------------------------------------------------------------------------
+  // ---- Recursion --------------------------------------------------------------------------------
 
   struct Call {
     const Instruction* op;

@@ -55,6 +55,16 @@ TEST(VerifyModule, sound) {
             Messages{});
 }
 
+TEST(VerifyModule, declared_types) {
+  EXPECT_EQ(
+      errors_of([](Module& module, Computation& main) {
+        append(main, OpCode::kReturn, {main.parameter(0)}, {});
+        module.add_function("declared").set_declared_result_types({Type::future({Type::token()})});
+      }),
+      Messages{"a result type of @declared is malformed: a future holds something other than "
+               "tensors"});
+}
+
 TEST(VerifyModule, declared_results) {
   EXPECT_EQ(errors_of([](Module&, Computation& main) { append(main, OpCode::kReturn, {}, {}); }),
             Messages{"stablehlo.return: returns (), but @main is declared to give (f32[2])"});
@@ -224,7 +234,7 @@ TEST(VerifyStructure, types) {
   EXPECT_EQ(malformed([](QuantizedType& q) { q.axis = 1; }),
             prefix + "there are 1 scales, expected 3");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.scales = {-1}; }),
-            prefix + "a scale is not positive and finite");
+            prefix + "the scale -1 is not a positive number of the expressed type");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.zero_points = {200}; }),
             prefix + "a zero point is out of range");
   EXPECT_EQ(outcome({OpCode::kTanh, {Type::tensor(ElementType::kF32, {-2})}, {}, {}, {}, {}}),

@@ -71,8 +71,8 @@ Status inline_calls(Computation& computation, int64_t limit) {
   return inline_in(computation, budget);
 }
 
-void erase_unreachable_functions(Module& module) {
-  const Computation* entry = module.entry();
+void erase_unreachable_functions(Module& module, const Computation* entry) {
+  if (entry == nullptr) entry = module.entry();
   if (entry == nullptr) return;
   std::unordered_set<const Computation*> reached = {entry};
   std::vector<const Computation*> todo = {entry};

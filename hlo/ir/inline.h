@@ -12,7 +12,7 @@ namespace tenon::hlo {
 Status inline_calls(Computation& computation, int64_t limit = 1 << 22);
 
 /// Erases functions that nothing refers to: neither the entry nor, through calls, composites and
-/// custom calls, anything that the entry reaches.
-void erase_unreachable_functions(Module& module);
+/// custom calls, anything that the entry reaches. `entry` null means the Module's own.
+void erase_unreachable_functions(Module& module, const Computation* entry = nullptr);
 
 }  // namespace tenon::hlo

@@ -31,6 +31,7 @@ Instruction::Instruction(OpCode code, std::vector<Value> operands, std::vector<T
 }
 
 Instruction::~Instruction() {
+  for (const auto& region : regions_) region->drop_all_operands();
   regions_.clear();
   drop_operands();
 }
@@ -155,12 +156,17 @@ bool Instruction::has_side_effect() const {
                      [](const auto& region) { return region_has_side_effect(*region); });
 }
 
-Computation::~Computation() {
-  // Uses run both ways between instructions, so all operands go first.
+// Uses run both ways, and in a broken program out of regions and across functions: all operands go
+// before anything is destroyed.
+void Computation::drop_all_operands() {
   for (Instruction* at = first_; at != nullptr; at = at->next_) {
-    at->regions_.clear();
+    for (const auto& region : at->regions_) region->drop_all_operands();
     at->drop_operands();
   }
+}
+
+Computation::~Computation() {
+  drop_all_operands();
   while (first_ != nullptr) {
     Instruction* next = first_->next_;
     delete first_;

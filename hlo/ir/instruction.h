@@ -234,6 +234,8 @@ class Computation {
  private:
   friend class Instruction;
   friend class Module;
+  void drop_all_operands();
+
   std::string name_;
   std::string visibility_;
   std::vector<std::unique_ptr<Instruction>> parameters_;
@@ -251,6 +253,7 @@ class Computation {
 class Module {
  public:
   Module() = default;
+  ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 

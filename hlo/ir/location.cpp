@@ -34,6 +34,9 @@ void append_quoted(std::string_view text, std::string& out) {
   out += '"';
 }
 
+// Nodes are shared, so that a small graph can have a text without measure: the rest of one is unknown.
+constexpr size_t kMaxText = 1 << 16;
+
 void append(const Location& location, std::string& out);
 
 void append_children(const LocationNode& node, std::string_view separator, std::string& out) {
@@ -44,7 +47,7 @@ void append_children(const LocationNode& node, std::string_view separator, std::
 }
 
 void append(const Location& location, std::string& out) {
-  if (location == nullptr) {
+  if (location == nullptr || out.size() > kMaxText) {
     out += "unknown";
     return;
   }

@@ -4,6 +4,10 @@
 
 namespace tenon::hlo {
 
+Module::~Module() {
+  for (const auto& function : functions_) function->drop_all_operands();
+}
+
 Computation& Module::add_function(std::string name) {
   functions_.push_back(std::make_unique<Computation>());
   functions_.back()->name_ = std::move(name);

@@ -38,6 +38,8 @@ std::string_view kind_name(AttrKind kind) {
       return "constant array";
     case AttrKind::kI64sArray:
       return "lists of i64";
+    case AttrKind::kTilings:
+      return "lists of lists of i64";
     case AttrKind::kEnum:
       return "enum";
     case AttrKind::kPrecisions:

@@ -103,9 +103,17 @@ bool Parser::parse_number(Attribute& out) {
     return scan_.fail_at(start, fmt::format("a number cannot have type {}", type.to_string()));
   }
   if (tenon::is_float(element)) {
-    // An integer literal of float type is its bit pattern.
-    const uint64_t bits = is_float ? encode_float(element, real) : static_cast<uint64_t>(integer);
-    out = FloatAttr{bits, element};
+    // A hexadecimal literal of float type is its bit pattern.
+    if (!is_float && !scan_.text().substr(start).starts_with("0x")) {
+      return scan_.fail_at(start, fmt::format("a decimal integer cannot have type {}; write {}.0",
+                                              name_of(element), integer));
+    }
+    const auto raw = static_cast<uint64_t>(integer);
+    if (!is_float && bit_width(element) < 64 && (raw >> bit_width(element)) != 0) {
+      return scan_.fail_at(start, fmt::format("0x{:X} has more than the {} bits of {}", raw,
+                                              bit_width(element), name_of(element)));
+    }
+    out = FloatAttr{is_float ? encode_float(element, real) : raw, element};
     return true;
   }
   if (is_float) return scan_.fail_at(start, fmt::format("a float cannot have type {}", name_of(element)));
@@ -213,6 +221,9 @@ bool Parser::parse_dense_array(Attribute& out) {
     } while (scan_.accept(','));
   }
   if (!scan_.expect('>')) return false;
+  if (!type.is_tensor() || type.rank() != 0) {
+    return scan_.fail_at(start, fmt::format("array<{}> is not supported", type.to_mlir()));
+  }
   if (is_pred(element)) {
     out = std::move(bools);
   } else if (is_float(element)) {
@@ -461,7 +472,9 @@ bool Parser::parse_result_accuracy(Attribute& out) {
         return false;
       }
       const auto* word = mode.get<EnumAttr>();
-      if (word == nullptr) return scan_.fail_at(start, "mode is no result_accuracy_mode");
+      if (word == nullptr || word->kind != EnumKind::kResultAccuracyMode) {
+        return scan_.fail_at(start, "mode is no result_accuracy_mode");
+      }
       a.mode = static_cast<ResultAccuracyMode>(word->value);
     } else {
       return scan_.fail_at(start, fmt::format("unknown field '{}' of result_accuracy", name));

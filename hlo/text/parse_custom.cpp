@@ -441,8 +441,8 @@ bool Parser::parse_foreign(std::string_view name, RawOp& out, std::vector<Type>&
   if (name.starts_with("check.") || name == "interpreter.print" || name == "interpreter.probe") {
     return parse_check(out, result_types);
   }
-  if (name.starts_with("sdy.")) return parse_sdy(out, result_types);
-  return scan_.fail("unknown op '{}'", name);
+  if (name.starts_with("sdy.")) return parse_sdy(name, out, result_types);
+  return fail_at_name(name, fmt::format("unknown op '{}'", name));
 }
 
 // check.expect_eq %a, %b : T   check.expect_eq_const %a, dense<…> : T
@@ -485,7 +485,7 @@ bool Parser::parse_check(RawOp& out, std::vector<Type>& result_types) {
   return true;
 }
 
-bool Parser::parse_sdy(RawOp& out, std::vector<Type>& result_types) {
+bool Parser::parse_sdy(std::string_view name, RawOp& out, std::vector<Type>& result_types) {
   const auto verbatim = [&](std::string_view key) {
     std::string_view text;
     const size_t start = scan_.token_start();
@@ -501,9 +501,9 @@ bool Parser::parse_sdy(RawOp& out, std::vector<Type>& result_types) {
     return true;
   };
   if (out.name == "sdy.mesh") {
-    std::string name;
-    if (!parse_symbol(name) || !scan_.expect('=')) return false;
-    insert(out.attributes, "sym_name", Attribute(std::move(name)));
+    std::string mesh;
+    if (!parse_symbol(mesh) || !scan_.expect('=')) return false;
+    insert(out.attributes, "sym_name", Attribute(std::move(mesh)));
     return verbatim("mesh");
   }
   if (out.name == "sdy.manual_computation") return parse_manual_computation(out, result_types);
@@ -521,7 +521,7 @@ bool Parser::parse_sdy(RawOp& out, std::vector<Type>& result_types) {
     insert(out.attributes, "group_id", Attribute(id));
     return scan_.expect(':') && parse_type_list(types);
   }
-  return scan_.fail("{} has no pretty form that is read here", out.name);
+  return fail_at_name(name, fmt::format("{} has no pretty form that is read here", out.name));
 }
 
 // (%a) in_shardings=[<…>] out_shardings=[<…>] manual_axes={"a"} (%arg: T) {…} : FT

@@ -261,25 +261,30 @@ bool Parser::parse_dense_resource(Attribute& out) {
   }
   const auto count = checked_element_count(type.dims(), static_cast<int64_t>(
                                                             storage_bytes(type.element_type())));
+  std::string bytes;
+  if (!decode_hex(found->second, bytes)) {
+    return scan_.fail_at(start, fmt::format("resource '{}' is no hexadecimal string", key));
+  }
   DenseAttr dense;
   // The first four bytes are the alignment.
-  if (!count || found->second.size() < 4 ||
-      !decode_dense_bytes(type.shape(), std::string_view(found->second).substr(4), dense)) {
+  if (!count || bytes.size() < 4 ||
+      !decode_dense_bytes(type.shape(), std::string_view(bytes).substr(4), dense)) {
     return scan_.fail_at(start, fmt::format("resource '{}' has {} bytes, {} expected", key,
-                                            found->second.size() < 4 ? 0 : found->second.size() - 4,
+                                            bytes.size() < 4 ? 0 : bytes.size() - 4,
                                             type.to_string()));
   }
   out = Attribute(std::move(dense));
   return true;
 }
 
-// {-# dialect_resources: { builtin: { key: "0x…" } } #-} stands last, but is needed first.
+// {-# dialect_resources: { builtin: { key: "0x…" } } #-} stands last, but is needed first. Other
+// sections (external_resources: { mlir_reproducer: { verify_each: true } }) are passed over.
 bool Parser::parse_resources() {
   const size_t start = scan_.text().rfind("{-#");
   if (start == std::string_view::npos) return true;
   const size_t resume = scan_.offset();
   scan_.set_offset(start + 3);
-  const auto section = [&](const auto& self, int depth) -> bool {
+  const auto section = [&](const auto& self, int depth, bool keep) -> bool {
     while (!scan_.peek("}") && !scan_.peek("#-}")) {
       std::string key;
       if (scan_.peek("\"")) {
@@ -291,21 +296,20 @@ bool Parser::parse_resources() {
       if (!scan_.expect(':')) return false;
       if (scan_.accept('{')) {
         if (depth > 3) return scan_.fail("resources nested too deep");
-        if (!self(self, depth + 1) || !scan_.expect('}')) return false;
-      } else {
+        const bool kept = depth == 0 ? key == "dialect_resources" : keep;
+        if (!self(self, depth + 1, kept) || !scan_.expect('}')) return false;
+      } else if (scan_.peek("\"")) {
         std::string text;
         if (!scan_.string_literal(text)) return false;
-        std::string bytes;
-        if (depth == 2 && !decode_hex(text, bytes)) {
-          return scan_.fail("resource '{}' is no hexadecimal string", key);
-        }
-        resources_[key] = std::move(bytes);
+        if (keep) resources_[key] = std::move(text);
+      } else if (scan_.word().empty()) {
+        return scan_.fail_expected("resource data");
       }
       scan_.accept(',');
     }
     return true;
   };
-  if (!section(section, 0)) return false;
+  if (!section(section, 0, false)) return false;
   scan_.set_offset(resume);
   return true;
 }

@@ -64,6 +64,7 @@ bool Parser::parse_location_body(Location& out) {
       }
     }
   } else {
+    const size_t start = scan_.token_start();
     const std::string_view word = scan_.word();
     if (word == "unknown") {
       out = nullptr;
@@ -89,7 +90,7 @@ bool Parser::parse_location_body(Location& out) {
       }
       if (!scan_.expect(']')) return false;
     } else {
-      return scan_.fail("unknown location '{}'", word);
+      return scan_.fail_at(start, fmt::format("unknown location '{}'", word));
     }
   }
   out = std::move(node);
@@ -103,7 +104,9 @@ bool Parser::parse_location_alias_definition(std::string_view name) {
   std::shared_ptr<LocationNode>& node = location_aliases_[std::string(name)];
   if (node == nullptr) node = std::make_shared<LocationNode>();
   if (value == node) return scan_.fail("location alias '#{}' is itself", name);
-  if (value != nullptr) *node = *value;
+  if (value == nullptr) return true;
+  if (value->kind == LocationKind::kUnknown) location_copies_.emplace_back(node, value);
+  *node = *value;
   return true;
 }
 

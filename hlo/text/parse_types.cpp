@@ -202,9 +202,7 @@ bool Parser::parse_tensor_body(Type& out, bool is_buffer) {
     if (bounds.size() != dims.size()) {
       return scan_.fail("{} bounds for {} dimensions", bounds.size(), dims.size());
     }
-    if (!element.is_quantized()) {
-      out = Type(Shape(element.element_type(), std::move(dims), std::move(bounds)));
-    }
+    out.mutable_shape() = Shape(element.element_type(), std::move(dims), std::move(bounds));
   }
   if (is_buffer) {
     // A layout or memory space may follow; neither changes what is computed.
@@ -220,11 +218,12 @@ bool Parser::parse_tensor_body(Type& out, bool is_buffer) {
 }
 
 bool Parser::parse_bounds(Dims& bounds) {
+  const size_t start = scan_.token_start();
   if (!scan_.expect('#')) return false;
   const std::string_view name = scan_.suffix();
   const bool old_form = name == "stablehlo.type_extensions" || name == "mhlo.type_extensions";
   if (name != "stablehlo.bounds" && !old_form) {
-    return scan_.fail("tensor encoding '#{}' is not supported", name);
+    return scan_.fail_at(start, fmt::format("tensor encoding '#{}' is not supported", name));
   }
   if (!scan_.expect('<')) return false;
   if (old_form && (!scan_.expect_keyword("bounds") || !scan_.expect('=') || !scan_.expect('['))) {
@@ -318,7 +317,7 @@ bool Parser::parse_hlo_dims(Type& type) {
     if (!scan_.expect(']')) return false;
   }
   if (bounded) {
-    type = Type(Shape(type.element_type(), std::move(dims), std::move(bounds)));
+    type.mutable_shape() = Shape(type.element_type(), std::move(dims), std::move(bounds));
   } else {
     type = type.with_dims(std::move(dims));
   }

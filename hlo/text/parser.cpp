@@ -61,6 +61,9 @@ bool Parser::parse_file(RawModule& out) {
   }
   if (!parse_alias_definitions()) return false;
   if (!scan_.at_end() && !scan_.peek("{-#")) return scan_.fail_expected("the end of the text");
+  for (size_t i = location_copies_.size(); i-- > 0;) {
+    *location_copies_[i].first = *location_copies_[i].second;
+  }
   LocationDepth depth(limits_.max_depth);
   for (const auto& [name, node] : location_aliases_) {
     if (!depth.within_limit(node.get())) {
@@ -142,10 +145,6 @@ bool Parser::resolve(const Name& name, RawValue& out) {
   if (number >= found->second.count) {
     return scan_.fail_at(name.offset, fmt::format("%{} has {} results, there is no #{}", name.text,
                                                   found->second.count, number));
-  }
-  if (name.number < 0 && found->second.count > 1) {
-    return scan_.fail_at(name.offset, fmt::format("%{} has {} results; name one as %{}#0", name.text,
-                                                  found->second.count, name.text));
   }
   out = found->second.first + static_cast<RawValue>(number);
   return true;
@@ -332,7 +331,7 @@ bool Parser::parse_function(RawOp& out) {
   if (any_arg) insert(out.attributes, "arg_attrs", Attribute(std::move(arg_attrs)));
   if (any_res) insert(out.attributes, "res_attrs", Attribute(std::move(res_attrs)));
   if (scan_.accept_keyword("attributes") && !parse_attribute_dict(out.attributes)) return false;
-  if (scan_.accept('{')) {
+  if (!scan_.peek("{-#") && scan_.accept('{')) {
     if (!parse_ops(body.ops) || !scan_.expect('}')) return false;
     out.regions.push_back(std::move(body));
   }
@@ -365,6 +364,7 @@ bool Parser::parse_ops(std::vector<RawOp>& out) {
   while (scan_.peek() != '}' && !scan_.at_end()) {
     out.emplace_back();
     if (!parse_op(out.back())) return false;
+    if (scan_.peek() == '^') return scan_.fail("a region with several blocks is not supported");
   }
   return !scan_.failed();
 }
@@ -388,9 +388,7 @@ bool Parser::parse_region(RawRegion& out) {
 
 bool Parser::parse_region_body(RawRegion& out) {
   if (scan_.peek() == '^' && !parse_block_arguments(out)) return false;
-  if (!parse_ops(out.ops)) return false;
-  if (scan_.peek() == '^') return scan_.fail("a region with several blocks is not supported");
-  return true;
+  return parse_ops(out.ops);
 }
 
 // '^bb0(%a: T loc(…), …):'

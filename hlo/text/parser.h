@@ -139,9 +139,13 @@ class Parser {
   bool parse_scan(RawOp& out, std::vector<Type>& result_types);
   bool parse_foreign(std::string_view name, RawOp& out, std::vector<Type>& result_types);
   bool parse_check(RawOp& out, std::vector<Type>& result_types);
-  bool parse_sdy(RawOp& out, std::vector<Type>& result_types);
+  bool parse_sdy(std::string_view name, RawOp& out, std::vector<Type>& result_types);
   bool parse_manual_computation(RawOp& out, std::vector<Type>& result_types);
 
+  /// An error at `name`, a piece of the text.
+  bool fail_at_name(std::string_view name, std::string message) {
+    return scan_.fail_at(static_cast<size_t>(name.data() - scan_.text().data()), std::move(message));
+  }
   Type type_of(RawValue value) const { return module_.value_types[value]; }
   bool enter() {  // bounds recursion; leave() on the way out
     return ++depth_ <= limits_.max_depth ||
@@ -163,7 +167,9 @@ class Parser {
   std::unordered_map<std::string, Attribute> attribute_aliases_;
   std::unordered_map<std::string, Type> type_aliases_;
   std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
-  std::unordered_map<std::string, std::string> resources_;
+  /// Aliases of aliases, filled in when all are defined: target and source.
+  std::vector<std::pair<std::shared_ptr<LocationNode>, Location>> location_copies_;
+  std::unordered_map<std::string, std::string> resources_;  ///< Data as written: "0x…".
 };
 
 }  // namespace tenon::hlo

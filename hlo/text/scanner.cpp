@@ -148,6 +148,7 @@ std::string_view Scanner::suffix() {
 
 bool Scanner::string_literal(std::string& out) {
   out.clear();
+  const size_t start = token_start();
   if (!accept('"')) return fail_expected("a string");
   while (offset_ < text_.size()) {
     const size_t stop = text_.find_first_of("\"\\\n", offset_);
@@ -171,7 +172,7 @@ bool Scanner::string_literal(std::string& out) {
     }
     ++offset_;
   }
-  return fail("a string is not closed on its line");
+  return fail_at(start, "a string is not closed on its line");
 }
 
 bool Scanner::integer(int64_t& out) {
@@ -217,6 +218,10 @@ bool Scanner::real(double& out) {
   skip_space();
   const size_t start = offset_;
   const bool negative = accept('-');
+  if (offset_ >= text_.size() || !is_digit(text_[offset_])) {  // from_chars reads a sign, inf and nan
+    offset_ = start;
+    return fail_expected("a number");
+  }
   const char* first = text_.data() + offset_;
   const char* last = text_.data() + text_.size();
   const auto [end, error] = std::from_chars(first, last, out);
@@ -228,9 +233,6 @@ bool Scanner::real(double& out) {
     }
     out = std::strtod(std::string(first, length).c_str(), nullptr);
     offset_ += length;
-  } else if (error != std::errc()) {
-    offset_ = start;
-    return fail_expected("a number");
   } else {
     offset_ += static_cast<size_t>(end - first);
   }

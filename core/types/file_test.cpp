@@ -1,0 +1,65 @@
+#include "core/types/file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+class File : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+  fs::path folder_;
+};
+
+TEST_F(File, WhatIsWrittenIsRead) {
+  const std::string bytes("a\0b\n\xFF", 5);
+  ASSERT_TRUE(write_file(path("x"), bytes).ok());
+  EXPECT_EQ(read_file(path("x")), bytes);
+}
+
+TEST_F(File, WritingReplacesAndLeavesNothingBeside) {
+  ASSERT_TRUE(write_file(path("x"), std::string(200000, 'a')).ok());
+  ASSERT_TRUE(write_file(path("x"), "b").ok());
+  EXPECT_EQ(read_file(path("x")), "b");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(File, AMissingFileIsNotFound) {
+  const auto bytes = read_file(path("missing"));
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(bytes.error().message(), "cannot read " + path("missing") + ": No such file or directory");
+}
+
+TEST_F(File, AFolderIsNoFile) {
+  const auto bytes = read_file(folder_.string());
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().message(), "cannot read " + folder_.string() + ": Is a directory");
+}
+
+TEST_F(File, WritingIntoAMissingFolderFails) {
+  const Status status = write_file(path("no/x"), "b");
+  EXPECT_EQ(status.code(), ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(), "cannot write " + path("no/x") + ": No such file or directory");
+}
+
+TEST_F(File, AFailedRenameLeavesWhatWasThere) {
+  fs::create_directories(folder_ / "target" / "inside");
+  const Status status = write_file(path("target"), "b");
+  EXPECT_EQ(status.message(), "cannot write " + path("target") + ": Is a directory");
+  EXPECT_TRUE(fs::is_directory(folder_ / "target" / "inside"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+}  // namespace
+}  // namespace tenon

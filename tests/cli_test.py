@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+"""The `tenon` command from outside: exit codes, what goes to which stream, files it writes.
+
+    cli_test.py [BUILD]      the command is $TENON, else BUILD/tenon, else build/tenon
+
+Prints a line "PASS name" or "FAIL name: why" a test.
+"""
+
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("TENON_BUILD", ROOT / "build"))
+TENON = os.environ.get("TENON", str(BUILD.resolve() / "tenon"))
+
+ADD = """func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %x, %y : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+"""
+TWO_RESULTS = """func.func @main() -> (tensor<i32>, tensor<2xi8>) {
+  %0 = stablehlo.constant dense<7> : tensor<i32>
+  %1 = stablehlo.constant dense<[1, -1]> : tensor<2xi8>
+  return %0, %1 : tensor<i32>, tensor<2xi8>
+}
+"""
+BAD = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %x, %z : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+"""
+DYNAMIC = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = stablehlo.add %x, %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+"""
+CHECKS = """func.func @main() {
+  %0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  check.expect_eq_const %0, dense<[1.0, 2.0]> : tensor<2xf32>
+  check.expect_eq_const %0, dense<[1.0, 3.0]> : tensor<2xf32>
+  return
+}
+"""
+
+
+class Failure(Exception):
+    """A check that did not hold."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def equal(found, expected):
+    expect(found == expected, f"found {found!r}, expected {expected!r}")
+
+
+def contains(text, part):
+    expect(part in text, f"{part!r} is not in {text!r}")
+
+
+def tenon(*arguments, stdin=""):
+    """Exit code, standard output and standard error."""
+    done = subprocess.run([TENON, *map(str, arguments)], input=stdin, capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "NO_COLOR": "1"})
+    return done.returncode, done.stdout, done.stderr
+
+
+def succeeds(*arguments, stdin=""):
+    """The output of a command that must succeed and say nothing on stderr."""
+    code, out, err = tenon(*arguments, stdin=stdin)
+    expect(code == 0 and not err, f"exit code {code}: {err}")
+    return out
+
+
+def fails(code, *arguments, stdin=""):
+    """The stderr of a command that must end with `code` and print nothing on stdout."""
+    found, out, err = tenon(*arguments, stdin=stdin)
+    expect(found == code, f"exit code {found}, expected {code}: {err}")
+    expect(not out, f"printed {out!r}")
+    expect(err, "said nothing")
+    return err
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def npy(path):
+    """Descriptor, shape and data of a version 1.0 file."""
+    data = path.read_bytes()
+    equal(data[:8], b"\x93NUMPY\x01\x00")
+    (length,) = struct.unpack("<H", data[8:10])
+    header = eval(data[10:10 + length].decode(), {"__builtins__": {}})  # a dictionary of literals
+    return header["descr"], header["shape"], data[10 + length:]
+
+
+# --- Help and usage
+
+
+def test_version(_):
+    contains(succeeds("--version"), "tenon 0.")
+
+
+def test_help_of_every_command(_):
+    listing = succeeds("--help")
+    contains(listing, "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.")
+    for command in ("run", "opt", "devices", "ops"):
+        contains(listing, command)
+        contains(succeeds(command, "--help"), "--help")
+
+
+def test_wrong_usage_is_2(folder):
+    program = write(folder, "add.mlir", ADD)
+    contains(fails(2), "subcommand")
+    fails(2, "nonsense")
+    fails(2, "run")
+    fails(2, "run", program, "--nonsense")
+    fails(2, "opt", program, "--emit", "llvm")
+    fails(2, "run", program, "extra")
+
+
+# --- run
+
+
+def test_run_prints_results(folder):
+    program = write(folder, "add.mlir", ADD)
+    equal(succeeds("run", program, "--arg", "0=1.5", "--arg", "1=2"), "0: f32[2] = [3.5, 3.5]\n")
+    equal(succeeds("run", program, "--arg", "0=1", "--arg", "1=2", "--quiet"), "")
+
+
+def test_run_reads_standard_input(_):
+    equal(succeeds("run", "-", stdin=TWO_RESULTS), "0: s32[] = 7\n1: s8[2] = [1, -1]\n")
+
+
+def test_run_prints_json(_):
+    document = json.loads(succeeds("run", "-", "--json", stdin=TWO_RESULTS))
+    equal([result["shape"] for result in document["results"]], ["s32[]", "s8[2]"])
+    equal(document["checks"], 0)
+    equal(document["failures"], [])
+
+
+def test_run_writes_npy(folder):
+    out = folder / "new" / "results"
+    contains(succeeds("run", "-", "--out", out, stdin=TWO_RESULTS), "2 results written to")
+    equal(npy(out / "out_0.npy"), ("<i4", (), struct.pack("<i", 7)))
+    equal(npy(out / "out_1.npy"), ("|i1", (2,), b"\x01\xff"))
+    equal(sorted(path.name for path in out.iterdir()), ["out_0.npy", "out_1.npy"])
+
+
+def test_results_are_arguments_again(folder):
+    program = write(folder, "add.mlir", ADD)
+    succeeds("run", program, "--arg", "0=1.5", "--arg", "1=2", "--out", folder)
+    equal(succeeds("run", program, "--arg", f"0=@{folder}/out_0.npy", "--arg", "1=1"),
+          "0: f32[2] = [4.5, 4.5]\n")
+
+
+def test_run_of_a_dynamic_program(folder):
+    program = write(folder, "dynamic.mlir", DYNAMIC)
+    equal(succeeds("run", program, "--shape", "0=3", "--arg", "0=2"), "0: f32[3] = [4, 4, 4]\n")
+    contains(fails(1, "run", program, "--arg", "0=2"), "give its sizes, as --shape 0=2x3")
+    static = write(folder, "add.mlir", ADD)
+    contains(fails(1, "run", static, "--shape", "0=3", "--arg", "0=1", "--arg", "1=1"),
+             "parameter 0 of @main is f32[2]; it cannot have the sizes 3")
+
+
+def test_run_of_another_dynamic_function(folder):
+    program = write(folder, "two.mlir", DYNAMIC + DYNAMIC.replace("@main", "@other").replace("add", "multiply"))
+    equal(succeeds("run", program, "--entry", "other", "--shape", "0=1", "--arg", "0=3"), "0: f32[1] = [9]\n")
+
+
+def test_entry(folder):
+    program = write(folder, "two.mlir", TWO_RESULTS.replace("@main", "@other") + ADD.replace("@main", "@third"))
+    contains(fails(1, "run", program), "name one with --entry")
+    contains(succeeds("run", program, "--entry", "other"), "0: s32[] = 7")
+    contains(fails(1, "run", program, "--entry", "none"), "there is no function @none")
+
+
+# --- Errors
+
+
+def test_a_missing_file(folder):
+    err = fails(1, "run", folder / "missing.mlir")
+    equal(err, f"tenon: error: cannot read {folder}/missing.mlir: No such file or directory\n")
+    fails(1, "opt", folder / "missing.mlir")
+
+
+def test_a_bad_program_is_shown_with_a_caret(folder):
+    program = write(folder, "bad.mlir", BAD)
+    for command in ("run", "opt"):
+        equal(fails(1, command, program),
+              f"{program}:2:26: error: %z is not defined here\n"
+              "  %0 = stablehlo.add %x, %z : tensor<2xf32>\n"
+              + " " * 25 + "^\n")
+
+
+def test_a_bad_program_on_standard_input(_):
+    equal(fails(1, "run", "-", stdin=BAD), "<stdin>:2:26: error: %z is not defined here\n")
+
+
+def test_no_program_at_all(folder):
+    fails(1, "run", "-", stdin="")
+    fails(1, "run", write(folder, "x.bin", "ML\xefR garbage"))
+    fails(1, "run", folder)
+
+
+def test_bad_arguments(folder):
+    program = write(folder, "add.mlir", ADD)
+    contains(fails(1, "run", program), "parameter 0 of @main, f32[2], has no value")
+    contains(fails(1, "run", program, "--arg", "0=x"), "--arg 0=x: 'x' is no f32 value")
+    contains(fails(1, "run", program, "--arg", "0=1", "--arg", "0=1"), "--arg 0: given twice")
+    contains(fails(1, "run", program, "--arg", "9=1"), "@main has 2 parameters")
+    contains(fails(1, "run", program, "--shape", "0=x"), "--shape 0=x: expected sizes such as 2x3")
+    bad = write(folder, "bad.npy", "x")
+    contains(fails(1, "run", program, "--arg", f"0=@{bad}"), "no .npy file")
+
+
+def test_an_unknown_device(folder):
+    program = write(folder, "add.mlir", ADD)
+    contains(fails(1, "run", program, "--device", "abacus"), "there is no device 'abacus'; 'tenon devices' lists them")
+
+
+def test_nothing_is_left_of_results_that_cannot_be_written(folder):
+    blocked = write(folder, "file", "here before")
+    err = fails(1, "run", "-", "--out", blocked, stdin=TWO_RESULTS)
+    contains(err, f"cannot make {blocked}")
+    equal(blocked.read_text(), "here before")
+    out = folder / "out"
+    (out / "out_1.npy" / "inside").mkdir(parents=True)
+    contains(fails(1, "run", "-", "--out", out, stdin=TWO_RESULTS), "cannot write")
+    equal([path.name for path in out.iterdir() if path.name.endswith(".tmp")], [])
+
+
+def test_no_results_of_a_failed_program_are_written(folder):
+    fails(1, "run", "-", "--out", folder / "out", stdin=BAD)
+    expect(not (folder / "out").exists(), "the folder was made")
+
+
+def test_failed_checks_are_1(folder):
+    program = write(folder, "checks.mlir", CHECKS)
+    code, out, err = tenon("run", program)
+    equal(code, 1)
+    equal(out, "2 checks, 1 failed\n")
+    equal(err.splitlines()[0], f"{program}:4:3: error: check.expect_eq: element [1] is 2, expected 3")
+    code, out, _ = tenon("run", program, "--json")
+    equal(code, 1)
+    equal(json.loads(out)["failures"], ["check.expect_eq: element [1] is 2, expected 3"])
+
+
+def test_parts_of_a_file_run_by_themselves(folder):
+    program = write(folder, "parts.mlir", TWO_RESULTS + "// -----\n" + BAD + "// -----\n" + TWO_RESULTS)
+    code, out, err = tenon("run", program, "--split")
+    equal(code, 1)
+    equal(out.count("0: s32[] = 7"), 2)
+    contains(err, f"{program}:8:26: error: %z is not defined here")
+
+
+# --- opt, devices, ops
+
+
+def test_opt_prints_both_forms(folder):
+    program = write(folder, "add.mlir", ADD)
+    contains(succeeds("opt", program), "%0 = stablehlo.add(%arg0, %arg1) : f32[2]")
+    contains(succeeds("opt", program, "--emit", "stablehlo"), "%0 = stablehlo.add %arg0, %arg1 : tensor<2xf32>")
+    contains(succeeds("opt", program, "--locations"), f'loc("{program}":2:8)')
+
+
+def test_opt_reads_what_it_prints(folder):
+    program = write(folder, "add.mlir", ADD)
+    for form in ("hlo", "stablehlo"):
+        text = succeeds("opt", program, "--emit", form)
+        equal(succeeds("opt", "-", "--emit", form, stdin=text), text)
+
+
+def test_opt_writes_a_file(folder):
+    program = write(folder, "add.mlir", ADD)
+    equal(succeeds("opt", program, "-o", folder / "out.hlo"), "")
+    equal((folder / "out.hlo").read_text(), succeeds("opt", program))
+    contains(fails(1, "opt", program, "-o", folder / "no" / "out.hlo"), "cannot write")
+
+
+def test_opt_refines(folder):
+    program = write(folder, "dynamic.mlir", DYNAMIC)
+    contains(succeeds("opt", program), "f32[?]")
+    contains(succeeds("opt", program, "--shape", "0=4"), "f32[4]")
+
+
+def test_devices(_):
+    contains(succeeds("devices"), "reference")
+    expect("reference" in [row["name"] for row in json.loads(succeeds("devices", "--json"))], "no reference device")
+
+
+def test_ops(_):
+    contains(succeeds("ops"), "stablehlo.dot_general")
+    contains(succeeds("ops", "--markdown"), "stablehlo.dot_general")
+
+
+def main():
+    failed = 0
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder).resolve())
+                print(f"PASS {name}")
+            except (Failure, subprocess.TimeoutExpired, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAIL {name}: {' '.join(str(error).split())}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
