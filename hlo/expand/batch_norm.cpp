@@ -1,86 +1,101 @@
-// batch_norm_*, as the specification's formulas.
+// Normalisation over all dimensions but the feature dimension, by the formulas of the
+// specification.
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {
 namespace {
 
-struct Norm {
-  Builder& b;
-  Dims dims;      // of the operand
-  I64s feature;   // the feature dimension alone
-  I64s reduced;   // every other one
-  double count = 1;
-  ElementType type{};
+// The quantities that the three ops share, in the type that is computed in.
+class BatchNorm {
+ public:
+  BatchNorm(Builder& b, const Instruction& op)
+      : b_(b),
+        op_(op),
+        type_(computing_type(op.operand_type(0).element_type())),
+        dims_(op.operand_type(0).dims()),
+        feature_(op.integer(AttrKey::feature_index)) {
+    for (int64_t d = 0; d < op.operand_type(0).rank(); ++d) {
+      if (d != feature_) others_.push_back(d);
+    }
+    for (const int64_t d : others_) count_ *= static_cast<double>(dims_[at(d)]);
+  }
 
-  Norm(Builder& builder, const Instruction& op) : b(builder), dims(op.operand_type(0).dims()) {
-    feature = {op.integer(AttrKey::feature_index)};
-    reduced = dims_without(static_cast<int64_t>(dims.size()), feature);
-    for (const int64_t d : reduced) count *= static_cast<double>(dims[static_cast<size_t>(d)]);
-    type = op.operand_type(0).element_type();
+  Expr operand(size_t i) const { return convert(Expr(b_, op_.operand(i)), type_); }
+  /// A number for each feature, repeated over the other dimensions.
+  Expr spread(const Expr& x) const {
+    return {b_, b_.broadcast_in_dim(x.value(), dims_, {feature_})};
   }
-  // A value per feature, repeated along the other dimensions.
-  Value spread(Value x) { return b.broadcast_in_dim(x, dims, feature); }
-  Value sum(Value x) { return b.reduce(OpCode::kAdd, x, b.scalar(type, 0), reduced); }
-  Value mean(Value x) {
-    const Value total = sum(x);
-    return b.div(total, b.splat_like(total, count));
+  Expr sum(const Expr& x) const {
+    return {b_, b_.reduce(OpCode::kAdd, x.value(), b_.scalar(type_, 0), others_)};
   }
+  Expr mean(const Expr& x) const { return sum(x) / count_; }
+  /// Elements that share a feature.
+  double count() const { return count_; }
+  double epsilon() const {
+    const auto* epsilon = op_.attr<FloatAttr>(AttrKey::epsilon);
+    return epsilon ? epsilon->value() : 0;
+  }
+  Expr normalized(const Expr& centered, const Expr& variance) const {
+    return centered / spread(sqrt(variance + epsilon()));
+  }
+  /// In the types of the op's results.
+  Values results(const std::vector<Expr>& values) const {
+    std::vector<Value> converted;
+    for (size_t i = 0; i < values.size() && b_.ok(); ++i) {
+      converted.push_back(b_.convert(values[i].value(), op_.result_type(i).element_type()));
+    }
+    return finished(b_, std::move(converted));
+  }
+
+ private:
+  Builder& b_;
+  const Instruction& op_;
+  ElementType type_;
+  Dims dims_;
+  int64_t feature_;
+  I64s others_;
+  double count_ = 1;
 };
-
-double epsilon_of(const Instruction& op) {
-  const auto* epsilon = op.attr<FloatAttr>(AttrKey::epsilon);
-  return epsilon ? epsilon->value() : 0;
-}
-
-// scale (x - mean) / sqrt(variance + epsilon) + offset
-Value normalise(Norm& n, Value x, Value scale, Value offset, Value mean, Value variance,
-                double epsilon) {
-  Builder& b = n.b;
-  const Value centered = b.sub(x, n.spread(mean));
-  const Value deviation =
-      b.unary(OpCode::kSqrt, b.add(variance, b.splat_like(variance, epsilon)));
-  const Value normalised = b.div(centered, n.spread(deviation));
-  return b.add(b.mul(n.spread(scale), normalised), n.spread(offset));
-}
 
 }  // namespace
 
 Values batch_norm_inference(Builder& b, const Instruction& op) {
-  Norm n(b, op);
-  return done(b, {normalise(n, op.operand(0), op.operand(1), op.operand(2), op.operand(3),
-                            op.operand(4), epsilon_of(op))});
+  TENON_TRY(check_static(op));
+  const BatchNorm norm(b, op);
+  const Expr scale = norm.operand(1), offset = norm.operand(2);
+  const Expr mean = norm.operand(3), variance = norm.operand(4);
+  const Expr centered = norm.operand(0) - norm.spread(mean);
+  return norm.results(
+      {norm.spread(scale) * norm.normalized(centered, variance) + norm.spread(offset)});
 }
 
 Values batch_norm_training(Builder& b, const Instruction& op) {
-  Norm n(b, op);
-  const Value x = op.operand(0);
-  const Value mean = n.mean(x);
-  const Value centered = b.sub(x, n.spread(mean));
-  const Value variance = n.mean(b.mul(centered, centered));
-  const Value output =
-      normalise(n, x, op.operand(1), op.operand(2), mean, variance, epsilon_of(op));
-  return done(b, {output, mean, variance});
+  TENON_TRY(check_static(op));
+  const BatchNorm norm(b, op);
+  const Expr x = norm.operand(0), scale = norm.operand(1), offset = norm.operand(2);
+  const Expr mean = norm.mean(x);
+  const Expr centered = x - norm.spread(mean);
+  const Expr variance = norm.mean(centered * centered);
+  const Expr output =
+      norm.spread(scale) * norm.normalized(centered, variance) + norm.spread(offset);
+  return norm.results({output, mean, variance});
 }
 
 Values batch_norm_grad(Builder& b, const Instruction& op) {
-  Norm n(b, op);
-  const Value x = op.operand(0);
-  const Value scale = op.operand(1);
-  const Value grad = op.operand(4);
-  const Value variance_epsilon =
-      b.add(op.operand(3), b.splat_like(op.operand(3), epsilon_of(op)));
-  const Value centered = b.sub(x, n.spread(op.operand(2)));
-  const Value grad_offset = n.sum(grad);
-  const Value grad_centered = n.sum(b.mul(grad, centered));
-  const Value inverse = b.unary(OpCode::kRsqrt, variance_epsilon);
-  const Value grad_scale = b.mul(grad_centered, inverse);
-  // scale / sqrt(v) / N * (N g - sum(g) - (x - mean) sum(g (x - mean)) / v)
-  const Value i1 = b.mul(grad, b.splat_like(grad, n.count));
-  const Value i2 = b.sub(i1, n.spread(grad_offset));
-  const Value i3 = b.div(b.mul(centered, n.spread(grad_centered)), n.spread(variance_epsilon));
-  const Value factor = b.div(b.mul(scale, inverse), b.splat_like(scale, n.count));
-  const Value grad_operand = b.mul(n.spread(factor), b.sub(i2, i3));
-  return done(b, {grad_operand, grad_scale, grad_offset});
+  TENON_TRY(check_static(op));
+  const BatchNorm norm(b, op);
+  const Expr x = norm.operand(0), scale = norm.operand(1), mean = norm.operand(2);
+  const Expr variance = norm.operand(3), grad = norm.operand(4);
+  const Expr centered = x - norm.spread(mean);
+  const Expr spread_variance = norm.spread(variance + norm.epsilon());
+  const Expr grad_offset = norm.sum(grad);
+  const Expr grad_scale = norm.sum(grad * norm.normalized(centered, variance));
+  // What the mean and the variance pass on of the gradient is taken off it.
+  const Expr along_x = norm.spread(norm.sum(grad * centered)) * centered / spread_variance;
+  const Expr rest = grad * norm.count() - norm.spread(grad_offset) - along_x;
+  const Expr factor = norm.spread(scale) / sqrt(spread_variance) / norm.count();
+  return norm.results({factor * rest, grad_scale, grad_offset});
 }
 
 }  // namespace tenon::hlo::expand

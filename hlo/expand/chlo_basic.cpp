@@ -1,353 +1,256 @@
-// The CHLO ops that are no special functions.
-#include <algorithm>
+// CHLO ops that are one or a few ops away from StableHLO.
 #include <cmath>
+#include <limits>
 
-#include "core/types/float_convert.h"
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
-#include "hlo/inference/infer.h"
 
 namespace tenon::hlo::expand {
 namespace {
 
-// The op that a broadcast_* op applies after broadcasting.
-OpCode base_of(OpCode code) {
-  switch (code) {
-    case OpCode::kChloBroadcastAdd:
-      return OpCode::kAdd;
-    case OpCode::kChloBroadcastAnd:
-      return OpCode::kAnd;
-    case OpCode::kChloBroadcastAtan2:
-      return OpCode::kAtan2;
-    case OpCode::kChloBroadcastCompare:
-      return OpCode::kCompare;
-    case OpCode::kChloBroadcastComplex:
-      return OpCode::kComplex;
-    case OpCode::kChloBroadcastDivide:
-      return OpCode::kDivide;
-    case OpCode::kChloBroadcastMaximum:
-      return OpCode::kMaximum;
-    case OpCode::kChloBroadcastMinimum:
-      return OpCode::kMinimum;
-    case OpCode::kChloBroadcastMultiply:
-      return OpCode::kMultiply;
-    case OpCode::kChloBroadcastNextAfter:
-      return OpCode::kChloNextAfter;
-    case OpCode::kChloBroadcastOr:
-      return OpCode::kOr;
-    case OpCode::kChloBroadcastPolygamma:
-      return OpCode::kChloPolygamma;
-    case OpCode::kChloBroadcastPower:
-      return OpCode::kPower;
-    case OpCode::kChloBroadcastRemainder:
-      return OpCode::kRemainder;
-    case OpCode::kChloBroadcastSelect:
-      return OpCode::kSelect;
-    case OpCode::kChloBroadcastShiftLeft:
-      return OpCode::kShiftLeft;
-    case OpCode::kChloBroadcastShiftRightArithmetic:
-      return OpCode::kShiftRightArithmetic;
-    case OpCode::kChloBroadcastShiftRightLogical:
-      return OpCode::kShiftRightLogical;
-    case OpCode::kChloBroadcastSubtract:
-      return OpCode::kSubtract;
-    case OpCode::kChloBroadcastXor:
-      return OpCode::kXor;
-    case OpCode::kChloBroadcastZeta:
-      return OpCode::kChloZeta;
-    default:
-      return OpCode::kReturn;
-  }
-}
+struct BroadcastRow {
+  OpCode broadcasting;
+  OpCode plain;
+};
 
-Value compare_to_infinity(Builder& b, Value x, double infinity) {
-  return b.compare(ComparisonDirection::kEq, x, b.splat_like(x, infinity));
+constexpr BroadcastRow kBroadcastRows[] = {
+    {OpCode::kChloBroadcastAdd, OpCode::kAdd},
+    {OpCode::kChloBroadcastAnd, OpCode::kAnd},
+    {OpCode::kChloBroadcastAtan2, OpCode::kAtan2},
+    {OpCode::kChloBroadcastCompare, OpCode::kCompare},
+    {OpCode::kChloBroadcastComplex, OpCode::kComplex},
+    {OpCode::kChloBroadcastDivide, OpCode::kDivide},
+    {OpCode::kChloBroadcastMaximum, OpCode::kMaximum},
+    {OpCode::kChloBroadcastMinimum, OpCode::kMinimum},
+    {OpCode::kChloBroadcastMultiply, OpCode::kMultiply},
+    {OpCode::kChloBroadcastNextAfter, OpCode::kChloNextAfter},
+    {OpCode::kChloBroadcastOr, OpCode::kOr},
+    {OpCode::kChloBroadcastPolygamma, OpCode::kChloPolygamma},
+    {OpCode::kChloBroadcastPower, OpCode::kPower},
+    {OpCode::kChloBroadcastRemainder, OpCode::kRemainder},
+    {OpCode::kChloBroadcastSelect, OpCode::kSelect},
+    {OpCode::kChloBroadcastShiftLeft, OpCode::kShiftLeft},
+    {OpCode::kChloBroadcastShiftRightArithmetic, OpCode::kShiftRightArithmetic},
+    {OpCode::kChloBroadcastShiftRightLogical, OpCode::kShiftRightLogical},
+    {OpCode::kChloBroadcastSubtract, OpCode::kSubtract},
+    {OpCode::kChloBroadcastXor, OpCode::kXor},
+    {OpCode::kChloBroadcastZeta, OpCode::kChloZeta},
+};
+
+// x in the shape `dims`. Of an operand of lower rank broadcast_dimensions says which result
+// dimensions it has; without it they are the last ones.
+Value spread(Builder& b, const Instruction& op, Value x, const Dims& dims) {
+  if (!b.ok() || x.type().dims() == dims) return x;
+  const int64_t rank = x.type().rank();
+  const auto added = static_cast<int64_t>(dims.size()) - rank;
+  I64s dimensions = counting(rank);
+  for (int64_t& d : dimensions) d += added;
+  const auto* stated = op.attr<I64s>(AttrKey::broadcast_dimensions);
+  if (stated != nullptr && static_cast<int64_t>(stated->size()) == rank && added > 0) {
+    dimensions = *stated;
+  }
+  return b.broadcast_in_dim(x, dims, std::move(dimensions));
 }
 
 }  // namespace
 
-// Operands are aligned at their last dimensions, or placed by broadcast_dimensions.
 Values chlo_broadcast(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  const Dims& dims = op.result_type().dims();
-  const auto rank = static_cast<int64_t>(dims.size());
-  const auto* placed = op.attr<I64s>(AttrKey::broadcast_dimensions);
-  std::vector<Value> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    const Type& type = op.operand_type(i);
-    I64s places;
-    for (int64_t d = 0; d < type.rank(); ++d) places.push_back(rank - type.rank() + d);
-    // The attribute speaks of the operand of lower rank.
-    if (placed != nullptr && static_cast<int64_t>(placed->size()) == type.rank() && type.rank() < rank) {
-      places = *placed;
+  TENON_TRY(check_static(op));
+  for (const BroadcastRow& row : kBroadcastRows) {
+    if (row.broadcasting != op.code()) continue;
+    std::vector<Value> operands;
+    for (const Value x : op.operands()) {
+      operands.push_back(spread(b, op, x, op.result_type().dims()));
     }
-    operands.push_back(type.dims() == dims ? op.operand(i)
-                                           : b.broadcast_in_dim(op.operand(i), dims, places));
+    auto plain = std::make_unique<Instruction>(row.plain, std::move(operands), std::vector<Type>{});
+    for (const AttrKey key : {AttrKey::comparison_direction, AttrKey::compare_type}) {
+      if (const Attribute* value = op.attribute(key)) plain->mutable_attributes().set(key, *value);
+    }
+    Instruction* made = b.create(std::move(plain));
+    return finished(b, {made ? made->result() : Value{}});
   }
-  const OpCode base = base_of(op.code());
-  if (base == OpCode::kReturn) return internal_error("{} has no base op", op.name());
-  auto made = std::make_unique<Instruction>(base, std::move(operands), std::vector<Type>{});
-  for (const auto& [key, value] : op.attributes()) {
-    if (made->info().find_attribute(key) != nullptr) made->mutable_attributes().set(key, value);
-  }
-  if (!b.ok()) return done(b, {});
-  Instruction* result = b.create(std::move(made));
-  return done(b, {result ? result->result() : Value{}});
+  return internal_error("{} has no op without broadcasting", op.name());
 }
 
 Values chlo_conj(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  if (!is_complex(x.type().element_type())) return done(b, {x});
-  return done(b, {b.make(OpCode::kComplex, {b.unary(OpCode::kReal, x), b.neg(b.unary(OpCode::kImag, x))})});
+  TENON_TRY(check_static(op));
+  const Expr z(b, op.operand(0));
+  if (!is_complex(z.type())) return finished(b, {z.value()});
+  return finished(b, {complex(real(z), -imag(z)).value()});
 }
 
 Values chlo_square(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  if (!is_complex(x.type().element_type())) return done(b, {b.mul(x, x)});
-  // (a + b)(a - b) keeps the real part exact where a^2 - b^2 cancels.
-  const Value re = b.unary(OpCode::kReal, x);
-  const Value im = b.unary(OpCode::kImag, x);
-  const Value product = b.mul(re, im);
-  const Value equal_parts = b.compare(ComparisonDirection::kEq, b.abs(re), b.abs(im));
-  const Value difference = b.mul(b.add(re, im), b.sub(re, im));
-  return done(b, {b.make(OpCode::kComplex,
-                         {b.select(equal_parts, b.splat_like(re, 0), difference),
-                          b.add(product, product)})});
+  TENON_TRY(check_static(op));
+  const Expr z(b, op.operand(0));
+  if (!is_complex(z.type())) return finished(b, {(z * z).value()});
+  const Expr x = real(z), y = imag(z);
+  // Equal magnitudes cancel even when their difference and sum are 0 and infinity.
+  const Expr cancels = (abs(x) == abs(y)) & Expr(b, b.unary(OpCode::kIsFinite, x.value()));
+  const Expr re = select(cancels, 0.0, (x - y) * (x + y));
+  return finished(b, {complex(re, 2.0 * (x * y)).value()});
 }
 
 Values chlo_constant(Builder& b, const Instruction& op) {
-  return done(b, {b.constant(*op.attr<DenseAttr>(AttrKey::value))});
-}
-
-Values chlo_constant_like(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  const Type& type = op.result_type();
-  const ElementType element = type.element_type();
-  const Attribute* value = op.attribute(AttrKey::value);
-  Literal scalar;
-  if (const auto* real = value->get<FloatAttr>()) {
-    scalar = Literal::scalar(element, real->value());
-  } else if (const auto* integer = value->get<IntegerAttr>()) {
-    scalar = Literal::scalar_integer(element, integer->value);
-  } else if (const auto* flag = value->get<bool>()) {
-    scalar = Literal::scalar_integer(element, *flag ? 1 : 0);
-  } else if (const auto* parts = value->get<ArrayAttr>(); parts != nullptr && parts->size() == 2) {
-    // A complex number as the list of its parts.
-    const auto* re = (*parts)[0].get<FloatAttr>();
-    const auto* im = (*parts)[1].get<FloatAttr>();
-    if (re == nullptr || im == nullptr) return invalid_argument("{}: value is no number", op.name());
-    scalar = Literal(Shape(element, {}));
-    scalar.set_complex(0, {re->value(), im->value()});
-  } else {
-    return invalid_argument("{}: value is no number", op.name());
-  }
-  return done(b, {b.constant(DenseAttr::splat(type.shape(), std::move(scalar)))});
-}
-
-Values chlo_is_inf(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  if (!has_infinity(x.type().element_type())) {
-    return done(b, {b.splat(Shape(ElementType::kPred, x.type().dims()), 0)});
-  }
-  return done(b, {compare_to_infinity(b, b.abs(x), HUGE_VAL)});
-}
-Values chlo_is_pos_inf(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  if (!has_infinity(x.type().element_type())) {
-    return done(b, {b.splat(Shape(ElementType::kPred, x.type().dims()), 0)});
-  }
-  return done(b, {compare_to_infinity(b, x, HUGE_VAL)});
-}
-Values chlo_is_neg_inf(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  if (!has_infinity(x.type().element_type())) {
-    return done(b, {b.splat(Shape(ElementType::kPred, x.type().dims()), 0)});
-  }
-  return done(b, {compare_to_infinity(b, x, -HUGE_VAL)});
-}
-
-// Narrow products are computed in twice the width; 64-bit ones from 32-bit halves.
-Values chlo_mulhi(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  const Value y = op.operand(1);
-  const ElementType type = x.type().element_type();
-  const int width = bit_width(type);
-  const bool is_signed = is_signed_integer(type);
-  if (width <= 32) {
-    const ElementType wide = is_signed ? ElementType::kS64 : ElementType::kU64;
-    const Value product = b.mul(b.convert(x, wide), b.convert(y, wide));
-    const Value high = b.binary(is_signed ? OpCode::kShiftRightArithmetic : OpCode::kShiftRightLogical,
-                                product, b.splat_like(product, width));
-    return done(b, {b.convert(high, type)});
-  }
-  const Value ux = b.convert(x, ElementType::kU64);
-  const Value uy = b.convert(y, ElementType::kU64);
-  if (!b.ok()) return done(b, {});
-  const Value thirty_two = b.splat_like(ux, 32);
-  const Value mask = b.splat_like(ux, 4294967295.0);
-  const auto low = [&](Value v) { return b.binary(OpCode::kAnd, v, mask); };
-  const auto high = [&](Value v) { return b.binary(OpCode::kShiftRightLogical, v, thirty_two); };
-  const Value ll = b.mul(low(ux), low(uy));
-  const Value lh = b.mul(low(ux), high(uy));
-  const Value hl = b.mul(high(ux), low(uy));
-  const Value middle = b.add(b.add(high(ll), low(lh)), low(hl));
-  Value result = b.add(b.add(b.mul(high(ux), high(uy)), high(lh)), b.add(high(hl), high(middle)));
-  if (!is_signed) return done(b, {result});
-  // As unsigned, a negative factor counts 2^64 too much.
-  const auto correction = [&](Value sign_of, Value other) {
-    const Value negative = b.compare(ComparisonDirection::kLt, sign_of, b.splat_like(sign_of, 0));
-    return b.select(negative, other, b.splat_like(other, 0));
-  };
-  result = b.sub(b.sub(result, correction(x, uy)), correction(y, ux));
-  return done(b, {b.convert(result, type)});
-}
-
-// The neighbour in the order of representable numbers, by a step of the magnitude's bits.
-Values chlo_next_after(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  const Value y = op.operand(1);
-  const ElementType type = x.type().element_type();
-  const ElementType integer = bit_width(type) == 64   ? ElementType::kS64
-                              : bit_width(type) == 32 ? ElementType::kS32
-                              : bit_width(type) == 16 ? ElementType::kS16
-                                                      : ElementType::kS8;
-  if (bit_width(type) != bit_width(integer)) {
-    return unimplemented("{}: not defined on {}", op.name(), name_of(type));
-  }
-  using enum ComparisonDirection;
-  const Type bits_type = Type::tensor(integer, x.type().dims());
-  const Value bits = b.bitcast(x, bits_type);
-  const Value zero = b.splat_like(x, 0);
-  const Value one = b.splat(bits_type.shape(), 1);
-  const Value up = b.compare(kGt, y, x);
-  const Value positive = b.compare(kGt, x, zero);
-  // Away from zero the magnitude grows.
-  const Value grows = b.compare(kEq, up, positive);
-  const Value stepped = b.bitcast(b.select(grows, b.add(bits, one), b.sub(bits, one)), x.type());
-  const Value least = b.bitcast(one, x.type());
-  const Value from_zero = b.select(up, least, b.neg(least));
-  const Value moved = b.select(b.compare(kEq, x, zero), from_zero, stepped);
-  const Value same = b.compare(kEq, x, y);
-  const Value nan = b.binary(OpCode::kOr, b.compare(kNe, x, x), b.compare(kNe, y, y));
-  return done(b, {b.select(nan, b.add(x, y), b.select(same, y, moved))});
-}
-
-// Sort of (value, index) pairs, greatest first, equal ones in their order; then the first k.
-Values chlo_top_k(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  const Dims& dims = x.type().dims();
-  const auto axis = static_cast<int64_t>(dims.size()) - 1;
-  const ElementType type = x.type().element_type();
-  const Value indices = b.iota(ElementType::kS32, dims, axis);
-  auto comparator = std::make_unique<Computation>();
-  const Value left = comparator->add_parameter(Type::tensor(type, {}));
-  const Value right = comparator->add_parameter(Type::tensor(type, {}));
-  comparator->add_parameter(Type::tensor(ElementType::kS32, {}));
-  comparator->add_parameter(Type::tensor(ElementType::kS32, {}));
-  Builder inner(*comparator);
-  const Value greater = inner.compare(ComparisonDirection::kGt, left, right,
-                                      is_float(type) ? ComparisonType::kTotalOrder
-                                                     : ComparisonType::kNoType);
-  b.fail(inner.finish({greater}));
-  std::vector<std::unique_ptr<Computation>> regions;
-  regions.push_back(std::move(comparator));
-  Instruction* sorted = b.create(OpCode::kSort, {x, indices},
-                                 {{AttrKey::dimension, axis}, {AttrKey::is_stable, Attribute(true)}},
-                                 {}, std::move(regions));
-  if (sorted == nullptr) return done(b, {});
-  const I64s start(dims.size(), 0);
-  I64s limit = dims;
-  limit.back() = op.integer(AttrKey::k);
-  return done(b, {b.slice(sorted->result(0), start, limit), b.slice(sorted->result(1), start, limit)});
+  return finished(b, {b.constant(*op.attr<DenseAttr>(AttrKey::value))});
 }
 
 namespace {
 
-// What a loop iteration of a scan takes out of an input: slice `i` along the dimension, without it.
-Value scan_slice(Builder& b, Value x, Value i, int64_t dimension) {
-  const Dims& dims = x.type().dims();
-  const Value zero = b.i64_constant(0);
-  std::vector<Value> starts(dims.size(), zero);
-  starts[static_cast<size_t>(dimension)] = i;
-  I64s sizes = dims;
-  sizes[static_cast<size_t>(dimension)] = 1;
-  Dims without = dims;
-  without.erase(without.begin() + dimension);
-  return b.reshape(b.dynamic_slice(x, starts, sizes), without);
+// A complex number has no attribute of its own: "#complex.number<:f32 1.0, 2.0>" in words.
+std::optional<std::complex<double>> complex_of_text(std::string_view text) {
+  const size_t space = text.find(' '), comma = text.find(',');
+  if (space == std::string_view::npos || comma == std::string_view::npos || comma < space) {
+    return std::nullopt;
+  }
+  const std::string re(text.substr(space, comma - space)), im(text.substr(comma + 1));
+  return std::complex<double>(std::strtod(re.c_str(), nullptr), std::strtod(im.c_str(), nullptr));
 }
 
-Value scan_store(Builder& b, Value into, Value x, Value i, int64_t dimension) {
-  Dims dims = x.type().dims();
-  dims.insert(dims.begin() + dimension, 1);
-  const Value zero = b.i64_constant(0);
-  std::vector<Value> starts(dims.size(), zero);
-  starts[static_cast<size_t>(dimension)] = i;
-  return b.dynamic_update_slice(into, b.reshape(x, dims), starts);
+std::optional<Literal> scalar_of(const Attribute& value, ElementType type) {
+  if (const auto* integer = value.get<IntegerAttr>()) {
+    return Literal::scalar_integer(type, integer->value);
+  }
+  if (const auto* number = value.get<FloatAttr>()) return Literal::scalar(type, number->value());
+  if (const auto* truth = value.get<bool>()) return Literal::scalar_integer(type, *truth ? 1 : 0);
+  const auto* text = value.get<OpaqueAttr>();
+  const auto number = text && is_complex(type) ? complex_of_text(text->text) : std::nullopt;
+  if (!number) return std::nullopt;
+  Literal literal = Literal::scalar(type, 0);
+  literal.set_complex(0, *number);
+  return literal;
 }
 
 }  // namespace
 
-// A while loop over the steps; its state is the counter, the inputs, the outputs so far, the carries.
-Values chlo_scan(Builder& b, const Instruction& op) {
-  const size_t inputs = infer::scan_input_count(op);
-  const size_t carries = op.operand_count() - inputs;
-  const size_t outputs = op.result_count() - carries;
-  const int64_t dimension = op.integer(AttrKey::dimension);
-  const bool reversed = op.flag(AttrKey::is_reverse);
-  const Type& counted = inputs != 0 ? op.operand_type(0) : op.result_type();
-  int64_t steps = op.integer(AttrKey::scan_dim_size, -1);
-  if (steps < 0) steps = counted.dims()[static_cast<size_t>(dimension)];
-  for (const Type& type : op.result_types()) {
-    if (!type.is_tensor() || !type.shape().is_static()) {
-      return failed_precondition("{}: the result shape {} is not known; refine the program first",
-                                 op.name(), type.to_string());
+Values chlo_constant_like(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const Attribute& value = *op.attribute(AttrKey::value);
+  const Shape& shape = op.result_type().shape();
+  if (const auto* dense = value.get<DenseAttr>()) {
+    if (dense->shape == shape) return finished(b, {b.constant(*dense)});
+    if (dense->values.shape().is_scalar()) {
+      return finished(b, {b.constant(DenseAttr::splat(shape, dense->values))});
     }
   }
-  std::vector<Value> state = {b.i64_constant(0)};
-  for (size_t i = 0; i < inputs; ++i) state.push_back(op.operand(i));
-  for (size_t i = 0; i < outputs; ++i) {
-    state.push_back(b.splat(op.result_type(i).shape(), 0));
+  const std::optional<Literal> scalar = scalar_of(value, shape.element_type());
+  if (!scalar) {
+    return unimplemented("{}: the value is no number of {}", op.name(),
+                         name_of(shape.element_type()));
   }
-  for (size_t i = 0; i < carries; ++i) state.push_back(op.operand(inputs + i));
-  const std::vector<Value> end = b.while_loop(
-      state,
-      [&](Builder& inner, const std::vector<Value>& s) {
-        return inner.compare(ComparisonDirection::kLt, s[0], inner.i64_constant(steps));
-      },
-      [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
-        const Value i = reversed ? inner.sub(inner.i64_constant(steps - 1), s[0]) : s[0];
-        Cloner cloner;
-        const Computation& body = op.region(0);
-        for (size_t k = 0; k < inputs; ++k) {
-          cloner.map(body.parameter(k), scan_slice(inner, s[1 + k], i, dimension));
-        }
-        for (size_t k = 0; k < carries; ++k) {
-          cloner.map(body.parameter(inputs + k), s[1 + inputs + outputs + k]);
-        }
-        std::vector<Value> results;
-        for (const Instruction& step : body) {
-          if (!inner.ok()) break;
-          if (step.code() == OpCode::kReturn) {
-            for (size_t k = 0; k < step.operand_count(); ++k) {
-              results.push_back(cloner(step.operand(k)));
-            }
-          } else {
-            inner.create(cloner.clone(step));
-          }
-        }
-        std::vector<Value> next = {inner.add(s[0], inner.i64_constant(1))};
-        for (size_t k = 0; k < inputs; ++k) next.push_back(s[1 + k]);
-        if (!inner.ok() || results.size() != outputs + carries) {
-          return std::vector<Value>(s.size());
-        }
-        for (size_t k = 0; k < outputs; ++k) {
-          next.push_back(scan_store(inner, s[1 + inputs + k], results[k], i, dimension));
-        }
-        next.insert(next.end(), results.begin() + static_cast<ptrdiff_t>(outputs), results.end());
-        return next;
-      });
-  if (!b.ok()) return done(b, {});
-  std::vector<Value> results(end.begin() + 1 + static_cast<ptrdiff_t>(inputs), end.end());
-  return done(b, results);
+  return finished(b, {b.constant(DenseAttr::splat(shape, *scalar))});
+}
+
+namespace {
+
+Values equals(Builder& b, const Instruction& op, const Expr& x, double number) {
+  TENON_TRY(check_static(op));
+  // A format without infinities has none; converting the number would give something else.
+  const ElementType computed = computing_type(op.operand_type(0).element_type());
+  return finished(b, {(convert(x, computed) == number).value()});
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Values chlo_is_inf(Builder& b, const Instruction& op) {
+  return equals(b, op, abs(Expr(b, op.operand(0))), kInfinity);
+}
+Values chlo_is_pos_inf(Builder& b, const Instruction& op) {
+  return equals(b, op, Expr(b, op.operand(0)), kInfinity);
+}
+Values chlo_is_neg_inf(Builder& b, const Instruction& op) {
+  return equals(b, op, Expr(b, op.operand(0)), -kInfinity);
+}
+
+namespace {
+
+// The high word of a product of u64, from products of halves.
+Expr multiply_high_u64(const Expr& x, const Expr& y) {
+  const Expr half = x.constant(32), low = x.constant(0xFFFFFFFF);
+  const Expr x0 = x & low, x1 = shift_right(x, half);
+  const Expr y0 = y & low, y1 = shift_right(y, half);
+  const Expr inner = x1 * y0 + shift_right(x0 * y0, half);
+  const Expr outer = x0 * y1 + (inner & low);
+  return x1 * y1 + shift_right(inner, half) + shift_right(outer, half);
+}
+
+ElementType wider_integer(ElementType type) {
+  const bool is_signed = is_signed_integer(type);
+  return bit_width(type) == 32 ? (is_signed ? ElementType::kS64 : ElementType::kU64)
+                               : (is_signed ? ElementType::kS32 : ElementType::kU32);
+}
+
+}  // namespace
+
+Values chlo_mulhi(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const Expr x(b, op.operand(0)), y(b, op.operand(1));
+  const ElementType type = x.type();
+  if (type == ElementType::kU64) return finished(b, {multiply_high_u64(x, y).value()});
+  if (type == ElementType::kS64) {
+    // As unsigned a negative x is x + 2^64, which adds y to the high word.
+    const Expr high = convert(
+        multiply_high_u64(convert(x, ElementType::kU64), convert(y, ElementType::kU64)), type);
+    const Expr zero = x.constant(0);
+    return finished(b, {(high - select(x < zero, y, zero) - select(y < zero, x, zero)).value()});
+  }
+  const ElementType wide = wider_integer(type);
+  const Expr product = convert(x, wide) * convert(y, wide);
+  const OpCode shift =
+      is_signed_integer(type) ? OpCode::kShiftRightArithmetic : OpCode::kShiftRightLogical;
+  return finished(b,
+                  {convert(product.apply(shift, product.constant(bit_width(type))), type).value()});
+}
+
+namespace {
+
+std::optional<ElementType> integer_of_width(int bits) {
+  switch (bits) {
+    case 8:
+      return ElementType::kS8;
+    case 16:
+      return ElementType::kS16;
+    case 32:
+      return ElementType::kS32;
+    case 64:
+      return ElementType::kS64;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+// The bits of a float are its sign and a magnitude that counts the representable numbers from zero.
+Values chlo_next_after(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const Expr x(b, op.operand(0)), y(b, op.operand(1));
+  const ElementType type = x.type();
+  const FloatSpecials specials = element_type_info(type).format.specials;
+  const std::optional<ElementType> bits_type = integer_of_width(bit_width(type));
+  if (!bits_type || (specials != FloatSpecials::kIeee && specials != FloatSpecials::kNanOnly)) {
+    return unimplemented("{} is not defined on {}", op.name(), name_of(type));
+  }
+  const Dims& dims = op.result_type().dims();
+  const auto bits_of = [&](const Expr& v) {
+    return Expr(b, b.bitcast(v.value(), Type::tensor(*bits_type, dims)));
+  };
+  const Expr bits = bits_of(x), target = bits_of(y);
+  const Expr sign_bit(
+      b, b.constant(DenseAttr::splat(
+             Shape(*bits_type, dims),
+             Literal::scalar_integer(
+                 *bits_type, std::numeric_limits<int64_t>::min() >> (64 - bit_width(type))))));
+  const Expr magnitude = bits & !sign_bit, target_magnitude = target & !sign_bit;
+  const Expr signs_differ = ((bits ^ target) & sign_bit) != 0.0;
+  const Expr toward_zero = signs_differ | (magnitude > target_magnitude);
+  const Expr stepped = bits + select(toward_zero, -1.0, bits.constant(1));
+  const Expr least = (target & sign_bit) | bits.constant(1);
+  const Expr next = select(magnitude == 0.0, least, stepped);
+  const Expr result(b, b.bitcast(next.value(), Type::tensor(type, dims)));
+  const Expr is_nan = (x != x) | (y != y);
+  return finished(b, {select(is_nan, x + y, select(x == y, y, result)).value()});
 }
 
 }  // namespace tenon::hlo::expand

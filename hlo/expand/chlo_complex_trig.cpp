@@ -1,161 +1,157 @@
-// Complex inverse trigonometric and hyperbolic functions, in real arithmetic on both parts.
+// Trigonometric and hyperbolic functions of complex arguments.
 //
-// asin and acos after T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, "Implementing the complex
-// arcsine and arccosine functions using exception handling", ACM TOMS 23 (1997), with the reduced
-// set of regions of the project functional_algorithms, which the StableHLO decompositions use.
+// Branch cuts are those of C's Annex G: on a cut the sign of the zero part chooses the side.
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "hlo/expand/expand_math.h"
 
 namespace tenon::hlo::expand {
 namespace {
 
-// sqrt(x^2 + y^2) of non-negative x and y, without overflow or underflow in the squares.
-Expr hypot(Expr x, Expr y) {
-  const Expr large = max(x, y);
-  const Expr small = min(x, y);
-  const Expr ratio = small / large;
-  const Expr square = ratio * ratio;
-  const Expr root = sqrt(1 + square);
-  // Where the root rounds to 1, the first term of its series still counts.
-  const Expr scaled = select((root == 1) & (square > 0), large + large * square / 2, large * root);
-  return select(large == small, large * std::numbers::sqrt2, scaled);
-}
+constexpr double kPi = 3.14159265358979323846;
+constexpr double kLogOf2 = 0.69314718055994530942;
 
-Expr with_sign(Expr magnitude, Expr of) { return select(of < 0, -magnitude, magnitude); }
-
-Expr is_infinite(Expr x) { return abs(x) == std::numeric_limits<double>::infinity(); }
+Expr hypotenuse(const Expr& x, const Expr& y) { return sqrt(x * x + y * y); }
 
 }  // namespace
 
-// w with asin(z) = (atan2(re z, re w), ±im w): with x, y the magnitudes of the parts and
-// a = (|z + 1| + |z - 1|) / 2, w = (sqrt(a^2 - x^2), log(a + sqrt(a^2 - 1))).
-Expr complex_asin_acos_kernel(Expr z) {
-  const Expr x = abs(real(z));
-  const Expr y = abs(imag(z));
-  const double safe_max = std::sqrt(max_finite(x)) / 8;
-  const double safe_min = std::sqrt(min_normal(x)) * 4;
-  const Expr xp1 = x + 1;
-  const Expr xm1 = x - 1;
-  const Expr r = hypot(xp1, y);
-  const Expr s = hypot(abs(xm1), y);
+// After T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, "Implementing the complex arcsine and
+// arccosine functions using exception handling", ACM TOMS 23 (1997) 299-335: sums of positive terms
+// instead of a^2 - x^2 and a - 1. Terms y^2 / d are kept as y * (y / d) or as roots, so that only
+// arguments near overflow need formulas of their own.
+Complex asin_acos_kernel(const Complex& z) {
+  const Expr x = abs(z.re), y = abs(z.im);
+  const Expr right = x + 1.0, left = x - 1.0;
+  const Expr r = hypotenuse(right, y);
+  // Unless it is zero, x - 1 is so much greater than what underflows in y^2 that nothing is lost.
+  const Expr s = select(left == 0.0, y, hypotenuse(left, y));
   const Expr a = 0.5 * (r + s);
-  const Expr ap1 = a + 1;
-  const Expr yy = y * y;
-  const Expr rpxp1 = r + xp1;
-  const Expr smxm1 = s - xm1;
-  const Expr spxm1 = s + xm1;
+  const Expr inside = x <= 1.0;
+  const Expr far = r + right;  // (a + x) > y^2 / far
+  const Expr near_in = s - left, near_out = s + left;
 
-  // Real part: a - x written without cancellation on either side of 1.
+  // sqrt(a^2 - x^2)
   const Expr half_sum = 0.5 * (a + x);
-  const Expr inside = sqrt(half_sum * (yy / rpxp1 + smxm1));
-  const Expr outside = y * sqrt(half_sum / rpxp1 + half_sum / spxm1);
-  const Expr re = select(max(x, y) >= safe_max, y, select(x <= 1, inside, outside));
+  const Expr root_in = sqrt(half_sum * (y * (y / far) + near_in));
+  const Expr root_out = y * sqrt(half_sum / far + half_sum / near_out);
+  const Expr root = select(inside, root_in, root_out);
 
-  // Imaginary part: log(2 |z|) far out, y / sqrt(1 - x^2) near the real segment, else log1p.
-  const Expr y_limit = select(x < safe_max * 1e12, x.like(safe_max * 1e-6), safe_max * 100);
-  const Expr y_is_far = y >= y_limit;
-  const Expr largest = select(y_is_far, y, x);
-  const Expr limit = select(y_is_far, y_limit, safe_max);
-  const Expr x_over_y = select(y_is_far & !is_infinite(y), x / y, 0);
-  const Expr far = log(largest) + std::numbers::ln2 + 0.5 * log1p(x_over_y * x_over_y);
+  // log1p((a - 1) + sqrt((a - 1)(a + 1)))
+  const Expr half_above = 0.5 * (a + 1.0);
+  const Expr slope = y * sqrt(1.0 / far + 1.0 / near_in);  // sqrt(2 (a - 1)), for x < 1
+  const Expr twice = y * (y / far) + near_out;             // 2 (a - 1), for x >= 1
+  const Expr log_argument = select(x < 1.0, 0.5 * (slope * slope) + slope * sqrt(half_above),
+                                   0.5 * twice + sqrt(twice * half_above));
 
-  const Expr near_segment = (y < safe_min) & (x < 1);
-  const Expr half_yy = 0.5 * yy;
-  const Expr low = half_yy / rpxp1;
-  const Expr am1_safe =
-      select(x >= 1, low + 0.5 * spxm1, select(a <= 1.5, low + half_yy / smxm1, a - 1));
-  const Expr am1 = select(near_segment, -(xp1 * xm1 / ap1), am1_safe);
-  const Expr root = sqrt(am1 * ap1);
-  const Expr im = select(largest >= limit, far, select(near_segment, y / root, log1p(am1 + root)));
-  return complex(re, im);
+  // Where squares might overflow, a is |z| and sqrt(a^2 - x^2) is y.
+  const Expr greater = max(x, y);
+  const Expr ratio = select(x == y, 1.0, min(x, y) / greater);
+  const Expr log_large = log(greater) + kLogOf2 + 0.5 * log1p(ratio * ratio);
+  const Expr is_large = greater >= std::sqrt(greatest(x)) / 8;
+  return {select(is_large, y, root), select(is_large, log_large, log1p(log_argument))};
 }
 
-Expr complex_asin(Expr z) {
-  const Expr w = complex_asin_acos_kernel(z);
-  return complex(atan2(real(z), real(w)), with_sign(imag(w), imag(z)));
+Complex complex_asin(const Complex& z) {
+  const Complex w = asin_acos_kernel(z);
+  return {atan2(z.re, w.re), with_sign_of(w.im, z.im)};
 }
 
-Expr complex_acos(Expr z) {
-  const Expr w = complex_asin_acos_kernel(z);
-  return complex(atan2(real(w), real(z)), with_sign(-imag(w), imag(z)));
+Complex complex_acos(const Complex& z) {
+  const Complex w = asin_acos_kernel(z);
+  return {atan2(w.re, z.re), with_sign_of(w.im, -z.im)};
 }
 
-Expr complex_acosh(Expr z) {
-  const Expr w = complex_asin_acos_kernel(z);
-  return complex(imag(w), with_sign(atan2(real(w), real(z)), imag(z)));
+Complex complex_acosh(const Complex& z) {
+  const Complex w = asin_acos_kernel(z);
+  return {w.im, with_sign_of(atan2(w.re, z.re), z.im)};
 }
 
-Expr complex_asinh(Expr z) {
-  // -i asin(i z)
-  const Expr x = real(z);
-  const Expr y = imag(z);
-  const Expr w = complex_asin_acos_kernel(complex(-y, x));
-  return complex(with_sign(imag(w), x), atan2(y, real(w)));
-}
-
-// re: log1p(4 x / ((1 - x)^2 + y^2)) / 4; im: atan2(2 y, (1 - x)(1 + x) - y^2) / 2, x >= 0.
-Expr complex_atanh(Expr z) {
-  const Expr x = real(z);
-  const Expr y = imag(z);
-  const Expr ax = abs(x);
-  const Expr ay = abs(y);
-  // Past the square of this bound 1 is lost in the squares.
-  const double inverse_epsilon = is_f64(x) ? 9007199254740994.0 : 16777218.0;
-  const double safe_max = inverse_epsilon * inverse_epsilon;
-  const Expr is_safe = (ax < safe_max) & (ay < safe_max);
-  const Expr one_minus = 1 - ax;
-  const Expr yy = y * y;
-  const Expr inside = ax / (one_minus * one_minus + yy);
-  const Expr both = select(is_infinite(x) | is_infinite(y), 0, 1 / (ax / y + y / ax) / y);
-  const Expr outside = select(ay * inverse_epsilon < ax, 1 / ax, both);
-  const Expr re = 0.25 * log1p(4 * select(is_safe, inside, outside));
-  const Expr angle = select(is_safe, atan2(y + y, one_minus * (1 + ax) - yy),
-                            with_sign(y.like(std::numbers::pi), y));
-  return complex(with_sign(re, x), 0.5 * angle);
-}
-
-Expr complex_atan(Expr z) {
-  // -i atanh(i z)
-  const Expr w = complex_atanh(complex(-imag(z), real(z)));
-  return complex(imag(w), -real(w));
+// -i asin(i z)
+Complex complex_asinh(const Complex& z) {
+  const Complex w = asin_acos_kernel({z.im, z.re});
+  return {with_sign_of(w.im, z.re), atan2(z.im, w.re)};
 }
 
 namespace {
 
-// cosh and sinh of |x| divided by exp(|x| / 2): their products with a sine overflow only where the
-// result does.
-struct Hyperbolic {
-  Expr scale;
-  Expr cosh;
-  Expr sinh;
-};
-Hyperbolic scaled_hyperbolic(Expr x) {
-  const Expr large = abs(x) > 20;
-  const Expr root = exp(abs(x) * 0.5);
-  return {select(large, root, 1), select(large, 0.5 * root, cosh(x)),
-          select(large, sign(x) * (0.5 * root), sinh(x))};
+// x / (x^2 + y^2) for great numbers, of which the squares would overflow.
+Expr real_of_inverse(const Expr& x, const Expr& y) {
+  const Expr greater = max(x, y), ratio = min(x, y) / greater;
+  const Expr inverse = 1.0 / (greater * (1.0 + ratio * ratio));
+  return select(greater == std::numeric_limits<double>::infinity(), 0.0,
+                select(x < y, ratio * inverse, inverse));
 }
 
 }  // namespace
 
-Expr complex_cosh(Expr z) {
-  const Expr x = real(z);
-  const Expr y = imag(z);
-  const Hyperbolic h = scaled_hyperbolic(x);
-  // On the axes an infinite factor meets an exact zero.
-  const Expr im = select((y == 0) | (x == 0), sign(x) * sign(y), h.sinh * sin(y) * h.scale);
-  return complex(h.cosh * cos(y) * h.scale, im);
+// re = log1p(4 x / ((1 - x)^2 + y^2)) / 4, im = atan2(2 y, (1 - x) (1 + x) - y^2) / 2 for x >= 0,
+// after W. Kahan, "Branch cuts for complex elementary functions" (1987).
+Complex complex_atanh(const Complex& z) {
+  const Expr x = abs(z.re), y = abs(z.im);
+  const Expr left = 1.0 - x;
+  const Expr square = y * y;
+  const Expr re = 0.25 * log1p(4.0 * (x / (left * left + square)));
+  const Expr angle = 0.5 * atan2(2.0 * z.im, left * (1.0 + x) - square);
+
+  // Beside 1 the square of a small y may underflow; there the real part is log(2 / y) / 2.
+  const Expr near_one = (x == 1.0) & (y < for_type(x, 0x1p-30, 0x1p-60));
+  const Expr re_near_one = 0.5 * (kLogOf2 - log(y));
+  // Far out log1p and atan2 have become their first terms.
+  const Expr is_far = max(x, y) > for_type(x, 0x1p26, 0x1p55);
+  const Expr re_far = real_of_inverse(x, y);
+  const Expr angle_far = with_sign_of(z.im.constant(kPi / 2), z.im);
+  return {with_sign_of(select(is_far, re_far, select(near_one, re_near_one, re)), z.re),
+          select(is_far, angle_far, angle)};
 }
 
-Expr complex_sinh(Expr z) {
-  const Expr x = real(z);
-  const Expr y = imag(z);
-  const Hyperbolic h = scaled_hyperbolic(x);
-  const Expr re = select(x == 0, x, h.sinh * cos(y) * h.scale);
-  return complex(re, select(y == 0, y, h.cosh * sin(y) * h.scale));
+// -i atanh(i z)
+Complex complex_atan(const Complex& z) {
+  const Complex w = complex_atanh({-z.im, z.re});
+  return {w.im, -w.re};
+}
+
+namespace {
+
+// sinh and cosh of the real part, each times a number of at most 1: products of which one factor
+// overflows are taken in steps.
+class Hyperbolic {
+ public:
+  explicit Hyperbolic(const Expr& x)
+      : x_(x), sinh_(real_sinh(x)), cosh_(real_cosh(x)), root_(root_of_exp(abs(x))) {}
+  Expr sinh_times(const Expr& factor) const {
+    return select(is_large(), sign(x_) * half_exp_times(factor), sinh_ * factor);
+  }
+  Expr cosh_times(const Expr& factor) const {
+    return select(is_large(), half_exp_times(factor), cosh_ * factor);
+  }
+
+ private:
+  Expr is_large() const { return abs(x_) >= 20.0; }
+  Expr half_exp_times(const Expr& factor) const { return root_ * (0.5 * root_ * factor); }
+  Expr x_, sinh_, cosh_, root_;
+};
+
+// `product`, or `zero` where a zero met an infinity or NaN.
+Expr or_zero(const Expr& product, const Expr& has_zero, const Expr& zero) {
+  return select(has_zero & (product != product), zero, product);
+}
+
+}  // namespace
+
+// sinh x cos y + i cosh x sin y
+Complex complex_sinh(const Complex& z) {
+  const Hyperbolic h(z.re);
+  return {or_zero(h.sinh_times(cos(z.im)), z.re == 0.0, z.re),
+          or_zero(h.cosh_times(sin(z.im)), z.im == 0.0, z.im)};
+}
+
+// cosh x cos y + i sinh x sin y
+Complex complex_cosh(const Complex& z) {
+  const Hyperbolic h(z.re);
+  const Expr zero = select(is_negative(z.re) ^ is_negative(z.im), -0.0, z.re.constant(0));
+  return {h.cosh_times(cos(z.im)),
+          or_zero(h.sinh_times(sin(z.im)), (z.re == 0.0) | (z.im == 0.0), zero)};
 }
 
 }  // namespace tenon::hlo::expand

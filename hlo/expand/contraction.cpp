@@ -1,220 +1,197 @@
-// dot, einsum, unary_einsum, cross-replica-sum and chlo.ragged_dot.
+// Contractions in other notations as dot_general, and what else of the ops outside the
+// specification has a plain counterpart in it.
 #include <algorithm>
+#include <string>
 
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {
+
+Values dot(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  DotDims dims;
+  dims.lhs_contracting = {op.operand_type(0).rank() - 1};
+  dims.rhs_contracting = {0};
+  auto form = std::make_unique<Instruction>(OpCode::kDotGeneral, op.operands(), op.result_types());
+  form->mutable_attributes().set(AttrKey::dot_dimension_numbers, dims);
+  if (const Attribute* precision = op.attribute(AttrKey::precision_config)) {
+    form->mutable_attributes().set(AttrKey::precision_config, *precision);
+  }
+  Instruction* made = b.create(std::move(form));
+  return finished(b, {made ? made->result() : Value{}});
+}
+
 namespace {
 
-Value contract(Builder& b, Value lhs, Value rhs, DotDims dims, const Instruction& op,
-               ElementType type) {
-  const Value result = b.dot_general(lhs, rhs, std::move(dims), type);
-  const Attribute* precision = op.attribute(AttrKey::precision_config);
-  if (b.ok() && precision != nullptr) {
-    result.def->mutable_attributes().set(AttrKey::precision_config, *precision);
-  }
-  return result;
-}
+// An operand of an einsum: its dimensions have letters.
+struct Lettered {
+  Value value;
+  std::string letters;
 
-// "ab,bc->ac": the letters of the operands and of the result.
-struct Einsum {
-  std::string lhs, rhs, result;
+  Dims dims() const { return value.type().dims(); }
+  int64_t find(char letter) const {
+    const size_t found = letters.find(letter);
+    return found == std::string::npos ? -1 : static_cast<int64_t>(found);
+  }
 };
 
-// The verifier has matched the formula with the operands. Diagonals (a letter twice in an array) it
-// lets pass.
-Result<Einsum> parse_einsum(const Instruction& op) {
-  const std::string text(op.text(AttrKey::einsum_config));
-  const size_t arrow = text.find("->");
-  const size_t comma = std::min(text.find(','), arrow);
-  Einsum e;
-  e.lhs = text.substr(0, comma);
-  if (comma < arrow) e.rhs = text.substr(comma + 1, arrow - comma - 1);
-  e.result = text.substr(arrow + 2);
-  for (const std::string* part : {&e.lhs, &e.rhs, &e.result}) {
-    const std::string& s = *part;
-    for (size_t i = 0; i < s.size(); ++i) {
-      const bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z');
-      if (!letter || s.find(s[i], i + 1) != std::string::npos) {
-        return unimplemented("{}: '{}': letters, each once an array, are understood", op.name(), text);
-      }
-    }
-  }
-  return e;
+// Sums over dimension `d`.
+void sum_out(Builder& b, Lettered& x, size_t d) {
+  if (!b.ok()) return;
+  x.value = b.reduce(OpCode::kAdd, x.value, b.scalar(x.value.type().element_type(), 0),
+                     {static_cast<int64_t>(d)});
+  x.letters.erase(d, 1);
 }
 
-bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
+// A letter twice means the diagonal: elements off it are set to zero and summed over.
+void take_diagonals(Builder& b, Lettered& x) {
+  for (size_t d = 1; b.ok() && d < x.letters.size();) {
+    const size_t first = x.letters.find(x.letters[d]);
+    if (first == d) {
+      ++d;
+      continue;
+    }
+    const Expr i(b, b.iota(ElementType::kS64, x.dims(), static_cast<int64_t>(first)));
+    const Expr j(b, b.iota(ElementType::kS64, x.dims(), static_cast<int64_t>(d)));
+    x.value = select(i == j, Expr(b, x.value), 0.0).value();
+    sum_out(b, x, d);
+  }
+}
 
-// Sums over the dimensions whose letters `keep` refuses; `letters` loses them too.
-template <class Keep>
-Value sum_others(Builder& b, Value x, std::string& letters, Keep keep) {
-  I64s dimensions;
-  std::string kept;
-  for (size_t i = 0; i < letters.size(); ++i) {
-    if (keep(letters[i])) {
-      kept += letters[i];
+// Sums over letters that stand neither in `other` nor in `output`.
+void sum_unused(Builder& b, Lettered& x, const std::string& other, const std::string& output) {
+  for (size_t d = 0; b.ok() && d < x.letters.size();) {
+    const char letter = x.letters[d];
+    if (other.find(letter) != std::string::npos || output.find(letter) != std::string::npos) {
+      ++d;
     } else {
-      dimensions.push_back(static_cast<int64_t>(i));
+      sum_out(b, x, d);
     }
   }
-  letters = kept;
-  if (dimensions.empty() || !b.ok()) return x;
-  return b.reduce(OpCode::kAdd, x, b.scalar(x.type().element_type(), 0), dimensions);
 }
 
-Value arrange(Builder& b, Value x, const std::string& from, const std::string& to) {
+Value ordered(Builder& b, const Lettered& x, const std::string& output) {
   I64s permutation;
-  bool identity = true;
-  for (size_t i = 0; i < to.size(); ++i) {
-    permutation.push_back(static_cast<int64_t>(from.find(to[i])));
-    identity &= permutation.back() == static_cast<int64_t>(i);
+  for (const char letter : output) permutation.push_back(x.find(letter));
+  if (permutation == counting(static_cast<int64_t>(permutation.size()))) return x.value;
+  return b.transpose(x.value, std::move(permutation));
+}
+
+// dot_general over what the two share: batching where the output has the letter, contracting where
+// not.
+Lettered contract(Builder& b, const Lettered& lhs, const Lettered& rhs, const std::string& output,
+                  ElementType type) {
+  DotDims dims;
+  std::string batch, free;
+  for (const char letter : lhs.letters) {
+    const bool is_kept = output.find(letter) != std::string::npos;
+    if (rhs.find(letter) < 0) {
+      free += letter;
+    } else if (is_kept) {
+      batch += letter;
+      dims.lhs_batching.push_back(lhs.find(letter));
+      dims.rhs_batching.push_back(rhs.find(letter));
+    } else {
+      dims.lhs_contracting.push_back(lhs.find(letter));
+      dims.rhs_contracting.push_back(rhs.find(letter));
+    }
   }
-  return identity ? x : b.transpose(x, permutation);
+  for (const char letter : rhs.letters) {
+    if (lhs.find(letter) < 0) free += letter;
+  }
+  return {b.dot_general(lhs.value, rhs.value, std::move(dims), type), batch + free};
 }
 
 }  // namespace
 
-Values dot(Builder& b, const Instruction& op) {
-  const int64_t lhs_rank = op.operand_type(0).rank();
-  DotDims dims;
-  dims.lhs_contracting = {lhs_rank - 1};
-  dims.rhs_contracting = {0};
-  return done(b, {contract(b, op.operand(0), op.operand(1), dims, op, op.result_type().element_type())});
-}
-
+// The shape rule has checked the configuration: "ab,bc->ac".
 Values einsum(Builder& b, const Instruction& op) {
-  TENON_ASSIGN(Einsum e, parse_einsum(op));
-  const ElementType type = op.result_type().element_type();
-  const Value lhs = sum_others(b, op.operand(0), e.lhs,
-                               [&](char c) { return has(e.rhs, c) || has(e.result, c); });
-  const Value rhs = sum_others(b, op.operand(1), e.rhs,
-                               [&](char c) { return has(e.lhs, c) || has(e.result, c); });
-  DotDims dims;
-  std::string batch;
-  std::string lhs_free;
-  std::string rhs_free;
-  for (size_t i = 0; i < e.lhs.size(); ++i) {
-    const size_t other = e.rhs.find(e.lhs[i]);
-    if (other == std::string::npos) {
-      lhs_free += e.lhs[i];
-      continue;
-    }
-    const bool batching = has(e.result, e.lhs[i]);
-    if (batching) batch += e.lhs[i];
-    (batching ? dims.lhs_batching : dims.lhs_contracting).push_back(static_cast<int64_t>(i));
-    (batching ? dims.rhs_batching : dims.rhs_contracting).push_back(static_cast<int64_t>(other));
+  TENON_TRY(check_static(op));
+  const std::string config(op.text(AttrKey::einsum_config));
+  const size_t comma = config.find(','), arrow = config.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow) {
+    return invalid_argument("{}: einsum_config \"{}\" is not of the form \"ab,bc->ac\"", op.name(),
+                            config);
   }
-  for (const char c : e.rhs) {
-    if (!has(e.lhs, c)) rhs_free += c;
-  }
-  const Value product = contract(b, lhs, rhs, dims, op, type);
-  return done(b, {arrange(b, product, batch + lhs_free + rhs_free, e.result)});
+  const std::string output = config.substr(arrow + 2);
+  Lettered lhs{op.operand(0), config.substr(0, comma)};
+  Lettered rhs{op.operand(1), config.substr(comma + 1, arrow - comma - 1)};
+  take_diagonals(b, lhs);
+  take_diagonals(b, rhs);
+  sum_unused(b, lhs, rhs.letters, output);
+  sum_unused(b, rhs, lhs.letters, output);
+  if (!b.ok()) return Error(b.status());
+  const Lettered product = contract(b, lhs, rhs, output, op.result_type().element_type());
+  return finished(b, {b.ok() ? ordered(b, product, output) : Value{}});
 }
 
 Values unary_einsum(Builder& b, const Instruction& op) {
-  TENON_ASSIGN(Einsum e, parse_einsum(op));
-  const Value x = sum_others(b, op.operand(0), e.lhs, [&](char c) { return has(e.result, c); });
-  return done(b, {arrange(b, x, e.lhs, e.result)});
+  TENON_TRY(check_static(op));
+  const std::string config(op.text(AttrKey::einsum_config));
+  const size_t arrow = config.find("->");
+  if (arrow == std::string::npos) {
+    return invalid_argument("{}: einsum_config \"{}\" is not of the form \"ab->a\"", op.name(),
+                            config);
+  }
+  const std::string output = config.substr(arrow + 2);
+  Lettered x{op.operand(0), config.substr(0, arrow)};
+  take_diagonals(b, x);
+  sum_unused(b, x, "", output);
+  const ElementType type = op.result_type().element_type();
+  return finished(b, {b.ok() ? b.convert(ordered(b, x, output), type) : Value{}});
+}
+
+Values broadcast(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const int64_t rank = op.operand_type(0).rank();
+  const auto added = static_cast<int64_t>(op.i64s(AttrKey::broadcast_sizes).size());
+  I64s dimensions = counting(rank);
+  for (int64_t& d : dimensions) d += added;
+  return finished(b, {b.make(OpCode::kBroadcastInDim, {op.operand(0)},
+                             {{AttrKey::broadcast_dimensions, dimensions}}, op.result_types())});
+}
+
+// A gather of slices of size 1 along `dim`; batch dimensions of both operands go together.
+Values torch_index_select(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const Type& type = op.operand_type(0);
+  const int64_t dim = op.integer(AttrKey::dim);
+  const int64_t batch = op.integer(AttrKey::batch_dims);
+  const int64_t index_rank = op.operand_type(1).rank();
+  GatherDims dims;
+  dims.operand_batching_dims = counting(batch);
+  dims.start_indices_batching_dims = counting(batch);
+  dims.collapsed_slice_dims = {dim};
+  dims.start_index_map = {dim};
+  dims.index_vector_dim = index_rank;
+  I64s sizes = type.dims();
+  // Result dimensions: batch, operand up to dim, the index's others, the rest of the operand.
+  for (int64_t d = 0; d < type.rank(); ++d) {
+    if (d < batch || d == dim) {
+      sizes[at(d)] = 1;
+    } else {
+      dims.offset_dims.push_back(d < dim ? d : d - 1 + index_rank - batch);
+    }
+  }
+  return finished(b, {b.make(OpCode::kGather, op.operands(),
+                             {{AttrKey::dimension_numbers, dims}, {AttrKey::slice_sizes, sizes}},
+                             op.result_types())});
+}
+
+Values create_token(Builder& b, const Instruction&) {
+  return finished(b, {b.make(OpCode::kAfterAll, {})});
 }
 
 Values cross_replica_sum(Builder& b, const Instruction& op) {
-  std::vector<std::unique_ptr<Computation>> regions;
-  regions.push_back(binary_region(OpCode::kAdd, op.operand_type(0).with_dims({})));
-  Instruction* reduced =
-      b.create(OpCode::kAllReduce, {op.operand(0)},
-               {{AttrKey::replica_groups, *op.attribute(AttrKey::replica_groups)}},
-               {op.operand_type(0)}, std::move(regions));
-  return done(b, {reduced ? reduced->result() : Value{}});
-}
-
-namespace {
-
-// Positions start … start + size of group g along a ragged dimension, as a mask of `dims`: true where
-// the coordinate along `axis` lies in the group. `sizes` holds the group sizes, with batching
-// dimensions before the groups when there are any; `batch_axes` says where those lie in `dims`.
-Value group_mask(Builder& b, Value sizes, int64_t group, const Dims& dims, int64_t axis,
-                 const I64s& batch_axes) {
-  const ElementType type = sizes.type().element_type();
-  const auto group_axis = static_cast<size_t>(sizes.type().rank() - 1);
-  const auto part = [&](int64_t from, int64_t to) {
-    I64s start(group_axis + 1, 0);
-    I64s limit = sizes.type().dims();
-    start[group_axis] = from;
-    limit[group_axis] = to;
-    return b.slice(sizes, start, limit);
-  };
-  const auto total = [&](int64_t to) {
-    return b.broadcast_in_dim(
-        b.reduce(OpCode::kAdd, part(0, to), b.scalar(type, 0), {static_cast<int64_t>(group_axis)}),
-        dims, batch_axes);
-  };
-  const Value position = b.iota(type, dims, axis);
-  return b.binary(OpCode::kAnd, b.compare(ComparisonDirection::kGe, position, total(group)),
-                  b.compare(ComparisonDirection::kLt, position, total(group + 1)));
-}
-
-}  // namespace
-
-// For each group the rows (mode 1), contracted elements (2) or batches (3) outside it are zero, and
-// the products of all groups are added (or stacked, mode 2).
-Values chlo_ragged_dot(Builder& b, const Instruction& op) {
-  const auto& numbers = *op.attr<RaggedDotDims>(AttrKey::ragged_dot_dimension_numbers);
-  const DotDims& dot = numbers.dot;
-  const Value lhs = op.operand(0);
-  const Value rhs = op.operand(1);
-  const Value sizes = op.operand(2);
-  const int64_t ragged = numbers.lhs_ragged[0];
-  const ElementType type = op.result_type().element_type();
-  const auto contains = [](const I64s& list, int64_t d) {
-    return std::find(list.begin(), list.end(), d) != list.end();
-  };
-  if (contains(dot.lhs_batching, ragged)) {
-    // Groups of batches change nothing of a batched product.
-    return done(b, {contract(b, lhs, rhs, dot, op, type)});
+  TENON_TRY(check_static(op));
+  auto sum = std::make_unique<Instruction>(OpCode::kAllReduce, op.operands(), op.result_types());
+  if (const Attribute* groups = op.attribute(AttrKey::replica_groups)) {
+    sum->mutable_attributes().set(AttrKey::replica_groups, *groups);
   }
-  const bool contracts_groups = contains(dot.lhs_contracting, ragged);
-  const int64_t groups = sizes.type().dims().back();
-  I64s batch_axes;
-  for (int64_t d = 0; d + 1 < sizes.type().rank(); ++d) {
-    batch_axes.push_back(dot.lhs_batching[static_cast<size_t>(d)]);
-  }
-  Value sum;
-  std::vector<Value> parts;
-  for (int64_t g = 0; g < groups && b.ok(); ++g) {
-    const Value mask = group_mask(b, sizes, g, lhs.type().dims(), ragged, batch_axes);
-    const Value masked = b.select(mask, lhs, b.splat_like(lhs, 0));
-    Value weights = rhs;
-    if (!contracts_groups) {
-      // Group g's slice of the right side, without the group dimension.
-      const auto axis = static_cast<size_t>(numbers.rhs_group[0]);
-      I64s start(rhs.type().dims().size(), 0);
-      I64s limit = rhs.type().dims();
-      start[axis] = g;
-      limit[axis] = g + 1;
-      Dims without = rhs.type().dims();
-      without.erase(without.begin() + static_cast<ptrdiff_t>(axis));
-      weights = b.reshape(b.slice(rhs, start, limit), without);
-    }
-    DotDims dims = dot;
-    if (!contracts_groups) {
-      const int64_t axis = numbers.rhs_group[0];
-      for (I64s* list : {&dims.rhs_batching, &dims.rhs_contracting}) {
-        for (int64_t& d : *list) d -= d > axis ? 1 : 0;
-      }
-    }
-    const Value product = contract(b, masked, weights, dims, op, type);
-    if (contracts_groups) {
-      if (!b.ok()) break;
-      Dims stacked = product.type().dims();
-      stacked.insert(stacked.begin(), 1);
-      parts.push_back(b.reshape(product, stacked));
-    } else {
-      sum = sum ? b.add(sum, product) : product;
-    }
-  }
-  if (contracts_groups && !parts.empty()) return done(b, {b.concatenate(parts, 0)});
-  if (!sum) sum = b.splat(Shape(type, op.result_type().dims()), 0);
-  return done(b, {sum});
+  sum->add_region(binary_region(OpCode::kAdd, op.operand_type(0).with_dims({})));
+  Instruction* made = b.create(std::move(sum));
+  return finished(b, {made ? made->result() : Value{}});
 }
 
 }  // namespace tenon::hlo::expand

@@ -20,11 +20,6 @@ Integers einsum(const std::string& config, const std::string& type, const std::v
   const std::string name = x.size() == 1 ? "stablehlo.unary_einsum" : "stablehlo.einsum";
   return integers_of(OpCall{name, "einsum_config = \"" + config + "\"", {type}, {}}(x)[0]);
 }
-std::string einsum_error(const std::string& config, const std::string& type,
-                         const std::vector<Literal>& x) {
-  const std::string name = x.size() == 1 ? "stablehlo.unary_einsum" : "stablehlo.einsum";
-  return error_of(OpCall{name, "einsum_config = \"" + config + "\"", {type}, {}}, x);
-}
 
 TEST(Einsum, Formulas) {
   const Literal a = s64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -51,13 +46,14 @@ TEST(Einsum, Unary) {
   EXPECT_EQ(einsum("ab->ab", "2x3xi64", {a}), (Integers{1, 2, 3, 4, 5, 6}));
 }
 
-// What the verifier refuses never gets here.
-TEST(Einsum, DiagonalsAreNotUnderstood) {
+TEST(Einsum, ALetterTwiceIsTheDiagonal) {
   const Literal a = s64({2, 2}, {1, 2, 3, 4});
-  EXPECT_EQ(einsum_error("aa,ab->b", "2xi64", {a, a}),
-            "stablehlo.einsum: 'aa,ab->b': letters, each once an array, are understood");
-  EXPECT_EQ(einsum_error("aa->", "i64", {a}),
-            "stablehlo.unary_einsum: 'aa->': letters, each once an array, are understood");
+  EXPECT_EQ(einsum("aa->", "i64", {a}), (Integers{5}));
+  EXPECT_EQ(einsum("aa->a", "2xi64", {a}), (Integers{1, 4}));
+  EXPECT_EQ(einsum("aa,ab->b", "2xi64", {a, a}), (Integers{13, 18}));
+  const Literal cube = s64({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_EQ(einsum("aba->ab", "2x2xi64", {cube}), (Integers{1, 3, 6, 8}));
+  EXPECT_EQ(einsum("aaa->", "i64", {cube}), (Integers{9}));
 }
 
 std::string ragged(const std::string& dims) {
@@ -110,6 +106,44 @@ TEST(RaggedDot, Contracted) {
                   {}};
   const auto results = op({reals({2, 5}, x), reals({5, 3}, y), integers({3}, {2, 0, 3})});
   expect_near(reals_of(results[0]), expected);
+}
+
+// What is infinite in one group is none of another's business.
+TEST(RaggedDot, GroupsDoNotMeet) {
+  const OpCall rows{"chlo.ragged_dot",
+                    ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+                           "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
+                           "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
+                    {"2x1xf64"},
+                    {}};
+  const Literal sizes = integers({2}, {1, 1});
+  expect_near(reals_of(rows({reals({2, 1}, {2, 3}), reals({2, 1, 1}, {INFINITY, 5}), sizes})[0]),
+              {INFINITY, 15});
+  const OpCall parts{"chlo.ragged_dot",
+                     ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+                            "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0], "
+                            "lhs_ragged_dimensions = [1], rhs_group_dimensions = []"),
+                     {"2x1x1xf64"},
+                     {}};
+  expect_near(reals_of(parts({reals({1, 2}, {2, 3}), reals({2, 1}, {INFINITY, 5}), sizes})[0]),
+              {INFINITY, 15});
+  expect_near(reals_of(parts({reals({1, 2}, {2, NAN}), reals({2, 1}, {4, 5}), sizes})[0]),
+              {8, NAN});
+}
+
+// group_sizes with a list for each batch.
+TEST(RaggedDot, SizesByBatch) {
+  const OpCall op{"chlo.ragged_dot",
+                  ragged("lhs_batching_dimensions = [1], rhs_batching_dimensions = [1], "
+                         "lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2], "
+                         "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
+                  {"2x3x1xf64"},
+                  {}};
+  // lhs [m, b, k], rhs [g, b, k, n]: rows of batch 0 belong to groups 0, 0, 1, of batch 1 to 1,
+  // 1, 1.
+  const auto results = op({reals({3, 2, 1}, {1, 10, 2, 20, 3, 30}),
+                           reals({2, 2, 1, 1}, {1, 2, 3, 4}), integers({2, 2}, {2, 1, 0, 3})});
+  expect_near(reals_of(results[0]), {1, 2, 9, 40, 80, 120});
 }
 
 TEST(RaggedDot, Batches) {

@@ -1,259 +1,203 @@
-// Ops whose shape is an operand, once the result shape is known; and small ops outside the
-// specification.
+// Ops whose shape or amounts are operands, once the result types are static. The type then says the
+// shape, and a shape operand nothing more; amounts that are constants give the static op, others
+// are computed with at run time.
 #include <algorithm>
 
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {
-
-Values broadcast(Builder& b, const Instruction& op) {
-  const I64s& sizes = op.i64s(AttrKey::broadcast_sizes);
-  Dims dims = sizes;
-  I64s places;
-  for (int64_t d = 0; d < op.operand_type(0).rank(); ++d) {
-    places.push_back(static_cast<int64_t>(sizes.size()) + d);
-    dims.push_back(op.operand_type(0).dims()[static_cast<size_t>(d)]);
-  }
-  return done(b, {b.broadcast_in_dim(op.operand(0), dims, places)});
-}
-
-Values create_token(Builder& b, const Instruction&) {
-  return done(b, {b.make(OpCode::kAfterAll, {})});
-}
-
-Values get_dimension_size(Builder& b, const Instruction& op) {
-  const int64_t size = op.operand_type(0).dims()[static_cast<size_t>(op.integer(AttrKey::dimension))];
-  if (size == kDynamic) {
-    return failed_precondition("{}: the size of {} is not known; refine the program first", op.name(),
-                               op.operand_type(0).to_string());
-  }
-  return done(b, {b.constant(Literal::scalar_integer(op.result_type().element_type(), size))});
-}
-
-Values dynamic_broadcast_in_dim(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  return done(b, {b.broadcast_in_dim(op.operand(0), op.result_type().dims(),
-                                     op.i64s(AttrKey::broadcast_dimensions))});
-}
-
-Values dynamic_iota(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  return done(b, {b.iota(op.result_type().element_type(), op.result_type().dims(),
-                         op.integer(AttrKey::iota_dimension))});
-}
-
-Values dynamic_reshape(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  return done(b, {b.reshape(op.operand(0), op.result_type().dims())});
-}
-
-// Slice sizes are a constant's, or follow from the result: offset dimensions have their size there,
-// collapsed and batching ones are 1.
-Values dynamic_gather(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  const auto& dims = *op.attr<GatherDims>(AttrKey::dimension_numbers);
-  std::optional<I64s> sizes = constant_integers(op.operand(2));
-  if (!sizes) {
-    sizes.emplace(op.operand_type(0).dims().size(), 1);
-    size_t next = 0;
-    for (size_t d = 0; d < sizes->size(); ++d) {
-      const auto listed = [&](const I64s& list) {
-        return std::find(list.begin(), list.end(), static_cast<int64_t>(d)) != list.end();
-      };
-      if (listed(dims.collapsed_slice_dims) || listed(dims.operand_batching_dims)) continue;
-      if (next == dims.offset_dims.size()) {
-        return internal_error("{}: offset_dims are too few", op.name());
-      }
-      (*sizes)[d] = op.result_type().dims()[static_cast<size_t>(dims.offset_dims[next++])];
-    }
-  }
-  return done(b, {b.make(OpCode::kGather, {op.operand(0), op.operand(1)},
-                         {{AttrKey::dimension_numbers, Attribute(dims)},
-                          {AttrKey::slice_sizes, Attribute(*sizes)},
-                          {AttrKey::indices_are_sorted,
-                           Attribute(op.flag(AttrKey::indices_are_sorted))}})});
-}
-
 namespace {
 
-// Component `i` of a rank-1 integer value, as rank-0 s64.
-Value component(Builder& b, Value list, int64_t i) {
-  return b.convert(b.reshape(b.slice(list, {i}, {i + 1}), {}), ElementType::kS64);
+// The result of `code` with `op`'s attributes, as far as it has them, and its result type.
+Values as_static(Builder& b, const Instruction& op, OpCode code, std::vector<Value> operands,
+                 Builder::AttrList more = {}) {
+  auto form = std::make_unique<Instruction>(code, std::move(operands), op.result_types());
+  for (const auto& [key, value] : op.attributes()) {
+    if (form->info().find_attribute(key) != nullptr) form->mutable_attributes().set(key, value);
+  }
+  for (const auto& [key, value] : more) form->mutable_attributes().set(key, value);
+  Instruction* made = b.create(std::move(form));
+  return finished(b, {made ? made->result() : Value{}});
 }
 
-// For each place of `result` dimensions the linear element of `x` that `source(axis, coordinate)`
-// names by axis, or `fill` where `inside(axis, coordinate)` is false for some axis. Everything that
-// depends on run-time amounts is arithmetic on coordinates; one gather moves the elements.
-struct Place {
-  Value source;  // s64 of the result's dimensions: coordinate in x
-  Value inside;  // pred, or null when always
+// A rank-1 operand of amounts as s64, element by element.
+class Amounts {
+ public:
+  Amounts(Builder& b, Value list) : b_(b), list_(b.convert(list, ElementType::kS64)) {}
+  /// Element `d` of the list, repeated `count` times.
+  Expr operator()(int64_t d, int64_t count) const {
+    const Value scalar = b_.reshape(b_.slice(list_, {d}, {d + 1}), {});
+    return {b_, b_.broadcast_scalar(scalar, {count})};
+  }
+
+ private:
+  Builder& b_;
+  Value list_;
 };
 
-Value gather_places(Builder& b, Value x, const Dims& result, const std::vector<Place>& places,
-                    Value fill) {
+// x padded along `axis` to the size of the result: element i comes from (i - low) / (interior + 1).
+Value pad_axis(Builder& b, Value x, Value padding, int64_t axis, int64_t size, const Amounts& low,
+               const Amounts& interior) {
   if (!b.ok()) return {};
-  const auto rank = static_cast<int64_t>(places.size());
-  Value inside;
-  std::vector<Value> columns;
-  Dims column_dims = result;
-  column_dims.push_back(1);
-  for (const Place& place : places) {
-    columns.push_back(b.reshape(place.source, column_dims));
-    if (place.inside) {
-      inside = inside ? b.binary(OpCode::kAnd, inside, place.inside) : place.inside;
-    }
+  const int64_t count = x.type().dims()[at(axis)];
+  Dims dims = x.type().dims();
+  dims[at(axis)] = size;
+  const Expr offset = Expr(b, b.iota(ElementType::kS64, {size}, 0)) - low(axis, size);
+  const Expr step = interior(axis, size) + 1.0;
+  const Expr source = offset / step;
+  const Expr is_element =
+      (offset >= 0.0) & (offset == source * step) & (source < static_cast<double>(count));
+  const Value kept = take(b, x, source.value(), axis);
+  return b.select(b.broadcast_in_dim(is_element.value(), dims, {axis}), kept,
+                  b.broadcast_scalar(padding, dims));
+}
+
+// `x` padded by run-time amounts to `dims`. What high padding there is follows from the sizes.
+Value pad_by(Builder& b, Value x, Value padding, const Dims& dims, Value low, Value interior) {
+  if (!b.ok()) return {};
+  const Dims from = x.type().dims();
+  if (std::find(from.begin(), from.end(), 0) != from.end()) {
+    return b.broadcast_scalar(padding, dims);
   }
-  GatherDims dims;
-  for (int64_t d = 0; d < rank; ++d) {
-    dims.collapsed_slice_dims.push_back(d);
-    dims.start_index_map.push_back(d);
+  const Amounts lows(b, low), interiors(b, interior);
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
+    x = pad_axis(b, x, padding, d, dims[at(d)], lows, interiors);
   }
-  dims.index_vector_dim = static_cast<int64_t>(result.size());
-  const Value moved = b.make(OpCode::kGather, {x, b.concatenate(columns, dims.index_vector_dim)},
-                             {{AttrKey::dimension_numbers, Attribute(dims)},
-                              {AttrKey::slice_sizes, Attribute(I64s(static_cast<size_t>(rank), 1))}});
-  if (!inside || !b.ok()) return moved;
-  return b.select(inside, moved, b.broadcast_scalar(fill, result));
+  return x;
 }
 
 }  // namespace
 
+Values dynamic_broadcast_in_dim(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  return as_static(b, op, OpCode::kBroadcastInDim, {op.operand(0)});
+}
+
+Values dynamic_iota(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  return as_static(b, op, OpCode::kIota, {});
+}
+
+Values dynamic_reshape(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  return as_static(b, op, OpCode::kReshape, {op.operand(0)});
+}
+
+Values dynamic_gather(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const auto& numbers = *op.attr<GatherDims>(AttrKey::dimension_numbers);
+  I64s sizes;
+  if (const auto constant = constant_list(op.operand(2))) {
+    sizes = *constant;
+  } else {
+    // Offset dimensions of the result are the slice's dimensions that are not dropped, in order.
+    const Dims& dims = op.result_type().dims();
+    size_t offset = 0;
+    for (int64_t d = 0; d < op.operand_type(0).rank(); ++d) {
+      const bool dropped =
+          contains(numbers.collapsed_slice_dims, d) || contains(numbers.operand_batching_dims, d);
+      if (!dropped && offset == numbers.offset_dims.size()) {
+        return constraint_error(op, "C7", "offset_dims names {} dimensions, expected more", offset);
+      }
+      sizes.push_back(dropped ? 1 : dims[at(numbers.offset_dims[offset++])]);
+    }
+  }
+  return as_static(b, op, OpCode::kGather, {op.operand(0), op.operand(1)},
+                   {{AttrKey::slice_sizes, sizes}});
+}
+
 Values dynamic_pad(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  const auto low = constant_integers(op.operand(2));
-  const auto high = constant_integers(op.operand(3));
-  const auto interior = constant_integers(op.operand(4));
+  TENON_TRY(check_static(op));
+  const auto low = constant_list(op.operand(2));
+  const auto high = constant_list(op.operand(3));
+  const auto interior = constant_list(op.operand(4));
   if (low && high && interior) {
-    return done(b, {b.pad(x, op.operand(1), *low, *high, *interior)});
+    return as_static(b, op, OpCode::kPad, {op.operand(0), op.operand(1)},
+                     {{AttrKey::edge_padding_low, *low},
+                      {AttrKey::edge_padding_high, *high},
+                      {AttrKey::interior_padding, *interior}});
   }
-  TENON_TRY(require_static_result(op));
-  const Dims& dims = op.result_type().dims();
-  if (dims.empty()) return done(b, {x});
-  if (std::count(x.type().dims().begin(), x.type().dims().end(), 0) != 0) {
-    return done(b, {b.broadcast_scalar(op.operand(1), dims)});
-  }
-  // Place i holds element (i - low) / (interior + 1) where that is whole and in range.
-  std::vector<Place> places;
-  for (int64_t d = 0; d < x.type().rank(); ++d) {
-    const Value at = b.iota(ElementType::kS64, dims, d);
-    const auto spread = [&](Value scalar) { return b.broadcast_scalar(scalar, dims); };
-    const Value moved = b.sub(at, spread(component(b, op.operand(2), d)));
-    const Value step = spread(b.add(component(b, op.operand(4), d), b.i64_constant(1)));
-    const Value zero = b.splat(Shape(ElementType::kS64, dims), 0);
-    const Value size = b.splat(Shape(ElementType::kS64, dims),
-                               static_cast<double>(x.type().dims()[static_cast<size_t>(d)]));
-    const Value source = b.div(moved, step);
-    const Value whole = b.compare(ComparisonDirection::kEq, b.binary(OpCode::kRemainder, moved, step), zero);
-    const Value in_range = b.binary(OpCode::kAnd, b.compare(ComparisonDirection::kGe, moved, zero),
-                                    b.compare(ComparisonDirection::kLt, source, size));
-    places.push_back({source, b.binary(OpCode::kAnd, whole, in_range)});
-  }
-  return done(b, {gather_places(b, x, dims, places, op.operand(1))});
+  return finished(b, {pad_by(b, op.operand(0), op.operand(1), op.result_type().dims(),
+                             op.operand(2), op.operand(4))});
 }
 
 Values real_dynamic_slice(Builder& b, const Instruction& op) {
-  const Value x = op.operand(0);
-  const auto start = constant_integers(op.operand(1));
-  const auto limit = constant_integers(op.operand(2));
-  const auto strides = constant_integers(op.operand(3));
-  if (start && limit && strides) return done(b, {b.slice(x, *start, *limit, *strides)});
-  TENON_TRY(require_static_result(op));
+  TENON_TRY(check_static(op));
+  const auto start = constant_list(op.operand(1));
+  const auto limit = constant_list(op.operand(2));
+  const auto strides = constant_list(op.operand(3));
+  if (start && limit && strides) {
+    return as_static(b, op, OpCode::kSlice, {op.operand(0)},
+                     {{AttrKey::start_indices, *start},
+                      {AttrKey::limit_indices, *limit},
+                      {AttrKey::strides, *strides}});
+  }
   const Dims& dims = op.result_type().dims();
-  if (dims.empty()) return done(b, {x});
-  std::vector<Place> places;
-  for (int64_t d = 0; d < x.type().rank(); ++d) {
-    const Value step = b.broadcast_scalar(component(b, op.operand(3), d), dims);
-    const Value first = b.broadcast_scalar(component(b, op.operand(1), d), dims);
-    places.push_back({b.add(first, b.mul(b.iota(ElementType::kS64, dims, d), step)), {}});
+  if (op.result_type().shape().element_count() == 0) {
+    return finished(b, {b.splat(op.result_type().shape(), 0)});
   }
-  return done(b, {gather_places(b, x, dims, places, {})});
+  const Amounts starts(b, op.operand(1)), steps(b, op.operand(3));
+  Value x = op.operand(0);
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d) {
+    const int64_t size = dims[at(d)];
+    const Expr position(b, b.iota(ElementType::kS64, {size}, 0));
+    x = take(b, x, (starts(d, size) + position * steps(d, size)).value(), d);
+  }
+  return finished(b, {x});
 }
 
-// Run-time padding is done first, on the dilated input; what is left is a convolution without any.
+namespace {
+
+// Size of a convolution's padded input that gives `outputs` windows and nothing behind the last.
+int64_t padded_size(int64_t outputs, int64_t kernel, int64_t stride, int64_t dilation) {
+  const int64_t window = kernel == 0 ? 0 : (kernel - 1) * dilation + 1;
+  return outputs == 0 ? 0 : (outputs - 1) * stride + window;
+}
+
+}  // namespace
+
+// With padding at run time the input is padded first, dilation included.
 Values dynamic_conv(Builder& b, const Instruction& op) {
-  const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
-  const size_t spatial = dims.input_spatial.size();
-  auto conv = std::make_unique<Instruction>(OpCode::kConvolution,
-                                            std::vector<Value>{op.operand(0), op.operand(1)},
-                                            op.result_types());
-  for (const auto& [key, value] : op.attributes()) conv->mutable_attributes().set(key, value);
-  if (const auto* strides = op.attr<I64s>(AttrKey::window_strides)) {
-    conv->mutable_attributes().set(AttrKey::window_strides,
-                                   I64s(strides->begin(), strides->begin() + static_cast<ptrdiff_t>(spatial)));
+  TENON_TRY(check_static(op));
+  const auto spatial = static_cast<size_t>(op.operand_type(0).rank() - 2);
+  if (const auto constant = constant_list(op.operand(2))) {
+    const I64Matrix padding{static_cast<int64_t>(spatial), 2, *constant};
+    return as_static(b, op, OpCode::kConvolution, {op.operand(0), op.operand(1)},
+                     {{AttrKey::padding, padding}});
   }
-  if (const auto padding = constant_integers(op.operand(2))) {
-    conv->mutable_attributes().set(
-        AttrKey::padding, Attribute(I64Matrix{static_cast<int64_t>(spatial), 2, *padding}));
-    Instruction* made = b.create(std::move(conv));
-    return done(b, {made ? made->result() : Value{}});
-  }
-  TENON_TRY(require_static_result(op));
-  // The result's sizes say how large the padded input must be: (outputs - 1) * stride + window.
-  const Type& lhs = op.operand_type(0);
+  const Type& result = op.result_type();
+  if (result.shape().element_count() == 0) return finished(b, {b.splat(result.shape(), 0)});
+  const auto& numbers = *op.attr<ConvDims>(AttrKey::dimension_numbers);
   const I64s strides = op.i64s_or(AttrKey::window_strides, spatial, 1);
-  const I64s lhs_dilation = op.i64s_or(AttrKey::lhs_dilation, spatial, 1);
-  const I64s rhs_dilation = op.i64s_or(AttrKey::rhs_dilation, spatial, 1);
-  const auto count = static_cast<int64_t>(2 * spatial);
-  const Value amounts = b.reshape(op.operand(2), {count});
-  const Value none = b.i64_constant(0);
-  std::vector<Value> low(lhs.dims().size(), none);
-  std::vector<Value> interior(lhs.dims().size(), none);
-  Dims padded = lhs.dims();
-  for (size_t s = 0; s < spatial; ++s) {
-    const auto axis = static_cast<size_t>(dims.input_spatial[s]);
-    const int64_t window =
-        (op.operand_type(1).dims()[static_cast<size_t>(dims.kernel_spatial[s])] - 1) * rhs_dilation[s] + 1;
-    const int64_t outputs = op.result_type().dims()[static_cast<size_t>(dims.output_spatial[s])];
-    padded[axis] = std::max<int64_t>(outputs - 1, 0) * strides[s] + window;
-    low[axis] = component(b, amounts, static_cast<int64_t>(2 * s));
-    interior[axis] = b.i64_constant(lhs_dilation[s] - 1);
+  const I64s dilation = op.i64s_or(AttrKey::lhs_dilation, spatial, 1);
+  const I64s kernel_dilation = op.i64s_or(AttrKey::rhs_dilation, spatial, 1);
+  // The amounts in the order of the input's dimensions: none for batch and feature.
+  const size_t rank = spatial + 2;
+  const Value none = b.reshape(b.i64_constant(0), {1});
+  std::vector<Value> low(rank, none), interior(rank, none);
+  Dims dims = op.operand_type(0).dims();
+  const Value amounts = b.convert(op.operand(2), ElementType::kS64);
+  for (size_t i = 0; i < spatial; ++i) {
+    const auto row = static_cast<int64_t>(i);
+    const size_t d = at(numbers.input_spatial[i]);
+    low[d] = b.reshape(b.slice(amounts, {row, 0}, {row + 1, 1}), {1});
+    interior[d] = b.reshape(b.i64_constant(dilation[i] - 1), {1});
+    dims[d] = padded_size(result.dims()[at(numbers.output_spatial[i])],
+                          op.operand_type(1).dims()[at(numbers.kernel_spatial[i])], strides[i],
+                          kernel_dilation[i]);
   }
-  const auto list = [&](std::vector<Value> scalars) {
-    for (Value& scalar : scalars) scalar = b.reshape(scalar, {1});
-    return b.concatenate(std::move(scalars), 0);
-  };
-  const Value lows = list(low);
-  const Value zero = b.scalar(lhs.element_type(), 0);
-  // What lies beyond the result's reach needs no padding; dynamic_pad goes by the stated shape.
-  const Value input = b.make(OpCode::kDynamicPad, {op.operand(0), zero, lows, lows, list(interior)}, {},
-                             {lhs.with_dims(padded)});
-  if (!b.ok()) return done(b, {});
-  conv->set_operand(0, input);
-  conv->mutable_attributes().erase(AttrKey::lhs_dilation);
-  Instruction* made = b.create(std::move(conv));
-  return done(b, {made ? made->result() : Value{}});
+  const Value zero = b.scalar(op.operand_type(0).element_type(), 0);
+  const Value padded = pad_by(b, op.operand(0), zero, dims, b.concatenate(std::move(low), 0),
+                              b.concatenate(std::move(interior), 0));
+  return as_static(b, op, OpCode::kConvolution, {padded, op.operand(1)},
+                   {{AttrKey::lhs_dilation, I64s(spatial, 1)}});
 }
 
-// Elements along `dim` by index, for each of the leading `batch_dims`.
-Values torch_index_select(Builder& b, const Instruction& op) {
-  const Type& operand = op.operand_type(0);
-  const Type& index = op.operand_type(1);
-  const int64_t dim = op.integer(AttrKey::dim);
-  const int64_t batch = op.integer(AttrKey::batch_dims);
-  GatherDims dims;
-  I64s sizes;
-  const int64_t result_rank = operand.rank() - 1 + index.rank() - batch;
-  for (int64_t d = 0; d < operand.rank(); ++d) {
-    const bool selected = d == dim;
-    const bool batching = d < batch;
-    sizes.push_back(selected || batching ? 1 : operand.dims()[static_cast<size_t>(d)]);
-    if (batching) {
-      dims.operand_batching_dims.push_back(d);
-      dims.start_indices_batching_dims.push_back(d);
-    } else if (selected) {
-      dims.collapsed_slice_dims.push_back(d);
-    }
-  }
-  dims.start_index_map = {dim};
-  dims.index_vector_dim = index.rank();
-  // The result has the operand's dimensions up to `dim`, the indices', then the rest.
-  for (int64_t d = batch; d < result_rank; ++d) {
-    const bool of_index = d >= dim && d < dim + index.rank() - batch;
-    if (!of_index) dims.offset_dims.push_back(d);
-  }
-  return done(b, {b.make(OpCode::kGather, {op.operand(0), op.operand(1)},
-                         {{AttrKey::dimension_numbers, Attribute(dims)},
-                          {AttrKey::slice_sizes, Attribute(sizes)}})});
+Values get_dimension_size(Builder& b, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const int64_t size = op.operand_type(0).dims()[at(op.integer(AttrKey::dimension))];
+  return finished(b, {b.constant(Literal::scalar_integer(ElementType::kS32, size))});
 }
 
 }  // namespace tenon::hlo::expand

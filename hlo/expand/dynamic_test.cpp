@@ -255,8 +255,8 @@ TEST(Programs, ScatterDropsWhatIsOutOfBounds) {
       {"2x3xi64"},
       "({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):\n"
       "  %s = stablehlo.add %a, %b : tensor<i64>\n  stablehlo.return %s : tensor<i64> })"};
-  // Windows of two: one fits; one sticks out to the right and is dropped whole, as XLA does; the others
-  // lie below or above.
+  // Windows of two: one fits; one sticks out to the right and is dropped whole, as XLA does; the
+  // others lie below or above.
   const auto results =
       op({integers({2, 3}, {0, 0, 0, 0, 0, 0}), integers({4, 2}, {0, 1, 1, 2, 2, 0, -1, 0}),
           integers({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});

@@ -59,6 +59,8 @@ inline void expect_near(const Reals& actual, const Reals& expected, double toler
   for (size_t i = 0; i < actual.size(); ++i) {
     if (std::isnan(expected[i])) {
       EXPECT_TRUE(std::isnan(actual[i])) << "element " << i << " is " << actual[i];
+    } else if (std::isinf(expected[i])) {
+      EXPECT_EQ(actual[i], expected[i]) << "element " << i;
     } else {
       EXPECT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
     }

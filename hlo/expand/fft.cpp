@@ -89,7 +89,7 @@ Value along(Builder& b, Value x, int64_t axis, bool inverse) {
   const int64_t n = x.type().dims()[static_cast<size_t>(axis)];
   if (n == 1) return x;
   // Exchanging two dimensions is its own inverse.
-  I64s exchange = dims_without(rank, {});
+  I64s exchange = counting(rank);
   std::swap(exchange[static_cast<size_t>(axis)], exchange.back());
   const bool last = axis == rank - 1;
   if (!last) x = b.transpose(x, exchange);
@@ -121,11 +121,11 @@ Value complete(Builder& b, Value half, int64_t n) {
 }  // namespace
 
 Values fft(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
+  TENON_TRY(check_static(op));
   const auto type = op.enumeration<FftType>(AttrKey::fft_type);
   const I64s& length = op.i64s(AttrKey::fft_length);
   const Type& result = op.result_type();
-  if (result.shape().element_count() == 0) return done(b, {b.splat(result.shape(), 0)});
+  if (result.shape().element_count() == 0) return finished(b, {b.splat(result.shape(), 0)});
   const int64_t rank = op.operand_type(0).rank();
   const int64_t first = rank - static_cast<int64_t>(length.size());
   Value x = op.operand(0);
@@ -148,7 +148,7 @@ Values fft(Builder& b, const Instruction& op) {
       x = b.unary(OpCode::kReal, along(b, complete(b, x, length.back()), rank - 1, true));
       break;
   }
-  return done(b, {x});
+  return finished(b, {x});
 }
 
 }  // namespace tenon::hlo::expand

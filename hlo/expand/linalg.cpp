@@ -1,181 +1,213 @@
-// cholesky and triangular_solve: column by column, batched, as loops over the matrix size.
+// Factorisation and triangular systems, by loops over columns or rows of batched matrices.
+#include <limits>
+
+#include "hlo/expand/expand_math.h"
 #include "hlo/expand/expand_util.h"
 
 namespace tenon::hlo::expand {
 namespace {
 
-// f16 and narrower are computed in f32.
-ElementType computed_type(ElementType type) {
-  return is_float(type) && bit_width(type) < 32 ? ElementType::kF32 : type;
-}
+// Batched matrices: dimensions before the last two are batch dimensions.
+class Matrices {
+ public:
+  Matrices(Builder& b, const Type& type) : b_(b), dims_(type.dims()) {
+    rows_ = dims_[dims_.size() - 2];
+    columns_ = dims_.back();
+    batch_.assign(dims_.begin(), dims_.end() - 2);
+  }
 
-// [batch, rows, columns] of an array of matrices.
-struct Matrices {
-  Value value;
-  int64_t batch = 1;
-  int64_t rows = 0;
-  int64_t columns = 0;
+  /// Start indices that are zero but for the last two.
+  std::vector<Value> starts(Value row, Value column) const {
+    std::vector<Value> starts = zero_starts(b_, batch_.size());
+    starts.insert(starts.end(), {row, column});
+    return starts;
+  }
+  /// Row `i`, of shape [batch, columns].
+  Value row(Value x, Value i) const {
+    return part(x, starts(i, b_.i64_constant(0)), 1, columns_, with(columns_));
+  }
+  /// Column `j`, of shape [batch, rows].
+  Value column(Value x, Value j) const {
+    return part(x, starts(b_.i64_constant(0), j), rows_, 1, with(rows_));
+  }
+  Value with_row(Value x, Value row, Value i) const {
+    return b_.dynamic_update_slice(x, b_.reshape(row, block(1, columns_)),
+                                   starts(i, b_.i64_constant(0)));
+  }
+  Value with_column(Value x, Value column, Value j) const {
+    return b_.dynamic_update_slice(x, b_.reshape(column, block(rows_, 1)),
+                                   starts(b_.i64_constant(0), j));
+  }
+  /// Element i of every row of a [batch, size] array, of shape [batch].
+  Value element(Value x, Value i) const {
+    std::vector<Value> starts = zero_starts(b_, batch_.size());
+    starts.push_back(i);
+    return b_.reshape(b_.dynamic_slice(x, starts, with(1)), batch_);
+  }
+  /// A [batch] array repeated to [batch, size].
+  Value repeat(Value x, int64_t size) const {
+    return b_.broadcast_in_dim(x, with(size), counting(static_cast<int64_t>(batch_.size())));
+  }
+  /// 0, 1, … along the last dimension of [batch, size].
+  Expr positions(int64_t size) const {
+    return {b_, b_.iota(ElementType::kS64, with(size), static_cast<int64_t>(batch_.size()))};
+  }
+  Expr everywhere(Value i, int64_t size) const { return {b_, b_.broadcast_scalar(i, with(size))}; }
+  Dims with(int64_t size) const {
+    Dims dims = batch_;
+    dims.push_back(size);
+    return dims;
+  }
+
+ private:
+  Dims block(int64_t rows, int64_t columns) const {
+    Dims dims = batch_;
+    dims.insert(dims.end(), {rows, columns});
+    return dims;
+  }
+  Value part(Value x, std::vector<Value> starts, int64_t rows, int64_t columns, Dims shape) const {
+    return b_.reshape(b_.dynamic_slice(x, std::move(starts), block(rows, columns)),
+                      std::move(shape));
+  }
+
+  Builder& b_;
+  Dims dims_;
+  Dims batch_;
+  int64_t rows_ = 0;
+  int64_t columns_ = 0;
 };
 
-Matrices flatten(Builder& b, Value x, ElementType type) {
-  Matrices m;
-  const Dims& dims = x.type().dims();
-  for (size_t d = 0; d + 2 < dims.size(); ++d) m.batch *= dims[d];
-  m.rows = dims[dims.size() - 2];
-  m.columns = dims[dims.size() - 1];
-  m.value = b.reshape(b.convert(x, type), {m.batch, m.rows, m.columns});
-  return m;
+Value transposed(Builder& b, Value x) {
+  if (!b.ok()) return {};
+  I64s permutation = counting(x.type().rank());
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return b.transpose(x, std::move(permutation));
 }
 
-Value conjugate(Builder& b, Value x) {
-  if (!b.ok() || !is_complex(x.type().element_type())) return x;
-  return b.make(OpCode::kComplex, {b.unary(OpCode::kReal, x), b.neg(b.unary(OpCode::kImag, x))});
+Expr conjugate(const Expr& x) { return is_complex(x.type()) ? complex(real(x), -imag(x)) : x; }
+
+Expr real_part(const Expr& x) { return is_complex(x.type()) ? real(x) : x; }
+
+// A real number as an element of `type`.
+Expr as_type(const Expr& x, ElementType type) {
+  return is_complex(type) ? complex(x, x.constant(0)) : x;
 }
 
-// conj(x) of the transposed last two dimensions of [batch, n, m].
-Value adjoint(Builder& b, Value x, bool conjugated) {
-  const Value transposed = b.transpose(x, {0, 2, 1});
-  return conjugated ? conjugate(b, transposed) : transposed;
+// Sum over the last dimension of [batch, m, k] by [batch, k].
+Value matrix_vector(Builder& b, Value matrix, Value vector) {
+  if (!b.ok()) return {};
+  const int64_t batch = vector.type().rank() - 1;
+  return exact_dot(b, matrix, vector, {counting(batch), counting(batch), {batch + 1}, {batch}});
 }
 
-// Where row >= column, or <= for the upper triangle; without the diagonal if `strict`.
-Value triangle_mask(Builder& b, const Dims& dims, bool lower, bool strict) {
-  const Value row = b.iota(ElementType::kS32, dims, 1);
-  const Value column = b.iota(ElementType::kS32, dims, 2);
-  return b.compare(strict ? ComparisonDirection::kGt : ComparisonDirection::kGe,
-                   lower ? row : column, lower ? column : row);
+Value next(Builder& b, Value i) { return b.add(i, b.i64_constant(1)); }
+
+// A loop that counts state[0] up to `count`.
+std::vector<Value> count_loop(
+    Builder& b, int64_t count, std::vector<Value> state,
+    const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body) {
+  state.insert(state.begin(), b.i64_constant(0));
+  return b.while_loop(
+      state,
+      [count](Builder& inner, const std::vector<Value>& s) {
+        return inner.compare(ComparisonDirection::kLt, s[0], inner.i64_constant(count));
+      },
+      body);
 }
 
-// Whether the op has nothing to compute.
-bool is_empty(const Instruction& op) { return op.result_type().shape().element_count() == 0; }
-
-Value batched_dot(Builder& b, Value lhs, Value rhs, int64_t lhs_axis, int64_t rhs_axis) {
-  DotDims dims;
-  dims.lhs_batching = dims.rhs_batching = {0};
-  dims.lhs_contracting = {lhs_axis};
-  dims.rhs_contracting = {rhs_axis};
-  return b.dot_general(lhs, rhs, dims, b.ok() ? lhs.type().element_type() : ElementType::kF32);
+// One column of L with a = L L^H: (a - L L^H) over the pivot. Columns of L from j on are still
+// zero.
+Value cholesky_column(Builder& b, Value a, Value l, Value j) {
+  const Matrices m(b, a.type());
+  const int64_t size = a.type().dims().back();
+  const ElementType type = a.type().element_type();
+  const Expr row = conjugate(Expr(b, m.row(l, j)));
+  const Expr left = Expr(b, m.column(a, j)) - Expr(b, matrix_vector(b, l, row.value()));
+  const Expr squared = real_part(Expr(b, m.element(left.value(), j)));
+  const Expr pivot = select(squared > 0.0, sqrt(squared), std::numeric_limits<double>::quiet_NaN());
+  const Expr diagonal(b, m.repeat(as_type(pivot, type).value(), size));
+  const Expr here = m.positions(size), column = m.everywhere(j, size);
+  return select(here > column, left / diagonal, select(here == column, diagonal, 0.0)).value();
 }
 
 }  // namespace
 
-// Column j of L: (A[:, j] - L[:, :j] conj(L[j, :j])) / its own j-th element's square root. Columns not
-// yet computed are zero, so that whole rows may be multiplied.
 Values cholesky(Builder& b, const Instruction& op) {
-  if (is_empty(op)) return done(b, {op.operand(0)});
-  const ElementType type = op.operand_type(0).element_type();
-  const ElementType work = computed_type(type);
+  TENON_TRY(check_static(op));
+  const Type& type = op.result_type();
+  if (type.shape().element_count() == 0) return finished(b, {b.splat(type.shape(), 0)});
+  const ElementType computed = computing_type(type.element_type());
   const bool lower = op.flag(AttrKey::lower);
-  const Matrices a = flatten(b, op.operand(0), work);
-  if (!b.ok()) return done(b, {});
-  const int64_t n = a.rows;
-  const Dims dims = {a.batch, n, n};
-  const Value source = lower ? a.value : adjoint(b, a.value, true);
-  const Value start = b.splat(Shape(work, dims), 0);
-  const std::vector<Value> state = b.while_loop(
-      {b.constant(Literal::scalar_integer(ElementType::kS32, 0)), start, source},
-      [&](Builder& inner, const std::vector<Value>& s) {
-        return inner.compare(ComparisonDirection::kLt, s[0],
-                             inner.constant(Literal::scalar_integer(ElementType::kS32, n)));
-      },
-      [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
-        const Value zero = inner.constant(Literal::scalar_integer(ElementType::kS32, 0));
-        const Value column = inner.dynamic_slice(s[2], {zero, zero, s[0]}, {a.batch, n, 1});
-        const Value row = inner.dynamic_slice(s[1], {zero, s[0], zero}, {a.batch, 1, n});
-        const Value product = batched_dot(inner, s[1], conjugate(inner, row), 2, 2);
-        const Value rest = inner.sub(column, product);
-        Value pivot = inner.dynamic_slice(rest, {zero, s[0], zero}, {a.batch, 1, 1});
-        if (is_complex(work) && inner.ok()) {
-          // A Hermitian matrix has a real diagonal; what its imaginary part holds is not read.
-          const Value real = inner.unary(OpCode::kReal, pivot);
-          const Value root = inner.unary(OpCode::kSqrt, real);
-          pivot = inner.make(OpCode::kComplex, {root, inner.splat_like(root, 0)});
-        } else {
-          pivot = inner.unary(OpCode::kSqrt, pivot);
-        }
-        const Value scaled = inner.div(rest, inner.broadcast_in_dim(pivot, {a.batch, n, 1}, {0, 1, 2}));
-        const Value below = inner.compare(
-            ComparisonDirection::kGt, inner.iota(ElementType::kS32, {a.batch, n, 1}, 1),
-            inner.broadcast_scalar(s[0], {a.batch, n, 1}));
-        const Value at = inner.compare(
-            ComparisonDirection::kEq, inner.iota(ElementType::kS32, {a.batch, n, 1}, 1),
-            inner.broadcast_scalar(s[0], {a.batch, n, 1}));
-        const Value spread = inner.broadcast_in_dim(pivot, {a.batch, n, 1}, {0, 1, 2});
-        const Value finished = inner.select(
-            below, scaled, inner.select(at, spread, inner.splat(Shape(work, {a.batch, n, 1}), 0)));
-        const Value one = inner.constant(Literal::scalar_integer(ElementType::kS32, 1));
-        return {inner.add(s[0], one), inner.dynamic_update_slice(s[1], finished, {zero, zero, s[0]}),
-                s[2]};
-      });
-  if (!b.ok()) return done(b, {});
-  const Value factor = lower ? state[1] : adjoint(b, state[1], true);
-  return done(b, {b.convert(b.reshape(factor, op.result_type().dims()), type)});
+  // The upper factor is the adjoint of the lower one of the adjoint, and reads the other triangle.
+  Value a = b.convert(op.operand(0), computed);
+  if (!lower) a = conjugate(Expr(b, transposed(b, a))).value();
+  std::vector<Value> state = {a, b.splat(type.shape().with_element_type(computed), 0)};
+  state = count_loop(b, type.dims().back(), state,
+                     [](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+                       const Value column = cholesky_column(inner, s[1], s[2], s[0]);
+                       if (!inner.ok()) return {};
+                       const Matrices m(inner, s[2].type());
+                       return {next(inner, s[0]), s[1], m.with_column(s[2], column, s[0])};
+                     });
+  Value l = state.back();
+  if (!lower) l = conjugate(Expr(b, transposed(b, l))).value();
+  return finished(b, {b.ok() ? b.convert(l, type.element_type()) : Value{}});
 }
 
-// Brought to L x = y with L lower triangular: transposing A turns upper into lower, reversing both its
-// dimensions too; a system on the right is the transposed one on the left. Then row by row:
-// x[i] = (y[i] - L[i, :] x) / L[i, i], rows of x not yet known being zero.
+namespace {
+
+// `m` without its diagonal and the triangle that is not read.
+Value strict_triangle(Builder& b, Value m, bool lower) {
+  if (!b.ok()) return {};
+  const Dims& dims = m.type().dims();
+  const int64_t rank = m.type().rank();
+  const Expr row(b, b.iota(ElementType::kS64, dims, rank - 2));
+  const Expr column(b, b.iota(ElementType::kS64, dims, rank - 1));
+  return select(lower ? column < row : column > row, Expr(b, m), 0.0).value();
+}
+
+}  // namespace
+
 Values triangular_solve(Builder& b, const Instruction& op) {
-  if (is_empty(op)) return done(b, {op.operand(1)});
-  const ElementType type = op.operand_type(0).element_type();
-  const ElementType work = computed_type(type);
+  TENON_TRY(check_static(op));
+  const Type& type = op.result_type();
+  if (type.shape().element_count() == 0) return finished(b, {b.splat(type.shape(), 0)});
+  const ElementType computed = computing_type(type.element_type());
   const auto transpose_a = op.enumeration<Transpose>(AttrKey::transpose_a);
   const bool left = op.flag(AttrKey::left_side);
   const bool unit = op.flag(AttrKey::unit_diagonal);
-  bool lower = op.flag(AttrKey::lower);
-  const Matrices a = flatten(b, op.operand(0), work);
-  const Matrices y = flatten(b, op.operand(1), work);
-  if (!b.ok()) return done(b, {});
-  const int64_t n = a.rows;
-  const Dims dims = {a.batch, n, n};
+  // x op(a) = b is op(a)^T x^T = b^T: from here on m x = r, with m = a or a^T, perhaps conjugated.
+  const bool is_transposed = (transpose_a != Transpose::kNoTranspose) == left;
+  const bool lower = op.flag(AttrKey::lower) != is_transposed;
+  Value m = b.convert(op.operand(0), computed);
+  Value r = b.convert(op.operand(1), computed);
+  if (is_transposed) m = transposed(b, m);
+  if (transpose_a == Transpose::kAdjoint) m = conjugate(Expr(b, m)).value();
+  if (!left) r = transposed(b, r);
+  if (!b.ok()) return Error(b.status());
 
-  // The named triangle alone is read, and a unit diagonal not at all.
-  Value triangle = b.select(triangle_mask(b, dims, lower, unit), a.value,
-                            b.splat(Shape(work, dims), 0));
-  if (transpose_a == Transpose::kTranspose || transpose_a == Transpose::kAdjoint) {
-    triangle = adjoint(b, triangle, transpose_a == Transpose::kAdjoint);
-    lower = !lower;
-  }
-  Value rhs = y.value;
-  if (!left) {
-    triangle = b.transpose(triangle, {0, 2, 1});
-    lower = !lower;
-    rhs = b.transpose(rhs, {0, 2, 1});
-  }
-  const auto reversed = [&](Value x, I64s dimensions) {
-    return b.make(OpCode::kReverse, {x}, {{AttrKey::dimensions, Attribute(std::move(dimensions))}});
-  };
-  if (!lower) {
-    triangle = reversed(triangle, {1, 2});
-    rhs = reversed(rhs, {1});
-  }
-  const int64_t columns = left ? y.columns : y.rows;
-  const Dims x_dims = {a.batch, n, columns};
-  const std::vector<Value> state = b.while_loop(
-      {b.constant(Literal::scalar_integer(ElementType::kS32, 0)), b.splat(Shape(work, x_dims), 0),
-       triangle, rhs},
-      [&](Builder& inner, const std::vector<Value>& s) {
-        return inner.compare(ComparisonDirection::kLt, s[0],
-                             inner.constant(Literal::scalar_integer(ElementType::kS32, n)));
-      },
-      [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
-        const Value zero = inner.constant(Literal::scalar_integer(ElementType::kS32, 0));
-        const Value row = inner.dynamic_slice(s[2], {zero, s[0], zero}, {a.batch, 1, n});
-        const Value target = inner.dynamic_slice(s[3], {zero, s[0], zero}, {a.batch, 1, columns});
-        Value solved = inner.sub(target, batched_dot(inner, row, s[1], 2, 1));
+  const int64_t size = m.type().dims().back();
+  const int64_t batch = m.type().rank() - 2;
+  const int64_t width = r.type().dims().back();
+  std::vector<Value> state = {strict_triangle(b, m, lower), m, r, b.splat(r.type().shape(), 0)};
+  state = count_loop(
+      b, size, state, [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+        const Matrices square(inner, s[2].type()), tall(inner, s[3].type());
+        const Value i = lower ? s[0] : inner.sub(inner.i64_constant(size - 1), s[0]);
+        // Rows of x that are not solved yet are zero.
+        const Value row = square.row(s[1], i);
+        const Value known =
+            exact_dot(inner, row, s[4], {counting(batch), counting(batch), {batch}, {batch}});
+        Value solved = inner.sub(tall.row(s[3], i), known);
         if (!unit) {
-          const Value pivot = inner.dynamic_slice(row, {zero, zero, s[0]}, {a.batch, 1, 1});
-          solved = inner.div(solved, inner.broadcast_in_dim(pivot, {a.batch, 1, columns}, {0, 1, 2}));
+          const Value pivot = square.element(square.row(s[2], i), i);
+          solved = inner.div(solved, tall.repeat(pivot, width));
         }
-        const Value one = inner.constant(Literal::scalar_integer(ElementType::kS32, 1));
-        return {inner.add(s[0], one), inner.dynamic_update_slice(s[1], solved, {zero, s[0], zero}),
-                s[2], s[3]};
+        return {next(inner, s[0]), s[1], s[2], s[3], tall.with_row(s[4], solved, i)};
       });
-  if (!b.ok()) return done(b, {});
-  Value x = state[1];
-  if (!lower) x = reversed(x, {1});
-  if (!left) x = b.transpose(x, {0, 2, 1});
-  return done(b, {b.convert(b.reshape(x, op.result_type().dims()), type)});
+  Value x = state.back();
+  if (!left) x = transposed(b, x);
+  return finished(b, {b.ok() ? b.convert(x, type.element_type()) : Value{}});
 }
 
 }  // namespace tenon::hlo::expand

@@ -113,6 +113,21 @@ TEST(Cholesky, BatchesStandAlone) {
   EXPECT_TRUE(std::isnan(factor[7]));
 }
 
+TEST(Cholesky, PivotsThatAreNotPositiveGiveNan) {
+  for (const double pivot : {0.0, -0.0, -1.0, static_cast<double>(NAN)}) {
+    const auto results = cholesky(true, "2x2xf64")({reals({2, 2}, {pivot, 0, 1, 1})});
+    expect_near(reals_of(results[0]), {NAN, 0, NAN, NAN});
+  }
+}
+
+TEST(Cholesky, NarrowTypesAreComputedInF32) {
+  // 1 + 2^-9 is no bf16; taken from the last pivot it must not be rounded before.
+  const auto results =
+      cholesky(true, "2x2xbf16")({reals({2, 2}, {1, 0, 0x1.1p-4, 1}, ElementType::kBF16)});
+  const double exact = std::sqrt(1 - 0x1.1p-4 * 0x1.1p-4);
+  EXPECT_EQ(reals_of(results[0])[3], round_to(ElementType::kBF16, exact));
+}
+
 TEST(Cholesky, Complex) {
   // L = [2 0; 1+i 3]: A = [4, 2-2i; 2+2i, 11]; imaginary parts on the diagonal are not read.
   const Complexes a = {{4, 7}, {2, -2}, {2, 2}, {11, -7}};

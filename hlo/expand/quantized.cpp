@@ -68,11 +68,11 @@ Value quantize(Builder& b, Value value, const Type& type) {
   const auto low = static_cast<double>(q.storage_min);
   const auto high = static_cast<double>(q.storage_max);
   const Expr rounded =
-      min(max(moved, moved.like(low)), moved.like(high)).unary(OpCode::kRoundNearestEven);
-  const Expr number = select((moved != moved), 0, rounded);
+      min(max(moved, moved.constant(low)), moved.constant(high)).apply(OpCode::kRoundNearestEven);
+  const Expr number = select(moved != moved, 0.0, rounded);
   // A bound that the expressed type rounds away from zero must not leave the storage type.
   const Expr integer(b, b.convert(number.value(), wide_integer(q.storage)));
-  const Expr bounded = min(max(integer, integer.like(low)), integer.like(high));
+  const Expr bounded = min(max(integer, integer.constant(low)), integer.constant(high));
   return b.bitcast(b.convert(bounded.value(), q.storage), type);
 }
 
@@ -99,14 +99,14 @@ Values on_storage(Builder& b, const Instruction& op) {
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const Value x = op.operand(i);
     const Value stored = x.type().is_quantized() ? b.bitcast(x, storage_type(x.type())) : x;
-    if (!b.ok()) return done(b, {});
+    if (!b.ok()) return finished(b, {});
     copy->set_operand(i, stored);
   }
   copy->set_result_types({storage_type(op.result_type())});
   Instruction* moved = b.create(std::move(copy));
-  if (moved == nullptr) return done(b, {});
+  if (moved == nullptr) return finished(b, {});
   const bool quantized = op.result_type().is_quantized();
-  return done(b, {quantized ? b.bitcast(moved->result(), op.result_type()) : moved->result()});
+  return finished(b, {quantized ? b.bitcast(moved->result(), op.result_type()) : moved->result()});
 }
 
 }  // namespace
@@ -165,17 +165,17 @@ std::unique_ptr<Instruction> expressed_copy(const Instruction& op, Cloner& clone
 }
 
 Values uniform_dequantize(Builder& b, const Instruction& op) {
-  return done(b, {dequantize(b, op.operand(0))});
+  return finished(b, {dequantize(b, op.operand(0))});
 }
 
 Values uniform_quantize(Builder& b, const Instruction& op) {
-  TENON_TRY(require_static_result(op));
-  return done(b, {quantize(b, dequantize(b, op.operand(0)), op.result_type())});
+  TENON_TRY(check_static(op));
+  return finished(b, {quantize(b, dequantize(b, op.operand(0)), op.result_type())});
 }
 
 Values quantized(Builder& b, const Instruction& op) {
   for (const Type& type : op.result_types()) {
-    if (type.is_tensor() && !type.shape().is_static()) TENON_TRY(require_static_result(op));
+    if (type.is_tensor() && !type.shape().is_static()) TENON_TRY(check_static(op));
   }
   if (op.code() == OpCode::kUniformDequantize) return uniform_dequantize(b, op);
   if (op.code() == OpCode::kUniformQuantize) return uniform_quantize(b, op);
@@ -187,7 +187,7 @@ Values quantized(Builder& b, const Instruction& op) {
   for (const Value value : captured_values(op)) cloner.map(value, dequantize(b, value));
   std::vector<Value> reals;
   for (size_t i = 0; i < op.operand_count(); ++i) reals.push_back(dequantize(b, op.operand(i)));
-  if (!b.ok()) return done(b, {});
+  if (!b.ok()) return finished(b, {});
   std::unique_ptr<Instruction> copy = expressed_copy(op, cloner);
   for (size_t i = 0; i < reals.size(); ++i) copy->set_operand(i, reals[i]);
   Instruction* computed = b.create(std::move(copy));
@@ -195,7 +195,7 @@ Values quantized(Builder& b, const Instruction& op) {
   for (uint32_t i = 0; computed != nullptr && i < op.result_count(); ++i) {
     results.push_back(quantize(b, computed->result(i), op.result_type(i)));
   }
-  return done(b, std::move(results));
+  return finished(b, std::move(results));
 }
 
 }  // namespace tenon::hlo::expand
