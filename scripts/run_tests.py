@@ -89,7 +89,7 @@ def run_lit(folder: str, build: str) -> Outcome:
 
 def run_script(command: list[str]) -> Outcome:
     """A script that prints PASS, FAIL and SKIP lines."""
-    status, output = run(command, 1800)
+    status, output = run(command, 3600)
     outcome = Outcome()
     for line in output.splitlines():
         if line.startswith("PASS "):

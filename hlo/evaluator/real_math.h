@@ -9,6 +9,44 @@
 
 #include "core/types/float_convert.h"
 
+// The C library declares these for GCC alone; Clang has the type and can call them.
+extern "C" {
+__float128 expf128(__float128) noexcept;
+__float128 expm1f128(__float128) noexcept;
+__float128 logf128(__float128) noexcept;
+__float128 log1pf128(__float128) noexcept;
+__float128 sinf128(__float128) noexcept;
+__float128 cosf128(__float128) noexcept;
+__float128 tanf128(__float128) noexcept;
+__float128 sinhf128(__float128) noexcept;
+__float128 coshf128(__float128) noexcept;
+__float128 tanhf128(__float128) noexcept;
+__float128 asinf128(__float128) noexcept;
+__float128 acosf128(__float128) noexcept;
+__float128 atanf128(__float128) noexcept;
+__float128 asinhf128(__float128) noexcept;
+__float128 acoshf128(__float128) noexcept;
+__float128 atanhf128(__float128) noexcept;
+__float128 sqrtf128(__float128) noexcept;
+__float128 cbrtf128(__float128) noexcept;
+__float128 floorf128(__float128) noexcept;
+__float128 ceilf128(__float128) noexcept;
+__float128 roundf128(__float128) noexcept;
+__float128 nearbyintf128(__float128) noexcept;
+__float128 fabsf128(__float128) noexcept;
+__float128 erff128(__float128) noexcept;
+__float128 erfcf128(__float128) noexcept;
+__float128 lgammaf128(__float128) noexcept;
+__float128 tgammaf128(__float128) noexcept;
+__float128 powf128(__float128, __float128) noexcept;
+__float128 atan2f128(__float128, __float128) noexcept;
+__float128 hypotf128(__float128, __float128) noexcept;
+__float128 fmodf128(__float128, __float128) noexcept;
+__float128 copysignf128(__float128, __float128) noexcept;
+__float128 ldexpf128(__float128, int) noexcept;
+int ilogbf128(__float128) noexcept;
+}
+
 namespace tenon::hlo::real {
 
 // One overload a type; the names are the C library's.

@@ -1,8 +1,9 @@
 // The gamma family: lgamma, digamma, polygamma and the Hurwitz zeta function.
 //
 // lgamma and digamma by C. Lanczos, "A precision approximation of the gamma function" (1964), with
-// g = 7 and nine terms; zeta by the Euler-Maclaurin formula, F. Johansson, "Rigorous high-precision
-// computation of the Hurwitz zeta function and its derivatives" (2015), formula 5.
+// g = 7 and nine terms in f32, for f64 see chlo_gamma_f64.cpp; zeta by the Euler-Maclaurin formula,
+// F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta function and its
+// derivatives" (2015), formula 5.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -44,7 +45,9 @@ Expr distance_to_integer(Expr x) {
 
 }  // namespace
 
+// f32 keeps to the series around the zeros too, as its reference results do.
 Expr lgamma(Expr x) {
+  if (is_f64(x)) return lgamma_f64(x);
   // Below 1/2 by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x).
   const Expr reflect = x < 0.5;
   const Expr z = select(reflect, -x, x - 1);
@@ -54,12 +57,16 @@ Expr lgamma(Expr x) {
   const Expr r = (z + 0.5 - t / log_t) * log_t;
   const Expr at_z = std::log(2 * kPi) / 2 + r + log(lanczos_series(z));
   // The distance makes sin(pi x) exact at the poles, where the logarithm is -inf and wins.
-  const Expr log_sine = log(sin(distance_to_integer(x) * kPi));
+  const Expr distance = distance_to_integer(x);
+  // pi times a subnormal would be rounded.
+  const Expr log_sine =
+      select(distance < min_normal(x), log(distance) + std::log(kPi), log(sin(distance * kPi)));
   const Expr reflected = select(is_finite(log_sine), std::log(kPi) - log_sine - at_z, -log_sine);
   return select(abs(x) == kInfinity, kInfinity, select(reflect, reflected, at_z));
 }
 
 Expr digamma(Expr x) {
+  if (is_f64(x)) return digamma_f64(x);
   const Expr reflect = x < 0.5;
   const Expr z = select(reflect, -x, x - 1);
   Expr a = z.like(kLanczosBase);
@@ -96,13 +103,9 @@ Expr zeta(Expr s, Expr q) {
                               12.0};
   constexpr int kTerms = 12;
   const Expr minus_s = -s;
-  Expr a = q;
   Expr sum = pow(q, minus_s);
-  for (int i = 0; i < 9; ++i) {
-    a = a + 1;
-    sum = sum + pow(a, minus_s);
-  }
-  a = a + 1;
+  for (int k = 1; k < 10; ++k) sum = sum + pow(q + k, minus_s);
+  const Expr a = q + 10;
   const Expr power = pow(a, minus_s);
   const Expr integral = power * a / (s - 1);
   const Expr inverse_square = 1 / (a * a);
@@ -126,12 +129,17 @@ Expr zeta(Expr s, Expr q) {
 
 namespace {
 
-// n! by powers of correctly rounded arguments: exp(lgamma(n + 1)) would lose as many bits as the
-// logarithm has before the point.
+// n! as gamma(m) / ((n + 1) … (n + 8)) with m = n + 9, and gamma(m) by Stirling's formula from
+// powers of exact arguments: exp(lgamma(m)) would lose as many bits as the logarithm has before the
+// point.
 Expr factorial(Expr n) {
-  const Expr t = n + (kLanczosG + 0.5);
-  const Expr root = pow(t, (n + 0.5) * 0.5);
-  return root * exp(-t) * (std::sqrt(2 * kPi) * lanczos_series(n)) * root;
+  const Expr m = n + 9;
+  Expr product = n + 1;
+  for (int k = 2; k < 9; ++k) product = product * (n + k);
+  const Expr root = pow(m, (m - 0.5) * 0.5);
+  const Expr rest = std::sqrt(2 * kPi) * exp(stirling_correction(m)) / product;
+  const double last = is_f64(n) ? 170 : 34;
+  return select(n > last, kInfinity, root * exp(-m) * rest * root);
 }
 
 Expr polygamma(Expr n, Expr x) {

@@ -127,7 +127,11 @@ Values expand_real_or_complex(Builder& b, const Instruction& op, const Formula& 
 
 // Formulas that others are built on; x is f32 or f64.
 Expr lgamma(Expr x);
+Expr lgamma_f64(Expr x);
+/// log gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2, a >= 8.
+Expr stirling_correction(Expr a);
 Expr digamma(Expr x);
+Expr digamma_f64(Expr x);
 Expr zeta(Expr s, Expr q);
 Expr sinh(Expr x);
 Expr cosh(Expr x);

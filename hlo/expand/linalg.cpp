@@ -38,11 +38,16 @@ Value adjoint(Builder& b, Value x, bool conjugated) {
   return conjugated ? conjugate(b, transposed) : transposed;
 }
 
-// Where row >= column of an n x n matrix.
-Value lower_mask(Builder& b, const Dims& dims) {
-  return b.compare(ComparisonDirection::kGe, b.iota(ElementType::kS32, dims, 1),
-                   b.iota(ElementType::kS32, dims, 2));
+// Where row >= column, or <= for the upper triangle; without the diagonal if `strict`.
+Value triangle_mask(Builder& b, const Dims& dims, bool lower, bool strict) {
+  const Value row = b.iota(ElementType::kS32, dims, 1);
+  const Value column = b.iota(ElementType::kS32, dims, 2);
+  return b.compare(strict ? ComparisonDirection::kGt : ComparisonDirection::kGe,
+                   lower ? row : column, lower ? column : row);
 }
+
+// Whether the op has nothing to compute.
+bool is_empty(const Instruction& op) { return op.result_type().shape().element_count() == 0; }
 
 Value batched_dot(Builder& b, Value lhs, Value rhs, int64_t lhs_axis, int64_t rhs_axis) {
   DotDims dims;
@@ -57,6 +62,7 @@ Value batched_dot(Builder& b, Value lhs, Value rhs, int64_t lhs_axis, int64_t rh
 // Column j of L: (A[:, j] - L[:, :j] conj(L[j, :j])) / its own j-th element's square root. Columns not
 // yet computed are zero, so that whole rows may be multiplied.
 Values cholesky(Builder& b, const Instruction& op) {
+  if (is_empty(op)) return done(b, {op.operand(0)});
   const ElementType type = op.operand_type(0).element_type();
   const ElementType work = computed_type(type);
   const bool lower = op.flag(AttrKey::lower);
@@ -110,6 +116,7 @@ Values cholesky(Builder& b, const Instruction& op) {
 // dimensions too; a system on the right is the transposed one on the left. Then row by row:
 // x[i] = (y[i] - L[i, :] x) / L[i, i], rows of x not yet known being zero.
 Values triangular_solve(Builder& b, const Instruction& op) {
+  if (is_empty(op)) return done(b, {op.operand(1)});
   const ElementType type = op.operand_type(0).element_type();
   const ElementType work = computed_type(type);
   const auto transpose_a = op.enumeration<Transpose>(AttrKey::transpose_a);
@@ -122,10 +129,9 @@ Values triangular_solve(Builder& b, const Instruction& op) {
   const int64_t n = a.rows;
   const Dims dims = {a.batch, n, n};
 
-  // The named triangle alone is read.
-  Value mask = lower_mask(b, dims);
-  if (!lower) mask = b.transpose(mask, {0, 2, 1});
-  Value triangle = b.select(mask, a.value, b.splat(Shape(work, dims), 0));
+  // The named triangle alone is read, and a unit diagonal not at all.
+  Value triangle = b.select(triangle_mask(b, dims, lower, unit), a.value,
+                            b.splat(Shape(work, dims), 0));
   if (transpose_a == Transpose::kTranspose || transpose_a == Transpose::kAdjoint) {
     triangle = adjoint(b, triangle, transpose_a == Transpose::kAdjoint);
     lower = !lower;
