@@ -15,13 +15,15 @@ using enum ElementType;
 
 // The arguments of `@f(types)` as text, or the error.
 std::string arguments(std::string_view types, const std::vector<std::string>& specs) {
-  const auto module = hlo::import_module(fmt::format("hlo_module {{ func.func @f({}) {{ stablehlo.return() }} }}", types), "t");
+  const auto module = hlo::import_module(
+      fmt::format("hlo_module {{ func.func @f({}) {{ stablehlo.return() }} }}", types), "t");
   if (!module) return module.error().to_string();
   const auto values = parse_arguments(*(*module)->find_function("f"), specs);
   if (!values) return values.error().message();
   std::string text;
   for (const Literal& value : *values) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", value.shape().to_string(), value.to_string());
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", value.shape().to_string(),
+                        value.to_string());
   }
   return text;
 }
@@ -78,14 +80,17 @@ TEST(ParseArguments, Errors) {
       {"%x: u8[]", "0=-1", "--arg 0=-1: -1 is out of the range of u8"},
       {"%x: s4[]", "0=8", "--arg 0=8: 8 is out of the range of s4"},
       {"%x: u64[]", "0=-1", "--arg 0=-1: -1 is out of the range of u64"},
-      {"%x: s64[]", "0=9223372036854775808", "--arg 0=9223372036854775808: '9223372036854775808' is no s64 value"},
+      {"%x: s64[]", "0=9223372036854775808",
+       "--arg 0=9223372036854775808: '9223372036854775808' is no s64 value"},
       {"%x: f32[]", "0=1x", "--arg 0=1x: '1x' is no f32 value"},
       {"%x: f32[]", "0=", "--arg 0=: '' is no f32 value"},
       {"%x: f32[]", "0=random:x", "--arg 0=random:x: 'x' is no seed"},
       {"%x: f32[]", "0=random:", "--arg 0=random:: '' is no seed"},
-      {"%x: f32[?]", "0=1", "--arg 0=1: its type f32[?] has unknown sizes; give them with --shape, or an .npy file"},
+      {"%x: f32[?]", "0=1",
+       "--arg 0=1: its type f32[?] has unknown sizes; give them with --shape, or an .npy file"},
       {"%x: f32[4611686018427387904]", "0=1",
-       "--arg 0=1: a shape of dimensions [4611686018427387904] has more elements than can be counted"},
+       "--arg 0=1: a shape of dimensions [4611686018427387904] has more elements than can be "
+       "counted"},
       {"%x: token", "0=1", "--arg 0=1: the array is pred[], parameter 0 is token"},
   };
   for (const auto& [types, spec, expected] : cases) EXPECT_EQ(arguments(types, {spec}), expected);
@@ -94,7 +99,8 @@ TEST(ParseArguments, Errors) {
 TEST(ParseArguments, TwiceAndMissing) {
   EXPECT_EQ(arguments("%x: s32[]", {"0=1", "0=2"}), "--arg 0: given twice");
   EXPECT_EQ(arguments("%x: s32[], %y: f32[2]", {"0=1"}),
-            "parameter 1 of @f, f32[2], has no value; give --arg 1=@FILE.npy, --arg 1=VALUE or --arg 1=random");
+            "parameter 1 of @f, f32[2], has no value; give --arg 1=@FILE.npy, --arg 1=VALUE or "
+            "--arg 1=random");
 }
 
 TEST(ParseArguments, RandomIsTheSameForASeed) {
@@ -127,9 +133,12 @@ TEST(ParseShapes, Sizes) {
 }
 
 TEST(ParseShapes, Errors) {
-  const auto error = [](const std::vector<std::string>& specs) { return parse_shapes(specs).error().message(); };
+  const auto error = [](const std::vector<std::string>& specs) {
+    return parse_shapes(specs).error().message();
+  };
   EXPECT_EQ(error({"2x3"}), "--shape 2x3: expected N=…, N the number of a parameter");
-  for (const char* bad : {"0=2x", "0=x2", "0=-1", "0=2,3", "0=a", "0=2xx3", "0=2xscalar", "0=99999999999999999999", "0="}) {
+  for (const char* bad : {"0=2x", "0=x2", "0=-1", "0=2,3", "0=a", "0=2xx3", "0=2xscalar",
+                          "0=99999999999999999999", "0="}) {
     EXPECT_EQ(error({bad}), fmt::format("--shape {}: expected sizes such as 2x3", bad));
   }
   EXPECT_EQ(error({"0=2", "0=3"}), "--shape 0: given twice");

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 class File : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
@@ -38,7 +39,8 @@ TEST_F(File, AMissingFileIsNotFound) {
   const auto bytes = read_file(path("missing"));
   ASSERT_FALSE(bytes);
   EXPECT_EQ(bytes.error().code(), ErrorCode::kNotFound);
-  EXPECT_EQ(bytes.error().message(), "cannot read " + path("missing") + ": No such file or directory");
+  EXPECT_EQ(bytes.error().message(),
+            "cannot read " + path("missing") + ": No such file or directory");
 }
 
 TEST_F(File, AFolderIsNoFile) {

@@ -108,44 +108,59 @@ INSTANTIATE_TEST_SUITE_P(
         // IEEE: overflow from half a unit beyond the greatest finite value.
         Special{kF16, 65519.999, 0x7BFF}, Special{kF16, 65520, 0x7C00}, Special{kF16, -1e6, 0xFC00},
         Special{kF16, kNan, 0x7E00}, Special{kF16, -0.0, 0x8000}, Special{kF16, 0x1p-25, 0},
-        Special{kBF16, 3.4e38, 0x7F80}, Special{kBF16, 3.38e38, 0x7F7E}, Special{kBF16, kNan, 0x7FC0},
-        Special{kF8E5M2, 57344, 0x7B}, Special{kF8E5M2, 61440, 0x7C}, Special{kF8E5M2, -kInf, 0xFC},
-        Special{kF8E5M2, kNan, 0x7E}, Special{kF8E4M3, 240, 0x77}, Special{kF8E4M3, 248, 0x78},
-        Special{kF8E3M4, 15.5, 0x6F}, Special{kF8E3M4, 15.75, 0x70},
+        Special{kBF16, 3.4e38, 0x7F80}, Special{kBF16, 3.38e38, 0x7F7E},
+        Special{kBF16, kNan, 0x7FC0}, Special{kF8E5M2, 57344, 0x7B}, Special{kF8E5M2, 61440, 0x7C},
+        Special{kF8E5M2, -kInf, 0xFC}, Special{kF8E5M2, kNan, 0x7E}, Special{kF8E4M3, 240, 0x77},
+        Special{kF8E4M3, 248, 0x78}, Special{kF8E3M4, 15.5, 0x6F}, Special{kF8E3M4, 15.75, 0x70},
         // FN: no infinity; the tie above 448 rounds to the even 448, what is beyond is NaN.
-        Special{kF8E4M3FN, 448, 0x7E}, Special{kF8E4M3FN, 464, 0x7E}, Special{kF8E4M3FN, 464.001, 0x7F},
-        Special{kF8E4M3FN, kInf, 0x7F}, Special{kF8E4M3FN, -kInf, 0xFF}, Special{kF8E4M3FN, kNan, 0x7F},
+        Special{kF8E4M3FN, 448, 0x7E}, Special{kF8E4M3FN, 464, 0x7E},
+        Special{kF8E4M3FN, 464.001, 0x7F}, Special{kF8E4M3FN, kInf, 0x7F},
+        Special{kF8E4M3FN, -kInf, 0xFF}, Special{kF8E4M3FN, kNan, 0x7F},
         Special{kF8E4M3FN, -kNan, 0xFF}, Special{kF8E4M3FN, -0.0, 0x80},
         // FNUZ: one zero, one NaN.
         Special{kF8E4M3FNUZ, 240, 0x7F}, Special{kF8E4M3FNUZ, 247.9, 0x7F},
-        Special{kF8E4M3FNUZ, 248, 0x80}, Special{kF8E4M3FNUZ, -0.0, 0}, Special{kF8E4M3FNUZ, kNan, 0x80},
-        Special{kF8E4M3FNUZ, -kInf, 0x80}, Special{kF8E4M3FNUZ, -1e-9, 0},
-        Special{kF8E5M2FNUZ, 57344, 0x7F}, Special{kF8E5M2FNUZ, 1e6, 0x80},
-        Special{kF8E4M3B11FNUZ, 30, 0x7F}, Special{kF8E4M3B11FNUZ, 31, 0x80},
+        Special{kF8E4M3FNUZ, 248, 0x80}, Special{kF8E4M3FNUZ, -0.0, 0},
+        Special{kF8E4M3FNUZ, kNan, 0x80}, Special{kF8E4M3FNUZ, -kInf, 0x80},
+        Special{kF8E4M3FNUZ, -1e-9, 0}, Special{kF8E5M2FNUZ, 57344, 0x7F},
+        Special{kF8E5M2FNUZ, 1e6, 0x80}, Special{kF8E4M3B11FNUZ, 30, 0x7F},
+        Special{kF8E4M3B11FNUZ, 31, 0x80},
         // Finite: saturation; NaN becomes -0.
         Special{kF4E2M1FN, 6, 0x7}, Special{kF4E2M1FN, 100, 0x7}, Special{kF4E2M1FN, -kInf, 0xF},
-        Special{kF4E2M1FN, kNan, 0x8}, Special{kF4E2M1FN, -kNan, 0x8}, Special{kF4E2M1FN, -0.0, 0x8}, Special{kF4E2M1FN, 0.25, 0},
-        Special{kF6E2M3FN, 7.5, 0x1F}, Special{kF6E2M3FN, 8, 0x1F}, Special{kF6E2M3FN, -9, 0x3F},
-        Special{kF6E3M2FN, 28, 0x1F}, Special{kF6E3M2FN, kInf, 0x1F}, Special{kF6E3M2FN, kNan, 0x20},
+        Special{kF4E2M1FN, kNan, 0x8}, Special{kF4E2M1FN, -kNan, 0x8},
+        Special{kF4E2M1FN, -0.0, 0x8}, Special{kF4E2M1FN, 0.25, 0}, Special{kF6E2M3FN, 7.5, 0x1F},
+        Special{kF6E2M3FN, 8, 0x1F}, Special{kF6E2M3FN, -9, 0x3F}, Special{kF6E3M2FN, 28, 0x1F},
+        Special{kF6E3M2FN, kInf, 0x1F}, Special{kF6E3M2FN, kNan, 0x20},
         // Powers of two.
-        Special{kF8E8M0FNU, 1, 127}, Special{kF8E8M0FNU, 0x1p-127, 0}, Special{kF8E8M0FNU, 0x1p127, 254},
-        Special{kF8E8M0FNU, 0, 0}, Special{kF8E8M0FNU, -1, 0xFF}, Special{kF8E8M0FNU, 0x1p128, 0xFF},
-        Special{kF8E8M0FNU, kNan, 0xFF}, Special{kF8E8M0FNU, kInf, 0xFF}, Special{kF8E8M0FNU, 1.49, 127},
-        Special{kF8E8M0FNU, 1.5, 128}, Special{kF8E8M0FNU, 3, 129}, Special{kF8E8M0FNU, 0x1p-200, 0}));
+        Special{kF8E8M0FNU, 1, 127}, Special{kF8E8M0FNU, 0x1p-127, 0},
+        Special{kF8E8M0FNU, 0x1p127, 254}, Special{kF8E8M0FNU, 0, 0}, Special{kF8E8M0FNU, -1, 0xFF},
+        Special{kF8E8M0FNU, 0x1p128, 0xFF}, Special{kF8E8M0FNU, kNan, 0xFF},
+        Special{kF8E8M0FNU, kInf, 0xFF}, Special{kF8E8M0FNU, 1.49, 127},
+        Special{kF8E8M0FNU, 1.5, 128}, Special{kF8E8M0FNU, 3, 129},
+        Special{kF8E8M0FNU, 0x1p-200, 0}));
 
 TEST_P(SpecialCodes, FollowTheFormat) {
   const auto& [type, value, bits] = GetParam();
   EXPECT_EQ(encode_float(type, value), bits) << name_of(type) << " " << value;
-  EXPECT_EQ(encode_float(type, static_cast<Float128>(value)), bits) << name_of(type) << " " << value;
+  EXPECT_EQ(encode_float(type, static_cast<Float128>(value)), bits)
+      << name_of(type) << " " << value;
 }
 
 TEST(FloatConvert, GreatestFiniteValues) {
-  const std::pair<ElementType, double> cases[] = {
-      {kF4E2M1FN, 6},        {kF6E2M3FN, 7.5},    {kF6E3M2FN, 28},       {kF8E3M4, 15.5},
-      {kF8E4M3, 240},        {kF8E4M3FN, 448},    {kF8E4M3FNUZ, 240},    {kF8E4M3B11FNUZ, 30},
-      {kF8E5M2, 57344},      {kF8E5M2FNUZ, 57344}, {kF8E8M0FNU, 0x1p127}, {kF16, 65504},
-      {kBF16, 0x1.FEp127},   {kF32, std::numeric_limits<float>::max()},
-      {kF64, std::numeric_limits<double>::max()}};
+  const std::pair<ElementType, double> cases[] = {{kF4E2M1FN, 6},
+                                                  {kF6E2M3FN, 7.5},
+                                                  {kF6E3M2FN, 28},
+                                                  {kF8E3M4, 15.5},
+                                                  {kF8E4M3, 240},
+                                                  {kF8E4M3FN, 448},
+                                                  {kF8E4M3FNUZ, 240},
+                                                  {kF8E4M3B11FNUZ, 30},
+                                                  {kF8E5M2, 57344},
+                                                  {kF8E5M2FNUZ, 57344},
+                                                  {kF8E8M0FNU, 0x1p127},
+                                                  {kF16, 65504},
+                                                  {kBF16, 0x1.FEp127},
+                                                  {kF32, std::numeric_limits<float>::max()},
+                                                  {kF64, std::numeric_limits<double>::max()}};
   for (const auto& [type, greatest] : cases) EXPECT_EQ(float_max(type), greatest) << name_of(type);
 }
 
@@ -205,11 +220,15 @@ TEST(FloatConvert, WrapIntegerKeepsTheLowBits) {
     int64_t value;
     int64_t expected;
   };
-  const Case cases[] = {{kS2, 3, -1},   {kS2, 2, -2},     {kU2, -1, 3},     {kS4, 8, -8},
-                        {kU4, 31, 15},  {kS8, 128, -128}, {kU8, -1, 255},   {kS16, 65535, -1},
-                        {kU16, -2, 65534}, {kS32, int64_t{1} << 31, -(int64_t{1} << 31)},
-                        {kU32, -1, 0xFFFFFFFF}, {kS64, -5, -5}, {kU64, -5, -5}, {kPred, 3, 1}};
-  for (const Case& c : cases) EXPECT_EQ(wrap_integer(c.type, c.value), c.expected) << name_of(c.type);
+  const Case cases[] = {{kS2, 3, -1},           {kS2, 2, -2},
+                        {kU2, -1, 3},           {kS4, 8, -8},
+                        {kU4, 31, 15},          {kS8, 128, -128},
+                        {kU8, -1, 255},         {kS16, 65535, -1},
+                        {kU16, -2, 65534},      {kS32, int64_t{1} << 31, -(int64_t{1} << 31)},
+                        {kU32, -1, 0xFFFFFFFF}, {kS64, -5, -5},
+                        {kU64, -5, -5},         {kPred, 3, 1}};
+  for (const Case& c : cases)
+    EXPECT_EQ(wrap_integer(c.type, c.value), c.expected) << name_of(c.type);
 }
 
 TEST(FloatConvert, RangesOfIntegers) {
@@ -228,13 +247,24 @@ TEST(FloatConvert, FloatToIntegerTruncatesAndSaturates) {
     double value;
     int64_t expected;
   };
-  const Case cases[] = {{kS8, 1.9, 1},       {kS8, -1.9, -1},     {kS8, 127.9, 127},  {kS8, 128, 127},
-                        {kS8, -129, -128},   {kS8, kNan, 0},      {kU8, -1, 0},       {kU8, -0.5, 0},
-                        {kU8, 255.9, 255},   {kU8, kInf, 255},    {kS2, 7, 1},        {kU2, 7, 3},
-                        {kS32, 3e9, 0x7FFFFFFF},                  {kU32, 3e9, 3000000000},
+  const Case cases[] = {{kS8, 1.9, 1},
+                        {kS8, -1.9, -1},
+                        {kS8, 127.9, 127},
+                        {kS8, 128, 127},
+                        {kS8, -129, -128},
+                        {kS8, kNan, 0},
+                        {kU8, -1, 0},
+                        {kU8, -0.5, 0},
+                        {kU8, 255.9, 255},
+                        {kU8, kInf, 255},
+                        {kS2, 7, 1},
+                        {kU2, 7, 3},
+                        {kS32, 3e9, 0x7FFFFFFF},
+                        {kU32, 3e9, 3000000000},
                         {kS64, 1e30, std::numeric_limits<int64_t>::max()},
                         {kS64, -kInf, std::numeric_limits<int64_t>::min()},
-                        {kU64, 1e30, -1},    {kU64, 0x1p63, std::numeric_limits<int64_t>::min()},
+                        {kU64, 1e30, -1},
+                        {kU64, 0x1p63, std::numeric_limits<int64_t>::min()},
                         {kU64, -1e30, 0}};
   for (const Case& c : cases) {
     EXPECT_EQ(float_to_integer(c.type, static_cast<Float128>(c.value)), c.expected)

@@ -45,8 +45,9 @@ TEST(Literal, ScalarsConvertAsConvertDoes) {
 TEST(Literal, IntegerScalars) {
   EXPECT_EQ(Literal::scalar_integer(kS4, 15).get_integer(0), -1);
   EXPECT_EQ(Literal::scalar_integer(kPred, 2).get_integer(0), 1);
-  EXPECT_EQ(Literal::scalar_integer(kF32, (int64_t{1} << 60) + (int64_t{1} << 36) + 1).get_double(0),
-            0x1p60 + 0x1p37);
+  EXPECT_EQ(
+      Literal::scalar_integer(kF32, (int64_t{1} << 60) + (int64_t{1} << 36) + 1).get_double(0),
+      0x1p60 + 0x1p37);
   EXPECT_EQ(Literal::scalar_integer(kC128, 3).get_complex(0), std::complex<double>(3, 0));
 }
 
@@ -93,10 +94,10 @@ TEST(Literal, TextOfElements) {
   Literal complex(Shape(kC64, {}));
   complex.set_complex(0, {0.1, -std::numeric_limits<double>::infinity()});
   const Case cases[] = {
-      {Literal::scalar(kPred, 1), "true"},         {Literal::scalar(kS8, -5), "-5"},
-      {Literal::scalar(kF32, 0.1), "0.1"},         {Literal::scalar(kF64, 0.1), "0.1"},
-      {Literal::scalar(kF16, 0.1), "0.1"},         {Literal::scalar(kF8E5M2, 0.1), "0.09"},
-      {Literal::scalar(kF32, -0.0), "-0"},         {Literal::scalar(kF32, 1e30), "1e+30"},
+      {Literal::scalar(kPred, 1), "true"},          {Literal::scalar(kS8, -5), "-5"},
+      {Literal::scalar(kF32, 0.1), "0.1"},          {Literal::scalar(kF64, 0.1), "0.1"},
+      {Literal::scalar(kF16, 0.1), "0.1"},          {Literal::scalar(kF8E5M2, 0.1), "0.09"},
+      {Literal::scalar(kF32, -0.0), "-0"},          {Literal::scalar(kF32, 1e30), "1e+30"},
       {Literal::scalar(kF16, std::nan("")), "nan"}, {complex, "(0.1, -inf)"}};
   for (const Case& c : cases) EXPECT_EQ(c.literal.element_to_string(0), c.text);
 }

@@ -58,12 +58,13 @@ TEST_P(NpyType, RoundTripsInEveryRank) {
 TEST(Npy, HeaderAsNumpyWritesIt) {
   const std::string bytes = npy_bytes(Literal(Shape(kF32, {2, 3})));
   EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
-  EXPECT_TRUE(bytes.substr(10).starts_with(
-      "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"));
+  EXPECT_TRUE(
+      bytes.substr(10).starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"));
   EXPECT_NE(npy_bytes(Literal(Shape(kS8, {}))).find("'|i1'"), std::string::npos);
   EXPECT_NE(npy_bytes(Literal(Shape(kS8, {}))).find("'shape': (), "), std::string::npos);
-  EXPECT_NE(npy_bytes(Literal(Shape(kPred, {4}))).find("'|b1', 'fortran_order': False, 'shape': (4,)"),
-            std::string::npos);
+  EXPECT_NE(
+      npy_bytes(Literal(Shape(kPred, {4}))).find("'|b1', 'fortran_order': False, 'shape': (4,)"),
+      std::string::npos);
 }
 
 TEST(Npy, AllVersionsOfTheFormat) {
@@ -75,7 +76,8 @@ TEST(Npy, AllVersionsOfTheFormat) {
 }
 
 TEST(Npy, BigEndianIsSwapped) {
-  const auto literal = parse_npy(file(1, header(">i2", "(2,)"), std::string_view("\x00\x01\x00\x02", 4)));
+  const auto literal =
+      parse_npy(file(1, header(">i2", "(2,)"), std::string_view("\x00\x01\x00\x02", 4)));
   ASSERT_TRUE(literal);
   EXPECT_EQ(literal->to_string(), "[1, 2]");
 }
@@ -88,7 +90,8 @@ TEST(Npy, BigEndianComplexIsSwappedByParts) {
 }
 
 TEST(Npy, ColumnMajorIsTransposed) {
-  const auto literal = parse_npy(file(1, header("|u1", "(2, 3)", true), "\x01\x04\x02\x05\x03\x06"));
+  const auto literal =
+      parse_npy(file(1, header("|u1", "(2, 3)", true), "\x01\x04\x02\x05\x03\x06"));
   ASSERT_TRUE(literal);
   EXPECT_EQ(literal->to_string(), "[[1, 2, 3], [4, 5, 6]]");
 }
@@ -108,7 +111,8 @@ TEST(Npy, PredAndNarrowIntegersAreBroughtToTheirStoredForm) {
   EXPECT_TRUE(*parse_npy(file(1, header("|b1", "()"), "\x07")) == Literal::scalar(kPred, 1));
   EXPECT_TRUE(*parse_npy(file(1, header("|V1", "()"), "\x0D"), kS4) == Literal::scalar(kS4, -3));
   EXPECT_TRUE(*parse_npy(file(1, header("|V1", "()"), "\xF7"), kU4) == Literal::scalar(kU4, 7));
-  EXPECT_TRUE(*parse_npy(file(1, header("|V1", "()"), "\xF2"), kF4E2M1FN) == Literal::scalar(kF4E2M1FN, 1));
+  EXPECT_TRUE(*parse_npy(file(1, header("|V1", "()"), "\xF2"), kF4E2M1FN) ==
+              Literal::scalar(kF4E2M1FN, 1));
 }
 
 TEST(Npy, ALongHeaderMakesVersion2) {
@@ -134,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Version", file(4, header("<i2", "(2,)"), kTwoS16),
             ".npy format version 4; versions 1 to 3 are read"},
         Bad{"ShortLength", std::string("\x93NUMPY\x02\x00\x05\x00", 10), ".npy header is cut off"},
-        Bad{"ShortHeader", file(1, header("<i2", "(2,)"), "").substr(0, 30), ".npy header is cut off"},
+        Bad{"ShortHeader", file(1, header("<i2", "(2,)"), "").substr(0, 30),
+            ".npy header is cut off"},
         Bad{"NoDictionary", file(1, "[1, 2]", ""), ".npy header is not understood"},
         Bad{"UnknownKey", file(1, "{'x': 1}", ""), ".npy header is not understood"},
         Bad{"NoType", file(1, "{'shape': (2,), }", ""), ".npy header is not understood"},
@@ -142,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"NegativeSize", file(1, header("<i2", "(-2,)"), ""), ".npy header is not understood"},
         Bad{"StructuredType", file(1, "{'descr': [('a', '<i2')], 'shape': (2,), }", ""),
             ".npy header is not understood"},
-        Bad{"ForeignType", file(1, header("<U4", "(2,)"), ""), ".npy arrays of type '<U4' are not read"},
+        Bad{"ForeignType", file(1, header("<U4", "(2,)"), ""),
+            ".npy arrays of type '<U4' are not read"},
         Bad{"TooShort", file(1, header("<i2", "(3,)"), kTwoS16),
             ".npy data has 4 bytes, 6 expected for s16[3]"},
         Bad{"TooLong", file(1, header("<i2", "(1,)"), kTwoS16),

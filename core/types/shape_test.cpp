@@ -49,7 +49,8 @@ TEST(Shape, CheckedCountErrors) {
   EXPECT_FALSE(checked_element_count({kDynamic}));
   const char* too_many =
       "a shape of dimensions [4294967296,4294967296] has more elements than can be counted";
-  EXPECT_EQ(checked_element_count({int64_t{1} << 32, int64_t{1} << 32}).error().message(), too_many);
+  EXPECT_EQ(checked_element_count({int64_t{1} << 32, int64_t{1} << 32}).error().message(),
+            too_many);
   // The bytes must be countable too, also beside a dimension of size 0.
   EXPECT_TRUE(checked_element_count({int64_t{1} << 62}));
   EXPECT_FALSE(checked_element_count({int64_t{1} << 62}, 8));

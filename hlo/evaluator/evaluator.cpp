@@ -65,7 +65,8 @@ Result<std::vector<Literal>> Evaluator::run(const Computation& function,
     if (i < function.parameter_count()) {
       const Type& type = function.parameter(i).type();
       // A quantized argument is an array of its storage type.
-      const bool fits = type.is_tensor() && compatible(Type(type.shape()), Type(arguments[i].shape()));
+      const Type given(arguments[i].shape());
+      const bool fits = type.is_tensor() && compatible(Type(type.shape()), given);
       if (!fits) {
         return invalid_argument("argument {} of @{} is {}, expected {}", i, function.name(),
                                 arguments[i].shape().to_string(), type.to_string());

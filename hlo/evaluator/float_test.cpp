@@ -1,4 +1,5 @@
-// Elementwise ops on floats and complex numbers: NaN, infinities, signed zeros, denormals, rounding.
+// Elementwise ops on floats and complex numbers: NaN, infinities, signed zeros, denormals,
+// rounding.
 #include "hlo/evaluator/eval_test_util.h"
 
 namespace tenon::hlo {
@@ -21,17 +22,20 @@ struct Binary {
   const char* expected;
 };
 void check(const std::vector<Binary>& cases) {
-  for (const Binary& c : cases) EXPECT_EQ(binary(c.op, c.type, c.x, c.y), c.expected) << c.op << " " << c.type;
+  for (const Binary& c : cases)
+    EXPECT_EQ(binary(c.op, c.type, c.x, c.y), c.expected) << c.op << " " << c.type;
 }
 void check(const std::vector<Unary>& cases) {
-  for (const Unary& c : cases) EXPECT_EQ(unary(c.op, c.type, c.x), c.expected) << c.op << " " << c.type;
+  for (const Unary& c : cases)
+    EXPECT_EQ(unary(c.op, c.type, c.x), c.expected) << c.op << " " << c.type;
 }
 
 TEST(Float, MaximumAndMinimumAreThoseOfIeee2019) {
   for (const char* type : {"f32[5]", "f64[5]", "bf16[5]", "f16[5]", "f8e5m2[5]"}) {
     check(std::vector<Binary>{
         {"maximum", type, "[nan, 1, -0.0, 0, -inf]", "[1, nan, 0, -0.0, 2]", "[nan, nan, 0, 0, 2]"},
-        {"minimum", type, "[nan, 1, -0.0, 0, -inf]", "[1, nan, 0, -0.0, 2]", "[nan, nan, -0, -0, -inf]"}});
+        {"minimum", type, "[nan, 1, -0.0, 0, -inf]", "[1, nan, 0, -0.0, 2]",
+         "[nan, nan, -0, -0, -inf]"}});
   }
 }
 
@@ -42,8 +46,10 @@ TEST(Float, SignsZerosAndRounding) {
       {"negate", "f32[3]", "[0, -0.0, inf]", "[-0, 0, -inf]"},
       {"ceil", "f32[5]", "[-0.5, 0.5, -0.0, inf, nan]", "[-0, 1, -0, inf, nan]"},
       {"floor", "f32[4]", "[-0.5, 0.5, -0.0, -inf]", "[-1, 0, -0, -inf]"},
-      {"round_nearest_afz", "f32[7]", "[0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -0.2]", "[1, -1, 2, 3, -3, 0, -0]"},
-      {"round_nearest_even", "f32[6]", "[0.5, -0.5, 1.5, 2.5, -2.5, -0.2]", "[0, -0, 2, 2, -2, -0]"},
+      {"round_nearest_afz", "f32[7]", "[0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, -0.2]",
+       "[1, -1, 2, 3, -3, 0, -0]"},
+      {"round_nearest_even", "f32[6]", "[0.5, -0.5, 1.5, 2.5, -2.5, -0.2]",
+       "[0, -0, 2, 2, -2, -0]"},
       {"sqrt", "f32[4]", "[-0.0, -1, inf, 4]", "[-0, nan, inf, 2]"},
       {"rsqrt", "f32[5]", "[0, -0.0, inf, -1, 4]", "[inf, -inf, 0, nan, 0.5]"},
       {"cbrt", "f32[4]", "[-8, 27, -0.0, -inf]", "[-2, 3, -0, -inf]"},
@@ -60,12 +66,14 @@ TEST(Float, SignsZerosAndRounding) {
 }
 
 TEST(Float, IsFinite) {
-  EXPECT_EQ(unary("is_finite", "f32[5]", "[inf, -inf, nan, 0, 3.0e38]", "pred[5]"), "[false, false, false, true, true]");
+  EXPECT_EQ(unary("is_finite", "f32[5]", "[inf, -inf, nan, 0, 3.0e38]", "pred[5]"),
+            "[false, false, false, true, true]");
 }
 
 TEST(Float, TwoOperands) {
   check(std::vector<Binary>{
-      {"remainder", "f32[6]", "[5.5, -5.5, 5.5, 1, 1, inf]", "[2, 2, -2, inf, 0, 1]", "[1.5, -1.5, 1.5, 1, nan, nan]"},
+      {"remainder", "f32[6]", "[5.5, -5.5, 5.5, 1, 1, inf]", "[2, 2, -2, inf, 0, 1]",
+       "[1.5, -1.5, 1.5, 1, nan, nan]"},
       {"remainder", "f32[1]", "[-4]", "[2]", "[-0]"},
       {"divide", "f32[4]", "[1, -1, 0, 1]", "[0, 0, 0, -0.0]", "[inf, -inf, nan, -inf]"},
       {"power", "f32[7]", "[1, nan, -8, 0, -0.0, 2, -1]", "[nan, 0, 0.333333, -1, -3, -inf, inf]",
@@ -113,23 +121,30 @@ TEST(Float, ComparisonsWithNanAndZeros) {
 
 TEST(Float, TheTotalOrderIsTotal) {
   // Each is below the next: -NaN, -inf, -1, least negative, -0, +0, least, 1, inf, NaN.
-  for (const char* values : {"f32[10]|[0xFFC00000, 0xFF800000, -1, 0x80000001, -0.0, 0, 0x00000001, 1, inf, 0x7FC00000]",
-                             "f64[10]|[0xFFF8000000000000, -inf, -1, 0x8000000000000001, -0.0, 0, 0x1, 1, inf, 0x7FF8000000000000]",
-                             "bf16[10]|[0xFFC0, 0xFF80, -1, 0x8001, -0.0, 0, 0x0001, 1, 0x7F80, 0x7FC0]",
-                             "f8e5m2[10]|[0xFE, 0xFC, -1, 0x81, -0.0, 0, 0x01, 1, 0x7C, 0x7E]"}) {
+  for (const char* values :
+       {"f32[10]|[0xFFC00000, 0xFF800000, -1, 0x80000001, -0.0, 0, 0x00000001, 1, inf, 0x7FC00000]",
+        "f64[10]|[0xFFF8000000000000, -inf, -1, 0x8000000000000001, -0.0, 0, 0x1, 1, inf, "
+        "0x7FF8000000000000]",
+        "bf16[10]|[0xFFC0, 0xFF80, -1, 0x8001, -0.0, 0, 0x0001, 1, 0x7F80, 0x7FC0]",
+        "f8e5m2[10]|[0xFE, 0xFC, -1, 0x81, -0.0, 0, 0x01, 1, 0x7C, 0x7E]"}) {
     const std::string_view text(values);
     const std::string type(text.substr(0, text.find('|')));
     const std::string element = type.substr(0, type.find('['));
-    const std::string body =
-        testing::constant("a", type, text.substr(text.find('|') + 1)) +
-        fmt::format("%x = stablehlo.slice(%a) {{start_indices = [0], limit_indices = [9], strides = [1]}} : {}[9]\n"
-                    "%y = stablehlo.slice(%a) {{start_indices = [1], limit_indices = [10], strides = [1]}} : {}[9]\n"
-                    "%r = stablehlo.compare(%x, %y) {{comparison_direction = LT, compare_type = TOTALORDER}} : pred[9]\n"
-                    "%s = stablehlo.compare(%a, %a) {{comparison_direction = EQ, compare_type = TOTALORDER}} : pred[10]",
-                    element, element);
+    const std::string body = testing::constant("a", type, text.substr(text.find('|') + 1)) +
+                             fmt::format(
+                                 "%x = stablehlo.slice(%a) {{start_indices = [0], limit_indices = "
+                                 "[9], strides = [1]}} : {}[9]\n"
+                                 "%y = stablehlo.slice(%a) {{start_indices = [1], limit_indices = "
+                                 "[10], strides = [1]}} : {}[9]\n"
+                                 "%r = stablehlo.compare(%x, %y) {{comparison_direction = LT, "
+                                 "compare_type = TOTALORDER}} : pred[9]\n"
+                                 "%s = stablehlo.compare(%a, %a) {{comparison_direction = EQ, "
+                                 "compare_type = TOTALORDER}} : pred[10]",
+                                 element, element);
     EXPECT_EQ(testing::eval(body, "%r, %s", "pred[9], pred[10]"),
               "[true, true, true, true, true, true, true, true, true]; "
-              "[true, true, true, true, true, true, true, true, true, true]") << type;
+              "[true, true, true, true, true, true, true, true, true, true]")
+        << type;
   }
 }
 
@@ -173,7 +188,8 @@ TEST(Convert, Table) {
       {"f32[1]", "[2.5]", "c128[1]", "[(2.5, 0)]"},
       {"c128[1]", "[(0.1, 0.2)]", "c64[1]", "[(0.1, 0.2)]"},
   };
-  for (const Case& c : cases) EXPECT_EQ(unary("convert", c.from, c.x, c.to), c.expected) << c.from << c.to;
+  for (const Case& c : cases)
+    EXPECT_EQ(unary("convert", c.from, c.x, c.to), c.expected) << c.from << c.to;
 }
 
 TEST(ReducePrecision, Table) {
@@ -207,7 +223,8 @@ TEST(Complex, Parts) {
   EXPECT_EQ(unary("imag", "c64[1]", "[(1, 2)]", "f32[1]"), "[2]");
   EXPECT_EQ(unary("real", "f32[1]", "[-0.0]"), "[-0]");
   EXPECT_EQ(unary("imag", "f32[1]", "[5]"), "[0]");
-  EXPECT_EQ(unary("abs", "c64[3]", "[(3, -4), (inf, nan), (3.0e38, 3.0e38)]", "f32[3]"), "[5, inf, inf]");
+  EXPECT_EQ(unary("abs", "c64[3]", "[(3, -4), (inf, nan), (3.0e38, 3.0e38)]", "f32[3]"),
+            "[5, inf, inf]");
   EXPECT_EQ(unary("abs", "c128[1]", "[(3.0e300, 4.0e300)]", "f64[1]"), "[5e+300]");
   EXPECT_EQ(binary("complex", "f64[1]", "[1]", "[-0.0]", "c128[1]"), "[(1, -0)]");
 }
@@ -223,7 +240,8 @@ TEST(Complex, Arithmetic) {
       {"divide", "c128[1]", "[(1.0e300, 0)]", "[(1.0e300, 1.0e300)]", "[(0.5, -0.5)]"},
       {"divide", "c64[1]", "[(1, -1)]", "[(0, 0)]", "[(inf, -inf)]"},
       {"power", "c64[2]", "[(0, 0), (2, 0)]", "[(0, 0), (1, 0)]", "[(1, 0), (2, 0)]"},
-      {"maximum", "c64[3]", "[(1, 5), (1, 2), (nan, 0)]", "[(2, 0), (1, 3), (1, 1)]", "[(2, 0), (1, 3), (nan, 0)]"},
+      {"maximum", "c64[3]", "[(1, 5), (1, 2), (nan, 0)]", "[(2, 0), (1, 3), (1, 1)]",
+       "[(2, 0), (1, 3), (nan, 0)]"},
       {"minimum", "c64[2]", "[(1, 5), (1, 2)]", "[(2, 0), (1, 3)]", "[(1, 5), (1, 2)]"},
   });
 }
@@ -245,8 +263,8 @@ TEST(Complex, SpecialValuesOfFunctions) {
 
 TEST(Complex, Comparisons) {
   const auto compare = [](const char* direction) {
-    return binary("compare", "c64[3]", "[(1, 2), (1, 2), (nan, 1)]", "[(1, 3), (1, 2), (nan, 1)]", "pred[3]",
-                  fmt::format("comparison_direction = {}", direction));
+    return binary("compare", "c64[3]", "[(1, 2), (1, 2), (nan, 1)]", "[(1, 3), (1, 2), (nan, 1)]",
+                  "pred[3]", fmt::format("comparison_direction = {}", direction));
   };
   EXPECT_EQ(compare("EQ"), "[false, true, false]");
   EXPECT_EQ(compare("NE"), "[true, false, true]");

@@ -21,10 +21,12 @@ struct Unary {
   const char* expected;
 };
 void check(const std::vector<Binary>& cases) {
-  for (const Binary& c : cases) EXPECT_EQ(binary(c.op, c.type, c.x, c.y), c.expected) << c.op << " " << c.type;
+  for (const Binary& c : cases)
+    EXPECT_EQ(binary(c.op, c.type, c.x, c.y), c.expected) << c.op << " " << c.type;
 }
 void check(const std::vector<Unary>& cases) {
-  for (const Unary& c : cases) EXPECT_EQ(unary(c.op, c.type, c.x), c.expected) << c.op << " " << c.type;
+  for (const Unary& c : cases)
+    EXPECT_EQ(unary(c.op, c.type, c.x), c.expected) << c.op << " " << c.type;
 }
 
 TEST(Integer, OverflowWraps) {
@@ -49,15 +51,18 @@ TEST(Integer, OverflowWraps) {
 
 TEST(Integer, DivisionTruncatesAndIsTotal) {
   check(std::vector<Binary>{
-      {"divide", "s8[6]", "[7, -7, 7, -7, 5, -128]", "[2, 2, -2, -2, 0, -1]", "[3, -3, -3, 3, -1, -128]"},
+      {"divide", "s8[6]", "[7, -7, 7, -7, 5, -128]", "[2, 2, -2, -2, 0, -1]",
+       "[3, -3, -3, 3, -1, -128]"},
       {"divide", "s8[1]", "[0]", "[0]", "[-1]"},
       {"divide", "u8[2]", "[200, 5]", "[3, 0]", "[66, 255]"},
       {"divide", "s64[2]", "[-9223372036854775808, 1]", "[-1, 0]", "[-9223372036854775808, -1]"},
-      {"divide", "u64[2]", "[18446744073709551615, 1]", "[2, 0]", "[9223372036854775807, 18446744073709551615]"},
+      {"divide", "u64[2]", "[18446744073709551615, 1]", "[2, 0]",
+       "[9223372036854775807, 18446744073709551615]"},
       {"divide", "s4[2]", "[-8, 3]", "[-1, 0]", "[-8, -1]"},
       {"divide", "u4[1]", "[3]", "[0]", "[15]"},
       // The remainder has the dividend's sign.
-      {"remainder", "s8[6]", "[7, -7, 7, -7, 5, -128]", "[2, 2, -2, -2, 0, -1]", "[1, -1, 1, -1, 5, 0]"},
+      {"remainder", "s8[6]", "[7, -7, 7, -7, 5, -128]", "[2, 2, -2, -2, 0, -1]",
+       "[1, -1, 1, -1, 5, 0]"},
       {"remainder", "u8[2]", "[200, 5]", "[3, 0]", "[2, 5]"},
       {"remainder", "s64[1]", "[-9223372036854775808]", "[-1]", "[0]"},
   });
@@ -68,7 +73,8 @@ TEST(Integer, Powers) {
       {"power", "s32[5]", "[3, -2, 0, 0, 5]", "[4, 3, 0, 3, 0]", "[81, -8, 1, 0, 1]"},
       {"power", "s8[2]", "[2, 3]", "[7, 5]", "[-128, -13]"},
       // Negative exponents: 1 over the power, truncated.
-      {"power", "s32[6]", "[1, -1, -1, 2, 0, -2]", "[-5, -2, -3, -1, -1, -2]", "[1, 1, -1, 0, 0, 0]"},
+      {"power", "s32[6]", "[1, -1, -1, 2, 0, -2]", "[-5, -2, -3, -1, -1, -2]",
+       "[1, 1, -1, 0, 0, 0]"},
       {"power", "u8[1]", "[3]", "[255]", "[171]"},
       {"power", "u64[1]", "[3]", "[18446744073709551615]", "[12297829382473034411]"},
   });
@@ -77,11 +83,13 @@ TEST(Integer, Powers) {
 TEST(Integer, ShiftsByTheWidthAndMore) {
   check(std::vector<Binary>{
       {"shift_left", "s8[5]", "[1, 1, 1, 1, -1]", "[0, 7, 8, 100, -1]", "[1, -128, 0, 0, 0]"},
-      {"shift_left", "u64[3]", "[1, 1, 1]", "[63, 64, 18446744073709551615]", "[9223372036854775808, 0, 0]"},
+      {"shift_left", "u64[3]", "[1, 1, 1]", "[63, 64, 18446744073709551615]",
+       "[9223372036854775808, 0, 0]"},
       {"shift_right_logical", "s8[4]", "[-1, -1, -1, -128]", "[1, 8, -1, 7]", "[127, 0, 0, 1]"},
       {"shift_right_logical", "u8[2]", "[255, 255]", "[4, 200]", "[15, 0]"},
       {"shift_right_logical", "s64[2]", "[-1, -1]", "[63, 64]", "[1, 0]"},
-      {"shift_right_arithmetic", "s8[4]", "[-128, -128, 127, -1]", "[1, 8, 100, -1]", "[-64, -1, 0, -1]"},
+      {"shift_right_arithmetic", "s8[4]", "[-128, -128, 127, -1]", "[1, 8, 100, -1]",
+       "[-64, -1, 0, -1]"},
       {"shift_right_arithmetic", "u8[2]", "[128, 127]", "[1, 9]", "[192, 0]"},
       {"shift_left", "s4[3]", "[1, 1, 1]", "[3, 4, -1]", "[-8, 0, 0]"},
       {"shift_right_arithmetic", "s2[2]", "[-2, -2]", "[1, -2]", "[-1, -1]"},
@@ -120,11 +128,16 @@ TEST(Integer, BitsAndSigns) {
 
 TEST(Integer, Pred) {
   check(std::vector<Binary>{
-      {"and", "pred[4]", "[true, true, false, false]", "[true, false, true, false]", "[true, false, false, false]"},
-      {"or", "pred[4]", "[true, true, false, false]", "[true, false, true, false]", "[true, true, true, false]"},
-      {"xor", "pred[4]", "[true, true, false, false]", "[true, false, true, false]", "[false, true, true, false]"},
-      {"add", "pred[4]", "[true, true, false, false]", "[true, false, true, false]", "[true, true, true, false]"},
-      {"multiply", "pred[4]", "[true, true, false, false]", "[true, false, true, false]", "[true, false, false, false]"},
+      {"and", "pred[4]", "[true, true, false, false]", "[true, false, true, false]",
+       "[true, false, false, false]"},
+      {"or", "pred[4]", "[true, true, false, false]", "[true, false, true, false]",
+       "[true, true, true, false]"},
+      {"xor", "pred[4]", "[true, true, false, false]", "[true, false, true, false]",
+       "[false, true, true, false]"},
+      {"add", "pred[4]", "[true, true, false, false]", "[true, false, true, false]",
+       "[true, true, true, false]"},
+      {"multiply", "pred[4]", "[true, true, false, false]", "[true, false, true, false]",
+       "[true, false, false, false]"},
       {"maximum", "pred[2]", "[true, false]", "[false, false]", "[true, false]"},
       {"minimum", "pred[2]", "[true, true]", "[false, true]", "[false, true]"}});
   EXPECT_EQ(unary("not", "pred[2]", "[true, false]"), "[false, true]");
@@ -141,8 +154,10 @@ TEST(Integer, ClampAndSelect) {
   EXPECT_EQ(clamp("u8[1]", "[1]", "[255]", "[200]"), "[200]");
   // min(max(x, lo), hi): with lo above hi, hi wins.
   EXPECT_EQ(clamp("s8[1]", "[5]", "[0]", "[2]"), "[2]");
-  EXPECT_EQ(clamp("f32[4]", "[nan, 0, 0, 0]", "[1, nan, 1, 5]", "[2, 2, nan, 2]"), "[nan, nan, nan, 2]");
-  EXPECT_EQ(testing::eval(testing::constant("p", "pred[]", "true") + testing::constant("x", "s8[2]", "[1, 2]") +
+  EXPECT_EQ(clamp("f32[4]", "[nan, 0, 0, 0]", "[1, nan, 1, 5]", "[2, 2, nan, 2]"),
+            "[nan, nan, nan, 2]");
+  EXPECT_EQ(testing::eval(testing::constant("p", "pred[]", "true") +
+                              testing::constant("x", "s8[2]", "[1, 2]") +
                               testing::constant("y", "s8[2]", "[3, 4]") +
                               "%r = stablehlo.select(%p, %x, %y) : s8[2]",
                           "%r", "s8[2]"),
@@ -151,7 +166,8 @@ TEST(Integer, ClampAndSelect) {
 
 TEST(Integer, Comparisons) {
   const auto compare = [](const char* direction, const char* type, const char* x, const char* y) {
-    return binary("compare", type, x, y, "pred[2]", fmt::format("comparison_direction = {}", direction));
+    return binary("compare", type, x, y, "pred[2]",
+                  fmt::format("comparison_direction = {}", direction));
   };
   EXPECT_EQ(compare("LT", "s8[2]", "[-1, 1]", "[1, -1]"), "[true, false]");
   EXPECT_EQ(compare("LT", "u8[2]", "[255, 1]", "[1, 255]"), "[false, true]");

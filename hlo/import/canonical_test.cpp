@@ -11,12 +11,14 @@ using enum ElementType;
 
 DenseAttr dense(ElementType type, Dims dims, const std::vector<int64_t>& values) {
   Literal literal(Shape(type, std::move(dims)));
-  for (size_t i = 0; i < values.size(); ++i) literal.set_integer(static_cast<int64_t>(i), values[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    literal.set_integer(static_cast<int64_t>(i), values[i]);
   return DenseAttr::of(literal);
 }
 
 // The canonical form as text, or the error's.
-std::string canonical(AttrKind kind, const Attribute& raw, EnumKind enum_kind = EnumKind::kPrecision) {
+std::string canonical(AttrKind kind, const Attribute& raw,
+                      EnumKind enum_kind = EnumKind::kPrecision) {
   const AttrSpec spec{AttrKey::dimensions, kind, AttrDefault::kRequired, enum_kind};
   const auto value = canonical_attribute(spec, raw);
   return value ? attribute_text(*value, TextForm::kHlo) : value.error().message();
@@ -53,9 +55,12 @@ TEST(Canonical, EverySpellingBecomesOneForm) {
       {AttrKind::kI64s, dense(kS64, {0}, {}), "array<i64>"},
       {AttrKind::kI64s, ArrayAttr{one, one}, "array<i64: 1, 1>"},
       {AttrKind::kI64Matrix, I64Matrix{1, 2, {3, 4}}, "dense<[[3, 4]]> : s64[1,2]"},
-      {AttrKind::kI64Matrix, dense(kS64, {2, 2}, {1, 2, 3, 4}), "dense<[[1, 2], [3, 4]]> : s64[2,2]"},
-      {AttrKind::kI64Matrix, dense(kS64, {2, 2}, {0, 0, 0, 0}), "dense<[[0, 0], [0, 0]]> : s64[2,2]"},
-      {AttrKind::kI64Matrix, ArrayAttr{I64s{1, 2}, I64s{3, 4}}, "dense<[[1, 2], [3, 4]]> : s64[2,2]"},
+      {AttrKind::kI64Matrix, dense(kS64, {2, 2}, {1, 2, 3, 4}),
+       "dense<[[1, 2], [3, 4]]> : s64[2,2]"},
+      {AttrKind::kI64Matrix, dense(kS64, {2, 2}, {0, 0, 0, 0}),
+       "dense<[[0, 0], [0, 0]]> : s64[2,2]"},
+      {AttrKind::kI64Matrix, ArrayAttr{I64s{1, 2}, I64s{3, 4}},
+       "dense<[[1, 2], [3, 4]]> : s64[2,2]"},
       {AttrKind::kI64Matrix, dense(kS64, {0, 2}, {}), "dense<> : s64[0,0]"},
       {AttrKind::kI64Matrix, dense(kS64, {0}, {}), "dense<> : s64[0,0]"},
       {AttrKind::kI64Matrix, I64Matrix{0, 2, {}}, "dense<> : s64[0,0]"},
@@ -68,7 +73,8 @@ TEST(Canonical, EverySpellingBecomesOneForm) {
       {AttrKind::kBools, ArrayAttr{true, int64_t{0}}, "array<i1: true, false>"},
       {AttrKind::kBools, I64s{0, 2}, "array<i1: false, true>"},
       {AttrKind::kDense, dense(kS8, {}, {1}), "dense<1> : s8[]"},
-      {AttrKind::kI64sArray, ArrayAttr{I64s{1}, dense(kS64, {0}, {})}, "[array<i64: 1>, array<i64>]"},
+      {AttrKind::kI64sArray, ArrayAttr{I64s{1}, dense(kS64, {0}, {})},
+       "[array<i64: 1>, array<i64>]"},
       {AttrKind::kEnum, EnumAttr{EnumKind::kPrecision, 2}, "#stablehlo<precision HIGHEST>"},
       {AttrKind::kEnum, OpaqueAttr{"HIGH"}, "#stablehlo<precision HIGH>"},
       {AttrKind::kEnum, IntegerAttr{1, kS32}, "#stablehlo<precision HIGH>"},
@@ -78,7 +84,8 @@ TEST(Canonical, EverySpellingBecomesOneForm) {
       {AttrKind::kGatherDims, GatherDims{}, "#stablehlo.gather<>"},
       {AttrKind::kScatterDims, ScatterDims{}, "#stablehlo.scatter<>"},
       {AttrKind::kRaggedDotDims, RaggedDotDims{}, "#chlo.ragged_dot<>"},
-      {AttrKind::kChannelHandle, ChannelHandle{1, 2}, "#stablehlo.channel_handle<handle = 1, type = 2>"},
+      {AttrKind::kChannelHandle, ChannelHandle{1, 2},
+       "#stablehlo.channel_handle<handle = 1, type = 2>"},
       {AttrKind::kAliases, ArrayAttr{OutputOperandAlias{{0}, 1, {}}},
        "[#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1, "
        "operand_tuple_indices = []>]"},

@@ -15,12 +15,16 @@ std::string import_error(std::string_view text) {
 // The HLO text of the instructions of `@f(%x: tensor<4xf32>)` around `body`.
 std::string body(std::string_view text, std::string_view around = "") {
   const auto module = import_module(
-      fmt::format("{}\nfunc.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{}\n}}", around, text), "t");
+      fmt::format("{}\nfunc.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{}\n}}", around, text),
+      "t");
   if (!module) return module.error().to_string();
   std::string out;
   for (const Instruction& op : *(*module)->find_function("f")) {
-    out += op.code() == OpCode::kReturn ? std::string(op.operand(0) == (*module)->find_function("f")->parameter(0) ? "return %x" : "return")
-                                        : print_instruction(op);
+    out +=
+        op.code() == OpCode::kReturn
+            ? std::string(op.operand(0) == (*module)->find_function("f")->parameter(0) ? "return %x"
+                                                                                       : "return")
+            : print_instruction(op);
   }
   return out;
 }
@@ -33,94 +37,128 @@ TEST(Convert, TypesOfAResultAreTheStatedOnes) {
 TEST(Convert, ShardingCallsAreIdentities) {
   for (const char* target : {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
                              "xla.sdy.FuncResultSharding", "annotate_device_placement"}) {
-    EXPECT_EQ(body(fmt::format("%0 = stablehlo.custom_call @{}(%x) {{mhlo.sharding = \"{{replicated}}\"}} : "
-                               "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>", target)),
+    EXPECT_EQ(body(fmt::format(
+                  "%0 = stablehlo.custom_call @{}(%x) {{mhlo.sharding = \"{{replicated}}\"}} : "
+                  "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>",
+                  target)),
               "return %x");
   }
 }
 
 TEST(Convert, ShardingCallsOfSeveralDevicesAreRefused) {
-  EXPECT_EQ(body("%0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = \"{devices=[2]0,1}\"} : "
-                 "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
-            "t:3:6: error: custom_call @Sharding: sharding {devices=[2]0,1} needs partitioning; programs run on "
-            "one device");
-  EXPECT_EQ(body("%0 = stablehlo.custom_call @SPMDFullToShardShape(%x) : (tensor<4xf32>) -> tensor<2xf32>\n"
-                 "return %x : tensor<4xf32>"),
-            "t:3:6: error: stablehlo.custom_call: an identity from f32[4] to f32[2] needs partitioning");
+  EXPECT_EQ(
+      body("%0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = \"{devices=[2]0,1}\"} : "
+           "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+      "t:3:6: error: custom_call @Sharding: sharding {devices=[2]0,1} needs partitioning; programs "
+      "run on "
+      "one device");
+  EXPECT_EQ(
+      body("%0 = stablehlo.custom_call @SPMDFullToShardShape(%x) : (tensor<4xf32>) -> "
+           "tensor<2xf32>\n"
+           "return %x : tensor<4xf32>"),
+      "t:3:6: error: stablehlo.custom_call: an identity from f32[4] to f32[2] needs partitioning");
 }
 
 TEST(Convert, OtherCustomCallsStay) {
-  EXPECT_EQ(body("%0 = stablehlo.custom_call @foo(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+  EXPECT_EQ(body("%0 = stablehlo.custom_call @foo(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn "
+                 "%0 : tensor<4xf32>"),
             "%0 = stablehlo.custom_call(%1) {call_target_name = \"foo\"} : f32[4]\nreturn");
 }
 
 TEST(Convert, ShardyOps) {
   const std::string mesh = "sdy.mesh @mesh = <[\"a\"=2, \"b\"=1]>";
-  EXPECT_EQ(body("%0 = sdy.sharding_constraint %x <@mesh, [{\"b\"}]> : tensor<4xf32>\nreturn %0 : tensor<4xf32>", mesh),
+  EXPECT_EQ(body("%0 = sdy.sharding_constraint %x <@mesh, [{\"b\"}]> : tensor<4xf32>\nreturn %0 : "
+                 "tensor<4xf32>",
+                 mesh),
             "return %x");
-  EXPECT_EQ(body("%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}]> : tensor<4xf32>\nreturn %0 : tensor<4xf32>", mesh),
-            "t:3:6: error: sdy.sharding_constraint: sharding <@mesh, [{\"a\"}]> needs partitioning over axis "
+  EXPECT_EQ(body("%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}]> : tensor<4xf32>\nreturn %0 : "
+                 "tensor<4xf32>",
+                 mesh),
+            "t:3:6: error: sdy.sharding_constraint: sharding <@mesh, [{\"a\"}]> needs partitioning "
+            "over axis "
             "\"a\" of 2 devices; programs run on one device");
-  EXPECT_EQ(body("%0 = \"sdy.propagation_barrier\"(%x) {allowed_direction = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>\n"
-                 "return %0 : tensor<4xf32>", mesh),
+  EXPECT_EQ(body("%0 = \"sdy.propagation_barrier\"(%x) {allowed_direction = 1 : i32} : "
+                 "(tensor<4xf32>) -> tensor<4xf32>\n"
+                 "return %0 : tensor<4xf32>",
+                 mesh),
             "return %x");
-  EXPECT_EQ(body("%0 = \"builtin.unrealized_conversion_cast\"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
-                 "return %0 : tensor<4xf32>"),
-            "return %x");
-  EXPECT_EQ(body("%0 = stablehlo.abs %x {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}]>} : tensor<4xf32>\n"
-                 "return %0 : tensor<4xf32>", mesh),
-            "t:3:6: error: stablehlo.abs: sharding #sdy.sharding<@mesh, [{\"a\"}]> needs partitioning over axis "
-            "\"a\" of 2 devices; programs run on one device");
+  EXPECT_EQ(
+      body("%0 = \"builtin.unrealized_conversion_cast\"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
+           "return %0 : tensor<4xf32>"),
+      "return %x");
+  EXPECT_EQ(
+      body(
+          "%0 = stablehlo.abs %x {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}]>} : tensor<4xf32>\n"
+          "return %0 : tensor<4xf32>",
+          mesh),
+      "t:3:6: error: stablehlo.abs: sharding #sdy.sharding<@mesh, [{\"a\"}]> needs partitioning "
+      "over axis "
+      "\"a\" of 2 devices; programs run on one device");
 }
 
 TEST(Convert, MeshesMayStandBehindTheirUse) {
-  EXPECT_EQ(import_error("func.func @f(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}]>}) { return }\n"
+  EXPECT_EQ(import_error("func.func @f(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, "
+                         "[{\"a\"}]>}) { return }\n"
                          "sdy.mesh @mesh = <[\"a\"=2]>"),
-            "t:1:1: error: argument 0 of @f: sharding #sdy.sharding<@mesh, [{\"a\"}]> needs partitioning over "
+            "t:1:1: error: argument 0 of @f: sharding #sdy.sharding<@mesh, [{\"a\"}]> needs "
+            "partitioning over "
             "axis \"a\" of 2 devices; programs run on one device");
 }
 
 TEST(Convert, ResultShardingsAreLookedAtToo) {
-  EXPECT_EQ(import_error("func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {mhlo.sharding = \"{devices=[2]0,1}\"}) {\n"
+  EXPECT_EQ(import_error("func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {mhlo.sharding = "
+                         "\"{devices=[2]0,1}\"}) {\n"
                          "return %x : tensor<4xf32> }"),
-            "t:1:1: error: result 0 of @f: sharding {devices=[2]0,1} needs partitioning; programs run on one "
+            "t:1:1: error: result 0 of @f: sharding {devices=[2]0,1} needs partitioning; programs "
+            "run on one "
             "device");
 }
 
-constexpr std::string_view kManual = R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{}}]>] out_shardings=[<@mesh, [{{{}}}]>] manual_axes={{}} (%y: {}) {{
+constexpr std::string_view kManual =
+    R"(%0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{}}]>] out_shardings=[<@mesh, [{{{}}}]>] manual_axes={{}} (%y: {}) {{
   %1 = stablehlo.abs %y : {}
   {}
 }} : (tensor<4xf32>) -> tensor<4xf32>
 return %0 : tensor<4xf32>)";
 std::string manual(std::string_view axes, std::string_view type, std::string_view end) {
-  return body(fmt::format(fmt::runtime(kManual), axes, type, type, end), "sdy.mesh @mesh = <[\"a\"=2]>");
+  return body(fmt::format(fmt::runtime(kManual), axes, type, type, end),
+              "sdy.mesh @mesh = <[\"a\"=2]>");
 }
 
 TEST(Convert, ManualComputations) {
-  EXPECT_EQ(manual("", "tensor<4xf32>", "sdy.return %1 : tensor<4xf32>"), "%0 = stablehlo.abs(%1) : f32[4]\nreturn");
+  EXPECT_EQ(manual("", "tensor<4xf32>", "sdy.return %1 : tensor<4xf32>"),
+            "%0 = stablehlo.abs(%1) : f32[4]\nreturn");
   EXPECT_EQ(manual("\"a\"", "tensor<4xf32>", "sdy.return %1 : tensor<4xf32>"),
-            "t:3:6: error: sdy.manual_computation: sharding [<@mesh, [{\"a\"}]>] needs partitioning over axis "
+            "t:3:6: error: sdy.manual_computation: sharding [<@mesh, [{\"a\"}]>] needs "
+            "partitioning over axis "
             "\"a\" of 2 devices; programs run on one device");
   EXPECT_EQ(manual("", "tensor<2xf32>", "sdy.return %1 : tensor<2xf32>"),
-            "t:3:6: error: sdy.manual_computation: argument 0 is f32[2] inside and f32[4] outside, which needs "
+            "t:3:6: error: sdy.manual_computation: argument 0 is f32[2] inside and f32[4] outside, "
+            "which needs "
             "partitioning");
-  EXPECT_EQ(manual("", "tensor<4xf32>", "sdy.return"),
-            "t:3:6: error: sdy.manual_computation: the region ends in sdy.return with 0 values, expected "
-            "sdy.return with 1");
+  EXPECT_EQ(
+      manual("", "tensor<4xf32>", "sdy.return"),
+      "t:3:6: error: sdy.manual_computation: the region ends in sdy.return with 0 values, expected "
+      "sdy.return with 1");
   EXPECT_EQ(manual("", "tensor<4xf32>", ""),
-            "t:3:6: error: sdy.manual_computation: the region ends in stablehlo.abs with 1 values, expected "
+            "t:3:6: error: sdy.manual_computation: the region ends in stablehlo.abs with 1 values, "
+            "expected "
             "sdy.return with 1");
-  EXPECT_EQ(body("%0 = \"sdy.manual_computation\"(%x) ({ \"sdy.return\"(%x) : (tensor<4xf32>) -> () }) : "
-                 "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
-            "t:3:6: error: sdy.manual_computation: one region with as many arguments as operands is expected");
+  EXPECT_EQ(
+      body("%0 = \"sdy.manual_computation\"(%x) ({ \"sdy.return\"(%x) : (tensor<4xf32>) -> () }) : "
+           "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+      "t:3:6: error: sdy.manual_computation: one region with as many arguments as operands is "
+      "expected");
 }
 
 TEST(Convert, Errors) {
   const std::pair<const char*, const char*> cases[] = {
-      {"func.func @f() { return }\nfunc.func @f() { return }", "t:2:1: error: function @f is defined twice"},
+      {"func.func @f() { return }\nfunc.func @f() { return }",
+       "t:2:1: error: function @f is defined twice"},
       {"func.func @f() { %0 = stablehlo.constant dense<1> : tensor<i32> }",
        "t:1:1: error: function @f does not end in return"},
-      {"func.func @f() { \"func.return\"() : () -> ()\n %0 = stablehlo.constant dense<1> : tensor<i32> }",
+      {"func.func @f() { \"func.return\"() : () -> ()\n %0 = stablehlo.constant dense<1> : "
+       "tensor<i32> }",
        "t:1:1: error: function @f does not end in return"},
       {"func.func @f() {}", ""},  // an empty body is a declaration
       {"%0 = stablehlo.constant dense<1> : tensor<i32>",
@@ -129,14 +167,19 @@ TEST(Convert, Errors) {
       {"func.func @f() { \"foo.bar\"() : () -> () return }", "t:1:18: error: unknown op 'foo.bar'"},
       {"func.func @f() { \"tenon.parameter\"() : () -> () return }",
        "t:1:18: error: unknown op 'tenon.parameter'"},
-      {"\"func.func\"() ({}) : () -> ()", "t:1:1: error: func.func: sym_name or function_type is missing"},
-      {"\"func.func\"() ({ \"func.return\"() : () -> () }) {sym_name = \"f\", function_type = (i32) -> ()} : () -> ()",
+      {"\"func.func\"() ({}) : () -> ()",
+       "t:1:1: error: func.func: sym_name or function_type is missing"},
+      {"\"func.func\"() ({ \"func.return\"() : () -> () }) {sym_name = \"f\", function_type = "
+       "(i32) -> ()} : () -> ()",
        "t:1:1: error: function @f has 0 arguments, its type 1"},
-      {"func.func @f(%x: tensor<2xf32>) {\n%0 = stablehlo.transpose %x, dims = [0] {permutation = 1} : (tensor<2xf32>) -> tensor<2xf32>\nreturn }",
+      {"func.func @f(%x: tensor<2xf32>) {\n%0 = stablehlo.transpose %x, dims = [0] {permutation = "
+       "1} : (tensor<2xf32>) -> tensor<2xf32>\nreturn }",
        nullptr},
-      {"func.func @f(%x: tensor<2xf32>) {\n%0 = \"stablehlo.transpose\"(%x) {permutation = \"a\"} : (tensor<2xf32>) -> tensor<2xf32>\nreturn }",
+      {"func.func @f(%x: tensor<2xf32>) {\n%0 = \"stablehlo.transpose\"(%x) {permutation = \"a\"} "
+       ": (tensor<2xf32>) -> tensor<2xf32>\nreturn }",
        "t:2:6: error: stablehlo.transpose: attribute permutation is not a list of integers"},
-      {"func.func @f(%x: tensor<2xf32>) {\n%0 = \"sdy.reshard\"(%x, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\nreturn }",
+      {"func.func @f(%x: tensor<2xf32>) {\n%0 = \"sdy.reshard\"(%x, %x) : (tensor<2xf32>, "
+       "tensor<2xf32>) -> tensor<2xf32>\nreturn }",
        "t:2:6: error: sdy.reshard: expected one operand and one result"},
       {"func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { return %x : tensor<2xf32> }", nullptr},
       {"func.func @f() { call @g() : () -> () return }", nullptr},
@@ -157,15 +200,22 @@ TEST(Convert, ErrorsNameTheirStage) {
 }
 
 TEST(Convert, SegmentSizesAreNotKept) {
-  const auto module = import_module("func.func @f(%x: tensor<2xf32>) {\n"
-                                    "%0 = \"stablehlo.abs\"(%x) {operandSegmentSizes = array<i32: 1>} : (tensor<2xf32>) -> tensor<2xf32>\nreturn }", "t");
+  const auto module = import_module(
+      "func.func @f(%x: tensor<2xf32>) {\n"
+      "%0 = \"stablehlo.abs\"(%x) {operandSegmentSizes = array<i32: 1>} : (tensor<2xf32>) -> "
+      "tensor<2xf32>\nreturn }",
+      "t");
   ASSERT_TRUE(module) << module.error().to_string();
   EXPECT_TRUE((*module)->entry()->first()->discardable().empty());
 }
 
 TEST(Convert, AttributesThatEqualTheirDefaultGo) {
-  const auto module = import_module("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-                                    "%0 = stablehlo.custom_call @a(%x) {api_version = 1 : i32, has_side_effect = false, backend_config = \"\", called_computations = []} : (tensor<2xf32>) -> tensor<2xf32>\nreturn %0 : tensor<2xf32> }", "t");
+  const auto module = import_module(
+      "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+      "%0 = stablehlo.custom_call @a(%x) {api_version = 1 : i32, has_side_effect = false, "
+      "backend_config = \"\", called_computations = []} : (tensor<2xf32>) -> tensor<2xf32>\nreturn "
+      "%0 : tensor<2xf32> }",
+      "t");
   ASSERT_TRUE(module) << module.error().to_string();
   EXPECT_EQ(print_instruction(*(*module)->entry()->first()),
             "%0 = stablehlo.custom_call(%1) {call_target_name = \"a\"} : f32[2]\n");
@@ -192,7 +242,8 @@ TEST(Convert, ValuesUsedBeforeTheirDefinition) {
   raw.value_types = {Type::tensor(ElementType::kF32, {})};
   f.regions[0].ops.push_back(abs);
   raw.module.regions[0].ops.push_back(f);
-  EXPECT_EQ(build_module(raw).error().message(), "stablehlo.abs: an operand is used before its definition");
+  EXPECT_EQ(build_module(raw).error().message(),
+            "stablehlo.abs: an operand is used before its definition");
 }
 
 }  // namespace

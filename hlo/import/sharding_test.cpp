@@ -16,17 +16,20 @@ Shardings with_mesh(std::string text) {
 
 TEST(Sharding, SdyAxesOfOneDevicePass) {
   const Shardings s = with_mesh("<[\"a\"=2, \"b\"=1]>");
-  for (const char* text : {"<@mesh, [{}, {}]>", "<@mesh, [{\"b\"}, {}]>", "<@mesh, [{\"unknown\"}]>",
-                           "<@mesh, [{?}]>", "<@mesh, []>", "\"unclosed"}) {
+  for (const char* text :
+       {"<@mesh, [{}, {}]>", "<@mesh, [{\"b\"}, {}]>", "<@mesh, [{\"unknown\"}]>", "<@mesh, [{?}]>",
+        "<@mesh, []>", "\"unclosed"}) {
     EXPECT_TRUE(s.check_sdy("op", text).ok()) << text;
   }
 }
 
 TEST(Sharding, SdyAxesOfMoreAreRefusedByName) {
-  const Status status = with_mesh("<[\"a\"=2, \"b\"=4]>").check_sdy("stablehlo.add", "<@mesh, [{\"a\"}, {\"b\"}]>");
+  const Status status =
+      with_mesh("<[\"a\"=2, \"b\"=4]>").check_sdy("stablehlo.add", "<@mesh, [{\"a\"}, {\"b\"}]>");
   EXPECT_EQ(status.code(), ErrorCode::kUnimplemented);
-  EXPECT_EQ(status.message(), "stablehlo.add: sharding <@mesh, [{\"a\"}, {\"b\"}]> needs partitioning over "
-                              "axis \"a\" of 2 devices; programs run on one device");
+  EXPECT_EQ(status.message(),
+            "stablehlo.add: sharding <@mesh, [{\"a\"}, {\"b\"}]> needs partitioning over "
+            "axis \"a\" of 2 devices; programs run on one device");
 }
 
 TEST(Sharding, MeshesOfSpacedText) {
@@ -50,14 +53,16 @@ TEST(Sharding, MhloOfOneDevicePasses) {
 }
 
 TEST(Sharding, MhloTilingsAreRefused) {
-  for (const char* text : {"{devices=[2,1]0,1}", "{devices=[1,2]<=[2]}",
-                           "{{replicated}, {devices=[2]0,1}}",
-                           "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
-                           "{{devices=[1,2]<=[2] last_tile_dim_replicate}, {devices=[1,2]<=[2]}}"}) {
+  for (const char* text :
+       {"{devices=[2,1]0,1}", "{devices=[1,2]<=[2]}", "{{replicated}, {devices=[2]0,1}}",
+        "{devices=[2,1,4]<=[8] last_tile_dim_replicate}",
+        "{{devices=[1,2]<=[2] last_tile_dim_replicate}, {devices=[1,2]<=[2]}}"}) {
     const Status status = Shardings::check_mhlo("argument 0 of @f", text);
     EXPECT_EQ(status.code(), ErrorCode::kUnimplemented) << text;
-    EXPECT_EQ(status.message(), fmt::format("argument 0 of @f: sharding {} needs partitioning; programs run "
-                                            "on one device", text));
+    EXPECT_EQ(status.message(),
+              fmt::format("argument 0 of @f: sharding {} needs partitioning; programs run "
+                          "on one device",
+                          text));
   }
 }
 
@@ -65,7 +70,8 @@ TEST(Sharding, BothAttributesOfADictionaryAreLookedAt) {
   const Shardings s = with_mesh("<[\"a\"=2]>");
   EXPECT_TRUE(s.check("op", {}).ok());
   EXPECT_FALSE(s.check("op", {{"mhlo.sharding", Attribute("{devices=[2]0,1}")}}).ok());
-  EXPECT_FALSE(s.check("op", {{"sdy.sharding", OpaqueAttr{"#sdy.sharding<@mesh, [{\"a\"}]>"}}}).ok());
+  EXPECT_FALSE(
+      s.check("op", {{"sdy.sharding", OpaqueAttr{"#sdy.sharding<@mesh, [{\"a\"}]>"}}}).ok());
 }
 
 }  // namespace

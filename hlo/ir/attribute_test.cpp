@@ -31,7 +31,8 @@ TEST(Attribute, IntegersOfOtherTypesDiffer) {
 }
 
 TEST(Attribute, FloatsCompareByBits) {
-  EXPECT_EQ(Attribute(FloatAttr::of(kF32, std::nan(""))), Attribute(FloatAttr::of(kF32, std::nan(""))));
+  EXPECT_EQ(Attribute(FloatAttr::of(kF32, std::nan(""))),
+            Attribute(FloatAttr::of(kF32, std::nan(""))));
   EXPECT_NE(Attribute(FloatAttr::of(kF32, 0.0)), Attribute(FloatAttr::of(kF32, -0.0)));
   EXPECT_EQ(FloatAttr::of(kBF16, 1.0).bits, 0x3F80u);
   EXPECT_EQ(FloatAttr::of(kF16, 0.1).value(), 0x1.998p-4);

@@ -81,7 +81,8 @@ TEST_F(BuilderTest, TheFirstErrorStays) {
   EXPECT_EQ(b.while_loop({bad}, {}, {}), std::vector<Value>(1));
   const Status status = b.finish({bad});
   EXPECT_EQ(status, b.status());
-  EXPECT_TRUE(status.to_string().starts_with("f:1:2: error: stablehlo.add: ")) << status.to_string();
+  EXPECT_TRUE(status.to_string().starts_with("f:1:2: error: stablehlo.add: "))
+      << status.to_string();
   EXPECT_TRUE(f.empty());
 }
 

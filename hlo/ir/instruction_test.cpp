@@ -10,7 +10,8 @@ namespace {
 using enum ElementType;
 const Type kScalar = Type::tensor(kF32, {});
 
-Instruction* append(Computation& into, OpCode code, std::vector<Value> operands, size_t results = 1) {
+Instruction* append(Computation& into, OpCode code, std::vector<Value> operands,
+                    size_t results = 1) {
   return into.insert(std::make_unique<Instruction>(code, std::move(operands),
                                                    std::vector<Type>(results, kScalar)));
 }
@@ -109,8 +110,9 @@ TEST_F(Graph, EraseDropsUsesAndUnlinks) {
 
 TEST_F(Graph, InsertBeforeKeepsTheOrder) {
   Instruction* last = append(*f, OpCode::kNegate, {x});
-  Instruction* first = f->insert(std::make_unique<Instruction>(
-      OpCode::kAbs, std::vector<Value>{x}, std::vector<Type>{kScalar}), last);
+  Instruction* first = f->insert(std::make_unique<Instruction>(OpCode::kAbs, std::vector<Value>{x},
+                                                               std::vector<Type>{kScalar}),
+                                 last);
   EXPECT_EQ(f->first(), first);
   EXPECT_EQ(first->next(), last);
   EXPECT_EQ(f->last(), last);

@@ -106,7 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
         Difference{"FunctionAttributes", "{z}", "{y}", "in @f: function attributes differ"},
         Difference{"Op", "stablehlo.add", "stablehlo.multiply",
                    "in @f: stablehlo.add against stablehlo.multiply"},
-        Difference{"Operand", "add %x, %y", "add %y, %y", "in @f: stablehlo.add: operand 0 is another value"},
+        Difference{"Operand", "add %x, %y", "add %y, %y",
+                   "in @f: stablehlo.add: operand 0 is another value"},
         Difference{"Discardable", "\"n\"", "\"o\"",
                    "in @f: stablehlo.add: discardable attributes differ"},
         Difference{"Longer", "return", "%2 = stablehlo.negate %1 : tensor<2xf32>\n return",
@@ -152,17 +153,20 @@ TEST(ModuleEqual, TypesAndCounts) {
             "in @f: stablehlo.add: region count");
   EXPECT_EQ(difference(kBase, [](Computation& f) { f.erase(f.last()); }),
             "in @f: stablehlo.return at the end stands on one side only");
-  EXPECT_EQ(difference(kBase, [](Computation& f) {
-              f.first()->next()->mutable_attributes().set(AttrKey::permutation, Attribute(I64s{1}));
-            }),
+  EXPECT_EQ(difference(kBase,
+                       [](Computation& f) {
+                         f.first()->next()->mutable_attributes().set(AttrKey::permutation,
+                                                                     Attribute(I64s{1}));
+                       }),
             "in @f: stablehlo.transpose: attribute permutation differs");
 }
 
 TEST(ModuleEqual, RegionsAreCompared) {
-  EXPECT_EQ(difference(kLoop, [](Computation& f) {
-              Instruction& loop = *f.first()->next();
-              loop.region(1).first()->set_operand(1, loop.region(1).parameter(0));
-            }),
+  EXPECT_EQ(difference(kLoop,
+                       [](Computation& f) {
+                         Instruction& loop = *f.first()->next();
+                         loop.region(1).first()->set_operand(1, loop.region(1).parameter(0));
+                       }),
             "in @main: stablehlo.add: operand 1 is another value");
 }
 
@@ -280,11 +284,17 @@ TEST(Location, Text) {
   EXPECT_EQ(location_to_string(at), "\"f \\221\\22.py\":3:4");
   EXPECT_EQ(location_to_string(nullptr), "unknown");
   LocationNode named{LocationKind::kName, "n", 0, 0, 0, 0, {at}};
-  EXPECT_EQ(position_of(std::make_shared<LocationNode>(named)), (SourcePosition{"f \"1\".py", 3, 4}));
+  EXPECT_EQ(position_of(std::make_shared<LocationNode>(named)),
+            (SourcePosition{"f \"1\".py", 3, 4}));
 }
 
 TEST(Location, ThePositionOfACallSiteIsTheCallee) {
-  const LocationNode site{LocationKind::kCallSite, "", 0, 0, 0, 0,
+  const LocationNode site{LocationKind::kCallSite,
+                          "",
+                          0,
+                          0,
+                          0,
+                          0,
                           {file_location("a", 1, 2), file_location("b", 3, 4)}};
   EXPECT_EQ(position_of(std::make_shared<LocationNode>(site)), (SourcePosition{"a", 1, 2}));
   EXPECT_FALSE(position_of(nullptr).known());
@@ -294,7 +304,8 @@ TEST(Location, ThePositionOfACallSiteIsTheCallee) {
 TEST(Location, ATextOfSharedNodesIsBounded) {
   Location at = file_location("f", 1, 2);
   for (int i = 0; i < 64; ++i) {
-    at = std::make_shared<LocationNode>(LocationNode{LocationKind::kFused, "", 0, 0, 0, 0, {at, at}});
+    at = std::make_shared<LocationNode>(
+        LocationNode{LocationKind::kFused, "", 0, 0, 0, 0, {at, at}});
   }
   EXPECT_LT(location_to_string(at).size(), size_t{1} << 20);
 }

@@ -41,10 +41,12 @@ TEST(Type, BothTexts) {
       {Type::token(), "token", "!stablehlo.token"},
       {Type::none(), "none", "none"},
       {Type::tuple({}), "tuple<>", "tuple<>"},
-      {Type::tuple({f32, Type::token()}), "tuple<f32[], token>", "tuple<tensor<f32>, !stablehlo.token>"},
+      {Type::tuple({f32, Type::token()}), "tuple<f32[], token>",
+       "tuple<tensor<f32>, !stablehlo.token>"},
       {Type::future({f32}), "future<f32[]>", "!stablehlo.future<tensor<f32>>"},
       {Type::buffer(Shape(kF32, {4})), "buffer<f32[4]>", "memref<4xf32>"},
-      {Type::function({f32}, {f32}), "function<(f32[]) -> (f32[])>", "(tensor<f32>) -> tensor<f32>"},
+      {Type::function({f32}, {f32}), "function<(f32[]) -> (f32[])>",
+       "(tensor<f32>) -> tensor<f32>"},
       {Type::function({}, {}), "function<() -> ()>", "() -> ()"},
       {Type::quantized_tensor({2}, per_tensor(0.1, -3)), "q<s8:f32, 0.1:-3>[2]",
        "tensor<2x!quant.uniform<i8:f32, 0.1:-3>>"},
@@ -71,7 +73,8 @@ TEST(Type, EqualityIsByContent) {
   EXPECT_EQ(Type::tuple({f32}), Type::tuple({f32}));
   EXPECT_FALSE(Type::tuple({f32}) == Type::future({f32}));
   EXPECT_FALSE(Type::token() == f32);
-  EXPECT_EQ(Type::quantized_tensor({2}, per_tensor(0.1, 0)), Type::quantized_tensor({2}, per_tensor(0.1, 0)));
+  EXPECT_EQ(Type::quantized_tensor({2}, per_tensor(0.1, 0)),
+            Type::quantized_tensor({2}, per_tensor(0.1, 0)));
   EXPECT_FALSE(Type::quantized_tensor({2}, per_tensor(0.1, 0)) == Type::tensor(kS8, {2}));
   EXPECT_FALSE(Type::quantized_tensor({2}, per_tensor(0.1, 0)) ==
                Type::quantized_tensor({2}, per_tensor(0.2, 0)));

@@ -97,11 +97,13 @@ TEST(ParseAttribute, StructuresOfStableHlo) {
   check({
       {"#stablehlo.channel_handle<handle = 1, type = 2>", ChannelHandle{1, 2}},
       {"#stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [1], "
-       "lhs_contracting_dimensions = [2, 3], rhs_contracting_dimensions = [4, 5]>", dot},
+       "lhs_contracting_dimensions = [2, 3], rhs_contracting_dimensions = [4, 5]>",
+       dot},
       {"#stablehlo.dot<rhs_contracting_dimensions = [], lhs_contracting_dimensions = [1]>",
        DotDims{{}, {}, {1}, {}}},
       {"#stablehlo.dot<>", DotDims{}},
-      {"#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], operand_batching_dims = [2], "
+      {"#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], operand_batching_dims = "
+       "[2], "
        "start_indices_batching_dims = [3], start_index_map = [4], index_vector_dim = 5>",
        GatherDims{{1}, {0}, {2}, {3}, {4}, 5}},
       {"#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
@@ -113,25 +115,30 @@ TEST(ParseAttribute, StructuresOfStableHlo) {
       {"#stablehlo.conv<[b, f]x[o, i]->[b, f]>", ConvDims{0, 1, {}, 1, 0, {}, 0, 1, {}}},
       {"#stablehlo.dot_algorithm<lhs_precision_type = tf32, rhs_precision_type = tf32, "
        "accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, "
-       "num_primitive_operations = 3, allow_imprecise_accumulation = true>", algorithm},
+       "num_primitive_operations = 3, allow_imprecise_accumulation = true>",
+       algorithm},
       {"#stablehlo.result_accuracy<atol = 1.0e-5, rtol = 0.5, ulps = 3, mode = "
        "#stablehlo.result_accuracy_mode<TOLERANCE>>",
        ResultAccuracy{1e-5, 0.5, 3, ResultAccuracyMode::kTolerance}},
-      {"#stablehlo.result_accuracy<mode = HIGHEST>", ResultAccuracy{0, 0, 0, ResultAccuracyMode::kHighest}},
+      {"#stablehlo.result_accuracy<mode = HIGHEST>",
+       ResultAccuracy{0, 0, 0, ResultAccuracyMode::kHighest}},
       {"#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1, "
-       "operand_tuple_indices = []>", OutputOperandAlias{{0}, 1, {}}},
+       "operand_tuple_indices = []>",
+       OutputOperandAlias{{0}, 1, {}}},
       {"#chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
        "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>",
        RaggedDotDims{{{}, {}, {1}, {1}}, {0}, {0}}},
       {"#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = \"x\">]>",
-       OpaqueAttr{"#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = \"x\">]>"}},
+       OpaqueAttr{"#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name "
+                  "= \"x\">]>"}},
       {"#mhlo.dot<lhs_contracting_dimensions = [1]>", DotDims{{}, {}, {1}, {}}},
       {"#chlo.precision<HIGH>", EnumAttr{EnumKind::kPrecision, 1}},
   });
 }
 
 TEST(ParseAttribute, Aliases) {
-  const auto raw = parse_mlir_text("#a = 5 : i32\n#b.c = [#a]\nfunc.func private @f() attributes {x = #a, y = #b.c}", "t");
+  const auto raw = parse_mlir_text(
+      "#a = 5 : i32\n#b.c = [#a]\nfunc.func private @f() attributes {x = #a, y = #b.c}", "t");
   ASSERT_TRUE(raw) << raw.error().to_string();
   const Dict& dict = raw->module.regions[0].ops[0].attributes;
   EXPECT_EQ(*find(dict, "x"), Attribute(IntegerAttr{5, ElementType::kS32}));
@@ -164,7 +171,8 @@ TEST(ParseAttribute, Errors) {
       {"#stablehlo.dot<foo = [1]>", "t:1:55: error: unknown field 'foo'"},
       {"#stablehlo.dot<lhs_batching_dimensions = 1>", "t:1:81: error: expected '[', found '1'"},
       {"#stablehlo.dot_algorithm<foo = 1>", "t:1:65: error: unknown field 'foo' of dot_algorithm"},
-      {"#stablehlo.result_accuracy<foo = 1>", "t:1:67: error: unknown field 'foo' of result_accuracy"},
+      {"#stablehlo.result_accuracy<foo = 1>",
+       "t:1:67: error: unknown field 'foo' of result_accuracy"},
       {"#stablehlo.result_accuracy<mode = #stablehlo<precision HIGH>>",
        "t:1:67: error: mode is no result_accuracy_mode"},
       {"#stablehlo.conv<[b, f]x[o, i]->[b, b]>",
@@ -183,7 +191,8 @@ TEST(ParseAttribute, Errors) {
 
 TEST(ParseAttribute, DepthIsBounded) {
   const std::string open(300, '[');
-  EXPECT_EQ(parse_attribute(open).error().to_string(), "t:1:295: error: nested deeper than 256 levels");
+  EXPECT_EQ(parse_attribute(open).error().to_string(),
+            "t:1:295: error: nested deeper than 256 levels");
   std::string dicts;
   for (int i = 0; i < 300; ++i) dicts += "{a=";
   EXPECT_EQ(parse_attribute(dicts).error().message(), "nested deeper than 256 levels");

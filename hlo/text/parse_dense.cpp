@@ -231,7 +231,7 @@ bool Parser::decode_dense_bytes(const Shape& shape, std::string_view bytes, Dens
       data[i] = static_cast<std::byte>((byte >> (i % 8)) & 1);
     }
   } else {
-    std::memcpy(data, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
     // Sub-byte integers come zero-extended; storage is sign-extended, and pred is 0 or 1.
     if (is_pred(type) || (is_integer(type) && bit_width(type) < 8)) {
       for (int64_t i = 0; i < count; ++i) literal.set_integer(i, literal.get_integer(i));

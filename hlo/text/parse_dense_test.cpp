@@ -77,7 +77,8 @@ TEST(ParseDense, EveryCodeOfTheNarrowFloatsReadsBackFromItsText) {
     const Attribute value(DenseAttr::of(codes));
     for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
       // More than 100 elements are printed as data, pieces of 50 as numbers.
-      EXPECT_EQ(parse_attribute(attribute_text(value, form), form == TextForm::kHlo), value) << row.name;
+      EXPECT_EQ(parse_attribute(attribute_text(value, form), form == TextForm::kHlo), value)
+          << row.name;
       for (int64_t from = 0; from < count; from += 16) {
         Literal piece(Shape(row.type, {16}));
         for (int64_t i = 0; i < 16; ++i) piece.set(i, static_cast<uint8_t>(from + i));
@@ -103,7 +104,8 @@ TEST(ParseDense, LargeArraysOfEveryTypeRoundTrip) {
     }
     const Attribute value(DenseAttr::of(literal));
     for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
-      EXPECT_EQ(parse_attribute(attribute_text(value, form), form == TextForm::kHlo), value) << row.name;
+      EXPECT_EQ(parse_attribute(attribute_text(value, form), form == TextForm::kHlo), value)
+          << row.name;
     }
   }
 }
@@ -119,12 +121,16 @@ TEST(ParseDense, Errors) {
   const std::pair<const char*, const char*> cases[] = {
       {"dense 1 : tensor<i32>", "t:1:46: error: expected '<', found '1'"},
       {"dense<1 : tensor<i32>", "t:1:61: error: unbalanced '}'"},
-      {"dense<1> : tensor<?xi32>", "t:1:45: error: a constant has a static tensor type, not s32[?]"},
-      {"dense<1> : !stablehlo.token", "t:1:45: error: a constant has a static tensor type, not token"},
+      {"dense<1> : tensor<?xi32>",
+       "t:1:45: error: a constant has a static tensor type, not s32[?]"},
+      {"dense<1> : !stablehlo.token",
+       "t:1:45: error: a constant has a static tensor type, not token"},
       {"dense<1.0> : tensor<4611686018427387904xf32>",
-       "t:1:45: error: a shape of dimensions [4611686018427387904] has more elements than can be counted"},
+       "t:1:45: error: a shape of dimensions [4611686018427387904] has more elements than can be "
+       "counted"},
       {"dense<> : tensor<2xi32>", "t:1:46: error: dense<> for 2 elements"},
-      {"dense<[1]> : tensor<1000000xi32>", "t:1:46: error: a list is too short for 1000000 elements"},
+      {"dense<[1]> : tensor<1000000xi32>",
+       "t:1:46: error: a list is too short for 1000000 elements"},
       {"dense<[1, 2, 3]> : tensor<2xi32>", "t:1:53: error: more than 2 elements along dimension 0"},
       {"dense<[1]> : tensor<2xi32>", "t:1:46: error: 1 elements along dimension 0, expected 2"},
       {"dense<[[1, 2], [3]]> : tensor<2x2xi32>",
@@ -155,23 +161,29 @@ TEST(ParseDense, Errors) {
 // --- Resources
 
 std::string with_resource(std::string_view type, std::string_view resources) {
-  return fmt::format("func.func private @f() attributes {{a = dense_resource<key> : {}}}\n{}", type, resources);
+  return fmt::format("func.func private @f() attributes {{a = dense_resource<key> : {}}}\n{}", type,
+                     resources);
 }
 std::string resource(std::string_view type, std::string_view data) {
-  return with_resource(type, fmt::format("{{-#\n  dialect_resources: {{\n    builtin: {{\n      key: {}\n"
-                                         "    }}\n  }}\n#-}}\n", data));
+  return with_resource(type,
+                       fmt::format("{{-#\n  dialect_resources: {{\n    builtin: {{\n      key: {}\n"
+                                   "    }}\n  }}\n#-}}\n",
+                                   data));
 }
 
 TEST(ParseDense, ResourcesAtTheEndOfTheFile) {
-  const auto raw = parse_mlir_text(resource("tensor<2xf32>", "\"0x040000000000803F00000040\""), "t");
+  const auto raw =
+      parse_mlir_text(resource("tensor<2xf32>", "\"0x040000000000803F00000040\""), "t");
   ASSERT_TRUE(raw) << raw.error().to_string();
-  EXPECT_EQ(find(raw->module.regions[0].ops[0].attributes, "a")->get<DenseAttr>()->values.to_string(),
-            "[1, 2]");
+  EXPECT_EQ(
+      find(raw->module.regions[0].ops[0].attributes, "a")->get<DenseAttr>()->values.to_string(),
+      "[1, 2]");
 }
 
 TEST(ParseDense, OtherResourcesArePassedOver) {
-  const std::string text = "func.func private @f()\n{-# external_resources: { mlir_reproducer: { "
-                           "pipeline: \"x\", verify_each: true } } #-}";
+  const std::string text =
+      "func.func private @f()\n{-# external_resources: { mlir_reproducer: { "
+      "pipeline: \"x\", verify_each: true } } #-}";
   EXPECT_EQ(testing::parse_error(text), "");
 }
 
@@ -190,8 +202,9 @@ TEST(ParseDense, ResourceErrors) {
             "t:2:12: error: expected resource data, found '1'");
   EXPECT_EQ(testing::parse_error(with_resource("tensor<2xf32>", "{-# 1 #-}")),
             "t:2:5: error: expected a resource name, found '1'");
-  EXPECT_EQ(testing::parse_error(with_resource("tensor<2xf32>", "{-# a: {b: {c: {d: {e: {} } } } } #-}")),
-            "t:2:25: error: resources nested too deep");
+  EXPECT_EQ(
+      testing::parse_error(with_resource("tensor<2xf32>", "{-# a: {b: {c: {d: {e: {} } } } } #-}")),
+      "t:2:25: error: resources nested too deep");
 }
 
 }  // namespace

@@ -8,7 +8,9 @@ using testing::parse_error;
 
 // The op stands alone on line 2.
 std::string op_error(std::string_view op) {
-  return parse_error(fmt::format("func.func @f(%a: tensor<2xf32>, %n: tensor<i32>, %t: !stablehlo.token) {{\n{}\nreturn\n}}", op));
+  return parse_error(fmt::format(
+      "func.func @f(%a: tensor<2xf32>, %n: tensor<i32>, %t: !stablehlo.token) {{\n{}\nreturn\n}}",
+      op));
 }
 
 TEST(ParseError, Ops) {
@@ -17,17 +19,21 @@ TEST(ParseError, Ops) {
       {"%0", "t:3:1: error: expected '=', found 'return'"},
       {"% = stablehlo.add", "t:2:3: error: expected a value name after '%', found '='"},
       {"%0:0 = stablehlo.abs %a : tensor<2xf32>", "t:2:6: error: 0 results cannot be named"},
-      {"%0:9999999 = stablehlo.abs %a : tensor<2xf32>", "t:2:12: error: 9999999 results cannot be named"},
-      {"%0:2 = stablehlo.abs %a : tensor<2xf32>", "t:2:1: error: stablehlo.abs has 1 results, 2 are named"},
+      {"%0:9999999 = stablehlo.abs %a : tensor<2xf32>",
+       "t:2:12: error: 9999999 results cannot be named"},
+      {"%0:2 = stablehlo.abs %a : tensor<2xf32>",
+       "t:2:1: error: stablehlo.abs has 1 results, 2 are named"},
       {"stablehlo.foo %a : tensor<2xf32>", "t:2:1: error: unknown op 'stablehlo.foo'"},
       {"%0 = foo.bar %a : tensor<2xf32>", "t:2:6: error: unknown op 'foo.bar'"},
       {"%0 = stablehlo.gather %a : tensor<2xf32>",
        "t:2:6: error: stablehlo.gather has no pretty form; write it as \"stablehlo.gather\"(…)"},
-      {"%0 = sdy.all_reduce %a", "t:2:6: error: sdy.all_reduce has no pretty form that is read here"},
+      {"%0 = sdy.all_reduce %a",
+       "t:2:6: error: sdy.all_reduce has no pretty form that is read here"},
       {"%0 = stablehlo.parameter", "t:2:6: error: unknown op 'stablehlo.parameter'"},
       {"%0 = stablehlo.abs %b : tensor<2xf32>", "t:2:20: error: %b is not defined here"},
       {"%0 = stablehlo.abs %0 : tensor<2xf32>", "t:2:20: error: %0 is not defined here"},
-      {"%0 = stablehlo.abs %a#1 : tensor<2xf32>", "t:2:20: error: %a has 1 results, there is no #1"},
+      {"%0 = stablehlo.abs %a#1 : tensor<2xf32>",
+       "t:2:20: error: %a has 1 results, there is no #1"},
       {"%0 = stablehlo.abs %a : tensor<3xf32>",
        "t:3:1: error: stablehlo.abs: operand 0 has type f32[2], written as f32[3]"},
       {"%0 = stablehlo.add %a, %a : (tensor<2xf32>) -> tensor<2xf32>",
@@ -37,12 +43,14 @@ TEST(ParseError, Ops) {
        "t:2:41: error: expected '->', found 'tensor'"},
       {"%0 = stablehlo.compare XX, %a, %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
        "t:2:24: error: 'XX' is no comparison_direction"},
-      {"%0 = stablehlo.iota size = 0 : tensor<2xf32>", "t:2:21: error: expected 'dim', found 'size'"},
+      {"%0 = stablehlo.iota size = 0 : tensor<2xf32>",
+       "t:2:21: error: expected 'dim', found 'size'"},
       {"%0 = stablehlo.transpose %a, dims = 0 : (tensor<2xf32>) -> tensor<2xf32>",
        "t:2:37: error: a number cannot have type function<(f32[2]) -> (f32[2])>"},
       {"%0 = stablehlo.concatenate %a, dim = x : (tensor<2xf32>) -> tensor<2xf32>",
        "t:2:38: error: expected an integer, found 'x'"},
-      {"%0 = stablehlo.constant 5", "t:3:1: error: the value of a constant is dense<…> or dense_resource<…>"},
+      {"%0 = stablehlo.constant 5",
+       "t:3:1: error: the value of a constant is dense<…> or dense_resource<…>"},
       {"%0 = stablehlo.select %a, %a, %a : tensor<2xf32>",
        "t:3:1: error: select is followed by two types, found 1"},
       {"%0 = stablehlo.slice %a [0] : (tensor<2xf32>) -> tensor<2xf32>",
@@ -51,16 +59,20 @@ TEST(ParseError, Ops) {
        "t:2:36: error: unknown part 'foo' of dot_general"},
       {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, f]x[i, o]->[b, f], window = {foo = 1}",
        "t:2:83: error: unknown window part 'foo'"},
-      {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, f]x[i, o]->[b, f], window = {pad = [[1]]}",
+      {"%0 = stablehlo.convolution(%a, %a) dim_numbers = [b, f]x[i, o]->[b, f], window = {pad = "
+       "[[1]]}",
        "t:2:93: error: padding is a list of pairs"},
       {"%0 = stablehlo.reduce_precision %a, format = f5 : tensor<2xf32>",
        "t:2:46: error: 'f5' is no format such as e5m10"},
       {"%0 = stablehlo.reduce_precision %a, format = e5m10x : tensor<2xf32>",
        "t:2:46: error: 'e5m10x' is no format such as e5m10"},
-      {"%0 = stablehlo.reduce(%a init %n) across dimensions = [0]", "t:2:31: error: expected ':', found '%'"},
-      {"%0 = stablehlo.reduce(%a init: %n) across dimensions = [0] : (tensor<2xf32>, tensor<i32>) -> tensor<f32>",
+      {"%0 = stablehlo.reduce(%a init %n) across dimensions = [0]",
+       "t:2:31: error: expected ':', found '%'"},
+      {"%0 = stablehlo.reduce(%a init: %n) across dimensions = [0] : (tensor<2xf32>, tensor<i32>) "
+       "-> tensor<f32>",
        "t:3:1: error: expected 'reducer', found 'return'"},
-      {"stablehlo.while() cond { stablehlo.return } { }", "t:2:45: error: expected 'do', found '{'"},
+      {"stablehlo.while() cond { stablehlo.return } { }",
+       "t:2:45: error: expected 'do', found '{'"},
       {"%0 = stablehlo.while(%x = %a) : tensor<i32> cond {} do {}",
        "t:2:45: error: stablehlo.while: operand 0 has type f32[2], written as s32[]"},
       {"stablehlo.custom_call foo()", "t:2:23: error: expected '@', found 'foo'"},
@@ -120,13 +132,16 @@ TEST(ParseError, RegionsOfRegionsAreBounded) {
   EXPECT_EQ(op_error(text), "t:2:5866: error: nested deeper than 256 levels");
   ImportLimits limits;
   limits.max_depth = 3;
-  EXPECT_EQ(parse_mlir_text("module { module { module { module {} } } }", "t", limits).error().to_string(),
+  EXPECT_EQ(parse_mlir_text("module { module { module { module {} } } }", "t", limits)
+                .error()
+                .to_string(),
             "t:1:28: error: nested deeper than 3 levels");
 }
 
 // Whatever is cut off or garbled, there is an answer.
 TEST(ParseError, EveryPrefixOfAProgramIsAnError) {
-  const std::string text = testing::program(R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>
+  const std::string text = testing::program(
+      R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>
 %1 = "stablehlo.sort"(%0) ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
   %2 = stablehlo.compare LT, %x, %y, TOTALORDER {k = [1, "s"]} : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -141,8 +156,9 @@ TEST(ParseError, EveryPrefixOfAProgramIsAnError) {
 }
 
 TEST(ParseError, NoByteCrashesTheReader) {
-  const std::string text = testing::program("%0 = stablehlo.pad %a, %s, low = [0, -1], high = [1, 0], "
-                                            "interior = [0, 2] {k = 1} : (tensor<2x3xf32>, tensor<f32>) -> tensor<3x6xf32>");
+  const std::string text = testing::program(
+      "%0 = stablehlo.pad %a, %s, low = [0, -1], high = [1, 0], "
+      "interior = [0, 2] {k = 1} : (tensor<2x3xf32>, tensor<f32>) -> tensor<3x6xf32>");
   for (size_t at = 0; at < text.size(); ++at) {
     for (const char c : {'\0', '"', '<', '{', '%', '0', 'x', '-', '\xFF'}) {
       std::string changed = text;

@@ -35,7 +35,8 @@ TEST(ParseLocation, AliasesBeforeAndAfterTheirUse) {
   EXPECT_EQ(location_of("loc(#loc1)", "", "#loc1 = loc(\"f\":1:2)"), "\"f\":1:2");
   EXPECT_EQ(location_of("loc(#loc2)", "#loc1 = loc(\"f\":1:2)\n#loc2 = loc(\"n\"(#loc1))\n"),
             "\"n\"(\"f\":1:2)");
-  EXPECT_EQ(location_of("loc(#loc2)", "", "#loc2 = loc(callsite(#loc1 at #loc1))\n#loc1 = loc(\"f\":1:2)"),
+  EXPECT_EQ(location_of("loc(#loc2)", "",
+                        "#loc2 = loc(callsite(#loc1 at #loc1))\n#loc1 = loc(\"f\":1:2)"),
             "callsite(\"f\":1:2 at \"f\":1:2)");
   EXPECT_EQ(location_of("loc(#loc)", "", "#loc = loc(unknown)"), "unknown");
 }
@@ -82,7 +83,8 @@ TEST(ParseLocation, DepthIsBounded) {
 // 100 levels of two references each: 2^100 paths.
 TEST(ParseLocation, SharedAliasesTakeNoTime) {
   std::string chain = "#l0 = loc(\"f\":1:2)\n";
-  for (int i = 0; i < 100; ++i) chain += fmt::format("#l{} = loc(fused[#l{}, #l{}])\n", i + 1, i, i);
+  for (int i = 0; i < 100; ++i)
+    chain += fmt::format("#l{} = loc(fused[#l{}, #l{}])\n", i + 1, i, i);
   EXPECT_TRUE(location_of("loc(#l100)", chain).starts_with("fused["));
 }
 

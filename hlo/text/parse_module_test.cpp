@@ -14,7 +14,8 @@ TEST(ParseModule, Frames) {
            "module @m attributes {a = 1 : i32} { func.func @f() { return } } loc(unknown)",
            "builtin.module @m { func.func @f() { return } }",
            "\"builtin.module\"() <{sym_name = \"m\"}> ({ func.func @f() { return } }) : () -> ()",
-           "\"builtin.module\"() ({ \"func.func\"() <{sym_name = \"f\", function_type = () -> ()}> ({ "
+           "\"builtin.module\"() ({ \"func.func\"() <{sym_name = \"f\", function_type = () -> ()}> "
+           "({ "
            "\"func.return\"() : () -> () }) : () -> () }) {sym_name = \"m\"} : () -> ()",
            "hlo_module @m { func.func @f() { stablehlo.return() } }",
        }) {
@@ -23,7 +24,8 @@ TEST(ParseModule, Frames) {
     EXPECT_NE(module->find_function("f"), nullptr) << text;
     EXPECT_EQ(module->name(), std::string_view(text).find("m\"") != std::string_view::npos ||
                                       std::string_view(text).find("@m") != std::string_view::npos
-                                  ? "m" : "");
+                                  ? "m"
+                                  : "");
   }
 }
 
@@ -53,9 +55,11 @@ TEST(ParseModule, SeveralResultsAreNamedInAnyWay) {
   for (const char* names : {"%0:3", "%a, %b, %c", "%a:2, %c", "%a, %b:2"}) {
     const std::string text(names);
     const char* use = text == "%0:3" ? "%0#2" : text == "%a, %b:2" ? "%b#1" : "%c";
-    const auto module = read(fmt::format("func.func @f(%x: tensor<f32>, %y: tensor<i1>) -> tensor<i1> {{\n"
-                                         "{} = stablehlo.optimization_barrier %x, %x, %y : tensor<f32>, tensor<f32>, tensor<i1>\n"
-                                         "return {} : tensor<i1>\n}}", names, use));
+    const auto module = read(fmt::format(
+        "func.func @f(%x: tensor<f32>, %y: tensor<i1>) -> tensor<i1> {{\n"
+        "{} = stablehlo.optimization_barrier %x, %x, %y : tensor<f32>, tensor<f32>, tensor<i1>\n"
+        "return {} : tensor<i1>\n}}",
+        names, use));
     ASSERT_TRUE(module);
     EXPECT_EQ(module->entry()->return_instruction()->operand(0).index, 2u);
   }
@@ -81,16 +85,19 @@ TEST(ParseModule, NamesOfARegionEndWithIt) {
   stablehlo.return %v : tensor<f32>
 }, {
   stablehlo.return %v : tensor<f32>
-}) : (tensor<i1>) -> tensor<f32>)")), "t:7:20: error: %v is not defined here");
+}) : (tensor<i1>) -> tensor<f32>)")),
+            "t:7:20: error: %v is not defined here");
 }
 
 TEST(ParseModule, FunctionsSeeNoValuesOfOthers) {
-  EXPECT_EQ(import_error("func.func @f(%x: tensor<f32>) { return }\nfunc.func @g() -> tensor<f32> { return %x : tensor<f32> }"),
+  EXPECT_EQ(import_error("func.func @f(%x: tensor<f32>) { return }\nfunc.func @g() -> tensor<f32> "
+                         "{ return %x : tensor<f32> }"),
             "t:2:40: error: %x is not defined here");
 }
 
 TEST(ParseModule, AnInnerNameHidesTheOuterOneUntilItsEnd) {
-  const auto module = read(testing::program(R"(%0 = stablehlo.reduce(%a init: %s) across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
+  const auto module = read(testing::program(
+      R"(%0 = stablehlo.reduce(%a init: %s) across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
  reducer(%a: tensor<f32>, %s: tensor<f32>) {
   %1 = stablehlo.add %a, %s : tensor<f32>
   stablehlo.return %1 : tensor<f32>
@@ -100,7 +107,8 @@ TEST(ParseModule, AnInnerNameHidesTheOuterOneUntilItsEnd) {
 }
 
 TEST(ParseModule, NamesOfAllKinds) {
-  EXPECT_TRUE(read("func.func @f.x$1(%-a.b$_3: tensor<f32>) -> tensor<f32> { return %-a.b$_3 : tensor<f32> }"));
+  EXPECT_TRUE(read(
+      "func.func @f.x$1(%-a.b$_3: tensor<f32>) -> tensor<f32> { return %-a.b$_3 : tensor<f32> }"));
 }
 
 TEST(ParseModule, CommentsAnywhere) {
@@ -118,15 +126,20 @@ std::string body(std::string_view text) {
 
 TEST(ParseModule, ChecksBecomeCustomCalls) {
   EXPECT_EQ(body("check.expect_eq %a, %b : tensor<2x3xf32>"),
-            "stablehlo.custom_call(%arg0, %arg1) {call_target_name = \"check.expect_eq\", has_side_effect = true}\n");
+            "stablehlo.custom_call(%arg0, %arg1) {call_target_name = \"check.expect_eq\", "
+            "has_side_effect = true}\n");
   EXPECT_EQ(body("check.expect_eq_const %s, dense<1.0> : tensor<f32>"),
             "%0 = stablehlo.constant() {value = dense<1.0> : f32[]} : f32[]\n"
-            "stablehlo.custom_call(%arg4, %0) {call_target_name = \"check.expect_eq\", has_side_effect = true}\n");
+            "stablehlo.custom_call(%arg4, %0) {call_target_name = \"check.expect_eq\", "
+            "has_side_effect = true}\n");
   EXPECT_EQ(body("check.expect_almost_eq_const %s, dense<1.0> : tensor<f32>"),
             "%0 = stablehlo.constant() {value = dense<1.0> : f32[]} : f32[]\n"
-            "stablehlo.custom_call(%arg4, %0) {call_target_name = \"check.expect_almost_eq\", has_side_effect = true}\n");
-  EXPECT_EQ(body("check.expect_close %a, %b, max_ulp_difference = 3, min_ulp_difference = 1 : tensor<2x3xf32>, tensor<2x3xf32>"),
-            "stablehlo.custom_call(%arg0, %arg1) {backend_config = {max_ulp_difference = 3 : i64, min_ulp_difference = 1 : i64}, "
+            "stablehlo.custom_call(%arg4, %0) {call_target_name = \"check.expect_almost_eq\", "
+            "has_side_effect = true}\n");
+  EXPECT_EQ(body("check.expect_close %a, %b, max_ulp_difference = 3, min_ulp_difference = 1 : "
+                 "tensor<2x3xf32>, tensor<2x3xf32>"),
+            "stablehlo.custom_call(%arg0, %arg1) {backend_config = {max_ulp_difference = 3 : i64, "
+            "min_ulp_difference = 1 : i64}, "
             "call_target_name = \"check.expect_close\", has_side_effect = true}\n");
   EXPECT_EQ(body("check.expect_almost_eq %a, %b, tolerance = 0.1 : tensor<2x3xf32>"),
             "stablehlo.custom_call(%arg0, %arg1) {backend_config = {tolerance = 0.1 : f64}, "
@@ -135,10 +148,12 @@ TEST(ParseModule, ChecksBecomeCustomCalls) {
 
 TEST(ParseModule, InterpreterOps) {
   EXPECT_EQ(body("interpreter.print %a : tensor<2x3xf32>"),
-            "stablehlo.custom_call(%arg0) {call_target_name = \"interpreter.print\", has_side_effect = true}\n");
-  EXPECT_EQ(body("%0 = interpreter.probe %a, probe_id = \"p\" : tensor<2x3xf32>"),
-            "%0 = stablehlo.custom_call(%arg0) {backend_config = {probe_id = \"p\"}, call_target_name = "
-            "\"interpreter.probe\", has_side_effect = true} : f32[2,3]\n");
+            "stablehlo.custom_call(%arg0) {call_target_name = \"interpreter.print\", "
+            "has_side_effect = true}\n");
+  EXPECT_EQ(
+      body("%0 = interpreter.probe %a, probe_id = \"p\" : tensor<2x3xf32>"),
+      "%0 = stablehlo.custom_call(%arg0) {backend_config = {probe_id = \"p\"}, call_target_name = "
+      "\"interpreter.probe\", has_side_effect = true} : f32[2,3]\n");
 }
 
 TEST(ParseModule, ShardyOpsOfOneDeviceLeaveNothing) {
@@ -150,27 +165,31 @@ TEST(ParseModule, ShardyOpsOfOneDeviceLeaveNothing) {
 }
 
 TEST(ParseModule, ManualComputationsAreInlined) {
-  EXPECT_EQ(body(R"(%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{}, {}]>] out_shardings=[<@mesh, [{}, {}]>] manual_axes={"a"} (%x: tensor<2x3xf32>) {
+  EXPECT_EQ(
+      body(
+          R"(%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{}, {}]>] out_shardings=[<@mesh, [{}, {}]>] manual_axes={"a"} (%x: tensor<2x3xf32>) {
   %1 = stablehlo.abs %x : tensor<2x3xf32>
   sdy.return %1 : tensor<2x3xf32>
 } : (tensor<2x3xf32>) -> tensor<2x3xf32>
 %2 = stablehlo.negate %0 : tensor<2x3xf32>)"),
-            "%0 = stablehlo.abs(%arg0) : f32[2,3]\n%1 = stablehlo.negate(%0) : f32[2,3]\n");
+      "%0 = stablehlo.abs(%arg0) : f32[2,3]\n%1 = stablehlo.negate(%0) : f32[2,3]\n");
 }
 
 TEST(ParseModule, MeshesStandAtModuleLevel) {
-  const auto module = read("module { sdy.mesh @mesh = <[\"a\"=1, \"b\"=1]>\nfunc.func @f() { return } }");
+  const auto module =
+      read("module { sdy.mesh @mesh = <[\"a\"=1, \"b\"=1]>\nfunc.func @f() { return } }");
   ASSERT_TRUE(module);
   EXPECT_EQ(module->functions().size(), 1u);
 }
 
 TEST(ParseModule, ChloScan) {
-  EXPECT_EQ(body(R"(%0:2 = chlo.scan(%a) inits(%s) dimension=0 {
+  EXPECT_EQ(
+      body(R"(%0:2 = chlo.scan(%a) inits(%s) dimension=0 {
 ^bb0(%x: tensor<3xf32>, %y: tensor<f32>):
   stablehlo.return %x, %y : tensor<3xf32>, tensor<f32>
 } : (tensor<2x3xf32>, tensor<f32>) -> (tensor<2x3xf32>, tensor<f32>))"),
-            "%0:2 = chlo.scan(%arg0, %arg4) {dimension = 0} ({\n^bb0(%arg8: f32[3], %arg9: f32[]):\n"
-            "  stablehlo.return(%arg8, %arg9)\n}) : f32[2,3], f32[]\n");
+      "%0:2 = chlo.scan(%arg0, %arg4) {dimension = 0} ({\n^bb0(%arg8: f32[3], %arg9: f32[]):\n"
+      "  stablehlo.return(%arg8, %arg9)\n}) : f32[2,3], f32[]\n");
 }
 
 }  // namespace

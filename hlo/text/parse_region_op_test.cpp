@@ -15,19 +15,23 @@ TEST_P(RegionForm, IsReadAndRoundTrips) {
 }
 
 const Form kForms[] = {
-    Form{"ReduceApplies", R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>)",
-         R"(%0 = stablehlo.reduce(%arg0, %arg4) {dimensions = [0]} ({
+    Form{
+        "ReduceApplies",
+        R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>)",
+        R"(%0 = stablehlo.reduce(%arg0, %arg4) {dimensions = [0]} ({
 ^bb0(%arg8: f32[], %arg9: f32[]):
   %1 = stablehlo.add(%arg8, %arg9) : f32[]
   stablehlo.return(%1)
 }) : f32[3]
 )"},
-    Form{"ReduceRegion", R"(%0 = stablehlo.reduce(%a init: %s) across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    Form{
+        "ReduceRegion",
+        R"(%0 = stablehlo.reduce(%a init: %s) across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
  reducer(%x: tensor<f32>, %y: tensor<f32>) {
  %1 = stablehlo.maximum %x, %y : tensor<f32>
  stablehlo.return %1 : tensor<f32>
  })",
-         R"(%0 = stablehlo.reduce(%arg0, %arg4) {dimensions = [1]} ({
+        R"(%0 = stablehlo.reduce(%arg0, %arg4) {dimensions = [1]} ({
 ^bb0(%arg8: f32[], %arg9: f32[]):
   %1 = stablehlo.maximum(%arg8, %arg9) : f32[]
   stablehlo.return(%1)
@@ -44,7 +48,9 @@ const Form kForms[] = {
   stablehlo.return(%arg10, %arg9)
 }) : f32[], s32[]
 )"},
-    Form{"While", R"(%0:2 = stablehlo.while(%k = %i, %x = %s) : tensor<i64>, tensor<f32> attributes {note = "n"}
+    Form{
+        "While",
+        R"(%0:2 = stablehlo.while(%k = %i, %x = %s) : tensor<i64>, tensor<f32> attributes {note = "n"}
  cond {
  %1 = stablehlo.compare LT, %k, %i : (tensor<i64>, tensor<i64>) -> tensor<i1>
  stablehlo.return %1 : tensor<i1>
@@ -52,7 +58,7 @@ const Form kForms[] = {
  %1 = stablehlo.add %x, %x : tensor<f32>
  stablehlo.return %k, %1 : tensor<i64>, tensor<f32>
  })",
-         R"(%0:2 = stablehlo.while(%arg5, %arg4) {note = "n"} ({
+        R"(%0:2 = stablehlo.while(%arg5, %arg4) {note = "n"} ({
 ^bb0(%arg8: s64[], %arg9: f32[]):
   %1 = stablehlo.compare(%arg8, %arg5) {comparison_direction = LT} : pred[]
   stablehlo.return(%1)
@@ -81,7 +87,8 @@ stablehlo.while() ({
          R"(%0 = stablehlo.tuple(%arg0, %arg7) : tuple<f32[2,3], token>
 %1 = stablehlo.get_tuple_element(%0) {index = 1} : token
 )"},
-    Form{"OptimizationBarrier", R"(%0:2 = stablehlo.optimization_barrier %a, %n : tensor<2x3xf32>, tensor<2x3xi32>)",
+    Form{"OptimizationBarrier",
+         R"(%0:2 = stablehlo.optimization_barrier %a, %n : tensor<2x3xf32>, tensor<2x3xi32>)",
          R"(%0:2 = stablehlo.optimization_barrier(%arg0, %arg3) : f32[2,3], s32[2,3]
 )"},
     Form{"OptimizationBarrierEmpty", R"(stablehlo.optimization_barrier())",
@@ -102,23 +109,34 @@ stablehlo.while() ({
     Form{"PartitionId", R"(%0 = stablehlo.partition_id : tensor<ui32>)",
          R"(%0 = stablehlo.partition_id() : u32[]
 )"},
-    Form{"CustomCall", R"(%0 = stablehlo.custom_call @foo(%a) {api_version = 2 : i32, backend_config = "cfg", has_side_effect = true, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>)",
-         R"(%0 = stablehlo.custom_call(%arg0) {api_version = API_VERSION_STATUS_RETURNING, backend_config = "cfg", call_target_name = "foo", has_side_effect = true, operand_layouts = [[0, 1]], result_layouts = [[1, 0]]} : f32[2,3]
+    Form{
+        "CustomCall",
+        R"(%0 = stablehlo.custom_call @foo(%a) {api_version = 2 : i32, backend_config = "cfg", has_side_effect = true, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>)",
+        R"(%0 = stablehlo.custom_call(%arg0) {api_version = API_VERSION_STATUS_RETURNING, backend_config = "cfg", call_target_name = "foo", has_side_effect = true, operand_layouts = [[0, 1]], result_layouts = [[1, 0]]} : f32[2,3]
 )"},
-    Form{"CustomCallQuoted", R"(%0:2 = stablehlo.custom_call @"a b"(%a) {api_version = 4 : i32, backend_config = {k = 1 : i32}, output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]} : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<i1>))",
-         R"(%0:2 = stablehlo.custom_call(%arg0) {api_version = API_VERSION_TYPED_FFI, backend_config = {k = 1 : i32}, call_target_name = "a b", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]} : f32[2,3], pred[]
+    Form{
+        "CustomCallQuoted",
+        R"(%0:2 = stablehlo.custom_call @"a b"(%a) {api_version = 4 : i32, backend_config = {k = 1 : i32}, output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]} : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<i1>))",
+        R"(%0:2 = stablehlo.custom_call(%arg0) {api_version = API_VERSION_TYPED_FFI, backend_config = {k = 1 : i32}, call_target_name = "a b", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]} : f32[2,3], pred[]
 )"},
-    Form{"CustomCallNothing", R"(stablehlo.custom_call @foo() {api_version = 1 : i32, called_computations = [@g]} : () -> ())",
-         R"(stablehlo.custom_call() {call_target_name = "foo", called_computations = [@g]}
+    Form{
+        "CustomCallNothing",
+        R"(stablehlo.custom_call @foo() {api_version = 1 : i32, called_computations = [@g]} : () -> ())",
+        R"(stablehlo.custom_call() {call_target_name = "foo", called_computations = [@g]}
 )"},
-    Form{"Composite", R"(%0 = stablehlo.composite "my.op" %a, %b {composite_attributes = {k = 1 : i64}, decomposition = @g2, version = 1 : i32} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>)",
-         R"(%0 = stablehlo.composite(%arg0, %arg1) {composite_attributes = {k = 1 : i64}, decomposition = @g2, name = "my.op", version = 1} : f32[2,3]
+    Form{
+        "Composite",
+        R"(%0 = stablehlo.composite "my.op" %a, %b {composite_attributes = {k = 1 : i64}, decomposition = @g2, version = 1 : i32} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>)",
+        R"(%0 = stablehlo.composite(%arg0, %arg1) {composite_attributes = {k = 1 : i64}, decomposition = @g2, name = "my.op", version = 1} : f32[2,3]
 )"},
-    Form{"CallPlain", R"(%0 = call @g2(%a, %b) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>)",
+    Form{"CallPlain",
+         R"(%0 = call @g2(%a, %b) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>)",
          R"(%0 = func.call(%arg0, %arg1) {callee = @g2} : f32[2,3]
 )"},
-    Form{"CallDialect", R"(%0 = func.call @g2(%a, %b) {k} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>)",
-         R"(%0 = func.call(%arg0, %arg1) {callee = @g2, k} : f32[2,3]
+    Form{
+        "CallDialect",
+        R"(%0 = func.call @g2(%a, %b) {k} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>)",
+        R"(%0 = func.call(%arg0, %arg1) {callee = @g2, k} : f32[2,3]
 )"},
     Form{"If", R"(%0 = stablehlo.constant dense<true> : tensor<i1>
 %1 = "stablehlo.if"(%0) ({
@@ -173,23 +191,27 @@ stablehlo.while() ({
   stablehlo.return(%arg8)
 }) : f32[2,3]
 )"},
-    Form{"ReduceWindow", R"(%0 = "stablehlo.reduce_window"(%a, %s) <{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 1, 1>, padding = dense<[[0, 0], [1, 0]]> : tensor<2x2xi64>}> ({
+    Form{
+        "ReduceWindow",
+        R"(%0 = "stablehlo.reduce_window"(%a, %s) <{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 1, 1>, padding = dense<[[0, 0], [1, 0]]> : tensor<2x2xi64>}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
  %1 = stablehlo.add %x, %y : tensor<f32>
  stablehlo.return %1 : tensor<f32>
  }) : (tensor<2x3xf32>, tensor<f32>) -> tensor<1x3xf32>)",
-         R"(%0 = stablehlo.reduce_window(%arg0, %arg4) {padding = [[0, 0], [1, 0]], window_dimensions = [2, 2]} ({
+        R"(%0 = stablehlo.reduce_window(%arg0, %arg4) {padding = [[0, 0], [1, 0]], window_dimensions = [2, 2]} ({
 ^bb0(%arg8: f32[], %arg9: f32[]):
   %1 = stablehlo.add(%arg8, %arg9) : f32[]
   stablehlo.return(%1)
 }) : f32[1,3]
 )"},
-    Form{"AllReduce", R"(%0 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+    Form{
+        "AllReduce",
+        R"(%0 = "stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):
  %1 = stablehlo.add %x, %y : tensor<f32>
  stablehlo.return %1 : tensor<f32>
  }) : (tensor<2x3xf32>) -> tensor<2x3xf32>)",
-         R"(%0 = stablehlo.all_reduce(%arg0) {channel_handle = 1, replica_groups = [[0, 1]], use_global_device_ids = true} ({
+        R"(%0 = stablehlo.all_reduce(%arg0) {channel_handle = 1, replica_groups = [[0, 1]], use_global_device_ids = true} ({
 ^bb0(%arg8: f32[], %arg9: f32[]):
   %1 = stablehlo.add(%arg8, %arg9) : f32[]
   stablehlo.return(%1)
@@ -205,11 +227,15 @@ stablehlo.while() ({
          R"(%0 = stablehlo.constant() {value = dense<1.0> : f32[2,2]} : f32[2,2]
 %1 = stablehlo.triangular_solve(%0, %arg0) {left_side = true, lower = true, transpose_a = NO_TRANSPOSE, unit_diagonal = false} : f32[2,3]
 )"},
-    Form{"Infeed", R"(%0:2 = "stablehlo.infeed"(%t) {infeed_config = "c", layout = [[0, 1]]} : (!stablehlo.token) -> (tensor<2x3xf32>, !stablehlo.token))",
-         R"(%0:2 = stablehlo.infeed(%arg7) {infeed_config = "c", layout = [[0 : i64, 1 : i64]]} : f32[2,3], token
+    Form{
+        "Infeed",
+        R"(%0:2 = "stablehlo.infeed"(%t) {infeed_config = "c", layout = [[0, 1]]} : (!stablehlo.token) -> (tensor<2x3xf32>, !stablehlo.token))",
+        R"(%0:2 = stablehlo.infeed(%arg7) {infeed_config = "c", layout = [[0 : i64, 1 : i64]]} : f32[2,3], token
 )"},
-    Form{"Send", R"(%0 = "stablehlo.send"(%a, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true} : (tensor<2x3xf32>, !stablehlo.token) -> !stablehlo.token)",
-         R"(%0 = stablehlo.send(%arg0, %arg7) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true} : token
+    Form{
+        "Send",
+        R"(%0 = "stablehlo.send"(%a, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true} : (tensor<2x3xf32>, !stablehlo.token) -> !stablehlo.token)",
+        R"(%0 = stablehlo.send(%arg0, %arg7) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true} : token
 )"}};
 INSTANTIATE_TEST_SUITE_P(Table, RegionForm, ::testing::ValuesIn(kForms),
                          [](const auto& p) { return std::string(p.param.name); });

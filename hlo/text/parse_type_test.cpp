@@ -43,7 +43,8 @@ TEST(ParseType, FormsOfStableHlo) {
       {"none", "none"},
       {"f32", "f32[]"},
       {"tensor<!quant.uniform<i8:f32, 0.1>>", "q<s8:f32, 0.1>[]"},
-      {"tensor<2x!quant.uniform<i8<-127:127>:f32, 1.0E-9:-3>>", "q<s8<-127:127>:f32, 1.0e-09:-3>[2]"},
+      {"tensor<2x!quant.uniform<i8<-127:127>:f32, 1.0E-9:-3>>",
+       "q<s8<-127:127>:f32, 1.0e-09:-3>[2]"},
       {"tensor<2x!quant.uniform<u8:f32, 34.0:16>>", "q<u8:f32, 34.0:16>[2]"},
       {"tensor<2x!quant.uniform<ui8:bf16, 2.0>>", "q<u8:bf16, 2.0>[2]"},
       {"tensor<2x3x!quant.uniform<i4:f32:1, {0.1, 0.2:5, 0.3:-6}>>",
@@ -70,7 +71,8 @@ TEST(ParseType, MemrefLayoutsAreIgnored) {
 
 TEST(ParseType, Aliases) {
   EXPECT_EQ(testing::parse_error("!t = tensor<2xf32>\n!e = !quant.uniform<i8:f32, 0.5>\n"
-                                 "func.func private @f(!t, tensor<3x!e>)"), "");
+                                 "func.func private @f(!t, tensor<3x!e>)"),
+            "");
 }
 
 TEST(ParseType, BoundedQuantizedTypesKeepTheirQuantization) {
@@ -89,7 +91,8 @@ TEST(ParseType, Errors) {
       {"tensor<99999999999999999999xf32>", "t:1:29: error: a dimension size does not fit 63 bits"},
       {"tensor<2xf32", "t:1:34: error: expected '>', found ')'"},
       {"tensor<2xtensor<f32>>", "t:1:31: error: unknown type 'tensor'"},
-      {"tensor<2xcomplex<f16>>", "t:1:31: error: complex<f16> is no element type; the part is f32 or f64"},
+      {"tensor<2xcomplex<f16>>",
+       "t:1:31: error: complex<f16> is no element type; the part is f32 or f64"},
       {"tensor<?xf32, #sparse.encoding<x>>",
        "t:1:36: error: tensor encoding '#sparse.encoding' is not supported"},
       {"tensor<?x?xf32, #stablehlo.bounds<8>>", "t:1:58: error: 1 bounds for 2 dimensions"},
@@ -115,7 +118,8 @@ TEST(ParseType, Errors) {
 TEST(ParseType, ErrorsOfHloForm) {
   EXPECT_EQ(parse_type("f32[-1]", true).error().to_string(),
             "t:1:41: error: dimension size -1 is negative");
-  EXPECT_EQ(parse_type("f32[2", true).error().to_string(), "t:1:40: error: expected ']', found ')'");
+  EXPECT_EQ(parse_type("f32[2", true).error().to_string(),
+            "t:1:40: error: expected ']', found ')'");
 }
 
 TEST(ParseType, DepthIsBounded) {

@@ -133,28 +133,38 @@ module @"a b" attributes {"k \22" = "v\0A\\"} {
 })");
   ASSERT_TRUE(module);
   const std::string text = print_module(*module);
-  EXPECT_TRUE(text.starts_with("hlo_module @\"a b\" attributes {\"k \\22\" = \"v\\0A\\5C\"} {\n  func.func @\"1\"() {"))
+  EXPECT_TRUE(text.starts_with(
+      "hlo_module @\"a b\" attributes {\"k \\22\" = \"v\\0A\\5C\"} {\n  func.func @\"1\"() {"))
       << text;
   testing::expect_round_trip(*module);
 }
 
 TEST(Printer, SpecialFloats) {
-  const auto module = read("func.func @f() -> tensor<5xf32> {\n%0 = stablehlo.constant dense<[0x7F800000, 0xFF800000, 0x7FC00001, -0.0, 1.0e-45]> : tensor<5xf32>\nreturn %0 : tensor<5xf32> }");
+  const auto module = read(
+      "func.func @f() -> tensor<5xf32> {\n%0 = stablehlo.constant dense<[0x7F800000, 0xFF800000, "
+      "0x7FC00001, -0.0, 1.0e-45]> : tensor<5xf32>\nreturn %0 : tensor<5xf32> }");
   ASSERT_TRUE(module);
   EXPECT_EQ(print_instruction(*module->entry()->first(), {TextForm::kStableHlo, false}),
-            "%0 = stablehlo.constant dense<[0x7F800000, 0xFF800000, 0x7FC00001, -0.0, 1.0e-45]> : tensor<5xf32>\n");
+            "%0 = stablehlo.constant dense<[0x7F800000, 0xFF800000, 0x7FC00001, -0.0, 1.0e-45]> : "
+            "tensor<5xf32>\n");
 }
 
 TEST(Printer, ParseHloTextChecks) {
-  const auto bad = parse_hlo_text("hlo_module { func.func @f(%x: f32[2]) { %0 = stablehlo.abs(%x) : f32[3]\nstablehlo.return() } }", "t");
+  const auto bad = parse_hlo_text(
+      "hlo_module { func.func @f(%x: f32[2]) { %0 = stablehlo.abs(%x) : f32[3]\nstablehlo.return() "
+      "} }",
+      "t");
   ASSERT_FALSE(bad);
   EXPECT_TRUE(bad.error().message().starts_with("stablehlo.abs: ")) << bad.error().message();
 }
 
 TEST(Printer, WordsOfEnumsAreLegalInHloForm) {
-  const auto module = parse_hlo_text("hlo_module { func.func @f(%x: f32[2]) -> (pred[2]) {\n"
-                                     "%0 = stablehlo.compare(%x, %x) {comparison_direction = LT, compare_type = TOTALORDER} : pred[2]\n"
-                                     "stablehlo.return(%0) } }", "t");
+  const auto module = parse_hlo_text(
+      "hlo_module { func.func @f(%x: f32[2]) -> (pred[2]) {\n"
+      "%0 = stablehlo.compare(%x, %x) {comparison_direction = LT, compare_type = TOTALORDER} : "
+      "pred[2]\n"
+      "stablehlo.return(%0) } }",
+      "t");
   ASSERT_TRUE(module) << module.error().to_string();
 }
 

@@ -58,10 +58,14 @@ TEST(Scanner, StringEscapes) {
 }
 
 TEST(Scanner, Integers) {
-  const std::pair<const char*, int64_t> cases[] = {
-      {"0", 0}, {"-5", -5}, {"007", 7}, {"0x10", 16}, {"0xffffffffffffffff", -1},
-      {"9223372036854775807", INT64_MAX}, {"-9223372036854775808", INT64_MIN},
-      {"18446744073709551615", -1}};
+  const std::pair<const char*, int64_t> cases[] = {{"0", 0},
+                                                   {"-5", -5},
+                                                   {"007", 7},
+                                                   {"0x10", 16},
+                                                   {"0xffffffffffffffff", -1},
+                                                   {"9223372036854775807", INT64_MAX},
+                                                   {"-9223372036854775808", INT64_MIN},
+                                                   {"18446744073709551615", -1}};
   for (const auto& [text, expected] : cases) {
     int64_t out = 1;
     EXPECT_TRUE(scanner(text).integer(out)) << text;
@@ -71,8 +75,8 @@ TEST(Scanner, Integers) {
 
 TEST(Scanner, Reals) {
   const std::pair<const char*, double> cases[] = {
-      {"1.5", 1.5},   {"-2.", -2.0}, {"1e3", 1000}, {"1.0E-5", 1e-5}, {"-0.0", 0.0},
-      {"1e400", HUGE_VAL}, {"-1e400", -HUGE_VAL}, {"1e-400", 0}};
+      {"1.5", 1.5},  {"-2.", -2.0},       {"1e3", 1000},         {"1.0E-5", 1e-5},
+      {"-0.0", 0.0}, {"1e400", HUGE_VAL}, {"-1e400", -HUGE_VAL}, {"1e-400", 0}};
   for (const auto& [text, expected] : cases) {
     double out = 7;
     EXPECT_TRUE(scanner(text).real(out)) << text;
@@ -125,10 +129,22 @@ struct Bad {
   const char* error;
 };
 TEST(Scanner, Errors) {
-  const auto integer = [](Scanner& s) { int64_t out; return s.integer(out); };
-  const auto real = [](Scanner& s) { double out; return s.real(out); };
-  const auto string = [](Scanner& s) { std::string out; return s.string_literal(out); };
-  const auto balanced = [](Scanner& s) { std::string_view out; return s.balanced(out); };
+  const auto integer = [](Scanner& s) {
+    int64_t out;
+    return s.integer(out);
+  };
+  const auto real = [](Scanner& s) {
+    double out;
+    return s.real(out);
+  };
+  const auto string = [](Scanner& s) {
+    std::string out;
+    return s.string_literal(out);
+  };
+  const auto balanced = [](Scanner& s) {
+    std::string_view out;
+    return s.balanced(out);
+  };
   const Bad cases[] = {
       {" 18446744073709551616", integer, "t:1:2: error: an integer does not fit 64 bits"},
       {"-9223372036854775809", integer, "t:1:1: error: an integer does not fit 64 bits"},
@@ -148,7 +164,8 @@ TEST(Scanner, Errors) {
       {"<a]", balanced, "t:1:3: error: unbalanced ']'"},
       {"abcdefghijklmnopqrstuvwxyz", [](Scanner& s) { return s.expect("->"); },
        "t:1:1: error: expected '->', found 'abcdefghijklmnopqrstuvwx'"},
-      {"\n  b", [](Scanner& s) { return s.expect_keyword("a"); }, "t:2:3: error: expected 'a', found 'b'"},
+      {"\n  b", [](Scanner& s) { return s.expect_keyword("a"); },
+       "t:2:3: error: expected 'a', found 'b'"},
   };
   for (const Bad& c : cases) {
     Scanner s = scanner(c.text);

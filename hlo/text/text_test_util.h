@@ -31,18 +31,26 @@ inline std::unique_ptr<Module> read(std::string_view text) {
 
 /// The first type of `func.func private @f(<text>)`, or its error.
 inline Result<Type> parse_type(std::string_view text, bool hlo = false) {
-  TENON_ASSIGN(const RawModule raw,
-               parse_mlir_text(fmt::format(fmt::runtime(hlo ? "hlo_module {{ func.func private @f({}) }}"
-                                                           : "func.func private @f({})"), text), "t"));
+  TENON_ASSIGN(
+      const RawModule raw,
+      parse_mlir_text(fmt::format(fmt::runtime(hlo ? "hlo_module {{ func.func private @f({}) }}"
+                                                   : "func.func private @f({})"),
+                                  text),
+                      "t"));
   const Attribute* type = find(raw.module.regions[0].ops[0].attributes, "function_type");
   return type->get<Type>()->elements()[0];
 }
 
 /// The attribute a of `func.func private @f() attributes {a = <text>}`, or its error.
 inline Result<Attribute> parse_attribute(std::string_view text, bool hlo = false) {
-  TENON_ASSIGN(const RawModule raw,
-               parse_mlir_text(fmt::format(fmt::runtime(hlo ? "hlo_module {{ func.func private @f() attributes {{a = {}}} }}"
-                                                           : "func.func private @f() attributes {{a = {}}}"), text), "t"));
+  TENON_ASSIGN(
+      const RawModule raw,
+      parse_mlir_text(
+          fmt::format(
+              fmt::runtime(hlo ? "hlo_module {{ func.func private @f() attributes {{a = {}}} }}"
+                               : "func.func private @f() attributes {{a = {}}}"),
+              text),
+          "t"));
   return *find(raw.module.regions[0].ops[0].attributes, "a");
 }
 
@@ -53,16 +61,18 @@ struct Form {
   const char* hlo;
 };
 
-/// `@f` around `body`: %a, %b f32[2,3]; %p pred, %n s32, %c c64 of that size; %s f32[], %i s64[]; %t a
-/// token.
+/// `@f` around `body`: %a, %b f32[2,3]; %p pred, %n s32, %c c64 of that size; %s f32[], %i s64[];
+/// %t a token.
 inline std::string program(std::string_view body) {
-  return fmt::format(R"(func.func @f(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>, %p: tensor<2x3xi1>, %n: tensor<2x3xi32>, %s: tensor<f32>, %i: tensor<i64>, %c: tensor<2x3xcomplex<f32>>, %t: !stablehlo.token) {{
+  return fmt::format(
+      R"(func.func @f(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>, %p: tensor<2x3xi1>, %n: tensor<2x3xi32>, %s: tensor<f32>, %i: tensor<i64>, %c: tensor<2x3xcomplex<f32>>, %t: !stablehlo.token) {{
 {}
 return
 }}
 func.func private @g(%x: tensor<f32>) -> tensor<f32> {{ return %x : tensor<f32> }}
 func.func private @g2(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> tensor<2x3xf32> {{ return %x : tensor<2x3xf32> }}
-)", body);
+)",
+      body);
 }
 
 /// The HLO text of the instructions of `@f` without its return, not indented.
