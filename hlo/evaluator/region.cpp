@@ -3,6 +3,7 @@
 #include "hlo/evaluator/evaluator.h"
 
 namespace tenon::hlo {
+
 RegionFunction::RegionFunction(Evaluator& evaluator, const Computation& region,
                                const Evaluator::Frame& frame)
     : evaluator_(evaluator), region_(region), frame_(frame) {

@@ -148,7 +148,8 @@ struct OpInfo {
   /// Result types from operands, attributes, regions (and stated result types where they are an input
   /// of the op); checks every constraint of the specification. Never null.
   InferFunction infer = nullptr;
-  /// The op written in simpler ops, for a decomposable op; null for a primitive one.
+  /// The op written in simpler ops, for a decomposable op; null for a primitive one. Which instances
+  /// need it is a question of its own: hlo/expand/needs_expansion.h.
   ExpandFunction expand = nullptr;
 
   std::string_view dialect() const { return name.substr(0, name.find('.')); }
