@@ -161,15 +161,17 @@ int64_t padded_size(int64_t outputs, int64_t kernel, int64_t stride, int64_t dil
 Values dynamic_conv(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
   const auto spatial = static_cast<size_t>(op.operand_type(0).rank() - 2);
+  // A stride too many is accepted on dynamic_conv alone (hlo/inference/infer_convolution.cpp).
+  I64s strides = op.i64s_or(AttrKey::window_strides, spatial, 1);
+  strides.resize(spatial);
   if (const auto constant = constant_list(op.operand(2))) {
     const I64Matrix padding{static_cast<int64_t>(spatial), 2, *constant};
     return as_static(b, op, OpCode::kConvolution, {op.operand(0), op.operand(1)},
-                     {{AttrKey::padding, padding}});
+                     {{AttrKey::padding, padding}, {AttrKey::window_strides, strides}});
   }
   const Type& result = op.result_type();
   if (result.shape().element_count() == 0) return finished(b, {b.splat(result.shape(), 0)});
   const auto& numbers = *op.attr<ConvDims>(AttrKey::dimension_numbers);
-  const I64s strides = op.i64s_or(AttrKey::window_strides, spatial, 1);
   const I64s dilation = op.i64s_or(AttrKey::lhs_dilation, spatial, 1);
   const I64s kernel_dilation = op.i64s_or(AttrKey::rhs_dilation, spatial, 1);
   // The amounts in the order of the input's dimensions: none for batch and feature.
@@ -191,7 +193,7 @@ Values dynamic_conv(Builder& b, const Instruction& op) {
   const Value padded = pad_by(b, op.operand(0), zero, dims, b.concatenate(std::move(low), 0),
                               b.concatenate(std::move(interior), 0));
   return as_static(b, op, OpCode::kConvolution, {padded, op.operand(1)},
-                   {{AttrKey::lhs_dilation, I64s(spatial, 1)}});
+                   {{AttrKey::lhs_dilation, I64s(spatial, 1)}, {AttrKey::window_strides, strides}});
 }
 
 Values get_dimension_size(Builder& b, const Instruction& op) {
