@@ -8,8 +8,9 @@ namespace {
 
 // A chain of 5,000 ops with locations, as a model's program looks.
 std::string generated_program() {
-  std::string text = "module @chain {\n  func.func public @main(%arg0: tensor<64x64xf32>, "
-                     "%arg1: tensor<64xf32>) -> tensor<64x64xf32> {\n";
+  std::string text =
+      "module @chain {\n  func.func public @main(%arg0: tensor<64x64xf32>, "
+      "%arg1: tensor<64xf32>) -> tensor<64x64xf32> {\n";
   const std::string t = "tensor<64x64xf32>";
   std::string previous = "%arg0";
   for (int i = 0; i < 4999; ++i) {
@@ -21,14 +22,17 @@ std::string generated_program() {
         op = fmt::format("stablehlo.add {}, %arg0 : {}", last, t);
         break;
       case 1:
-        op = fmt::format("stablehlo.broadcast_in_dim %arg1, dims = [1] : (tensor<64xf32>) -> {}", t);
+        op =
+            fmt::format("stablehlo.broadcast_in_dim %arg1, dims = [1] : (tensor<64xf32>) -> {}", t);
         break;
       case 2:
         op = fmt::format("stablehlo.multiply {}, %v{} : {}", last, i - 2, t);
         break;
       case 3:
-        op = fmt::format("stablehlo.dot_general {}, %arg0, contracting_dims = [1] x [0], precision = "
-                         "[DEFAULT, DEFAULT] : ({}, {}) -> {}", last, t, t, t);
+        op = fmt::format(
+            "stablehlo.dot_general {}, %arg0, contracting_dims = [1] x [0], precision = "
+            "[DEFAULT, DEFAULT] : ({}, {}) -> {}",
+            last, t, t, t);
         break;
       default:
         op = fmt::format("stablehlo.tanh {} : {}", last, t);
@@ -55,9 +59,9 @@ void import_bytes(benchmark::State& state, const std::string& bytes) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::string generated = generated_program();
-  benchmark::RegisterBenchmark("import/text_5000_ops",
-                               [&](benchmark::State& s) { import_bytes(s, generated); })
-      ->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("import/text_5000_ops", [&](benchmark::State& s) {
+    import_bytes(s, generated);
+  })->Unit(benchmark::kMillisecond);
   for (int i = 1; i < argc; ++i) {
     const auto bytes = tenon::read_file(argv[i]);
     if (!bytes) {

@@ -7,8 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > (1 << 16)) return 0;
-  const std::string text =
-      "hlo_module " + std::string(reinterpret_cast<const char*>(data), size);
+  const std::string text = "hlo_module " + std::string(reinterpret_cast<const char*>(data), size);
   tenon::hlo::check_round_trip(text);
   return 0;
 }

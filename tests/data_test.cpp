@@ -54,7 +54,8 @@ std::vector<std::string> programs_of(const std::string& path) {
     }
     rest.remove_prefix(end);
   }
-  std::erase_if(parts, [](const std::string& part) { return part.find("func") == std::string::npos; });
+  std::erase_if(parts,
+                [](const std::string& part) { return part.find("func") == std::string::npos; });
   return parts;
 }
 
@@ -187,12 +188,15 @@ int main(int argc, char** argv) {
   const auto vhlo = files_in(root + "/vhlo", ".mlir.bc");
   std::vector<std::string> vhlo_text;
   for (const std::string& path : vhlo) {
-    if (path.find("invalid") == std::string::npos) vhlo_text.push_back(path.substr(0, path.size() - 3));
+    if (path.find("invalid") == std::string::npos)
+      vhlo_text.push_back(path.substr(0, path.size() - 3));
   }
   register_files<RunsRight>("Static", text_files, root);
   register_files<RunsRight>("Quantized", quantized, root);
   register_files<RunsRight>("Interpret", interpret, root);
-  for (const std::vector<std::string>* group : std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized, &dynamic, &interpret, &vhlo_text}) {
+  for (const std::vector<std::string>* group :
+       std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized, &dynamic,
+                                                              &interpret, &vhlo_text}) {
     register_files<RoundTrips>("RoundTrip", *group, root);
   }
   register_files<ArtifactEqualsText>("Artifact", vhlo, root);

@@ -31,8 +31,8 @@ std::unique_ptr<Module> load(const std::string& path) {
   return module ? std::move(*module) : nullptr;
 }
 
-// What the artifact of a sample with CHLO ops holds is their composites and expansions, so that it is
-// another Module; it must still give the same results.
+// What the artifact of a sample with CHLO ops holds is their composites and expansions, so that it
+// is another Module; it must still give the same results.
 bool has_chlo(const Module& module) {
   return print_module(module).find("chlo.") != std::string::npos;
 }
@@ -97,8 +97,8 @@ void run_sample(const std::string& folder, const Json& manifest, const std::stri
   ASSERT_EQ(results->size(), manifest["outputs"].size());
   for (size_t i = 0; i < results->size(); ++i) {
     const Json& output = manifest["outputs"][i];
-    const auto expected = read_npy(folder + "/" + output["file"].get<std::string>(),
-                                   (*results)[i].element_type());
+    const auto expected =
+        read_npy(folder + "/" + output["file"].get<std::string>(), (*results)[i].element_type());
     ASSERT_TRUE(expected) << expected.error().to_string();
     expect_close((*results)[i], *expected, output.value("tolerance", 0.0),
                  fmt::format("{} result {}", program, i));
@@ -113,8 +113,10 @@ class Sample : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(bytes);
     manifest_ = Json::parse(*bytes);
   }
-  bool has_results() const { return manifest_.contains("outputs") && !manifest_["outputs"].empty() &&
-                                    fs::exists(folder_ + "/out_0.npy"); }
+  bool has_results() const {
+    return manifest_.contains("outputs") && !manifest_["outputs"].empty() &&
+           fs::exists(folder_ + "/out_0.npy");
+  }
 
   std::string folder_;
   Json manifest_;
@@ -156,7 +158,8 @@ TEST_P(Sample, RoundTrips) {
 std::vector<std::string> sample_names() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(kSamples)) {
-    if (fs::exists(entry.path() / "manifest.json")) names.push_back(entry.path().filename().string());
+    if (fs::exists(entry.path() / "manifest.json"))
+      names.push_back(entry.path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -72,11 +72,11 @@ Result<Literal> parse_argument(const hlo::Type& type, const Spec& spec) {
     return read_npy(spec.value.substr(1), type.element_type());
   }
   if (!type.shape().is_static()) {
-    return invalid_argument("its type {} has unknown sizes; give them with --shape, or an .npy file",
-                            type.to_string());
+    return invalid_argument(
+        "its type {} has unknown sizes; give them with --shape, or an .npy file", type.to_string());
   }
-  TENON_TRY(checked_element_count(type.dims(),
-                                  static_cast<int64_t>(storage_bytes(type.element_type()))));
+  TENON_TRY(
+      checked_element_count(type.dims(), static_cast<int64_t>(storage_bytes(type.element_type()))));
   if (spec.value == "random" || spec.value.starts_with("random:")) {
     uint64_t seed = 0;
     if (spec.value != "random") {
@@ -140,9 +140,10 @@ Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
   std::vector<Literal> arguments;
   for (size_t i = 0; i < count; ++i) {
     if (!given[i]) {
-      return invalid_argument("parameter {} of @{}, {}, has no value; give --arg {}=@FILE.npy, "
-                              "--arg {}=VALUE or --arg {}=random", i, function.name(),
-                              function.parameter(i).type().to_string(), i, i, i);
+      return invalid_argument(
+          "parameter {} of @{}, {}, has no value; give --arg {}=@FILE.npy, "
+          "--arg {}=VALUE or --arg {}=random",
+          i, function.name(), function.parameter(i).type().to_string(), i, i, i);
     }
     arguments.push_back(std::move(*given[i]));
   }
@@ -160,7 +161,8 @@ Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& spec
       const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
       const auto used = static_cast<size_t>(end - rest.data());
       more = used < rest.size();
-      if (error != std::errc() || size < 0 || (more && (rest[used] != 'x' || used + 1 == rest.size()))) {
+      if (error != std::errc() || size < 0 ||
+          (more && (rest[used] != 'x' || used + 1 == rest.size()))) {
         return invalid_argument("--shape {}: expected sizes such as 2x3", text);
       }
       dims.push_back(size);

@@ -19,8 +19,8 @@ Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
 /// `--shape N=2x3` as sizes by parameter; "N=scalar" for rank 0.
 Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& specs);
 
-/// Pseudo-random numbers of any element type: floats in [-1, 1), integers in a small range around 0,
-/// the same for a seed on every machine.
+/// Pseudo-random numbers of any element type: floats in [-1, 1), integers in a small range around
+/// 0, the same for a seed on every machine.
 Literal random_literal(const Shape& shape, uint64_t seed);
 
 }  // namespace tenon::tools

@@ -8,8 +8,8 @@
 
 namespace tenon::tools {
 
-inline constexpr int kExitError = 1;     ///< The input or its execution is at fault.
-inline constexpr int kExitUsage = 2;     ///< The command line is at fault.
+inline constexpr int kExitError = 1;  ///< The input or its execution is at fault.
+inline constexpr int kExitUsage = 2;  ///< The command line is at fault.
 
 /// Adds the subcommands to `app`. Each sets `*exit_code` when it runs.
 void add_run_command(CLI::App& app, int* exit_code);
@@ -20,8 +20,8 @@ void add_ops_command(CLI::App& app, int* exit_code);
 /// Whether to colour what goes to `stream`: a terminal, and NO_COLOR not set.
 bool use_colour(FILE* stream);
 
-/// Prints "file:line:col: error: …" on stderr, the source line and a caret below it when the file can
-/// be read. Gives kExitError.
+/// Prints "file:line:col: error: …" on stderr, the source line and a caret below it when the file
+/// can be read. Gives kExitError.
 int report(const Status& status);
 
 /// Reads and imports a program; "-" is standard input.

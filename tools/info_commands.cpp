@@ -37,8 +37,8 @@ void print_ops(bool markdown) {
     return;
   }
   for (const hlo::OpInfo& op : hlo::all_ops()) {
-    fmt::print("{:<40} {:<14} {}\n", op.name,
-               op.is_decomposable() ? "decomposable" : "primitive", op.summary);
+    fmt::print("{:<40} {:<14} {}\n", op.name, op.is_decomposable() ? "decomposable" : "primitive",
+               op.summary);
   }
 }
 

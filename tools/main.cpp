@@ -9,8 +9,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
-  app.footer("'tenon COMMAND --help' tells the options of a command.\n"
-             "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.");
+  app.footer(
+      "'tenon COMMAND --help' tells the options of a command.\n"
+      "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.");
   int exit_code = 0;
   tenon::tools::add_run_command(app, &exit_code);
   tenon::tools::add_opt_command(app, &exit_code);

@@ -45,14 +45,16 @@ int opt(const OptOptions& options) {
 void add_opt_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "Import a program and print it after a stage");
-  command->add_option("FILE", options->file,
-                      "StableHLO text, HLO text or portable artifact; '-' is standard input")
+  command
+      ->add_option("FILE", options->file,
+                   "StableHLO text, HLO text or portable artifact; '-' is standard input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
       ->check(CLI::IsMember({"hlo", "stablehlo"}))
       ->capture_default_str();
-  command->add_option("--shape", options->shapes,
-                      "Refine a dynamic program: sizes of parameter N as N=2x3")
+  command
+      ->add_option("--shape", options->shapes,
+                   "Refine a dynamic program: sizes of parameter N as N=2x3")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--locations", options->locations, "Print source locations");

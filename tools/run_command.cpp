@@ -57,8 +57,9 @@ Result<std::unique_ptr<hlo::Module>> make_static(std::unique_ptr<hlo::Module> mo
       if (is_integer(literal.element_type())) known.values.emplace(index, std::move(literal));
     } else if (is_integer(type.element_type()) && type.rank() == 0 &&
                text.compare(equals + 1, 6, "random") != 0) {
-      known.values.emplace(index, Literal::scalar_integer(type.element_type(),
-                                                          std::strtoll(text.c_str() + equals + 1, nullptr, 10)));
+      known.values.emplace(
+          index, Literal::scalar_integer(type.element_type(),
+                                         std::strtoll(text.c_str() + equals + 1, nullptr, 10)));
     }
   }
   return hlo::refine(*module, known);
@@ -67,7 +68,8 @@ Result<std::unique_ptr<hlo::Module>> make_static(std::unique_ptr<hlo::Module> mo
 Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
   if (entry_of(*module, options.entry) == nullptr) {
     if (!options.entry.empty()) return not_found("there is no function @{}", options.entry);
-    return invalid_argument("there is no @main, and no single public function; name one with --entry");
+    return invalid_argument(
+        "there is no @main, and no single public function; name one with --entry");
   }
   TENON_ASSIGN(module, make_static(std::move(module), options));
   const hlo::Computation& entry = *entry_of(*module, options.entry);
@@ -102,8 +104,8 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
     nlohmann::json document;
     document["results"] = nlohmann::json::array();
     for (const Literal& result : outcome.results) {
-      document["results"].push_back({{"shape", result.shape().to_string()},
-                                     {"value", result.to_string(1 << 20)}});
+      document["results"].push_back(
+          {{"shape", result.shape().to_string()}, {"value", result.to_string(1 << 20)}});
     }
     document["checks"] = outcome.checks;
     document["failures"] = nlohmann::json::array();
@@ -141,8 +143,8 @@ int run_one(std::string_view bytes, const std::string& name, const RunOptions& o
   return report(Status(ErrorCode::kFailedPrecondition, first.text).at(first.position));
 }
 
-// Test files hold several programs, separated by lines "// -----". Each part is padded with the lines
-// before it, so that positions are those of the file.
+// Test files hold several programs, separated by lines "// -----". Each part is padded with the
+// lines before it, so that positions are those of the file.
 std::vector<std::string> split_programs(std::string_view bytes) {
   std::vector<std::string> parts(1);
   size_t lines = 0;
@@ -188,29 +190,34 @@ int run(const RunOptions& options) {
 void add_run_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a program and print or write its results");
-  command->add_option("FILE", options->file,
-                      "StableHLO text or portable artifact; '-' is standard input")
+  command
+      ->add_option("FILE", options->file,
+                   "StableHLO text or portable artifact; '-' is standard input")
       ->required();
   command->add_option("--device", options->device, "Device to run on")->capture_default_str();
-  command->add_option("--arg", options->args,
-                      "Argument N: N=@FILE.npy, N=VALUE (every element) or N=random[:SEED]")
+  command
+      ->add_option("--arg", options->args,
+                   "Argument N: N=@FILE.npy, N=VALUE (every element) or N=random[:SEED]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--shape", options->shapes,
-                      "Sizes of parameter N of a dynamic program: N=2x3, or N=scalar")
+  command
+      ->add_option("--shape", options->shapes,
+                   "Sizes of parameter N of a dynamic program: N=2x3, or N=scalar")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--out", options->out_dir, "Write the results to DIR/out_N.npy")
       ->type_name("DIR");
-  command->add_option("--entry", options->entry, "Function to run, if not @main")->type_name("NAME");
+  command->add_option("--entry", options->entry, "Function to run, if not @main")
+      ->type_name("NAME");
   command->add_flag("--json", options->json, "Print the results as JSON");
   command->add_flag("--wide", options->wide,
                     "Evaluate floats in a wider type without rounding in between (reference only)");
   command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself");
   command->add_flag("--quiet", options->quiet, "Do not print results");
-  command->footer("Programs that call check.* targets exit with 1 and the first mismatch when a check\n"
-                  "fails.\n\nExample:\n"
-                  "  tenon run samples/digits_inference/program.mlir --arg 0=@w0.npy --arg 1=random");
+  command->footer(
+      "Programs that call check.* targets exit with 1 and the first mismatch when a check\n"
+      "fails.\n\nExample:\n"
+      "  tenon run samples/digits_inference/program.mlir --arg 0=@w0.npy --arg 1=random");
   command->callback([options, exit_code] { *exit_code = run(*options); });
 }
 

@@ -1,11 +1,12 @@
 // The element types of Tenon, declared once.
 //
 // A row of kElementTypes says everything that is data about a type: its names, its width, how it is
-// stored, and for a floating-point type its format. Adding a type is adding an enumerator and a row.
+// stored, and for a floating-point type its format. Adding a type is adding an enumerator and a
+// row.
 //
 // Storage: every element takes storage_bytes() whole bytes, little-endian; pred is one byte 0 or 1,
-// integers below 8 bits are sign- or zero-extended to one byte, floats below 8 bits take the low bits
-// of one byte. Packing is a matter of a buffer plan, not of a type.
+// integers below 8 bits are sign- or zero-extended to one byte, floats below 8 bits take the low
+// bits of one byte. Packing is a matter of a buffer plan, not of a type.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +19,35 @@ namespace tenon {
 
 enum class ElementType : uint8_t {
   kPred,
-  kS2, kS4, kS8, kS16, kS32, kS64,
-  kU2, kU4, kU8, kU16, kU32, kU64,
-  kF4E2M1FN, kF6E2M3FN, kF6E3M2FN,
-  kF8E3M4, kF8E4M3, kF8E4M3FN, kF8E4M3FNUZ, kF8E4M3B11FNUZ, kF8E5M2, kF8E5M2FNUZ, kF8E8M0FNU,
-  kBF16, kF16, kF32, kF64,
-  kC64, kC128,
+  kS2,
+  kS4,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kU2,
+  kU4,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kF4E2M1FN,
+  kF6E2M3FN,
+  kF6E3M2FN,
+  kF8E3M4,
+  kF8E4M3,
+  kF8E4M3FN,
+  kF8E4M3FNUZ,
+  kF8E4M3B11FNUZ,
+  kF8E5M2,
+  kF8E5M2FNUZ,
+  kF8E8M0FNU,
+  kBF16,
+  kF16,
+  kF32,
+  kF64,
+  kC64,
+  kC128,
 };
 inline constexpr size_t kElementTypeCount = static_cast<size_t>(ElementType::kC128) + 1;
 
@@ -31,11 +55,12 @@ enum class ElementKind : uint8_t { kPred, kSigned, kUnsigned, kFloat, kComplex }
 
 /// What the highest encodings of a float format mean.
 enum class FloatSpecials : uint8_t {
-  kIeee,        ///< Infinities and NaNs, as in IEEE 754.
-  kNanOnly,     ///< "FN": no infinity, NaN is all ones below the sign; overflow gives NaN.
-  kUnsignedZero,///< "FNUZ": no infinity, no -0, the encoding of -0 is the one NaN; overflow gives NaN.
-  kFinite,      ///< Neither infinity nor NaN; overflow saturates, NaN becomes -0.
-  kExponentOnly,///< f8E8M0FNU: a power of two without sign or zero, all ones is NaN.
+  kIeee,          ///< Infinities and NaNs, as in IEEE 754.
+  kNanOnly,       ///< "FN": no infinity, NaN is all ones below the sign; overflow gives NaN.
+  kUnsignedZero,  ///< "FNUZ": no infinity, no -0, the encoding of -0 is the one NaN; overflow gives
+                  ///< NaN.
+  kFinite,        ///< Neither infinity nor NaN; overflow saturates, NaN becomes -0.
+  kExponentOnly,  ///< f8E8M0FNU: a power of two without sign or zero, all ones is NaN.
 };
 
 /// A binary floating-point format: value = (-1)^s * 1.m * 2^(e - bias).
@@ -51,9 +76,9 @@ struct ElementTypeInfo {
   std::string_view name;       ///< In HLO text and messages: "f32", "s8", "pred".
   std::string_view mlir_name;  ///< In StableHLO text: "f32", "i8", "i1", "complex<f32>".
   ElementKind kind;
-  uint8_t bits;                ///< Width of a value; both parts of a complex one.
-  uint8_t storage_bytes;       ///< Bytes of one element in a Literal.
-  FloatFormat format;          ///< Meaningful for kFloat only.
+  uint8_t bits;           ///< Width of a value; both parts of a complex one.
+  uint8_t storage_bytes;  ///< Bytes of one element in a Literal.
+  FloatFormat format;     ///< Meaningful for kFloat only.
 };
 
 /// The row of `type`.
@@ -63,7 +88,8 @@ std::span<const ElementTypeInfo> element_types();
 
 /// The type called `name` in HLO text, or nothing.
 std::optional<ElementType> element_type_from_name(std::string_view name);
-/// The type called `name` in StableHLO text ("si8" and "i8" are both s8, "index" is s64), or nothing.
+/// The type called `name` in StableHLO text ("si8" and "i8" are both s8, "index" is s64), or
+/// nothing.
 std::optional<ElementType> element_type_from_mlir_name(std::string_view name);
 
 inline std::string_view name_of(ElementType type) { return element_type_info(type).name; }

@@ -12,9 +12,7 @@ namespace {
 bool is_nan(double x) { return std::isnan(x); }
 bool is_nan(Float128 x) { return x != x; }
 bool sign_bit(double x) { return std::signbit(x); }
-bool sign_bit(Float128 x) {
-  return (std::bit_cast<unsigned __int128>(x) >> 127) != 0;
-}
+bool sign_bit(Float128 x) { return (std::bit_cast<unsigned __int128>(x) >> 127) != 0; }
 bool is_inf(double x) { return std::isinf(x); }
 bool is_inf(Float128 x) {
   const auto bits = std::bit_cast<unsigned __int128>(x) << 1;

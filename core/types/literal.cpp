@@ -30,8 +30,8 @@ Literal Literal::scalar(ElementType type, double value) {
   } else if (is_float(type)) {
     literal.set_double(0, value);
   } else {
-    literal.set_integer(0, is_pred(type) ? value != 0
-                                         : float_to_integer(type, static_cast<Float128>(value)));
+    literal.set_integer(
+        0, is_pred(type) ? value != 0 : float_to_integer(type, static_cast<Float128>(value)));
   }
   return literal;
 }
@@ -145,7 +145,8 @@ std::string float_to_string(ElementType type, double value) {
 std::string Literal::element_to_string(int64_t index) const {
   const ElementType type = element_type();
   if (is_pred(type)) return get_integer(index) != 0 ? "true" : "false";
-  if (type == ElementType::kU64) return fmt::format("{}", static_cast<uint64_t>(get_integer(index)));
+  if (type == ElementType::kU64)
+    return fmt::format("{}", static_cast<uint64_t>(get_integer(index)));
   if (is_integer(type)) return fmt::format("{}", get_integer(index));
   if (is_float(type)) return float_to_string(type, get_double(index));
   const std::complex<double> value = get_complex(index);

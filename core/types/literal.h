@@ -24,8 +24,7 @@ class Literal {
   /// All bytes zero. The caller has bounded the size (checked_element_count).
   explicit Literal(Shape shape)
       : shape_(std::move(shape)),
-        bytes_(std::make_shared<std::vector<std::byte>>(
-            static_cast<size_t>(shape_.byte_size()))) {}
+        bytes_(std::make_shared<std::vector<std::byte>>(static_cast<size_t>(shape_.byte_size()))) {}
 
   /// A literal over `bytes`, exactly shape.byte_size() of them.
   static Result<Literal> from_bytes(Shape shape, std::span<const std::byte> bytes);

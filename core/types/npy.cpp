@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-
 // The descriptor without its byte order. Types without one of their own are 'V' and a width.
 std::string descriptor_of(ElementType type) {
   const size_t bytes = storage_bytes(type);
@@ -24,7 +23,8 @@ std::string descriptor_of(ElementType type) {
   if (is_signed_integer(type)) return fmt::format("{}i{}", order, bytes);
   if (is_unsigned_integer(type)) return fmt::format("{}u{}", order, bytes);
   if (is_complex(type)) return fmt::format("<c{}", bytes);
-  const bool native = type == ElementType::kF16 || type == ElementType::kF32 || type == ElementType::kF64;
+  const bool native =
+      type == ElementType::kF16 || type == ElementType::kF32 || type == ElementType::kF64;
   return fmt::format("{}{}{}", order, native ? 'f' : 'V', bytes);
 }
 
@@ -130,7 +130,8 @@ void transpose_from_fortran(const std::byte* from, const Dims& dims, size_t unit
       source += rest / rows[d] * strides[d];
       rest %= rows[d];
     }
-    std::memcpy(to + static_cast<size_t>(i) * unit, from + static_cast<size_t>(source) * unit, unit);
+    std::memcpy(to + static_cast<size_t>(i) * unit, from + static_cast<size_t>(source) * unit,
+                unit);
   }
 }
 
@@ -159,8 +160,8 @@ Result<Literal> parse_npy(std::string_view bytes, std::optional<ElementType> exp
   if (!HeaderReader(bytes.substr(start, length)).read(descriptor, fortran, dims)) {
     return invalid_argument(".npy header is not understood");
   }
-  const bool has_order = descriptor[0] == '<' || descriptor[0] == '>' || descriptor[0] == '|' ||
-                         descriptor[0] == '=';
+  const bool has_order =
+      descriptor[0] == '<' || descriptor[0] == '>' || descriptor[0] == '|' || descriptor[0] == '=';
   const auto type =
       type_of_descriptor(std::string_view(descriptor).substr(has_order ? 1 : 0), expected);
   if (!type) return unimplemented(".npy arrays of type '{}' are not read", descriptor);
@@ -212,7 +213,8 @@ std::string npy_bytes(const Literal& literal) {
   std::string out(kMagic);
   out += static_cast<char>(long_header ? 2 : 1);
   out += '\0';
-  for (size_t i = 0; i < prefix - 8; ++i) out += static_cast<char>((header.size() >> (8 * i)) & 0xFF);
+  for (size_t i = 0; i < prefix - 8; ++i)
+    out += static_cast<char>((header.size() >> (8 * i)) & 0xFF);
   out += header;
   const auto data = literal.data();
   out.append(reinterpret_cast<const char*>(data.data()), data.size());

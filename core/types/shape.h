@@ -16,8 +16,8 @@ inline constexpr int64_t kDynamic = std::numeric_limits<int64_t>::min();
 
 using Dims = std::vector<int64_t>;
 
-/// The type of an array. Static when every dimension is known; a dynamic one may carry an upper bound
-/// per unknown dimension and lives only until refinement (hlo/import).
+/// The type of an array. Static when every dimension is known; a dynamic one may carry an upper
+/// bound per unknown dimension and lives only until refinement (hlo/import).
 ///
 /// A value; copies are cheap enough for compile time. Not for per-element work.
 class Shape {

@@ -1,10 +1,10 @@
 // Errors as values.
 //
 // Every fallible function of Tenon returns Status or Result<T>. A Status carries a code (the
-// numbering of the PJRT C API, so that it crosses that boundary unchanged), a message that says what
-// was found, what was expected and what to do, where the fault lies (a position in the input, when
-// there is one) and the stage that reported it. Context is added on the way up with `in_stage` and
-// `at`, never guessed at the bottom.
+// numbering of the PJRT C API, so that it crosses that boundary unchanged), a message that says
+// what was found, what was expected and what to do, where the fault lies (a position in the input,
+// when there is one) and the stage that reported it. Context is added on the way up with `in_stage`
+// and `at`, never guessed at the bottom.
 //
 // Thread-safety: values; no shared state.
 #pragma once
@@ -92,9 +92,7 @@ using Result = tl::expected<T, Status>;
 class [[nodiscard]] Error {
  public:
   explicit Error(Status status) : status_(std::move(status)) {}
-  Error at(const SourcePosition& position) && {
-    return Error(std::move(status_).at(position));
-  }
+  Error at(const SourcePosition& position) && { return Error(std::move(status_).at(position)); }
   const Status& status() const { return status_; }
 
   operator Status() && { return std::move(status_); }
@@ -153,22 +151,22 @@ bool has_failed(const tl::expected<T, Status>& result) {
 #define TENON_CONCAT_INNER(a, b) a##b
 #define TENON_CONCAT(a, b) TENON_CONCAT_INNER(a, b)
 /// Evaluates a Status or Result expression and returns its error from the enclosing function.
-#define TENON_TRY(expression)                                               \
-  do {                                                                      \
-    auto&& TENON_CONCAT(tenon_outcome_, __LINE__) = (expression);           \
-    if (::tenon::detail::has_failed(TENON_CONCAT(tenon_outcome_, __LINE__))) { \
-      return ::tenon::Error(::tenon::detail::take_status(                   \
-          std::move(TENON_CONCAT(tenon_outcome_, __LINE__))));              \
-    }                                                                       \
+#define TENON_TRY(expression)                                                               \
+  do {                                                                                      \
+    auto&& TENON_CONCAT(tenon_outcome_, __LINE__) = (expression);                           \
+    if (::tenon::detail::has_failed(TENON_CONCAT(tenon_outcome_, __LINE__))) {              \
+      return ::tenon::Error(                                                                \
+          ::tenon::detail::take_status(std::move(TENON_CONCAT(tenon_outcome_, __LINE__)))); \
+    }                                                                                       \
   } while (false)
 /// Declares or assigns `target` from a Result expression, or returns its error.
 #define TENON_ASSIGN(target, expression) \
   TENON_ASSIGN_IMPL(TENON_CONCAT(tenon_result_, __LINE__), target, expression)
-#define TENON_ASSIGN_IMPL(temporary, target, expression)                  \
-  auto temporary = (expression);                                          \
-  if (!temporary.has_value()) {                                           \
-    return ::tenon::Error(std::move(temporary.error()));                  \
-  }                                                                       \
+#define TENON_ASSIGN_IMPL(temporary, target, expression) \
+  auto temporary = (expression);                         \
+  if (!temporary.has_value()) {                          \
+    return ::tenon::Error(std::move(temporary.error())); \
+  }                                                      \
   target = std::move(*temporary)
 
 }  // namespace tenon

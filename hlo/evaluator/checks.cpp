@@ -164,11 +164,10 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
       holds = actual.get_integer(i) == expected.get_integer(i);
     }
     if (!holds) {
-      *why = fmt::format("{}: element [{}] is {}, expected {}{}", target, index_text(actual, i),
-                         actual.element_to_string(i), expected.element_to_string(i),
-                         distance > 0 ? fmt::format(" ({} ULP apart, {} allowed)", distance,
-                                                    rule.max_ulps)
-                                      : "");
+      *why = fmt::format(
+          "{}: element [{}] is {}, expected {}{}", target, index_text(actual, i),
+          actual.element_to_string(i), expected.element_to_string(i),
+          distance > 0 ? fmt::format(" ({} ULP apart, {} allowed)", distance, rule.max_ulps) : "");
       return false;
     }
   }
@@ -219,7 +218,8 @@ void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, i
   // JAX states what a symbolic size must satisfy; the message may name operands as {0}, {1} ….
   evaluator.set_custom_call(
       "shape_assertion",
-      [](Evaluator&, const Instruction& op, const std::vector<EvalValue>& operands) -> Evaluator::Values {
+      [](Evaluator&, const Instruction& op,
+         const std::vector<EvalValue>& operands) -> Evaluator::Values {
         if (operands.empty() || operands[0].tensor == nullptr || operands[0]->integer(0) != 0) {
           return std::vector<EvalValue>{};
         }

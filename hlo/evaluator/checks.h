@@ -23,8 +23,8 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
                  const Literal& expected, std::string* why);
 
 /// Makes `evaluator` answer the check targets; failures are appended to `*failures`, execution goes
-/// on. `*checks` counts the checks made. Processes that share the handlers take turns to write to the
-/// two, which may be read once the evaluator's run has returned.
+/// on. `*checks` counts the checks made. Processes that share the handlers take turns to write to
+/// the two, which may be read once the evaluator's run has returned.
 ///
 /// interpreter.probe gives its operand and keeps it under its probe_id; check.expect_serialized_eq
 /// compares with what the iter-th call of that probe has kept (iter 0 unless given).

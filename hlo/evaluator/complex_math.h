@@ -1,7 +1,7 @@
 // Complex functions, computed in binary128.
 //
-// Its exponent range makes textbook formulas safe against overflow on parts of f64, and its 113 bits
-// absorb their cancellations; special values follow Annex G of C through the C library.
+// Its exponent range makes textbook formulas safe against overflow on parts of f64, and its 113
+// bits absorb their cancellations; special values follow Annex G of C through the C library.
 #pragma once
 
 #include "hlo/evaluator/real_math.h"

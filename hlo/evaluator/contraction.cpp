@@ -73,13 +73,14 @@ void store(Tensor& to, int64_t i, T sum, bool wide) {
     if (to.storage() == Storage::kComplexWide) {
       to.set(i, Scalar(ComplexOf<Float128>{sum.re, sum.im}));
     } else {
-      to.set(i, Scalar(ComplexOf<double>{static_cast<double>(sum.re), static_cast<double>(sum.im)}));
+      to.set(i,
+             Scalar(ComplexOf<double>{static_cast<double>(sum.re), static_cast<double>(sum.im)}));
     }
   } else if (to.storage() == Storage::kWide) {
     to.set(i, Scalar(static_cast<Float128>(sum)));
   } else {
-    to.set(i, Scalar(wide ? static_cast<double>(sum)
-                          : round_to(to.type(), static_cast<double>(sum))));
+    to.set(i,
+           Scalar(wide ? static_cast<double>(sum) : round_to(to.type(), static_cast<double>(sum))));
   }
 }
 
@@ -205,7 +206,9 @@ void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tenso
   const std::vector<T> b = elements<T>(rhs);
   const Dims a_strides = row_major_strides(lhs.dims());
   const Dims b_strides = row_major_strides(rhs.dims());
-  const auto size = [](const Tensor& x, int64_t axis) { return x.dims()[static_cast<size_t>(axis)]; };
+  const auto size = [](const Tensor& x, int64_t axis) {
+    return x.dims()[static_cast<size_t>(axis)];
+  };
   const auto stride = [](const Dims& strides, int64_t axis) {
     return strides[static_cast<size_t>(axis)];
   };
@@ -219,10 +222,10 @@ void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tenso
 
   for (IndexSpace out(result.dims()); !out.done(); out.next()) {
     const int64_t output = out[static_cast<size_t>(d.output_feature)];
-    const int64_t batch = out[static_cast<size_t>(d.output_batch)] +
-                          (output / outputs_per_batch_group) * batches * (c.batch_groups > 1 ? 1 : 0);
-    const int64_t first_feature =
-        c.feature_groups > 1 ? output / outputs_per_group * features : 0;
+    const int64_t batch =
+        out[static_cast<size_t>(d.output_batch)] +
+        (output / outputs_per_batch_group) * batches * (c.batch_groups > 1 ? 1 : 0);
+    const int64_t first_feature = c.feature_groups > 1 ? output / outputs_per_group * features : 0;
     T sum{};
     for (IndexSpace window(kernel_dims); !window.done(); window.next()) {
       int64_t from = batch * stride(a_strides, d.input_batch) +
@@ -234,7 +237,8 @@ void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tenso
         const int64_t place = out[static_cast<size_t>(d.output_spatial[s])] * c.strides[s] +
                               w * c.rhs_dilation[s] - c.padding.at(static_cast<int64_t>(s), 0);
         const int64_t index = place / c.lhs_dilation[s];
-        inside &= place >= 0 && place % c.lhs_dilation[s] == 0 && index < size(lhs, d.input_spatial[s]);
+        inside &=
+            place >= 0 && place % c.lhs_dilation[s] == 0 && index < size(lhs, d.input_spatial[s]);
         from += index * stride(a_strides, d.input_spatial[s]);
         const int64_t tap = c.reversal.values[s] != 0 ? kernel_dims[s] - 1 - w : w;
         weight += tap * stride(b_strides, d.kernel_spatial[s]);

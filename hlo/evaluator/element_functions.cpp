@@ -36,9 +36,7 @@ cplx::C get_complex(const Scalar& x, bool wide_storage) {
   return {x.c.re, x.c.im};
 }
 
-bool is_wide_complex(const Context& c) {
-  return c.wide && c.operand_type == ElementType::kC128;
-}
+bool is_wide_complex(const Context& c) { return c.wide && c.operand_type == ElementType::kC128; }
 
 // --- Adapters from plain functions
 
@@ -196,7 +194,8 @@ Scalar make_complex(const Context& c, const Scalar* x) {
   if (c.wide && c.result_type == ElementType::kC128) {
     return Scalar(ComplexOf<Float128>{get<Float128>(x[0]), get<Float128>(x[1])});
   }
-  return Scalar(ComplexOf<double>{static_cast<double>(get<R>(x[0])), static_cast<double>(get<R>(x[1]))});
+  return Scalar(
+      ComplexOf<double>{static_cast<double>(get<R>(x[0])), static_cast<double>(get<R>(x[1]))});
 }
 Scalar complex_real(const Context& c, const Scalar* x) {
   return is_wide_complex(c) ? Scalar(x[0].cw.re) : Scalar(x[0].c.re);
@@ -214,9 +213,7 @@ Scalar real_zero(const Context& c, const Scalar*) {
   return scalar_of(storage_of(c.result_type, c.wide), 0);
 }
 cplx::C complex_neg(cplx::C x) { return {-x.re, -x.im}; }
-bool complex_less(cplx::C x, cplx::C y) {
-  return x.re != y.re ? x.re < y.re : x.im < y.im;
-}
+bool complex_less(cplx::C x, cplx::C y) { return x.re != y.re ? x.re < y.re : x.im < y.im; }
 bool has_nan_part(cplx::C x) { return real::isnan(x.re) || real::isnan(x.im); }
 // Lexicographic, NaN wins.
 cplx::C complex_max(cplx::C x, cplx::C y) {
@@ -236,8 +233,8 @@ cplx::C complex_rem(cplx::C x, cplx::C y) {
   return cplx::sub(x, cplx::mul(whole, y));
 }
 
-// Rounds to `exponent_bits` and `mantissa_bits` as reduce_precision is specified: nearest even on the
-// mantissa, then overflow to infinity and underflow (denormals of the new format too) to zero.
+// Rounds to `exponent_bits` and `mantissa_bits` as reduce_precision is specified: nearest even on
+// the mantissa, then overflow to infinity and underflow (denormals of the new format too) to zero.
 template <class R>
 Scalar reduce_precision(const Context& c, const Scalar* operands) {
   const R x = get<R>(operands[0]);
@@ -288,8 +285,8 @@ bool holds(ComparisonDirection direction, const T& x, const T& y) {
 
 // A key whose order as a signed integer is the total order.
 int64_t total_order_key(ElementType type, const Scalar& x) {
-  const auto bits = static_cast<int64_t>(scalar_to_bits(type, Storage::kReal, x)
-                                         << (64 - bit_width(type)));
+  const auto bits =
+      static_cast<int64_t>(scalar_to_bits(type, Storage::kReal, x) << (64 - bit_width(type)));
   return bits < 0 ? bits ^ std::numeric_limits<int64_t>::max() : bits;
 }
 
@@ -299,8 +296,8 @@ Scalar compare_real(const Context& c, const Scalar* x) {
     // In the wide storage the order is that of the value and, for zeros and NaNs, of the sign.
     if constexpr (std::is_same_v<R, double>) {
       const ElementType type = c.wide ? ElementType::kF64 : c.operand_type;
-      return Scalar(int64_t{holds(c.direction, total_order_key(type, x[0]),
-                                  total_order_key(type, x[1]))});
+      return Scalar(
+          int64_t{holds(c.direction, total_order_key(type, x[0]), total_order_key(type, x[1]))});
     } else {
       const auto key = [](Float128 v) {
         const auto bits = std::bit_cast<__int128>(v);

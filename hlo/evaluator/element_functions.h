@@ -19,8 +19,8 @@ struct ElementContext {
 
 using ElementFunction = Scalar (*)(const ElementContext& context, const Scalar* operands);
 
-/// The function of an elementwise op on operands of `context.operand_type`, or null when the op is not
-/// elementwise or not defined on the type.
+/// The function of an elementwise op on operands of `context.operand_type`, or null when the op is
+/// not elementwise or not defined on the type.
 ElementFunction element_function(OpCode code, const ElementContext& context);
 
 /// The context of `op` by its operand and result types and attributes.

@@ -204,7 +204,8 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
     }
     std::unique_ptr<Instruction> copy = cloner.clone(op);
     // Operands that are one value twice must still be two parameters.
-    for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, made->function->parameter(i));
+    for (size_t i = 0; i < op.operand_count(); ++i)
+      copy->set_operand(i, made->function->parameter(i));
     Builder builder(*made->function);
     builder.set_location(op.location());
     auto results = op.info().expand(builder, *copy);

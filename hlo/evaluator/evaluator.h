@@ -1,11 +1,12 @@
 // The reference evaluator: what every op means, in code meant to be read against the specification.
 //
-// Slow and obvious on purpose. It is the oracle of every later test: in wide mode it evaluates floats
-// of at most 32 bits in f64 and f64 in binary128 without rounding in between.
+// Slow and obvious on purpose. It is the oracle of every later test: in wide mode it evaluates
+// floats of at most 32 bits in f64 and f64 in binary128 without rounding in between.
 //
 // Order and determinism: reductions combine in row-major order of the reduced elements; the same
 // program on the same arguments gives the same bits.
-// Thread-safety: an Evaluator is used by one thread; several may share a Module, which they only read.
+// Thread-safety: an Evaluator is used by one thread; several may share a Module, which they only
+// read.
 #pragma once
 
 #include <functional>
@@ -98,7 +99,8 @@ class Evaluator {
   using Values = Result<std::vector<EvalValue>>;
   Values run_computation(const Computation& computation, const std::vector<EvalValue>& arguments,
                          const Frame* outer);
-  Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands, const Frame& frame);
+  Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
+                  const Frame& frame);
   /// Forgets what is kept for `op`, an instruction about to be destroyed.
   void forget(const Instruction& op);
   /// A zero tensor of `type`, or an error when its size is out of bounds.
@@ -132,9 +134,9 @@ class Evaluator {
   std::unordered_map<const Instruction*, std::unique_ptr<Expansion>> expansions_;
 };
 
-/// Calls of a region on scalars, as reductions, sorts and scatters make them by the million: a region
-/// of elementwise ops is flattened once into a list of functions on registers, any other one is
-/// evaluated.
+/// Calls of a region on scalars, as reductions, sorts and scatters make them by the million: a
+/// region of elementwise ops is flattened once into a list of functions on registers, any other one
+/// is evaluated.
 class RegionFunction {
  public:
   RegionFunction(Evaluator& evaluator, const Computation& region, const Evaluator::Frame& frame);

@@ -53,7 +53,8 @@ class Transform {
     dims_ = std::move(new_dims);
   }
 
-  // Completes a half spectrum of real data along the last axis to `n` elements: X[k] = conj(X[n - k]).
+  // Completes a half spectrum of real data along the last axis to `n` elements: X[k] = conj(X[n -
+  // k]).
   void complete(int64_t n) {
     const size_t axis = dims_.size() - 1;
     const int64_t half = dims_[axis];

@@ -30,7 +30,8 @@ class IndexVectors {
     }
     const int64_t value = indices_.integer(at);
     // An unsigned index beyond the signed range is out of every range.
-    if (indices_.type() == ElementType::kU64 && value < 0) return std::numeric_limits<int64_t>::max();
+    if (indices_.type() == ElementType::kU64 && value < 0)
+      return std::numeric_limits<int64_t>::max();
     return value;
   }
 
@@ -68,8 +69,8 @@ Evaluator::Values gather(Evaluator& e, const Instruction& op, Operands operands)
                                      operand.dims()[d] - sizes[d]);
     }
     for (size_t i = 0; i < dims.operand_batching_dims.size(); ++i) {
-      index[static_cast<size_t>(dims.operand_batching_dims[i])] = batch_coordinate(
-          batch, dims.start_indices_batching_dims[i], dims.index_vector_dim);
+      index[static_cast<size_t>(dims.operand_batching_dims[i])] =
+          batch_coordinate(batch, dims.start_indices_batching_dims[i], dims.index_vector_dim);
     }
     for (size_t i = 0; i < offset_operand_dims.size(); ++i) {
       index[static_cast<size_t>(offset_operand_dims[i])] +=
@@ -82,9 +83,9 @@ Evaluator::Values gather(Evaluator& e, const Instruction& op, Operands operands)
 
 struct ScatterPlan {
   const ScatterDims& dims;
-  Dims update_batch_dims;   // of the updates
-  Dims window_input_dims;   // of the inputs
-  Dims window_sizes;        // one a dimension of the inputs
+  Dims update_batch_dims;  // of the updates
+  Dims window_input_dims;  // of the inputs
+  Dims window_sizes;       // one a dimension of the inputs
 };
 
 ScatterPlan plan_scatter(const ScatterDims& dims, const Tensor& input, const Tensor& update) {
@@ -101,8 +102,8 @@ ScatterPlan plan_scatter(const ScatterDims& dims, const Tensor& input, const Ten
   return plan;
 }
 
-// Where the window of batch position `batch` begins; false when any part of it is out of bounds: the
-// whole window is then dropped, as XLA does (the specification would drop single elements).
+// Where the window of batch position `batch` begins; false when any part of it is out of bounds:
+// the whole window is then dropped, as XLA does (the specification would drop single elements).
 bool window_start(const ScatterPlan& plan, const IndexVectors& starts, const Dims& batch,
                   const Dims& input_dims, Dims& start) {
   const ScatterDims& dims = plan.dims;
@@ -112,8 +113,8 @@ bool window_start(const ScatterPlan& plan, const IndexVectors& starts, const Dim
         starts.component(batch, static_cast<int64_t>(i));
   }
   for (size_t i = 0; i < dims.input_batching_dims.size(); ++i) {
-    start[static_cast<size_t>(dims.input_batching_dims[i])] = batch_coordinate(
-        batch, dims.scatter_indices_batching_dims[i], dims.index_vector_dim);
+    start[static_cast<size_t>(dims.input_batching_dims[i])] =
+        batch_coordinate(batch, dims.scatter_indices_batching_dims[i], dims.index_vector_dim);
   }
   for (size_t d = 0; d < start.size(); ++d) {
     if (start[d] < 0 || start[d] > input_dims[d] - plan.window_sizes[d]) return false;

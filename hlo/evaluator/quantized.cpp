@@ -74,8 +74,8 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
   }
   if (op.code() == OpCode::kUniformQuantize) {
     const Type& from = op.operand_type(0);
-    const Tensor real = from.is_quantized() ? dequantize(e, *operands[0], *from.quantized())
-                                            : *operands[0];
+    const Tensor real =
+        from.is_quantized() ? dequantize(e, *operands[0], *from.quantized()) : *operands[0];
     return one(quantize(e, real, *result_type.quantized()));
   }
   // An empty list says: evaluate as for integers.

@@ -1,7 +1,8 @@
 // rng and rng_bit_generator.
 //
-// The counter-based generators are those of Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
-// as easy as 1, 2, 3" (2011), laid out over the result as XLA lays them out, so that bits match.
+// The counter-based generators are those of Salmon, Moraes, Dror and Shaw, "Parallel random
+// numbers: as easy as 1, 2, 3" (2011), laid out over the result as XLA lays them out, so that bits
+// match.
 #include <algorithm>
 #include <array>
 
@@ -53,7 +54,8 @@ uint64_t join(uint32_t low, uint32_t high) { return low | (uint64_t{high} << 32)
 std::vector<uint64_t> state_words(const Tensor& state) {
   std::vector<uint64_t> words;
   if (bit_width(state.type()) == 64) {
-    for (int64_t i = 0; i < state.count(); ++i) words.push_back(static_cast<uint64_t>(state.integer(i)));
+    for (int64_t i = 0; i < state.count(); ++i)
+      words.push_back(static_cast<uint64_t>(state.integer(i)));
   } else {
     for (int64_t i = 0; i + 1 < state.count(); i += 2) {
       words.push_back(join(static_cast<uint32_t>(state.integer(i)),
@@ -77,7 +79,8 @@ Tensor state_tensor(const Tensor& like, const std::vector<uint64_t>& words) {
 }
 
 // 64-bit outputs take one block an element. Narrower ones take two elements of a block: the first
-// even dimension (else the largest, rounded up) is split in pairs, x0 and x1 of a block side by side.
+// even dimension (else the largest, rounded up) is split in pairs, x0 and x1 of a block side by
+// side.
 std::vector<uint64_t> threefry_bits(const std::vector<uint64_t>& state, const Dims& dims, int width,
                                     uint64_t& blocks) {
   const U32x2 key = halves(state[0]);
@@ -155,9 +158,9 @@ Evaluator::Values rng_bit_generator(Evaluator& e, const Instruction& op, Operand
   const bool is_threefry =
       op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm) == RngAlgorithm::kThreeFry;
   uint64_t blocks = 0;
-  const std::vector<uint64_t> bits =
-      is_threefry ? threefry_bits(state, type.dims(), width, blocks)
-                  : philox_bits(state, output.count(), width, blocks);
+  const std::vector<uint64_t> bits = is_threefry
+                                         ? threefry_bits(state, type.dims(), width, blocks)
+                                         : philox_bits(state, output.count(), width, blocks);
   for (int64_t i = 0; i < output.count(); ++i) {
     const uint64_t mask = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
     output.set(i, scalar_from_bits(type.element_type(), output.storage(),
@@ -191,8 +194,8 @@ Evaluator::Values rng(Evaluator& e, const Instruction& op, Operands operands) {
       // [a, b) by the remainder of 64 bits; an empty range gives a.
       const uint64_t range = static_cast<uint64_t>(b.i) - static_cast<uint64_t>(a.i);
       const uint64_t offset = range == 0 ? 0 : e.next_random() % range;
-      result.set(i, Scalar(wrap_integer(element, static_cast<int64_t>(
-                                                     static_cast<uint64_t>(a.i) + offset))));
+      result.set(i, Scalar(wrap_integer(
+                        element, static_cast<int64_t>(static_cast<uint64_t>(a.i) + offset))));
       continue;
     }
     double value = 0;

@@ -1,8 +1,8 @@
 // Elementary functions on double and binary128, by the C library.
 //
-// glibc declares the binary128 functions with the suffix f128 on every platform whose compiler has the
-// type; their results are within 2 units of 113 bits, so that rounded to f64 or less they are the
-// reference for every accuracy test.
+// glibc declares the binary128 functions with the suffix f128 on every platform whose compiler has
+// the type; their results are within 2 units of 113 bits, so that rounded to f64 or less they are
+// the reference for every accuracy test.
 #pragma once
 
 #include <cmath>

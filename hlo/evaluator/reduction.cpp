@@ -37,7 +37,8 @@ std::vector<EvalValue> as_values(std::vector<Tensor> tensors) {
 }
 
 // Each result element is init combined with its elements in row-major order.
-Evaluator::Values reduce(Evaluator& e, const Instruction& op, Operands operands, const Frame& frame) {
+Evaluator::Values reduce(Evaluator& e, const Instruction& op, Operands operands,
+                         const Frame& frame) {
   const size_t n = operands.size() / 2;
   const I64s& dimensions = op.i64s(AttrKey::dimensions);
   Reduction r = prepare(e, op, operands);
@@ -129,9 +130,9 @@ Evaluator::Values select_and_scatter(Evaluator& e, const Instruction& op, Operan
     for (IndexSpace in(window); !in.done(); in.next()) {
       int64_t from = 0;
       for (size_t d = 0; d < rank && from >= 0; ++d) {
-        const int64_t index = window_source(out[d], in[d], strides[d], 1, 1,
-                                            padding.at(static_cast<int64_t>(d), 0),
-                                            operand.dims()[d]);
+        const int64_t index =
+            window_source(out[d], in[d], strides[d], 1, 1, padding.at(static_cast<int64_t>(d), 0),
+                          operand.dims()[d]);
         from = index < 0 ? -1 : from + index * input_strides[d];
       }
       if (from < 0) continue;

@@ -164,8 +164,8 @@ Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor
     const uint64_t mask = to_bits == 64 ? ~uint64_t{0} : (uint64_t{1} << to_bits) - 1;
     for (int64_t i = 0; i < result.count(); ++i) {
       const uint64_t bits = scalar_to_bits(from, operand.storage(), operand.get(i / ratio));
-      result.set(i, scalar_from_bits(to, result.storage(),
-                                     (bits >> ((i % ratio) * to_bits)) & mask));
+      result.set(i,
+                 scalar_from_bits(to, result.storage(), (bits >> ((i % ratio) * to_bits)) & mask));
     }
     return result;
   }
@@ -173,7 +173,8 @@ Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor
   for (int64_t i = 0; i < result.count(); ++i) {
     uint64_t bits = 0;
     for (int64_t k = 0; k < ratio; ++k) {
-      bits |= scalar_to_bits(from, operand.storage(), operand.get(i * ratio + k)) << (k * from_bits);
+      bits |= scalar_to_bits(from, operand.storage(), operand.get(i * ratio + k))
+              << (k * from_bits);
     }
     result.set(i, scalar_from_bits(to, result.storage(), bits));
   }

@@ -81,7 +81,8 @@ std::optional<I64Matrix> as_matrix(const Attribute& raw) {
   for (const Attribute& element : *array) {
     const auto row = as_i64s(element);
     if (!row) return std::nullopt;
-    if (matrix.rows != 0 && matrix.columns != static_cast<int64_t>(row->size())) return std::nullopt;
+    if (matrix.rows != 0 && matrix.columns != static_cast<int64_t>(row->size()))
+      return std::nullopt;
     matrix.columns = static_cast<int64_t>(row->size());
     ++matrix.rows;
     matrix.values.insert(matrix.values.end(), row->begin(), row->end());

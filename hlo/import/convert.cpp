@@ -37,7 +37,9 @@ class ModuleBuilder {
   Shardings shardings_;
 };
 
-Error error_at(const RawOp& op, Error error) { return std::move(error).at(position_of(op.location)); }
+Error error_at(const RawOp& op, Error error) {
+  return std::move(error).at(position_of(op.location));
+}
 
 template <class T>
 const T* raw_attr(const RawOp& op, std::string_view key) {
@@ -62,7 +64,8 @@ std::vector<Dict> dicts_of(const RawOp& op, std::string_view key) {
 Result<std::unique_ptr<Module>> ModuleBuilder::build() {
   module_ = std::make_unique<Module>();
   if (raw_.module.name != "builtin.module" || raw_.module.regions.size() != 1) {
-    return Error(error_at(raw_.module, invalid_argument("expected a module, found {}", raw_.module.name)));
+    return Error(
+        error_at(raw_.module, invalid_argument("expected a module, found {}", raw_.module.name)));
   }
   for (const auto& [key, value] : raw_.module.attributes) {
     if (key == "sym_name") {
@@ -147,9 +150,9 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
 Status ModuleBuilder::convert_region(const RawRegion& raw, Computation& into) {
   for (size_t i = 0; i < raw.arguments.size(); ++i) {
     const RawValue argument = raw.arguments[i];
-    values_[argument] = into.add_parameter(
-        raw_.value_types[argument],
-        i < raw.argument_locations.size() ? raw.argument_locations[i] : nullptr);
+    values_[argument] =
+        into.add_parameter(raw_.value_types[argument],
+                           i < raw.argument_locations.size() ? raw.argument_locations[i] : nullptr);
   }
   return convert_ops(raw.ops, into);
 }
@@ -199,7 +202,8 @@ Result<std::vector<Value>> ModuleBuilder::operands_of(const RawOp& raw) const {
   operands.reserve(raw.operands.size());
   for (const RawValue operand : raw.operands) {
     if (!values_[operand]) {
-      return error_at(raw, invalid_argument("{}: an operand is used before its definition", raw.name));
+      return error_at(raw,
+                      invalid_argument("{}: an operand is used before its definition", raw.name));
     }
     operands.push_back(values_[operand]);
   }
@@ -283,15 +287,18 @@ Status ModuleBuilder::convert_manual_computation(const RawOp& raw, Computation& 
   TENON_ASSIGN(const std::vector<Value> operands, operands_of(raw));
   if (raw.regions.size() != 1 || raw.regions[0].arguments.size() != operands.size() ||
       raw.regions[0].ops.empty()) {
-    return error_at(raw, invalid_argument("{}: one region with as many arguments as operands is expected", raw.name));
+    return error_at(
+        raw, invalid_argument("{}: one region with as many arguments as operands is expected",
+                              raw.name));
   }
   const RawRegion& body = raw.regions[0];
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!(operands[i].type() == raw_.value_types[body.arguments[i]])) {
-      return error_at(raw, unimplemented("{}: argument {} is {} inside and {} outside, which needs "
-                                         "partitioning", raw.name, i,
-                                         raw_.value_types[body.arguments[i]].to_string(),
-                                         operands[i].type().to_string()));
+      return error_at(raw,
+                      unimplemented("{}: argument {} is {} inside and {} outside, which needs "
+                                    "partitioning",
+                                    raw.name, i, raw_.value_types[body.arguments[i]].to_string(),
+                                    operands[i].type().to_string()));
     }
     values_[body.arguments[i]] = operands[i];
   }
@@ -300,8 +307,8 @@ Status ModuleBuilder::convert_manual_computation(const RawOp& raw, Computation& 
   TENON_ASSIGN(const std::vector<Value> results, operands_of(end));
   if (end.name != "sdy.return" || results.size() != raw.results.size()) {
     return error_at(raw, invalid_argument("{}: the region ends in {} with {} values, expected "
-                                          "sdy.return with {}", raw.name, end.name, results.size(),
-                                          raw.results.size()));
+                                          "sdy.return with {}",
+                                          raw.name, end.name, results.size(), raw.results.size()));
   }
   for (size_t i = 0; i < results.size(); ++i) values_[raw.results[i]] = results[i];
   return {};

@@ -12,7 +12,8 @@ namespace tenon::hlo {
 
 /// Limits on what an input may ask for; each violation is an error, never a crash.
 struct ImportLimits {
-  int max_depth = 256;                       ///< Nesting of regions, types and attributes.
+  int max_depth = 256;  ///< Nesting of regions, types and attributes.
+  /// Of one constant in an artifact. (What a text makes us store is bounded by its own length.)
   int64_t max_constant_bytes = int64_t{4} << 30;
 };
 
@@ -20,8 +21,8 @@ struct ImportLimits {
 Result<RawModule> parse_mlir_text(std::string_view text, const std::string& file_name,
                                   const ImportLimits& limits = {});
 
-/// Reads MLIR bytecode that holds VHLO (a portable artifact, versions 0.9.0 to 1.20.0), possibly mixed
-/// with other dialects. `file_name` is used in errors and for unknown locations.
+/// Reads MLIR bytecode that holds VHLO (a portable artifact, versions 0.9.0 to 1.20.0), possibly
+/// mixed with other dialects. `file_name` is used in errors and for unknown locations.
 Result<RawModule> parse_artifact(std::string_view bytes, const std::string& file_name,
                                  const ImportLimits& limits = {});
 

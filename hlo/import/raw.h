@@ -1,11 +1,12 @@
-// RawModule: what both readers (StableHLO text and portable artifact) produce, before any meaning is
-// given to ops.
+// RawModule: what both readers (StableHLO text and portable artifact) produce, before any meaning
+// is given to ops.
 //
-// Names are StableHLO's ("stablehlo.dot_general", "func.func", "chlo.erf", "sdy.mesh"): the artifact
-// reader upgrades and renames VHLO ops and gathers their fields into StableHLO's attributes, the text
-// parser turns pretty forms into the same attributes. Attributes are as read: an index list may be
-// I64s or a DenseAttr, a flag bool or Unit; hlo/import/convert.cpp brings them to the canonical form
-// that the op table names. One builder behind both readers is what makes their Modules equal.
+// Names are StableHLO's ("stablehlo.dot_general", "func.func", "chlo.erf", "sdy.mesh"): the
+// artifact reader upgrades and renames VHLO ops and gathers their fields into StableHLO's
+// attributes, the text parser turns pretty forms into the same attributes. Attributes are as read:
+// an index list may be I64s or a DenseAttr, a flag bool or Unit; hlo/import/convert.cpp brings them
+// to the canonical form that the op table names. One builder behind both readers is what makes
+// their Modules equal.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ using RawValue = uint32_t;
 
 struct RawRegion;
 
-/// An op of any dialect. "func.func" keeps name and type in its attributes (sym_name, function_type,
-/// sym_visibility, arg_attrs, res_attrs: ArrayAttr of Dict) and its body in regions[0] (no region: a
-/// declaration). "builtin.module" keeps its name in sym_name.
+/// An op of any dialect. "func.func" keeps name and type in its attributes (sym_name,
+/// function_type, sym_visibility, arg_attrs, res_attrs: ArrayAttr of Dict) and its body in
+/// regions[0] (no region: a declaration). "builtin.module" keeps its name in sym_name.
 struct RawOp {
   std::string name;
   std::vector<RawValue> operands;

@@ -20,7 +20,8 @@ bool any_dynamic(const Computation& computation) {
     if (is_dynamic_type(computation.parameter(i).type())) return true;
   }
   for (const Instruction& op : computation) {
-    if (std::any_of(op.result_types().begin(), op.result_types().end(), is_dynamic_type)) return true;
+    if (std::any_of(op.result_types().begin(), op.result_types().end(), is_dynamic_type))
+      return true;
     for (size_t i = 0; i < op.region_count(); ++i) {
       if (any_dynamic(op.region(i))) return true;
     }
@@ -134,9 +135,10 @@ Result<Instruction*> Refiner::refine_op(Instruction* op) {
   TENON_ASSIGN(std::vector<Type> types, refined_types(*op));
   for (size_t i = 0; i < types.size(); ++i) {
     if (is_dynamic_type(types[i])) {
-      return invalid_argument("{}: the result {} does not follow from the argument shapes; give the "
-                              "value of the integer arguments that it depends on with --arg",
-                              op->name(), types[i].to_string())
+      return invalid_argument(
+                 "{}: the result {} does not follow from the argument shapes; give the "
+                 "value of the integer arguments that it depends on with --arg",
+                 op->name(), types[i].to_string())
           .at(position_of(op->location()));
     }
   }
@@ -176,9 +178,9 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       // A value is a size, never the mark of an unknown one.
       for (int64_t& dim : *dims) dim = std::max<int64_t>(dim, -1);
       const bool iota = op.code() == OpCode::kDynamicIota;
-      auto form = make(iota                                     ? OpCode::kIota
-                       : op.code() == OpCode::kDynamicReshape   ? OpCode::kReshape
-                                                                : OpCode::kBroadcastInDim,
+      auto form = make(iota                                   ? OpCode::kIota
+                       : op.code() == OpCode::kDynamicReshape ? OpCode::kReshape
+                                                              : OpCode::kBroadcastInDim,
                        iota ? std::vector<Value>{} : std::vector<Value>{op.operand(0)});
       form->set_result_types({op.result_type().with_dims(*dims)});
       return form;
@@ -336,10 +338,10 @@ Status Refiner::track(Instruction& op) {
 Instruction* Refiner::replace_by_constant(Instruction* op) {
   const auto known = known_.find({op, 0});
   if (known == known_.end() || op->code() == OpCode::kConstant) return op;
-  auto constant = std::make_unique<Instruction>(OpCode::kConstant, std::vector<Value>{},
-                                                op->result_types());
-  constant->mutable_attributes().set(
-      AttrKey::value, Attribute(DenseAttr::of(literal_from_tensor(*known->second))));
+  auto constant =
+      std::make_unique<Instruction>(OpCode::kConstant, std::vector<Value>{}, op->result_types());
+  constant->mutable_attributes().set(AttrKey::value,
+                                     Attribute(DenseAttr::of(literal_from_tensor(*known->second))));
   constant->set_location(op->location());
   Computation& parent = *op->parent();
   Instruction* placed = parent.insert(std::move(constant), op);

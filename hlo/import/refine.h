@@ -24,10 +24,10 @@ struct ArgumentKnowledge {
 /// Whether any value of the Module has a dimension of unknown size.
 bool is_dynamic(const Module& module);
 
-/// A copy of `module` in which every size is known: calls are inlined into the entry, integer values
-/// that follow from constants, known sizes and `known.values` are computed, the shapes that they reach
-/// become static, and dynamic ops become the static ones (dynamic_pad with known amounts is pad).
-/// Other functions go, but for those that composites and custom calls name.
+/// A copy of `module` in which every size is known: calls are inlined into the entry, integer
+/// values that follow from constants, known sizes and `known.values` are computed, the shapes that
+/// they reach become static, and dynamic ops become the static ones (dynamic_pad with known amounts
+/// is pad). Other functions go, but for those that composites and custom calls name.
 ///
 /// An error names the first op whose result shape cannot be known, and the parameter to give.
 Result<std::unique_ptr<Module>> refine(const Module& module, const ArgumentKnowledge& known);

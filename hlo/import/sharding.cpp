@@ -41,8 +41,10 @@ Status Shardings::check_sdy(std::string_view what, std::string_view text) const 
     const auto found = axis_sizes_.find(axis);
     const int64_t size = found == axis_sizes_.end() ? 1 : found->second;
     if (size > 1 && status.ok()) {
-      status = unimplemented("{}: sharding {} needs partitioning over axis \"{}\" of {} devices; "
-                             "programs run on one device", what, text, axis, size);
+      status = unimplemented(
+          "{}: sharding {} needs partitioning over axis \"{}\" of {} devices; "
+          "programs run on one device",
+          what, text, axis, size);
     }
   });
   return status;
@@ -62,7 +64,8 @@ Status Shardings::check_mhlo(std::string_view what, std::string_view text) {
     while (!list.empty()) {
       const size_t comma = std::min(list.find(','), list.size());
       const bool last = comma == list.size();
-      const int64_t size = std::strtoll(std::string(list.substr(0, std::min<size_t>(comma, 20))).c_str(), nullptr, 10);
+      const int64_t size = std::strtoll(
+          std::string(list.substr(0, std::min<size_t>(comma, 20))).c_str(), nullptr, 10);
       if (!(last && last_replicates)) tiles = std::max(tiles, size);
       list.remove_prefix(std::min(comma + 1, list.size()));
     }

@@ -14,11 +14,12 @@ class Shardings {
   /// Learns the axes and sizes of an sdy.mesh op.
   void add_mesh(const RawOp& op);
 
-  /// An error naming `what` and the sharding when `text` (sdy attribute text) splits a dimension over
-  /// an axis of more than one device.
+  /// An error naming `what` and the sharding when `text` (sdy attribute text) splits a dimension
+  /// over an axis of more than one device.
   Status check_sdy(std::string_view what, std::string_view text) const;
 
-  /// The same for mhlo.sharding: "{replicated}", "{maximal device=0}" and tilings of one device pass.
+  /// The same for mhlo.sharding: "{replicated}", "{maximal device=0}" and tilings of one device
+  /// pass.
   static Status check_mhlo(std::string_view what, std::string_view text);
 
   /// Checks the sharding attributes in `attributes`.

@@ -53,7 +53,8 @@ FloatAttr FloatAttr::of(ElementType type, double value) {
 DenseAttr DenseAttr::of(Literal literal) {
   Shape shape = literal.shape();
   if (!shape.is_scalar() && literal.is_splat()) {
-    return {std::move(shape), Literal::scalar_from_bytes(literal.element_type(), literal.data().data())};
+    return {std::move(shape),
+            Literal::scalar_from_bytes(literal.element_type(), literal.data().data())};
   }
   return {std::move(shape), std::move(literal)};
 }

@@ -4,7 +4,8 @@
 // canonical form, whatever spelling they were read from (text, generic or pretty; artifact of any
 // version): index lists are I64s, two-dimensional ones I64Matrix, and an attribute that equals its
 // default is absent. So equality of Modules is equality of fields. What the table does not know
-// (frontend attributes, foreign dialects) is kept as read in the instruction's discardable dictionary.
+// (frontend attributes, foreign dialects) is kept as read in the instruction's discardable
+// dictionary.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +78,15 @@ struct DenseAttr {
 };
 
 enum class EnumKind : uint8_t {
-  kComparisonDirection, kComparisonType, kPrecision, kFftType, kRngAlgorithm, kRngDistribution,
-  kTranspose, kCustomCallApiVersion, kResultAccuracyMode,
+  kComparisonDirection,
+  kComparisonType,
+  kPrecision,
+  kFftType,
+  kRngAlgorithm,
+  kRngDistribution,
+  kTranspose,
+  kCustomCallApiVersion,
+  kResultAccuracyMode,
 };
 enum class ComparisonDirection : uint8_t { kEq, kNe, kGe, kGt, kLe, kLt };
 enum class ComparisonType : uint8_t { kNoType, kFloat, kTotalOrder, kSigned, kUnsigned };
@@ -88,7 +96,11 @@ enum class RngAlgorithm : uint8_t { kDefault, kThreeFry, kPhilox };
 enum class RngDistribution : uint8_t { kNone, kUniform, kNormal };
 enum class Transpose : uint8_t { kInvalid, kNoTranspose, kTranspose, kAdjoint };
 enum class CustomCallApiVersion : uint8_t {
-  kUnspecified, kOriginal, kStatusReturning, kStatusReturningUnified, kTypedFfi
+  kUnspecified,
+  kOriginal,
+  kStatusReturning,
+  kStatusReturningUnified,
+  kTypedFfi
 };
 enum class ResultAccuracyMode : uint8_t { kDefault, kHighest, kTolerance };
 
@@ -118,8 +130,8 @@ struct GatherDims {
   bool operator==(const GatherDims&) const = default;
 };
 struct ScatterDims {
-  I64s update_window_dims, inserted_window_dims, input_batching_dims,
-      scatter_indices_batching_dims, scatter_dims_to_operand_dims;
+  I64s update_window_dims, inserted_window_dims, input_batching_dims, scatter_indices_batching_dims,
+      scatter_dims_to_operand_dims;
   int64_t index_vector_dim = 0;
   bool operator==(const ScatterDims&) const = default;
 };
@@ -198,11 +210,11 @@ inline constexpr bool kIsAlternative<T, std::variant<Ts...>> = (std::is_same_v<T
 class Attribute {
  public:
   using Variant =
-      std::variant<Unit, bool, IntegerAttr, FloatAttr, std::string, SymbolAttr, OpaqueAttr, EnumAttr,
-                   I64s, BoolsAttr, ChannelHandle, Boxed<I64Matrix>, Boxed<DenseAttr>, Boxed<Type>,
-                   Boxed<DotDims>, Boxed<GatherDims>, Boxed<ScatterDims>, Boxed<ConvDims>,
-                   Boxed<DotAlgorithm>, Boxed<ResultAccuracy>, Boxed<OutputOperandAlias>,
-                   Boxed<RaggedDotDims>, Boxed<ArrayAttr>, Boxed<Dict>>;
+      std::variant<Unit, bool, IntegerAttr, FloatAttr, std::string, SymbolAttr, OpaqueAttr,
+                   EnumAttr, I64s, BoolsAttr, ChannelHandle, Boxed<I64Matrix>, Boxed<DenseAttr>,
+                   Boxed<Type>, Boxed<DotDims>, Boxed<GatherDims>, Boxed<ScatterDims>,
+                   Boxed<ConvDims>, Boxed<DotAlgorithm>, Boxed<ResultAccuracy>,
+                   Boxed<OutputOperandAlias>, Boxed<RaggedDotDims>, Boxed<ArrayAttr>, Boxed<Dict>>;
 
   Attribute() = default;
   template <class T>

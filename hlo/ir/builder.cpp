@@ -70,11 +70,11 @@ Value Builder::iota(ElementType type, Dims dims, int64_t dimension) {
 }
 
 Value Builder::compare(ComparisonDirection direction, Value x, Value y, ComparisonType type) {
-  return make(OpCode::kCompare, {x, y},
-              {{AttrKey::comparison_direction,
-                EnumAttr{EnumKind::kComparisonDirection, static_cast<uint8_t>(direction)}},
-               {AttrKey::compare_type,
-                EnumAttr{EnumKind::kComparisonType, static_cast<uint8_t>(type)}}});
+  return make(
+      OpCode::kCompare, {x, y},
+      {{AttrKey::comparison_direction,
+        EnumAttr{EnumKind::kComparisonDirection, static_cast<uint8_t>(direction)}},
+       {AttrKey::compare_type, EnumAttr{EnumKind::kComparisonType, static_cast<uint8_t>(type)}}});
 }
 
 Value Builder::convert(Value x, ElementType type) {
@@ -142,8 +142,8 @@ std::unique_ptr<Computation> binary_region(OpCode combiner, const Type& scalar) 
   auto region = std::make_unique<Computation>();
   const Value x = region->add_parameter(scalar);
   const Value y = region->add_parameter(scalar);
-  Instruction* combined = region->insert(std::make_unique<Instruction>(
-      combiner, std::vector<Value>{x, y}, std::vector<Type>{scalar}));
+  Instruction* combined = region->insert(
+      std::make_unique<Instruction>(combiner, std::vector<Value>{x, y}, std::vector<Type>{scalar}));
   region->insert(std::make_unique<Instruction>(
       OpCode::kReturn, std::vector<Value>{combined->result()}, std::vector<Type>{}));
   return region;
@@ -153,9 +153,9 @@ Value Builder::reduce(OpCode combiner, Value x, Value init, I64s dimensions) {
   if (!ok()) return {};
   std::vector<std::unique_ptr<Computation>> regions;
   regions.push_back(binary_region(combiner, init.type()));
-  Instruction* op = create(OpCode::kReduce, {x, init},
-                           {{AttrKey::dimensions, Attribute(std::move(dimensions))}}, {},
-                           std::move(regions));
+  Instruction* op =
+      create(OpCode::kReduce, {x, init}, {{AttrKey::dimensions, Attribute(std::move(dimensions))}},
+             {}, std::move(regions));
   return op ? op->result() : Value{};
 }
 
@@ -171,8 +171,7 @@ Value Builder::dynamic_update_slice(Value x, Value update, std::vector<Value> st
 }
 
 std::vector<Value> Builder::while_loop(
-    std::vector<Value> state,
-    const std::function<Value(Builder&, const std::vector<Value>&)>& cond,
+    std::vector<Value> state, const std::function<Value(Builder&, const std::vector<Value>&)>& cond,
     const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body) {
   const size_t count = state.size();
   if (!ok()) return std::vector<Value>(count);

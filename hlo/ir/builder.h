@@ -11,8 +11,8 @@
 namespace tenon::hlo {
 
 /// Appends instructions to a computation (or inserts them before one), inferring result types and
-/// verifying each. For reading ease the functions below return plain Values: the first error is kept,
-/// everything after it is a no-op that returns null Values, and `status()` tells at the end.
+/// verifying each. For reading ease the functions below return plain Values: the first error is
+/// kept, everything after it is a no-op that returns null Values, and `status()` tells at the end.
 ///
 ///   Builder b(function);
 ///   Value y = b.unary(OpCode::kTanh, b.binary(OpCode::kAdd, x, b.splat_like(x, 1.0)));
@@ -47,7 +47,8 @@ class Builder {
   Value constant(DenseAttr value);
   /// Rank-0 constant of `type`.
   Value scalar(ElementType type, double value);
-  /// A constant of x's shape and element type with all elements `value`; x may be dynamic no longer.
+  /// A constant of x's shape and element type with all elements `value`; x may be dynamic no
+  /// longer.
   Value splat_like(Value x, double value);
   Value splat(const Shape& shape, double value);
   Value i64_constant(int64_t value) {
@@ -83,7 +84,8 @@ class Builder {
   Value reduce(OpCode combiner, Value x, Value init, I64s dimensions);
   Value dynamic_slice(Value x, std::vector<Value> starts, I64s sizes);
   Value dynamic_update_slice(Value x, Value update, std::vector<Value> starts);
-  /// A while loop over `state`; `cond` and `body` receive a builder for the region and its parameters.
+  /// A while loop over `state`; `cond` and `body` receive a builder for the region and its
+  /// parameters.
   std::vector<Value> while_loop(
       std::vector<Value> state,
       const std::function<Value(Builder&, const std::vector<Value>&)>& cond,

@@ -11,7 +11,8 @@ Status inline_call(Instruction& call, int64_t& budget) {
   const std::string_view name = call.text(AttrKey::callee);
   const Computation* callee = module ? module->find_function(name) : nullptr;
   if (callee == nullptr || callee->is_declaration()) {
-    return not_found("func.call: function @{} is not defined", name).at(position_of(call.location()));
+    return not_found("func.call: function @{} is not defined", name)
+        .at(position_of(call.location()));
   }
   Cloner cloner;
   for (size_t i = 0; i < callee->parameter_count(); ++i) {

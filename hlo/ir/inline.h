@@ -5,8 +5,9 @@
 
 namespace tenon::hlo {
 
-/// Replaces every func.call in `computation` and its regions by the callee's body, also calls in what
-/// was inlined. Calls are not recursive in a verified Module. Instructions keep their own locations.
+/// Replaces every func.call in `computation` and its regions by the callee's body, also calls in
+/// what was inlined. Calls are not recursive in a verified Module. Instructions keep their own
+/// locations.
 ///
 /// `limit` bounds the number of instructions made: calls of calls can grow without measure.
 Status inline_calls(Computation& computation, int64_t limit = 1 << 22);

@@ -248,8 +248,7 @@ void add_captured(const Computation& region, std::vector<const Computation*>& in
     for (const Value operand : op.operands()) {
       const bool is_inner =
           std::find(inside.begin(), inside.end(), operand.def->parent()) != inside.end();
-      const bool is_known =
-          std::find(captured.begin(), captured.end(), operand) != captured.end();
+      const bool is_known = std::find(captured.begin(), captured.end(), operand) != captured.end();
       if (!is_inner && !is_known) captured.push_back(operand);
     }
     for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);

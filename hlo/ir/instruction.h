@@ -1,9 +1,9 @@
 // Instructions, computations and modules: the HLO graph.
 //
-// A Module owns functions, a Computation owns its parameters and a list of instructions that ends in
-// `return`, an Instruction owns its regions (computations that may use values of the computations
-// around them, as StableHLO's regions do). A Value is one result of one instruction. Use lists are
-// kept up to date by every mutation.
+// A Module owns functions, a Computation owns its parameters and a list of instructions that ends
+// in `return`, an Instruction owns its regions (computations that may use values of the
+// computations around them, as StableHLO's regions do). A Value is one result of one instruction.
+// Use lists are kept up to date by every mutation.
 //
 // Thread-safety: concurrent reads are safe; a Module is changed from one thread at a time.
 #pragma once
@@ -309,8 +309,8 @@ class Cloner {
   std::unordered_map<std::pair<Instruction*, uint32_t>, Value, Hash> map_;
 };
 
-/// Values from around `op` that its regions use, each once. A copy of `op` must not use them itself:
-/// it would enter the use lists of a Module that others read.
+/// Values from around `op` that its regions use, each once. A copy of `op` must not use them
+/// itself: it would enter the use lists of a Module that others read.
 std::vector<Value> captured_values(const Instruction& op);
 
 }  // namespace tenon::hlo

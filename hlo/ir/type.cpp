@@ -150,14 +150,16 @@ std::string Type::to_mlir() const {
     case TypeKind::kFuture:
       return fmt::format("!stablehlo.future<{}>", join(elements(), &Type::to_mlir));
     case TypeKind::kBuffer:
-      return fmt::format("memref<{}>",
-                         mlir_array(shape_, std::string(element_type_info(element_type()).mlir_name)));
+      return fmt::format(
+          "memref<{}>",
+          mlir_array(shape_, std::string(element_type_info(element_type()).mlir_name)));
     case TypeKind::kNone:
       return "none";
     case TypeKind::kFunction: {
       const std::string results = join(function_results(), &Type::to_mlir);
-      return fmt::format(fmt::runtime(function_results().size() == 1 ? "({}) -> {}" : "({}) -> ({})"),
-                         join(elements(), &Type::to_mlir), results);
+      return fmt::format(
+          fmt::runtime(function_results().size() == 1 ? "({}) -> {}" : "({}) -> ({})"),
+          join(elements(), &Type::to_mlir), results);
     }
   }
   return "?";

@@ -9,8 +9,8 @@
 
 namespace tenon::hlo {
 
-/// Parameters of a quantized element type (StableHLO specification, "Quantization"): a value q of the
-/// storage type stands for (q - zero_point) * scale in the expressed type.
+/// Parameters of a quantized element type (StableHLO specification, "Quantization"): a value q of
+/// the storage type stands for (q - zero_point) * scale in the expressed type.
 struct QuantizedType {
   ElementType storage = ElementType::kS8;
   ElementType expressed = ElementType::kF32;
@@ -26,13 +26,13 @@ struct QuantizedType {
 };
 
 enum class TypeKind : uint8_t {
-  kTensor,  ///< An array; quantized when `quantized()` is set.
-  kToken,   ///< Orders side effects.
-  kTuple,   ///< Of other types; only at the border of old programs.
-  kFuture,  ///< Result of async_start: the types it will give.
-  kBuffer,  ///< A memref of a custom call on buffers.
-  kNone,    ///< "none", in attributes.
-  kFunction ///< In attributes: `elements` holds the inputs, `results` the results.
+  kTensor,   ///< An array; quantized when `quantized()` is set.
+  kToken,    ///< Orders side effects.
+  kTuple,    ///< Of other types; only at the border of old programs.
+  kFuture,   ///< Result of async_start: the types it will give.
+  kBuffer,   ///< A memref of a custom call on buffers.
+  kNone,     ///< "none", in attributes.
+  kFunction  ///< In attributes: `elements` holds the inputs, `results` the results.
 };
 
 /// A value type: cheap to copy, compared by content.
@@ -99,8 +99,8 @@ class Type {
 /// "tensor<2xf32>, tensor<f32>" etc. with `to_string` of each type.
 std::string types_to_string(const std::vector<Type>& types);
 
-/// Whether two types can be the type of one value: equal but for dimensions that one of them does not
-/// know (StableHLO: "compatible").
+/// Whether two types can be the type of one value: equal but for dimensions that one of them does
+/// not know (StableHLO: "compatible").
 bool compatible(const Type& a, const Type& b);
 
 }  // namespace tenon::hlo

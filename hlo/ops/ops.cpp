@@ -35,7 +35,7 @@ std::optional<AttrKey> attr_key_from_name(std::string_view name) {
 
 std::string_view category_name(Category category) {
   static constexpr std::array<std::string_view, 10> kNames = {
-      "elementwise", "shape",  "reduction",      "contraction",  "control",
+      "elementwise",   "shape",  "reduction",      "contraction",  "control",
       "communication", "random", "linear algebra", "quantization", "dynamic"};
   return kNames[static_cast<size_t>(category)];
 }

@@ -1,9 +1,9 @@
 // The op set: one row per op, declared in op_table.inc.
 //
-// From a row follow the opcode, the parsers and printers of both text forms, the artifact reader, the
-// builder, the structural half of the verifier and docs/ops.md. What cannot be data is a function that
-// the row names (shape rule, expansion) or an exhaustive switch over OpCode that will not compile
-// until the op has its case (evaluator).
+// From a row follow the opcode, the parsers and printers of both text forms, the artifact reader,
+// the builder, the structural half of the verifier and docs/ops.md. What cannot be data is a
+// function that the row names (shape rule, expansion) or an exhaustive switch over OpCode that will
+// not compile until the op has its case (evaluator).
 #pragma once
 
 #include <cstdint>
@@ -52,26 +52,40 @@ enum class Category : uint8_t {
   kRandom,
   kLinearAlgebra,
   kQuantization,
-  kDynamic,        ///< Result shape comes from an operand's value.
+  kDynamic,  ///< Result shape comes from an operand's value.
 };
 std::string_view category_name(Category category);
 
 /// The form of the canonical attribute, and so of its text.
 enum class AttrKind : uint8_t {
-  kNone,      ///< End of a row's list.
-  kBool, kUnit,  ///< Attribute bool; kUnit prints as a unit attribute in StableHLO text.
-  kI64, kI32,    ///< IntegerAttr (type s64; the text's width follows the kind).
-  kF32,          ///< FloatAttr of f32.
-  kString, kSymbol, kSymbols,
-  kI64s, kI64Matrix, kBools, kDense,
-  kI64sArray,    ///< ArrayAttr of I64s: layouts.
-  kTilings,      ///< ArrayAttr of ArrayAttr of I64s.
-  kEnum,         ///< EnumAttr of AttrSpec::enum_kind.
-  kPrecisions,   ///< ArrayAttr of EnumAttr precision.
-  kDotDims, kGatherDims, kScatterDims, kConvDims, kRaggedDotDims,
+  kNone,  ///< End of a row's list.
+  kBool,
+  kUnit,  ///< Attribute bool; kUnit prints as a unit attribute in StableHLO text.
+  kI64,
+  kI32,  ///< IntegerAttr (type s64; the text's width follows the kind).
+  kF32,  ///< FloatAttr of f32.
+  kString,
+  kSymbol,
+  kSymbols,
+  kI64s,
+  kI64Matrix,
+  kBools,
+  kDense,
+  kI64sArray,   ///< ArrayAttr of I64s: layouts.
+  kTilings,     ///< ArrayAttr of ArrayAttr of I64s.
+  kEnum,        ///< EnumAttr of AttrSpec::enum_kind.
+  kPrecisions,  ///< ArrayAttr of EnumAttr precision.
+  kDotDims,
+  kGatherDims,
+  kScatterDims,
+  kConvDims,
+  kRaggedDotDims,
   kChannelHandle,  ///< ChannelHandle.
   kChannelId,      ///< IntegerAttr: a collective's channel (its handle's type means nothing).
-  kDotAlgorithm, kResultAccuracy, kAliases, kDict,
+  kDotAlgorithm,
+  kResultAccuracy,
+  kAliases,
+  kDict,
   kReplicaGroups,  ///< I64Matrix, or OpaqueAttr for mesh axes.
   kAny,            ///< Kept as read.
 };
@@ -80,9 +94,14 @@ enum class AttrKind : uint8_t {
 enum class AttrDefault : uint8_t {
   kRequired,
   kOptional,  ///< Absent is a meaning of its own.
-  kFalse, kTrue, kZero, kMinusOne,
-  kEmpty,     ///< Empty string, list or dictionary.
-  kOnes, kZeros, kFalses,  ///< Lists (any length) of that value.
+  kFalse,
+  kTrue,
+  kZero,
+  kMinusOne,
+  kEmpty,  ///< Empty string, list or dictionary.
+  kOnes,
+  kZeros,
+  kFalses,    ///< Lists (any length) of that value.
   kEnumZero,  ///< Value 0 of the enumeration, or a list of such.
   kOriginalApi,
 };
@@ -97,19 +116,23 @@ struct AttrSpec {
 /// How an op is written in StableHLO text. Every op can also be written in the generic form. Before
 /// the types stand the items of OpInfo::format.
 enum class Syntax : uint8_t {
-  kGeneric,      ///< No pretty form.
-  kSameType,     ///< `op %a, %b : S`, S one type if all are equal, else a function type.
-  kFunctionType, ///< `op %a, %b, … : FT`
-  kArrow,        ///< CHLO unary: `op %a : T -> T`
-  kOperandsArrow,///< CHLO: `op %a, %b : T, T -> T`
-  kResultType,   ///< `op %a, … : T`, the result's type alone (or a function type).
-  kCustom,       ///< A form of its own: hlo/text/parse_custom.cpp, hlo/text/print_custom.cpp.
+  kGeneric,        ///< No pretty form.
+  kSameType,       ///< `op %a, %b : S`, S one type if all are equal, else a function type.
+  kFunctionType,   ///< `op %a, %b, … : FT`
+  kArrow,          ///< CHLO unary: `op %a : T -> T`
+  kOperandsArrow,  ///< CHLO: `op %a, %b : T, T -> T`
+  kResultType,     ///< `op %a, … : T`, the result's type alone (or a function type).
+  kCustom,         ///< A form of its own: hlo/text/parse_custom.cpp, hlo/text/print_custom.cpp.
 };
 
 /// Element types that the tensors of an op may have, as a set.
 enum TypeSet : uint8_t {
   kTypesNone = 0,
-  kTypesPred = 1, kTypesInt = 2, kTypesFloat = 4, kTypesComplex = 8, kTypesQuantized = 16,
+  kTypesPred = 1,
+  kTypesInt = 2,
+  kTypesFloat = 4,
+  kTypesComplex = 8,
+  kTypesQuantized = 16,
   kTypesToken = 32,
   kTypesNumber = kTypesInt | kTypesFloat | kTypesComplex,
   kTypesAny = kTypesPred | kTypesNumber | kTypesQuantized,
@@ -136,8 +159,9 @@ struct OpInfo {
   std::string_view regions[3]{};
   std::string_view results[4]{};
   Syntax syntax = Syntax::kGeneric;
-  /// Items of the pretty form, separated by spaces and written with commas between: "%" all operands,
-  /// "key=attribute", or "attribute" for its bare word; a final '?' means absent when default.
+  /// Items of the pretty form, separated by spaces and written with commas between: "%" all
+  /// operands, "key=attribute", or "attribute" for its bare word; a final '?' means absent when
+  /// default.
   std::string_view format = "%";
   uint8_t types = kTypesAny;
   uint8_t effects = kPure;
@@ -145,11 +169,11 @@ struct OpInfo {
   /// Accuracy asked of a backend, in units in the last place; 0 means exactly rounded (or no
   /// arithmetic), -1 that it depends on the order of combination.
   int ulp_bound = 0;
-  /// Result types from operands, attributes, regions (and stated result types where they are an input
-  /// of the op); checks every constraint of the specification. Never null.
+  /// Result types from operands, attributes, regions (and stated result types where they are an
+  /// input of the op); checks every constraint of the specification. Never null.
   InferFunction infer = nullptr;
-  /// The op written in simpler ops, for a decomposable op; null for a primitive one. Which instances
-  /// need it is a question of its own: hlo/expand/needs_expansion.h.
+  /// The op written in simpler ops, for a decomposable op; null for a primitive one. Which
+  /// instances need it is a question of its own: hlo/expand/needs_expansion.h.
   ExpandFunction expand = nullptr;
 
   std::string_view dialect() const { return name.substr(0, name.find('.')); }

@@ -37,9 +37,10 @@ std::string element_text(const Literal& literal, int64_t index) {
   const auto part_bits = [&](size_t part) {
     uint64_t bits = 0;
     const size_t size = storage_bytes(complex_part(type));
-    std::memcpy(&bits,
-                literal.data().data() + static_cast<size_t>(index) * storage_bytes(type) + part * size,
-                size);
+    std::memcpy(
+        &bits,
+        literal.data().data() + static_cast<size_t>(index) * storage_bytes(type) + part * size,
+        size);
     return bits;
   };
   if (is_float(type)) return float_text(type, part_bits(0));
@@ -126,7 +127,10 @@ struct Printer {
   std::string operator()(const Unit&) const { return "unit"; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(const IntegerAttr& a) const {
-    return fmt::format("{} : {}", a.value, element_type_info(a.type).mlir_name);
+    const auto type = element_type_info(a.type).mlir_name;
+    return a.type == ElementType::kU64
+               ? fmt::format("{} : {}", static_cast<uint64_t>(a.value), type)
+               : fmt::format("{} : {}", a.value, type);
   }
   std::string operator()(const FloatAttr& a) const {
     return fmt::format("{} : {}", float_text(a.type, a.bits), element_type_info(a.type).mlir_name);
@@ -171,13 +175,13 @@ struct Printer {
                                                field("rhs_group_dimensions", d->rhs_group));
   }
   std::string operator()(const Boxed<GatherDims>& d) const {
-    return struct_text(
-        "#stablehlo.gather",
-        field("offset_dims", d->offset_dims) +
-            field("collapsed_slice_dims", d->collapsed_slice_dims) +
-            field("operand_batching_dims", d->operand_batching_dims) +
-            field("start_indices_batching_dims", d->start_indices_batching_dims) +
-            field("start_index_map", d->start_index_map) + index_vector(d->index_vector_dim));
+    return struct_text("#stablehlo.gather",
+                       field("offset_dims", d->offset_dims) +
+                           field("collapsed_slice_dims", d->collapsed_slice_dims) +
+                           field("operand_batching_dims", d->operand_batching_dims) +
+                           field("start_indices_batching_dims", d->start_indices_batching_dims) +
+                           field("start_index_map", d->start_index_map) +
+                           index_vector(d->index_vector_dim));
   }
   std::string operator()(const Boxed<ScatterDims>& d) const {
     return struct_text(
@@ -200,14 +204,15 @@ struct Printer {
     if (a->atol != 0) out += fmt::format("atol = {}, ", real(a->atol));
     if (a->rtol != 0) out += fmt::format("rtol = {}, ", real(a->rtol));
     if (a->ulps != 0) out += fmt::format("ulps = {}, ", a->ulps);
-    return fmt::format(
-        "#stablehlo.result_accuracy<{}mode = #stablehlo.result_accuracy_mode<{}>>", out,
-        enum_word({EnumKind::kResultAccuracyMode, static_cast<uint8_t>(a->mode)}));
+    return fmt::format("#stablehlo.result_accuracy<{}mode = #stablehlo.result_accuracy_mode<{}>>",
+                       out,
+                       enum_word({EnumKind::kResultAccuracyMode, static_cast<uint8_t>(a->mode)}));
   }
   std::string operator()(const Boxed<OutputOperandAlias>& a) const {
-    return fmt::format("#stablehlo.output_operand_alias<output_tuple_indices = {}, operand_index = {}, "
-                       "operand_tuple_indices = {}>", list_text(a->output_tuple_indices),
-                       a->operand_index, list_text(a->operand_tuple_indices));
+    return fmt::format(
+        "#stablehlo.output_operand_alias<output_tuple_indices = {}, operand_index = {}, "
+        "operand_tuple_indices = {}>",
+        list_text(a->output_tuple_indices), a->operand_index, list_text(a->operand_tuple_indices));
   }
   std::string operator()(const Boxed<ArrayAttr>& array) const { return array_text(*array, form); }
   std::string operator()(const Boxed<Dict>& dict) const { return dict_text(*dict, form); }
@@ -260,7 +265,8 @@ std::string list_text(const I64s& values) {
 
 std::string dense_text(const DenseAttr& dense, TextForm) {
   if (dense.shape.element_count() == 0) return "dense<>";
-  if (dense.values.shape().is_scalar()) return fmt::format("dense<{}>", element_text(dense.values, 0));
+  if (dense.values.shape().is_scalar())
+    return fmt::format("dense<{}>", element_text(dense.values, 0));
   const ElementType type = dense.shape.element_type();
   if (dense.shape.element_count() > 100 && !is_pred(type)) {
     return fmt::format("dense<{}>", hex_data(dense.values));
@@ -287,9 +293,10 @@ std::string conv_dims_text(const ConvDims& d) {
     for (size_t i = 0; i < places.size(); ++i) out += (i == 0 ? "" : ", ") + places[i];
     return out + "]";
   };
-  return fmt::format("{}x{}->{}", list(d.input_batch, "b", d.input_feature, "f", d.input_spatial),
-                     list(d.kernel_input_feature, "i", d.kernel_output_feature, "o", d.kernel_spatial),
-                     list(d.output_batch, "b", d.output_feature, "f", d.output_spatial));
+  return fmt::format(
+      "{}x{}->{}", list(d.input_batch, "b", d.input_feature, "f", d.input_spatial),
+      list(d.kernel_input_feature, "i", d.kernel_output_feature, "o", d.kernel_spatial),
+      list(d.output_batch, "b", d.output_feature, "f", d.output_spatial));
 }
 
 std::string dot_algorithm_text(const DotAlgorithm& a) {
@@ -332,7 +339,8 @@ std::string attribute_text(const AttrSpec& spec, const Attribute& value, TextFor
     case AttrKind::kEnum:
       if (const auto* word = value.get<EnumAttr>()) {
         if (hlo) return std::string(enum_word(*word));
-        if (word->kind == EnumKind::kCustomCallApiVersion) return fmt::format("{} : i32", word->value);
+        if (word->kind == EnumKind::kCustomCallApiVersion)
+          return fmt::format("{} : i32", word->value);
       }
       break;
     case AttrKind::kPrecisions:

@@ -154,6 +154,8 @@ TEST(ParseAttribute, Errors) {
       {"1 : complex<f32>", "t:1:40: error: a number cannot have type c64[]"},
       {"1 : tensor<2xi32>", "t:1:40: error: a number cannot have type s32[2]"},
       {"1 : !stablehlo.token", "t:1:40: error: a number cannot have type token"},
+      {"256 : i8", "t:1:40: error: 256 is out of the range of s8"},
+      {"-1 : ui64", "t:1:40: error: -1 is out of the range of u64"},
       {"1.5 : i32", "t:1:40: error: a float cannot have type s32"},
       {"1 : f32", "t:1:40: error: a decimal integer cannot have type f32; write 1.0"},
       {"0x1FFFFFFFF : f32", "t:1:40: error: 0x1FFFFFFFF has more than the 32 bits of f32"},

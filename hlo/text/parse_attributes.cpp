@@ -116,7 +116,13 @@ bool Parser::parse_number(Attribute& out) {
     out = FloatAttr{is_float ? encode_float(element, real) : raw, element};
     return true;
   }
-  if (is_float) return scan_.fail_at(start, fmt::format("a float cannot have type {}", name_of(element)));
+  if (is_float)
+    return scan_.fail_at(start, fmt::format("a float cannot have type {}", name_of(element)));
+  // The type stands behind the number: read it again, knowing its range.
+  const size_t end = scan_.offset();
+  scan_.set_offset(start);
+  if (!parse_ranged_integer(element, integer)) return false;
+  scan_.set_offset(end);
   out = IntegerAttr{is_pred(element) ? integer != 0 : wrap_integer(element, integer), element};
   return true;
 }
@@ -145,8 +151,8 @@ bool Parser::parse_word_attribute(Attribute& out) {
     out = OpaqueAttr{fmt::format("loc({})", location_to_string(location))};
     return true;
   }
-  static constexpr std::string_view kBracketed[] = {"affine_map", "affine_set", "strided", "distinct",
-                                                    "sparse"};
+  static constexpr std::string_view kBracketed[] = {"affine_map", "affine_set", "strided",
+                                                    "distinct", "sparse"};
   for (const std::string_view name : kBracketed) {
     if (word != name) continue;
     std::string_view ignored;
@@ -156,9 +162,9 @@ bool Parser::parse_word_attribute(Attribute& out) {
     out = OpaqueAttr{with_plain_spaces(scan_.text().substr(start, scan_.offset() - start))};
     return true;
   }
-  // A type, or in HLO text the word of an enumeration.
-  static constexpr std::string_view kTypeWords[] = {"tensor", "memref", "tuple", "none", "complex",
-                                                    "token", "future", "function", "buffer", "q"};
+  // A type.
+  static constexpr std::string_view kTypeWords[] = {
+      "tensor", "memref", "tuple", "none", "complex", "token", "future", "function", "buffer", "q"};
   // A bare element type is kept as its word, which is what an artifact gives; tensors are types.
   const bool is_element = element_type_from_mlir_name(word) || element_type_from_name(word);
   if (is_element && !scan_.peek("[")) {
@@ -174,7 +180,7 @@ bool Parser::parse_word_attribute(Attribute& out) {
     out = Attribute(std::move(type));
     return true;
   }
-  if (is_hlo_ || word == "tf32") {
+  if (word == "tf32") {
     out = OpaqueAttr{std::string(word)};
     return true;
   }
@@ -236,9 +242,18 @@ bool Parser::parse_dense_array(Attribute& out) {
   return true;
 }
 
-bool Parser::parse_attribute_dict(Dict& out) { return scan_.expect('{') && parse_dict_entries(out, '}'); }
+bool Parser::parse_attribute_dict(Dict& out, const OpInfo* info) {
+  return scan_.expect('{') && parse_dict_entries(out, '}', info);
+}
 
-bool Parser::parse_dict_entries(Dict& out, char closing) {
+bool Parser::parse_dict_value(const OpInfo* info, std::string_view key, Attribute& out) {
+  const auto attribute = attr_key_from_name(key);
+  const AttrSpec* spec = info && attribute ? info->find_attribute(*attribute) : nullptr;
+  const bool words = spec && (spec->kind == AttrKind::kEnum || spec->kind == AttrKind::kPrecisions);
+  return words && scan_.peek() != '"' ? parse_attribute_value(*spec, out) : parse_attribute(out);
+}
+
+bool Parser::parse_dict_entries(Dict& out, char closing, const OpInfo* info) {
   while (!scan_.accept(closing)) {
     std::string key;
     const size_t start = scan_.token_start();
@@ -249,7 +264,7 @@ bool Parser::parse_dict_entries(Dict& out, char closing) {
       if (key.empty()) return scan_.fail_expected("an attribute name");
     }
     Attribute value{Unit{}};
-    if (scan_.accept('=') && !parse_attribute(value)) return false;
+    if (scan_.accept('=') && !parse_dict_value(info, key, value)) return false;
     if (find(out, key) != nullptr) {
       return scan_.fail_at(start, fmt::format("attribute '{}' is given twice", key));
     }
@@ -350,7 +365,8 @@ bool Parser::parse_stablehlo_attribute(std::string_view name, Attribute& out) {
   }
   if (name == "channel_handle") {
     ChannelHandle handle;
-    if (!parse_struct_fields({}, {{"handle", &handle.handle}, {"type", &handle.type}})) return false;
+    if (!parse_struct_fields({}, {{"handle", &handle.handle}, {"type", &handle.type}}))
+      return false;
     out = handle;
     return true;
   }
@@ -554,8 +570,9 @@ bool Parser::parse_conv_dims(ConvDims& out) {
       } else {
         size_t number = 0;
         for (const char c : entry) {
-          number = c >= '0' && c <= '9' && number < 1000 ? number * 10 + static_cast<size_t>(c - '0')
-                                                         : 1000;
+          number = c >= '0' && c <= '9' && number < 1000
+                       ? number * 10 + static_cast<size_t>(c - '0')
+                       : 1000;
         }
         if (number >= spatial.size() || spatial[number] >= 0) return false;
         spatial[number] = axis;

@@ -35,7 +35,8 @@ bool Parser::parse_custom(OpCode code, RawOp& out, std::vector<Type>& result_typ
       return parse_scan(out, result_types);
     case OpCode::kGetTupleElement: {
       int64_t index = 0;
-      if (!parse_operand(out) || !scan_.expect('[') || !scan_.integer(index) || !scan_.expect(']')) {
+      if (!parse_operand(out) || !scan_.expect('[') || !scan_.integer(index) ||
+          !scan_.expect(']')) {
         return false;
       }
       insert(out.attributes, "index", Attribute(index));
@@ -93,7 +94,8 @@ bool Parser::parse_constant(RawOp& out, std::vector<Type>& result_types) {
   Attribute value;
   if (!parse_attribute(value)) return false;
   const auto* dense = value.get<DenseAttr>();
-  if (dense == nullptr) return scan_.fail("the value of a constant is dense<…> or dense_resource<…>");
+  if (dense == nullptr)
+    return scan_.fail("the value of a constant is dense<…> or dense_resource<…>");
   result_types.emplace_back(dense->shape);
   insert(out.attributes, "value", std::move(value));
   return true;
@@ -111,7 +113,8 @@ bool Parser::parse_select(RawOp& out, std::vector<Type>& result_types) {
   }
   std::vector<Type> types;
   if (!parse_type_list(types)) return false;
-  if (types.size() != 2) return scan_.fail("select is followed by two types, found {}", types.size());
+  if (types.size() != 2)
+    return scan_.fail("select is followed by two types, found {}", types.size());
   result_types.push_back(types[1]);
   return check_operand_types(out, {types[0], types[1], types[1]});
 }
@@ -140,7 +143,8 @@ bool Parser::parse_slice(RawOp& out, std::vector<Type>& result_types) {
   return parse_functional(out, result_types);
 }
 
-// %a, %b, [batching_dims = [0] x [0],] contracting_dims = [2] x [1] [, precision = …] [, algorithm = <…>]
+// %a, %b, [batching_dims = [0] x [0],] contracting_dims = [2] x [1] [, precision = …] [, algorithm
+// = <…>]
 bool Parser::parse_dot_general(RawOp& out, std::vector<Type>& result_types) {
   DotDims dims;
   if (!parse_operand(out) || !scan_.expect(',') || !parse_operand(out)) return false;
@@ -227,10 +231,10 @@ bool Parser::parse_window(RawOp& out) {
       insert(out.attributes, "window_reversal", std::move(reverse));
     } else {
       I64s values;
-      const std::string_view key = word == "stride"         ? "window_strides"
-                                   : word == "lhs_dilate"   ? "lhs_dilation"
-                                   : word == "rhs_dilate"   ? "rhs_dilation"
-                                                            : std::string_view{};
+      const std::string_view key = word == "stride"       ? "window_strides"
+                                   : word == "lhs_dilate" ? "lhs_dilation"
+                                   : word == "rhs_dilate" ? "rhs_dilation"
+                                                          : std::string_view{};
       if (key.empty()) return scan_.fail_at(start, fmt::format("unknown window part '{}'", word));
       if (!parse_i64_list(values)) return false;
       insert(out.attributes, std::string(key), std::move(values));
@@ -259,14 +263,15 @@ bool Parser::parse_reduce(RawOp& out, std::vector<Type>& result_types) {
     combiner = scan_.word();
   }
   I64s dimensions;
-  if (!scan_.expect_keyword("across") || !scan_.expect_keyword("dimensions") || !scan_.expect('=') ||
-      !parse_i64_list(dimensions)) {
+  if (!scan_.expect_keyword("across") || !scan_.expect_keyword("dimensions") ||
+      !scan_.expect('=') || !parse_i64_list(dimensions)) {
     return false;
   }
   insert(out.attributes, "dimensions", std::move(dimensions));
   if (scan_.peek() == '{' && !parse_attribute_dict(out.attributes)) return false;
   if (!parse_functional(out, result_types)) return false;
-  return combiner.empty() ? parse_reducer(out) : parse_applied_reducer(out, combiner, combiner_location);
+  return combiner.empty() ? parse_reducer(out)
+                          : parse_applied_reducer(out, combiner, combiner_location);
 }
 
 // The region of `applies`: the op on two scalars of the first input's element type.
@@ -308,7 +313,8 @@ bool Parser::parse_reducer(RawOp& out) {
       Location location = location_here();
       if (!parse_type(type)) return false;
       if (scan_.peek_word() == "loc" && !parse_location(location)) return false;
-      (side == 0 ? region.arguments : rhs).push_back(define(name.text, type));
+      if (!define(name.text, type, (side == 0 ? region.arguments : rhs).emplace_back()))
+        return false;
       (side == 0 ? region.argument_locations : rhs_locations).push_back(std::move(location));
       if (!scan_.expect(side == 0 ? ',' : ')')) return false;
     }
@@ -322,7 +328,8 @@ bool Parser::parse_reducer(RawOp& out) {
   return good;
 }
 
-// (%x = %a, …) : T, … [attributes dict] cond {…} do {…}; the names are the arguments of both regions.
+// (%x = %a, …) : T, … [attributes dict] cond {…} do {…}; the names are the arguments of both
+// regions.
 bool Parser::parse_while(RawOp& out, std::vector<Type>& result_types) {
   std::vector<Name> names;
   if (!scan_.expect('(')) return false;
@@ -344,7 +351,7 @@ bool Parser::parse_while(RawOp& out, std::vector<Type>& result_types) {
     open_scope();
     RawRegion region;
     for (size_t i = 0; i < names.size(); ++i) {
-      region.arguments.push_back(define(names[i].text, result_types[i]));
+      if (!define_argument(names[i].text, result_types[i], region)) return false;
     }
     if (!parse_region_body(region) || !scan_.expect('}')) return false;
     close_scope();
@@ -398,8 +405,8 @@ bool Parser::parse_return(RawOp& out) {
 // (%a, k = 5 [, is_stable = false]) D : T -> (T, T)
 bool Parser::parse_top_k(RawOp& out, std::vector<Type>& result_types) {
   int64_t k = 0;
-  if (!scan_.expect('(') || !parse_operand(out) || !scan_.expect(',') || !scan_.expect_keyword("k") ||
-      !scan_.expect('=') || !scan_.integer(k)) {
+  if (!scan_.expect('(') || !parse_operand(out) || !scan_.expect(',') ||
+      !scan_.expect_keyword("k") || !scan_.expect('=') || !scan_.integer(k)) {
     return false;
   }
   insert(out.attributes, "k", Attribute(k));
@@ -539,7 +546,7 @@ bool Parser::parse_manual_computation(RawOp& out, std::vector<Type>& result_type
     Name name;
     Type type;
     if (!parse_name(name) || !scan_.expect(':') || !parse_type(type)) return false;
-    region.arguments.push_back(define(name.text, type));
+    if (!define_argument(name.text, type, region)) return false;
     if (!scan_.accept(',')) break;
   }
   if (!scan_.expect(')') || !scan_.expect('{') || !parse_ops(region.ops) || !scan_.expect('}')) {

@@ -38,11 +38,11 @@ bool Parser::parse_dense(Attribute& out) {
   if (!scan_.expect(':') || !parse_type(type)) return false;
   const size_t end = scan_.offset();
   if (!type.is_tensor() || !type.shape().is_static()) {
-    return scan_.fail_at(value, fmt::format("a constant has a static tensor type, not {}",
-                                            type.to_string()));
+    return scan_.fail_at(
+        value, fmt::format("a constant has a static tensor type, not {}", type.to_string()));
   }
-  const auto count = checked_element_count(type.dims(), static_cast<int64_t>(
-                                                            storage_bytes(type.element_type())));
+  const auto count =
+      checked_element_count(type.dims(), static_cast<int64_t>(storage_bytes(type.element_type())));
   if (!count) return scan_.fail_at(value, count.error().message());
   scan_.set_offset(value + 1);
   DenseAttr dense;
@@ -135,9 +135,23 @@ bool Parser::parse_dense_part(ElementType type, double& out, uint64_t& bits, boo
   return true;
 }
 
+bool Parser::parse_ranged_integer(ElementType type, int64_t& out) {
+  const size_t start = scan_.token_start();
+  if (!scan_.integer(out)) return false;
+  const bool negative = scan_.text()[start] == '-';
+  const int width = bit_width(type);
+  const bool fits = is_pred(type) ? (out == 0 || out == 1 || out == -1)
+                    : negative    ? wrap_integer(type, out) == out && type != ElementType::kU64
+                                  : width == 64 || (static_cast<uint64_t>(out) >> width) == 0;
+  if (fits) return true;
+  return scan_.fail_at(
+      start, fmt::format("{}{} is out of the range of {}", negative ? "-" : "",
+                         negative ? 0 - static_cast<uint64_t>(out) : static_cast<uint64_t>(out),
+                         name_of(type)));
+}
+
 bool Parser::parse_dense_element(Literal& out, int64_t index) {
   const ElementType type = out.element_type();
-  const size_t start = scan_.token_start();
   if (is_pred(type)) {
     if (scan_.accept_keyword("true")) {
       out.set_integer(index, 1);
@@ -150,18 +164,7 @@ bool Parser::parse_dense_element(Literal& out, int64_t index) {
   }
   if (is_pred(type) || is_integer(type)) {
     int64_t value = 0;
-    if (!scan_.integer(value)) return false;
-    const bool wide = type == ElementType::kU64;
-    const bool negative = scan_.text()[start] == '-';
-    // Hexadecimal may name the bits of a negative number.
-    const bool hex = scan_.text().substr(start).starts_with("0x");
-    const bool fits = is_pred(type) ? (value == 0 || value == 1 || value == -1)
-                      : wide        ? !negative
-                                    : wrap_integer(type, value) == value ||
-                                   (hex && (static_cast<uint64_t>(value) >> bit_width(type)) == 0);
-    if (!fits && bit_width(type) < 64) {
-      return scan_.fail_at(start, fmt::format("{} is out of the range of {}", value, name_of(type)));
-    }
+    if (!parse_ranged_integer(type, value)) return false;
     out.set_integer(index, is_pred(type) ? value != 0 : value);
     return true;
   }
@@ -191,8 +194,8 @@ bool Parser::parse_hex_data(const Shape& shape, DenseAttr& out) {
     return scan_.fail_at(start, "constant data is no hexadecimal string \"0x…\"");
   }
   if (!decode_dense_bytes(shape, bytes, out)) {
-    return scan_.fail_at(start, fmt::format("{} bytes of constant data for {}", bytes.size(),
-                                            shape.to_string()));
+    return scan_.fail_at(
+        start, fmt::format("{} bytes of constant data for {}", bytes.size(), shape.to_string()));
   }
   return true;
 }
@@ -259,8 +262,8 @@ bool Parser::parse_dense_resource(Attribute& out) {
   if (!type.is_tensor() || !type.shape().is_static()) {
     return scan_.fail_at(start, "a dense_resource has a static tensor type");
   }
-  const auto count = checked_element_count(type.dims(), static_cast<int64_t>(
-                                                            storage_bytes(type.element_type())));
+  const auto count =
+      checked_element_count(type.dims(), static_cast<int64_t>(storage_bytes(type.element_type())));
   std::string bytes;
   if (!decode_hex(found->second, bytes)) {
     return scan_.fail_at(start, fmt::format("resource '{}' is no hexadecimal string", key));
@@ -269,9 +272,9 @@ bool Parser::parse_dense_resource(Attribute& out) {
   // The first four bytes are the alignment.
   if (!count || bytes.size() < 4 ||
       !decode_dense_bytes(type.shape(), std::string_view(bytes).substr(4), dense)) {
-    return scan_.fail_at(start, fmt::format("resource '{}' has {} bytes, {} expected", key,
-                                            bytes.size() < 4 ? 0 : bytes.size() - 4,
-                                            type.to_string()));
+    return scan_.fail_at(start,
+                         fmt::format("resource '{}' has {} bytes, {} expected", key,
+                                     bytes.size() < 4 ? 0 : bytes.size() - 4, type.to_string()));
   }
   out = Attribute(std::move(dense));
   return true;

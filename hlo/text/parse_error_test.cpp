@@ -115,6 +115,15 @@ TEST(ParseError, FunctionsAndModules) {
       {"#a = foo\nfunc.func @f()", "t:1:6: error: unknown attribute 'foo'"},
       {"!a = foo\nfunc.func @f()", "t:1:6: error: unknown type 'foo'"},
       {"func.func @f()\n#a = foo", "t:2:6: error: unknown attribute 'foo'"},
+      {"hlo_module attributes {a = b} {}", "t:1:28: error: unknown attribute 'b'"},
+      {"hlo_module { func.func @f(%a: pred[]) { %0 = stablehlo.compare(%a, %a) "
+       "{comparison_direction "
+       "= foo} : pred[] } }",
+       "t:1:96: error: 'foo' is no comparison_direction"},
+      {"func.func @f(%a: tensor<f32>, %a: tensor<f32>)", "t:1:32: error: %a is defined twice"},
+      {"func.func @f(%a: tensor<f32>) { %b = stablehlo.abs %a : tensor<f32>\n"
+       "%b = stablehlo.abs %a : tensor<f32> }",
+       "t:2:2: error: %b is defined twice"},
       {"func.func @f()\n#a", "t:2:1: error: expected the end of the text, found '#'"},
       {"\x01\x02", "t:1:1: error: expected an op, found '\x01'"},
   };

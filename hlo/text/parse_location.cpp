@@ -1,4 +1,5 @@
-// Locations: loc("f.py":3:4), loc("name"("f.py":3:4)), loc(callsite(… at …)), loc(fused[…]), loc(#alias).
+// Locations: loc("f.py":3:4), loc("name"("f.py":3:4)), loc(callsite(… at …)), loc(fused[…]),
+// loc(#alias).
 #include "hlo/text/parser.h"
 
 namespace tenon::hlo {

@@ -16,7 +16,8 @@ bool Parser::parse_pretty_op(std::string_view name, RawOp& out, std::vector<Type
     case Syntax::kCustom:
       return parse_custom(*code, out, result_types);
     case Syntax::kGeneric:
-      return fail_at_name(name, fmt::format("{} has no pretty form; write it as \"{}\"(…)", name, name));
+      return fail_at_name(name,
+                          fmt::format("{} has no pretty form; write it as \"{}\"(…)", name, name));
     case Syntax::kArrow:
     case Syntax::kOperandsArrow: {
       std::vector<Type> operand_types;

@@ -137,8 +137,9 @@ bool Parser::parse_element(Type& element) {
     if (!scan_.expect('<') || !parse_element(part) || !scan_.expect('>')) return false;
     const auto type = complex_of(part.element_type());
     if (!type) {
-      return scan_.fail_at(start, fmt::format("complex<{}> is no element type; the part is f32 or f64",
-                                              name_of(part.element_type())));
+      return scan_.fail_at(start,
+                           fmt::format("complex<{}> is no element type; the part is f32 or f64",
+                                       name_of(part.element_type())));
     }
     element = Type::tensor(*type, {});
     return true;

@@ -27,9 +27,8 @@ class LocationDepth {
     if (known != depth_.end() && known->second >= depth) return known->second <= limit_;
     if (depth > limit_) return false;
     depth_[node] = depth;
-    return std::all_of(node->children.begin(), node->children.end(), [&](const Location& child) {
-      return within_limit(child.get(), depth + 1);
-    });
+    return std::all_of(node->children.begin(), node->children.end(),
+                       [&](const Location& child) { return within_limit(child.get(), depth + 1); });
   }
 
  private:
@@ -68,7 +67,8 @@ bool Parser::parse_file(RawModule& out) {
   for (const auto& [name, node] : location_aliases_) {
     if (!depth.within_limit(node.get())) {
       return scan_.fail_at(start, fmt::format("location alias '#{}' refers to itself or is nested "
-                                              "deeper than {} levels", name, limits_.max_depth));
+                                              "deeper than {} levels",
+                                              name, limits_.max_depth));
     }
   }
   return true;
@@ -114,13 +114,20 @@ bool Parser::parse_name(Name& out) {
   return true;
 }
 
-RawValue Parser::define(std::string_view name, const Type& type) {
-  const auto value = static_cast<RawValue>(module_.value_types.size());
+bool Parser::define(std::string_view name, const Type& type, RawValue& out) {
+  out = static_cast<RawValue>(module_.value_types.size());
   module_.value_types.push_back(type);
   Definition& definition = values_[name];
+  if (definition.count != 0 && definition.scope == marks_.size() && !name.empty()) {
+    return fail_at_name(name, fmt::format("%{} is defined twice", name));
+  }
   undo_.emplace_back(name, definition);
-  definition = {value, 1};
-  return value;
+  definition = {out, 1, marks_.size()};
+  return true;
+}
+
+bool Parser::define_argument(std::string_view name, const Type& type, RawRegion& region) {
+  return define(name, type, region.arguments.emplace_back());
 }
 
 void Parser::close_scope() {
@@ -185,14 +192,14 @@ bool Parser::define_results(const std::vector<std::pair<std::string_view, uint32
   size_t total = 0;
   for (const auto& [name, count] : names) total += count;
   if (!names.empty() && total != types.size()) {
-    return scan_.fail_at(name_offset, fmt::format("{} has {} results, {} are named", op.name,
-                                                  types.size(), total));
+    return scan_.fail_at(
+        name_offset, fmt::format("{} has {} results, {} are named", op.name, types.size(), total));
   }
   size_t next = 0;
   for (const auto& [name, count] : names) {
     for (uint32_t i = 0; i < count; ++i) {
       if (i == 0) {
-        op.results.push_back(define(name, types[next++]));
+        if (!define(name, types[next++], op.results.emplace_back())) return false;
         values_[name].count = count;
       } else {
         op.results.push_back(static_cast<RawValue>(module_.value_types.size()));
@@ -267,8 +274,10 @@ bool Parser::parse_generic_op(RawOp& out, std::vector<Type>& result_types) {
 // HLO text: name '(' operands ')' [dict] ['(' regions ')'] [':' types]
 bool Parser::parse_hlo_op(std::string_view name, RawOp& out, std::vector<Type>& result_types) {
   out.name = name;
+  const auto code = op_from_name(name);
+  const OpInfo* info = code ? &op_info(*code) : nullptr;
   if (!scan_.expect('(') || !parse_operands(out, ')') || !scan_.expect(')')) return false;
-  if (scan_.peek() == '{' && !parse_attribute_dict(out.attributes)) return false;
+  if (scan_.peek() == '{' && !parse_attribute_dict(out.attributes, info)) return false;
   if (scan_.peek() == '(' && !parse_region_list(out)) return false;
   return !scan_.accept(':') || parse_type_list(result_types);
 }
@@ -318,7 +327,7 @@ bool Parser::parse_function(RawOp& out) {
     if (!parse_type(type)) return false;
     if (scan_.peek() == '{' && !parse_attribute_dict(attributes)) return false;
     if (scan_.peek_word() == "loc" && !parse_location(location)) return false;
-    body.arguments.push_back(define(argument, type));
+    if (!define_argument(argument, type, body)) return false;
     body.argument_locations.push_back(std::move(location));
     inputs.push_back(std::move(type));
     any_arg |= !attributes.empty();
@@ -403,7 +412,7 @@ bool Parser::parse_block_arguments(RawRegion& out) {
       Location location = location_here();
       if (!parse_type(type)) return false;
       if (scan_.peek_word() == "loc" && !parse_location(location)) return false;
-      out.arguments.push_back(define(name.text, type));
+      if (!define_argument(name.text, type, out)) return false;
       out.argument_locations.push_back(std::move(location));
       if (!scan_.accept(',')) break;
     }

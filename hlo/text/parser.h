@@ -1,8 +1,9 @@
 // Parser of both text forms: StableHLO (pretty and generic, as JAX, torch-mlir and TensorFlow print
 // it) and HLO text (hlo/text/printer.h). Both give a RawModule.
 //
-// The forms share types, attributes, regions and functions. They differ in how an op is written: HLO
-// text has one form, `%r = dialect.op(%a) {attributes} ({regions}) : types`, and short type names.
+// The forms share types, attributes, regions and functions. They differ in how an op is written:
+// HLO text has one form, `%r = dialect.op(%a) {attributes} ({regions}) : types`, and short type
+// names.
 #pragma once
 
 #include <string>
@@ -39,8 +40,11 @@ class Parser {
 
   // --- parse_attributes.cpp
   bool parse_attribute(Attribute& out);
-  bool parse_attribute_dict(Dict& out);
-  bool parse_dict_entries(Dict& out, char closing);
+  /// `info`: the op whose attributes these are, in HLO text, where words of its enumerations are
+  /// bare.
+  bool parse_attribute_dict(Dict& out, const OpInfo* info = nullptr);
+  bool parse_dict_entries(Dict& out, char closing, const OpInfo* info = nullptr);
+  bool parse_dict_value(const OpInfo* info, std::string_view key, Attribute& out);
   bool parse_number(Attribute& out);
   bool parse_word_attribute(Attribute& out);
   bool parse_symbol(std::string& out);
@@ -58,6 +62,9 @@ class Parser {
   bool parse_ragged_dims(Attribute& out);
   bool parse_enum_word(EnumKind kind, Attribute& out);
   bool parse_i64_list(I64s& out);
+  /// An integer of `type`, in decimal within its range (of an iN, which has no sign, also up to
+  /// 2^N - 1, as in MLIR) or in hexadecimal as its bits.
+  bool parse_ranged_integer(ElementType type, int64_t& out);
 
   // --- parse_dense.cpp
   bool parse_dense(Attribute& out);
@@ -71,7 +78,7 @@ class Parser {
   bool parse_resources();
 
   // --- parse_location.cpp
-  bool parse_location(Location& out);       // 'loc(' … ')'
+  bool parse_location(Location& out);  // 'loc(' … ')'
   bool parse_location_body(Location& out);
   bool parse_optional_location(RawOp& op);
   bool parse_location_alias_definition(std::string_view name);
@@ -85,6 +92,7 @@ class Parser {
   struct Definition {
     RawValue first = 0;
     uint32_t count = 0;
+    size_t scope = 0;  // how many scopes were open
   };
   bool parse_file(RawModule& out);
   bool parse_alias_definitions();
@@ -104,7 +112,9 @@ class Parser {
   bool parse_operands(RawOp& out, char closing);  // names up to `closing`, not consumed
   bool parse_operand(RawOp& out);
   bool check_operand_types(const RawOp& op, const std::vector<Type>& types);
-  RawValue define(std::string_view name, const Type& type);
+  /// A new value of this name, at its place in the text; a name is defined once in a scope.
+  bool define(std::string_view name, const Type& type, RawValue& out);
+  bool define_argument(std::string_view name, const Type& type, RawRegion& region);
   bool define_results(const std::vector<std::pair<std::string_view, uint32_t>>& names,
                       size_t name_offset, const std::vector<Type>& types, RawOp& op);
   bool resolve(const Name& name, RawValue& out);
@@ -144,7 +154,8 @@ class Parser {
 
   /// An error at `name`, a piece of the text.
   bool fail_at_name(std::string_view name, std::string message) {
-    return scan_.fail_at(static_cast<size_t>(name.data() - scan_.text().data()), std::move(message));
+    return scan_.fail_at(static_cast<size_t>(name.data() - scan_.text().data()),
+                         std::move(message));
   }
   Type type_of(RawValue value) const { return module_.value_types[value]; }
   bool enter() {  // bounds recursion; leave() on the way out

@@ -189,7 +189,8 @@ void ModulePrinter::instruction(const Instruction& op) {
 std::string ModulePrinter::dictionary(const Instruction& op, std::vector<AttrKey> shown) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& value) {
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", key, value.empty() ? "" : " = " + value);
+    text +=
+        fmt::format("{}{}{}", text.empty() ? "" : ", ", key, value.empty() ? "" : " = " + value);
   };
   for (const auto& [key, value] : op.attributes()) {
     if (std::find(shown.begin(), shown.end(), key) != shown.end()) continue;
@@ -314,7 +315,8 @@ std::string ModulePrinter::window(const Instruction& op) {
   };
   if (const auto* list = op.attr<I64s>(AttrKey::window_strides)) add("stride", list_text(*list));
   if (const Attribute* padding = op.attribute(AttrKey::padding)) {
-    add("pad", attribute_text(*op.info().find_attribute(AttrKey::padding), *padding, TextForm::kHlo));
+    add("pad",
+        attribute_text(*op.info().find_attribute(AttrKey::padding), *padding, TextForm::kHlo));
   }
   if (const auto* list = op.attr<I64s>(AttrKey::lhs_dilation)) add("lhs_dilate", list_text(*list));
   if (const auto* list = op.attr<I64s>(AttrKey::rhs_dilation)) add("rhs_dilate", list_text(*list));
@@ -335,10 +337,11 @@ bool ModulePrinter::custom_form(const Instruction& op) {
       return true;
     }
     case OpCode::kSelect: {
-      const bool plain = op.operand_type(1) == op.result_type() && op.operand_type(2) == op.result_type();
-      out_ += fmt::format("{} {}{} : {}", op.name(), names(op), dictionary(op, {}),
-                          plain ? type(op.operand_type(0)) + ", " + type(op.result_type())
-                                : function_type(op));
+      const bool plain =
+          op.operand_type(1) == op.result_type() && op.operand_type(2) == op.result_type();
+      out_ += fmt::format(
+          "{} {}{} : {}", op.name(), names(op), dictionary(op, {}),
+          plain ? type(op.operand_type(0)) + ", " + type(op.result_type()) : function_type(op));
       return true;
     }
     case OpCode::kSlice: {
@@ -350,7 +353,8 @@ bool ModulePrinter::custom_form(const Instruction& op) {
         out_ += fmt::format("{}{}:{}", i == 0 ? "" : ", ", start[i], limit[i]);
         if (strides[i] != 1) out_ += fmt::format(":{}", strides[i]);
       }
-      out_ += "]" + dictionary(op, {AttrKey::start_indices, AttrKey::limit_indices, AttrKey::strides});
+      out_ +=
+          "]" + dictionary(op, {AttrKey::start_indices, AttrKey::limit_indices, AttrKey::strides});
       out_ += " : " + function_type(op);
       return true;
     }
@@ -364,24 +368,25 @@ bool ModulePrinter::custom_form(const Instruction& op) {
       out_ += fmt::format(", contracting_dims = {} x {}", list_text(dims->lhs_contracting),
                           list_text(dims->rhs_contracting));
       if (const Attribute* precision = op.attribute(AttrKey::precision_config)) {
-        out_ += ", precision = " + attribute_text(*op.info().find_attribute(AttrKey::precision_config),
-                                                  *precision, TextForm::kHlo);
+        out_ +=
+            ", precision = " + attribute_text(*op.info().find_attribute(AttrKey::precision_config),
+                                              *precision, TextForm::kHlo);
       }
       if (const auto* algorithm = op.attr<DotAlgorithm>(AttrKey::algorithm)) {
         out_ += ", algorithm = " + dot_algorithm_text(*algorithm);
       }
-      out_ += dictionary(op, {AttrKey::dot_dimension_numbers, AttrKey::precision_config,
-                              AttrKey::algorithm});
+      out_ += dictionary(
+          op, {AttrKey::dot_dimension_numbers, AttrKey::precision_config, AttrKey::algorithm});
       out_ += " : " + function_type(op);
       return true;
     }
     case OpCode::kConvolution:
-      out_ += fmt::format("{}({}) dim_numbers = {}, window = {}{} : {}", op.name(), names(op),
-                          conv_dims_text(*op.attr<ConvDims>(AttrKey::dimension_numbers)), window(op),
-                          dictionary(op, {AttrKey::dimension_numbers, AttrKey::window_strides,
-                                          AttrKey::padding, AttrKey::lhs_dilation,
-                                          AttrKey::rhs_dilation, AttrKey::window_reversal}),
-                          function_type(op));
+      out_ += fmt::format(
+          "{}({}) dim_numbers = {}, window = {}{} : {}", op.name(), names(op),
+          conv_dims_text(*op.attr<ConvDims>(AttrKey::dimension_numbers)), window(op),
+          dictionary(op, {AttrKey::dimension_numbers, AttrKey::window_strides, AttrKey::padding,
+                          AttrKey::lhs_dilation, AttrKey::rhs_dilation, AttrKey::window_reversal}),
+          function_type(op));
       return true;
     case OpCode::kReduce:
       reduce(op);
@@ -390,15 +395,17 @@ bool ModulePrinter::custom_form(const Instruction& op) {
       while_loop(op);
       return true;
     case OpCode::kCustomCall:
-      out_ += fmt::format("{} {}({}){} : {}", op.name(), symbol_text(op.text(AttrKey::call_target_name)),
-                          names(op), dictionary(op, {AttrKey::call_target_name}), function_type(op));
+      out_ += fmt::format("{} {}({}){} : {}", op.name(),
+                          symbol_text(op.text(AttrKey::call_target_name)), names(op),
+                          dictionary(op, {AttrKey::call_target_name}), function_type(op));
       return true;
     case OpCode::kCall:
       out_ += fmt::format("{} {}({}){} : {}", op.name(), symbol_text(op.text(AttrKey::callee)),
                           names(op), dictionary(op, {AttrKey::callee}), function_type(op));
       return true;
     case OpCode::kReturn:
-      out_ += op.parent() != nullptr && op.parent()->is_function() ? "func.return" : "stablehlo.return";
+      out_ +=
+          op.parent() != nullptr && op.parent()->is_function() ? "func.return" : "stablehlo.return";
       if (op.operand_count() != 0) {
         out_ += " " + names(op) + dictionary(op, {}) + " : ";
         for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -449,7 +456,8 @@ void ModulePrinter::reduce(const Instruction& op) {
     for (const size_t side : {i, n + i}) {
       const Value parameter = body_region.parameter(side);
       names_[parameter.def] = fmt::format("arg{}", next_argument_++);
-      out_ += fmt::format("{}{}: {}", side == i ? "(" : ", ", name(parameter), type(parameter.type()));
+      out_ +=
+          fmt::format("{}{}: {}", side == i ? "(" : ", ", name(parameter), type(parameter.type()));
       location(parameter.def->location());
     }
     out_ += ") ";
@@ -491,7 +499,8 @@ std::string print_instruction(const Instruction& op, const PrintOptions& options
   return ModulePrinter(options).single(op);
 }
 
-Result<std::unique_ptr<Module>> parse_hlo_text(std::string_view text, const std::string& file_name) {
+Result<std::unique_ptr<Module>> parse_hlo_text(std::string_view text,
+                                               const std::string& file_name) {
   TENON_ASSIGN(const RawModule raw, Parser(text, file_name, {}).parse());
   return build_module(raw);
 }

@@ -2,8 +2,8 @@
 //
 // HLO text is Tenon's own: one form for every op,
 //   %2 = stablehlo.dot_general(%0, %1) {dot_dimension_numbers = …} : f32[4,8]
-// StableHLO text is what other tools read; ops have their pretty form where they have one. Both read
-// back to an equal Module (hlo/text/parser.h).
+// StableHLO text is what other tools read; ops have their pretty form where they have one. Both
+// read back to an equal Module (hlo/text/parser.h).
 #pragma once
 
 #include <string>

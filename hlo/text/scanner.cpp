@@ -70,7 +70,8 @@ bool Scanner::fail_expected(std::string_view what) {
   skip_space();
   if (offset_ >= text_.size()) return fail("expected {}, found the end of the text", what);
   size_t end = offset_ + 1;
-  while (end < text_.size() && end - offset_ < 24 && is_word(text_[offset_]) && is_word(text_[end])) {
+  while (end < text_.size() && end - offset_ < 24 && is_word(text_[offset_]) &&
+         is_word(text_[end])) {
     ++end;
   }
   return fail("expected {}, found '{}'", what, text_.substr(offset_, end - offset_));
@@ -98,9 +99,7 @@ bool Scanner::accept(std::string_view punctuation) {
   return true;
 }
 
-bool Scanner::expect(char c) {
-  return accept(c) || fail_expected(std::string{'\'', c, '\''});
-}
+bool Scanner::expect(char c) { return accept(c) || fail_expected(std::string{'\'', c, '\''}); }
 
 bool Scanner::expect(std::string_view punctuation) {
   return accept(punctuation) || fail_expected(fmt::format("'{}'", punctuation));
@@ -110,9 +109,9 @@ std::string_view Scanner::word(bool dashes) {
   skip_space();
   const size_t start = offset_;
   if (start >= text_.size() || !is_word_start(text_[start])) return {};
-  while (offset_ < text_.size() &&
-         (is_word(text_[offset_]) || (dashes && text_[offset_] == '-' &&
-                                      offset_ + 1 < text_.size() && is_letter(text_[offset_ + 1])))) {
+  while (offset_ < text_.size() && (is_word(text_[offset_]) || (dashes && text_[offset_] == '-' &&
+                                                                offset_ + 1 < text_.size() &&
+                                                                is_letter(text_[offset_ + 1])))) {
     ++offset_;
   }
   return text_.substr(start, offset_ - start);
@@ -218,7 +217,8 @@ bool Scanner::real(double& out) {
   skip_space();
   const size_t start = offset_;
   const bool negative = accept('-');
-  if (offset_ >= text_.size() || !is_digit(text_[offset_])) {  // from_chars reads a sign, inf and nan
+  if (offset_ >= text_.size() ||
+      !is_digit(text_[offset_])) {  // from_chars reads a sign, inf and nan
     offset_ = start;
     return fail_expected("a number");
   }
@@ -228,7 +228,8 @@ bool Scanner::real(double& out) {
   if (error == std::errc::result_out_of_range) {
     // Too large or too small for a double: strtod gives infinity or zero, as MLIR reads it.
     size_t length = 0;
-    while (first + length < last && (is_word(first[length]) || first[length] == '-' || first[length] == '+')) {
+    while (first + length < last &&
+           (is_word(first[length]) || first[length] == '-' || first[length] == '+')) {
       ++length;
     }
     out = std::strtod(std::string(first, length).c_str(), nullptr);

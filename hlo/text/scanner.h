@@ -47,7 +47,8 @@ class Scanner {
   bool expect(char c);
   bool expect(std::string_view punctuation);
 
-  /// A bare word [A-Za-z_][A-Za-z0-9_$.]*, empty if the next token is none. `dashes`: '-' belongs too.
+  /// A bare word [A-Za-z_][A-Za-z0-9_$.]*, empty if the next token is none. `dashes`: '-' belongs
+  /// too.
   std::string_view word(bool dashes = false);
   std::string_view peek_word();
   /// Consumes `keyword` if it is the next whole word.
@@ -64,8 +65,8 @@ class Scanner {
   bool peek_number(bool& is_float);
   bool real(double& out);
 
-  /// Skips a balanced group whose opening bracket is the next character, brackets of other kinds and
-  /// strings included; gives the text with the brackets.
+  /// Skips a balanced group whose opening bracket is the next character, brackets of other kinds
+  /// and strings included; gives the text with the brackets.
   bool balanced(std::string_view& out);
 
  private:
