@@ -15,7 +15,11 @@ struct Evaluator::Expansion {
 };
 
 Evaluator::Evaluator(const Module& module, EvaluatorOptions options)
-    : module_(module), options_(std::move(options)), rng_state_(options_.rng_seed) {}
+    : module_(module), options_(std::move(options)) {
+  Tensor state(ElementType::kU64, {2}, options_.wide);
+  state.set(0, Scalar(static_cast<int64_t>(options_.rng_seed)));
+  random_state_ = EvalValue::of(std::move(state));
+}
 Evaluator::~Evaluator() = default;
 
 void Evaluator::forget(const Instruction& op) { expansions_.erase(&op); }
@@ -40,14 +44,6 @@ Result<Tensor> Evaluator::make_tensor(const Type& type) const {
                               options_.max_array_bytes >> 20);
   }
   return Tensor(type.element_type(), type.dims(), wide());
-}
-
-uint64_t Evaluator::next_random() {
-  // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-  uint64_t z = (rng_state_ += 0x9E3779B97F4A7C15u);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
 }
 
 Evaluator::Values Evaluator::run(const Computation& function, std::vector<EvalValue> arguments) {
@@ -149,9 +145,8 @@ Evaluator::Values Evaluator::evaluate_array_op(const Instruction& op,
                                                const std::vector<EvalValue>& operands,
                                                const Frame& frame) {
   switch (op.code()) {
-    case OpCode::kRng:
     case OpCode::kRngBitGenerator:
-      return evaluate_random(*this, op, operands);
+      return evaluate_rng_bit_generator(*this, op, operands);
     case OpCode::kGather:
     case OpCode::kScatter:
       return evaluate_indexing(*this, op, operands, frame);
@@ -208,9 +203,16 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
       copy->set_operand(i, made->function->parameter(i));
     Builder builder(*made->function);
     builder.set_location(op.location());
+    const bool random = op.code() == OpCode::kRng;
+    std::vector<Type> result_types = op.result_types();
+    if (random) {
+      result_types.push_back(Type::tensor(ElementType::kU64, {2}));
+      builder.set_random_state(made->function->add_parameter(result_types.back()));
+    }
     auto results = op.info().expand(builder, *copy);
     if (!results) return Error(std::move(results.error()));
-    made->function->set_declared_result_types(op.result_types());
+    if (random) results->push_back(builder.random_state());
+    made->function->set_declared_result_types(std::move(result_types));
     TENON_TRY(builder.finish(std::move(*results)));
     expansion = std::move(made);
   }
@@ -222,7 +224,14 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
     }
     arguments.push_back(*captured);
   }
-  return run_computation(*expansion->function, arguments, nullptr);
+  if (op.code() != OpCode::kRng) {
+    return run_computation(*expansion->function, arguments, nullptr);
+  }
+  arguments.push_back(random_state_);
+  TENON_ASSIGN(auto values, run_computation(*expansion->function, arguments, nullptr));
+  random_state_ = std::move(values.back());
+  values.pop_back();
+  return values;
 }
 
 }  // namespace tenon::hlo

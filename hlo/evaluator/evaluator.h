@@ -36,7 +36,7 @@ class Process;  // hlo/evaluator/process.h: this process among simulated replica
 
 struct EvaluatorOptions {
   bool wide = false;
-  /// Seed of the state behind the op `rng`.
+  /// Seed of the state behind the op `rng`, which goes on from run to run.
   uint64_t rng_seed = 0;
   /// Nesting of calls and regions.
   int max_depth = 512;
@@ -106,8 +106,6 @@ class Evaluator {
   /// A zero tensor of `type`, or an error when its size is out of bounds.
   Result<Tensor> make_tensor(const Type& type) const;
   Tensor tensor(ElementType type, Dims dims) const { return Tensor(type, std::move(dims), wide()); }
-  /// The next 64 bits of the state of `rng`.
-  uint64_t next_random();
 
  private:
   /// Counts an instruction or an iteration; an error when `progress` cancels.
@@ -129,7 +127,7 @@ class Evaluator {
   std::vector<std::vector<EvalValue>> outfeed_;
   int depth_ = 0;
   int64_t executed_ = 0;
-  uint64_t rng_state_ = 0;
+  EvalValue random_state_;  // u64[2], of the op `rng`
   struct Expansion;
   std::unordered_map<const Instruction*, std::unique_ptr<Expansion>> expansions_;
 };
@@ -177,7 +175,8 @@ Evaluator::Values evaluate_reduction(Evaluator& e, const Instruction& op, Operan
                                      const Evaluator::Frame& frame);
 Evaluator::Values evaluate_contraction(Evaluator& e, const Instruction& op, Operands operands);
 Evaluator::Values evaluate_fft(Evaluator& e, const Instruction& op, Operands operands);
-Evaluator::Values evaluate_random(Evaluator& e, const Instruction& op, Operands operands);
+Evaluator::Values evaluate_rng_bit_generator(Evaluator& e, const Instruction& op,
+                                             Operands operands);
 Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
                                      const Evaluator::Frame& frame);
 Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,

@@ -218,8 +218,8 @@ TEST(Limits, Cancelling) {
   EvaluatorOptions options;
   options.progress = [](int64_t) { return false; };
   std::string body;
-  for (int i = 0; i < 100; ++i) body += constant("x", "s32[]", "1");
-  const auto result = testing::run(body, "%x", "s32[]", options);
+  for (int i = 0; i < 100; ++i) body += constant(fmt::format("x{}", i), "s32[]", "1");
+  const auto result = testing::run(body, "%x0", "s32[]", options);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), ErrorCode::kCancelled);
   EXPECT_EQ(result.error().message(), "cancelled after 64 instructions");

@@ -1,4 +1,4 @@
-// rng and rng_bit_generator.
+// rng_bit_generator.
 //
 // The counter-based generators are those of Salmon, Moraes, Dror and Shaw, "Parallel random
 // numbers: as easy as 1, 2, 3" (2011), laid out over the result as XLA lays them out, so that bits
@@ -146,7 +146,10 @@ std::vector<uint64_t> philox_bits(const std::vector<uint64_t>& state, int64_t co
   return bits;
 }
 
-Evaluator::Values rng_bit_generator(Evaluator& e, const Instruction& op, Operands operands) {
+}  // namespace
+
+Evaluator::Values evaluate_rng_bit_generator(Evaluator& e, const Instruction& op,
+                                             Operands operands) {
   const Type& type = op.result_type(1);
   Tensor output = e.tensor(type.element_type(), type.dims());
   std::vector<uint64_t> state = state_words(*operands[0]);
@@ -173,52 +176,6 @@ Evaluator::Values rng_bit_generator(Evaluator& e, const Instruction& op, Operand
   values.push_back(EvalValue::of(state_tensor(*operands[0], state)));
   values.push_back(EvalValue::of(std::move(output)));
   return values;
-}
-
-// A number in [0, 1) with 53 random bits.
-double unit_interval(Evaluator& e) { return static_cast<double>(e.next_random() >> 11) * 0x1p-53; }
-
-Evaluator::Values rng(Evaluator& e, const Instruction& op, Operands operands) {
-  const Type& type = op.result_type();
-  const ElementType element = type.element_type();
-  Tensor result = e.tensor(element, type.dims());
-  const Scalar a = operands[0]->get(0);
-  const Scalar b = operands[1]->get(0);
-  const bool normal =
-      op.enumeration<RngDistribution>(AttrKey::rng_distribution) == RngDistribution::kNormal;
-  const auto as_double = [&](const Scalar& x) {
-    return result.storage() == Storage::kWide ? static_cast<double>(x.w) : x.d;
-  };
-  for (int64_t i = 0; i < result.count(); ++i) {
-    if (!is_float(element)) {
-      // [a, b) by the remainder of 64 bits; an empty range gives a.
-      const uint64_t range = static_cast<uint64_t>(b.i) - static_cast<uint64_t>(a.i);
-      const uint64_t offset = range == 0 ? 0 : e.next_random() % range;
-      result.set(i, Scalar(wrap_integer(
-                        element, static_cast<int64_t>(static_cast<uint64_t>(a.i) + offset))));
-      continue;
-    }
-    double value = 0;
-    if (normal) {
-      // Box and Muller's transform of two uniform numbers, the first not 0.
-      const double radius = std::sqrt(-2 * std::log(1 - unit_interval(e)));
-      value = as_double(a) + as_double(b) * radius * std::cos(2 * M_PI * unit_interval(e));
-    } else {
-      value = as_double(a) + (as_double(b) - as_double(a)) * unit_interval(e);
-      // Rounding may reach b, which is outside.
-      if (round_to(element, value) >= as_double(b)) value = as_double(a);
-    }
-    value = round_to(element, value);
-    result.set(i, result.storage() == Storage::kWide ? Scalar(static_cast<Float128>(value))
-                                                     : Scalar(value));
-  }
-  return one(std::move(result));
-}
-
-}  // namespace
-
-Evaluator::Values evaluate_random(Evaluator& e, const Instruction& op, Operands operands) {
-  return op.code() == OpCode::kRng ? rng(e, op, operands) : rng_bit_generator(e, op, operands);
 }
 
 }  // namespace tenon::hlo

@@ -160,5 +160,17 @@ TEST(Rng, TheSeedDecides) {
                (*rng("f32", "0", "1", "UNIFORM", 2))[0]);
 }
 
+TEST(Rng, EveryDrawIsFresh) {
+  const std::string draw = "stablehlo.rng(%a, %b, %n) {rng_distribution = UNIFORM} : f32[4]\n";
+  const auto values = run(constant("a", "f32[]", "0") + constant("b", "f32[]", "1") +
+                              constant("n", "s64[1]", "[4]") + "%x = " + draw + "%y = " + draw +
+                              "%r = stablehlo.concatenate(%x, %y) {dimension = 0} : f32[8]",
+                          "%r", "f32[8]");
+  ASSERT_TRUE(values) << values.error().to_string();
+  std::set<double> seen;
+  for (int64_t i = 0; i < 8; ++i) seen.insert((*values)[0].get_double(i));
+  EXPECT_EQ(seen.size(), 8u);
+}
+
 }  // namespace
 }  // namespace tenon::hlo

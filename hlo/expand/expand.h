@@ -62,6 +62,8 @@ Values get_dimension_size(Builder& b, const Instruction& op);
 /// Any op on quantized types: dequantize, the op on expressed types, quantize.
 Values quantized(Builder& b, const Instruction& op);
 Values real_dynamic_slice(Builder& b, const Instruction& op);
+/// Draws from the builder's random state (Builder::set_random_state), which it advances.
+Values rng(Builder& b, const Instruction& op);
 Values torch_index_select(Builder& b, const Instruction& op);
 Values triangular_solve(Builder& b, const Instruction& op);
 Values unary_einsum(Builder& b, const Instruction& op);

@@ -18,7 +18,7 @@ bool works_on_storage(const Instruction& op);
 /// left only at ops that work on storage (bitcast_convert among them) and at control flow: each may
 /// be read as its storage type.
 ///
-/// `rng` has no expansion: its state is the device's, no operand.
+/// The expansion of `rng` draws from a state that its builder carries and advances.
 bool needs_expansion(const Instruction& op);
 
 /// The expansion of an op that needs one.

@@ -26,6 +26,10 @@ class Builder {
   /// Location given to what is built from here on.
   void set_location(Location location) { location_ = std::move(location); }
 
+  /// u64[2], a key and a counter: what expansions that need random numbers draw from and replace.
+  Value random_state() const { return random_state_; }
+  void set_random_state(Value state) { random_state_ = state; }
+
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
   /// Keeps `status` as the error unless there is one.
@@ -98,6 +102,7 @@ class Builder {
   Computation* computation_;
   Instruction* before_;
   Location location_;
+  Value random_state_;
   Status status_;
 };
 
