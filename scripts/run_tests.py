@@ -94,6 +94,8 @@ def run_script(command: list[str]) -> Outcome:
     for line in output.splitlines():
         if line.startswith("PASS "):
             outcome.passed += 1
+            if re.search(r": .*\d", line):  # a figure
+                outcome.notes.append(line)
         elif line.startswith("FAIL "):
             outcome.failed += 1
             outcome.notes.append(line)

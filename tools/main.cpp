@@ -1,5 +1,6 @@
 // The `tenon` command.
-#include <fmt/format.h>
+#include <cstdio>
+#include <exception>
 
 #include "tools/cli.h"
 
@@ -22,6 +23,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // CLI11 reports through exceptions; help and version are successes.
     return app.exit(error) == 0 ? 0 : tenon::tools::kExitUsage;
+  } catch (const std::exception& error) {
+    // Errors are values everywhere below; what is left is the memory running out.
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return tenon::tools::kExitError;
   }
   return exit_code;
 }

@@ -46,7 +46,8 @@ Result<Tensor> Evaluator::make_tensor(const Type& type) const {
   return Tensor(type.element_type(), type.dims(), wide());
 }
 
-Evaluator::Values Evaluator::run(const Computation& function, std::vector<EvalValue> arguments) {
+Evaluator::Values Evaluator::run(const Computation& function,
+                                 const std::vector<EvalValue>& arguments) {
   if (arguments.size() != function.parameter_count()) {
     return invalid_argument("@{} takes {} arguments, {} given", function.name(),
                             function.parameter_count(), arguments.size());

@@ -57,7 +57,8 @@ class Evaluator {
   ~Evaluator();
 
   /// Runs `function` on `arguments`, one a parameter, of the parameters' types.
-  Result<std::vector<EvalValue>> run(const Computation& function, std::vector<EvalValue> arguments);
+  Result<std::vector<EvalValue>> run(const Computation& function,
+                                     const std::vector<EvalValue>& arguments);
   /// The same on Literals; tokens and tuples are not arguments here. Results of token type are
   /// left out.
   Result<std::vector<Literal>> run(const Computation& function,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/types/float_convert.h"
+#include "hlo/evaluator/real_math.h"
 
 // The C library's complex functions; C++ has no header that declares them on __float128.
 using CFloat128 = _Complex float __attribute__((mode(TC)));

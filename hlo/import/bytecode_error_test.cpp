@@ -25,7 +25,7 @@ std::string error_of(ProgramBuilder& program, const ImportLimits& limits = {}) {
 }
 
 // Without the place, which moves with every change of the writer.
-std::string placeless(std::string text) {
+std::string placeless(const std::string& text) {
   const size_t begin = text.find("byte 0x");
   const size_t end = text.find(": ", begin);
   return begin == 0 && end != std::string::npos ? text.substr(text.find(" (")) : text;

@@ -231,7 +231,7 @@ TEST(Artifact, ReadsShardyAttributesAsText) {
   EXPECT_EQ(opaque_text(p, p.attribute("sdy", Bytes{17, mesh, 0, 0, 1, axis("a")}.svarint(1))),
             R"(#sdy.sharding<mesh<["a"=2]>, [], unreduced=max{"a"}>)");
   EXPECT_EQ(opaque_text(p, p.attribute("sdy", {0, 1, name})), R"(#sdy<manual_axes{"mesh"}>)");
-  const auto mapping = [&](std::vector<std::vector<int64_t>> dims) {
+  const auto mapping = [&](const std::vector<std::vector<int64_t>>& dims) {
     Bytes tensor{9, dims.size()};
     for (const auto& factors : dims) {
       Bytes dim{8, factors.size()};

@@ -59,11 +59,11 @@ class FileBuilder {
     return types_.size() - 1;
   }
   /// An entry in MLIR's text.
-  uint64_t text_attribute(std::string_view dialect, std::string text) {
+  uint64_t text_attribute(std::string_view dialect, const std::string& text) {
     attributes_.push_back({this->dialect(dialect), text + '\0', false});
     return attributes_.size() - 1;
   }
-  uint64_t text_type(std::string_view dialect, std::string text) {
+  uint64_t text_type(std::string_view dialect, const std::string& text) {
     types_.push_back({this->dialect(dialect), text + '\0', false});
     return types_.size() - 1;
   }

@@ -249,7 +249,7 @@ Result<std::vector<Type>> Refiner::reshape_types(const Instruction& op) {
 }
 
 Result<std::vector<Type>> Refiner::refined_types(Instruction& op) {
-  const std::vector<Type> stated = op.result_types();
+  std::vector<Type> stated = op.result_types();
   if (op.code() == OpCode::kWhile || op.code() == OpCode::kOptimizationBarrier) {
     std::vector<Type> types;
     for (size_t i = 0; i < op.operand_count(); ++i) types.push_back(op.operand_type(i));

@@ -153,7 +153,7 @@ class Printer {
     if (status_.ok()) status_ = status;
     return {};
   }
-  std::string pay(std::string text) {
+  std::string pay(const std::string& text) {
     const Status paid = reader_.pay(text.size());
     return paid.ok() ? text : fail(paid);
   }

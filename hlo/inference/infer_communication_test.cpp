@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-auto set(AttrKey key, auto value) {
+auto set(AttrKey key, const auto& value) {
   return [=](Draft& d) { d.attributes[key] = value; };
 }
 auto groups(int64_t rows, int64_t columns, I64s ids) {
@@ -307,7 +307,7 @@ TEST(InferCollectiveBroadcast, clauses) {
       {{"dynamic root",
         [=](Draft& d) {
           make_dynamic(d);
-          d.operands.push_back("s32[1]");
+          d.operands.emplace_back("s32[1]");
         },
         "f32[2]"},
        {"C1", groups(1, 2, {2, 2}),
@@ -323,7 +323,7 @@ TEST(InferCollectiveBroadcast, clauses) {
        {"C4 root",
         [=](Draft& d) {
           make_dynamic(d);
-          d.operands.push_back("s32[2]");
+          d.operands.emplace_back("s32[2]");
         },
         "stablehlo.collective_broadcast: C4: the last operand is s32[2], expected s32[1], one root "
         "an operand"}});
@@ -346,7 +346,7 @@ TEST(InferCollectiveReduce, clauses) {
                  {"C3 roots",
                   [](Draft& d) {
                     d.attributes[AttrKey::has_dynamic_root] = true;
-                    d.operands.push_back("s64[1]");
+                    d.operands.emplace_back("s64[1]");
                   },
                   "stablehlo.collective_reduce: C3: the last operand is s64[1], expected s32[1], "
                   "one root an operand"},
@@ -387,7 +387,8 @@ TEST(InferAsyncDone, clauses) {
 }
 
 // async_start of `code` in a body over one f32[2].
-std::string start_outcome(OpCode code, size_t count, const char* parameter, TypeArgs stated = {}) {
+std::string start_outcome(OpCode code, size_t count, const char* parameter,
+                          const TypeArgs& stated = {}) {
   Module module;
   Computation& function = module.add_function("main");
   const Value operand = function.add_parameter(type_of("f32[2]"));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-auto set(AttrKey key, auto value) {
+auto set(AttrKey key, const auto& value) {
   return [=](Draft& d) { d.attributes[key] = value; };
 }
 auto numbers(DotDims dims) { return set(AttrKey::dot_dimension_numbers, std::move(dims)); }
@@ -384,7 +384,7 @@ TEST(InferConvolution, quantized) {
 TEST(InferDynamicConv, clauses) {
   Draft sound = convolution();
   sound.code = OpCode::kDynamicConv;
-  sound.operands.push_back("s64[2,2]");
+  sound.operands.emplace_back("s64[2,2]");
   check_clauses(
       sound, "f32[4,?,?,10]",
       {{"constant padding", [](Draft& d) { d.constants[2] = I64s{1, 1, 0, 0}; }, "f32[4,8,8,10]"},

@@ -63,7 +63,7 @@ Types call_types(const Instruction& op, const Computation* callee, std::string_v
     return rule_error(op, inputs_label, "operands are ({}), but @{} takes ({})",
                       types_to_string(operands), callee->name(), types_to_string(inputs));
   }
-  const std::vector<Type> results = callee->result_types();
+  std::vector<Type> results = callee->result_types();
   const std::vector<Type>& stated = op.result_types();
   if (!stated.empty() &&
       !std::equal(stated.begin(), stated.end(), results.begin(), results.end(), compatible)) {

@@ -3,7 +3,7 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, auto value) {
+auto set(AttrKey key, const auto& value) {
   return [=](Draft& d) { d.attributes[key] = value; };
 }
 RegionDraft branch(TypeArgs results) { return {{}, std::move(results), true}; }
@@ -138,10 +138,10 @@ TEST(InferFusion, clauses) {
 TEST(InferCustomCall, clauses) {
   const auto layouts = [](std::vector<I64s> orders) {
     ArrayAttr list;
-    for (I64s& order : orders) list.push_back(std::move(order));
+    for (I64s& order : orders) list.emplace_back(std::move(order));
     return Attribute(std::move(list));
   };
-  const auto both = [](Attribute operands, Attribute results) {
+  const auto both = [](const Attribute& operands, const Attribute& results) {
     return [=](Draft& d) {
       d.attributes[AttrKey::operand_layouts] = operands;
       d.attributes[AttrKey::result_layouts] = results;

@@ -3,7 +3,7 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, auto value) {
+auto set(AttrKey key, const auto& value) {
   return [=](Draft& d) { d.attributes[key] = value; };
 }
 

@@ -100,19 +100,19 @@ class RandomDraft {
 
   void add_types(TypeArgs& to, std::string_view name) {
     const int64_t count = name.ends_with('*') ? up_to(3) : 1;
-    for (int64_t i = 0; i < count; ++i) to.push_back(chance(8) ? type_of("s32[]") : pooled());
+    for (int64_t i = 0; i < count; ++i) to.emplace_back(chance(8) ? type_of("s32[]") : pooled());
   }
 
   RegionDraft region(const TypeArgs& operands) {
     RegionDraft result;
     for (const TypeArg& operand : operands) {
-      result.parameters.push_back(chance(2) ? operand.type.with_dims({}) : operand.type);
+      result.parameters.emplace_back(chance(2) ? operand.type.with_dims({}) : operand.type);
     }
     for (TypeArg& parameter : result.parameters) {
       if (parameter.type.is_quantized()) parameter = "f32[]";
     }
     for (int64_t i = up_to(2); i > 0; --i) {
-      result.results.push_back(chance(3) ? type_of("pred[]") : pooled());
+      result.results.emplace_back(chance(3) ? type_of("pred[]") : pooled());
     }
     if (chance(4)) result.parameters.clear();
     result.ends_in_return = !chance(10);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-auto set(AttrKey key, auto value) {
+auto set(AttrKey key, const auto& value) {
   return [=](Draft& d) { d.attributes[key] = value; };
 }
 

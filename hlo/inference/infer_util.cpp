@@ -308,7 +308,7 @@ Result<std::vector<Type>> check_reducer(const Instruction& op, size_t region,
                                         const std::vector<Type>& inits) {
   const size_t count = inputs.size();
   TENON_TRY(check_parameter_count(op, region, label, 2 * count));
-  TENON_ASSIGN(const std::vector<Type> results, region_results(op, region, label));
+  TENON_ASSIGN(std::vector<Type> results, region_results(op, region, label));
   if (results.size() != count) {
     return rule_error(op, label, "region {} returns {} values, expected {}", region, results.size(),
                       count);

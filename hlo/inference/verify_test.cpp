@@ -29,7 +29,8 @@ std::vector<std::string> errors_of(const std::function<void(Module&, Computation
   return messages;
 }
 
-Instruction* append(Computation& to, OpCode code, std::vector<Value> operands, TypeArgs types) {
+Instruction* append(Computation& to, OpCode code, std::vector<Value> operands,
+                    const TypeArgs& types) {
   return to.insert(std::make_unique<Instruction>(code, std::move(operands), types_of(types)));
 }
 

@@ -22,7 +22,7 @@ TEST(Attribute, BoxedAlternativesCompareByContent) {
   EXPECT_EQ(Attribute(I64Matrix{1, 2, {3, 4}}), Attribute(I64Matrix{1, 2, {3, 4}}));
   EXPECT_NE(Attribute(I64Matrix{1, 2, {3, 4}}), Attribute(I64Matrix{2, 1, {3, 4}}));
   const Attribute shared(ArrayAttr{Attribute(int64_t{1})});
-  const Attribute copy = shared;
+  const Attribute copy = shared;  // NOLINT(performance-unnecessary-copy-initialization): the point
   EXPECT_EQ(copy.get<ArrayAttr>(), shared.get<ArrayAttr>());
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hlo/ir/instruction.h"
@@ -74,7 +75,9 @@ class Builder {
   Value compare(ComparisonDirection direction, Value x, Value y,
                 ComparisonType type = ComparisonType::kNoType);
   Value convert(Value x, ElementType type);
-  Value bitcast(Value x, Type type) { return make(OpCode::kBitcastConvert, {x}, {}, {type}); }
+  Value bitcast(Value x, Type type) {
+    return make(OpCode::kBitcastConvert, {x}, {}, {std::move(type)});
+  }
   Value reshape(Value x, Dims dims);
   Value broadcast_in_dim(Value x, Dims dims, I64s broadcast_dimensions);
   /// A rank-0 value repeated to `dims`.

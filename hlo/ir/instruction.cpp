@@ -25,7 +25,8 @@ void Attributes::erase(AttrKey key) {
   std::erase_if(entries_, [&](const auto& entry) { return entry.first == key; });
 }
 
-Instruction::Instruction(OpCode code, std::vector<Value> operands, std::vector<Type> result_types)
+Instruction::Instruction(OpCode code, const std::vector<Value>& operands,
+                         std::vector<Type> result_types)
     : code_(code), result_types_(std::move(result_types)) {
   set_operands(operands);
 }

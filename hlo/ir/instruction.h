@@ -60,7 +60,7 @@ class Attributes {
 class Instruction {
  public:
   /// Detached: belongs to no computation until inserted.
-  Instruction(OpCode code, std::vector<Value> operands, std::vector<Type> result_types);
+  Instruction(OpCode code, const std::vector<Value>& operands, std::vector<Type> result_types);
   ~Instruction();
   Instruction(const Instruction&) = delete;
   Instruction& operator=(const Instruction&) = delete;

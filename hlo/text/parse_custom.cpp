@@ -275,7 +275,8 @@ bool Parser::parse_reduce(RawOp& out, std::vector<Type>& result_types) {
 }
 
 // The region of `applies`: the op on two scalars of the first input's element type.
-bool Parser::parse_applied_reducer(RawOp& out, const std::string& combiner, Location location) {
+bool Parser::parse_applied_reducer(RawOp& out, const std::string& combiner,
+                                   const Location& location) {
   const Type scalar = type_of(out.operands[0]).with_dims({});
   RawRegion region;
   const auto fresh = [&] {

@@ -139,7 +139,7 @@ class Parser {
   bool parse_window(RawOp& out);
   bool parse_reduce(RawOp& out, std::vector<Type>& result_types);
   bool parse_reducer(RawOp& out);
-  bool parse_applied_reducer(RawOp& out, const std::string& combiner, Location location);
+  bool parse_applied_reducer(RawOp& out, const std::string& combiner, const Location& location);
   bool parse_while(RawOp& out, std::vector<Type>& result_types);
   bool parse_custom_call(RawOp& out, std::vector<Type>& result_types);
   bool parse_composite(RawOp& out, std::vector<Type>& result_types);
