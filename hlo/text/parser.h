@@ -51,6 +51,7 @@ class Parser {
   bool parse_array_attribute(Attribute& out);
   bool parse_dense_array(Attribute& out);
   bool parse_hash_attribute(Attribute& out);
+  // --- parse_stablehlo_attributes.cpp
   bool parse_stablehlo_attribute(std::string_view name, Attribute& out);
   bool parse_struct_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
                            const std::vector<std::pair<std::string_view, int64_t*>>& numbers);
@@ -147,6 +148,7 @@ class Parser {
   bool parse_return(RawOp& out);
   bool parse_top_k(RawOp& out, std::vector<Type>& result_types);
   bool parse_scan(RawOp& out, std::vector<Type>& result_types);
+  // --- parse_foreign.cpp
   bool parse_foreign(std::string_view name, RawOp& out, std::vector<Type>& result_types);
   bool parse_check(RawOp& out, std::vector<Type>& result_types);
   bool parse_sdy(std::string_view name, RawOp& out, std::vector<Type>& result_types);
