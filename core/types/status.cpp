@@ -47,6 +47,9 @@ std::string Status::to_string() const {
     return position_.file.empty() ? fmt::format("error: {}", message_)
                                   : fmt::format("{}: error: {}", position_.file, message_);
   }
+  if (position_.column == 0) {
+    return fmt::format("{}:{}: error: {}", position_.file, position_.line, message_);
+  }
   return fmt::format("{}:{}:{}: error: {}", position_.file, position_.line, position_.column,
                      message_);
 }

@@ -122,6 +122,11 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
   function.parameter_attributes() = dicts_of(op, "arg_attrs");
   function.result_attributes() = dicts_of(op, "res_attrs");
   if (const auto* visibility = raw_attr<std::string>(op, "sym_visibility")) {
+    if (*visibility != "public" && *visibility != "private" && *visibility != "nested") {
+      return error_at(op, invalid_argument("func.func: visibility '{}' is neither public, private "
+                                           "nor nested",
+                                           *visibility));
+    }
     function.set_visibility(*visibility);
   }
   for (const Type& input : type->elements()) function.add_parameter(input, op.location);

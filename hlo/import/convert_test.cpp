@@ -153,6 +153,10 @@ TEST(Convert, ManualComputations) {
 
 TEST(Convert, Errors) {
   const std::pair<const char*, const char*> cases[] = {
+      {"\"func.func\"() <{sym_name = \"f\", function_type = () -> (), sym_visibility = \"mine\"}> "
+       "({ "
+       "return }) : () -> ()",
+       "t:1:1: error: func.func: visibility 'mine' is neither public, private nor nested"},
       {"func.func @f() { return }\nfunc.func @f() { return }",
        "t:2:1: error: function @f is defined twice"},
       {"func.func @f() { %0 = stablehlo.constant dense<1> : tensor<i32> }",

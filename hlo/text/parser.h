@@ -13,7 +13,7 @@
 
 #include "hlo/import/import.h"
 #include "hlo/import/raw.h"
-#include "hlo/text/scanner.h"
+#include "core/text/scanner.h"
 
 namespace tenon::hlo {
 

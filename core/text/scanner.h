@@ -11,7 +11,7 @@
 
 #include "core/types/status.h"
 
-namespace tenon::hlo {
+namespace tenon {
 
 class Scanner {
  public:
@@ -81,4 +81,4 @@ class Scanner {
   uint32_t line_ = 1;
 };
 
-}  // namespace tenon::hlo
+}  // namespace tenon

@@ -1,9 +1,9 @@
-#include "hlo/text/scanner.h"
+#include "core/text/scanner.h"
 
 #include <charconv>
 #include <cstring>
 
-namespace tenon::hlo {
+namespace tenon {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -275,4 +275,4 @@ bool Scanner::balanced(std::string_view& out) {
   return fail_at(start, "a bracket is not closed");
 }
 
-}  // namespace tenon::hlo
+}  // namespace tenon

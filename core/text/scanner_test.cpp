@@ -1,11 +1,11 @@
-#include "hlo/text/scanner.h"
+#include "core/text/scanner.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
-namespace tenon::hlo {
+namespace tenon {
 namespace {
 
 Scanner scanner(std::string_view text) { return Scanner(text, "t"); }
@@ -175,4 +175,4 @@ TEST(Scanner, Errors) {
 }
 
 }  // namespace
-}  // namespace tenon::hlo
+}  // namespace tenon
