@@ -143,7 +143,8 @@ def test_run_reads_standard_input(_):
 
 def test_run_prints_json(_):
     document = json.loads(succeeds("run", "-", "--json", stdin=TWO_RESULTS))
-    equal([result["shape"] for result in document["results"]], ["s32[]", "s8[2]"])
+    equal(document["results"], [{"type": "s32", "dims": [], "value": 7},
+                                {"type": "s8", "dims": [2], "value": [1, -1]}])
     equal(document["checks"], 0)
     equal(document["failures"], [])
 
@@ -216,16 +217,17 @@ def test_bad_arguments(folder):
     program = write(folder, "add.mlir", ADD)
     contains(fails(1, "run", program), "parameter 0 of @main, f32[2], has no value")
     contains(fails(1, "run", program, "--arg", "0=x"), "--arg 0=x: 'x' is no f32 value")
-    contains(fails(1, "run", program, "--arg", "0=1", "--arg", "0=1"), "--arg 0: given twice")
+    contains(fails(2, "run", program, "--arg", "0=1", "--arg", "0=1"), "--arg 0: given twice")
+    contains(fails(2, "run", program, "--arg", "x=1"), "expected N=…, N the number of a parameter")
     contains(fails(1, "run", program, "--arg", "9=1"), "@main has 2 parameters")
-    contains(fails(1, "run", program, "--shape", "0=x"), "--shape 0=x: expected sizes such as 2x3")
+    contains(fails(2, "run", program, "--shape", "0=x"), "--shape 0=x: expected sizes such as 2x3")
     bad = write(folder, "bad.npy", "x")
     contains(fails(1, "run", program, "--arg", f"0=@{bad}"), "no .npy file")
 
 
 def test_an_unknown_device(folder):
     program = write(folder, "add.mlir", ADD)
-    contains(fails(1, "run", program, "--device", "abacus"), "there is no device 'abacus'; 'tenon devices' lists them")
+    contains(fails(2, "run", program, "--device", "abacus"), "there is no device 'abacus'; 'tenon devices' lists them")
 
 
 def test_nothing_is_left_of_results_that_cannot_be_written(folder):
@@ -236,12 +238,54 @@ def test_nothing_is_left_of_results_that_cannot_be_written(folder):
     out = folder / "out"
     (out / "out_1.npy" / "inside").mkdir(parents=True)
     contains(fails(1, "run", "-", "--out", out, stdin=TWO_RESULTS), "cannot write")
-    equal([path.name for path in out.iterdir() if path.name.endswith(".tmp")], [])
+    equal([path.name for path in out.iterdir()], ["out_1.npy"])
 
 
 def test_no_results_of_a_failed_program_are_written(folder):
     fails(1, "run", "-", "--out", folder / "out", stdin=BAD)
     expect(not (folder / "out").exists(), "the folder was made")
+
+
+def test_lost_output_is_an_error(folder):
+    program = write(folder, "two.mlir", TWO_RESULTS)
+    for command in (["run", program], ["opt", program], ["ops"]):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([TENON, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60)
+        equal(done.returncode, 1)
+        contains(done.stderr, "tenon: error: cannot write")
+
+
+def test_a_link_is_followed(folder):
+    program = write(folder, "add.mlir", ADD)
+    target = write(folder, "target.hlo", "before")
+    (folder / "link.hlo").symlink_to(target)
+    succeeds("opt", program, "-o", folder / "link.hlo")
+    expect((folder / "link.hlo").is_symlink(), "the link was replaced")
+    equal(target.read_text(), succeeds("opt", program))
+
+
+def test_a_tuple_result_is_refused(_):
+    program = """func.func @main(%a: tensor<i32>) -> (tensor<i32>, tuple<tensor<i32>>) {
+  %t = "stablehlo.tuple"(%a) : (tensor<i32>) -> tuple<tensor<i32>>
+  return %a, %t : tensor<i32>, tuple<tensor<i32>>
+}
+"""
+    contains(fails(1, "run", "-", "--arg", "0=3", stdin=program), "result 1 of @main is tuple<s32[]>; only arrays can be shown")
+
+
+def test_a_shape_given_by_value(_):
+    program = """func.func @main(%n: tensor<1xi64>) -> tensor<?xi32> {
+  %0 = "stablehlo.dynamic_iota"(%n) {iota_dimension = 0 : i64} : (tensor<1xi64>) -> tensor<?xi32>
+  return %0 : tensor<?xi32>
+}
+"""
+    equal(succeeds("run", "-", "--arg", "0=3", stdin=program), "0: s32[3] = [0, 1, 2]\n")
+
+
+def test_deep_types_are_refused(_):
+    for text in ("complex<" * 30000, "!quant.uniform<i8:" + "complex<" * 30000):
+        contains(fails(1, "opt", "-", stdin=f"func.func @main(%a: tensor<{text}f32"), "nested deeper than")
 
 
 def test_failed_checks_are_1(folder):
@@ -261,6 +305,9 @@ def test_parts_of_a_file_run_by_themselves(folder):
     equal(code, 1)
     equal(out.count("0: s32[] = 7"), 2)
     contains(err, f"{program}:8:26: error: %z is not defined here")
+    fails(2, "run", program, "--split", "--json")
+    fails(2, "run", program, "--split", "--out", folder / "out")
+    contains(fails(1, "run", "-", "--split", stdin="// nothing\n"), "expected a module or a function")
 
 
 # --- opt, devices, ops

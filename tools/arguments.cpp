@@ -1,9 +1,12 @@
 #include "tools/arguments.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 
+#include "core/types/float_convert.h"
 #include "core/types/npy.h"
+#include "tools/cli.h"
 
 namespace tenon::tools {
 namespace {
@@ -12,6 +15,17 @@ struct Spec {
   size_t index = 0;
   std::string value;
 };
+
+/// A mistake of form: exit code 2.
+template <class... Args>
+Error usage(fmt::format_string<Args...> format, Args&&... args) {
+  Status status = invalid_argument(format, std::forward<Args>(args)...);
+  return Error(std::move(status).in_stage(kUsageStage));
+}
+
+Error in_argument(size_t index, std::string_view value, Status status) {
+  return Error(std::move(status).with_context(fmt::format("--arg {}={}", index, value)));
+}
 
 Result<Spec> split(std::string_view flag, const std::string& text) {
   const size_t equals = text.find('=');
@@ -23,7 +37,7 @@ Result<Spec> split(std::string_view flag, const std::string& text) {
       return spec;
     }
   }
-  return invalid_argument("{} {}: expected N=…, N the number of a parameter", flag, text);
+  return usage("{} {}: expected N=…, N the number of a parameter", flag, text);
 }
 
 uint64_t mix(uint64_t z) {
@@ -64,31 +78,46 @@ Result<Literal> parse_value(const Shape& shape, const std::string& text) {
   if (text.empty() || *end != '\0') {
     return invalid_argument("'{}' is no {} value", text, name_of(type));
   }
+  const ElementType part = complex_part(type);
+  const bool named = text.find_first_of("nN") != std::string::npos;  // nan, inf
+  const double rounded = round_to(part, value);
+  const bool fits =
+      named ? std::isnan(value) == std::isnan(rounded) && std::isinf(value) == std::isinf(rounded)
+            : std::isfinite(value) && std::isfinite(rounded) &&
+                  std::fabs(value) <= 2 * float_max(part);
+  if (!fits) return invalid_argument("{} is out of the range of {}", text, name_of(type));
   return Literal::scalar(type, value).splat_to(shape);
 }
 
-Result<Literal> parse_argument(const hlo::Type& type, const Spec& spec) {
-  if (!spec.value.empty() && spec.value[0] == '@') {
-    return read_npy(spec.value.substr(1), type.element_type());
+/// Most bytes of one argument.
+constexpr int64_t kMaxArgumentBytes = int64_t{16} << 30;
+
+Result<Literal> parse_argument(const hlo::Type& type, size_t index, const std::string& value) {
+  if (!type.is_tensor()) {
+    return unimplemented("a parameter of type {} cannot be given here", type.to_string());
   }
   if (!type.shape().is_static()) {
     return invalid_argument(
         "its type {} has unknown sizes; give them with --shape, or an .npy file", type.to_string());
   }
-  TENON_TRY(
-      checked_element_count(type.dims(), static_cast<int64_t>(storage_bytes(type.element_type()))));
-  if (spec.value == "random" || spec.value.starts_with("random:")) {
+  const auto unit = static_cast<int64_t>(storage_bytes(type.element_type()));
+  TENON_ASSIGN(const int64_t count, checked_element_count(type.dims(), unit));
+  if (count > kMaxArgumentBytes / unit) {
+    return resource_exhausted("an array of {} needs more than the {} MiB allowed", type.to_string(),
+                              kMaxArgumentBytes >> 20);
+  }
+  if (value == "random" || value.starts_with("random:")) {
     uint64_t seed = 0;
-    if (spec.value != "random") {
-      const char* last = spec.value.data() + spec.value.size();
-      const auto [end, error] = std::from_chars(spec.value.data() + 7, last, seed);
+    if (value != "random") {
+      const char* last = value.data() + value.size();
+      const auto [end, error] = std::from_chars(value.data() + 7, last, seed);
       if (error != std::errc() || end != last) {
-        return invalid_argument("'{}' is no seed", spec.value.substr(7));
+        return invalid_argument("'{}' is no seed", value.substr(7));
       }
     }
-    return random_literal(type.shape(), seed + spec.index);
+    return random_literal(type.shape(), seed + index);
   }
-  return parse_value(type.shape(), spec.value);
+  return parse_value(type.shape(), value);
 }
 
 }  // namespace
@@ -114,40 +143,78 @@ Literal random_literal(const Shape& shape, uint64_t seed) {
   return literal;
 }
 
-Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
-                                             const std::vector<std::string>& specs) {
+Result<GivenArguments> GivenArguments::read(const hlo::Computation& function,
+                                            const std::vector<std::string>& specs) {
   const size_t count = function.parameter_count();
-  std::vector<std::optional<Literal>> given(count);
+  GivenArguments arguments;
+  arguments.given_.resize(count);
   for (const std::string& text : specs) {
-    TENON_ASSIGN(const Spec spec, split("--arg", text));
+    TENON_ASSIGN(Spec spec, split("--arg", text));
     if (spec.index >= count) {
       return invalid_argument("--arg {}: @{} has {} parameters, numbered from 0", text,
                               function.name(), count);
     }
-    if (given[spec.index]) return invalid_argument("--arg {}: given twice", spec.index);
-    const hlo::Type& type = function.parameter(spec.index).type();
-    auto literal = parse_argument(type, spec);
-    if (!literal) {
-      return Error(std::move(literal.error()).with_context(fmt::format("--arg {}", text)));
+    std::optional<Given>& given = arguments.given_[spec.index];
+    if (given) return usage("--arg {}: given twice", spec.index);
+    given.emplace();
+    if (spec.value.starts_with('@')) {
+      const ElementType type = function.parameter(spec.index).type().element_type();
+      auto literal = read_npy(spec.value.substr(1), type);
+      if (!literal) return in_argument(spec.index, spec.value, std::move(literal.error()));
+      given->file = std::move(*literal);
     }
-    // A quantized argument is an array of its storage type.
-    if (!type.is_tensor() || !compatible(hlo::Type(type.shape()), hlo::Type(literal->shape()))) {
-      return invalid_argument("--arg {}: the array is {}, parameter {} is {}", text,
-                              literal->shape().to_string(), spec.index, type.to_string());
-    }
-    given[spec.index] = std::move(*literal);
+    given->value = std::move(spec.value);
   }
+  return arguments;
+}
+
+Status GivenArguments::add_to(hlo::ArgumentKnowledge& known,
+                              const hlo::Computation& function) const {
+  for (size_t i = 0; i < given_.size(); ++i) {
+    if (!given_[i]) continue;
+    const hlo::Type& type = function.parameter(i).type();
+    if (given_[i]->file) {
+      known.shapes.emplace(i, given_[i]->file->shape().dims());
+      if (is_integer(type.element_type())) known.values.emplace(i, *given_[i]->file);
+      continue;
+    }
+    const bool is_shape = type.is_tensor() && type.shape().is_static() && type.rank() <= 1 &&
+                          is_integer(type.element_type());
+    if (!is_shape) continue;
+    auto literal = parse_argument(type, i, given_[i]->value);
+    if (!literal) return in_argument(i, given_[i]->value, std::move(literal.error()));
+    known.values.emplace(i, std::move(*literal));
+  }
+  return {};
+}
+
+Result<std::vector<Literal>> GivenArguments::complete(const hlo::Computation& function) const {
   std::vector<Literal> arguments;
-  for (size_t i = 0; i < count; ++i) {
-    if (!given[i]) {
+  for (size_t i = 0; i < given_.size(); ++i) {
+    const hlo::Type& type = function.parameter(i).type();
+    if (!given_[i]) {
       return invalid_argument(
           "parameter {} of @{}, {}, has no value; give --arg {}=@FILE.npy, "
           "--arg {}=VALUE or --arg {}=random",
-          i, function.name(), function.parameter(i).type().to_string(), i, i, i);
+          i, function.name(), type.to_string(), i, i, i);
     }
-    arguments.push_back(std::move(*given[i]));
+    auto literal = given_[i]->file ? Result<Literal>(*given_[i]->file)
+                                   : parse_argument(type, i, given_[i]->value);
+    if (!literal) return in_argument(i, given_[i]->value, std::move(literal.error()));
+    // A quantized argument is an array of its storage type.
+    if (!type.is_tensor() || !compatible(hlo::Type(type.shape()), hlo::Type(literal->shape()))) {
+      return invalid_argument("--arg {}={}: the array is {}, parameter {} is {}", i,
+                              given_[i]->value, literal->shape().to_string(), i, type.to_string());
+    }
+    arguments.push_back(std::move(*literal));
   }
   return arguments;
+}
+
+Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
+                                             const std::vector<std::string>& specs) {
+  TENON_ASSIGN(const GivenArguments given, GivenArguments::read(function, specs));
+  return given.complete(function);
 }
 
 Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& specs) {
@@ -163,13 +230,13 @@ Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& spec
       more = used < rest.size();
       if (error != std::errc() || size < 0 ||
           (more && (rest[used] != 'x' || used + 1 == rest.size()))) {
-        return invalid_argument("--shape {}: expected sizes such as 2x3", text);
+        return usage("--shape {}: expected sizes such as 2x3", text);
       }
       dims.push_back(size);
       if (more) rest.remove_prefix(used + 1);
     }
     if (!shapes.emplace(spec.index, std::move(dims)).second) {
-      return invalid_argument("--shape {}: given twice", spec.index);
+      return usage("--shape {}: given twice", spec.index);
     }
   }
   return shapes;

@@ -2,17 +2,40 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "hlo/import/refine.h"
 #include "hlo/ir/instruction.h"
 
 namespace tenon::tools {
 
-/// `--arg N=@x.npy`, `--arg N=VALUE` (a number for every element, or true/false) and
-/// `--arg N=random[:seed]`, for the parameters of `function`.
-///
-/// Every parameter must be given; errors name what is missing, twice there or of a wrong shape.
+/// Arguments as they were given: `--arg N=@x.npy`, `--arg N=VALUE` (a number for every element, or
+/// true/false) and `--arg N=random[:seed]`. Files have been read.
+class GivenArguments {
+ public:
+  /// For the parameters of `function`; errors of form, in the stage "usage", name the argument.
+  static Result<GivenArguments> read(const hlo::Computation& function,
+                                     const std::vector<std::string>& specs);
+
+  /// What makes a dynamic function static: the shapes of arrays, and integer values, which may be a
+  /// shape.
+  Status add_to(hlo::ArgumentKnowledge& known, const hlo::Computation& function) const;
+
+  /// One array a parameter of `function`, now static. Every parameter must be given; errors name
+  /// what is missing or of a wrong shape.
+  Result<std::vector<Literal>> complete(const hlo::Computation& function) const;
+
+ private:
+  struct Given {
+    std::string value;
+    std::optional<Literal> file;
+  };
+  std::vector<std::optional<Given>> given_;
+};
+
+/// GivenArguments::read and complete, for a static function.
 Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
                                              const std::vector<std::string>& specs);
 

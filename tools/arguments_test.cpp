@@ -36,7 +36,6 @@ TEST(ParseArguments, Values) {
       {"%x: f32[1,2]", "0=1.5", "f32[1,2] [[1.5, 1.5]]"},
       {"%x: f32[]", "0=nan", "f32[] nan"},
       {"%x: f32[]", "0=-inf", "f32[] -inf"},
-      {"%x: bf16[]", "0=1e40", "bf16[] inf"},
       {"%x: c64[]", "0=2", "c64[] (2, 0)"},
       {"%x: pred[2]", "0=true", "pred[2] [true, true]"},
       {"%x: pred[]", "0=0", "pred[] false"},
@@ -84,6 +83,11 @@ TEST(ParseArguments, Errors) {
        "--arg 0=9223372036854775808: '9223372036854775808' is no s64 value"},
       {"%x: f32[]", "0=1x", "--arg 0=1x: '1x' is no f32 value"},
       {"%x: f32[]", "0=", "--arg 0=: '' is no f32 value"},
+      {"%x: bf16[]", "0=1e40", "--arg 0=1e40: 1e40 is out of the range of bf16"},
+      {"%x: f32[]", "0=1e400", "--arg 0=1e400: 1e400 is out of the range of f32"},
+      {"%x: f4e2m1fn[]", "0=nan", "--arg 0=nan: nan is out of the range of f4e2m1fn"},
+      {"%x: f32[100000000000,4]", "0=1",
+       "--arg 0=1: an array of f32[100000000000,4] needs more than the 16384 MiB allowed"},
       {"%x: f32[]", "0=random:x", "--arg 0=random:x: 'x' is no seed"},
       {"%x: f32[]", "0=random:", "--arg 0=random:: '' is no seed"},
       {"%x: f32[?]", "0=1",
@@ -91,7 +95,7 @@ TEST(ParseArguments, Errors) {
       {"%x: f32[4611686018427387904]", "0=1",
        "--arg 0=1: a shape of dimensions [4611686018427387904] has more elements than can be "
        "counted"},
-      {"%x: token", "0=1", "--arg 0=1: the array is pred[], parameter 0 is token"},
+      {"%x: token", "0=1", "--arg 0=1: a parameter of type token cannot be given here"},
   };
   for (const auto& [types, spec, expected] : cases) EXPECT_EQ(arguments(types, {spec}), expected);
 }

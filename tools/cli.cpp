@@ -47,7 +47,7 @@ int report(const Status& status) {
                             : at.file.empty() ? "tenon: "
                                               : fmt::format("{}: ", at.file);
   fmt::print(stderr, "{}{}{}error:{} {}\n", bold, where, red, plain, status.message());
-  if (!at.known()) return kExitError;
+  if (!at.known()) return status.stage() == kUsageStage ? kExitUsage : kExitError;
   std::string line = source_line(at.file, at.line);
   // A caret under a very long line helps nobody.
   if (line.empty() || at.column > 160) return kExitError;

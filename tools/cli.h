@@ -10,6 +10,8 @@ namespace tenon::tools {
 
 inline constexpr int kExitError = 1;  ///< The input or its execution is at fault.
 inline constexpr int kExitUsage = 2;  ///< The command line is at fault.
+/// Stage of errors that are the command line's.
+inline constexpr std::string_view kUsageStage = "usage";
 
 /// Adds the subcommands to `app`. Each sets `*exit_code` when it runs.
 void add_run_command(CLI::App& app, int* exit_code);
@@ -21,7 +23,7 @@ void add_ops_command(CLI::App& app, int* exit_code);
 bool use_colour(FILE* stream);
 
 /// Prints "file:line:col: error: …" on stderr, the source line and a caret below it when the file
-/// can be read. Gives kExitError.
+/// can be read. Gives kExitError, or kExitUsage for an error of the stage kUsageStage.
 int report(const Status& status);
 
 /// Reads and imports a program; "-" is standard input.

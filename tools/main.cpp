@@ -1,4 +1,6 @@
 // The `tenon` command.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <exception>
 
@@ -9,7 +11,10 @@ int main(int argc, char** argv) {
   app.name("tenon");
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
+  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
+    return fmt::format("tenon: error: {}; see '{} --help'\n", error.what(),
+                       failed->get_parent() == nullptr ? "tenon" : "tenon " + failed->get_name());
+  });
   app.footer(
       "'tenon COMMAND --help' tells the options of a command.\n"
       "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.");
@@ -25,8 +30,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : tenon::tools::kExitUsage;
   } catch (const std::exception& error) {
     // Errors are values everywhere below; what is left is the memory running out.
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return tenon::tools::kExitError;
+    return tenon::tools::report(tenon::Status(tenon::ErrorCode::kUnknown, error.what()));
+  }
+  if (std::fflush(stdout) != 0) {
+    return tenon::tools::report(
+        tenon::Status(tenon::ErrorCode::kDataLoss, "cannot write to standard output"));
   }
   return exit_code;
 }

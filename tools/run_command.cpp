@@ -1,4 +1,8 @@
 // `tenon run`: a program on a device.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -40,29 +44,32 @@ const hlo::Computation* entry_of(const hlo::Module& module, const std::string& n
 
 // Sizes and integer values of the arguments make a dynamic program static.
 Result<std::unique_ptr<hlo::Module>> make_static(std::unique_ptr<hlo::Module> module,
+                                                 const GivenArguments& given,
                                                  const RunOptions& options) {
   hlo::ArgumentKnowledge known;
   TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
   if (!hlo::is_dynamic(*module) && known.shapes.empty()) return module;
   known.entry = options.entry;
-  const hlo::Computation& entry = *entry_of(*module, options.entry);
-  for (const std::string& text : options.args) {
-    const size_t equals = text.find('=');
-    const size_t index = std::strtoull(text.c_str(), nullptr, 10);
-    if (equals == std::string::npos || index >= entry.parameter_count()) continue;
-    const hlo::Type& type = entry.parameter(index).type();
-    if (text[equals + 1] == '@') {
-      TENON_ASSIGN(Literal literal, read_npy(text.substr(equals + 2), type.element_type()));
-      known.shapes.emplace(index, literal.shape().dims());
-      if (is_integer(literal.element_type())) known.values.emplace(index, std::move(literal));
-    } else if (is_integer(type.element_type()) && type.rank() == 0 &&
-               text.compare(equals + 1, 6, "random") != 0) {
-      known.values.emplace(
-          index, Literal::scalar_integer(type.element_type(),
-                                         std::strtoll(text.c_str() + equals + 1, nullptr, 10)));
-    }
-  }
+  TENON_TRY(given.add_to(known, *entry_of(*module, options.entry)));
   return hlo::refine(*module, known);
+}
+
+// Arrays can be shown and written; tokens come last, if at all, and show nothing.
+Status check_results(const hlo::Computation& entry) {
+  const std::vector<hlo::Type> types = entry.result_types();
+  bool token = false;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const bool array = types[i].is_tensor();
+    if (!array && types[i].kind() != hlo::TypeKind::kToken) {
+      return unimplemented("result {} of @{} is {}; only arrays can be shown", i, entry.name(),
+                           types[i].to_string());
+    }
+    if (array && token) {
+      return unimplemented("result {} of @{} stands behind a token", i, entry.name());
+    }
+    token |= !array;
+  }
+  return {};
 }
 
 Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
@@ -71,9 +78,12 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
     return invalid_argument(
         "there is no @main, and no single public function; name one with --entry");
   }
-  TENON_ASSIGN(module, make_static(std::move(module), options));
+  TENON_ASSIGN(const GivenArguments given,
+               GivenArguments::read(*entry_of(*module, options.entry), options.args));
+  TENON_ASSIGN(module, make_static(std::move(module), given, options));
   const hlo::Computation& entry = *entry_of(*module, options.entry);
-  TENON_ASSIGN(const std::vector<Literal> arguments, parse_arguments(entry, options.args));
+  TENON_TRY(check_results(entry));
+  TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
   Outcome outcome;
   Progress progress("running");
   hlo::EvaluatorOptions evaluator_options;
@@ -89,14 +99,52 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   return outcome;
 }
 
+// All results or none: they are written beside each other and then put in place.
 Status write_results(const Outcome& outcome, const std::string& directory) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  const fs::path staging = fs::path(directory) / fmt::format(".results-{}", getpid());
+  fs::create_directories(staging, error);
   if (error) return failed_precondition("cannot make {}: {}", directory, error.message());
-  for (size_t i = 0; i < outcome.results.size(); ++i) {
-    TENON_TRY(write_npy(fmt::format("{}/out_{}.npy", directory, i), outcome.results[i]));
+  const auto place = [&](size_t i) { return fs::path(directory) / fmt::format("out_{}.npy", i); };
+  Status status;
+  for (size_t i = 0; i < outcome.results.size() && status.ok(); ++i) {
+    status = write_npy((staging / fmt::format("{}", i)).string(), outcome.results[i]);
+    if (status.ok() && fs::is_directory(place(i), error)) {
+      status = failed_precondition("cannot write {}: it is a directory", place(i).string());
+    }
   }
-  return {};
+  for (size_t i = 0; i < outcome.results.size() && status.ok(); ++i) {
+    fs::rename(staging / fmt::format("{}", i), place(i), error);
+    if (error) {
+      status = failed_precondition("cannot write {}: {}", place(i).string(), error.message());
+    }
+  }
+  std::error_code ignored;
+  fs::remove_all(staging, ignored);
+  return status;
+}
+
+nlohmann::json element_json(const Literal& literal, int64_t index) {
+  const ElementType type = literal.element_type();
+  // JSON has no infinities: those and NaN are strings.
+  const auto real = [](double value) {
+    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::format("{}", value));
+  };
+  if (is_pred(type)) return literal.get_integer(index) != 0;
+  if (type == ElementType::kU64) return static_cast<uint64_t>(literal.get_integer(index));
+  if (is_integer(type)) return literal.get_integer(index);
+  if (is_float(type)) return real(literal.get_double(index));
+  const auto value = literal.get_complex(index);
+  return nlohmann::json::array({real(value.real()), real(value.imag())});
+}
+
+nlohmann::json array_json(const Literal& literal, size_t axis, int64_t& next) {
+  const Dims& dims = literal.shape().dims();
+  if (axis == dims.size()) return element_json(literal, next++);
+  nlohmann::json array = nlohmann::json::array();
+  for (int64_t i = 0; i < dims[axis]; ++i) array.push_back(array_json(literal, axis + 1, next));
+  return array;
 }
 
 void print_results(const Outcome& outcome, const RunOptions& options) {
@@ -104,15 +152,17 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
     nlohmann::json document;
     document["results"] = nlohmann::json::array();
     for (const Literal& result : outcome.results) {
-      document["results"].push_back(
-          {{"shape", result.shape().to_string()}, {"value", result.to_string(1 << 20)}});
+      int64_t next = 0;
+      document["results"].push_back({{"type", std::string(name_of(result.element_type()))},
+                                     {"dims", result.shape().dims()},
+                                     {"value", array_json(result, 0, next)}});
     }
     document["checks"] = outcome.checks;
     document["failures"] = nlohmann::json::array();
     for (const hlo::CheckFailure& failure : outcome.failures) {
       document["failures"].push_back(failure.text);
     }
-    fmt::print("{}\n", document.dump(2));
+    fmt::print("{}\n", document.dump());
     return;
   }
   if (!options.out_dir.empty()) {
@@ -162,9 +212,23 @@ std::vector<std::string> split_programs(std::string_view bytes) {
   return parts;
 }
 
+/// Nothing but space and comments.
+bool is_blank(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    const size_t first = line.find_first_not_of(" \t\r\n");
+    if (first != std::string_view::npos && !line.substr(first).starts_with("//")) return false;
+    text.remove_prefix(end);
+  }
+  return true;
+}
+
 int run(const RunOptions& options) {
   if (options.device != "reference") {
-    return report(not_found("there is no device '{}'; 'tenon devices' lists them", options.device));
+    Status unknown =
+        not_found("there is no device '{}'; 'tenon devices' lists them", options.device);
+    return report(std::move(unknown).in_stage(kUsageStage));
   }
   const bool standard_input = options.file == "-";
   std::string bytes;
@@ -178,9 +242,13 @@ int run(const RunOptions& options) {
   const std::string name = standard_input ? "<stdin>" : options.file;
   if (!options.split) return run_one(bytes, name, options);
   int exit_code = 0;
-  for (const std::string& part : split_programs(bytes)) {
-    if (part.find("func") == std::string::npos) continue;
+  const std::vector<std::string> parts = split_programs(bytes);
+  // A file of nothing but comments is no program, but a part of one may be.
+  const bool all_blank = std::all_of(parts.begin(), parts.end(), is_blank);
+  for (const std::string& part : parts) {
+    if (is_blank(part) && !all_blank) continue;
     exit_code = std::max(exit_code, run_one(part, name, options));
+    if (all_blank) break;
   }
   return exit_code;
 }
@@ -205,19 +273,25 @@ void add_run_command(CLI::App& app, int* exit_code) {
                    "Sizes of parameter N of a dynamic program: N=2x3, or N=scalar")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--out", options->out_dir, "Write the results to DIR/out_N.npy")
-      ->type_name("DIR");
+  CLI::Option* out =
+      command->add_option("--out", options->out_dir, "Write the results to DIR/out_N.npy")
+          ->type_name("DIR")
+          ->check([](const std::string& directory) {
+            return std::string(directory.empty() ? "a folder is expected" : "");
+          });
   command->add_option("--entry", options->entry, "Function to run, if not @main")
       ->type_name("NAME");
-  command->add_flag("--json", options->json, "Print the results as JSON");
+  CLI::Option* json = command->add_flag("--json", options->json, "Print the results as JSON");
   command->add_flag("--wide", options->wide,
                     "Evaluate floats in a wider type without rounding in between (reference only)");
-  command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself");
+  command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself")
+      ->excludes(out)
+      ->excludes(json);
   command->add_flag("--quiet", options->quiet, "Do not print results");
   command->footer(
       "Programs that call check.* targets exit with 1 and the first mismatch when a check\n"
       "fails.\n\nExample:\n"
-      "  tenon run samples/digits_inference/program.mlir --arg 0=@w0.npy --arg 1=random");
+      "  tenon run samples/int8_dot/program.mlir --arg 0=random:1 --arg 1=random:2");
   command->callback([options, exit_code] { *exit_code = run(*options); });
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 namespace tenon {
@@ -31,17 +32,24 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  // Through a link to what it names; a device or pipe is written to, not replaced.
+  std::error_code ignored;
+  const std::string target = std::filesystem::is_symlink(path, ignored)
+                                 ? std::filesystem::weakly_canonical(path, ignored).string()
+                                 : path;
+  const auto status = std::filesystem::status(target, ignored);
+  const bool special = std::filesystem::is_other(status);
+  const std::string temporary = special ? target : fmt::format("{}.{}.tmp", target, getpid());
   const auto failed = [&] {
     const int reason = errno;
-    std::remove(temporary.c_str());
+    if (!special) std::remove(temporary.c_str());
     return failed_precondition("cannot write {}: {}", path, std::strerror(reason));
   };
   File file(std::fopen(temporary.c_str(), "wb"));
   if (file == nullptr) return failed();
   if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) return failed();
   if (std::fclose(file.release()) != 0) return failed();
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed();
+  if (!special && std::rename(temporary.c_str(), target.c_str()) != 0) return failed();
   return {};
 }
 

@@ -135,6 +135,8 @@ std::string float_to_string(ElementType type, double value) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (type == ElementType::kF64) return fmt::format("{}", value);
   if (type == ElementType::kF32) return fmt::format("{}", static_cast<float>(value));
+  // Few values, all of them short: as they are.
+  if (bit_width(type) <= 8) return fmt::format("{}", value);
   for (int digits = 1; digits < 17; ++digits) {
     const std::string text = fmt::format("{:.{}g}", value, digits);
     if (round_to(type, std::strtod(text.c_str(), nullptr)) == value) return text;

@@ -96,7 +96,7 @@ TEST(Literal, TextOfElements) {
   const Case cases[] = {
       {Literal::scalar(kPred, 1), "true"},          {Literal::scalar(kS8, -5), "-5"},
       {Literal::scalar(kF32, 0.1), "0.1"},          {Literal::scalar(kF64, 0.1), "0.1"},
-      {Literal::scalar(kF16, 0.1), "0.1"},          {Literal::scalar(kF8E5M2, 0.1), "0.09"},
+      {Literal::scalar(kF16, 0.1), "0.1"},          {Literal::scalar(kF8E5M2, 0.1), "0.09375"},
       {Literal::scalar(kF32, -0.0), "-0"},          {Literal::scalar(kF32, 1e30), "1e+30"},
       {Literal::scalar(kF16, std::nan("")), "nan"}, {complex, "(0.1, -inf)"}};
   for (const Case& c : cases) EXPECT_EQ(c.literal.element_to_string(0), c.text);

@@ -27,9 +27,20 @@ void Evaluator::forget(const Instruction& op) { expansions_.erase(&op); }
 const EvalValue* Evaluator::Frame::find(Value value) const {
   for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
     const auto found = frame->values_.find(value.def);
-    if (found != frame->values_.end()) return &found->second[value.index];
+    if (found != frame->values_.end()) return &found->second.results[value.index];
   }
   return nullptr;
+}
+
+std::optional<EvalValue> Evaluator::Frame::take(Value value) {
+  const auto found = values_.find(value.def);
+  if (found == values_.end()) {
+    const EvalValue* outside = find(value);
+    return outside == nullptr ? std::nullopt : std::optional(*outside);
+  }
+  std::optional<EvalValue> taken = found->second.results[value.index];
+  if (--found->second.uses_left == 0) values_.erase(found);
+  return taken;
 }
 
 Result<Tensor> Evaluator::make_tensor(const Type& type) const {
@@ -106,11 +117,11 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
     std::vector<EvalValue> operands;
     operands.reserve(op.operand_count());
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      const EvalValue* value = frame.find(op.operand(i));
-      if (value == nullptr) {
+      std::optional<EvalValue> value = frame.take(op.operand(i));
+      if (!value) {
         return Error(Status(internal_error("{}: operand {} has no value", op.name(), i)));
       }
-      operands.push_back(*value);
+      operands.push_back(std::move(*value));
     }
     if (op.code() == OpCode::kReturn) return operands;
     auto results = evaluate(op, operands, frame);

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -87,14 +88,19 @@ class Evaluator {
    public:
     explicit Frame(const Frame* outer) : outer_(outer) {}
     void set(const Instruction* op, std::vector<EvalValue> results) {
-      values_[op] = std::move(results);
+      values_[op] = {std::move(results), op->uses().size()};
     }
     const EvalValue* find(Value value) const;
-    void drop(const Instruction* op) { values_.erase(op); }
+    /// `find`, for an operand of an instruction of this computation: the last use lets go of it.
+    std::optional<EvalValue> take(Value value);
 
    private:
     const Frame* outer_;
-    std::unordered_map<const Instruction*, std::vector<EvalValue>> values_;
+    struct Entry {
+      std::vector<EvalValue> results;
+      size_t uses_left = 0;  // those in nested regions never count down
+    };
+    std::unordered_map<const Instruction*, Entry> values_;
   };
 
   using Values = Result<std::vector<EvalValue>>;

@@ -85,39 +85,38 @@ struct ScatterPlan {
   const ScatterDims& dims;
   Dims update_batch_dims;  // of the updates
   Dims window_input_dims;  // of the inputs
-  Dims window_sizes;       // one a dimension of the inputs
 };
 
 ScatterPlan plan_scatter(const ScatterDims& dims, const Tensor& input, const Tensor& update) {
-  ScatterPlan plan{dims, complement(update.rank(), dims.update_window_dims), {}, {}};
+  ScatterPlan plan{dims, complement(update.rank(), dims.update_window_dims), {}};
   Dims not_window = dims.inserted_window_dims;
   not_window.insert(not_window.end(), dims.input_batching_dims.begin(),
                     dims.input_batching_dims.end());
   plan.window_input_dims = complement(input.rank(), not_window);
-  plan.window_sizes.assign(input.dims().size(), 1);
-  for (size_t i = 0; i < plan.window_input_dims.size(); ++i) {
-    plan.window_sizes[static_cast<size_t>(plan.window_input_dims[i])] =
-        update.dims()[static_cast<size_t>(dims.update_window_dims[i])];
-  }
   return plan;
 }
 
-// Where the window of batch position `batch` begins; false when any part of it is out of bounds:
-// the whole window is then dropped, as XLA does (the specification would drop single elements).
-bool window_start(const ScatterPlan& plan, const IndexVectors& starts, const Dims& batch,
-                  const Dims& input_dims, Dims& start) {
+// Out of the bounds of any array, but far from overflow.
+constexpr int64_t kFar = int64_t{1} << 62;
+
+// Where the window of batch position `batch` begins.
+void window_start(const ScatterPlan& plan, const IndexVectors& starts, const Dims& batch,
+                  Dims& start) {
   const ScatterDims& dims = plan.dims;
-  start.assign(input_dims.size(), 0);
+  std::fill(start.begin(), start.end(), 0);
   for (size_t i = 0; i < dims.scatter_dims_to_operand_dims.size(); ++i) {
     start[static_cast<size_t>(dims.scatter_dims_to_operand_dims[i])] =
-        starts.component(batch, static_cast<int64_t>(i));
+        std::clamp(starts.component(batch, static_cast<int64_t>(i)), -kFar, kFar);
   }
   for (size_t i = 0; i < dims.input_batching_dims.size(); ++i) {
     start[static_cast<size_t>(dims.input_batching_dims[i])] =
         batch_coordinate(batch, dims.scatter_indices_batching_dims[i], dims.index_vector_dim);
   }
-  for (size_t d = 0; d < start.size(); ++d) {
-    if (start[d] < 0 || start[d] > input_dims[d] - plan.window_sizes[d]) return false;
+}
+
+bool in_bounds(const Dims& index, const Dims& dims) {
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (index[d] < 0 || index[d] >= dims[d]) return false;
   }
   return true;
 }
@@ -137,18 +136,20 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
   RegionFunction update(e, op.region(0), frame);
   std::vector<Scalar> x(2 * n);
   Dims batch(plan.update_batch_dims.size());
-  Dims start;
+  Dims index(input_dims.size());
   // Colliding updates are applied in row-major order, each to the result of the one before.
   for (IndexSpace at(first_update.dims()); !at.done(); at.next()) {
     for (size_t i = 0; i < batch.size(); ++i) {
       batch[i] = at[static_cast<size_t>(plan.update_batch_dims[i])];
     }
-    if (!window_start(plan, starts, batch, input_dims, start)) continue;
-    int64_t to = dot(start, strides);
+    window_start(plan, starts, batch, index);
     for (size_t i = 0; i < plan.window_input_dims.size(); ++i) {
-      to += at[static_cast<size_t>(dims.update_window_dims[i])] *
-            strides[static_cast<size_t>(plan.window_input_dims[i])];
+      index[static_cast<size_t>(plan.window_input_dims[i])] +=
+          at[static_cast<size_t>(dims.update_window_dims[i])];
     }
+    // Of a window partly out of bounds the elements inside are updated.
+    if (!in_bounds(index, input_dims)) continue;
+    const int64_t to = dot(index, strides);
     for (size_t k = 0; k < n; ++k) {
       x[k] = results[k].get(to);
       x[n + k] = operands[n + 1 + k]->get(at.linear());

@@ -220,12 +220,16 @@ TEST(Scatter, UpdatesOutOfBoundsAreDropped) {
             "[[0, 0, 0], [0, 0, 0]]");
 }
 
-TEST(Scatter, AWindowPartlyOutIsDroppedWhole) {
+// Each element of the updates is in bounds or not by itself.
+TEST(Scatter, OfAWindowPartlyOutTheInsideIsUpdated) {
   const char* rows =
       "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0, "
       "1], index_vector_dim = 1";
   EXPECT_EQ(scatter("s32[2,2]", "[[0, 1], [1, 2]]", "s32[2,2]", "[[1, 2], [3, 4]]", rows),
-            "[[0, 1, 2], [0, 0, 0]]");
+            "[[0, 1, 2], [0, 0, 3]]");
+  EXPECT_EQ(scatter("s64[1,2]", "[[9223372036854775807, -9223372036854775808]]", "s32[1,2]",
+                    "[[1, 2]]", rows),
+            "[[0, 0, 0], [0, 0, 0]]");
 }
 
 TEST(Scatter, BatchingDimensions) {

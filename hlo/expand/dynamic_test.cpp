@@ -255,12 +255,12 @@ TEST(Programs, ScatterDropsWhatIsOutOfBounds) {
       {"2x3xi64"},
       "({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):\n"
       "  %s = stablehlo.add %a, %b : tensor<i64>\n  stablehlo.return %s : tensor<i64> })"};
-  // Windows of two: one fits; one sticks out to the right and is dropped whole, as XLA does; the
+  // Windows of two: one fits; of one that sticks out to the right the inside is updated; the
   // others lie below or above.
   const auto results =
       op({integers({2, 3}, {0, 0, 0, 0, 0, 0}), integers({4, 2}, {0, 1, 1, 2, 2, 0, -1, 0}),
           integers({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})});
-  EXPECT_EQ(integers_of(results[0]), (Integers{0, 1, 2, 0, 0, 0}));
+  EXPECT_EQ(integers_of(results[0]), (Integers{0, 1, 2, 0, 0, 3}));
 }
 
 }  // namespace

@@ -8,8 +8,22 @@ namespace tenon::hlo::infer {
 
 Status check_precisions(const Instruction& op, std::string_view label) {
   const auto* precisions = op.attr<ArrayAttr>(AttrKey::precision_config);
-  if (precisions == nullptr || precisions->size() <= 2) return {};
+  if (precisions == nullptr || precisions->empty() || precisions->size() == 2) return {};
   return rule_error(op, label, "precision_config has length {}, expected 2", precisions->size());
+}
+
+// The specification names no rule for dot_general, but a sum of floats is no integer.
+Status check_product_element(const Instruction& op, std::string_view label, const Type& result) {
+  const Type& lhs = op.operand_type(0);
+  if (lhs.is_quantized() || result.is_quantized()) return {};
+  const ElementType from = lhs.element_type();
+  const ElementType to = result.element_type();
+  const bool fits = is_float(from)     ? is_float(to)
+                    : is_complex(from) ? is_complex(to)
+                    : is_pred(from)    ? !is_complex(to)
+                                       : is_integer(to) || is_float(to);
+  if (fits) return {};
+  return rule_error(op, label, "a product of {} cannot be {}", name_of(from), name_of(to));
 }
 
 Result<std::vector<Dim>> dot_dimensions(const Instruction& op, const DotDims& dims,
@@ -99,9 +113,11 @@ bool multiplies(const Type& lhs, const Type& rhs) {
 }
 
 // The element type is the producer's choice when it states one.
-Type product_type(const Instruction& op, const std::vector<Dim>& dims) {
+Result<Type> product_type(const Instruction& op, const std::vector<Dim>& dims) {
   const bool is_stated = op.result_count() == 1 && op.result_type().is_tensor();
-  return with_dims(is_stated ? op.result_type() : op.operand_type(0), dims);
+  const Type type = with_dims(is_stated ? op.result_type() : op.operand_type(0), dims);
+  TENON_TRY(check_product_element(op, "", type));
+  return type;
 }
 
 Status check_algorithm(const Instruction& op) {
@@ -146,7 +162,7 @@ Types dot_general(const Instruction& op) {
     return rule_error(op, "C13", "element types differ: {} and {}", element_to_string(lhs),
                       element_to_string(rhs));
   }
-  const Type result = product_type(op, dims);
+  TENON_ASSIGN(const Type result, product_type(op, dims));
   if (lhs.is_quantized() || rhs.is_quantized() || result.is_quantized()) {
     if (rhs.is_quantized()) {
       const QuantizedType& q = *rhs.quantized();
@@ -184,7 +200,8 @@ Types dot(const Instruction& op) {
   std::vector<Dim> dims;
   if (lhs.rank() == 2) dims.push_back(dim_of(lhs, 0));
   if (rhs.rank() == 2) dims.push_back(dim_of(rhs, 1));
-  return one(product_type(op, dims));
+  TENON_ASSIGN(const Type result, product_type(op, dims));
+  return one(result);
 }
 
 namespace {
@@ -233,7 +250,8 @@ Types einstein_sum(const Instruction& op) {
     }
     dims.push_back(found->second);
   }
-  return one(product_type(op, dims));
+  TENON_ASSIGN(const Type result, product_type(op, dims));
+  return one(result);
 }
 
 }  // namespace

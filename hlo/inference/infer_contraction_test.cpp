@@ -64,6 +64,10 @@ TEST(InferDotGeneral, clauses) {
         set(AttrKey::precision_config,
             precisions({Precision::kHigh, Precision::kHigh, Precision::kHigh})),
         "stablehlo.dot_general: C11: precision_config has length 3, expected 2"},
+       {"C11 of one", set(AttrKey::precision_config, precisions({Precision::kHigh})),
+        "stablehlo.dot_general: C11: precision_config has length 1, expected 2"},
+       {"kind of result", [](Draft& d) { d.stated = {"s32[2,3,5]"}; },
+        "stablehlo.dot_general: a product of f32 cannot be s32"},
        {"C12", [](Draft& d) { d.stated = {"f32[2,5,3]"}; },
         "stablehlo.dot_general: C12: result type is f32[2,5,3], expected f32[2,3,5]"},
        {"C13", [](Draft& d) { d.operands[1] = "s32[4,2,5]"; },
@@ -336,6 +340,8 @@ TEST(InferConvolution, clauses) {
         "stablehlo.convolution: C25: the padded size of spatial dimension 0 overflows"},
        {"C25 rank", [](Draft& d) { d.stated = {"f32[4,6,8]"}; },
         "stablehlo.convolution: C25: result type is f32[4,6,8], expected f32[4,6,8,10]"},
+       {"C27 kind of result", [](Draft& d) { d.stated = {"c64[4,6,8,10]"}; },
+        "stablehlo.convolution: C27: a product of f32 cannot be c64"},
        {"C27", [](Draft& d) { d.operands[1] = "f64[3,2,6,10]"; },
         "stablehlo.convolution: C27: element types differ: f32 and f64"}});
 }

@@ -157,6 +157,7 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
   // A producer that states an element type may ask for wider accumulation.
   const bool is_stated = op.result_count() == 1 && op.result_type().is_tensor();
   const Type result = with_dims(is_stated ? op.result_type() : lhs, dims);
+  TENON_TRY(check_product_element(op, "C27", result));
   TENON_TRY(check_quantization(op, numbers, result));
   return one(result);
 }

@@ -168,6 +168,8 @@ Status check_quantized_contraction(const Instruction& op, const ContractionLabel
                                    const Type& result);
 /// At most two precisions, one an operand.
 Status check_precisions(const Instruction& op, std::string_view label);
+/// Whether the stated element type of `result` can hold products of the operands.
+Status check_product_element(const Instruction& op, std::string_view label, const Type& result);
 /// Dimension numbers of dot_general (C1 to C10), and the dimensions of its result.
 Result<std::vector<Dim>> dot_dimensions(const Instruction& op, const DotDims& dims,
                                         const I64s& rhs_group = {});

@@ -122,7 +122,7 @@ enum class Syntax : uint8_t {
   kArrow,          ///< CHLO unary: `op %a : T -> T`
   kOperandsArrow,  ///< CHLO: `op %a, %b : T, T -> T`
   kResultType,     ///< `op %a, … : T`, the result's type alone (or a function type).
-  kCustom,         ///< A form of its own: hlo/text/parse_custom.cpp, hlo/text/print_custom.cpp.
+  kCustom,         ///< A form of its own: hlo/text/parse_custom.cpp, hlo/text/printer.cpp.
 };
 
 /// Element types that the tensors of an op may have, as a set.

@@ -134,7 +134,10 @@ bool Parser::parse_element(Type& element) {
   const std::string_view word = scan_.word();
   if (word == "complex") {
     Type part;
-    if (!scan_.expect('<') || !parse_element(part) || !scan_.expect('>')) return false;
+    if (!enter()) return false;
+    const bool good = scan_.expect('<') && parse_element(part) && scan_.expect('>');
+    leave();
+    if (!good) return false;
     const auto type = complex_of(part.element_type());
     if (!type) {
       return scan_.fail_at(start,

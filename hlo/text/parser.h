@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/text/scanner.h"
 #include "hlo/import/import.h"
 #include "hlo/import/raw.h"
-#include "core/text/scanner.h"
 
 namespace tenon::hlo {
 
