@@ -207,6 +207,19 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       form->mutable_attributes().set(AttrKey::strides, *strides);
       return form;
     }
+    case OpCode::kSetDimensionSize: {
+      // A size that is known is the whole of the array: nothing is left to hide behind it.
+      const auto size = list(1);
+      const Type& array = op.operand_type(0);
+      if (!size || is_dynamic_type(array)) return nullptr;
+      auto form = make(OpCode::kSlice, {op.operand(0)});
+      I64s limit = array.dims();
+      limit[static_cast<size_t>(op.integer(AttrKey::dimension))] = size->front();
+      form->mutable_attributes().set(AttrKey::start_indices, I64s(limit.size(), 0));
+      form->mutable_attributes().set(AttrKey::limit_indices, std::move(limit));
+      form->mutable_attributes().set(AttrKey::strides, I64s(array.dims().size(), 1));
+      return form;
+    }
     case OpCode::kDynamicGather: {
       const auto sizes = list(2);
       if (!sizes) return nullptr;

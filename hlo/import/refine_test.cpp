@@ -68,6 +68,20 @@ const Case kCases[] = {
     %4 = stablehlo.broadcast_in_dim(%arg0) {broadcast_dimensions = [0]} : f32[5,2]
     stablehlo.return(%4)
 )"},
+    {"SetDimensionSize",
+     R"(func.func @f(%x: tensor<4x3xf32>, %n: tensor<i32>) -> (tensor<?x3xf32>, tensor<i32>) {
+  %0 = stablehlo.set_dimension_size %x, %n, dim = 0 : (tensor<4x3xf32>, tensor<i32>) -> tensor<?x3xf32, #stablehlo.bounds<4, ?>>
+  %1 = stablehlo.get_dimension_size %0, dim = 0 : (tensor<?x3xf32, #stablehlo.bounds<4, ?>>) -> tensor<i32>
+  %2 = stablehlo.convert %0 : (tensor<?x3xf32, #stablehlo.bounds<4, ?>>) -> tensor<?x3xf32>
+  return %2, %1 : tensor<?x3xf32>, tensor<i32>
+})",
+     {{}, {{1, Literal::scalar_integer(ElementType::kS32, 2)}}},
+     R"(@f(%arg0: f32[4,3], %arg1: s32[]) -> (f32[2,3], s32[]) {
+    %0 = stablehlo.slice(%arg0) {limit_indices = [2, 3], start_indices = [0, 0], strides = [1, 1]} : f32[2,3]
+    %1 = stablehlo.constant() {value = dense<2> : s32[]} : s32[]
+    %2 = stablehlo.convert(%0) : f32[2,3]
+    stablehlo.return(%2, %1)
+)"},
     {"Reshape",
      R"(func.func @f(%x: tensor<?x3xf32>, %s: tensor<1xi64>) -> tensor<?xf32> {
   %0 = stablehlo.dynamic_reshape %x, %s : (tensor<?x3xf32>, tensor<1xi64>) -> tensor<?xf32>
