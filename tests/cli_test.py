@@ -340,6 +340,22 @@ def test_opt_refines(folder):
     contains(succeeds("opt", program, "--shape", "0=4"), "f32[4]")
 
 
+def test_kernel_checks_and_prints(folder):
+    kernel = write(folder, "k.kernel",
+                   "kernel @k(%x: in f32[8], %y: out f32[8]) index s32 grid(%i: 8) {\n"
+                   "  store 1.0, %y[3] : f32\n}\n")
+    contains(fails(1, "kernel", kernel), "k.kernel:2: error: K3: every iteration of the grid")
+    kernel = write(folder, "k.kernel",
+                   "kernel @k(%x: in f32[8], %y: out f32[8]) index s32 grid(%i: 8) {\n"
+                   "  %j = max %i, 0 : s32\n  copy box(1) %y[%j] by(0) = %x[%j] by(0)\n}\n")
+    contains(succeeds("kernel", kernel), "copy box(1) %y[%1] by(0) = %x[%1] by(0)")
+    equal(succeeds("kernel", kernel, "--check"), "")
+    contains(succeeds("kernel", kernel, "--expand-tiles", "--simplify"), "store %1, %y[%0] : f32")
+    text = succeeds("kernel", kernel)
+    equal(succeeds("kernel", "-", stdin=text), text)
+    contains(fails(1, "kernel", folder / "none"), "cannot open")
+
+
 def test_devices(_):
     contains(succeeds("devices"), "reference")
     expect("reference" in [row["name"] for row in json.loads(succeeds("devices", "--json"))], "no reference device")

@@ -43,16 +43,19 @@ int report(const Status& status) {
   const std::string_view bold = colour ? "\x1b[1m" : "";
   const std::string_view plain = colour ? "\x1b[0m" : "";
   const SourcePosition& at = status.position();
-  const std::string where = at.known() ? fmt::format("{}:{}:{}: ", at.file, at.line, at.column)
-                            : at.file.empty() ? "tenon: "
-                                              : fmt::format("{}: ", at.file);
+  std::string where = at.file.empty() ? "tenon: " : fmt::format("{}: ", at.file);
+  if (at.known()) {
+    where = at.column == 0 ? fmt::format("{}:{}: ", at.file, at.line)
+                           : fmt::format("{}:{}:{}: ", at.file, at.line, at.column);
+  }
   fmt::print(stderr, "{}{}{}error:{} {}\n", bold, where, red, plain, status.message());
   if (!at.known()) return status.stage() == kUsageStage ? kExitUsage : kExitError;
   std::string line = source_line(at.file, at.line);
   // A caret under a very long line helps nobody.
   if (line.empty() || at.column > 160) return kExitError;
   if (line.size() > 200) line = line.substr(0, 200) + " …";
-  fmt::print(stderr, "{}\n{:>{}}\n", line, "^", at.column);
+  fmt::print(stderr, "{}\n", line);
+  if (at.column != 0) fmt::print(stderr, "{:>{}}\n", "^", at.column);
   return kExitError;
 }
 

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   tenon::tools::add_opt_command(app, &exit_code);
   tenon::tools::add_devices_command(app, &exit_code);
   tenon::tools::add_ops_command(app, &exit_code);
+  tenon::tools::add_kernel_command(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

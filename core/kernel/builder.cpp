@@ -41,7 +41,7 @@ MemoryId Builder::buffer(Memory memory) {
 }
 
 ValueId Builder::scalar(std::string name, ElementType type) {
-  const ValueId value = new_value(type, ValueKind::kScalar);
+  const ValueId value = new_value(type, ValueKind::kScalar, 0);
   kernel_.scalars.push_back(value);
   kernel_.scalar_names.push_back(std::move(name));
   return value;
@@ -50,14 +50,15 @@ ValueId Builder::scalar(std::string name, ElementType type) {
 Values Builder::grid(Dims extents) {
   kernel_.grid = std::move(extents);
   for (size_t d = 0; d < kernel_.grid.size(); ++d) {
-    kernel_.blocks[0].arguments.push_back(new_value(kernel_.index_type, ValueKind::kArgument));
+    kernel_.blocks[0].arguments.push_back(new_value(kernel_.index_type, ValueKind::kArgument, 0));
   }
   return kernel_.blocks[0].arguments;
 }
 
 // --- Scalars
 
-ValueId Builder::new_value(ElementType type, ValueKind kind, NodeId node) {
+ValueId Builder::new_value(ElementType type, ValueKind kind, size_t depth, NodeId node) {
+  depths_.push_back(static_cast<uint32_t>(depth));
   kernel_.values.push_back({type, kind, 0, node});
   return static_cast<ValueId>(kernel_.values.size() - 1);
 }
@@ -65,7 +66,7 @@ ValueId Builder::new_value(ElementType type, ValueKind kind, NodeId node) {
 ValueId Builder::constant(ElementType type, uint64_t bits) {
   const auto [entry, added] = constants_.try_emplace({type, bits}, kNone);
   if (added) {
-    entry->second = new_value(type, ValueKind::kConstant);
+    entry->second = new_value(type, ValueKind::kConstant, 0);
     kernel_.values.back().bits = bits;
   }
   return entry->second;
@@ -260,7 +261,7 @@ BlockId Builder::begin_block(const std::vector<ElementType>& arguments) {
   const auto block = static_cast<BlockId>(kernel_.blocks.size());
   kernel_.blocks.emplace_back();
   for (const ElementType type : arguments) {
-    const ValueId argument = new_value(type, ValueKind::kArgument);
+    const ValueId argument = new_value(type, ValueKind::kArgument, open_.size());
     kernel_.blocks[block].arguments.push_back(argument);
   }
   open_.push_back(block);
@@ -279,12 +280,13 @@ void Builder::end_block(bool has_yield, const Values& values) {
 
 Values Builder::append(Node node, const std::vector<ElementType>& result_types) {
   const auto id = static_cast<NodeId>(kernel_.nodes.size());
+  const size_t at = insertion_ == kInnermost ? depth() : insertion_;
   node.results.clear();
   for (const ElementType type : result_types) {
-    node.results.push_back(new_value(type, ValueKind::kResult, id));
+    node.results.push_back(new_value(type, ValueKind::kResult, at, id));
   }
   kernel_.nodes.push_back(std::move(node));
-  kernel_.blocks[open_.back()].nodes.push_back(id);
+  kernel_.blocks[open_[at]].nodes.push_back(id);
   return kernel_.nodes.back().results;
 }
 

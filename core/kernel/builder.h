@@ -115,9 +115,19 @@ class Builder {
   /// Appends `node`, whose operands, blocks and memories are of this kernel, and makes its results.
   Values append(Node node, const std::vector<ElementType>& result_types);
   MemoryId add_memory(Memory memory);
+  /// How many blocks are open around the innermost one.
+  size_t depth() const { return open_.size() - 1; }
+  /// That of the block in which a value was made.
+  size_t depth_of(ValueId value) const { return depths_[value]; }
+  /// Operations go to the end of the open block at `depth` until `insert_innermost`: before the
+  /// statement that is being made there.
+  void insert_at(size_t depth) { insertion_ = depth; }
+  void insert_innermost() { insertion_ = kInnermost; }
 
  private:
-  ValueId new_value(ElementType type, ValueKind kind, NodeId node = kNone);
+  static constexpr size_t kInnermost = ~size_t{0};
+
+  ValueId new_value(ElementType type, ValueKind kind, size_t depth, NodeId node = kNone);
   ValueId fold(OpCode code, ElementType type, const Values& operands, ElementType stated);
   ValueId simplify(OpCode code, ElementType type, const Values& operands);
   bool is_integer_constant(ValueId value, int64_t number) const;
@@ -126,6 +136,8 @@ class Builder {
 
   Kernel kernel_;
   std::vector<BlockId> open_;
+  size_t insertion_ = kInnermost;
+  std::vector<uint32_t> depths_;  // one a value
   std::map<std::pair<ElementType, uint64_t>, ValueId> constants_;
 };
 

@@ -646,9 +646,15 @@ class Parser {
     return true;
   }
 
-  bool by(std::vector<uint32_t>& out) {
+  // One dimension of the memory for each of the box.
+  bool by(size_t count, std::vector<uint32_t>& out) {
     Dims dims;
+    const size_t start = scan_.token_start();
     if (!scan_.expect_keyword("by") || !scan_.expect('(') || !numbers(dims, ')')) return false;
+    if (dims.size() != count) {
+      return scan_.fail_at(start,
+                           fmt::format("K0: the box has {} dimensions, by {}", count, dims.size()));
+    }
     for (const int64_t d : dims) out.push_back(static_cast<uint32_t>(d));
     return true;
   }
@@ -662,8 +668,9 @@ class Parser {
     std::vector<uint32_t> to_by;
     std::vector<uint32_t> from_by;
     if (!scan_.expect_keyword("box") || !scan_.expect('(') || !numbers(box, ')') ||
-        !memory(destination) || !indices(destination, to) || !by(to_by) || !scan_.expect('=') ||
-        !memory(source) || !indices(source, from) || !by(from_by)) {
+        !memory(destination) || !indices(destination, to) || !by(box.size(), to_by) ||
+        !scan_.expect('=') || !memory(source) || !indices(source, from) ||
+        !by(box.size(), from_by)) {
       return false;
     }
     ValueId pad = kNone;

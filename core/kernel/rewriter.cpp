@@ -68,7 +68,7 @@ void Rewriter::copy_node(const Node& n) {
   Node copy = n;
   copy.operands = map(n.operands);
   for (MemoryId& m : copy.memories) m = memories_[m];
-  for (BlockId& b : copy.blocks) b = copy_block(b);
+  for (size_t b = 0; b < n.blocks.size(); ++b) copy.blocks[b] = block(n, b);
   std::vector<ElementType> types;
   for (const ValueId result : n.results) types.push_back(from_.value(result).type);
   const Values results = to_.append(std::move(copy), types);

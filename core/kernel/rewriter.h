@@ -26,11 +26,13 @@ class Rewriter {
 
  protected:
   virtual void node(const Node& n) { copy_node(n); }
+  /// A copy of one of the blocks of a statement that is being copied.
+  virtual BlockId block(const Node& owner, size_t index) { return copy_block(owner.blocks[index]); }
 
   const Kernel& from() const { return from_; }
   Builder& to() { return to_; }
   /// What stands for a value, or a memory, of the original.
-  ValueId map(ValueId value);
+  virtual ValueId map(ValueId value);
   Values map(const Values& values);
   MemoryId memory(MemoryId id) const { return memories_[id]; }
   void set(ValueId original, ValueId value) { values_[original] = value; }

@@ -33,6 +33,9 @@ TEST(Text, ErrorsHaveTheirPlace) {
       {"kernel @k() index s32 grid() {\nlanes(%i: 2) { ", "t:2:16: error: '' is no operation"},
       {"kernel @k() index s32 grid() {\nyield 1\n}",
        "t:3:2: error: K0: a kernel's body yields nothing"},
+      {"kernel @k(%x: in s8[4,4], %y: out s8[4,4]) index s32 grid() {\n"
+       "copy box(4, 4) %y[0, 0] by(1 ,) = %x[0, 0] by(0, 1)\n}",
+       "t:2:25: error: K0: the box has 2 dimensions, by 1"},
       {"kernel @k() index s32 grid() {}\nkernel @l() index s32 grid() {}",
        "t:1:1: error: one kernel expected, 2 found"},
   };

@@ -1,0 +1,66 @@
+// `tenon kernel`: kernels as text, checked and printed after the core's transformations.
+#include <iostream>
+#include <iterator>
+
+#include "core/kernel/legalize/tiles.h"
+#include "core/kernel/simplify.h"
+#include "core/kernel/text.h"
+#include "core/kernel/verifier.h"
+#include "core/types/file.h"
+#include "tools/cli.h"
+
+namespace tenon::tools {
+namespace {
+
+struct KernelOptions {
+  std::string file;
+  bool check = false;
+  bool simplify = false;
+  bool expand_tiles = false;
+};
+
+Result<std::string> process(const KernelOptions& options) {
+  std::string text;
+  if (options.file == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    TENON_ASSIGN(text, read_file(options.file));
+  }
+  const std::string name = options.file == "-" ? "<stdin>" : options.file;
+  TENON_ASSIGN(std::vector<kernel::Kernel> kernels, kernel::parse_all(text, name));
+  std::string printed;
+  for (kernel::Kernel& kernel : kernels) {
+    if (const Status status = kernel::verify(kernel); !status.ok()) {
+      // Kernels go by their own names; here the file is at hand.
+      return Error(Status(status.code(), status.message()).at({name, status.position().line, 0}));
+    }
+    if (options.expand_tiles) kernel = kernel::expand_tiles(kernel);
+    if (options.simplify) kernel = kernel::simplify(kernel);
+    printed += kernel::print(kernel);
+  }
+  return printed;
+}
+
+int run(const KernelOptions& options) {
+  const auto printed = process(options);
+  if (!printed) return report(printed.error());
+  if (!options.check) fmt::print("{}", *printed);
+  return 0;
+}
+
+}  // namespace
+
+void add_kernel_command(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<KernelOptions>();
+  CLI::App* command = app.add_subcommand("kernel", "Check kernels written as text and print them");
+  command->add_option("FILE", options->file, "Kernel text; '-' is standard input")->required();
+  command->add_flag("--check", options->check, "Check only");
+  command->add_flag("--expand-tiles", options->expand_tiles, "Expand copy and contract into loops");
+  command->add_flag("--simplify", options->simplify, "Print the simplified kernels");
+  command->footer(
+      "The language and its rules K0 … K10: docs/kernel-ir.md.\n\nExample:\n"
+      "  tenon kernel core/kernel/examples/dot.kernel --expand-tiles --simplify");
+  command->callback([options, exit_code] { *exit_code = run(*options); });
+}
+
+}  // namespace tenon::tools
