@@ -14,6 +14,7 @@ struct DeviceRow {
 
 constexpr DeviceRow kDevices[] = {
     {"reference", "available", "evaluates the Module op by op: the oracle, slow on purpose"},
+    {"interp", "available", "lowers to kernels and interprets them, checking every rule"},
 };
 
 void print_devices(bool json) {

@@ -10,6 +10,7 @@
 
 #include "core/types/file.h"
 #include "core/types/npy.h"
+#include "hlo/compile/interp.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/evaluator/run_parallel.h"
 #include "hlo/import/refine.h"
@@ -85,6 +86,13 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   TENON_TRY(check_results(entry));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
   Outcome outcome;
+  if (options.device == "interp") {
+    const hlo::Checks checks(&outcome.failures, &outcome.checks);
+    hlo::InterpOptions interp;
+    interp.lower.entry = entry.name();
+    TENON_ASSIGN(outcome.results, hlo::run_on_interp(*module, arguments, checks, interp));
+    return outcome;
+  }
   Progress progress("running");
   hlo::EvaluatorOptions evaluator_options;
   evaluator_options.wide = options.wide;
@@ -225,7 +233,7 @@ bool is_blank(std::string_view text) {
 }
 
 int run(const RunOptions& options) {
-  if (options.device != "reference") {
+  if (options.device != "reference" && options.device != "interp") {
     Status unknown =
         not_found("there is no device '{}'; 'tenon devices' lists them", options.device);
     return report(std::move(unknown).in_stage(kUsageStage));

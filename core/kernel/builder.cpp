@@ -1,6 +1,7 @@
 #include "core/kernel/builder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/kernel/scalar.h"
 
@@ -78,6 +79,14 @@ ValueId Builder::real(ElementType type, double value) {
 
 ValueId Builder::integer(ElementType type, int64_t value) {
   return constant(type, bits_of_integer(type, value));
+}
+
+ValueId Builder::literal(const Literal& array, int64_t i) {
+  const ElementType type = array.element_type();
+  const size_t bytes = storage_bytes(type);
+  uint64_t pattern = 0;  // little-endian, as the literal
+  std::memcpy(&pattern, array.data().data() + static_cast<size_t>(i) * bytes, bytes);
+  return constant(type, from_pattern(type, pattern));
 }
 
 ValueId Builder::convert(ValueId x, ElementType type) {
@@ -266,6 +275,10 @@ BlockId Builder::begin_block(const std::vector<ElementType>& arguments) {
   }
   open_.push_back(block);
   return block;
+}
+
+bool Builder::is_open(BlockId block) const {
+  return std::find(open_.begin(), open_.end(), block) != open_.end();
 }
 
 void Builder::end_block(bool has_yield, const Values& values) {

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "core/kernel/kernel.h"
+#include "core/types/literal.h"
 
 namespace tenon::kernel {
 
@@ -45,6 +46,8 @@ class Builder {
   ValueId real(ElementType type, double value);
   ValueId integer(ElementType type, int64_t value);
   ValueId index(int64_t value) { return integer(kernel_.index_type, value); }
+  /// Element `i` of an array of reals, integers or pred, with all its bits.
+  ValueId literal(const Literal& array, int64_t i);
   ValueId pred(bool value) { return constant(ElementType::kPred, value ? 1 : 0); }
   /// An operation of ops.inc; `stated` is the result's type of convert and bitcast.
   ValueId op(OpCode code, const Values& operands, ElementType stated = {});
@@ -117,6 +120,9 @@ class Builder {
   MemoryId add_memory(Memory memory);
   /// How many blocks are open around the innermost one.
   size_t depth() const { return open_.size() - 1; }
+  BlockId current_block() const { return open_.back(); }
+  /// Whether what is made in `block` may be used where the builder stands.
+  bool is_open(BlockId block) const;
   /// That of the block in which a value was made.
   size_t depth_of(ValueId value) const { return depths_[value]; }
   /// Operations go to the end of the open block at `depth` until `insert_innermost`: before the

@@ -10,7 +10,12 @@ Rewriter::Rewriter(const Kernel& from)
 
 Kernel Rewriter::run() {
   to_.set_label(from_.label);
-  for (MemoryId m = 0; m < from_.buffer_count; ++m) memories_[m] = to_.buffer(from_.memory(m));
+  for (MemoryId m = 0; m < from_.buffer_count; ++m) {
+    if (!keeps(m)) continue;
+    Memory buffer = from_.memory(m);
+    if (buffer.over != kNone) buffer.over = keeps(buffer.over) ? memories_[buffer.over] : kNone;
+    memories_[m] = to_.buffer(std::move(buffer));
+  }
   for (size_t i = 0; i < from_.scalars.size(); ++i) {
     const ValueId scalar = from_.scalars[i];
     values_[scalar] = to_.scalar(from_.scalar_names[i], from_.value(scalar).type);

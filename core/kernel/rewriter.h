@@ -26,6 +26,11 @@ class Rewriter {
 
  protected:
   virtual void node(const Node& n) { copy_node(n); }
+  /// Whether the new kernel has this buffer; one without it touches it nowhere.
+  virtual bool keeps(MemoryId buffer) const {
+    static_cast<void>(buffer);
+    return true;
+  }
   /// A copy of one of the blocks of a statement that is being copied.
   virtual BlockId block(const Node& owner, size_t index) { return copy_block(owner.blocks[index]); }
 

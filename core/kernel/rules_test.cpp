@@ -288,6 +288,9 @@ TEST(Rules, K10IndexTypes) {
        "k:3: error: K10: index arithmetic (mul) is not proved to fit s32"},
       {kernel("%q = load %x[0] : f32\n%i = convert %q : f32 -> s64\n%w = load %x[%i] : f32"),
        "k:4: error: K10: an index of %x is s64, the kernel's index type is s32"},
+      {"kernel @k(%x: in f32[64], %i: scalar s32) index s32 grid() {\nscratch %t : f32[32]\n"
+       "copy box(32) %t[0] by(0) = %x[%i] by(0) pad 0.0\n}",
+       "k:3: error: K10: start 1 of copy plus its box is not proved to fit s32"},
   });
 }
 

@@ -588,10 +588,14 @@ class Verifier {
     std::vector<bool> proved(kernel_.values.size());
     for (NodeId n = 0; n < kernel_.nodes.size() && status_.ok(); ++n) {
       const Node& node = kernel_.node(n);
+      at_ = n;
+      if (node.op == OpCode::kCopy || node.op == OpCode::kContract) {
+        tile_indices(node, ranges, proved);
+        continue;
+      }
       if (node.op != OpCode::kLoad && node.op != OpCode::kStore && node.op != OpCode::kAtomic) {
         continue;
       }
-      at_ = n;
       const Memory& m = kernel_.memory(node.memories[0]);
       const size_t first = node.op == OpCode::kLoad ? 0 : 1;
       for (size_t d = 0; d < m.dims.size(); ++d) {
@@ -606,6 +610,24 @@ class Verifier {
       }
     }
     return status_;
+  }
+
+  // A start plus any position in the box must fit, as the expansion into loops adds them.
+  bool tile_indices(const Node& node, const Ranges& ranges, std::vector<bool>& proved) {
+    const size_t starts = node.operands.size() - (node.has_pad ? 1 : 0);
+    int64_t extent = 0;
+    for (const int64_t e : node.extents) extent = std::max(extent, e);
+    const Range whole = range_of_type(kernel_.index_type);
+    for (size_t i = 0; i < starts; ++i) {
+      const ValueId start = node.operands[i];
+      if (!arithmetic_fits(start, ranges, proved)) return false;
+      const Range& range = ranges.of(start);
+      if (range.high + extent > whole.high || range.low - extent < whole.low) {
+        return fail("K10: start {} of {} plus its box is not proved to fit {}", i, op_name(node.op),
+                    name_of(kernel_.index_type));
+      }
+    }
+    return true;
   }
 
   bool arithmetic_fits(ValueId value, const Ranges& ranges, std::vector<bool>& proved) {

@@ -85,6 +85,25 @@ ElementType complex_part(ElementType type) {
   return type;
 }
 
+std::optional<ElementType> integer_of_width(int bits, bool is_signed) {
+  switch (bits) {
+    case 2:
+      return is_signed ? kS2 : kU2;
+    case 4:
+      return is_signed ? kS4 : kU4;
+    case 8:
+      return is_signed ? kS8 : kU8;
+    case 16:
+      return is_signed ? kS16 : kU16;
+    case 32:
+      return is_signed ? kS32 : kU32;
+    case 64:
+      return is_signed ? kS64 : kU64;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<ElementType> complex_of(ElementType part) {
   if (part == kF32) return kC64;
   if (part == kF64) return kC128;

@@ -114,6 +114,8 @@ inline bool is_complex(ElementType type) {
 }
 /// f32 of c64, f64 of c128; any other type is its own part.
 ElementType complex_part(ElementType type);
+/// The integer type of 2, 4, 8, 16, 32 or 64 bits, or nothing.
+std::optional<ElementType> integer_of_width(int bits, bool is_signed);
 /// c64 of f32, c128 of f64; nothing for other types.
 std::optional<ElementType> complex_of(ElementType part);
 

@@ -60,62 +60,10 @@ bool real_holds(const Rule& rule, ElementType type, double actual, double expect
   return std::fabs(actual - expected) <= rule.tolerance;
 }
 
-// What the handlers share, also when they are copied to the Evaluators of several processes.
-struct CheckState {
-  std::mutex mutex;  // guards all below and what the pointers point to
-  std::vector<CheckFailure>* failures = nullptr;
-  int64_t* checks = nullptr;
-  std::map<std::string, std::vector<Literal>> probes;
-
-  void count(bool holds, const std::string& why, const Instruction& op) {
-    const std::lock_guard lock(mutex);
-    ++*checks;
-    if (!holds) failures->push_back({why, position_of(op.location())});
-  }
-};
-
-std::string probe_id(const Dict& config) {
-  const Attribute* found = find(config, "probe_id");
-  const auto* id = found ? found->get<std::string>() : nullptr;
-  return id ? *id : "";
-}
-
-Evaluator::Values keep_probe(CheckState& state, const Instruction& op, Operands operands) {
-  const auto* config = op.attr<Dict>(AttrKey::backend_config);
-  if (operands.size() != 1 || operands[0].tensor == nullptr) {
-    return invalid_argument("custom_call @interpreter.probe: expected one array");
-  }
-  Literal value = literal_from_tensor(*operands[0]);
-  const std::lock_guard lock(state.mutex);
-  state.probes[probe_id(config ? *config : Dict{})].push_back(std::move(value));
-  return std::vector<EvalValue>{operands[0]};
-}
-
-Evaluator::Values check_probe(CheckState& state, const Instruction& op, Operands operands) {
-  const auto* given = op.attr<Dict>(AttrKey::backend_config);
-  const Dict config = given ? *given : Dict{};
-  const std::string target = "check.expect_serialized_eq";
-  if (operands.size() != 1 || operands[0].tensor == nullptr) {
-    return invalid_argument("custom_call @{}: expected one array", target);
-  }
-  const std::string id = probe_id(config);
-  const int64_t iteration = config_integer(config, "iter", 0);
-  std::string why;
-  std::optional<Literal> kept;
-  {
-    const std::lock_guard lock(state.mutex);
-    const std::vector<Literal>& values = state.probes[id];
-    if (iteration >= 0 && iteration < std::ssize(values)) {
-      kept = values[static_cast<size_t>(iteration)];
-    } else {
-      why = fmt::format("{}: probe \"{}\" has kept {} values, none for iter {}", target, id,
-                        values.size(), iteration);
-    }
-  }
-  const bool holds =
-      kept && check_holds(target, config, literal_from_tensor(*operands[0]), *kept, &why);
-  state.count(holds, why, op);
-  return std::vector<EvalValue>{};
+std::string text_of(const Dict& config, std::string_view key, std::string fallback) {
+  const Attribute* found = find(config, key);
+  const auto* text = found ? found->get<std::string>() : nullptr;
+  return text ? *text : fallback;
 }
 
 std::string index_text(const Literal& literal, int64_t linear) {
@@ -126,6 +74,18 @@ std::string index_text(const Literal& literal, int64_t linear) {
     linear %= strides[d];
   }
   return dims_to_string(index, ", ");
+}
+
+// The message of a shape assertion, its holes {0}, {1} … filled with the sizes.
+std::string assertion_text(const Dict& config, const std::vector<Literal>& operands) {
+  std::string filled = text_of(config, "error_message", "a shape assertion does not hold");
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const std::string hole = fmt::format("{{{}}}", i - 1);
+    for (size_t at = filled.find(hole); at != std::string::npos; at = filled.find(hole)) {
+      filled.replace(at, hole.size(), fmt::format("{}", operands[i].get_integer(0)));
+    }
+  }
+  return filled;
 }
 
 }  // namespace
@@ -179,61 +139,126 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
   return true;
 }
 
-void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks) {
-  const auto state = std::make_shared<CheckState>();
-  state->failures = failures;
-  state->checks = checks;
-  const auto check = [state](Evaluator&, const Instruction& op,
-                             const std::vector<EvalValue>& operands) -> Evaluator::Values {
-    const std::string_view target = op.text(AttrKey::call_target_name);
-    if (operands.size() != 2 || operands[0].tensor == nullptr || operands[1].tensor == nullptr) {
-      return invalid_argument("custom_call @{}: expected two arrays", target);
+struct Checks::State {
+  std::mutex mutex;  // guards all below and what the pointers point to
+  std::vector<CheckFailure>* failures = nullptr;
+  int64_t* checks = nullptr;
+  std::map<std::string, std::vector<Literal>> probes;
+};
+
+Checks::Checks(std::vector<CheckFailure>* failures, int64_t* checks)
+    : state_(std::make_shared<State>()) {
+  state_->failures = failures;
+  state_->checks = checks;
+}
+
+std::span<const std::string_view> Checks::targets() {
+  static constexpr std::string_view kTargets[] = {
+      "check.expect_eq",   "check.expect_close",         "check.expect_almost_eq", "check.eq",
+      "interpreter.probe", "check.expect_serialized_eq", "shape_assertion"};
+  return kTargets;
+}
+
+void Checks::count(bool holds, std::string why, const SourcePosition& position) const {
+  const std::lock_guard lock(state_->mutex);
+  ++*state_->checks;
+  if (!holds) state_->failures->push_back({std::move(why), position});
+}
+
+void Checks::keep(const Dict& config, const Literal& value) const {
+  const std::lock_guard lock(state_->mutex);
+  state_->probes[text_of(config, "probe_id", "")].push_back(value);
+}
+
+void Checks::compare_probe(const Dict& config, const Literal& value,
+                           const SourcePosition& position) const {
+  const std::string target = "check.expect_serialized_eq";
+  const std::string id = text_of(config, "probe_id", "");
+  const int64_t iteration = config_integer(config, "iter", 0);
+  std::string why;
+  std::optional<Literal> kept;
+  {
+    const std::lock_guard lock(state_->mutex);
+    const std::vector<Literal>& values = state_->probes[id];
+    if (iteration >= 0 && iteration < std::ssize(values)) {
+      kept = values[static_cast<size_t>(iteration)];
+    } else {
+      why = fmt::format("{}: probe \"{}\" has kept {} values, none for iter {}", target, id,
+                        values.size(), iteration);
     }
-    const auto* config = op.attr<Dict>(AttrKey::backend_config);
-    std::string why;
-    // check.eq has the expected value first.
-    const bool swapped = target == "check.eq";
-    const bool holds = check_holds(target, config ? *config : Dict{},
-                                   literal_from_tensor(*operands[swapped ? 1 : 0]),
-                                   literal_from_tensor(*operands[swapped ? 0 : 1]), &why);
-    state->count(holds, why, op);
-    if (op.result_count() == 0) return std::vector<EvalValue>{};
-    Tensor result(ElementType::kPred, op.result_type().dims(), false);
-    for (int64_t i = 0; i < result.count(); ++i) result.set(i, Scalar(int64_t{holds}));
-    return one(std::move(result));
-  };
-  for (const std::string_view target :
-       {"check.expect_eq", "check.expect_close", "check.expect_almost_eq", "check.eq"}) {
-    evaluator.set_custom_call(std::string(target), check);
   }
-  evaluator.set_custom_call("interpreter.probe", [state](Evaluator&, const Instruction& op,
-                                                         const std::vector<EvalValue>& operands) {
-    return keep_probe(*state, op, operands);
-  });
-  evaluator.set_custom_call(
-      "check.expect_serialized_eq",
-      [state](Evaluator&, const Instruction& op, const std::vector<EvalValue>& operands) {
-        return check_probe(*state, op, operands);
-      });
-  // JAX states what a symbolic size must satisfy; the message may name operands as {0}, {1} ….
-  evaluator.set_custom_call(
-      "shape_assertion",
-      [](Evaluator&, const Instruction& op,
-         const std::vector<EvalValue>& operands) -> Evaluator::Values {
-        if (operands.empty() || operands[0].tensor == nullptr || operands[0]->integer(0) != 0) {
-          return std::vector<EvalValue>{};
-        }
-        const Attribute* message = find(op.discardable(), "error_message");
-        const auto* text = message ? message->get<std::string>() : nullptr;
-        std::string filled = text ? *text : "a shape assertion does not hold";
-        for (size_t i = 1; i < operands.size(); ++i) {
-          const std::string hole = fmt::format("{{{}}}", i - 1);
-          for (size_t at = filled.find(hole); at != std::string::npos; at = filled.find(hole)) {
-            filled.replace(at, hole.size(), fmt::format("{}", operands[i]->integer(0)));
+  const bool holds = kept && check_holds(target, config, value, *kept, &why);
+  count(holds, std::move(why), position);
+}
+
+Result<std::vector<Literal>> Checks::call(std::string_view target, const Dict& config,
+                                          const std::vector<Literal>& operands,
+                                          const std::vector<Shape>& results,
+                                          const SourcePosition& position) const {
+  if (target == "interpreter.probe" || target == "check.expect_serialized_eq") {
+    if (operands.size() != 1) {
+      return invalid_argument("custom_call @{}: expected one array", target);
+    }
+    if (target != "interpreter.probe") {
+      compare_probe(config, operands[0], position);
+      return std::vector<Literal>{};
+    }
+    keep(config, operands[0]);
+    return operands;
+  }
+  if (target == "shape_assertion") {
+    const bool holds = operands.empty() || operands[0].get_integer(0) != 0;
+    if (holds) return std::vector<Literal>{};
+    return invalid_argument("{}", assertion_text(config, operands));
+  }
+  if (operands.size() != 2) {
+    return invalid_argument("custom_call @{}: expected two arrays", target);
+  }
+  std::string why;
+  // check.eq has the expected value first.
+  const bool swapped = target == "check.eq";
+  const bool holds =
+      check_holds(target, config, operands[swapped ? 1 : 0], operands[swapped ? 0 : 1], &why);
+  count(holds, std::move(why), position);
+  std::vector<Literal> answers;
+  for (const Shape& shape : results) {
+    answers.push_back(Literal::scalar_integer(ElementType::kPred, holds ? 1 : 0).splat_to(shape));
+  }
+  return answers;
+}
+
+void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks) {
+  const Checks handlers(failures, checks);
+  for (const std::string_view target : Checks::targets()) {
+    evaluator.set_custom_call(
+        std::string(target),
+        [handlers](Evaluator&, const Instruction& op,
+                   const std::vector<EvalValue>& operands) -> Evaluator::Values {
+          const std::string_view name = op.text(AttrKey::call_target_name);
+          std::vector<Literal> literals;
+          for (const EvalValue& operand : operands) {
+            if (operand.tensor != nullptr) literals.push_back(literal_from_tensor(*operand));
           }
-        }
-        return invalid_argument("{}", filled);
-      });
+          const auto* given = op.attr<Dict>(AttrKey::backend_config);
+          Dict config = given ? *given : Dict{};
+          if (const Attribute* message = find(op.discardable(), "error_message")) {
+            insert(config, "error_message", *message);
+          }
+          std::vector<Shape> shapes;
+          for (const Type& type : op.result_types()) {
+            shapes.emplace_back(ElementType::kPred, type.dims());
+          }
+          TENON_ASSIGN(const std::vector<Literal> results,
+                       handlers.call(name, config, literals, shapes, position_of(op.location())));
+          // A probe gives the very value that it was given.
+          if (name == "interpreter.probe") return operands;
+          std::vector<EvalValue> values;
+          for (const Literal& result : results) {
+            values.push_back(EvalValue::of(tensor_from_literal(result, false)));
+          }
+          return values;
+        });
+  }
 }
 
 }  // namespace tenon::hlo

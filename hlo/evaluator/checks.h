@@ -3,6 +3,8 @@
 // shape_assertion.
 #pragma once
 
+#include <span>
+
 #include "hlo/evaluator/evaluator.h"
 
 namespace tenon::hlo {
@@ -21,6 +23,31 @@ int64_t ulp_distance(ElementType type, double a, double b);
 /// not is described in `*why`.
 bool check_holds(std::string_view target, const Dict& config, const Literal& actual,
                  const Literal& expected, std::string* why);
+
+/// What the check targets share, for whoever answers them. Copies share it too, and may be called
+/// from several threads.
+class Checks {
+ public:
+  /// Failures are appended to `*failures`, `*checks` counts the checks made; both outlive this.
+  Checks(std::vector<CheckFailure>* failures, int64_t* checks);
+
+  static std::span<const std::string_view> targets();
+  /// Answers a call of one of the targets: its configuration (a shape assertion's error_message
+  /// too), its operands, the shapes of its results. A check that fails is no error.
+  Result<std::vector<Literal>> call(std::string_view target, const Dict& config,
+                                    const std::vector<Literal>& operands,
+                                    const std::vector<Shape>& results,
+                                    const SourcePosition& position) const;
+
+ private:
+  struct State;
+  void count(bool holds, std::string why, const SourcePosition& position) const;
+  void keep(const Dict& config, const Literal& value) const;
+  void compare_probe(const Dict& config, const Literal& value,
+                     const SourcePosition& position) const;
+
+  std::shared_ptr<State> state_;
+};
 
 /// Makes `evaluator` answer the check targets; failures are appended to `*failures`, execution goes
 /// on. `*checks` counts the checks made. Processes that share the handlers take turns to write to

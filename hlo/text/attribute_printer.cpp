@@ -11,7 +11,9 @@ namespace tenon::hlo {
 namespace {
 
 bool is_bare_word(std::string_view text) {
-  if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0) return false;
+  if (text.empty() || (std::isalpha(static_cast<unsigned char>(text[0])) == 0 && text[0] != '_')) {
+    return false;
+  }
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '$' || c == '.';
   });

@@ -129,7 +129,7 @@ TEST(Printer, OneInstructionAlone) {
 TEST(Printer, NamesAndTextsThatNeedQuotes) {
   const auto module = read(R"(
 module @"a b" attributes {"k \22" = "v\0A\\"} {
-  func.func @"1"() { stablehlo.custom_call @"x y"() {"a b", c.d} : () -> ()  return }
+  func.func @"1"() { stablehlo.custom_call @"x y"() {"a b", ".c" = 1 : i64, c.d} : () -> ()  return }
 })");
   ASSERT_TRUE(module);
   const std::string text = print_module(*module);

@@ -1,0 +1,161 @@
+#include "core/program/interpreter.h"
+
+#include <cstring>
+
+namespace tenon::program {
+
+class ProgramInterpreter::Run {
+ public:
+  Run(ProgramInterpreter& owner, std::span<const Literal> arguments,
+      const kernel::InterpreterOptions& options)
+      : owner_(owner), program_(owner.program_), arguments_(arguments), options_(options) {}
+
+  Result<std::vector<Literal>> run() {
+    temporaries_.resize(static_cast<size_t>(program_.temporary_bytes));
+    for (const BufferId id : program_.results) {
+      const Buffer& b = program_.buffer(id);
+      results_.emplace_back(Shape(b.type, b.dims));
+    }
+    TENON_TRY(sequence(0));
+    return std::move(results_);
+  }
+
+ private:
+  std::span<std::byte> memory(BufferId id) {
+    const Buffer& b = program_.buffer(program_.root(id));
+    const auto bytes = static_cast<size_t>(b.bytes());
+    // Kernels only read what they are given to read.
+    const auto readable = [&](const Literal& literal) {
+      return std::span(const_cast<std::byte*>(literal.data().data()), bytes);
+    };
+    switch (b.kind) {
+      case MemoryKind::kParameter:
+        return readable(arguments_[b.index]);
+      case MemoryKind::kConstant:
+        return readable(program_.constants[b.index]);
+      case MemoryKind::kResult:
+        return {results_[b.index].mutable_data().data(), bytes};
+      case MemoryKind::kTemporary:
+        break;
+    }
+    return std::span(temporaries_).subspan(static_cast<size_t>(b.offset), bytes);
+  }
+
+  Literal read(BufferId id) {
+    const Buffer& b = program_.buffer(id);
+    Literal literal(Shape(b.type, b.dims));
+    const auto from = memory(id);
+    if (!from.empty()) std::memcpy(literal.mutable_data().data(), from.data(), from.size());
+    return literal;
+  }
+
+  Status sequence(SequenceId id) {
+    for (const Step& step : program_.sequences[id].steps) {
+      if (options_.cancelled && options_.cancelled()) {
+        return Status(ErrorCode::kCancelled, "the run was cancelled");
+      }
+      Status status =
+          std::visit([&](const auto& action) { return run(step, action); }, step.action);
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+  Status run(const Step& step, const Launch& launch) {
+    auto& interpreter = owner_.kernels_[launch.kernel];
+    if (interpreter == nullptr) {
+      interpreter = std::make_unique<kernel::Interpreter>(program_.kernels[launch.kernel]);
+    }
+    std::vector<kernel::BufferArgument> buffers;
+    for (const BufferId id : launch.buffers) {
+      const auto bytes = memory(id);
+      buffers.push_back({bytes.data(), bytes.size()});
+    }
+    Status status = interpreter->run(buffers, launch.scalars, options_);
+    if (status.ok() || step.label.empty()) return status;
+    return Status(status.code(),
+                  fmt::format("{} (in the kernel of {})", status.message(), step.label))
+        .at(status.position());
+  }
+
+  Status run(const Step&, const Copy& copy) {
+    const auto to = memory(copy.destination);
+    const auto from = memory(copy.source);
+    if (!to.empty()) std::memmove(to.data(), from.data(), to.size());
+    return {};
+  }
+
+  Status run(const Step&, const While& loop) {
+    while (true) {
+      TENON_TRY(sequence(loop.condition));
+      if (memory(loop.predicate)[0] == std::byte{0}) return {};
+      TENON_TRY(sequence(loop.body));
+    }
+  }
+
+  Status run(const Step&, const Conditional& conditional) {
+    const Literal index = read(conditional.index);
+    const int64_t number = index.get_integer(0);
+    const auto count = static_cast<int64_t>(conditional.branches.size());
+    int64_t chosen = number < 0 || number >= count ? count - 1 : number;
+    if (index.element_type() == ElementType::kPred) chosen = number != 0 ? 0 : 1;
+    return sequence(conditional.branches[static_cast<size_t>(chosen)]);
+  }
+
+  Status run(const Step& step, const CustomCall& call) {
+    const auto handler = owner_.handlers_.find(call.target);
+    if (handler == owner_.handlers_.end()) {
+      return Status(unimplemented("stablehlo.custom_call: target @{} is unknown to this device",
+                                  call.target));
+    }
+    std::vector<Literal> operands;
+    for (const BufferId id : call.operands) operands.push_back(read(id));
+    std::vector<Shape> shapes;
+    for (const BufferId id : call.results) {
+      shapes.emplace_back(program_.buffer(id).type, program_.buffer(id).dims);
+    }
+    TENON_ASSIGN(const std::vector<Literal> results, handler->second(step, call, operands, shapes));
+    if (results.size() != call.results.size()) {
+      return Status(internal_error("custom call @{} gave {} results, expected {}", call.target,
+                                   results.size(), call.results.size()));
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      const auto to = memory(call.results[i]);
+      if (to.size() != results[i].data().size()) {
+        return Status(internal_error("custom call @{}: result {} is {}", call.target, i,
+                                     results[i].shape().to_string()));
+      }
+      if (!to.empty()) std::memcpy(to.data(), results[i].data().data(), to.size());
+    }
+    return {};
+  }
+
+  ProgramInterpreter& owner_;
+  const Program& program_;
+  std::span<const Literal> arguments_;
+  const kernel::InterpreterOptions& options_;
+  std::vector<std::byte> temporaries_;
+  std::vector<Literal> results_;
+};
+
+ProgramInterpreter::ProgramInterpreter(const Program& program)
+    : program_(program), kernels_(program.kernels.size()) {}
+ProgramInterpreter::~ProgramInterpreter() = default;
+
+Result<std::vector<Literal>> ProgramInterpreter::run(std::span<const Literal> arguments,
+                                                     const kernel::InterpreterOptions& options) {
+  if (arguments.size() != program_.parameters.size()) {
+    return invalid_argument("program {}: {} arguments, expected {}", program_.name,
+                            arguments.size(), program_.parameters.size());
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Buffer& b = program_.buffer(program_.parameters[i]);
+    if (!(arguments[i].shape() == Shape(b.type, b.dims))) {
+      return invalid_argument("program {}: argument {} is {}, expected {}", program_.name, i,
+                              arguments[i].shape().to_string(), Shape(b.type, b.dims).to_string());
+    }
+  }
+  return Run(*this, arguments, options).run();
+}
+
+}  // namespace tenon::program

@@ -1,0 +1,43 @@
+// Runs a Program on the host by interpreting its kernels: the device `interp`, and the oracle
+// between lowering and a backend.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/kernel/interpreter.h"
+#include "core/program/program.h"
+
+namespace tenon::program {
+
+/// A custom call on the host: operands to results, of the shapes of the call's result buffers.
+using CustomCallHandler = std::function<Result<std::vector<Literal>>(
+    const Step& step, const CustomCall& call, const std::vector<Literal>& operands,
+    const std::vector<Shape>& results)>;
+
+/// Thread-safety: one run at a time.
+class ProgramInterpreter {
+ public:
+  /// `program` has been validated and outlives the interpreter.
+  explicit ProgramInterpreter(const Program& program);
+  ~ProgramInterpreter();
+
+  void set_custom_call(std::string target, CustomCallHandler handler) {
+    handlers_[std::move(target)] = std::move(handler);
+  }
+
+  /// One argument a parameter, of its shape. Errors carry the step's label.
+  Result<std::vector<Literal>> run(std::span<const Literal> arguments,
+                                   const kernel::InterpreterOptions& options = {});
+
+ private:
+  class Run;
+  const Program& program_;
+  std::map<std::string, CustomCallHandler> handlers_;
+  std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // made at the first launch
+};
+
+}  // namespace tenon::program

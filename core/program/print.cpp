@@ -1,0 +1,97 @@
+// Programs as text.
+#include <fmt/format.h>
+
+#include "core/kernel/text.h"
+#include "core/program/program.h"
+
+namespace tenon::program {
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const Program& program) : program_(program) {}
+
+  std::string run() {
+    out_ = fmt::format("program @{}: {} kernels, {} constants, {} bytes of temporaries\n",
+                       program_.name, program_.kernels.size(), program_.constants.size(),
+                       program_.temporary_bytes);
+    for (BufferId id = 0; id < program_.buffers.size(); ++id) buffer(id);
+    line(0, "entry");
+    sequence(0, 1);
+    std::string results;
+    for (const BufferId id : program_.results) results += fmt::format(" %{}", id);
+    line(0, "results" + results);
+    for (const kernel::Kernel& kernel : program_.kernels) out_ += "\n" + kernel::print(kernel);
+    return std::move(out_);
+  }
+
+ private:
+  void line(int depth, const std::string& text) {
+    out_.append(static_cast<size_t>(2 * depth), ' ').append(text) += '\n';
+  }
+
+  void buffer(BufferId id) {
+    const Buffer& b = program_.buffer(id);
+    std::string place;
+    if (b.view_of != kNone) {
+      place = fmt::format("view of %{}", b.view_of);
+    } else if (b.kind == MemoryKind::kTemporary) {
+      place = fmt::format("temporary at {}", b.offset);
+    } else {
+      static constexpr const char* kNames[] = {"parameter", "result", "constant"};
+      place = fmt::format("{} {}", kNames[static_cast<size_t>(b.kind)], b.index);
+    }
+    line(0, fmt::format("%{}: {} {}", id, Shape(b.type, b.dims).to_string(), place));
+  }
+
+  std::string list(const std::vector<BufferId>& ids) const {
+    std::string text;
+    for (const BufferId id : ids) text += fmt::format("{}%{}", text.empty() ? "" : ", ", id);
+    return text;
+  }
+
+  void sequence(SequenceId id, int depth) {
+    const std::vector<Step>& steps = program_.sequences[id].steps;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      std::string depends;
+      for (const uint32_t d : steps[i].depends) depends += fmt::format(" {}", d);
+      if (!depends.empty()) depends = " after" + depends;
+      if (!steps[i].label.empty()) depends += "  // " + steps[i].label;
+      std::visit([&](const auto& action) { step(action, i, depends, depth); }, steps[i].action);
+    }
+  }
+
+  void step(const Launch& launch, size_t i, const std::string& tail, int depth) {
+    const kernel::Kernel& kernel = program_.kernels[launch.kernel];
+    line(depth, fmt::format("{}: launch @{}({}){}", i, kernel.name, list(launch.buffers), tail));
+  }
+  void step(const Copy& copy, size_t i, const std::string& tail, int depth) {
+    line(depth, fmt::format("{}: copy %{} = %{}{}", i, copy.destination, copy.source, tail));
+  }
+  void step(const While& loop, size_t i, const std::string& tail, int depth) {
+    line(depth, fmt::format("{}: while %{}{}", i, loop.predicate, tail));
+    sequence(loop.condition, depth + 2);
+    line(depth, "do");
+    sequence(loop.body, depth + 2);
+  }
+  void step(const Conditional& conditional, size_t i, const std::string& tail, int depth) {
+    line(depth, fmt::format("{}: conditional %{}{}", i, conditional.index, tail));
+    for (size_t b = 0; b < conditional.branches.size(); ++b) {
+      line(depth, fmt::format("branch {}", b));
+      sequence(conditional.branches[b], depth + 2);
+    }
+  }
+  void step(const CustomCall& call, size_t i, const std::string& tail, int depth) {
+    line(depth, fmt::format("{}: call @{}({}) -> ({}){}", i, call.target, list(call.operands),
+                            list(call.results), tail));
+  }
+
+  const Program& program_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Program& program) { return Printer(program).run(); }
+
+}  // namespace tenon::program

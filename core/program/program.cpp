@@ -1,0 +1,142 @@
+#include "core/program/program.h"
+
+#include <algorithm>
+
+namespace tenon::program {
+
+const ConfigValue* find(const Config& config, std::string_view key) {
+  for (const auto& [name, value] : config) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+namespace {
+
+void unique(std::vector<BufferId>& ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+void add_sequence(const Program& program, SequenceId id, Accesses& to) {
+  for (const Step& step : program.sequences[id].steps) {
+    const Accesses inner = accesses_of(program, step);
+    to.reads.insert(to.reads.end(), inner.reads.begin(), inner.reads.end());
+    to.writes.insert(to.writes.end(), inner.writes.begin(), inner.writes.end());
+  }
+}
+
+// The bytes of a buffer in the address space of its kind of memory.
+struct Region {
+  MemoryKind kind{};
+  uint32_t index = 0;  // 0 of temporaries
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  bool overlaps(const Region& other) const {
+    return kind == other.kind && index == other.index && begin < other.end && other.begin < end;
+  }
+  bool covers(const Region& other) const {
+    return kind == other.kind && index == other.index && begin <= other.begin && other.end <= end;
+  }
+};
+
+Region region_of(const Program& program, BufferId id) {
+  const Buffer& buffer = program.buffer(program.root(id));
+  if (buffer.kind == MemoryKind::kTemporary) {
+    return {buffer.kind, 0, buffer.offset, buffer.offset + buffer.bytes()};
+  }
+  return {buffer.kind, buffer.index, 0, std::max<int64_t>(buffer.bytes(), 1)};
+}
+
+// The last steps that touched each piece of memory.
+class Tracker {
+ public:
+  explicit Tracker(const Program& program) : program_(program) {}
+
+  std::vector<uint32_t> enter(uint32_t step, const Accesses& accesses) {
+    std::vector<uint32_t> depends;
+    for (const BufferId id : accesses.reads) {
+      collect(region_of(program_, id), false, depends);
+    }
+    for (const BufferId id : accesses.writes) {
+      const Region region = region_of(program_, id);
+      collect(region, true, depends);
+      // Whoever comes later depends on this step, and through it on those.
+      std::erase_if(entries_, [&](const Entry& e) { return region.covers(e.region); });
+    }
+    for (const BufferId id : accesses.reads)
+      entries_.push_back({region_of(program_, id), step, false});
+    for (const BufferId id : accesses.writes)
+      entries_.push_back({region_of(program_, id), step, true});
+    std::sort(depends.begin(), depends.end());
+    depends.erase(std::unique(depends.begin(), depends.end()), depends.end());
+    return depends;
+  }
+
+ private:
+  struct Entry {
+    Region region;
+    uint32_t step = 0;
+    bool write = false;
+  };
+
+  void collect(const Region& region, bool write, std::vector<uint32_t>& depends) const {
+    for (const Entry& e : entries_) {
+      if ((write || e.write) && e.region.overlaps(region)) depends.push_back(e.step);
+    }
+  }
+
+  const Program& program_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+Accesses accesses_of(const Program& program, const Step& step) {
+  Accesses a;
+  if (const auto* launch = std::get_if<Launch>(&step.action)) {
+    const kernel::Kernel& kernel = program.kernels[launch->kernel];
+    for (size_t i = 0; i < launch->buffers.size(); ++i) {
+      const kernel::Access access = kernel.memories[i].access;
+      if (access != kernel::Access::kOut) a.reads.push_back(launch->buffers[i]);
+      if (access != kernel::Access::kIn) a.writes.push_back(launch->buffers[i]);
+    }
+  } else if (const auto* copy = std::get_if<Copy>(&step.action)) {
+    a = {{copy->source}, {copy->destination}};
+  } else if (const auto* loop = std::get_if<While>(&step.action)) {
+    a.reads.push_back(loop->predicate);
+    add_sequence(program, loop->condition, a);
+    add_sequence(program, loop->body, a);
+  } else if (const auto* branch = std::get_if<Conditional>(&step.action)) {
+    a.reads.push_back(branch->index);
+    for (const SequenceId id : branch->branches) add_sequence(program, id, a);
+  } else if (const auto* call = std::get_if<CustomCall>(&step.action)) {
+    a = {call->operands, call->results};
+  }
+  for (BufferId& id : a.reads) id = program.root(id);
+  for (BufferId& id : a.writes) id = program.root(id);
+  unique(a.reads);
+  unique(a.writes);
+  return a;
+}
+
+void find_dependencies(Program& program) {
+  for (Sequence& sequence : program.sequences) {
+    Tracker tracker(program);
+    uint32_t last_call = kNone;  // custom calls stay in order: they may have effects
+    for (uint32_t i = 0; i < sequence.steps.size(); ++i) {
+      Step& step = sequence.steps[i];
+      step.depends = tracker.enter(i, accesses_of(program, step));
+      if (!std::holds_alternative<CustomCall>(step.action)) continue;
+      if (last_call != kNone &&
+          !std::binary_search(step.depends.begin(), step.depends.end(), last_call)) {
+        step.depends.insert(std::lower_bound(step.depends.begin(), step.depends.end(), last_call),
+                            last_call);
+      }
+      last_call = i;
+    }
+  }
+}
+
+}  // namespace tenon::program

@@ -1,0 +1,138 @@
+// Program: what a compiled module is, flat and by value: kernels, library calls, constants, buffers
+// with their place in memory, and steps that name the earlier steps they depend on.
+//
+// A backend or runtime needs nothing else to run it. hlo/lower makes Programs, hlo/buffers places
+// their buffers, core/program/interpreter.h runs them by interpreting their kernels.
+//
+// Thread-safety: a value; concurrent reads are safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/kernel/kernel.h"
+#include "core/types/literal.h"
+#include "core/types/status.h"
+
+namespace tenon::program {
+
+using BufferId = uint32_t;
+using SequenceId = uint32_t;
+inline constexpr uint32_t kNone = ~uint32_t{0};
+
+/// Whose memory a buffer lies in.
+enum class MemoryKind : uint8_t {
+  kParameter,  ///< Argument `index`.
+  kResult,     ///< Result `index`.
+  kConstant,   ///< Program::constants[index].
+  kTemporary,  ///< The execution's block of temporaries, at `offset`.
+};
+
+/// A dense row-major array in memory. Elements take their storage's bytes (sub-byte ones a byte
+/// each), complex ones two numbers.
+struct Buffer {
+  ElementType type{};
+  Dims dims;
+  MemoryKind kind = MemoryKind::kTemporary;
+  uint32_t index = 0;
+  int64_t offset = 0;  ///< Of a temporary, in bytes; a multiple of kAlignment.
+  BufferId view_of =
+      kNone;  ///< The buffer whose memory this one shows under another type or shape.
+
+  int64_t bytes() const { return Shape(type, dims).byte_size(); }
+};
+inline constexpr int64_t kAlignment = 64;
+
+/// Runs a kernel: one buffer for each of its own, in order.
+struct Launch {
+  uint32_t kernel = 0;
+  std::vector<BufferId> buffers;
+  std::vector<uint64_t> scalars;
+};
+
+/// Copies bytes between buffers of one size that do not overlap.
+struct Copy {
+  BufferId destination = 0;
+  BufferId source = 0;
+};
+
+/// Runs `condition`, and as long as it leaves true in `predicate`, `body` and `condition` again.
+struct While {
+  SequenceId condition = 0;
+  SequenceId body = 0;
+  BufferId predicate = 0;  ///< pred[]
+};
+
+/// Runs branches[i], i the number in `index`: of pred[] true is branch 0; of s32[] what is out of
+/// range is the last one.
+struct Conditional {
+  BufferId index = 0;
+  std::vector<SequenceId> branches;
+};
+
+/// A value of a custom call's configuration.
+using ConfigValue = std::variant<bool, int64_t, double, std::string>;
+using Config = std::vector<std::pair<std::string, ConfigValue>>;
+const ConfigValue* find(const Config& config, std::string_view key);
+
+/// A call out of the op set, by target name, on the host or claimed by a backend.
+struct CustomCall {
+  std::string target;
+  Config config;
+  std::vector<BufferId> operands;
+  std::vector<BufferId> results;
+};
+
+struct Step {
+  std::variant<Launch, Copy, While, Conditional, CustomCall> action;
+  /// Earlier steps of the same sequence that must be done first, ascending; direct ones only.
+  std::vector<uint32_t> depends;
+  /// The ops it was made from and where they stand: "stablehlo.add at model.mlir:3:8".
+  std::string label;
+};
+
+/// Steps in an order in which they may be run one after the other.
+struct Sequence {
+  std::vector<Step> steps;
+};
+
+struct Program {
+  std::string name;
+  std::vector<kernel::Kernel> kernels;
+  std::vector<Literal> constants;
+  std::vector<Buffer> buffers;
+  std::vector<Sequence> sequences;  ///< sequences[0] is the entry.
+  std::vector<BufferId> parameters;
+  std::vector<BufferId> results;
+  /// Parameters whose memory the caller gives away.
+  std::vector<uint32_t> donated;
+  int64_t temporary_bytes = 0;
+
+  const Buffer& buffer(BufferId id) const { return buffers[id]; }
+  /// The buffer itself, or the one it is a view of.
+  BufferId root(BufferId id) const {
+    return buffers[id].view_of == kNone ? id : buffers[id].view_of;
+  }
+};
+
+/// What a step reads and writes, of the sequences inside it too; views are given as their roots.
+struct Accesses {
+  std::vector<BufferId> reads;
+  std::vector<BufferId> writes;
+};
+Accesses accesses_of(const Program& program, const Step& step);
+
+/// Fills in `depends` of every step, from the places of the buffers in memory.
+void find_dependencies(Program& program);
+
+/// OK, or what is wrong: ids out of range, kernels that do not verify or do not fit their buffers,
+/// temporaries outside the block, steps that overlap without depending on each other.
+Status validate(const Program& program);
+
+/// As text, for reading: `tenon opt --emit=program`.
+std::string print(const Program& program);
+
+}  // namespace tenon::program

@@ -1,0 +1,13 @@
+// Buffer assignment: where every array of a Program lies.
+#pragma once
+
+#include "core/program/program.h"
+
+namespace tenon::hlo {
+
+/// Gives each temporary that is no view its offset, so that two whose lives overlap do not, and
+/// sets temporary_bytes. A buffer lives from the first step of the flattened order that touches it
+/// to the last; one touched inside a loop or branch and outside it lives through the whole loop.
+void assign_buffers(program::Program& program);
+
+}  // namespace tenon::hlo

@@ -1,0 +1,22 @@
+// The device `interp`: a Module lowered to a Program that the kernel interpreter runs.
+#pragma once
+
+#include "core/program/interpreter.h"
+#include "hlo/evaluator/checks.h"
+#include "hlo/lower/lower.h"
+
+namespace tenon::hlo {
+
+/// Makes `interpreter` answer the check targets of test programs (hlo/evaluator/checks.h).
+void install_checks(program::ProgramInterpreter& interpreter, const Checks& checks);
+
+struct InterpOptions {
+  LowerOptions lower;
+  kernel::InterpreterOptions interpreter;
+};
+
+/// Compiles `module`, which is static, and runs it on one argument a parameter.
+Result<std::vector<Literal>> run_on_interp(const Module& module, std::span<const Literal> arguments,
+                                           const Checks& checks, const InterpOptions& options = {});
+
+}  // namespace tenon::hlo

@@ -1,0 +1,188 @@
+// dot_general and convolution: sums of products.
+//
+// Products and sums are of the accumulator's type: f32 for floats of at most 32 bits, f64 for f64;
+// integers wrap in the result's type.
+#include "hlo/lower/emitter.h"
+#include "hlo/lower/index_math.h"
+
+namespace tenon::hlo::lower {
+
+using kernel::Builder;
+using K = kernel::OpCode;
+
+Element add(Emitter& e, const Element& x, const Element& y, ElementType type) {
+  if (is_pred(type)) return {e.b.logical_or(x.re, y.re)};
+  Element sum = {e.b.add(x.re, y.re)};
+  if (x.is_complex()) sum.im = e.b.add(x.im, y.im);
+  return sum;
+}
+
+Element multiply(Emitter& e, const Element& x, const Element& y, ElementType type) {
+  Builder& b = e.b;
+  if (is_pred(type)) return {b.logical_and(x.re, y.re)};
+  if (!x.is_complex()) return {b.mul(x.re, y.re)};
+  return {b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)), b.add(b.mul(x.re, y.im), b.mul(x.im, y.re))};
+}
+
+namespace {
+
+// Floats of operands may be of a wider kind than the result.
+ElementType accumulator(const Instruction& op) {
+  ElementType widest = op.result_type().element_type();
+  for (size_t i = 0; i < 2; ++i) {
+    const ElementType type = op.operand_type(i).element_type();
+    if (is_float(type) && !is_float(widest) && !is_complex(widest)) widest = type;
+  }
+  if (is_float(widest) && widest != ElementType::kF64) return ElementType::kF32;
+  return widest;
+}
+
+// An operand's element as the accumulator has it.
+Element factor(Emitter& e, const Instruction& op, size_t operand, const Values& at,
+               ElementType type) {
+  return e.convert(e.element(op.operand(operand), at), op.operand_type(operand).element_type(),
+                   type);
+}
+
+// The sum over `extents` of what `term` gives, in the result's type.
+Elements sum_of(Emitter& e, const Instruction& op, const Dims& extents, bool over_lanes,
+                ElementType type, const std::function<Element(const Values&)>& term) {
+  kernel::Builder::Reduction reduction;
+  reduction.extents = extents;
+  reduction.over_lanes = over_lanes;
+  reduction.commutative = true;
+  reduction.inits = Emitter::flat({e.constant(type, 0)});
+  reduction.leaf = [&](const Values& at) { return Emitter::flat({term(at)}); };
+  reduction.combine = [&](const Values& arguments) {
+    const Elements both = Emitter::unflat(arguments, {type, type});
+    return Emitter::flat({add(e, both[0], both[1], type)});
+  };
+  const Elements sum = Emitter::unflat(e.b.reduce(reduction), {type});
+  return {e.convert(sum[0], type, op.result_type().element_type())};
+}
+
+struct Convolution {
+  const ConvDims& dims;
+  size_t spatial;
+  I64s strides, lhs_dilation, rhs_dilation;
+  I64Matrix padding;
+  std::vector<uint8_t> reversal;
+  int64_t feature_groups, batch_groups;
+
+  explicit Convolution(const Instruction& op)
+      : dims(*op.attr<ConvDims>(AttrKey::dimension_numbers)),
+        spatial(dims.input_spatial.size()),
+        strides(op.i64s_or(AttrKey::window_strides, spatial, 1)),
+        lhs_dilation(op.i64s_or(AttrKey::lhs_dilation, spatial, 1)),
+        rhs_dilation(op.i64s_or(AttrKey::rhs_dilation, spatial, 1)),
+        padding(op.padding_or_zero(spatial)),
+        reversal(spatial, 0),
+        feature_groups(op.integer(AttrKey::feature_group_count, 1)),
+        batch_groups(op.integer(AttrKey::batch_group_count, 1)) {
+    if (const auto* given = op.attr<BoolsAttr>(AttrKey::window_reversal)) reversal = given->values;
+  }
+};
+
+int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast<size_t>(axis)]; }
+
+// Over kernel positions and the input features of the output's group; what lies in padding or
+// between dilated elements counts as zero.
+Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const Convolution c(op);
+  const ConvDims& d = c.dims;
+  const Type& lhs = op.operand_type(0);
+  const Type& rhs = op.operand_type(1);
+  const ElementType type = accumulator(op);
+  const int64_t outputs = size_of(rhs, d.kernel_output_feature);
+  const int64_t features = size_of(rhs, d.kernel_input_feature);
+  const int64_t batches = size_of(lhs, d.input_batch) / c.batch_groups;
+  const ValueId output = index[static_cast<size_t>(d.output_feature)];
+  ValueId batch = index[static_cast<size_t>(d.output_batch)];
+  if (c.batch_groups > 1) {
+    const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.batch_groups, 1)));
+    batch = b.add(batch, b.mul(group, b.index(batches)));
+  }
+  ValueId first_feature = b.index(0);
+  if (c.feature_groups > 1) {
+    const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.feature_groups, 1)));
+    first_feature = b.mul(group, b.index(features));
+  }
+  Dims extents;
+  for (const int64_t axis : d.kernel_spatial) extents.push_back(size_of(rhs, axis));
+  extents.push_back(features);
+  return sum_of(e, op, extents, false, type, [&](const Values& at) {
+    Values from(lhs.dims().size());
+    Values weight(rhs.dims().size());
+    ValueId inside = b.pred(true);
+    for (size_t s = 0; s < c.spatial; ++s) {
+      const auto axis = static_cast<size_t>(d.input_spatial[s]);
+      const ValueId out = index[static_cast<size_t>(d.output_spatial[s])];
+      const ValueId scaled =
+          b.add(b.mul(out, b.index(c.strides[s])), b.mul(at[s], b.index(c.rhs_dilation[s])));
+      const ValueId place = b.sub(scaled, b.index(c.padding.at(static_cast<int64_t>(s), 0)));
+      const ValueId dilation = b.index(c.lhs_dilation[s]);
+      const int64_t size = lhs.dims()[axis];
+      inside = b.logical_and(
+          inside, in_bounds(b, place, size == 0 ? 0 : (size - 1) * c.lhs_dilation[s] + 1));
+      if (c.lhs_dilation[s] != 1) {
+        inside = b.logical_and(inside, b.compare(K::kEq, b.rem(place, dilation), b.index(0)));
+      }
+      from[axis] = b.div(place, dilation);
+      weight[static_cast<size_t>(d.kernel_spatial[s])] =
+          c.reversal[s] != 0 ? b.sub(b.index(extents[s] - 1), at[s]) : at[s];
+    }
+    from[static_cast<size_t>(d.input_batch)] = batch;
+    from[static_cast<size_t>(d.input_feature)] = b.add(first_feature, at.back());
+    weight[static_cast<size_t>(d.kernel_input_feature)] = at.back();
+    weight[static_cast<size_t>(d.kernel_output_feature)] = output;
+    return e.if_else(
+        inside, type,
+        [&] {
+          return multiply(e, factor(e, op, 0, from, type), factor(e, op, 1, weight, type), type);
+        },
+        [&] { return e.constant(type, 0); });
+  });
+}
+
+}  // namespace
+
+Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+  const auto& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  const ElementType type = accumulator(op);
+  Values at[2] = {Values(op.operand_type(0).dims().size()),
+                  Values(op.operand_type(1).dims().size())};
+  const I64s* batching[2] = {&dims.lhs_batching, &dims.rhs_batching};
+  const I64s* contracting[2] = {&dims.lhs_contracting, &dims.rhs_contracting};
+  size_t next = 0;
+  for (size_t i = 0; i < dims.lhs_batching.size(); ++i, ++next) {
+    for (size_t side = 0; side < 2; ++side) {
+      at[side][static_cast<size_t>((*batching[side])[i])] = index[next];
+    }
+  }
+  for (size_t side = 0; side < 2; ++side) {
+    for (int64_t d = 0; d < op.operand_type(side).rank(); ++d) {
+      if (contains(*batching[side], d) || contains(*contracting[side], d)) continue;
+      at[side][static_cast<size_t>(d)] = index[next++];
+    }
+  }
+  Dims extents;
+  for (const int64_t d : dims.lhs_contracting) extents.push_back(size_of(op.operand_type(0), d));
+  return sum_of(e, op, extents, over_lanes, type, [&](const Values& k) {
+    for (size_t side = 0; side < 2; ++side) {
+      for (size_t i = 0; i < k.size(); ++i) {
+        at[side][static_cast<size_t>((*contracting[side])[i])] = k[i];
+      }
+    }
+    return multiply(e, factor(e, op, 0, at[0], type), factor(e, op, 1, at[1], type), type);
+  });
+}
+
+Elements emit_contraction(Emitter& e, const Instruction& op, const Values& index) {
+  if (op.code() == OpCode::kDotGeneral) return emit_dot(e, op, index, false);
+  if (op.code() == OpCode::kConvolution) return emit_convolution(e, op, index);
+  e.fail(op, "there is no rule for one element");
+  return {};
+}
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,230 @@
+#include "hlo/lower/emitter.h"
+
+#include <algorithm>
+
+namespace tenon::hlo::lower {
+
+ElementType memory_type(const Type& type) {
+  const ElementType element = type.element_type();
+  return is_complex(element) ? complex_part(element) : element;
+}
+
+Dims memory_dims(const Type& type) {
+  Dims dims = type.dims();
+  if (is_complex(type.element_type())) dims.push_back(2);
+  return dims;
+}
+
+void Emitter::fail(const Instruction& op, std::string why) {
+  if (!status_.ok()) return;
+  status_ = Status(ErrorCode::kUnimplemented, fmt::format("{}: {}", op.name(), why))
+                .at(position_of(op.location()));
+}
+
+Element Emitter::constant(ElementType type, double value) {
+  if (is_complex(type)) {
+    const ElementType part = complex_part(type);
+    return {b.real(part, value), b.real(part, 0)};
+  }
+  if (is_float(type)) return {b.real(type, value)};
+  return {b.integer(type, static_cast<int64_t>(value))};
+}
+
+Element Emitter::integer(ElementType type, int64_t value) {
+  if (is_float(type) || is_complex(type)) return constant(type, static_cast<double>(value));
+  return {b.integer(type, value)};
+}
+
+Element Emitter::load(kernel::MemoryId memory, const Type& type, const Values& index) {
+  if (!is_complex(type.element_type())) return {b.load(memory, index)};
+  Values part = index;
+  part.push_back(b.index(0));
+  const ValueId re = b.load(memory, part);
+  part.back() = b.index(1);
+  return {re, b.load(memory, part)};
+}
+
+void Emitter::store(const Element& element, kernel::MemoryId memory, const Values& index) {
+  if (!element.is_complex()) return b.store(element.re, memory, index);
+  Values part = index;
+  part.push_back(b.index(0));
+  b.store(element.re, memory, part);
+  part.back() = b.index(1);
+  b.store(element.im, memory, part);
+}
+
+Element Emitter::convert(const Element& x, ElementType from, ElementType to) {
+  if (from == to) return x;
+  if (is_complex(to)) {
+    const ElementType part = complex_part(to);
+    const ValueId im = x.is_complex() ? b.convert(x.im, part) : b.real(part, 0);
+    return {b.convert(x.re, part), im};
+  }
+  return {b.convert(x.re, to)};
+}
+
+Element Emitter::select(ValueId condition, const Element& x, const Element& y) {
+  Element result = {b.select(condition, x.re, y.re)};
+  if (x.is_complex()) result.im = b.select(condition, x.im, y.im);
+  return result;
+}
+
+Values Emitter::flat(const Elements& elements) {
+  Values values;
+  for (const Element& e : elements) {
+    values.push_back(e.re);
+    if (e.is_complex()) values.push_back(e.im);
+  }
+  return values;
+}
+
+Elements Emitter::unflat(const Values& values, const std::vector<ElementType>& types,
+                         size_t first) {
+  Elements elements;
+  for (const ElementType type : types) {
+    Element e = {values[first++]};
+    if (is_complex(type)) e.im = values[first++];
+    elements.push_back(e);
+  }
+  return elements;
+}
+
+Element Emitter::if_else(ValueId condition, ElementType type, const std::function<Element()>& then,
+                         const std::function<Element()>& otherwise) {
+  const Values values =
+      b.if_else(condition, [&] { return flat({then()}); }, [&] { return flat({otherwise()}); });
+  return unflat(values, {type})[0];
+}
+
+Elements Emitter::if_else(ValueId condition, const std::vector<ElementType>& types,
+                          const std::function<Elements()>& then,
+                          const std::function<Elements()>& otherwise) {
+  const Values values =
+      b.if_else(condition, [&] { return flat(then()); }, [&] { return flat(otherwise()); });
+  return unflat(values, types);
+}
+
+Element Emitter::element(Value value, const Values& index) {
+  if (const auto scalar = scalars_.find(key(value)); scalar != scalars_.end()) {
+    return scalar->second;
+  }
+  if (const auto memory = memories_.find(key(value)); memory != memories_.end()) {
+    return load(memory->second, value.type(), index);
+  }
+  // The results of these have shapes of their own.
+  if (value.def->code() == OpCode::kOptimizationBarrier) {
+    return element(value.def->operand(value.index), index);
+  }
+  if (value.def->code() == OpCode::kRngBitGenerator) {
+    Elements made = remembered(key(value), index, [&] {
+      return Elements{emit_random(*this, *value.def, value.index, index)};
+    });
+    return made.empty() ? constant(value.type().element_type(), 0) : made[0];
+  }
+  return elements(*value.def, index)[value.index];
+}
+
+Elements Emitter::elements(const Instruction& op, const Values& index) {
+  Elements made = remembered({&op, 0}, index, [&] { return emit(op, index); });
+  if (!made.empty()) return made;
+  // Keep the kernel well typed after an error.
+  for (const Type& type : op.result_types()) {
+    made.push_back(type.is_tensor() ? constant(type.element_type(), 0) : Element{});
+  }
+  return made;
+}
+
+Elements Emitter::remembered(Key what, const Values& index, const std::function<Elements()>& make) {
+  for (const Known& k : known_[what]) {
+    if (k.index == index && b.is_open(k.block)) return k.elements;
+  }
+  const kernel::BlockId block = b.current_block();
+  if (!status_.ok()) return {};
+  Elements made = make();
+  std::vector<Known>& entries = known_[what];
+  std::erase_if(entries, [&](const Known& k) { return !b.is_open(k.block); });
+  entries.push_back({index, block, made});
+  return made;
+}
+
+Elements Emitter::emit(const Instruction& op, const Values& index) {
+  switch (op.info().category) {
+    case Category::kElementwise:
+    case Category::kShape:
+      break;
+    case Category::kReduction:
+      return emit_reduction(*this, op, index);
+    case Category::kContraction:
+      return emit_contraction(*this, op, index);
+    default:
+      return emit_control(*this, op, index);
+  }
+  if (op.code() == OpCode::kGather) return emit_gather(*this, op, index);
+  if (op.code() == OpCode::kMap) {
+    Elements arguments;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      arguments.push_back(element(op.operand(i), index));
+    }
+    return call(op.region(0), arguments);
+  }
+  if (op.info().category == Category::kShape) return emit_shape_op(*this, op, index);
+  Elements operands;
+  bool complex = false;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    // Limits of clamp and predicates of select may be one for all.
+    const bool scalar = op.operand_type(i).rank() == 0;
+    operands.push_back(element(op.operand(i), scalar ? Values{} : index));
+    complex |= operands.back().is_complex();
+  }
+  if (!status_.ok()) return {};
+  complex |= is_complex(op.result_type().element_type());
+  return complex ? emit_complex(*this, op, operands) : emit_elementwise(*this, op, operands);
+}
+
+std::vector<ElementType> parameter_types(const Computation& region) {
+  std::vector<ElementType> types;
+  for (size_t i = 0; i < region.parameter_count(); ++i) {
+    types.push_back(region.parameter(i).type().element_type());
+  }
+  return types;
+}
+
+std::vector<ElementType> result_types(const Computation& region) {
+  std::vector<ElementType> types;
+  const Instruction* end = region.return_instruction();
+  for (size_t i = 0; i < end->operand_count(); ++i) {
+    types.push_back(end->operand_type(i).element_type());
+  }
+  return types;
+}
+
+void Emitter::forget(const Computation& region) {
+  for (const Instruction& op : region) {
+    for (uint32_t r = 0; r <= op.result_count(); ++r) known_.erase({&op, r});
+    for (size_t i = 0; i < op.region_count(); ++i) forget(op.region(i));
+  }
+}
+
+Elements Emitter::call(const Computation& region, const Elements& arguments) {
+  forget(region);
+  std::vector<std::pair<Key, Element>> shadowed;
+  for (size_t i = 0; i < region.parameter_count(); ++i) {
+    const Key parameter = key(region.parameter(i));
+    if (const auto found = scalars_.find(parameter); found != scalars_.end()) {
+      shadowed.push_back(*found);
+    }
+    scalars_[parameter] = arguments[i];
+  }
+  Elements results;
+  const Instruction* end = region.return_instruction();
+  for (size_t i = 0; i < end->operand_count(); ++i) {
+    const bool array = end->operand_type(i).is_tensor();
+    results.push_back(array ? element(end->operand(i), {}) : Element{});
+  }
+  for (size_t i = 0; i < region.parameter_count(); ++i) scalars_.erase(key(region.parameter(i)));
+  for (const auto& [parameter, element] : shadowed) scalars_[parameter] = element;
+  forget(region);
+  return results;
+}
+
+}  // namespace tenon::hlo::lower

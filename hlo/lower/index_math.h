@@ -1,0 +1,28 @@
+// Arithmetic on indices of a kernel.
+#pragma once
+
+#include "core/kernel/builder.h"
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo::lower {
+
+using kernel::ValueId;
+using kernel::Values;
+
+/// The row-major position of `index` in an array of `dims`.
+ValueId linear_index(kernel::Builder& b, const Values& index, const Dims& dims);
+/// The index at row-major position `linear`, which lies within the array.
+Values delinearize(kernel::Builder& b, ValueId linear, const Dims& dims);
+/// The index in an array of `to` of the element that lies at `index` in one of `from`.
+Values reshaped_index(kernel::Builder& b, const Values& index, const Dims& from, const Dims& to);
+/// An integer value clamped into [0, limit], as an index.
+ValueId clamped_index(kernel::Builder& b, ValueId value, int64_t limit);
+/// 0 <= index < size.
+ValueId in_bounds(kernel::Builder& b, ValueId index, int64_t size);
+
+/// Dimensions of an array of `rank` that are not in `list`, ascending.
+Dims complement(int64_t rank, const I64s& list);
+bool contains(const I64s& list, int64_t value);
+int64_t product(const Dims& dims);
+
+}  // namespace tenon::hlo::lower

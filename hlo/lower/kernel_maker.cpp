@@ -1,0 +1,142 @@
+#include "hlo/lower/kernel_maker.h"
+
+#include <algorithm>
+
+#include "core/kernel/rewriter.h"
+#include "core/kernel/simplify.h"
+#include "core/kernel/verifier.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::Builder;
+using K = kernel::OpCode;
+
+// Leaves out the buffers that no node touches.
+class BufferDropper : public kernel::Rewriter {
+ public:
+  explicit BufferDropper(const kernel::Kernel& kernel)
+      : Rewriter(kernel), used_(kernel.memories.size()) {
+    for (const kernel::Block& block : kernel.blocks) {
+      for (const kernel::NodeId n : block.nodes) {
+        for (const kernel::MemoryId m : kernel.node(n).memories) used_[m] = true;
+      }
+    }
+  }
+  const std::vector<bool>& used() const { return used_; }
+
+ private:
+  bool keeps(kernel::MemoryId buffer) const override { return used_[buffer]; }
+  std::vector<bool> used_;
+};
+
+}  // namespace
+
+std::string kernel_name(const Instruction& op) {
+  std::string name(op.code() == OpCode::kFusion ? op.text(AttrKey::fusion_kind)
+                                                : op.info().short_name());
+  return name.empty() ? "fusion" : name;
+}
+
+std::string label_of(const Instruction& op) {
+  const SourcePosition at = position_of(op.location());
+  if (!at.known()) return std::string(op.name());
+  return fmt::format("{} at {}:{}:{}", op.name(), at.file, at.line, at.column);
+}
+
+KernelMaker::KernelMaker(const Instruction& op, const LoweredOp& lowered, std::string name,
+                         ElementType index_type)
+    : op_(op), lowered_(lowered), builder_(std::move(name), index_type), emitter_(builder_) {
+  builder_.set_label(label_of(op));
+}
+
+kernel::MemoryId KernelMaker::add(BufferRef::Kind kind, uint32_t index, std::string name,
+                                  const Type& type, kernel::Access access) {
+  buffers_.push_back({kind, index});
+  return builder_.buffer(std::move(name), memory_type(type), memory_dims(type), access);
+}
+
+void KernelMaker::inputs() {
+  for (uint32_t i = 0; i < lowered_.inputs.size(); ++i) input(i);
+}
+
+kernel::MemoryId KernelMaker::input(uint32_t index) {
+  const Value value = lowered_.inputs[index];
+  const kernel::MemoryId memory = add(BufferRef::Kind::kInput, index, fmt::format("x{}", index),
+                                      value.type(), kernel::Access::kIn);
+  emitter_.bind(value, memory);
+  return memory;
+}
+
+kernel::MemoryId KernelMaker::result(uint32_t index, kernel::Access access) {
+  const std::string name = op_.result_count() == 1 ? "y" : fmt::format("y{}", index);
+  return add(BufferRef::Kind::kResult, index, name, op_.result_type(index), access);
+}
+
+kernel::MemoryId KernelMaker::temporary(uint32_t index, kernel::Access access) {
+  return add(BufferRef::Kind::kTemporary, index, fmt::format("t{}", index),
+             Type(lowered_.temporaries[index]), access);
+}
+
+kernel::MemoryId KernelMaker::constant(uint32_t index) {
+  return add(BufferRef::Kind::kConstant, index, fmt::format("c{}", index),
+             Type(lowered_.constants[index].shape()), kernel::Access::kIn);
+}
+
+Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
+                  const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars) {
+  for (const ElementType index_type : {ElementType::kS32, ElementType::kS64}) {
+    KernelMaker maker(op, lowered, kernel_name(op) + std::string(suffix), index_type);
+    body(maker);
+    if (!maker.e().status().ok()) return maker.e().status();
+    const kernel::Kernel whole = kernel::simplify(maker.b().finish());
+    BufferDropper dropper(whole);
+    kernel::Kernel kernel = dropper.run();
+    Status status = kernel::verify(kernel);
+    if (!status.ok()) {
+      const bool too_wide = status.message().starts_with("K10");
+      if (too_wide && index_type == ElementType::kS32) continue;
+      return Status(ErrorCode::kInternal, fmt::format("the kernel of {} breaks a rule: {}",
+                                                      label_of(op), status.message()));
+    }
+    KernelLaunch launch;
+    for (size_t i = 0; i < maker.buffers().size(); ++i) {
+      if (dropper.used()[i]) launch.buffers.push_back(maker.buffers()[i]);
+    }
+    launch.kernel = std::move(kernel);
+    launch.scalars = std::move(scalars);
+    lowered.launches.push_back(std::move(launch));
+    return {};
+  }
+  return {};
+}
+
+void for_each_index(Builder& b, const Dims& dims, Schedule& schedule,
+                    const std::function<void(const Values&)>& body) {
+  // Each workgroup has a box of indices that fills about as many lanes as were asked for, the minor
+  // dimensions first.
+  int64_t rest = schedule.choose("lanes", 256, {1, 3, 32, 1000});
+  Dims tile(dims.size(), 1);
+  for (size_t d = dims.size(); d-- > 0 && rest > 1;) {
+    tile[d] = std::min(dims[d], rest);
+    rest = tile[d] == dims[d] ? rest / dims[d] : 1;
+  }
+  Dims grid(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) grid[d] = (dims[d] + tile[d] - 1) / tile[d];
+  const Values groups = b.grid(grid);
+  if (dims.empty()) return body({});
+  b.lanes(tile, [&](const Values& lanes) {
+    Values index(dims.size());
+    ValueId inside = b.pred(true);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      index[d] = b.add(b.mul(groups[d], b.index(tile[d])), lanes[d]);
+      if (dims[d] % tile[d] != 0) {
+        inside = b.logical_and(inside, b.compare(K::kLt, index[d], b.index(dims[d])));
+      }
+    }
+    if (b.kernel().is_constant(inside)) return body(index);
+    b.if_then(inside, [&] { body(index); });
+  });
+}
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,57 @@
+// What the lowerings share: a kernel's buffers, loop nests, the choice of the index type.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hlo/lower/emitter.h"
+#include "hlo/lower/lower_op.h"
+
+namespace tenon::hlo::lower {
+
+/// The kernel being made, with an emitter that reads the op's inputs.
+class KernelMaker {
+ public:
+  KernelMaker(const Instruction& op, const LoweredOp& lowered, std::string name,
+              ElementType index_type);
+
+  kernel::Builder& b() { return builder_; }
+  Emitter& e() { return emitter_; }
+
+  /// Buffers, before the grid. `inputs` binds every input of the op.
+  void inputs();
+  kernel::MemoryId input(uint32_t index);
+  kernel::MemoryId result(uint32_t index, kernel::Access access = kernel::Access::kOut);
+  kernel::MemoryId temporary(uint32_t index, kernel::Access access);
+  kernel::MemoryId constant(uint32_t index);
+
+  const std::vector<BufferRef>& buffers() const { return buffers_; }
+
+ private:
+  kernel::MemoryId add(BufferRef::Kind kind, uint32_t index, std::string name, const Type& type,
+                       kernel::Access access);
+
+  const Instruction& op_;
+  const LoweredOp& lowered_;
+  kernel::Builder builder_;
+  Emitter emitter_;
+  std::vector<BufferRef> buffers_;
+};
+
+/// Appends the kernel that `body` makes to `lowered`: with indices of 32 bits where the verifier
+/// proves that they fit, else of 64 (K10). Buffers that it does not use go.
+Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
+                  const std::function<void(KernelMaker&)>& body,
+                  std::vector<uint64_t> scalars = {});
+
+/// Makes the grid and a lanes loop that together call `body` once for each index of `dims`.
+void for_each_index(kernel::Builder& b, const Dims& dims, Schedule& schedule,
+                    const std::function<void(const Values&)>& body);
+
+/// A name for a kernel of `op`: "add", "reduce_sum".
+std::string kernel_name(const Instruction& op);
+/// "stablehlo.add at model.mlir:3:8".
+std::string label_of(const Instruction& op);
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,25 @@
+// Lowering: a Module of primitive ops to a Program.
+#pragma once
+
+#include "core/program/program.h"
+#include "hlo/ir/instruction.h"
+#include "hlo/lower/lower_op.h"
+
+namespace tenon::hlo {
+
+struct LowerOptions {
+  /// Function to lower; empty means the Module's entry.
+  std::string entry;
+  lower::Schedule schedule;
+  lower::LowerLimits limits;
+};
+
+/// The Program of a function of `module`, on which lowering_passes() have been run. Buffers are
+/// placed, dependencies found; it has been validated. Arrays lie dense and row-major; tokens have
+/// no memory: steps with effects stay in order. Errors name the op and its place.
+Result<program::Program> lower_module(const Module& module, const LowerOptions& options = {});
+
+/// The two together, on a copy of `module`.
+Result<program::Program> compile_to_program(const Module& module, const LowerOptions& options = {});
+
+}  // namespace tenon::hlo

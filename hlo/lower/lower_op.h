@@ -1,0 +1,48 @@
+// The lowering of one instruction (an op, or a fusion of any) to kernels.
+#pragma once
+
+#include <vector>
+
+#include "core/kernel/kernel.h"
+#include "hlo/ir/instruction.h"
+#include "hlo/lower/schedule.h"
+
+namespace tenon::hlo::lower {
+
+/// What a kernel's buffer stands for.
+struct BufferRef {
+  enum class Kind : uint8_t { kInput, kResult, kTemporary, kConstant };
+  Kind kind = Kind::kInput;
+  uint32_t index = 0;
+};
+
+struct KernelLaunch {
+  kernel::Kernel kernel;
+  std::vector<BufferRef> buffers;
+  std::vector<uint64_t> scalars;
+};
+
+/// Kernels to be launched one after the other.
+struct LoweredOp {
+  std::vector<Value> inputs;  ///< Operands and captured values that lie in memory.
+  std::vector<Shape> temporaries;
+  std::vector<Literal> constants;
+  /// Results that begin as a copy of an input: (result, input).
+  std::vector<std::pair<uint32_t, uint32_t>> copies;
+  std::vector<KernelLaunch> launches;
+};
+
+/// What a target allows; the rest of TargetInfo follows with the seam.
+struct LowerLimits {
+  int64_t scratch_bytes = 48 << 10;
+};
+
+/// Kernels for `op`, a primitive op whose results are arrays. An op that none are made for is an
+/// error of kUnimplemented that names it.
+Result<LoweredOp> lower_op(const Instruction& op, Schedule& schedule,
+                           const LowerLimits& limits = {});
+
+/// Whether a constant is written into kernels where it is used: one number, repeated.
+bool is_inline_constant(const Instruction& op);
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,71 @@
+// The state of lowering one Module: values and the buffers they lie in. See lower.h.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/lower/lower.h"
+
+namespace tenon::hlo::lower {
+
+class ModuleLowering {
+ public:
+  ModuleLowering(const Module& module, const LowerOptions& options)
+      : module_(module), options_(options), schedule_(options.schedule) {}
+
+  Result<program::Program> run(const Computation& entry);
+
+ private:
+  using BufferId = program::BufferId;
+  using SequenceId = program::SequenceId;
+
+  /// Where a value is: in a buffer, or (a tuple) its elements; nothing for a token.
+  struct Place {
+    BufferId buffer = program::kNone;
+    std::vector<Place> elements;
+  };
+  using Key = std::pair<const Instruction*, uint32_t>;
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.first) * 31 + k.second;
+    }
+  };
+
+  Status parameters(const Computation& entry);
+  Status results(const Computation& entry);
+  /// Lowers the instructions of `computation` into `sequence`, up to its return.
+  Status instructions(const Computation& computation);
+  Status instruction(const Instruction& op);
+  Status kernels(const Instruction& op);
+  Status custom_call(const Instruction& op);
+  Status while_loop(const Instruction& op);
+  Status conditional(const Instruction& op);
+  Status advance(const Computation& body, const std::vector<BufferId>& state);
+
+  Place& place(Value value) { return places_[{value.def, value.index}]; }
+  /// The buffer of an array; a constant gets one when it is first asked for.
+  Result<BufferId> buffer_of(Value value);
+  BufferId new_buffer(const Shape& shape);
+  BufferId add_buffer(program::Buffer buffer);
+  BufferId add_constant(const Literal& literal);
+  BufferId view(BufferId of, const Type& type);
+  uint32_t add_kernel(kernel::Kernel kernel);
+  void add_step(decltype(program::Step::action) action, const Instruction& op);
+  void copy(BufferId destination, BufferId source, const Instruction& op);
+  /// Opens a sequence; what is lowered goes there until `leave`.
+  SequenceId enter();
+  void leave() { open_.pop_back(); }
+
+  const Module& module_;
+  const LowerOptions& options_;
+  Schedule schedule_;
+  program::Program program_;
+  std::unordered_map<Key, Place, KeyHash> places_;
+  std::vector<SequenceId> open_;
+  std::map<std::string, uint32_t> kernels_;  // by text without name and label
+  std::map<std::string, int> names_;
+};
+
+}  // namespace tenon::hlo::lower

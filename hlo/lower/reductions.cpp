@@ -1,0 +1,269 @@
+// reduce, reduce_window, select_and_scatter: elements combined by a region.
+#include "hlo/lower/emitter.h"
+#include "hlo/lower/index_math.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::Builder;
+using K = kernel::OpCode;
+
+std::vector<ElementType> front(const std::vector<ElementType>& types, size_t count) {
+  return {types.begin(), types.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+// One op of the two parameters that gives the same bits with them swapped (K5).
+bool is_commutative(const Computation& region) {
+  const Instruction* op = region.first();
+  const Instruction* end = region.return_instruction();
+  if (region.parameter_count() != 2 || op == end || op->next() != end) return false;
+  const bool of_both =
+      op->operand_count() == 2 &&
+      ((op->operand(0) == region.parameter(0) && op->operand(1) == region.parameter(1)) ||
+       (op->operand(0) == region.parameter(1) && op->operand(1) == region.parameter(0)));
+  return of_both && op->info().commutative && end->operand(0).def == op &&
+         !is_complex(region.parameter(0).type().element_type());
+}
+
+// The init values and the elements of the operands, in the types of the region's parameters: a
+// region may promote its elements.
+struct Reduction {
+  Emitter& e;
+  const Instruction& op;
+  const Computation& region;
+  size_t count;
+  std::vector<ElementType> types;
+
+  explicit Reduction(Emitter& emitter, const Instruction& reduction)
+      : e(emitter),
+        op(reduction),
+        region(reduction.region(0)),
+        count(reduction.operand_count() / 2),
+        types(front(parameter_types(region), count)) {}
+
+  Element promoted(size_t operand, const Values& index) const {
+    return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
+                     types[operand % count]);
+  }
+  Elements inits() const {
+    Elements elements;
+    for (size_t k = 0; k < count; ++k) elements.push_back(promoted(count + k, {}));
+    return elements;
+  }
+  Elements leaf(const Values& index) const {
+    Elements elements;
+    for (size_t k = 0; k < count; ++k) elements.push_back(promoted(k, index));
+    return elements;
+  }
+  Values combine(const Values& arguments) const {
+    std::vector<ElementType> both = types;
+    both.insert(both.end(), types.begin(), types.end());
+    return Emitter::flat(e.call(region, Emitter::unflat(arguments, both)));
+  }
+};
+
+// Where window position `w` of output position `o` lies in an input of `size`, and whether it does.
+struct WindowPlace {
+  ValueId index;
+  ValueId inside;
+};
+
+WindowPlace window_place(Builder& b, ValueId o, ValueId w, int64_t stride, int64_t window_dilation,
+                         int64_t base_dilation, int64_t low, int64_t size) {
+  const ValueId from = b.add(b.mul(o, b.index(stride)), b.mul(w, b.index(window_dilation)));
+  const ValueId place = b.sub(from, b.index(low));
+  const int64_t extent = size == 0 ? 0 : (size - 1) * base_dilation + 1;
+  ValueId inside = in_bounds(b, place, extent);
+  if (base_dilation != 1) {
+    const ValueId on_grid = b.compare(K::kEq, b.rem(place, b.index(base_dilation)), b.index(0));
+    inside = b.logical_and(inside, on_grid);
+  }
+  return {b.div(place, b.index(base_dilation)), inside};
+}
+
+// Positions out of range contribute the init value, as padding would.
+Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const Reduction r(e, op);
+  const Dims& dims = op.operand_type(0).dims();
+  const size_t rank = dims.size();
+  const I64s strides = op.i64s_or(AttrKey::window_strides, rank, 1);
+  const I64s base = op.i64s_or(AttrKey::base_dilations, rank, 1);
+  const I64s dilations = op.i64s_or(AttrKey::window_dilations, rank, 1);
+  const I64Matrix padding = op.padding_or_zero(rank);
+  const Elements inits = r.inits();
+  kernel::Builder::Reduction reduction;
+  reduction.extents = op.i64s(AttrKey::window_dimensions);
+  reduction.commutative = is_commutative(r.region);
+  reduction.inits = Emitter::flat(inits);
+  reduction.leaf = [&](const Values& window) {
+    Values at(rank);
+    ValueId inside = b.pred(true);
+    for (size_t d = 0; d < rank; ++d) {
+      const WindowPlace place =
+          window_place(b, index[d], window[d], strides[d], dilations[d], base[d],
+                       padding.at(static_cast<int64_t>(d), 0), dims[d]);
+      at[d] = place.index;
+      inside = b.logical_and(inside, place.inside);
+    }
+    return Emitter::flat(
+        e.if_else(inside, r.types, [&] { return r.leaf(at); }, [&] { return inits; }));
+  };
+  reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
+  return Emitter::unflat(b.reduce(reduction), r.types);
+}
+
+// Each element of the result asks the windows that it lies in whether they select it, in the order
+// of the source's elements, and adds those that do.
+class SelectAndScatter {
+ public:
+  SelectAndScatter(Emitter& emitter, const Instruction& instruction)
+      : e_(emitter),
+        b_(emitter.b),
+        op_(instruction),
+        dims_(instruction.operand_type(0).dims()),
+        rank_(dims_.size()),
+        window_(instruction.i64s_or(AttrKey::window_dimensions, rank_, 1)),
+        strides_(instruction.i64s_or(AttrKey::window_strides, rank_, 1)),
+        padding_(instruction.padding_or_zero(rank_)),
+        type_(instruction.region(1).parameter(0).type().element_type()) {}
+
+  Elements emit(const Values& index) {
+    const Element init =
+        e_.convert(e_.element(op_.operand(2), {}), op_.operand_type(2).element_type(), type_);
+    const int64_t count = product(window_);
+    const Values result = b_.for_loop(
+        b_.index(0), b_.index(count), 1, Emitter::flat({init}), [&](const Values& arguments) {
+          // The last window position belongs to the first source element.
+          const ValueId reversed = b_.sub(b_.index(count - 1), arguments[0]);
+          const Values w = delinearize(b_, reversed, window_);
+          const Element sum = Emitter::unflat(arguments, {type_}, 1)[0];
+          return step(index, w, sum);
+        });
+    return Emitter::unflat(result, {type_});
+  }
+
+ private:
+  Values step(const Values& index, const Values& w, const Element& sum) {
+    const Dims& source_dims = op_.operand_type(1).dims();
+    Values source(rank_);
+    ValueId valid = b_.pred(true);
+    for (size_t d = 0; d < rank_; ++d) {
+      const ValueId low = b_.index(padding_.at(static_cast<int64_t>(d), 0));
+      const ValueId start = b_.sub(b_.add(index[d], low), w[d]);
+      const ValueId stride = b_.index(strides_[d]);
+      const int64_t extent = source_dims[d] == 0 ? 0 : (source_dims[d] - 1) * strides_[d] + 1;
+      valid = b_.logical_and(valid, in_bounds(b_, start, extent));
+      valid = b_.logical_and(valid, b_.compare(K::kEq, b_.rem(start, stride), b_.index(0)));
+      source[d] = b_.div(start, stride);
+    }
+    return Emitter::flat({e_.if_else(
+        valid, type_,
+        [&] {
+          const ValueId mine = linear_index(b_, w, window_);
+          const ValueId chosen = selected(source);
+          return e_.if_else(
+              b_.compare(K::kEq, chosen, mine), type_,
+              [&] {
+                const Element x = e_.convert(e_.element(op_.operand(1), source),
+                                             op_.operand_type(1).element_type(), type_);
+                return e_.call(op_.region(1), {sum, x})[0];
+              },
+              [&] { return sum; });
+        },
+        [&] { return sum; })});
+  }
+
+  // The position in its window of the element that the window of `source` selects, or -1.
+  ValueId selected(const Values& source) {
+    const ElementType type = op_.operand_type(0).element_type();
+    Values inits = {b_.index(-1)};
+    for (const ValueId part : Emitter::flat({e_.constant(type, 0)})) inits.push_back(part);
+    const Values result = b_.for_loop(
+        b_.index(0), b_.index(product(window_)), 1, inits, [&](const Values& arguments) {
+          const Values w = delinearize(b_, arguments[0], window_);
+          const Values kept(arguments.begin() + 1, arguments.end());
+          Values at(rank_);
+          ValueId inside = b_.pred(true);
+          for (size_t d = 0; d < rank_; ++d) {
+            const WindowPlace place =
+                window_place(b_, source[d], w[d], strides_[d], 1, 1,
+                             padding_.at(static_cast<int64_t>(d), 0), dims_[d]);
+            at[d] = place.index;
+            inside = b_.logical_and(inside, place.inside);
+          }
+          return b_.if_else(
+              inside, [&] { return better(type, arguments[0], at, kept); }, [&] { return kept; });
+        });
+    return result[0];
+  }
+
+  // `kept`, or the element at `at` if there is none yet or it is not to be kept.
+  Values better(ElementType type, ValueId position, const Values& at, const Values& kept) {
+    const Element candidate = e_.element(op_.operand(0), at);
+    const Element best = Emitter::unflat(kept, {type}, 1)[0];
+    const ValueId none = b_.compare(K::kLt, kept[0], b_.index(0));
+    const ValueId keep = b_.if_else(
+        none, [&] { return Values{b_.pred(false)}; },
+        [&] { return Values{e_.call(op_.region(0), {best, candidate})[0].re}; })[0];
+    Values result = {b_.select(keep, kept[0], position)};
+    for (const ValueId part : Emitter::flat({e_.select(keep, best, candidate)})) {
+      result.push_back(part);
+    }
+    return result;
+  }
+
+  Emitter& e_;
+  Builder& b_;
+  const Instruction& op_;
+  const Dims& dims_;
+  size_t rank_;
+  I64s window_;
+  I64s strides_;
+  I64Matrix padding_;
+  ElementType type_;
+};
+
+}  // namespace
+
+Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+  const Reduction r(e, op);
+  const I64s& dimensions = op.i64s(AttrKey::dimensions);
+  const Dims& dims = op.operand_type(0).dims();
+  kernel::Builder::Reduction reduction;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (contains(dimensions, static_cast<int64_t>(d))) reduction.extents.push_back(dims[d]);
+  }
+  const Values inits = Emitter::flat(r.inits());
+  reduction.over_lanes = over_lanes;
+  reduction.commutative = is_commutative(r.region);
+  reduction.inits = inits;
+  reduction.leaf = [&](const Values& reduced) {
+    Values at;
+    size_t kept = 0;
+    size_t inner = 0;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      at.push_back(contains(dimensions, static_cast<int64_t>(d)) ? reduced[inner++]
+                                                                 : index[kept++]);
+    }
+    return Emitter::flat(r.leaf(at));
+  };
+  reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
+  return Emitter::unflat(e.b.reduce(reduction), r.types);
+}
+
+Elements emit_reduction(Emitter& e, const Instruction& op, const Values& index) {
+  switch (op.code()) {
+    case OpCode::kReduce:
+      return emit_reduce(e, op, index, false);
+    case OpCode::kReduceWindow:
+      return reduce_window(e, op, index);
+    case OpCode::kSelectAndScatter:
+      return SelectAndScatter(e, op).emit(index);
+    default:
+      e.fail(op, "there is no rule for one element");
+      return {};
+  }
+}
+
+}  // namespace tenon::hlo::lower

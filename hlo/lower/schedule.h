@@ -1,0 +1,29 @@
+// Schedule: the choices of a lowering as named integers. A wrong one is slow or declined, never
+// wrong.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace tenon::hlo::lower {
+
+class Schedule {
+ public:
+  Schedule() = default;
+  /// Draws every choice that is not set, by the seed: for differential tests.
+  static Schedule random(uint64_t seed);
+
+  void set(std::string name, int64_t value) { values_[std::move(name)] = value; }
+  /// What was set for `name`; else, of a random schedule, one of `preferred` and `others`; else
+  /// `preferred`.
+  int64_t choose(std::string_view name, int64_t preferred, std::initializer_list<int64_t> others);
+
+ private:
+  std::map<std::string, int64_t, std::less<>> values_;
+  uint64_t state_ = 0;  // of a random schedule, never 0
+};
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,145 @@
+#include <algorithm>
+
+#include "hlo/expand/needs_expansion.h"
+#include "hlo/passes/pass.h"
+
+namespace tenon::hlo {
+namespace {
+
+bool draws(const Computation& computation) {
+  for (const Instruction& op : computation) {
+    if (op.code() == OpCode::kRng) return true;
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      if (draws(op.region(i))) return true;
+    }
+  }
+  return false;
+}
+
+bool draws(const Instruction& op) {
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    if (draws(op.region(i))) return true;
+  }
+  return false;
+}
+
+Status error_at(const Instruction& op, Status status) {
+  return std::move(status).at(position_of(op.location()));
+}
+
+class Decomposer {
+ public:
+  bool changed() const { return changed_; }
+
+  /// `state` is the random state when the computation begins and becomes that at its end; null
+  /// where none can be carried.
+  Status run(Computation& computation, Value* state) {
+    Instruction* op = computation.first();
+    while (op != nullptr) {
+      if (expand::needs_expansion(*op)) {
+        Instruction* before = op->previous();
+        TENON_TRY(replace(*op, state));
+        // What it became may need expansion too.
+        op = before != nullptr ? before->next() : computation.first();
+        continue;
+      }
+      TENON_TRY(regions(*op, state));
+      op = op->next();
+    }
+    return {};
+  }
+
+ private:
+  Status replace(Instruction& op, Value* state) {
+    changed_ = true;
+    Computation& parent = *op.parent();
+    Builder builder(parent, &op);
+    builder.set_location(op.location());
+    const bool random = op.code() == OpCode::kRng;
+    if (random && state == nullptr) {
+      return error_at(op, Status(unimplemented(
+                              "{}: no random state can be carried into this region", op.name())));
+    }
+    if (random) builder.set_random_state(*state);
+    auto results = expand::expand(builder, op);
+    if (!results) return error_at(op, std::move(results.error()));
+    if (!builder.ok()) return error_at(op, builder.status());
+    if (random) *state = builder.random_state();
+    for (uint32_t i = 0; i < op.result_count(); ++i) op.replace_uses(i, (*results)[i]);
+    parent.erase(&op);
+    return {};
+  }
+
+  Status regions(Instruction& op, Value* state) {
+    const bool carried = draws(op);
+    if (carried && state != nullptr && op.code() == OpCode::kWhile) return loop(op, *state);
+    if (carried && state != nullptr && (op.code() == OpCode::kIf || op.code() == OpCode::kCase)) {
+      return branches(op, *state);
+    }
+    for (size_t i = 0; i < op.region_count(); ++i) TENON_TRY(run(op.region(i), nullptr));
+    return {};
+  }
+
+  static void append_result(Computation& region, Value value) {
+    Instruction* end = region.return_instruction();
+    std::vector<Value> values = end->operands();
+    values.push_back(value);
+    end->set_operands(values);
+  }
+
+  // The state as one more result of `op`.
+  static Value add_state_result(Instruction& op, const Type& type) {
+    std::vector<Type> types = op.result_types();
+    types.push_back(type);
+    op.set_result_types(std::move(types));
+    return op.result(static_cast<uint32_t>(op.result_count() - 1));
+  }
+
+  Status loop(Instruction& op, Value& state) {
+    const Type type = state.type();
+    std::vector<Value> operands = op.operands();
+    operands.push_back(state);
+    op.set_operands(operands);
+    op.region(0).add_parameter(type);
+    Value inside = op.region(1).add_parameter(type);
+    TENON_TRY(run(op.region(0), nullptr));
+    TENON_TRY(run(op.region(1), &inside));
+    append_result(op.region(1), inside);
+    state = add_state_result(op, type);
+    return {};
+  }
+
+  Status branches(Instruction& op, Value& state) {
+    const Type type = state.type();
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      Value inside = state;
+      TENON_TRY(run(op.region(i), &inside));
+      append_result(op.region(i), inside);
+    }
+    state = add_state_result(op, type);
+    return {};
+  }
+
+  bool changed_ = false;
+};
+
+Value initial_state(Computation& function) {
+  Builder builder(function, function.first());
+  Literal state(Shape(ElementType::kU64, {2}));
+  return builder.constant(std::move(state));
+}
+
+}  // namespace
+
+Result<bool> decompose(Module& module) {
+  Decomposer decomposer;
+  for (const auto& function : module.functions()) {
+    if (function->is_declaration()) continue;
+    Value state;
+    if (draws(*function)) state = initial_state(*function);
+    TENON_TRY(decomposer.run(*function, state ? &state : nullptr));
+  }
+  return decomposer.changed();
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,104 @@
+#include "hlo/ir/inline.h"
+#include "hlo/passes/pass.h"
+
+namespace tenon::hlo {
+namespace {
+
+bool has_calls(const Computation& computation) {
+  for (const Instruction& op : computation) {
+    if (op.code() == OpCode::kCall) return true;
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      if (has_calls(op.region(i))) return true;
+    }
+  }
+  return false;
+}
+
+// A composite is a call of its decomposition.
+Instruction* call_of(Instruction& composite) {
+  auto call =
+      std::make_unique<Instruction>(OpCode::kCall, composite.operands(), composite.result_types());
+  call->mutable_attributes().set(AttrKey::callee,
+                                 SymbolAttr{std::string(composite.text(AttrKey::decomposition))});
+  call->set_location(composite.location());
+  Computation& parent = *composite.parent();
+  Instruction* placed = parent.insert(std::move(call), &composite);
+  for (uint32_t i = 0; i < composite.result_count(); ++i) {
+    composite.replace_uses(i, placed->result(i));
+  }
+  parent.erase(&composite);
+  return placed;
+}
+
+// The body of async_start in its place; whoever waits for the future gets what the body gives.
+Status inline_async(Instruction& start) {
+  Computation& parent = *start.parent();
+  const Computation& body = start.region(0);
+  Cloner cloner;
+  for (size_t i = 0; i < body.parameter_count(); ++i) {
+    cloner.map(body.parameter(i), start.operand(i));
+  }
+  std::vector<Value> results;
+  for (const Instruction& op : body) {
+    if (op.code() == OpCode::kReturn) {
+      for (const Value value : op.operands()) results.push_back(cloner(value));
+      break;
+    }
+    parent.insert(cloner.clone(op), &start);
+  }
+  while (!start.uses().empty()) {
+    Instruction* done = start.uses().front().user;
+    if (done->code() != OpCode::kAsyncDone || done->result_count() != results.size()) {
+      return Status(unimplemented("{}: a future may only be waited for", start.name())
+                        .at(position_of(start.location())));
+    }
+    for (uint32_t i = 0; i < results.size(); ++i) done->replace_uses(i, results[i]);
+    done->parent()->erase(done);
+  }
+  parent.erase(&start);
+  return {};
+}
+
+Result<bool> replace_wrappers(Computation& computation) {
+  bool changed = false;
+  Instruction* op = computation.first();
+  while (op != nullptr) {
+    if (op->code() == OpCode::kComposite) {
+      op = call_of(*op);
+      changed = true;
+    }
+    for (size_t i = 0; i < op->region_count(); ++i) {
+      TENON_ASSIGN(const bool inner, replace_wrappers(op->region(i)));
+      changed |= inner;
+    }
+    if (op->code() == OpCode::kAsyncStart) {
+      Instruction* before = op->previous();
+      TENON_TRY(inline_async(*op));
+      changed = true;
+      op = before != nullptr ? before->next() : computation.first();
+      continue;
+    }
+    op = op->next();
+  }
+  return changed;
+}
+
+}  // namespace
+
+Result<bool> inline_all(Module& module) {
+  bool changed = false;
+  for (const auto& function : module.functions()) {
+    TENON_ASSIGN(const bool replaced, replace_wrappers(*function));
+    changed |= replaced;
+  }
+  for (const auto& function : module.functions()) {
+    if (function->is_declaration() || !has_calls(*function)) continue;
+    TENON_TRY(inline_calls(*function));
+    changed = true;
+  }
+  const size_t before = module.functions().size();
+  erase_unreachable_functions(module);
+  return changed || module.functions().size() != before;
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,47 @@
+#include "hlo/passes/pass.h"
+
+#include <algorithm>
+
+#include "hlo/inference/verify.h"
+
+namespace tenon::hlo {
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"inline", "Calls, composites and asynchronous computations become the ops they stand for.",
+     inline_all},
+    {"decompose", "Decomposable ops become primitive ones.", decompose},
+    {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
+};
+constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "dce"};
+
+}  // namespace
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  const Pass* found = std::find_if(std::begin(kPasses), std::end(kPasses),
+                                   [&](const Pass& pass) { return pass.name == name; });
+  return found == std::end(kPasses) ? nullptr : found;
+}
+
+std::span<const std::string_view> lowering_passes() { return kLoweringPasses; }
+
+Status run_passes(Module& module, std::span<const std::string_view> names,
+                  const PassOptions& options) {
+  for (const std::string_view name : names) {
+    const Pass* pass = find_pass(name);
+    if (pass == nullptr) return Status(not_found("there is no pass '{}'", name));
+    Result<bool> changed = pass->run(module);
+    if (!changed) return std::move(changed.error()).in_stage(std::string(name));
+    if (!*changed) continue;
+    if (options.verify) {
+      Status status = verify(module);
+      if (!status.ok()) return std::move(status).in_stage(std::string(name));
+    }
+    if (options.after) options.after(*pass, module);
+  }
+  return {};
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,55 @@
+// Passes over a Module, and their runner.
+//
+// One row a pass in pass.cpp is its only declaration: `tenon opt --passes=inline,dce` and
+// docs/passes.md follow from it.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo {
+
+/// Changes `module`; true if anything changed. An error leaves a Module that is good for nothing
+/// but destruction.
+using PassFunction = Result<bool> (*)(Module& module);
+
+struct Pass {
+  std::string_view name;
+  std::string_view summary;
+  PassFunction run = nullptr;
+};
+
+std::span<const Pass> all_passes();
+const Pass* find_pass(std::string_view name);
+
+struct PassOptions {
+  /// Called after each pass that changed something.
+  std::function<void(const Pass&, const Module&)> after;
+  /// Verify the Module after each pass that changed something.
+  bool verify = false;
+};
+
+/// Runs passes by name, in order. An error names the pass as its stage.
+Status run_passes(Module& module, std::span<const std::string_view> names,
+                  const PassOptions& options = {});
+
+/// What lowering asks for: calls inlined, decomposable ops decomposed, nothing dead.
+std::span<const std::string_view> lowering_passes();
+
+// --- The passes, a file each
+
+/// Calls, composites and asynchronous computations become the ops they stand for; functions that
+/// nothing calls go.
+Result<bool> inline_all(Module& module);
+/// Ops that a target which knows primitive ops alone must have expanded (hlo/expand) are. The state
+/// behind `rng` starts from a constant and is carried through control flow.
+Result<bool> decompose(Module& module);
+/// Instructions without effect whose results nothing uses go.
+Result<bool> eliminate_dead(Module& module);
+
+}  // namespace tenon::hlo
