@@ -27,7 +27,8 @@ def test_with(name: str, sanitizers: str) -> bool:
         done = subprocess.run(step, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
         if done.returncode != 0:
-            print(f"FAIL {name}: {done.stdout[-4000:]}")
+            wrong = [line for line in done.stdout.splitlines() if "FAIL" in line or "ERROR" in line]
+            print(f"FAIL {name}: {' | '.join(wrong) or done.stdout[-1000:]}")
             return False
     print(f"PASS {name}: {done.stdout.strip().splitlines()[-1]}")
     return True

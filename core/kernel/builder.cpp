@@ -44,6 +44,12 @@ MemoryId Builder::buffer(Memory memory) {
 ValueId Builder::scalar(std::string name, ElementType type) {
   const ValueId value = new_value(type, ValueKind::kScalar, 0);
   kernel_.scalars.push_back(value);
+  const std::string stem = name;
+  const auto taken = [&] {
+    const auto& names = kernel_.scalar_names;
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (int i = 2; taken(); ++i) name = stem + "_" + std::to_string(i);
   kernel_.scalar_names.push_back(std::move(name));
   return value;
 }

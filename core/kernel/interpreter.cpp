@@ -80,7 +80,7 @@ class Interpreter::Machine {
       const int64_t place = order(w);
       workgroup_ = static_cast<uint32_t>(place + 1);
       set_indices(kernel_.block(kernel_.body).arguments, kernel_.grid, place);
-      if (!block(kernel_.body)) return status_;
+      if (!block(kernel_.body) || !keep_going()) return status_;
     }
     if (options_.check && !everything_stored()) return status_;
     return {};
@@ -95,7 +95,10 @@ class Interpreter::Machine {
                               kernel_.buffer_count, kernel_.scalars.size(), buffers.size(),
                               scalars.size());
     }
-    for (size_t i = 0; i < scalars.size(); ++i) registers_[kernel_.scalars[i]] = scalars[i];
+    for (size_t i = 0; i < scalars.size(); ++i) {
+      const ValueId scalar = kernel_.scalars[i];
+      registers_[scalar] = from_pattern(kernel_.value(scalar).type, scalars[i]);
+    }
     storages_.clear();
     for (MemoryId m = 0; m < kernel_.memories.size(); ++m) describe(m);
     for (MemoryId m = 0; m < kernel_.buffer_count; ++m) TENON_TRY(bind_buffer(m, buffers));
@@ -249,11 +252,11 @@ class Interpreter::Machine {
         ++views_[n.memories[0]].storage->epoch;
         return true;
       case OpCode::kLanes:
-        return lanes(id, n);
+        return lanes(n);
       case OpCode::kFor:
-        return for_loop(id, n);
+        return for_loop(n);
       case OpCode::kWhile:
-        return while_loop(id, n);
+        return while_loop(n);
       case OpCode::kIf: {
         const BlockId taken = n.blocks[registers_[n.operands[0]] != 0 ? 0 : 1];
         if (!block(taken)) return false;
@@ -369,14 +372,13 @@ class Interpreter::Machine {
 
   // --- Loops
 
-  bool keep_going(NodeId id) {
+  bool keep_going() {
     if ((++ticks_ & 0xFFFF) != 0 || !options_.cancelled || !options_.cancelled()) return true;
-    fail(id, "cancelled");
     status_ = Status(ErrorCode::kCancelled, "cancelled");
     return false;
   }
 
-  bool lanes(NodeId id, const Node& n) {
+  bool lanes(const Node& n) {
     const int64_t count = product(n.extents);
     const Permutation order(options_.order, count, next_random());
     ++lanes_instance_;
@@ -384,13 +386,13 @@ class Interpreter::Machine {
       const int64_t place = order(i);
       lane_ = static_cast<uint32_t>(place + 1);
       set_indices(kernel_.block(n.blocks[0]).arguments, n.extents, place);
-      if (!block(n.blocks[0]) || !keep_going(id)) return false;
+      if (!block(n.blocks[0]) || !keep_going()) return false;
     }
     lane_ = 0;
     return true;
   }
 
-  bool for_loop(NodeId id, const Node& n) {
+  bool for_loop(const Node& n) {
     const auto low = static_cast<int64_t>(registers_[n.operands[0]]);
     const auto high = static_cast<int64_t>(registers_[n.operands[1]]);
     const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
@@ -398,7 +400,7 @@ class Interpreter::Machine {
     for (int64_t k = low; k < high; k += n.extents[0]) {
       registers_[arguments[0]] = static_cast<uint64_t>(k);
       assign(arguments, 1, state);
-      if (!block(n.blocks[0]) || !keep_going(id)) return false;
+      if (!block(n.blocks[0]) || !keep_going()) return false;
       state = read(yielded(n.blocks[0]));
       if (k > high - n.extents[0]) break;  // k + step may wrap
     }
@@ -406,11 +408,11 @@ class Interpreter::Machine {
     return true;
   }
 
-  bool while_loop(NodeId id, const Node& n) {
+  bool while_loop(const Node& n) {
     std::vector<uint64_t> state = read(n.operands);
     while (true) {
       assign(kernel_.block(n.blocks[0]).arguments, 0, state);
-      if (!block(n.blocks[0]) || !keep_going(id)) return false;
+      if (!block(n.blocks[0]) || !keep_going()) return false;
       if (registers_[yielded(n.blocks[0])[0]] == 0) break;
       assign(kernel_.block(n.blocks[1]).arguments, 0, state);
       if (!block(n.blocks[1])) return false;
@@ -426,7 +428,7 @@ class Interpreter::Machine {
 
   bool leaf(const Node& n, int64_t linear, State& out) {
     set_indices(kernel_.block(n.blocks[0]).arguments, n.extents, linear);
-    if (!block(n.blocks[0])) return false;
+    if (!block(n.blocks[0]) || !keep_going()) return false;
     out = read(yielded(n.blocks[0]));
     return true;
   }
@@ -503,7 +505,8 @@ class Interpreter::Machine {
       } else if (!combine(n, part, next, part) || !combine(n, before, part, state)) {
         return false;
       }
-      if (options_.order == Order::kForward) {
+      // A serial scan is a loop: iteration i is leaf i, its combination, and each i.
+      if (options_.order == Order::kForward || !n.over_lanes) {
         if (!each(n, i, state)) return false;
       } else {
         prefixes.push_back(state);

@@ -5,6 +5,8 @@
 #include "core/kernel/scalar.h"
 #include "core/kernel/text.h"
 
+#include <set>
+
 namespace tenon::kernel {
 namespace {
 
@@ -14,6 +16,7 @@ class Printer {
  public:
   Printer(const Kernel& kernel, std::vector<uint32_t>* lines)
       : kernel_(kernel), lines_(lines), names_(kernel.values.size(), kNone) {
+    taken_.insert(kernel.scalar_names.begin(), kernel.scalar_names.end());
     if (lines_ != nullptr) lines_->assign(kernel.nodes.size(), 0);
   }
 
@@ -83,7 +86,11 @@ class Printer {
         if (kernel_.scalars[i] == id) return "%" + kernel_.scalar_names[i];
       }
     }
-    if (names_[id] == kNone) names_[id] = next_name_++;
+    if (names_[id] == kNone) {
+      // A parameter may be called by a number.
+      while (taken_.contains(std::to_string(next_name_))) ++next_name_;
+      names_[id] = next_name_++;
+    }
     return fmt::format("%{}", names_[id]);
   }
   std::string values(const ValueId* first, size_t count) {
@@ -281,6 +288,7 @@ class Printer {
   const Kernel& kernel_;
   std::vector<uint32_t>* lines_;
   std::vector<uint32_t> names_;
+  std::set<std::string> taken_;  // of scalar parameters
   uint32_t next_name_ = 0;
   uint32_t line_ = 1;
   std::string out_;

@@ -11,8 +11,16 @@ Range hull(const Range& x, const Range& y) {
   return {std::min(x.low, y.low), std::max(x.high, y.high)};
 }
 
-Range product(const Range& x, const Range& y) {
-  const __int128 corners[] = {x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high};
+// Beyond any type, so that it counts as wrapping around.
+Range unknown(const Range& whole) { return {whole.low - 1, whole.high + 1}; }
+
+Range product(const Range& x, const Range& y, const Range& whole) {
+  __int128 corners[4] = {};
+  const bool fits = !__builtin_mul_overflow(x.low, y.low, &corners[0]) &&
+                    !__builtin_mul_overflow(x.low, y.high, &corners[1]) &&
+                    !__builtin_mul_overflow(x.high, y.low, &corners[2]) &&
+                    !__builtin_mul_overflow(x.high, y.high, &corners[3]);
+  if (!fits) return unknown(whole);
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
@@ -111,7 +119,7 @@ Range Ranges::scalar(const Node& node) const {
     case OpCode::kSub:
       return {x.low - y.high, x.high - y.low};
     case OpCode::kMul:
-      return product(x, y);
+      return product(x, y, whole);
     case OpCode::kNeg:
       return {-x.high, -x.low};
     case OpCode::kMin:
@@ -122,14 +130,19 @@ Range Ranges::scalar(const Node& node) const {
       return y.low > 0 ? quotient(x, y) : whole;
     case OpCode::kRem:
       if (y.low <= 0) return whole;
-      return {x.low >= 0 ? 0 : std::max(x.low, 1 - y.high), std::min(x.high, y.high - 1)};
+      return {x.low >= 0 ? 0 : std::max(x.low, 1 - y.high),
+              x.high <= 0 ? 0 : std::min(x.high, y.high - 1)};
     case OpCode::kAnd:
       return x.low >= 0 && y.low >= 0 ? Range{0, std::min(x.high, y.high)} : whole;
     case OpCode::kShl:
-      if (y.low < 0 || y.high > 40 || x.low < 0) return whole;
+      if (y.low < 0 || y.high >= bit_width(node.type) || y.high > 62 || x.low < 0) {
+        return unknown(whole);
+      }
       return {x.low << static_cast<int>(y.low), x.high << static_cast<int>(y.high)};
     case OpCode::kShr:
     case OpCode::kSar:
+      // The greatest bit of an unsigned number is its sign here.
+      if (node.op == OpCode::kSar && is_unsigned_integer(node.type)) return whole;
       if (y.low < 0 || y.high > 62 || x.low < 0) return whole;
       return {x.low >> static_cast<int>(y.high), x.high >> static_cast<int>(y.low)};
     case OpCode::kSelect:

@@ -3,6 +3,7 @@
 
 #include "core/kernel/builder.h"
 #include "core/kernel/kernel_test_util.h"
+#include "core/kernel/legalize/tiles.h"
 
 namespace tenon::kernel {
 namespace {
@@ -260,7 +261,7 @@ TEST(Rules, K8NothingIsContracted) {
 TEST(Rules, K9Packed) {
   expect_violations({
       {"kernel @k(%x: packed in f32[8]) index s32 grid() {\n}",
-       "k:1: error: K9: %x is packed, but f32 takes whole bytes"},
+       "k:1: error: K9: %x is packed, but f32 does not share bytes evenly"},
       {"kernel @k(%x: packed out s4[8]) index s32 grid() {\n}",
        "k:1: error: K9: %x is packed and can only be 'in'; declare what is stored to as bytes"},
   });
@@ -294,10 +295,117 @@ TEST(Rules, K10IndexTypes) {
   });
 }
 
+// What a review found to slip through.
+TEST(Rules, SizesCountsAndTypesAreBounded) {
+  expect_violations({
+      {"kernel @k(%x: in f32[1099511627776,16777216], %y: out f32[1]) index s64 grid() {\n"
+       "%v = load %x[0, 5] : f32\nstore %v, %y[0] : f32\n}",
+       "k:1: error: K0: %x takes more than 1125899906842624 bytes, or has a negative stride"},
+      {"kernel @k(%x: in f32[4]{-1}) index s32 grid() {\n}",
+       "t:1:25: error: K0: extent -1 is out of range"},
+      {"kernel @k() index s64 grid() {\nscratch %t : f32[1099511627776]\n}",
+       "k:2: error: K0: %t takes more than 2147483648 bytes, or has a negative stride"},
+      {"kernel @k() index s64 grid(%i: 8589934592, %j: 2147483648) {\n}",
+       "k:1: error: K0: the grid has more than 4294967294 iterations"},
+      {"kernel @k() index s64 grid() {\nlanes(%i: 4294967296, %j: 4294967296) {\n}\n}",
+       "k:2: error: K0: a lanes loop has more than 4294967294 iterations"},
+      {"kernel @k(%f: scalar f32) index s32 grid() {\n"
+       "%r = for %k = (0, 1, 1) carry(%s = %f) : s8 {\nyield %s\n}\n}",
+       "k:2: error: K0: for begins with values of other types than it gives"},
+      {"kernel @k(%f: scalar f32) index s32 grid() {\n"
+       "%r = reduce serial(%k: 2) init(%f) : s8 {\nyield 1\n} combine(%a, %b) {\nyield %a\n}\n}",
+       "k:2: error: K0: reduce begins with values of other types than it gives"},
+      {"kernel @k() index s32 grid() {\nlanes(%i: 2) {\nyield 1\n}\n}",
+       "k:2: error: K0: a block of lanes yields nothing"},
+  });
+}
+
+TEST(Rules, UndefinedAliasedAndUnprovedThings) {
+  expect_violations({
+      {"kernel @k(%y: out s32[2]) index s32 grid(%i: 2) {\natomic add 1, %y[%i] : s32\n}",
+       "k:2: error: K2: an atomic on %y, which is 'out': what it holds is undefined"},
+      {"kernel @k(%x: packed in s4[8], %y: out s4[8] over %x) index s32 grid() {\n}",
+       "k:1: error: K4: %y over %x: elements do not lie in the same places"},
+      {"kernel @k(%x: packed in f6e2m3fn[4]) index s32 grid() {\n}",
+       "k:1: error: K9: %x is packed, but f6e2m3fn does not share bytes evenly"},
+      {kernel("%r = reduce serial(%k: 8) init(0) : s32 commutative {\nyield %k\n} combine(%a, %b) "
+              "{\n%p = lt %a, 0 : s32\n%c = if %p : s32 {\nyield %a\n} else {\nyield %b\n}\n"
+              "yield %c\n}"),
+       "k:2: error: K5: commutative: swapping the sides of the combination gives another "
+       "expression"},
+      {kernel("private %c : f32[2,2,2,2] per lanes 2\nscratch %a : f32[8,8]\n"
+              "contract box(8, 8, 8) %c[0, 0] += %a[0, 0] * %a[0, 0]"),
+       "k:4: error: K7: the box of contract is not proved to lie within the tile %c"},
+      {"kernel @k(%x: in s32[4]) index s32 grid() {\n%n = load %x[0] : s32\n"
+       "%h = mul %n, 1000000 : s32\nfor %k = (0, %h, 1) {\n%v = load %x[%k] : s32\n}\n}",
+       "k:4: error: K10: index arithmetic (mul) is not proved to fit s32"},
+      {"kernel @k(%x: in s32[4]) index s32 grid() {\n%n = load %x[0] : s32\n%p = lt %n, 3 : s32\n"
+       "%h = if %p : s32 {\n%t = shl %n, 31 : s32\nyield %t\n} else {\nyield 0\n}\n"
+       "%v = load %x[%h] : s32\n}",
+       "k:10: error: K10: index arithmetic (shl) is not proved to fit s32"},
+      {"kernel @k(%x: in f32[8], %y: out f32[8]) index s32 grid(%i: 8) {\n"
+       "copy box(2) %y[0] by(0) = %x[%i] by(0) pad 0.0\n}",
+       "k:2: error: K3: every iteration of the grid copies to the same elements of %y"},
+  });
+}
+
+TEST(Rules, WhatIsNeverExecutedBreaksNothing) {
+  EXPECT_EQ(violation("kernel @k(%x: in f32[4], %y: out f32[0]) index s32 grid(%g: 3) {\n"
+                      "lanes(%i: 0) {\nstore 1.0, %y[%i] : f32\n}\n"
+                      "for %k = (8, 8, 1) {\n%v = load %x[8] : f32\n}\n}"),
+            "");
+  const auto padding = parse(
+      "kernel @k(%x: in f32[4], %y: out f32[2]) index s32 grid() {\n"
+      "copy box(2) %y[0] by(0) = %x[4] by(0) pad 0.0\n}",
+      "t");
+  ASSERT_TRUE(padding);
+  EXPECT_EQ(verify(expand_tiles(*padding)).to_string(), "OK");
+}
+
+// The loop of a serial scan is one loop: a leaf may read what an earlier `each` has stored.
+TEST(Rules, SerialScanIsALoop) {
+  const auto scan = parse(
+      "kernel @k(%y: out s32[1]) index s32 grid() {\nscratch %t : s32[1]\nstore 0, %t[0] : s32\n"
+      "%r = scan serial(%k: 5) init(0) : s32 {\n%v = load %t[0] : s32\n%w = add %v, 1 : s32\n"
+      "yield %w\n} combine(%a, %b) {\n%c = add %a, %b : s32\nyield %c\n} each(%k, %p) {\n"
+      "store %p, %t[0] : s32\n}\nstore %r, %y[0] : s32\n}",
+      "t");
+  ASSERT_TRUE(scan) << scan.error().to_string();
+  ASSERT_EQ(verify(*scan).to_string(), "OK");
+  for (const InterpreterOptions& options : testing::orders()) {
+    std::vector<Literal> buffers = testing::zero_buffers(*scan);
+    EXPECT_EQ(testing::run(*scan, buffers, {}, options).to_string(), "OK");
+    EXPECT_EQ(buffers[0].get_integer(0), 31);
+  }
+}
+
+// Neither a long chain of operations nor one that doubles takes long or deep.
+TEST(Rules, ProofsAreLinear) {
+  std::string chain = "kernel @k(%x: in s32[4]) index s32 grid(%g: 1) {\n%v0 = min %g, 3 : s32\n";
+  for (int i = 1; i < 100000; ++i) chain += fmt::format("%v{} = min %v{}, 3 : s32\n", i, i - 1);
+  chain += "%w = load %x[%v99999] : s32\n}";
+  EXPECT_EQ(violation(chain), "");
+  std::string doubling =
+      "kernel @k() index s32 grid() {\n%r = reduce serial(%k: 2) init(0) : s32 commutative "
+      "{\nyield "
+      "%k\n} combine(%a, %b) {\n%c0 = add %a, %b : s32\n";
+  for (int i = 1; i < 60; ++i) {
+    doubling += fmt::format("%c{} = add %c{}, %c{} : s32\n", i, i - 1, i - 1);
+  }
+  EXPECT_EQ(violation(doubling + "yield %c59\n}\n}"), "");
+}
+
 TEST(Rules, ARunCanBeCancelled) {
   InterpreterOptions options;
   options.cancelled = [] { return true; };
   EXPECT_EQ(violation(kernel("while() {\nyield true\n} do() {\n}"), options), "error: cancelled");
+  EXPECT_EQ(
+      violation("kernel @k() index s64 grid() {\n%r = reduce serial(%k: 8589934592) init(0) : "
+                "s32 {\nyield 1\n} combine(%a, %b) {\nyield %a\n}\n}",
+                options),
+      "error: cancelled");
+  EXPECT_EQ(violation("kernel @k() index s64 grid(%i: 4000000000) {\n}", options),
+            "error: cancelled");
 }
 
 }  // namespace

@@ -93,9 +93,10 @@ uint64_t on_integers(ElementType type, ElementType, uint64_t x, uint64_t y, uint
     case OpCode::kRotl:
       return wrapped(type, rotate(width, x, y));
     case OpCode::kClz:
-      return static_cast<uint64_t>(std::countl_zero(x & mask_of(width)) - (64 - width));
+      return wrapped(type,
+                     static_cast<uint64_t>(std::countl_zero(x & mask_of(width)) - (64 - width)));
     case OpCode::kPopcount:
-      return static_cast<uint64_t>(std::popcount(x & mask_of(width)));
+      return wrapped(type, static_cast<uint64_t>(std::popcount(x & mask_of(width))));
     case OpCode::kEq:
       return x == y;
     case OpCode::kNe:

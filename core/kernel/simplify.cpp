@@ -65,7 +65,7 @@ class LinearForms {
         sum.add(operand(0), -1);
         return sum;
       case OpCode::kShl:
-        if (const auto by = fixed(1)) {
+        if (const auto by = fixed(1); by && *by < 63) {
           sum.add(operand(0), static_cast<__int128>(1) << static_cast<int>(*by));
           return sum;
         }
@@ -128,6 +128,7 @@ class Simplifier : public Rewriter {
     std::map<Key, ValueId> known;
     bool branch = false;  // runs only sometimes: nothing is moved out of it
     bool certain = true;  // runs at least once when what is around it does
+    bool combination = false;
   };
 
   void node(const Node& n) override {
@@ -167,6 +168,7 @@ class Simplifier : public Rewriter {
     Scope scope;
     scope.branch = owner.op == OpCode::kIf;
     scope.certain = runs(owner, index);
+    scope.combination = (owner.op == OpCode::kReduce || owner.op == OpCode::kScan) && index == 1;
     scopes_.push_back(std::move(scope));
     const BlockId copy = copy_block(owner.blocks[index]);
     scopes_.pop_back();
@@ -242,9 +244,15 @@ class Simplifier : public Rewriter {
     }
   }
 
+  // A combination keeps its form: that is what proves it commutative (K5).
+  bool in_combination() const {
+    return std::any_of(scopes_.begin(), scopes_.end(),
+                       [](const Scope& scope) { return scope.combination; });
+  }
+
   // (q * c + r) / c and rem c where r lies in [0, c) and nothing is negative.
   ValueId divided(const Node& n, const Range& x, const Range& y) {
-    if (x.low < 0 || y.low <= 0 || y.low != y.high) return kNone;
+    if (x.low < 0 || y.low <= 0 || y.low != y.high || in_combination()) return kNone;
     const __int128 c = y.low;
     const Linear form = forms_.of(n.operands[0]);
     Linear quotient;

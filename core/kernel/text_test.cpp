@@ -48,6 +48,18 @@ TEST(Text, NestingIsBounded) {
   EXPECT_EQ(error(text), "t:103:1: error: K0: nested deeper than 100 levels");
 }
 
+// A parameter may be called by a number, as the printer calls values.
+TEST(Text, NumbersAsNamesOfParameters) {
+  const auto kernel = parse(
+      "kernel @k(%y: out s32[4], %0: scalar s32) index s32 grid(%i: 4) {\nstore %0, %y[%i] : "
+      "s32\n}",
+      "t");
+  ASSERT_TRUE(kernel);
+  EXPECT_EQ(print(*kernel),
+            "kernel @k(%y: out s32[4], %0: scalar s32) index s32 grid(%1: 4) {\n"
+            "  store %0, %y[%1] : s32\n}\n");
+}
+
 TEST(Text, SeveralKernels) {
   const auto kernels = parse_all(
       "kernel @a() index s32 grid() {}\n// and\nkernel @b() index s64 grid(%i: 3) {}", "t");

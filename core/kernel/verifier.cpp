@@ -21,7 +21,8 @@ class Verifier {
       : kernel_(kernel),
         in_scope_(kernel.values.size()),
         memory_in_scope_(kernel.memories.size()),
-        dependence_(kernel.values.size()) {}
+        dependence_(kernel.values.size()),
+        conditional_(kernel.nodes.size()) {}
 
   Status run() {
     if (!head()) return std::move(status_);
@@ -71,11 +72,37 @@ class Verifier {
     for (const int64_t extent : kernel_.grid) {
       if (extent < 0) return fail("K0: extent {} of the grid is negative", extent);
     }
+    if (!countable(kernel_.grid, kMostIterations, "the grid")) return false;
     for (ValueId v = 0; v < kernel_.values.size(); ++v) {
       const ValueKind kind = kernel_.value(v).kind;
       in_scope_[v] = kind == ValueKind::kConstant || kind == ValueKind::kScalar;
     }
     return true;
+  }
+
+  // Iterations of one loop, or workgroups: what 32 bits count.
+  static constexpr int64_t kMostIterations = (int64_t{1} << 32) - 2;
+  static constexpr int64_t kMostScratchBytes = int64_t{1} << 31;
+  static constexpr int64_t kMostBufferBytes = int64_t{1} << 50;
+
+  bool countable(const Dims& extents, int64_t most, std::string_view what) {
+    const Result<int64_t> count = checked_element_count(extents);
+    if (count && *count <= most) return true;
+    return fail("K0: {} has more than {} iterations", what, most);
+  }
+
+  // The bytes between the first element and the last, and as many as its dimensions say.
+  bool fits(const Memory& m, int64_t most) {
+    const auto width = static_cast<int64_t>(storage_bytes(m.type));
+    const Result<int64_t> count = checked_element_count(m.dims, width);
+    bool good = count.has_value() && *count <= most / width;
+    __int128 last = 0;
+    for (size_t d = 0; good && d < m.strides.size(); ++d) {
+      good = m.strides[d] >= 0;
+      last += static_cast<__int128>(std::max<int64_t>(m.dims[d] - 1, 0)) * m.strides[d];
+      good = good && last < most / width;
+    }
+    return good || fail("K0: %{} takes more than {} bytes, or has a negative stride", m.name, most);
   }
 
   bool buffer(MemoryId id) {
@@ -85,8 +112,9 @@ class Verifier {
       return fail("K0: %{} has {} strides for {} dimensions", m.name, m.strides.size(),
                   m.dims.size());
     }
-    if (m.packed && bit_width(m.type) >= 8) {
-      return fail("K9: %{} is packed, but {} takes whole bytes", m.name, name_of(m.type));
+    if (!fits(m, kMostBufferBytes)) return false;
+    if (m.packed && bit_width(m.type) != 2 && bit_width(m.type) != 4) {
+      return fail("K9: %{} is packed, but {} does not share bytes evenly", m.name, name_of(m.type));
     }
     if (m.packed && m.access != Access::kIn) {
       return fail("K9: %{} is packed and can only be 'in'; declare what is stored to as bytes",
@@ -99,7 +127,7 @@ class Verifier {
       return fail("K4: %{} over %{}: an 'out' buffer may take the memory of an 'in' one", m.name,
                   under.name);
     }
-    if (m.dims != under.dims || m.strides != under.strides ||
+    if (m.dims != under.dims || m.resolved_strides() != under.resolved_strides() || under.packed ||
         storage_bytes(m.type) != storage_bytes(under.type)) {
       return fail("K4: %{} over %{}: elements do not lie in the same places", m.name, under.name);
     }
@@ -126,6 +154,7 @@ class Verifier {
       if (node.op == OpCode::kYield && n != b.nodes.back()) {
         return fail("K0: statements behind yield");
       }
+      conditional_[n] = context.conditional;
       if (!this->node(node, context)) return false;
       for (const ValueId result : node.results) {
         in_scope_[result] = true;
@@ -138,6 +167,36 @@ class Verifier {
       scoped_memories_.pop_back();
     }
     return true;
+  }
+
+  // A block that has nothing to give.
+  bool no_yield(BlockId id) {
+    const Block& b = kernel_.block(id);
+    if (b.nodes.empty() || kernel_.node(b.nodes.back()).op != OpCode::kYield) return true;
+    return fail("K0: a block of {} yields nothing", op_name(kernel_.node(at_).op));
+  }
+
+  // Values that a statement takes along: as many, and of the types, of its results.
+  bool carries(const Node& node, size_t first) {
+    bool same = node.operands.size() - first == node.results.size();
+    for (size_t i = 0; same && i < node.results.size(); ++i) {
+      same = type_of(node.operands[first + i]) == type_of(node.results[i]);
+    }
+    return same || fail("K0: {} begins with values of other types than it gives", op_name(node.op));
+  }
+
+  // Arguments of a block from `first` on: those of the results, `times` over.
+  bool takes(const Node& node, BlockId id, size_t first, size_t times = 1) {
+    const std::vector<ValueId>& arguments = kernel_.block(id).arguments;
+    const size_t n = node.results.size();
+    bool same = arguments.size() == first + times * n;
+    for (size_t i = 0; same && i < times * n; ++i) {
+      same = type_of(arguments[first + i]) == type_of(node.results[i % n]);
+    }
+    for (size_t i = 0; same && i < first; ++i) {
+      same = type_of(arguments[i]) == kernel_.index_type;
+    }
+    return same || fail("K0: a block of {} takes other values than it is given", op_name(node.op));
   }
 
   bool yields(BlockId id, const std::vector<ValueId>& like, size_t from = 0) {
@@ -212,7 +271,7 @@ class Verifier {
       case OpCode::kScan:
         return reduction(node, context);
       case OpCode::kCopy:
-        return copy(node);
+        return copy(node, context);
       case OpCode::kContract:
         return contract(node);
       case OpCode::kYield:
@@ -271,6 +330,9 @@ class Verifier {
         return fail("K6: an atomic on {}: the order of its combinations would change bits",
                     name_of(m.type));
       }
+      if (m.access == Access::kOut && m.space == Space::kBuffer) {
+        return fail("K2: an atomic on %{}, which is 'out': what it holds is undefined", m.name);
+      }
       return true;
     }
     return races(node, m, first, context);
@@ -283,6 +345,8 @@ class Verifier {
     Dependence& depends = dependence_[node.results[0]];
     for (const ValueId index : node.operands) depends |= dependence_[index];
     if (m.space == Space::kPrivate) depends |= context.varying;
+    // What was stored there may depend on anything.
+    if (m.space == Space::kScratch || m.access == Access::kInOut) depends = kAll;
     return true;
   }
 
@@ -304,8 +368,11 @@ class Verifier {
     const Node* lanes = context.lanes;
     bool own = lanes != nullptr && lanes->extents.size() == m.lane_rank;
     for (size_t d = 0; own && d < m.lane_rank; ++d) {
+      const ValueId index = node.operands[first + d];
+      const bool only_one =
+          m.dims[d] == 1 && kernel_.is_constant(index) && kernel_.value(index).bits == 0;
       own = lanes->extents[d] == m.dims[d] &&
-            node.operands[first + d] == kernel_.block(lanes->blocks[0]).arguments[d];
+            (only_one || index == kernel_.block(lanes->blocks[0]).arguments[d]);
     }
     return own || fail(
                       "K3: %{} is private: its first {} indices are the variables of a lanes loop "
@@ -332,6 +399,7 @@ class Verifier {
     const Memory& m = kernel_.memory(id);
     if (is_complex(m.type)) return fail("K0: %{} is of {}", m.name, name_of(m.type));
     if (m.packed) return fail("K9: %{}: only buffers are packed", m.name);
+    if (!fits(m, kMostScratchBytes)) return false;
     if ((node.op == OpCode::kPrivate) != (m.lane_rank > 0) || m.lane_rank > m.dims.size()) {
       return fail("K0: lanes are the leading dimensions of private memory");
     }
@@ -373,11 +441,12 @@ class Verifier {
     const Block& body = kernel_.block(node.blocks[0]);
     if (!extents_fit(node, body.arguments.size())) return false;
     Context inner = context;
+    if (!countable(node.extents, kMostIterations, "a lanes loop")) return false;
     inner.lanes = &node;
-    inner.conditional = false;
+    inner.conditional = std::count(node.extents.begin(), node.extents.end(), 0) != 0;
     inner.varying = context.conditional ? 0 : context.varying;
     vary(body.arguments, node.extents, inner);
-    return block(node.blocks[0], inner);
+    return no_yield(node.blocks[0]) && block(node.blocks[0], inner);
   }
 
   bool for_loop(const Node& node, const Context& context) {
@@ -390,17 +459,23 @@ class Verifier {
                     name_of(type_of(node.operands[i])), name_of(kernel_.index_type));
       }
     }
+    if (kernel_.index_type == ElementType::kS32 && node.extents[0] >> 31 != 0) {
+      return fail("K10: the step {} of for does not fit s32", node.extents[0]);
+    }
     const Block& body = kernel_.block(node.blocks[0]);
     if (body.arguments.size() != node.operands.size() - 1) {
       return fail("K0: for carries {} values into {} arguments", node.operands.size() - 2,
                   body.arguments.size() - 1);
     }
+    if (!carries(node, 2) || !takes(node, node.blocks[0], 1)) return false;
     for (const ValueId argument : body.arguments) dependence_[argument] = kAll;
     const bool constant =
         kernel_.is_constant(node.operands[0]) && kernel_.is_constant(node.operands[1]);
     if (constant) dependence_[body.arguments[0]] = 0;
+    const bool runs = constant && static_cast<int64_t>(kernel_.value(node.operands[0]).bits) <
+                                      static_cast<int64_t>(kernel_.value(node.operands[1]).bits);
     Context inner = context;
-    inner.conditional |= !constant;
+    inner.conditional |= !runs;
     for (const ValueId result : node.results) dependence_[result] = kAll;
     const NodeId here = at_;
     if (!block(node.blocks[0], inner)) return false;
@@ -418,6 +493,9 @@ class Verifier {
         return fail("K0: while carries {} values into {} arguments", node.results.size(),
                     kernel_.block(b).arguments.size());
       }
+    }
+    if (!carries(node, 0) || !takes(node, node.blocks[0], 0) || !takes(node, node.blocks[1], 0)) {
+      return false;
     }
     for (const ValueId result : node.results) dependence_[result] = kAll;
     Context condition = inner;
@@ -452,8 +530,13 @@ class Verifier {
     if (combine.arguments.size() != 2 * n || node.results.size() != n) {
       return fail("K5: {} of {} values combines {}", op_name(node.op), n, combine.arguments.size());
     }
+    if (!countable(node.extents, int64_t{1} << 62, op_name(node.op)) || !carries(node, 0) ||
+        !takes(node, node.blocks[1], 0, 2)) {
+      return false;
+    }
     Context pure = context;
     pure.pure = true;
+    pure.conditional |= std::count(node.extents.begin(), node.extents.end(), 0) != 0;
     for (const ValueId index : leaf.arguments) dependence_[index] = kAll;
     for (const ValueId argument : combine.arguments) dependence_[argument] = kAll;
     for (const ValueId result : node.results) dependence_[result] = kAll;
@@ -470,54 +553,88 @@ class Verifier {
     if (node.op == OpCode::kReduce) return true;
     if (node.extents.size() != 1) return fail("K5: scan runs along one extent");
     Context each = context;
+    each.conditional |= node.extents[0] == 0;
     if (node.over_lanes) each.lanes = &node;
     const std::vector<ValueId>& arguments = kernel_.block(node.blocks[2]).arguments;
     if (arguments.size() != n + 1) {
       return fail("K5: 'each' names an index and {} prefixes", n);
     }
     for (const ValueId argument : arguments) dependence_[argument] = kAll;
-    return block(node.blocks[2], each);
+    return no_yield(node.blocks[2]) && takes(node, node.blocks[2], 1) &&
+           block(node.blocks[2], each);
   }
 
   // --- Symmetry: the combination with its sides swapped, as numbered expressions
 
-  using Expressions = std::map<std::vector<uint64_t>, uint64_t>;
-  uint64_t expression(ValueId value, const std::map<ValueId, uint64_t>& sides, Expressions& known) {
-    const auto side = sides.find(value);
-    std::vector<uint64_t> key;
-    if (side != sides.end()) {
-      key = {0, side->second};
-    } else if (kernel_.value(value).kind != ValueKind::kResult ||
-               !is_scalar_op(kernel_.node(kernel_.value(value).node).op)) {
-      key = {1, value};
-    } else {
-      const Node& node = kernel_.node(kernel_.value(value).node);
-      key = {2, static_cast<uint64_t>(node.op), static_cast<uint64_t>(node.type)};
-      for (const ValueId operand : node.operands) key.push_back(expression(operand, sides, known));
+  // Numbers expressions, the same for the same; 0 for one that it cannot see into.
+  class Expressions {
+   public:
+    Expressions(std::map<std::vector<uint64_t>, uint64_t>& numbers,
+                std::map<ValueId, uint64_t> sides)
+        : numbers_(numbers), known_(std::move(sides)) {}
+
+    // Of the nodes of the combination, in order: operands come first.
+    void add(const Node& node) {
+      if (!is_scalar_op(node.op)) {
+        for (const ValueId result : node.results) known_[result] = 0;
+        return;
+      }
+      std::vector<uint64_t> key = {2, static_cast<uint64_t>(node.op),
+                                   static_cast<uint64_t>(node.type)};
+      bool visible = true;
+      for (const ValueId operand : node.operands) {
+        key.push_back(of(operand));
+        visible &= key.back() != 0;
+      }
       if (is_commutative(node.op)) std::sort(key.begin() + 3, key.end());
+      known_[node.results[0]] = visible ? number(std::move(key)) : 0;
     }
-    return known.try_emplace(std::move(key), known.size()).first->second;
-  }
+
+    uint64_t of(ValueId value) {
+      const auto found = known_.find(value);
+      if (found != known_.end()) return found->second;
+      // From around the combination: the same for both.
+      return number({1, value});
+    }
+
+    uint64_t number(std::vector<uint64_t> key) {
+      return numbers_.try_emplace(std::move(key), numbers_.size() + 1).first->second;
+    }
+
+   private:
+    std::map<std::vector<uint64_t>, uint64_t>& numbers_;
+    std::map<ValueId, uint64_t> known_;
+  };
 
   bool is_symmetric(const Node& node) {
     const Block& combine = kernel_.block(node.blocks[1]);
     const size_t n = combine.arguments.size() / 2;
-    std::map<ValueId, uint64_t> straight;
-    std::map<ValueId, uint64_t> swapped;
+    std::map<std::vector<uint64_t>, uint64_t> numbers;
+    std::map<ValueId, uint64_t> sides[2];
     for (size_t i = 0; i < 2 * n; ++i) {
-      straight[combine.arguments[i]] = i;
-      swapped[combine.arguments[i]] = (i + n) % (2 * n);
+      for (const size_t swapped : {0u, 1u}) {
+        const uint64_t side = (i + swapped * n) % (2 * n);
+        sides[swapped][combine.arguments[i]] =
+            numbers.try_emplace({0, side}, numbers.size() + 1).first->second;
+      }
     }
-    Expressions known;
+    Expressions straight(numbers, sides[0]);
+    Expressions swapped(numbers, sides[1]);
+    for (const NodeId id : combine.nodes) {
+      if (kernel_.node(id).op == OpCode::kYield) break;
+      straight.add(kernel_.node(id));
+      swapped.add(kernel_.node(id));
+    }
     for (const ValueId value : kernel_.node(combine.nodes.back()).operands) {
-      if (expression(value, straight, known) != expression(value, swapped, known)) return false;
+      const uint64_t number = straight.of(value);
+      if (number == 0 || number != swapped.of(value)) return false;
     }
     return true;
   }
 
   // --- Tiles
 
-  bool copy(const Node& node) {
+  bool copy(const Node& node, const Context& context) {
     const Memory& destination = kernel_.memory(node.memories[0]);
     const Memory& source = kernel_.memory(node.memories[1]);
     if (destination.type != source.type) {
@@ -551,7 +668,18 @@ class Verifier {
       return fail("K0: the padding is {}, the elements are {}",
                   name_of(type_of(node.operands.back())), name_of(source.type));
     }
-    return indices(destination, node.operands, 0, starts);
+    return indices(destination, node.operands, 0, starts) && copies_race_free(node, context);
+  }
+
+  // As for a store: every workgroup copying to one place.
+  bool copies_race_free(const Node& node, const Context& context) {
+    const Memory& destination = kernel_.memory(node.memories[0]);
+    if (destination.space != Space::kBuffer || context.conditional) return true;
+    Dependence depends = 0;
+    for (size_t d = 0; d < destination.dims.size(); ++d) depends |= dependence_[node.operands[d]];
+    if ((context.varying & grid_ & ~depends) == 0) return true;
+    return fail("K3: every iteration of the grid copies to the same elements of %{}",
+                destination.name);
   }
 
   bool contract(const Node& node) {
@@ -564,6 +692,9 @@ class Verifier {
       }
       if (m.dims.size() < 2) return fail("K0: tile %{} has fewer than 2 dimensions", m.name);
       if (!contains(kNumbers, m.type)) return fail("K0: a tile of {}", name_of(m.type));
+      if (m.space == Space::kBuffer && m.access == Access::kOut) {
+        return fail("K2: %{} is 'out' and loaded from: what it holds is undefined", m.name);
+      }
       const size_t starts = accumulator ? 2 : m.dims.size();
       if (!indices(m, node.operands, first, starts)) return false;
       first += starts;
@@ -593,6 +724,13 @@ class Verifier {
         tile_indices(node, ranges, proved);
         continue;
       }
+      if (node.op == OpCode::kFor) {
+        if (!arithmetic_fits(node.operands[0], ranges, proved) ||
+            !arithmetic_fits(node.operands[1], ranges, proved)) {
+          break;
+        }
+        continue;
+      }
       if (node.op != OpCode::kLoad && node.op != OpCode::kStore && node.op != OpCode::kAtomic) {
         continue;
       }
@@ -602,7 +740,8 @@ class Verifier {
         const ValueId index = node.operands[first + d];
         if (!arithmetic_fits(index, ranges, proved)) break;
         const Range& range = ranges.of(index);
-        if (m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
+        // Whether what runs only sometimes runs at all is for the interpreter to find.
+        if (!conditional_[n] && m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
           fail("K7: index {} of %{} is {} at least, the dimension has {} elements", d, m.name,
                static_cast<int64_t>(range.low), m.dims[d]);
           break;
@@ -618,6 +757,13 @@ class Verifier {
     int64_t extent = 0;
     for (const int64_t e : node.extents) extent = std::max(extent, e);
     const Range whole = range_of_type(kernel_.index_type);
+    const Memory& c = kernel_.memory(node.memories[0]);
+    for (size_t i = 0; i < 2 && c.space == Space::kPrivate; ++i) {
+      const Range& range = ranges.of(node.operands[i]);
+      if (range.low < 0 || range.high + node.extents[i] > c.dims[i] * c.dims[i + 2]) {
+        return fail("K7: the box of contract is not proved to lie within the tile %{}", c.name);
+      }
+    }
     for (size_t i = 0; i < starts; ++i) {
       const ValueId start = node.operands[i];
       if (!arithmetic_fits(start, ranges, proved)) return false;
@@ -630,17 +776,30 @@ class Verifier {
     return true;
   }
 
-  bool arithmetic_fits(ValueId value, const Ranges& ranges, std::vector<bool>& proved) {
-    if (kernel_.index_type != ElementType::kS32 || proved[value]) return true;
-    proved[value] = true;
-    if (kernel_.value(value).kind != ValueKind::kResult) return true;
-    const Node& node = kernel_.node(kernel_.value(value).node);
-    if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) return true;
-    if (ranges.may_overflow(value)) {
-      return fail("K10: index arithmetic ({}) is not proved to fit s32", op_name(node.op));
-    }
-    for (const ValueId operand : node.operands) {
-      if (!arithmetic_fits(operand, ranges, proved)) return false;
+  // What comes out of memory, or is carried or combined, is data: the launch answers for it.
+  bool arithmetic_fits(ValueId index, const Ranges& ranges, std::vector<bool>& proved) {
+    if (kernel_.index_type != ElementType::kS32) return true;
+    std::vector<ValueId> work = {index};
+    while (!work.empty()) {
+      const ValueId value = work.back();
+      work.pop_back();
+      if (proved[value]) continue;
+      proved[value] = true;
+      if (kernel_.value(value).kind != ValueKind::kResult) continue;
+      const Node& node = kernel_.node(kernel_.value(value).node);
+      if (node.op == OpCode::kIf) {
+        const auto place = std::find(node.results.begin(), node.results.end(), value);
+        for (const BlockId b : node.blocks) {
+          const Node& yield = kernel_.node(kernel_.block(b).nodes.back());
+          work.push_back(yield.operands[static_cast<size_t>(place - node.results.begin())]);
+        }
+        continue;
+      }
+      if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) continue;
+      if (ranges.may_overflow(value)) {
+        return fail("K10: index arithmetic ({}) is not proved to fit s32", op_name(node.op));
+      }
+      work.insert(work.end(), node.operands.begin(), node.operands.end());
     }
     return true;
   }
@@ -652,6 +811,7 @@ class Verifier {
   std::vector<bool> memory_in_scope_;
   std::vector<MemoryId> scoped_memories_;
   std::vector<Dependence> dependence_;
+  std::vector<bool> conditional_;  // by node
   Dependence grid_ = 0;
   int next_bit_ = 0;
 };

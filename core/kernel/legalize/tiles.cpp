@@ -26,7 +26,10 @@ class TileExpander : public Rewriter {
     for (size_t d = 0; d < count; ++d) {
       const ValueId i = at[by[d]];
       const ValueId low = to().compare(OpCode::kGe, i, to().index(0));
-      const ValueId high = to().compare(OpCode::kLt, i, to().index(dims[by[d]]));
+      // No index of 32 bits reaches the end of such a dimension.
+      const bool endless = to().index_type() == ElementType::kS32 && dims[by[d]] >> 31 != 0;
+      const ValueId high =
+          endless ? to().pred(true) : to().compare(OpCode::kLt, i, to().index(dims[by[d]]));
       all = to().logical_and(all, to().logical_and(low, high));
     }
     return all;
