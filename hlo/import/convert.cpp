@@ -135,6 +135,17 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
     return error_at(op, invalid_argument("function @{} has {} arguments, its type {}", *name,
                                          op.regions[0].arguments.size(), type->elements().size()));
   }
+  const auto fits = [](size_t attributes, size_t values) {
+    return attributes == 0 || attributes == values;
+  };
+  if (!fits(function.parameter_attributes().size(), type->elements().size()) ||
+      !fits(function.result_attributes().size(), type->function_results().size())) {
+    return error_at(op, invalid_argument("function @{}: arg_attrs and res_attrs have {} and {} "
+                                         "entries for {} arguments and {} results",
+                                         *name, function.parameter_attributes().size(),
+                                         function.result_attributes().size(),
+                                         type->elements().size(), type->function_results().size()));
+  }
   for (size_t i = 0; i < function.parameter_attributes().size(); ++i) {
     TENON_TRY(check_sharding(op, fmt::format("argument {} of @{}", i, *name),
                              function.parameter_attributes()[i]));

@@ -157,6 +157,11 @@ TEST(Convert, Errors) {
        "({ "
        "return }) : () -> ()",
        "t:1:1: error: func.func: visibility 'mine' is neither public, private nor nested"},
+      {"\"func.func\"() <{sym_name = \"f\", function_type = () -> (), res_attrs = [{}, {}]}> ({ "
+       "return }) : () -> ()",
+       "t:1:1: error: function @f: arg_attrs and res_attrs have 0 and 2 entries for 0 arguments "
+       "and "
+       "0 results"},
       {"func.func @f() { return }\nfunc.func @f() { return }",
        "t:2:1: error: function @f is defined twice"},
       {"func.func @f() { %0 = stablehlo.constant dense<1> : tensor<i32> }",

@@ -4,6 +4,7 @@
 
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
+#include "hlo/lower/row_passes.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -84,7 +85,16 @@ bool prefers_lanes(const Instruction& op, Schedule& schedule) {
   return schedule.choose("reduce_lanes", good ? 1 : 0, {0, 1}) != 0;
 }
 
-Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule) {
+Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+                  const LowerLimits& limits) {
+  if (is_empty(op.result_type()) && op.result_count() == 1) return {};
+  if (op.code() == OpCode::kSort) {
+    return is_empty(op.result_type()) ? Status() : lower_sort(lowered, op, schedule, limits);
+  }
+  if (op.code() == OpCode::kFft) return lower_fft(lowered, op, schedule, limits);
+  if (op.code() == OpCode::kScatter) {
+    return is_empty(op.result_type()) ? Status() : lower_scatter(lowered, op, schedule);
+  }
   if (!is_elemental(op)) {
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));
@@ -118,10 +128,9 @@ bool is_inline_constant(const Instruction& op) {
 }
 
 Result<LoweredOp> lower_op(const Instruction& op, Schedule& schedule, const LowerLimits& limits) {
-  static_cast<void>(limits);
   LoweredOp lowered;
   lowered.inputs = inputs_of(op);
-  TENON_TRY(lower_into(lowered, op, schedule));
+  TENON_TRY(lower_into(lowered, op, schedule, limits));
   return lowered;
 }
 

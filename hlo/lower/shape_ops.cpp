@@ -152,7 +152,9 @@ ValueId bits_of(Builder& b, ValueId x) {
 }
 
 ValueId from_bits(Builder& b, ValueId bits, ElementType type) {
-  if (is_pred(type)) return b.convert(bits, type);
+  if (is_pred(type)) {
+    return b.convert(b.logical_and(bits, b.integer(b.type_of(bits), 1)), type);
+  }
   const std::optional<ElementType> integer = integer_of_width(bit_width(type), false);
   return b.bitcast(b.convert(bits, *integer), type);
 }

@@ -1,0 +1,52 @@
+// Passes over rows: sorts and Fourier transforms work on rows along one axis in a logarithmic
+// number of passes, each of which reads what the one before has written.
+//
+// Short rows stay in a workgroup's scratch memory; long ones go through temporaries, a launch a
+// pass.
+#pragma once
+
+#include <functional>
+
+#include "hlo/lower/kernel_maker.h"
+
+namespace tenon::hlo::lower {
+
+/// Reads the elements at `position` of the row.
+using RowReader = std::function<Elements(ValueId position)>;
+
+struct RowPasses {
+  Dims dims;  ///< Of the arrays; rows run along `axis`.
+  size_t axis = 0;
+  std::vector<ElementType> types;  ///< Of the arrays that go along together.
+  int passes = 0;                  ///< 0 means that rows are only copied.
+
+  /// What the first pass reads: elements at an index of `dims`.
+  std::function<Elements(KernelMaker&, const Values& index)> input;
+  /// What iteration `i` of a pass writes, and where: (position, elements).
+  std::function<std::pair<ValueId, Elements>(KernelMaker&, int pass, const RowReader& read,
+                                             ValueId i)>
+      step;
+  /// Writes the last pass's elements; called where output buffers are declared, it gives the
+  /// writer.
+  using Writer = std::function<void(const Elements&, const Values& index)>;
+  std::function<Writer(KernelMaker&)> output;
+  /// Declares what `step` needs besides the op's inputs.
+  std::function<void(KernelMaker&)> declare = [](KernelMaker&) {};
+};
+
+/// Appends the kernels that run `rows`, their names ending in `suffix`.
+Status lower_row_passes(LoweredOp& lowered, const Instruction& op, const RowPasses& rows,
+                        const std::string& suffix, Schedule& schedule, const LowerLimits& limits);
+
+/// The number of times that 2 goes into the next power of two from `n` on.
+int log2_ceil(int64_t n);
+
+// --- Ops that have lowerings of their own, into `lowered`, whose inputs are set
+
+Status lower_sort(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+                  const LowerLimits& limits);
+Status lower_fft(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+                 const LowerLimits& limits);
+Status lower_scatter(LoweredOp& lowered, const Instruction& op, Schedule& schedule);
+
+}  // namespace tenon::hlo::lower
