@@ -9,6 +9,7 @@
 
 #include "core/types/file.h"
 #include "core/types/npy.h"
+#include "hlo/compile/interp.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/import/import.h"
 #include "hlo/import/refine.h"
@@ -74,7 +75,9 @@ void expect_close(const Literal& actual, const Literal& expected, double toleran
   EXPECT_LE(worst, allowed) << where;
 }
 
-void run_sample(const std::string& folder, const Json& manifest, const std::string& program) {
+// Null means the reference device.
+void run_sample(const std::string& folder, const Json& manifest, const std::string& program,
+                const InterpOptions* interp = nullptr) {
   std::unique_ptr<Module> module = load(folder + "/" + program);
   ASSERT_NE(module, nullptr);
   const std::vector<Literal> arguments = arguments_of(manifest, folder, *module->entry());
@@ -88,11 +91,13 @@ void run_sample(const std::string& folder, const Json& manifest, const std::stri
     ASSERT_TRUE(refined) << refined.error().to_string();
     module = std::move(*refined);
   }
-  Evaluator evaluator(*module);
   std::vector<CheckFailure> failures;
   int64_t checks = 0;
-  install_checks(evaluator, &failures, &checks);
-  const auto results = evaluator.run(*module->entry(), arguments);
+  Evaluator evaluator(*module);
+  const Checks handlers(&failures, &checks);
+  install_checks(evaluator, handlers);
+  const auto results = interp == nullptr ? evaluator.run(*module->entry(), arguments)
+                                         : run_on_interp(*module, arguments, handlers, *interp);
   ASSERT_TRUE(results) << results.error().to_string();
   ASSERT_EQ(results->size(), manifest["outputs"].size());
   for (size_t i = 0; i < results->size(); ++i) {
@@ -104,6 +109,8 @@ void run_sample(const std::string& folder, const Json& manifest, const std::stri
                  fmt::format("{} result {}", program, i));
   }
 }
+
+const InterpOptions kForward;
 
 class Sample : public testing::TestWithParam<std::string> {
  protected:
@@ -128,6 +135,19 @@ TEST_P(Sample, TextGivesJaxResults) {
 
 TEST_P(Sample, ArtifactGivesJaxResults) {
   if (has_results()) run_sample(folder_, manifest_, "program.mlirbc");
+}
+
+TEST_P(Sample, InterpGivesJaxResults) {
+  if (has_results()) run_sample(folder_, manifest_, "program.mlir", &kForward);
+}
+
+TEST_P(Sample, InterpInAnyOrder) {
+  if (!has_results()) return;
+  InterpOptions options;
+  options.interpreter.order = kernel::Order::kShuffled;
+  options.interpreter.seed = 1;
+  options.lower.schedule = lower::Schedule::random(1);
+  run_sample(folder_, manifest_, "program.mlir", &options);
 }
 
 TEST_P(Sample, TextAndArtifactAreOneModule) {

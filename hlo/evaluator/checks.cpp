@@ -228,7 +228,10 @@ Result<std::vector<Literal>> Checks::call(std::string_view target, const Dict& c
 }
 
 void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks) {
-  const Checks handlers(failures, checks);
+  install_checks(evaluator, Checks(failures, checks));
+}
+
+void install_checks(Evaluator& evaluator, const Checks& handlers) {
   for (const std::string_view target : Checks::targets()) {
     evaluator.set_custom_call(
         std::string(target),

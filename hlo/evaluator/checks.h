@@ -56,5 +56,7 @@ class Checks {
 /// interpreter.probe gives its operand and keeps it under its probe_id; check.expect_serialized_eq
 /// compares with what the iter-th call of that probe has kept (iter 0 unless given).
 void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks);
+/// The same with what others may share.
+void install_checks(Evaluator& evaluator, const Checks& handlers);
 
 }  // namespace tenon::hlo

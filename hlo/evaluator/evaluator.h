@@ -69,7 +69,18 @@ class Evaluator {
     custom_calls_[std::move(target)] = std::move(handler);
   }
   /// All handlers at once, for an Evaluator that works on behalf of another.
-  void set_custom_calls(const Evaluator& other) { custom_calls_ = other.custom_calls_; }
+  void set_custom_calls(const Evaluator& other) {
+    custom_calls_ = other.custom_calls_;
+    process_runner_ = other.process_runner_;
+  }
+  /// How the function of a process is run (interpreter.run_parallel); unset: by its Evaluator.
+  using ProcessRunner = std::function<Result<std::vector<EvalValue>>(
+      Evaluator&, const Computation& function, const std::vector<EvalValue>& arguments)>;
+  void set_process_runner(ProcessRunner runner) { process_runner_ = std::move(runner); }
+  Result<std::vector<EvalValue>> run_process(const Computation& function,
+                                             const std::vector<EvalValue>& arguments) {
+    return process_runner_ ? process_runner_(*this, function, arguments) : run(function, arguments);
+  }
   /// The process that collectives speak for; null: one process alone.
   void set_process(Process* process) { process_ = process; }
   Process* process() const { return process_; }
@@ -130,6 +141,7 @@ class Evaluator {
   const Module& module_;
   EvaluatorOptions options_;
   std::unordered_map<std::string, CustomCallHandler> custom_calls_;
+  ProcessRunner process_runner_;
   Process* process_ = nullptr;
   std::vector<std::vector<EvalValue>> outfeed_;
   int depth_ = 0;

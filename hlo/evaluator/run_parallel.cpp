@@ -156,7 +156,7 @@ Result<std::vector<ProcessOutcome>> run_processes(
     Evaluator evaluator(model.module(), options);
     evaluator.set_custom_calls(model);
     evaluator.set_process(&process);
-    TENON_ASSIGN(ValueList results, evaluator.run(*program.function, program.arguments));
+    TENON_ASSIGN(ValueList results, evaluator.run_process(*program.function, program.arguments));
     // No two processes share an element of `outcomes`.
     ProcessOutcome& outcome =
         outcomes[static_cast<size_t>(id.replica * extent.partitions + id.partition)];

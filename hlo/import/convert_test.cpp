@@ -157,7 +157,7 @@ TEST(Convert, Errors) {
        "({ "
        "return }) : () -> ()",
        "t:1:1: error: func.func: visibility 'mine' is neither public, private nor nested"},
-      {"\"func.func\"() <{sym_name = \"f\", function_type = () -> (), res_attrs = [{}, {}]}> ({ "
+      {"\"func.func\"() <{sym_name = \"f\", function_type = () -> (), res_attrs = [{a}, {a}]}> ({ "
        "return }) : () -> ()",
        "t:1:1: error: function @f: arg_attrs and res_attrs have 0 and 2 entries for 0 arguments "
        "and "

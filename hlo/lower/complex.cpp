@@ -178,7 +178,7 @@ class Complex {
     ValueId cosh;
   };
   Hyperbolic hyperbolic(ValueId y) {
-    const ValueId m = fn(K::kExpm1, y);
+    const ValueId m = fn(K::kExpm1, abs(y));
     // sinh = (m + m / (m + 1)) / 2, exact near 0; far out the halves keep it from overflowing
     // early.
     const ValueId small = b_.mul(b_.add(m, b_.div(m, b_.add(m, real(1)))), real(0.5));
@@ -189,7 +189,7 @@ class Complex {
     const ValueId far = b_.compare(K::kGt, abs(y), real(20));
     const ValueId e = fn(K::kExp, abs(y));
     const ValueId near_cosh = b_.mul(b_.add(e, b_.div(real(1), e)), real(0.5));
-    return {b_.select(far, copysign(large_magnitude, y), small),
+    return {b_.select(far, copysign(large_magnitude, y), copysign(small, y)),
             b_.select(far, large_magnitude, near_cosh)};
   }
 

@@ -4,6 +4,7 @@
 
 #include "core/kernel/text.h"
 #include "hlo/buffers/assign.h"
+#include "hlo/ir/builder.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/passes/pass.h"
@@ -193,7 +194,14 @@ Status ModuleLowering::kernels(const Instruction& op) {
 Status ModuleLowering::custom_call(const Instruction& op) {
   program::CustomCall call;
   call.target = op.text(AttrKey::call_target_name);
+  const bool of_host =
+      call.target == "interpreter.run_parallel" || call.target == "interpreter.print";
+  if (of_host) return host_step(op);
   call.config = config_of(op);
+  return call_step(op, std::move(call));
+}
+
+Status ModuleLowering::call_step(const Instruction& op, program::CustomCall call) {
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (op.operand_type(i).is_token()) continue;
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
@@ -209,6 +217,38 @@ Status ModuleLowering::custom_call(const Instruction& op) {
   }
   add_step(std::move(call), op);
   return {};
+}
+
+// A Module of one function that does what `op` does, with what it refers to.
+std::string host_module(const Module& module, const Instruction& op) {
+  const bool refers = op.code() == OpCode::kCustomCall;
+  const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
+  Computation& function = host->add_function(std::string(kHostFunction));
+  Builder builder(function);
+  Cloner cloner;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Type& type = op.operand_type(i);
+    cloner.map(op.operand(i), type.is_token() ? builder.make(OpCode::kAfterAll, {})
+                                              : function.add_parameter(type));
+  }
+  Instruction* copy = function.insert(cloner.clone(op));
+  std::vector<Value> results;
+  std::vector<Type> types;
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    if (op.result_type(r).is_token()) continue;
+    results.push_back(copy->result(r));
+    types.push_back(op.result_type(r));
+  }
+  function.set_declared_result_types(std::move(types));
+  static_cast<void>(builder.finish(std::move(results)));
+  return print_module(*host);
+}
+
+Status ModuleLowering::host_step(const Instruction& op) {
+  program::CustomCall call;
+  call.target = kHostTarget;
+  call.config.emplace_back("module", host_module(module_, op));
+  return call_step(op, std::move(call));
 }
 
 // --- Control flow
@@ -332,11 +372,6 @@ Status ModuleLowering::instruction(const Instruction& op) {
       places_[{&op, 0}].buffer = view(from, op.result_type());
       return {};
     }
-    case OpCode::kReplicaId:
-    case OpCode::kPartitionId:
-      // One process alone.
-      places_[{&op, 0}].buffer = add_constant(Literal::scalar_integer(ElementType::kU32, 0));
-      return {};
     case OpCode::kCustomCall:
       return custom_call(op);
     case OpCode::kWhile:
@@ -345,7 +380,7 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kCase:
       return is_small_control(op) ? kernels(op) : conditional(op);
     default:
-      return kernels(op);
+      return op.info().category == Category::kCommunication ? host_step(op) : kernels(op);
   }
 }
 
@@ -354,6 +389,7 @@ Status ModuleLowering::instruction(const Instruction& op) {
 Status ModuleLowering::parameters(const Computation& entry) {
   for (uint32_t i = 0; i < entry.parameter_count(); ++i) {
     const Type& type = entry.parameter(i).type();
+    if (type.is_token()) continue;
     if (!type.is_tensor()) {
       return unsupported(entry.parameter_instruction(i),
                          fmt::format("a parameter of type {}", type.to_string()));
@@ -366,14 +402,15 @@ Status ModuleLowering::parameters(const Computation& entry) {
     buffer.type = type.element_type();
     buffer.dims = type.dims();
     buffer.kind = MemoryKind::kParameter;
-    buffer.index = i;
+    buffer.index = static_cast<uint32_t>(program_.parameters.size());
+    const uint32_t index = buffer.index;
     program_.parameters.push_back(add_buffer(std::move(buffer)));
     place(entry.parameter(i)).buffer = program_.parameters.back();
     if (i >= entry.parameter_attributes().size()) continue;
     const Dict& attributes = entry.parameter_attributes()[i];
     if (find(attributes, "tf.aliasing_output") != nullptr ||
         find(attributes, "jax.buffer_donor") != nullptr) {
-      program_.donated.push_back(i);
+      program_.donated.push_back(index);
     }
   }
   return {};

@@ -40,6 +40,9 @@ class ModuleLowering {
   Status instruction(const Instruction& op);
   Status kernels(const Instruction& op);
   Status custom_call(const Instruction& op);
+  Status call_step(const Instruction& op, program::CustomCall call);
+  /// An op of the host: communication, and calls that run functions of the Module.
+  Status host_step(const Instruction& op);
   Status while_loop(const Instruction& op);
   Status conditional(const Instruction& op);
   Status advance(const Computation& body, const std::vector<BufferId>& state);
