@@ -15,13 +15,15 @@ struct LowerOptions {
 };
 
 /// Target of the custom calls that stand for ops of the host (communication, infeed …): "module" in
-/// their configuration is HLO text, whose function kHostFunction is to be evaluated on the operands.
+/// their configuration is HLO text, whose function kHostFunction is to be evaluated on the
+/// operands.
 inline constexpr std::string_view kHostTarget = "tenon.host";
 inline constexpr std::string_view kHostFunction = "tenon_host";
 
 /// The Program of a function of `module`, on which lowering_passes() have been run. Buffers are
 /// placed, dependencies found; it has been validated. Arrays lie dense and row-major; tokens have
-/// no memory, nor do parameters and results of that type appear: steps with effects stay in order. Errors name the op and its place.
+/// no memory, nor do parameters and results of that type appear: steps with effects stay in order.
+/// Errors name the op and its place.
 Result<program::Program> lower_module(const Module& module, const LowerOptions& options = {});
 
 /// The two together, on a copy of `module`.
