@@ -6,7 +6,9 @@
 
 #include "tools/cli.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   CLI::App app{"Tenon: compile and run StableHLO programs on any device"};
   app.name("tenon");
   app.set_version_flag("--version", "tenon " TENON_VERSION);
@@ -29,13 +31,22 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // CLI11 reports through exceptions; help and version are successes.
     return app.exit(error) == 0 ? 0 : tenon::tools::kExitUsage;
-  } catch (const std::exception& error) {
-    // Errors are values everywhere below; what is left is the memory running out.
-    return tenon::tools::report(tenon::Status(tenon::ErrorCode::kUnknown, error.what()));
   }
   if (std::fflush(stdout) != 0) {
     return tenon::tools::report(
         tenon::Status(tenon::ErrorCode::kDataLoss, "cannot write to standard output"));
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    // Errors are values everywhere below; what is left is the memory running out.
+    std::fprintf(stderr, "tenon: error: %s\n", error.what());
+    return tenon::tools::kExitError;
+  }
 }

@@ -19,7 +19,9 @@ struct Linear {
   void add(const Linear& other, __int128 factor) {
     constant += factor * other.constant;
     for (const auto& [value, f] : other.terms) {
-      if ((terms[value] += factor * f) == 0) terms.erase(value);
+      __int128& total = terms[value];
+      total += factor * f;
+      if (total == 0) terms.erase(value);
     }
   }
 };

@@ -233,33 +233,45 @@ cplx::C complex_rem(cplx::C x, cplx::C y) {
   return cplx::sub(x, cplx::mul(whole, y));
 }
 
-// Rounds to `exponent_bits` and `mantissa_bits` as reduce_precision is specified: nearest even on
-// the mantissa, then overflow to infinity and underflow (denormals of the new format too) to zero.
+template <class R>
+int exponent_of(R x) {
+  if constexpr (std::is_same_v<R, double>) return std::ilogb(x);
+  return ::ilogbf128(static_cast<Float128>(x));
+}
+template <class R>
+R scaled(R x, int exponent) {
+  if constexpr (std::is_same_v<R, double>) return std::ldexp(x, exponent);
+  return R(::ldexpf128(static_cast<Float128>(x), exponent));
+}
+
+// Rounds to `exponent_bits` and `mantissa_bits`: the mantissa as stored to nearest even; then,
+// where there are fewer exponents than the type has, overflow to infinity, and what lies below the
+// least normal number of the new format to zero.
 template <class R>
 Scalar reduce_precision(const Context& c, const Scalar* operands) {
   const R x = get<R>(operands[0]);
   if (real::isnan(x) && c.mantissa_bits > 0) return operands[0];
   if (real::isnan(x)) return rounded(c, real::copysign(R(HUGE_VAL), x));
   if (x == 0 || real::isinf(x)) return operands[0];
-  int exponent = 0;
-  const R fraction = [&] {  // in [1, 2)
-    if constexpr (std::is_same_v<R, double>) {
-      exponent = std::ilogb(x);
-      return std::ldexp(x, -exponent);
-    } else {
-      exponent = ::ilogbf128(x);
-      return ::ldexpf128(x, -exponent);
+  const FloatFormat& format = element_type_info(c.operand_type).format;
+  R kept = x;
+  if (c.mantissa_bits < format.mantissa_bits) {
+    // Denormals are stored without a leading one: their last place is that of the least normal.
+    const int place = std::max(exponent_of(x), 1 - format.bias) - static_cast<int>(c.mantissa_bits);
+    const R units = scaled(x, -place);
+    kept = scaled(real::nearbyint(units), place);
+    // Without a mantissa the even one of two neighbours is the one with an even exponent field.
+    if (c.mantissa_bits == 0 && real::fabs(units) == R(1.5)) {
+      const int up = (exponent_of(x) + format.bias) % 2;
+      kept = real::copysign(scaled(R(1), place + up), x);
     }
-  }();
-  const R scale = R(std::ldexp(1.0, static_cast<int>(std::min<int64_t>(c.mantissa_bits, 200))));
-  const R kept = real::nearbyint(fraction * scale) / scale;
-  if (real::fabs(kept) >= 2) ++exponent;
-  const auto bias = (int64_t{1} << (std::min<int64_t>(c.exponent_bits, 30) - 1)) - 1;
+  }
+  if (c.exponent_bits >= format.exponent_bits || kept == 0) return rounded(c, kept);
+  const int bias = (1 << (c.exponent_bits - 1)) - 1;
+  const int exponent = exponent_of(kept);
   if (exponent > bias) return rounded(c, real::copysign(R(HUGE_VAL), x));
   if (exponent < 1 - bias) return rounded(c, real::copysign(R(0), x));
-  const R value = real::fabs(kept) >= 2 ? kept / 2 : kept;
-  if constexpr (std::is_same_v<R, double>) return rounded(c, std::ldexp(value, exponent));
-  return rounded(c, R(::ldexpf128(value, exponent)));
+  return rounded(c, kept);
 }
 
 // --- Comparison

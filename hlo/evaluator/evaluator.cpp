@@ -82,7 +82,7 @@ Result<std::vector<Literal>> Evaluator::run(const Computation& function,
     }
     values.push_back(EvalValue::of(tensor_from_literal(arguments[i], wide())));
   }
-  TENON_ASSIGN(const std::vector<EvalValue> results, run(function, std::move(values)));
+  TENON_ASSIGN(const std::vector<EvalValue> results, run(function, values));
   std::vector<Literal> literals;
   for (const EvalValue& result : results) {
     if (result.tensor != nullptr) literals.push_back(literal_from_tensor(*result));

@@ -10,9 +10,9 @@ namespace tenon::hlo::expand {
 namespace {
 
 // The result of `code` with `op`'s attributes, as far as it has them, and its result type.
-Values as_static(Builder& b, const Instruction& op, OpCode code, std::vector<Value> operands,
+Values as_static(Builder& b, const Instruction& op, OpCode code, const std::vector<Value>& operands,
                  Builder::AttrList more = {}) {
-  auto form = std::make_unique<Instruction>(code, std::move(operands), op.result_types());
+  auto form = std::make_unique<Instruction>(code, operands, op.result_types());
   for (const auto& [key, value] : op.attributes()) {
     if (form->info().find_attribute(key) != nullptr) form->mutable_attributes().set(key, value);
   }

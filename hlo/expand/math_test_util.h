@@ -93,7 +93,7 @@ inline double ulps(ElementType type, double result, Float128 exact, double floor
   const double magnitude = std::max(std::abs(rounded), floor);
   const int exponent = magnitude == 0 ? least : std::max(std::ilogb(magnitude) + 1 - digits, least);
   const Float128 error = fabsf128(static_cast<Float128>(result) - exact);
-  return static_cast<double>(scalbnf128(error, -exponent));
+  return static_cast<double>(ldexpf128(error, -exponent));
 }
 
 /// Arguments of a type: `count` evenly in [low, high], as many evenly among its bit patterns there.

@@ -160,8 +160,8 @@ Status Refiner::refine_regions(Instruction& op) {
 
 // A dynamic op with known amounts as its static counterpart, without result types.
 std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
-  const auto make = [&](OpCode code, std::vector<Value> operands) {
-    auto form = std::make_unique<Instruction>(code, std::move(operands), std::vector<Type>{});
+  const auto make = [&](OpCode code, const std::vector<Value>& operands) {
+    auto form = std::make_unique<Instruction>(code, operands, std::vector<Type>{});
     for (const auto& [key, value] : op.attributes()) {
       if (form->info().find_attribute(key) != nullptr) form->mutable_attributes().set(key, value);
     }

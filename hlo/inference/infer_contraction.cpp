@@ -115,7 +115,7 @@ bool multiplies(const Type& lhs, const Type& rhs) {
 // The element type is the producer's choice when it states one.
 Result<Type> product_type(const Instruction& op, const std::vector<Dim>& dims) {
   const bool is_stated = op.result_count() == 1 && op.result_type().is_tensor();
-  const Type type = with_dims(is_stated ? op.result_type() : op.operand_type(0), dims);
+  Type type = with_dims(is_stated ? op.result_type() : op.operand_type(0), dims);
   TENON_TRY(check_product_element(op, "", type));
   return type;
 }

@@ -10,7 +10,7 @@ constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 auto set(AttrKey key, const auto& value) {
   return [=](Draft& d) { d.attributes[key] = value; };
 }
-auto numbers(DotDims dims) { return set(AttrKey::dot_dimension_numbers, std::move(dims)); }
+auto numbers(const DotDims& dims) { return set(AttrKey::dot_dimension_numbers, dims); }
 Attribute precisions(std::initializer_list<Precision> values) {
   ArrayAttr list;
   for (Precision value : values) list.push_back(word(EnumKind::kPrecision, value));

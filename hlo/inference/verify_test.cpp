@@ -29,9 +29,9 @@ std::vector<std::string> errors_of(const std::function<void(Module&, Computation
   return messages;
 }
 
-Instruction* append(Computation& to, OpCode code, std::vector<Value> operands,
+Instruction* append(Computation& to, OpCode code, const std::vector<Value>& operands,
                     const TypeArgs& types) {
-  return to.insert(std::make_unique<Instruction>(code, std::move(operands), types_of(types)));
+  return to.insert(std::make_unique<Instruction>(code, operands, types_of(types)));
 }
 
 using Messages = std::vector<std::string>;

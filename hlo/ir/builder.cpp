@@ -10,11 +10,11 @@ void Builder::fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-Instruction* Builder::create(OpCode code, std::vector<Value> operands, AttrList attributes,
+Instruction* Builder::create(OpCode code, const std::vector<Value>& operands, AttrList attributes,
                              std::vector<Type> stated,
                              std::vector<std::unique_ptr<Computation>> regions) {
   if (!ok()) return nullptr;
-  auto op = std::make_unique<Instruction>(code, std::move(operands), std::move(stated));
+  auto op = std::make_unique<Instruction>(code, operands, std::move(stated));
   for (const auto& [key, value] : attributes) op->mutable_attributes().set(key, value);
   for (auto& region : regions) op->add_region(std::move(region));
   return create(std::move(op));
@@ -39,9 +39,9 @@ Instruction* Builder::create(std::unique_ptr<Instruction> op) {
   return computation_->insert(std::move(op), before_);
 }
 
-Value Builder::make(OpCode code, std::vector<Value> operands, AttrList attributes,
+Value Builder::make(OpCode code, const std::vector<Value>& operands, AttrList attributes,
                     std::vector<Type> stated) {
-  Instruction* op = create(code, std::move(operands), attributes, std::move(stated));
+  Instruction* op = create(code, operands, attributes, std::move(stated));
   return op ? op->result() : Value{};
 }
 

@@ -40,12 +40,12 @@ class Builder {
 
   /// The general form. `stated` gives result types for ops that do not determine them (constant,
   /// iota, reshape, convert, custom_call …); otherwise leave it empty. Null on error.
-  Instruction* create(OpCode code, std::vector<Value> operands, AttrList attributes = {},
+  Instruction* create(OpCode code, const std::vector<Value>& operands, AttrList attributes = {},
                       std::vector<Type> stated = {},
                       std::vector<std::unique_ptr<Computation>> regions = {});
   Instruction* create(std::unique_ptr<Instruction> instruction);
   /// `create` for an op with one result.
-  Value make(OpCode code, std::vector<Value> operands, AttrList attributes = {},
+  Value make(OpCode code, const std::vector<Value>& operands, AttrList attributes = {},
              std::vector<Type> stated = {});
 
   Value constant(Literal literal);

@@ -10,10 +10,10 @@ namespace {
 using enum ElementType;
 const Type kScalar = Type::tensor(kF32, {});
 
-Instruction* append(Computation& into, OpCode code, std::vector<Value> operands,
+Instruction* append(Computation& into, OpCode code, const std::vector<Value>& operands,
                     size_t results = 1) {
-  return into.insert(std::make_unique<Instruction>(code, std::move(operands),
-                                                   std::vector<Type>(results, kScalar)));
+  return into.insert(
+      std::make_unique<Instruction>(code, operands, std::vector<Type>(results, kScalar)));
 }
 
 // Every use is listed at its definition once, and every listed use is one.

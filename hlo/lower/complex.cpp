@@ -214,7 +214,8 @@ class Complex {
     // Far out: +-1 and 4 sin b cos b e^-2|a|.
     const ValueId decay = fn(K::kExp, neg(abs(x.re)));
     const ValueId tail = b_.mul(b_.mul(b_.mul(b_.mul(real(4), sine), cosine), decay), decay);
-    const ValueId infinite_b = is_inf(x.im);
+    const ValueId infinite_b =
+        b_.unary(K::kNot, b_.compare(K::kLt, abs(x.im), real(HUGE_VAL)));  // or no number
     const Element far = {copysign(real(1), x.re),
                          b_.select(both(is_inf(x.re), infinite_b), real(0), tail)};
     return select(b_.compare(K::kGt, abs(x.re), real(20)), far, near);
@@ -247,14 +248,20 @@ class Complex {
 
   // -i log((x + i y) / sqrt(x^2 + y^2))
   Element atan2(const Element& y, const Element& x) {
-    const Element numerator = {b_.sub(x.re, y.im), b_.add(x.im, y.re)};
-    const Element l = log(divide(numerator, sqrt(add(mul(x, x), mul(y, y)))));
+    // Squares of what is brought near 1 neither overflow nor vanish.
+    const Scaling s = scaling(b_.max(b_.max(abs(x.re), abs(x.im)), b_.max(abs(y.re), abs(y.im))));
+    const Element u = {b_.mul(x.re, s.down), b_.mul(x.im, s.down)};
+    const Element v = {b_.mul(y.re, s.down), b_.mul(y.im, s.down)};
+    const Element numerator = {b_.sub(u.re, v.im), b_.add(u.im, v.re)};
+    const Element l = log(divide(numerator, sqrt(add(mul(u, u), mul(v, v)))));
     return {l.im, neg(l.re)};
   }
 
   Element sign(const Element& x) {
-    const ValueId norm = magnitude(x);
-    const Element unit = {b_.div(x.re, norm), b_.div(x.im, norm)};
+    const Scaling s = scaling(b_.max(abs(x.re), abs(x.im)));
+    const Element near = {b_.mul(x.re, s.down), b_.mul(x.im, s.down)};
+    const ValueId norm = magnitude(near);
+    const Element unit = {b_.div(near.re, norm), b_.div(near.im, norm)};
     const ValueId nan = either(is_nan(x.re), is_nan(x.im));
     const ValueId zero = both(is_zero(x.re), is_zero(x.im));
     const Element no_number = {real(std::nan("")), real(std::nan(""))};

@@ -187,49 +187,67 @@ ValueId compare(Builder& b, const Instruction& op, ValueId x, ValueId y, Element
   return b.compare(comparison(direction), x, y);
 }
 
-// Rounds the bits of an f64 or f32 to fewer: nearest even on the mantissa, overflow to infinity,
-// what is below the least normal number of the new format to zero.
+// The bits of the greatest number.
+uint64_t greatest_finite(ElementType type) {
+  uint64_t bits = (uint64_t{1} << (bit_width(type) - 1)) - 1;
+  while (!std::isfinite(decode_float(type, bits))) {
+    // Infinity and NaNs have one exponent, or are the last one.
+    const double below = decode_float(type, bits - 1);
+    const uint64_t exponent = element_type_info(type).format.mantissa_bits;
+    bits = std::isfinite(below) ? bits - 1 : (bits >> exponent << exponent) - 1;
+  }
+  return bits;
+}
+
+// Rounds the bits of a float to fewer: nearest even on the mantissa as stored; then, where there
+// are fewer exponents than the type has, overflow to infinity, and what lies below the least normal
+// number of the new format to zero.
 ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bits,
                     int64_t mantissa_bits) {
-  const bool wide = type == ElementType::kF64;
-  const ElementType bits_type = wide ? ElementType::kU64 : ElementType::kU32;
-  const int width = wide ? 64 : 32;
-  const int mantissa = wide ? 52 : 23;
-  const int64_t bias = wide ? 1023 : 127;
+  const FloatFormat& format = element_type_info(type).format;
+  const int width = bit_width(type);
+  const ElementType bits_type = *integer_of_width(width, false);
   const auto number = [&](uint64_t value) {
-    return b.constant(bits_type, wide ? value : value & 0xFFFFFFFF);
+    return b.integer(bits_type, static_cast<int64_t>(value));
   };
   const uint64_t sign_mask = uint64_t{1} << (width - 1);
   const ValueId bits = b.bitcast(x, bits_type);
   const ValueId sign = b.logical_and(bits, number(sign_mask));
-  ValueId rounded = b.logical_and(bits, number(~sign_mask));
-  const auto dropped = static_cast<int>(std::max<int64_t>(mantissa - mantissa_bits, 0));
+  ValueId rounded = b.logical_and(bits, number(sign_mask - 1));
+  const int64_t dropped = format.mantissa_bits - mantissa_bits;
   if (dropped > 0) {
     const uint64_t last = uint64_t{1} << dropped;
-    const ValueId odd = b.logical_and(b.binary(K::kShr, rounded, number(dropped)), number(1));
+    const ValueId by = number(static_cast<uint64_t>(dropped));
+    const ValueId odd = b.logical_and(b.binary(K::kShr, rounded, by), number(1));
     rounded = b.add(rounded, b.add(number(last / 2 - 1), odd));
     rounded = b.logical_and(rounded, number(~(last - 1)));
   }
-  const ValueId infinity = number(static_cast<uint64_t>(2 * bias + 1) << mantissa);
-  const int64_t new_bias = (int64_t{1} << (std::min<int64_t>(exponent_bits, 30) - 1)) - 1;
-  if (new_bias < bias) {
+  // Rounding up may leave the type's own numbers.
+  ValueId overflows = b.compare(K::kGt, rounded, number(greatest_finite(type)));
+  if (exponent_bits < format.exponent_bits) {
+    const int64_t bias = (int64_t{1} << (exponent_bits - 1)) - 1;
     // The mantissa that overflowed has raised the exponent: one comparison tells both.
-    const auto most = static_cast<uint64_t>(bias + new_bias + 1) << mantissa;
-    rounded = b.select(b.compare(K::kGe, rounded, number(most)), infinity, rounded);
-    // Whether a number is too small is asked of it as it was.
-    const auto least = static_cast<uint64_t>(bias - new_bias + 1) << mantissa;
-    const ValueId magnitude = b.logical_and(bits, number(~sign_mask));
-    rounded = b.select(b.compare(K::kLt, magnitude, number(least)), number(0), rounded);
+    const auto most = static_cast<uint64_t>(format.bias + bias + 1) << format.mantissa_bits;
+    const auto least = static_cast<uint64_t>(format.bias - bias + 1) << format.mantissa_bits;
+    overflows = b.logical_or(overflows, b.compare(K::kGe, rounded, number(most)));
+    rounded = b.select(b.compare(K::kLt, rounded, number(least)), number(0), rounded);
   }
-  // A NaN stays itself; without a mantissa there is none.
+  const ValueId kept = b.bitcast(b.logical_or(rounded, sign), type);
+  // What the type has for infinity, with the number's sign.
+  const ValueId positive = b.compare(K::kEq, sign, number(0));
+  const ValueId infinity = b.select(positive, b.real(type, HUGE_VAL), b.real(type, -HUGE_VAL));
+  // Infinities stay, and so does a NaN; without a mantissa there is none.
   const ValueId is_nan = b.compare(K::kNe, x, x);
-  const ValueId with_sign = b.logical_or(rounded, sign);
-  const ValueId nan = mantissa_bits > 0 ? bits : b.logical_or(infinity, sign);
-  return b.bitcast(b.select(is_nan, nan, with_sign), type);
+  const ValueId nan = mantissa_bits > 0 ? x : infinity;
+  const bool has_infinity = std::isinf(round_to(type, HUGE_VAL));
+  const ValueId is_infinite =
+      has_infinity ? b.compare(K::kEq, b.unary(K::kAbs, x), b.real(type, HUGE_VAL)) : b.pred(false);
+  return b.select(is_nan, nan, b.select(is_infinite, x, b.select(overflows, infinity, kept)));
 }
 
 ValueId reduce_precision(Emitter& e, const Instruction& op, ValueId x, ElementType type) {
-  const bool direct = type == ElementType::kF64 || type == ElementType::kF32;
+  // Six bits have no integers; f32 holds their numbers.
+  const bool direct = integer_of_width(bit_width(type), false).has_value();
   const ElementType working = direct ? type : ElementType::kF32;
   const ValueId reduced =
       reduce_bits(e.b, e.b.convert(x, working), working, op.integer(AttrKey::exponent_bits),

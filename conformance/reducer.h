@@ -1,0 +1,23 @@
+// The reducer: a failing program made small.
+#pragma once
+
+#include "conformance/differential.h"
+
+namespace tenon::conformance {
+
+struct Failure {
+  std::unique_ptr<hlo::Module> module;
+  std::vector<Literal> arguments;
+  std::string text;  ///< Of its mismatch.
+};
+
+/// Makes `failure` smaller as long as it still mismatches on `device`: instructions become
+/// parameters that hold what they gave, values that nothing needs go, arrays are cut to fewer
+/// elements where the ops allow it, numbers become 0 or 1. Deterministic; at most `budget` trials.
+Failure reduce(Failure failure, const Device& device, int budget = 2000);
+
+/// The program with its arguments as constants and the mismatch as a comment: a .mlir file that
+/// `tenon run` takes.
+std::string to_mlir(const Failure& failure);
+
+}  // namespace tenon::conformance
