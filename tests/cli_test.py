@@ -356,6 +356,20 @@ def test_kernel_checks_and_prints(folder):
     contains(fails(1, "kernel", folder / "none"), "cannot read")
 
 
+def test_run_on_interp(folder):
+    program = write(folder, "add.mlir", ADD)
+    equal(succeeds("run", program, "--device", "interp", "--arg", "0=1", "--arg", "1=2"),
+          succeeds("run", program, "--arg", "0=1", "--arg", "1=2"))
+
+
+def test_opt_passes_and_stages(folder):
+    program = write(folder, "add.mlir", ADD)
+    contains(succeeds("opt", program, "--emit", "kernels"), "kernel @add(")
+    contains(succeeds("opt", program, "--emit", "program"), "0: launch @add(%0, %1, %2)")
+    contains(succeeds("opt", program, "--passes", "inline,decompose,dce"), "stablehlo.add")
+    contains(fails(2, "opt", program, "--passes", "inline,fuze"), "there is no pass 'fuze'")
+
+
 def test_devices(_):
     contains(succeeds("devices"), "reference")
     expect("reference" in [row["name"] for row in json.loads(succeeds("devices", "--json"))], "no reference device")

@@ -1,6 +1,9 @@
 // `tenon opt`: a program through the compiler's stages, as text.
+#include "core/kernel/text.h"
 #include "core/types/file.h"
 #include "hlo/import/refine.h"
+#include "hlo/lower/lower.h"
+#include "hlo/passes/pass.h"
 #include "hlo/text/printer.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
@@ -13,8 +16,43 @@ struct OptOptions {
   std::string emit = "hlo";
   std::string output;
   std::vector<std::string> shapes;
+  std::vector<std::string> passes;
   bool locations = false;
+  bool print_each = false;
 };
+
+std::string module_text(const hlo::Module& module, const OptOptions& options) {
+  hlo::PrintOptions print;
+  print.form = options.emit == "stablehlo" ? hlo::TextForm::kStableHlo : hlo::TextForm::kHlo;
+  print.locations = options.locations;
+  return hlo::print_module(module, print);
+}
+
+Status run_passes(hlo::Module& module, const OptOptions& options) {
+  for (const std::string& name : options.passes) {
+    if (hlo::find_pass(name) != nullptr) continue;
+    return Status(not_found("there is no pass '{}'; 'tenon opt --help' lists them", name))
+        .in_stage(kUsageStage);
+  }
+  const std::vector<std::string_view> names(options.passes.begin(), options.passes.end());
+  hlo::PassOptions pass_options;
+  pass_options.verify = true;
+  if (options.print_each) {
+    pass_options.after = [&](const hlo::Pass& pass, const hlo::Module& now) {
+      fmt::print(stderr, "// after {}\n{}\n", pass.name, module_text(now, options));
+    };
+  }
+  return hlo::run_passes(module, names, pass_options);
+}
+
+// What lowering makes of the Module.
+Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& options) {
+  TENON_ASSIGN(const program::Program program, hlo::compile_to_program(module));
+  if (options.emit == "program") return program::print(program);
+  std::string text;
+  for (const kernel::Kernel& kernel : program.kernels) text += kernel::print(kernel);
+  return text;
+}
 
 Result<std::string> optimise(const OptOptions& options) {
   TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
@@ -23,10 +61,9 @@ Result<std::string> optimise(const OptOptions& options) {
     TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
     TENON_ASSIGN(module, hlo::refine(*module, known));
   }
-  hlo::PrintOptions print;
-  print.form = options.emit == "hlo" ? hlo::TextForm::kHlo : hlo::TextForm::kStableHlo;
-  print.locations = options.locations;
-  return hlo::print_module(*module, print);
+  TENON_TRY(run_passes(*module, options));
+  if (options.emit == "kernels" || options.emit == "program") return lowered_text(*module, options);
+  return module_text(*module, options);
 }
 
 int opt(const OptOptions& options) {
@@ -50,16 +87,26 @@ void add_opt_command(CLI::App& app, int* exit_code) {
                    "StableHLO text, HLO text or portable artifact; '-' is standard input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
-      ->check(CLI::IsMember({"hlo", "stablehlo"}))
+      ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "program"}))
       ->capture_default_str();
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--passes", options->passes, "Passes to run, in order: NAME,NAME,…")
+      ->delimiter(',')
+      ->type_name("PASSES");
+  command->add_flag("--print-after-each", options->print_each,
+                    "Print the Module on standard error after each pass that changed it");
   command->add_flag("--locations", options->locations, "Print source locations");
   command->add_option("-o,--output", options->output, "Write to FILE instead of standard output")
       ->type_name("FILE");
+  std::string footer = "Passes:\n";
+  for (const hlo::Pass& pass : hlo::all_passes()) {
+    footer += fmt::format("  {:<12} {}\n", pass.name, pass.summary);
+  }
+  command->footer(footer);
   command->callback([options, exit_code] { *exit_code = opt(*options); });
 }
 

@@ -1,0 +1,219 @@
+#include "core/program/program.h"
+
+#include <gtest/gtest.h>
+
+#include "core/kernel/text.h"
+#include "core/program/interpreter.h"
+
+namespace tenon::program {
+namespace {
+
+kernel::Kernel kernel_of(const std::string& text) {
+  auto kernel = kernel::parse(text, "t");
+  EXPECT_TRUE(kernel) << kernel.error().to_string();
+  return std::move(*kernel);
+}
+
+Buffer buffer(MemoryKind kind, uint32_t index, int64_t offset = 0) {
+  Buffer b;
+  b.type = ElementType::kF32;
+  b.dims = {4};
+  b.kind = kind;
+  b.index = index;
+  b.offset = offset;
+  return b;
+}
+
+// y = (x + x) + x by way of a temporary.
+Program twice() {
+  Program p;
+  p.name = "p";
+  p.kernels.push_back(kernel_of(
+      "kernel @add(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
+      "%a = load %x[%i] : f32\n%b = load %z[%i] : f32\n%c = add %a, %b : f32\n"
+      "store %c, %y[%i] : f32\n}"));
+  p.buffers = {buffer(MemoryKind::kParameter, 0), buffer(MemoryKind::kTemporary, 0),
+               buffer(MemoryKind::kResult, 0)};
+  p.parameters = {0};
+  p.results = {2};
+  p.temporary_bytes = 64;
+  p.sequences.resize(1);
+  p.sequences[0].steps = {{Launch{0, {0, 0, 1}, {}}, {}, "first"},
+                          {Launch{0, {1, 0, 2}, {}}, {}, "second"}};
+  find_dependencies(p);
+  return p;
+}
+
+Literal four(double value) {
+  return Literal::scalar(ElementType::kF32, value).splat_to(Shape(ElementType::kF32, {4}));
+}
+
+TEST(Program, Runs) {
+  const Program p = twice();
+  ASSERT_EQ(validate(p).to_string(), "OK");
+  EXPECT_EQ(p.sequences[0].steps[1].depends, std::vector<uint32_t>{0});
+  ProgramInterpreter interpreter(p);
+  const std::vector<Literal> arguments = {four(1.5)};
+  for (int run = 0; run < 2; ++run) {
+    const auto results = interpreter.run(arguments);
+    ASSERT_TRUE(results) << results.error().to_string();
+    EXPECT_EQ((*results)[0], four(4.5));
+  }
+}
+
+TEST(Program, Prints) {
+  EXPECT_EQ(print(twice()).substr(0, 246),
+            "program @p: 1 kernels, 0 constants, 64 bytes of temporaries\n"
+            "%0: f32[4] parameter 0\n"
+            "%1: f32[4] temporary at 0\n"
+            "%2: f32[4] result 0\n"
+            "entry\n"
+            "  0: launch @add(%0, %0, %1)  // first\n"
+            "  1: launch @add(%1, %0, %2) after 0  // second\n"
+            "results %2\n\nkernel @add(");
+}
+
+// Each step waits for who wrote what it reads, and for who reads what it writes.
+TEST(Program, Dependencies) {
+  Program p = twice();
+  p.buffers.push_back(buffer(MemoryKind::kTemporary, 0, 64));
+  p.buffers.push_back(buffer(MemoryKind::kTemporary, 0, 0));  // in the place of %1
+  p.temporary_bytes = 128;
+  p.sequences[0].steps = {{Copy{1, 0}, {}, ""},
+                          {Copy{3, 1}, {}, ""},
+                          {Copy{4, 0}, {}, ""},
+                          {Copy{2, 3}, {}, ""},
+                          {CustomCall{"a", {}, {}, {}}, {}, ""},
+                          {CustomCall{"b", {}, {4}, {}}, {}, ""}};
+  find_dependencies(p);
+  const std::vector<std::vector<uint32_t>> expected = {{}, {0}, {0, 1}, {1}, {}, {2, 4}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(p.sequences[0].steps[i].depends, expected[i]) << i;
+  }
+}
+
+TEST(Program, WhileAndConditional) {
+  Program p = twice();
+  p.kernels = {
+      kernel_of("kernel @less(%x: in f32[4], %p: out pred[]) index s32 grid() {\n"
+                "%a = load %x[0] : f32\n%c = lt %a, 10.0 : f32\nstore %c, %p[] : pred\n}"),
+      kernel_of("kernel @double(%x: inout f32[4]) index s32 grid(%i: 4) {\n"
+                "%a = load %x[%i] : f32\n%b = add %a, %a : f32\nstore %b, %x[%i] : f32\n}"),
+      kernel_of(
+          "kernel @zero(%x: out f32[4]) index s32 grid(%i: 4) {\nstore 0.0, %x[%i] : f32\n}")};
+  Buffer flag = buffer(MemoryKind::kTemporary, 0);
+  flag.type = ElementType::kPred;
+  flag.dims = {};
+  p.buffers[1] = flag;
+  p.sequences.resize(5);
+  p.sequences[0].steps = {
+      {Copy{2, 0}, {}, ""}, {While{1, 2, 1}, {}, ""}, {Conditional{1, {3, 4}}, {}, ""}};
+  p.sequences[1].steps = {{Launch{0, {2, 1}, {}}, {}, ""}};
+  p.sequences[2].steps = {{Launch{1, {2}, {}}, {}, ""}};
+  p.sequences[3].steps = {{Launch{2, {2}, {}}, {}, ""}};
+  find_dependencies(p);
+  ASSERT_EQ(validate(p).to_string(), "OK");
+  EXPECT_EQ(p.sequences[0].steps[2].depends, (std::vector<uint32_t>{1}));
+  const std::vector<Literal> arguments = {four(3)};
+  const auto results = ProgramInterpreter(p).run(arguments);
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ((*results)[0], four(12));  // 3, 6, 12; then the predicate is false: branch 1
+}
+
+TEST(Program, CustomCalls) {
+  Program p = twice();
+  p.sequences[0].steps = {{CustomCall{"mine", {{"by", 2.5}}, {0}, {2}}, {}, "here"}};
+  ASSERT_EQ(validate(p).to_string(), "OK");
+  ProgramInterpreter interpreter(p);
+  const std::vector<Literal> arguments = {four(2)};
+  const auto unknown = interpreter.run(arguments);
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message(),
+            "stablehlo.custom_call: target @mine is unknown to this device");
+  interpreter.set_custom_call(
+      "mine", [](const Step&, const CustomCall& call, const std::vector<Literal>& operands,
+                 const std::vector<Shape>& results) {
+        EXPECT_EQ(results[0], Shape(ElementType::kF32, {4}));
+        const double by = std::get<double>(*find(call.config, "by"));
+        return Result<std::vector<Literal>>({four(operands[0].get_double(0) * by)});
+      });
+  const auto results = interpreter.run(arguments);
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ((*results)[0], four(5));
+  interpreter.set_custom_call("mine", [](const auto&, const auto&, const auto&, const auto&) {
+    return Result<std::vector<Literal>>(std::vector<Literal>{});
+  });
+  EXPECT_EQ(interpreter.run(arguments).error().message(),
+            "custom call @mine gave 0 results, expected 1");
+}
+
+TEST(Program, ArgumentsThatDoNotFit) {
+  const Program p = twice();
+  EXPECT_EQ(ProgramInterpreter(p).run({}).error().message(), "program p: 0 arguments, expected 1");
+  const std::vector<Literal> wrong = {Literal::scalar(ElementType::kF32, 1)};
+  EXPECT_EQ(ProgramInterpreter(p).run(wrong).error().message(),
+            "program p: argument 0 is f32[], expected f32[4]");
+}
+
+TEST(Program, AnErrorInAKernelNamesItsStep) {
+  Program p = twice();
+  p.kernels[0] = kernel_of(
+      "kernel @gap(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid() {\n"
+      "%a = load %x[0] : f32\n%b = load %z[0] : f32\n%c = add %a, %b : f32\nstore %c, %y[0] : "
+      "f32\n}");
+  const std::vector<Literal> arguments = {four(1)};
+  const auto results = ProgramInterpreter(p).run(arguments);
+  ASSERT_FALSE(results);
+  EXPECT_NE(results.error().message().find("(in the kernel of first)"), std::string::npos)
+      << results.error().message();
+}
+
+TEST(Validate, Errors) {
+  const std::pair<std::function<void(Program&)>, const char*> cases[] = {
+      {[](Program& p) { p.sequences.clear(); }, "it has no entry sequence"},
+      {[](Program& p) { p.results = {9}; }, "results: there is no buffer 9"},
+      {[](Program& p) { p.donated = {1}; }, "donated parameter 1 of 1"},
+      {[](Program& p) { p.buffers[1].dims = {-1}; }, "buffer 1 has a dimension of -1"},
+      {[](Program& p) { p.buffers[1].offset = 8; },
+       "buffer 1 lies at 8 to 24 of 64 bytes of temporaries"},
+      {[](Program& p) { p.buffers[1].kind = MemoryKind::kConstant; }, "there is no constant 0"},
+      {[](Program& p) { p.buffers[2].index = 3; }, "there is no result 3"},
+      {[](Program& p) { p.buffers[0].index = 3; }, "there is no parameter 3"},
+      {[](Program& p) {
+         p.buffers[1].view_of = 0;
+         p.buffers[1].dims = {2};
+       },
+       "buffer 1 of 8 bytes is a view of 16 bytes"},
+      {[](Program& p) {
+         p.buffers[1].view_of = 2;
+         p.buffers[2].view_of = 0;
+       },
+       "buffer 1 is a view of a view"},
+      {[](Program& p) { p.sequences[0].steps[1].depends = {1}; },
+       "step 1 of sequence 0 depends on step 1"},
+      {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).kernel = 7; },
+       "there is no kernel 7"},
+      {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).buffers = {0, 0}; },
+       "@add takes 3 buffers and 0 scalars, the launch has 2 and 0"},
+      {[](Program& p) { p.buffers[1].dims = {3}; }, "@add: %y takes 16 bytes, buffer 1 has 12"},
+      {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).buffers = {0, 0, 0}; },
+       "step 0 of sequence 0 writes to a parameter"},
+      {[](Program& p) { p.sequences[0].steps[0].action = While{0, 0, 0}; },
+       "a while's predicate is no pred"},
+      {[](Program& p) { p.sequences[0].steps[0].action = Conditional{0, {0}}; },
+       "a conditional's index is no pred or s32"},
+      {[](Program& p) {
+         p.buffers[1].dims = {5};
+         p.sequences[0].steps = {{Copy{1, 0}, {}, ""}};
+       },
+       "a copy of 16 bytes to 20"},
+  };
+  for (const auto& [spoil, expected] : cases) {
+    Program p = twice();
+    spoil(p);
+    EXPECT_EQ(validate(p).message(), std::string("program p: ") + expected);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::program
