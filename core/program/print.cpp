@@ -27,7 +27,7 @@ class Printer {
 
  private:
   void line(int depth, const std::string& text) {
-    out_.append(static_cast<size_t>(2 * depth), ' ').append(text) += '\n';
+    out_.append(2 * static_cast<size_t>(depth), ' ').append(text) += '\n';
   }
 
   void buffer(BufferId id) {

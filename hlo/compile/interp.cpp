@@ -11,16 +11,16 @@ namespace {
 Dict dict_of(const program::Config& config) {
   Dict dict;
   for (const auto& [key, value] : config) {
-    std::visit(
-        [&](const auto& v) {
-          using V = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<V, double>) {
-            insert(dict, key, FloatAttr::of(ElementType::kF64, v));
-          } else {
-            insert(dict, key, v);
-          }
-        },
-        value);
+    const std::string& name = key;
+    const auto add = [&](const auto& v) {
+      using V = std::decay_t<decltype(v)>;
+      if constexpr (std::is_same_v<V, double>) {
+        insert(dict, name, FloatAttr::of(ElementType::kF64, v));
+      } else {
+        insert(dict, name, v);
+      }
+    };
+    std::visit(add, value);
   }
   return dict;
 }
@@ -94,7 +94,7 @@ class Interp {
           return with_tokens(function.result_types(), values_of(results));
         });
     const Computation& function = *module->find_function(kHostFunction);
-    TENON_ASSIGN(const std::vector<Literal> results, evaluator.run(function, operands));
+    TENON_ASSIGN(std::vector<Literal> results, evaluator.run(function, operands));
     for (const auto& written : evaluator.outfeed()) {
       if (host_ != nullptr) host_->write_outfeed(written);
     }

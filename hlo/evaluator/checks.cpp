@@ -60,10 +60,10 @@ bool real_holds(const Rule& rule, ElementType type, double actual, double expect
   return std::fabs(actual - expected) <= rule.tolerance;
 }
 
-std::string text_of(const Dict& config, std::string_view key, std::string fallback) {
+std::string text_of(const Dict& config, std::string_view key, std::string_view fallback) {
   const Attribute* found = find(config, key);
   const auto* text = found ? found->get<std::string>() : nullptr;
-  return text ? *text : fallback;
+  return text ? *text : std::string(fallback);
 }
 
 std::string index_text(const Literal& literal, int64_t linear) {

@@ -106,8 +106,8 @@ Value Builder::slice(Value x, I64s start, I64s limit, I64s strides) {
                {AttrKey::strides, Attribute(std::move(strides))}});
 }
 
-Value Builder::concatenate(std::vector<Value> parts, int64_t dimension) {
-  return make(OpCode::kConcatenate, std::move(parts), {{AttrKey::dimension, dimension}});
+Value Builder::concatenate(const std::vector<Value>& parts, int64_t dimension) {
+  return make(OpCode::kConcatenate, parts, {{AttrKey::dimension, dimension}});
 }
 
 Value Builder::pad(Value x, Value padding, I64s low, I64s high, I64s interior) {
@@ -161,17 +161,17 @@ Value Builder::reduce(OpCode combiner, Value x, Value init, I64s dimensions) {
 
 Value Builder::dynamic_slice(Value x, std::vector<Value> starts, I64s sizes) {
   starts.insert(starts.begin(), x);
-  return make(OpCode::kDynamicSlice, std::move(starts),
-              {{AttrKey::slice_sizes, Attribute(std::move(sizes))}});
+  return make(OpCode::kDynamicSlice, starts, {{AttrKey::slice_sizes, Attribute(std::move(sizes))}});
 }
 
 Value Builder::dynamic_update_slice(Value x, Value update, std::vector<Value> starts) {
   starts.insert(starts.begin(), {x, update});
-  return make(OpCode::kDynamicUpdateSlice, std::move(starts));
+  return make(OpCode::kDynamicUpdateSlice, starts);
 }
 
 std::vector<Value> Builder::while_loop(
-    std::vector<Value> state, const std::function<Value(Builder&, const std::vector<Value>&)>& cond,
+    const std::vector<Value>& state,
+    const std::function<Value(Builder&, const std::vector<Value>&)>& cond,
     const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body) {
   const size_t count = state.size();
   if (!ok()) return std::vector<Value>(count);
@@ -186,14 +186,14 @@ std::vector<Value> Builder::while_loop(
                               : body(inner, parameters)));
     regions.push_back(std::move(region));
   }
-  Instruction* op = create(OpCode::kWhile, std::move(state), {}, {}, std::move(regions));
+  Instruction* op = create(OpCode::kWhile, state, {}, {}, std::move(regions));
   std::vector<Value> results(count);
   for (uint32_t i = 0; op != nullptr && i < count; ++i) results[i] = op->result(i);
   return results;
 }
 
-Status Builder::finish(std::vector<Value> results) {
-  if (ok()) create(OpCode::kReturn, std::move(results));
+Status Builder::finish(const std::vector<Value>& results) {
+  if (ok()) create(OpCode::kReturn, results);
   return status_;
 }
 

@@ -84,7 +84,7 @@ class Builder {
   Value broadcast_scalar(Value x, Dims dims) { return broadcast_in_dim(x, std::move(dims), {}); }
   Value transpose(Value x, I64s permutation);
   Value slice(Value x, I64s start, I64s limit, I64s strides = {});
-  Value concatenate(std::vector<Value> parts, int64_t dimension);
+  Value concatenate(const std::vector<Value>& parts, int64_t dimension);
   Value pad(Value x, Value padding, I64s low, I64s high, I64s interior = {});
   Value dot_general(Value lhs, Value rhs, DotDims dims, ElementType result);
   /// Reduction of one value with a binary op; `init` is rank 0.
@@ -94,12 +94,12 @@ class Builder {
   /// A while loop over `state`; `cond` and `body` receive a builder for the region and its
   /// parameters.
   std::vector<Value> while_loop(
-      std::vector<Value> state,
+      const std::vector<Value>& state,
       const std::function<Value(Builder&, const std::vector<Value>&)>& cond,
       const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body);
 
   /// Appends `return` (null values after an error are not appended).
-  Status finish(std::vector<Value> results);
+  Status finish(const std::vector<Value>& results);
 
  private:
   Computation* computation_;

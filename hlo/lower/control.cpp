@@ -7,7 +7,6 @@
 namespace tenon::hlo::lower {
 namespace {
 
-using kernel::Builder;
 using K = kernel::OpCode;
 
 bool all_scalar(const std::vector<Type>& types) {

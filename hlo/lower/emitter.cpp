@@ -211,7 +211,7 @@ Elements Emitter::call(const Computation& region, const Elements& arguments) {
   for (size_t i = 0; i < region.parameter_count(); ++i) {
     const Key parameter = key(region.parameter(i));
     if (const auto found = scalars_.find(parameter); found != scalars_.end()) {
-      shadowed.push_back(*found);
+      shadowed.emplace_back(*found);
     }
     scalars_[parameter] = arguments[i];
   }

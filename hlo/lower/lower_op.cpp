@@ -9,8 +9,6 @@
 namespace tenon::hlo::lower {
 namespace {
 
-using kernel::Builder;
-
 // Constants inside regions that must lie in memory.
 void collect_constants(const Computation& region, std::vector<Value>& found) {
   for (const Instruction& op : region) {
@@ -74,9 +72,8 @@ Status lower_over_lanes(LoweredOp& lowered, const Instruction& op) {
 bool prefers_lanes(const Instruction& op, Schedule& schedule) {
   if (op.code() != OpCode::kReduce && op.code() != OpCode::kDotGeneral) return false;
   const Dims& dims = op.operand_type(0).dims();
-  const I64s& reduced = op.code() == OpCode::kReduce
-                            ? op.i64s(AttrKey::dimensions)
-                            : op.attr<DotDims>(AttrKey::dot_dimension_numbers)->lhs_contracting;
+  const auto* dot = op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  const I64s& reduced = dot != nullptr ? dot->lhs_contracting : op.i64s(AttrKey::dimensions);
   int64_t size = 1;
   for (const int64_t d : reduced) size *= dims[static_cast<size_t>(d)];
   const int64_t results = product(op.result_type().dims());

@@ -91,7 +91,7 @@ Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
   const I64s base = op.i64s_or(AttrKey::base_dilations, rank, 1);
   const I64s dilations = op.i64s_or(AttrKey::window_dilations, rank, 1);
   const I64Matrix padding = op.padding_or_zero(rank);
-  const Elements inits = r.inits();
+  Elements inits = r.inits();
   kernel::Builder::Reduction reduction;
   reduction.extents = op.i64s(AttrKey::window_dimensions);
   reduction.commutative = is_commutative(r.region);
@@ -182,7 +182,7 @@ class SelectAndScatter {
     const Values result = b_.for_loop(
         b_.index(0), b_.index(product(window_)), 1, inits, [&](const Values& arguments) {
           const Values w = delinearize(b_, arguments[0], window_);
-          const Values kept(arguments.begin() + 1, arguments.end());
+          Values kept(arguments.begin() + 1, arguments.end());
           Values at(rank_);
           ValueId inside = b_.pred(true);
           for (size_t d = 0; d < rank_; ++d) {
