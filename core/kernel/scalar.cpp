@@ -195,7 +195,8 @@ R in_real(R x, R y, R z) {
     case OpCode::kTanh:
       return std::tanh(x);
     case OpCode::kLogistic:
-      return 1 / (1 + std::exp(-x));
+      // The exponential that does not overflow.
+      return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
     case OpCode::kCbrt:
       return std::cbrt(x);
     case OpCode::kRsqrt:

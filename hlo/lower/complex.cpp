@@ -167,8 +167,14 @@ class Complex {
   }
 
   Element cbrt(const Element& x) {
-    const Element l = log(x);
-    const Element root = exp({b_.div(l.re, real(3)), b_.div(l.im, real(3))});
+    // By a power of eight, whose root is exact: the error of the logarithm grows with its size.
+    const ElementType bits = *integer_of_width(bit_width(part_), true);
+    const ValueId third = b_.div(exponent(b_.max(abs(x.re), abs(x.im))), b_.integer(bits, 3));
+    const ValueId down = power_of_two(b_.mul(third, b_.integer(bits, -3)));
+    const ValueId up = power_of_two(third);
+    const Element l = log({b_.mul(x.re, down), b_.mul(x.im, down)});
+    const Element near = exp({b_.div(l.re, real(3)), b_.div(l.im, real(3))});
+    const Element root = {b_.mul(near.re, up), b_.mul(near.im, up)};
     return select(both(is_zero(x.re), is_zero(x.im)), x, root);
   }
 
@@ -228,10 +234,11 @@ class Complex {
   }
 
   Element logistic(const Element& x) {
-    const Element e = exp(neg(x));
-    const ValueId infinite = either(is_inf(e.re), is_inf(e.im));
+    // e^x / (1 + e^x) or 1 / (1 + e^-x), whichever exponential is at most 1.
+    const ValueId left = b_.compare(K::kLt, x.re, real(0));
+    const Element e = exp(select(left, x, neg(x)));
     const Element one = {real(1), real(0)};
-    return select(infinite, {real(0), real(0)}, divide(one, add(one, e)));
+    return divide(select(left, e, one), add(one, e));
   }
 
   Element pow(const Element& x, const Element& y) {

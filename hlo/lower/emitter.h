@@ -43,7 +43,11 @@ class Emitter {
 
   /// Reads `value` from memory instead of emitting its definition.
   void bind(Value value, kernel::MemoryId memory) { memories_[key(value)] = memory; }
-  bool is_bound(Value value) const { return memories_.contains(key(value)); }
+  /// The memory that `value` is read from, or kNone.
+  kernel::MemoryId memory_of(Value value) const {
+    const auto found = memories_.find(key(value));
+    return found == memories_.end() ? kernel::kNone : found->second;
+  }
   /// A value of rank 0 that is at hand.
   void bind(Value value, const Element& element) { scalars_[key(value)] = element; }
 

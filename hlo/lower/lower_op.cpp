@@ -5,6 +5,7 @@
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/row_passes.h"
+#include "hlo/lower/workgroup.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -92,6 +93,9 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
   if (op.code() == OpCode::kScatter) {
     return is_empty(op.result_type()) ? Status() : lower_scatter(lowered, op, schedule);
   }
+  const bool control =
+      op.code() == OpCode::kWhile || op.code() == OpCode::kIf || op.code() == OpCode::kCase;
+  if (control && !is_elemental(op)) return lower_in_workgroup(lowered, op);
   if (!is_elemental(op)) {
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));

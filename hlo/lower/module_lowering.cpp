@@ -7,6 +7,7 @@
 #include "hlo/ir/builder.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
+#include "hlo/lower/workgroup.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/attribute_printer.h"
 
@@ -329,6 +330,13 @@ Status ModuleLowering::conditional(const Instruction& op) {
   return {};
 }
 
+// Control flow whose state fits a lane's registers or a workgroup's scratch memory.
+bool ModuleLowering::in_one_kernel(const Instruction& op) {
+  if (is_small_control(op)) return true;
+  return !is_elemental(op) && fits_workgroup(op, options_.limits) &&
+         schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0;
+}
+
 Status ModuleLowering::instructions(const Computation& computation) {
   for (const Instruction& op : computation) {
     if (op.code() == OpCode::kReturn) break;
@@ -375,10 +383,10 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kCustomCall:
       return custom_call(op);
     case OpCode::kWhile:
-      return is_small_control(op) ? kernels(op) : while_loop(op);
+      return in_one_kernel(op) ? kernels(op) : while_loop(op);
     case OpCode::kIf:
     case OpCode::kCase:
-      return is_small_control(op) ? kernels(op) : conditional(op);
+      return in_one_kernel(op) ? kernels(op) : conditional(op);
     default:
       return op.info().category == Category::kCommunication ? host_step(op) : kernels(op);
   }

@@ -43,6 +43,7 @@ class ModuleLowering {
   Status call_step(const Instruction& op, program::CustomCall call);
   /// An op of the host: communication, and calls that run functions of the Module.
   Status host_step(const Instruction& op);
+  bool in_one_kernel(const Instruction& op);
   Status while_loop(const Instruction& op);
   Status conditional(const Instruction& op);
   Status advance(const Computation& body, const std::vector<BufferId>& state);

@@ -1,0 +1,273 @@
+#include "hlo/lower/workgroup.h"
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+
+#include "hlo/lower/index_math.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::MemoryId;
+using K = kernel::OpCode;
+
+// More than this in one array, or as many products, is worth more than one workgroup.
+constexpr int64_t kMostElements = 1024;
+constexpr int64_t kMostProducts = 1 << 16;
+
+bool is_control(OpCode code) {
+  return code == OpCode::kWhile || code == OpCode::kIf || code == OpCode::kCase;
+}
+
+// Counts the scratch that the arrays within take.
+class Sizer {
+ public:
+  bool add(const Instruction& op) {
+    for (const Type& type : op.result_types()) {
+      if (!type.is_tensor() || !type.shape().is_static()) return false;
+      if (product(type.dims()) > kMostElements) return false;
+      // Once as a value and once where control flow puts it.
+      bytes_ += type.rank() == 0 ? 0 : 2 * type.shape().byte_size();
+    }
+    if (!is_control(op.code())) {
+      if (op.code() == OpCode::kConstant) return true;
+      return is_elemental(op) && is_cheap(op);
+    }
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      const Computation& region = op.region(i);
+      for (size_t p = 0; p < region.parameter_count(); ++p) {
+        if (!region.parameter(p).type().is_tensor()) return false;
+      }
+      for (const Instruction& inner : region) {
+        if (inner.code() != OpCode::kReturn && !add(inner)) return false;
+      }
+    }
+    return true;
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  static bool is_cheap(const Instruction& op) {
+    const Category category = op.info().category;
+    if (category != Category::kContraction && category != Category::kReduction) return true;
+    int64_t work = 1;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      work *= std::max<int64_t>(1, product(op.operand_type(i).dims()));
+      if (work > kMostProducts) return false;
+    }
+    return true;
+  }
+
+  int64_t bytes_ = 0;
+};
+
+class Workgroup {
+ public:
+  explicit Workgroup(KernelMaker& maker) : e_(maker.e()), b_(maker.b()) {}
+
+  /// Makes the results of `op`: arrays into scratch, numbers bound.
+  void control(const Instruction& op) {
+    if (op.code() == OpCode::kWhile) return loop(op);
+    branches(op);
+  }
+
+  /// Copies a value to memory of its type.
+  void store(Value value, MemoryId memory) {
+    if (value.type().rank() == 0) return e_.store(e_.element(value, {}), memory, {});
+    if (product(value.type().dims()) == 0) return;
+    b_.lanes(value.type().dims(),
+             [&](const Values& index) { e_.store(e_.element(value, index), memory, index); });
+  }
+
+ private:
+  static bool is_array(const Type& type) { return type.rank() != 0; }
+
+  MemoryId scratch(const Type& type) {
+    return b_.scratch("s", memory_type(type), memory_dims(type));
+  }
+
+  void instructions(const Computation& region) {
+    for (const Instruction& op : region) {
+      if (op.code() == OpCode::kReturn) return;
+      if (is_control(op.code())) {
+        control(op);
+      } else {
+        instruction(op);
+      }
+    }
+  }
+
+  void instruction(const Instruction& op) {
+    // Those in memory are inputs of the kernel.
+    if (op.code() == OpCode::kConstant) return;
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      const Value value{const_cast<Instruction*>(&op), r};
+      if (is_array(value.type())) {
+        const MemoryId memory = scratch(value.type());
+        store(value, memory);
+        e_.bind(value, memory);
+      } else {
+        e_.bind(value, e_.element(value, {}));
+      }
+    }
+  }
+
+  // --- while
+
+  struct State {
+    std::vector<MemoryId> arrays;    // kNone for numbers
+    std::vector<ElementType> types;  // of the numbers
+  };
+
+  void bind_parameters(const Computation& region, const State& state, const Values& numbers) {
+    const Elements elements = Emitter::unflat(numbers, state.types);
+    size_t next = 0;
+    for (size_t i = 0; i < state.arrays.size(); ++i) {
+      if (state.arrays[i] != kernel::kNone) {
+        e_.bind(region.parameter(i), state.arrays[i]);
+      } else {
+        e_.bind(region.parameter(i), elements[next++]);
+      }
+    }
+  }
+
+  void loop(const Instruction& op) {
+    State state;
+    Elements inits;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const Type& type = op.operand_type(i);
+      state.arrays.push_back(is_array(type) ? scratch(type) : kernel::kNone);
+      if (is_array(type)) {
+        store(op.operand(i), state.arrays.back());
+      } else {
+        inits.push_back(e_.element(op.operand(i), {}));
+        state.types.push_back(type.element_type());
+      }
+    }
+    const Values numbers = b_.while_loop(
+        Emitter::flat(inits),
+        [&](const Values& carried) {
+          // A condition only computes: what it needs is emitted where it is used.
+          bind_parameters(op.region(0), state, carried);
+          return Values{e_.element(op.region(0).return_instruction()->operand(0), {}).re};
+        },
+        [&](const Values& carried) {
+          bind_parameters(op.region(1), state, carried);
+          instructions(op.region(1));
+          return advance(*op.region(1).return_instruction(), state);
+        });
+    bind_results(op, state.arrays, Emitter::unflat(numbers, state.types));
+  }
+
+  // What is itself a part of the state is set aside first: another copy may overwrite it.
+  Values advance(const Instruction& end, const State& state) {
+    Elements numbers;
+    std::vector<std::pair<Value, MemoryId>> copies;
+    for (size_t i = 0; i < state.arrays.size(); ++i) {
+      const Value next = end.operand(i);
+      if (state.arrays[i] == kernel::kNone) {
+        numbers.push_back(e_.element(next, {}));
+        continue;
+      }
+      if (e_.memory_of(next) == state.arrays[i]) continue;
+      const bool in_state = std::find(state.arrays.begin(), state.arrays.end(),
+                                      e_.memory_of(next)) != state.arrays.end();
+      if (in_state && e_.memory_of(next) != kernel::kNone) {
+        const MemoryId aside = scratch(next.type());
+        store(next, aside);
+        asides_.emplace_back(aside, state.arrays[i], next.type());
+        continue;
+      }
+      copies.emplace_back(next, state.arrays[i]);
+    }
+    for (const auto& [value, memory] : copies) store(value, memory);
+    for (const auto& [aside, memory, type] : asides_) move(aside, memory, type);
+    asides_.clear();
+    return Emitter::flat(numbers);
+  }
+
+  void move(MemoryId from, MemoryId to, const Type& type) {
+    if (product(type.dims()) == 0) return;
+    b_.lanes(type.dims(), [&, from = from, to = to](const Values& index) {
+      e_.store(e_.load(from, type, index), to, index);
+    });
+  }
+
+  void bind_results(const Instruction& op, const std::vector<MemoryId>& arrays,
+                    const Elements& numbers) {
+    size_t next = 0;
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      const Value value{const_cast<Instruction*>(&op), r};
+      if (arrays[r] != kernel::kNone) {
+        e_.bind(value, arrays[r]);
+      } else {
+        e_.bind(value, numbers[next++]);
+      }
+    }
+  }
+
+  // --- if and case
+
+  void branches(const Instruction& op) {
+    std::vector<MemoryId> arrays;
+    std::vector<ElementType> types;
+    for (const Type& type : op.result_types()) {
+      arrays.push_back(is_array(type) ? scratch(type) : kernel::kNone);
+      if (!is_array(type)) types.push_back(type.element_type());
+    }
+    const ValueId index = e_.element(op.operand(0), {}).re;
+    const bool is_if = op.code() == OpCode::kIf;
+    const auto branch = [&](size_t r) {
+      instructions(op.region(r));
+      const Instruction& end = *op.region(r).return_instruction();
+      Elements numbers;
+      for (size_t i = 0; i < arrays.size(); ++i) {
+        if (arrays[i] != kernel::kNone) {
+          store(end.operand(i), arrays[i]);
+        } else {
+          numbers.push_back(e_.element(end.operand(i), {}));
+        }
+      }
+      return Emitter::flat(numbers);
+    };
+    const std::function<Values(size_t)> chain = [&](size_t first) -> Values {
+      if (first + 1 == op.region_count()) return branch(first);
+      const ValueId here =
+          is_if ? index
+                : b_.compare(K::kEq, index,
+                             b_.integer(ElementType::kS32, static_cast<int64_t>(first)));
+      return b_.if_else(here, [&] { return branch(first); }, [&] { return chain(first + 1); });
+    };
+    bind_results(op, arrays, Emitter::unflat(chain(0), types));
+  }
+
+  Emitter& e_;
+  Builder& b_;
+  std::vector<std::tuple<MemoryId, MemoryId, Type>> asides_;
+};
+
+}  // namespace
+
+bool fits_workgroup(const Instruction& op, const LowerLimits& limits) {
+  if (op.result_count() == 0) return false;
+  Sizer sizer;
+  return sizer.add(op) && sizer.bytes() <= limits.scratch_bytes;
+}
+
+Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op) {
+  return add_kernel(lowered, op, "_workgroup", [&](KernelMaker& maker) {
+    maker.inputs();
+    std::vector<MemoryId> results;
+    for (uint32_t r = 0; r < op.result_count(); ++r) results.push_back(maker.result(r));
+    maker.b().grid({});
+    Workgroup workgroup(maker);
+    workgroup.control(op);
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      workgroup.store({const_cast<Instruction*>(&op), r}, results[r]);
+    }
+  });
+}
+
+}  // namespace tenon::hlo::lower
