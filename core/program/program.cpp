@@ -91,6 +91,21 @@ class Tracker {
   std::vector<Entry> entries_;
 };
 
+// Whether a custom call is made, by the step or within it.
+bool calls(const Program& program, const Step& step) {
+  const auto any = [&](SequenceId id) {
+    const std::vector<Step>& steps = program.sequences[id].steps;
+    return std::any_of(steps.begin(), steps.end(),
+                       [&](const Step& inner) { return calls(program, inner); });
+  };
+  if (std::holds_alternative<CustomCall>(step.action)) return true;
+  if (const auto* loop = std::get_if<While>(&step.action)) {
+    return any(loop->condition) || any(loop->body);
+  }
+  const auto* branch = std::get_if<Conditional>(&step.action);
+  return branch != nullptr && std::any_of(branch->branches.begin(), branch->branches.end(), any);
+}
+
 }  // namespace
 
 Accesses accesses_of(const Program& program, const Step& step) {
@@ -128,7 +143,7 @@ void find_dependencies(Program& program) {
     for (uint32_t i = 0; i < sequence.steps.size(); ++i) {
       Step& step = sequence.steps[i];
       step.depends = tracker.enter(i, accesses_of(program, step));
-      if (!std::holds_alternative<CustomCall>(step.action)) continue;
+      if (!calls(program, step)) continue;
       if (last_call != kNone &&
           !std::binary_search(step.depends.begin(), step.depends.end(), last_call)) {
         step.depends.insert(std::lower_bound(step.depends.begin(), step.depends.end(), last_call),

@@ -120,6 +120,16 @@ TEST(Program, WhileAndConditional) {
   EXPECT_EQ((*results)[0], four(12));  // 3, 6, 12; then the predicate is false: branch 1
 }
 
+// Calls may have effects: they stay in order through loops too.
+TEST(Program, CallsInLoopsStayInOrder) {
+  Program p = twice();
+  p.sequences.resize(3);
+  p.sequences[0].steps = {{While{1, 2, 0}, {}, ""}, {CustomCall{"after", {}, {}, {}}, {}, ""}};
+  p.sequences[2].steps = {{CustomCall{"inside", {}, {}, {}}, {}, ""}};
+  find_dependencies(p);
+  EXPECT_EQ(p.sequences[0].steps[1].depends, std::vector<uint32_t>{0});
+}
+
 TEST(Program, CustomCalls) {
   Program p = twice();
   p.sequences[0].steps = {{CustomCall{"mine", {{"by", 2.5}}, {0}, {2}}, {}, "here"}};

@@ -297,6 +297,9 @@ bool holds(ComparisonDirection direction, const T& x, const T& y) {
 
 // A key whose order as a signed integer is the total order.
 int64_t total_order_key(ElementType type, const Scalar& x) {
+  if (element_type_info(type).format.specials == FloatSpecials::kExponentOnly) {
+    return static_cast<int64_t>(scalar_to_bits(type, Storage::kReal, x));  // without a sign
+  }
   const auto bits =
       static_cast<int64_t>(scalar_to_bits(type, Storage::kReal, x) << (64 - bit_width(type)));
   return bits < 0 ? bits ^ std::numeric_limits<int64_t>::max() : bits;

@@ -147,11 +147,16 @@ ValueId is_finite(Builder& b, ValueId x, ElementType type) {
   return b.logical_and(number, b.compare(K::kNe, b.unary(K::kAbs, x), infinity));
 }
 
+bool has_sign(ElementType type) {
+  return element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
+}
+
 // A signed integer that orders all floats, NaNs and signed zeros too.
 ValueId total_order_key(Builder& b, ValueId x, ElementType type) {
   const std::optional<ElementType> same_width = integer_of_width(bit_width(type), true);
-  // Six bits have no integers: their values keep their order in f32.
-  if (!same_width) return total_order_key(b, b.convert(x, ElementType::kF32), ElementType::kF32);
+  // Six bits have no integers, f8E8M0FNU no sign: their values keep their order in f32.
+  if (!same_width || !has_sign(type))
+    return total_order_key(b, b.convert(x, ElementType::kF32), ElementType::kF32);
   const ElementType integer = *same_width;
   const ValueId bits = b.bitcast(x, integer);
   const ValueId sign = b.binary(K::kSar, bits, b.integer(integer, bit_width(type) - 1));
@@ -246,8 +251,8 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
 }
 
 ValueId reduce_precision(Emitter& e, const Instruction& op, ValueId x, ElementType type) {
-  // Six bits have no integers; f32 holds their numbers.
-  const bool direct = integer_of_width(bit_width(type), false).has_value();
+  // Six bits have no integers, and f8E8M0FNU has no sign; f32 holds their numbers.
+  const bool direct = integer_of_width(bit_width(type), false).has_value() && has_sign(type);
   const ElementType working = direct ? type : ElementType::kF32;
   const ValueId reduced =
       reduce_bits(e.b, e.b.convert(x, working), working, op.integer(AttrKey::exponent_bits),

@@ -108,6 +108,11 @@ Element Emitter::element(Value value, const Values& index) {
   if (const auto scalar = scalars_.find(key(value)); scalar != scalars_.end()) {
     return scalar->second;
   }
+  // Nobody asks for an element of an empty array; the leaf of a reduction that has none may.
+  const Dims& dims = value.type().dims();
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
+    return constant(value.type().element_type(), 0);
+  }
   if (const auto memory = memories_.find(key(value)); memory != memories_.end()) {
     return load(memory->second, value.type(), index);
   }

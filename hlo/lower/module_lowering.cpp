@@ -36,6 +36,7 @@ bool same_bytes(const Type& from, const Type& to) {
 // Nothing in the regions is worth more than one lane.
 bool is_small(const Computation& region) {
   constexpr int64_t kMost = 16;
+  int combining = 0;
   for (const Instruction& op : region) {
     for (const Type& type : op.result_types()) {
       if (type.is_tensor() && product(type.dims()) > kMost) return false;
@@ -45,6 +46,8 @@ bool is_small(const Computation& region) {
     for (size_t i = 0; combines && i < op.operand_count(); ++i) {
       if (product(op.operand_type(i).dims()) > kMost) return false;
     }
+    // One inside another is computed again for each element.
+    if (combines && ++combining > 1) return false;
     for (size_t i = 0; i < op.region_count(); ++i) {
       if (!is_small(op.region(i))) return false;
     }

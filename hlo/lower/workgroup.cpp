@@ -37,6 +37,7 @@ class Sizer {
     }
     for (size_t i = 0; i < op.region_count(); ++i) {
       const Computation& region = op.region(i);
+      if (op.code() == OpCode::kWhile && i == 0 && !is_condition(region)) return false;
       for (size_t p = 0; p < region.parameter_count(); ++p) {
         if (!region.parameter(p).type().is_tensor()) return false;
       }
@@ -47,6 +48,18 @@ class Sizer {
     return true;
   }
   int64_t bytes() const { return bytes_; }
+
+  /// A condition only computes: its ops are emitted where they are used, so that loops within loops
+  /// would multiply.
+  static bool is_condition(const Computation& region) {
+    int combining = 0;
+    for (const Instruction& op : region) {
+      const Category category = op.info().category;
+      if (is_control(op.code())) return false;
+      combining += category == Category::kReduction || category == Category::kContraction ? 1 : 0;
+    }
+    return combining <= 1;
+  }
 
  private:
   static bool is_cheap(const Instruction& op) {
