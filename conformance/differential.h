@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -31,5 +32,9 @@ struct Mismatch {
 /// `module`'s @main returns every value it computes, as conformance::generate makes it.
 std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Literal>& arguments,
                                 const Device& device);
+
+/// A copy of `module` for compare(): calls inlined, every array that @main computes a result, and
+/// calls without results (a program's own checks) left out.
+Result<std::unique_ptr<hlo::Module>> with_all_values_returned(const hlo::Module& module);
 
 }  // namespace tenon::conformance

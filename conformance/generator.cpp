@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
-#include "conformance/random.h"
 #include "core/types/float_convert.h"
+#include "core/types/random.h"
 #include "hlo/ir/builder.h"
 
 namespace tenon::conformance {
@@ -25,7 +25,7 @@ using hlo::Type;
 using hlo::Value;
 using enum ElementType;
 
-int64_t count_of(const Dims& dims) {
+int64_t element_count(const Dims& dims) {
   int64_t n = 1;
   for (const int64_t d : dims) n *= d;
   return n;
@@ -284,7 +284,7 @@ class Generator {
       to.insert(to.begin() + at, random_.between(1, 5));
       for (int64_t& m : map) m += m >= at ? 1 : 0;
     }
-    if (count_of(to) > options_.max_elements) return;
+    if (element_count(to) > options_.max_elements) return;
     keep(b.broadcast_in_dim(x, to, map));
   }
 
@@ -300,7 +300,7 @@ class Generator {
       keep(b.create(OpCode::kReverse, {x}, {{AttrKey::dimensions, order}}));
       return;
     }
-    keep(b.reshape(x, refactored(count_of(x.type().dims()))));
+    keep(b.reshape(x, refactored(element_count(x.type().dims()))));
   }
 
   // Dimensions of `count` elements.
@@ -432,7 +432,7 @@ class Generator {
     for (size_t j = 0; j < used_y.size(); ++j) size *= used_y[j] ? 1 : y->type().dims()[j];
     if (size > 20 * options_.max_elements || size == 0) return;
     const Value product = b.dot_general(*x, *y, dims, x->type().element_type());
-    if (product && count_of(product.type().dims()) <= 4 * options_.max_elements) keep(product);
+    if (product && element_count(product.type().dims()) <= 4 * options_.max_elements) keep(product);
   }
 
   // Start indices: known numbers, some of them out of range.
@@ -465,7 +465,7 @@ class Generator {
   // Rows of x by an array of numbers.
   void gather(Builder& b) {
     const auto x =
-        pick([](Value v) { return v.type().rank() >= 1 && count_of(v.type().dims()) > 0; });
+        pick([](Value v) { return v.type().rank() >= 1 && element_count(v.type().dims()) > 0; });
     const auto indices =
         pick([](Value v) { return is_integer(v.type().element_type()) && v.type().rank() <= 2; });
     if (!x || !indices) return;
@@ -480,7 +480,8 @@ class Generator {
     for (int64_t i = 0; i + 1 < x->type().rank(); ++i) {
       numbers.offset_dims.push_back(indices->type().rank() + i);
     }
-    if (count_of(sizes) * count_of(indices->type().dims()) > options_.max_elements) return;
+    if (element_count(sizes) * element_count(indices->type().dims()) > options_.max_elements)
+      return;
     keep(b.create(OpCode::kGather, {*x, *indices},
                   {{AttrKey::dimension_numbers, numbers}, {AttrKey::slice_sizes, sizes}}));
   }
@@ -488,7 +489,7 @@ class Generator {
   // Updates combined into rows of x.
   void scatter(Builder& b) {
     const auto x =
-        pick([](Value v) { return v.type().rank() >= 1 && count_of(v.type().dims()) > 0; });
+        pick([](Value v) { return v.type().rank() >= 1 && element_count(v.type().dims()) > 0; });
     const auto indices =
         pick([](Value v) { return is_integer(v.type().element_type()) && v.type().rank() <= 1; });
     if (!x || !indices) return;
@@ -503,7 +504,7 @@ class Generator {
       numbers.update_window_dims.push_back(static_cast<int64_t>(update_dims.size()));
       update_dims.push_back(x->type().dims()[static_cast<size_t>(d)]);
     }
-    if (count_of(update_dims) > options_.max_elements) return;
+    if (element_count(update_dims) > options_.max_elements) return;
     const ElementType type = x->type().element_type();
     const Type update_type = Type::tensor(type, update_dims);
     const auto known = pick([&](Value v) { return v.type() == update_type; });

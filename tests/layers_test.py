@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # What each folder may include of this repository.
 ALLOWED = {"core": {"core"}, "hlo": {"core", "hlo"}, "tools": {"core", "hlo", "tools"},
-           "fuzz": {"core", "hlo", "fuzz"}, "bench": {"core", "hlo"}, "tests": {"core", "hlo"}}
+           "fuzz": {"core", "hlo", "fuzz"}, "bench": {"core", "hlo"}, "tests": {"core", "hlo", "conformance"}}
 MOST_LINES = 800
 
 

@@ -6,6 +6,7 @@
 
 #include "core/types/float_convert.h"
 #include "core/types/npy.h"
+#include "core/types/random.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {
@@ -38,13 +39,6 @@ Result<Spec> split(std::string_view flag, const std::string& text) {
     }
   }
   return usage("{} {}: expected N=…, N the number of a parameter", flag, text);
-}
-
-uint64_t mix(uint64_t z) {
-  // SplitMix64's output function.
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
 }
 
 Result<Literal> parse_value(const Shape& shape, const std::string& text) {
@@ -125,11 +119,12 @@ Result<Literal> parse_argument(const hlo::Type& type, size_t index, const std::s
 Literal random_literal(const Shape& shape, uint64_t seed) {
   Literal literal(shape);
   const ElementType type = shape.element_type();
+  Random random(mix_bits(seed));
   for (int64_t i = 0; i < literal.element_count(); ++i) {
-    const uint64_t bits = mix(mix(seed) + 0x9E3779B97F4A7C15u * static_cast<uint64_t>(i + 1));
+    const uint64_t bits = random.bits();
     const double real = static_cast<double>(bits >> 11) * 0x1p-52 - 1;
     if (is_complex(type)) {
-      const double imaginary = static_cast<double>(mix(bits) >> 11) * 0x1p-52 - 1;
+      const double imaginary = static_cast<double>(random.bits() >> 11) * 0x1p-52 - 1;
       literal.set_complex(i, {real, imaginary});
     } else if (is_float(type)) {
       literal.set_double(i, real);

@@ -6,17 +6,10 @@
 #include "core/kernel/interpreter_memory.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/verifier.h"
+#include "core/types/random.h"
 
 namespace tenon::kernel {
 namespace {
-
-uint64_t mix(uint64_t z) {
-  // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-  z += 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
 
 /// A permutation of 0 … count - 1: i -> a i + b mod count.
 class Permutation {
@@ -26,7 +19,7 @@ class Permutation {
     const auto n = static_cast<uint64_t>(count);
     factor_ = 1 + random % n;
     while (std::gcd(factor_, n) != 1) ++factor_;
-    shift_ = mix(random) % n;
+    shift_ = mix_bits(random) % n;
   }
   int64_t operator()(int64_t i) const {
     if (order_ == Order::kForward || count_ < 2) return i;
@@ -41,12 +34,6 @@ class Permutation {
   uint64_t factor_ = 1;
   uint64_t shift_ = 0;
 };
-
-int64_t product(const Dims& dims) {
-  int64_t count = 1;
-  for (const int64_t d : dims) count *= d;
-  return count;
-}
 
 }  // namespace
 
@@ -69,12 +56,12 @@ class Interpreter::Machine {
   Status run(std::span<const BufferArgument> buffers, std::span<const uint64_t> scalars,
              const InterpreterOptions& options) {
     options_ = options;
-    random_ = mix(options.seed);
+    random_ = mix_bits(options.seed);
     status_ = Status();
     lanes_instance_ = 0;
     lane_ = 0;
     TENON_TRY(bind(buffers, scalars));
-    const int64_t workgroups = product(kernel_.grid);
+    const int64_t workgroups = element_count(kernel_.grid);
     const Permutation order(options_.order, workgroups, next_random());
     for (int64_t w = 0; w < workgroups; ++w) {
       const int64_t place = order(w);
@@ -188,7 +175,7 @@ class Interpreter::Machine {
       if (kernel_.memory(m).access != Access::kOut) continue;
       const View& view = views_[m];
       Dims at(view.dims.size(), 0);
-      const int64_t count = product(view.dims);
+      const int64_t count = element_count(view.dims);
       for (int64_t i = 0; i < count; ++i) {
         int64_t place = 0;
         for (size_t d = 0; d < at.size(); ++d) place += at[d] * view.strides[d];
@@ -210,7 +197,7 @@ class Interpreter::Machine {
 
   // --- Running
 
-  uint64_t next_random() { return random_ = mix(random_); }
+  uint64_t next_random() { return random_ = mix_bits(random_); }
 
   void set_indices(const std::vector<ValueId>& variables, const Dims& extents, int64_t linear) {
     for (size_t d = extents.size(); d-- > 0;) {
@@ -379,7 +366,7 @@ class Interpreter::Machine {
   }
 
   bool lanes(const Node& n) {
-    const int64_t count = product(n.extents);
+    const int64_t count = element_count(n.extents);
     const Permutation order(options_.order, count, next_random());
     ++lanes_instance_;
     for (int64_t i = 0; i < count; ++i) {
@@ -442,7 +429,7 @@ class Interpreter::Machine {
   }
 
   bool reduce(const Node& n) {
-    const int64_t count = product(n.extents);
+    const int64_t count = element_count(n.extents);
     const State init = read(n.operands);
     State state = init;
     State next;

@@ -60,23 +60,28 @@ struct Value {
   NodeId node = kNone;  ///< Of a result.
 };
 
+// clang-format off
 /// An operation or statement; which members mean something follows from `op`:
 ///
 ///   scalar op    operands, type; results[0]; from (the operand's type) of convert and bitcast
-///   load         operands: indices                    type, memories {m}; results[0]
-///   store        operands: value, indices             type, memories {m}
-///   atomic       the same, atomic
+///   load         operands: indices; type, memories {m}; results[0]
+///   store        operands: value, indices; type, memories {m}
+///   atomic       the same; atomic
 ///   scratch      memories {m}; private the same
 ///   lanes        extents; blocks {body(indices)}
 ///   for          operands: low, high, inits; extents {step}; blocks {body(k, carried)}
 ///   while        operands: inits; blocks {condition(carried), body(carried)}
 ///   if           operands: condition; blocks {then, else}; types of results
-///   reduce       operands: inits; extents; over_lanes, commutative; blocks {leaf(indices),
-///   combine(2n)} scan         the same, one extent; blocks {…, each(index, prefixes)} copy
-///   operands: starts of destination, of source, pad; memories {dst, src}; extents: box;
-///                by: dimension of dst, then of src, for each of the box; has_pad, clip
-///   contract     operands: starts of c, a, b; memories {c, a, b}; extents {m, n, k}; transpose_a,
-///   _b yield        operands
+///   reduce       operands: inits; extents; over_lanes, commutative;
+///                blocks {leaf(indices), combine(2n)}
+///   scan         the same, one extent; blocks {leaf, combine, each(index, prefixes)}
+///   copy         operands: starts of destination, of source, pad; memories {dst, src};
+///                extents: box; by: dimension of dst, then of src, for each of the box;
+///                has_pad, clip
+///   contract     operands: starts of c, a, b; memories {c, a, b}; extents {m, n, k};
+///                transpose_a, transpose_b
+///   yield        operands
+// clang-format on
 struct Node {
   OpCode op{};
   ElementType type{};

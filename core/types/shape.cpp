@@ -8,11 +8,7 @@ bool Shape::is_static() const {
   return std::none_of(dims_.begin(), dims_.end(), [](int64_t dim) { return dim == kDynamic; });
 }
 
-int64_t Shape::element_count() const {
-  int64_t count = 1;
-  for (int64_t dim : dims_) count *= dim;
-  return count;
-}
+int64_t Shape::element_count() const { return tenon::element_count(dims_); }
 
 int64_t Shape::byte_size() const {
   return element_count() * static_cast<int64_t>(storage_bytes(element_type_));
@@ -30,6 +26,24 @@ std::string Shape::to_string() const {
     }
   }
   return text + "]";
+}
+
+int64_t element_count(const Dims& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
+
+bool contains(std::span<const int64_t> list, int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+Dims complement(int64_t rank, std::span<const int64_t> list) {
+  Dims rest;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!contains(list, d)) rest.push_back(d);
+  }
+  return rest;
 }
 
 Result<int64_t> checked_element_count(const Dims& dims, int64_t unit) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,14 @@ Result<int64_t> checked_element_count(const Dims& dims, int64_t unit = 1);
 
 /// Distance in elements between neighbours along each axis of a dense row-major array.
 Dims row_major_strides(const Dims& dims);
+
+/// The product of `dims`, which are known and whose product is known to fit; 1 of none.
+int64_t element_count(const Dims& dims);
+
+bool contains(std::span<const int64_t> list, int64_t value);
+
+/// Dimensions of an array of `rank` that are not in `list`, ascending.
+Dims complement(int64_t rank, std::span<const int64_t> list);
 
 /// "2x3x?" style list with `separator`; kDynamic prints as "?".
 std::string dims_to_string(const Dims& dims, std::string_view separator = ",");

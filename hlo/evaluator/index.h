@@ -38,11 +38,4 @@ inline int64_t dot(const Dims& index, const Dims& strides) {
   return sum;
 }
 
-inline bool contains(const Dims& list, int64_t value) {
-  for (const int64_t element : list) {
-    if (element == value) return true;
-  }
-  return false;
-}
-
 }  // namespace tenon::hlo

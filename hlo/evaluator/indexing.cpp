@@ -7,15 +7,6 @@
 namespace tenon::hlo {
 namespace {
 
-// Dimensions of an array of `rank` that are not in `list`, ascending.
-Dims complement(int64_t rank, const Dims& list) {
-  Dims rest;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (!contains(list, d)) rest.push_back(d);
-  }
-  return rest;
-}
-
 // The start index vector at batch position `batch` of the index tensor: its component i.
 class IndexVectors {
  public:

@@ -66,10 +66,6 @@ I64s counting(int64_t count) {
   return list;
 }
 
-bool contains(const I64s& list, int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 std::optional<I64s> constant_list(Value value) { return infer::constant_integers(value); }
 
 }  // namespace tenon::hlo::expand

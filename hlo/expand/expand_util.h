@@ -25,7 +25,6 @@ std::vector<Value> zero_starts(Builder& b, size_t count);
 inline size_t at(int64_t index) { return static_cast<size_t>(index); }
 /// 0, 1, … count - 1
 I64s counting(int64_t count);
-bool contains(const I64s& list, int64_t value);
 /// Elements of a constant of integers.
 std::optional<I64s> constant_list(Value value);
 

@@ -19,14 +19,9 @@ bool any_dynamic(const Computation& computation) {
   for (size_t i = 0; i < computation.parameter_count(); ++i) {
     if (is_dynamic_type(computation.parameter(i).type())) return true;
   }
-  for (const Instruction& op : computation) {
-    if (std::any_of(op.result_types().begin(), op.result_types().end(), is_dynamic_type))
-      return true;
-    for (size_t i = 0; i < op.region_count(); ++i) {
-      if (any_dynamic(op.region(i))) return true;
-    }
-  }
-  return false;
+  return any_instruction(computation, [](const Instruction& op) {
+    return std::any_of(op.result_types().begin(), op.result_types().end(), is_dynamic_type);
+  });
 }
 
 class Refiner {

@@ -163,10 +163,6 @@ bool is_unique(std::span<const int64_t> list) {
   return std::all_of(list.begin(), list.end(), [&](int64_t v) { return seen.insert(v).second; });
 }
 
-bool contains(std::span<const int64_t> list, int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 I64s concatenated(const I64s& a, const I64s& b) {
   I64s both = a;
   both.insert(both.end(), b.begin(), b.end());

@@ -90,7 +90,6 @@ Result<Type> stated_tensor(const Instruction& op, size_t i = 0);
 /// "[0, 2]"
 std::string list_to_string(const I64s& list);
 bool is_unique(std::span<const int64_t> list);
-bool contains(std::span<const int64_t> list, int64_t value);
 I64s concatenated(const I64s& a, const I64s& b);
 /// Every value is in [0, limit).
 Status check_range(const Instruction& op, std::string_view label, std::string_view name,

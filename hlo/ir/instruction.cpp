@@ -259,6 +259,17 @@ void add_captured(const Computation& region, std::vector<const Computation*>& in
 
 }  // namespace
 
+bool any_instruction(const Computation& computation,
+                     const std::function<bool(const Instruction&)>& holds) {
+  for (const Instruction& op : computation) {
+    if (holds(op)) return true;
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      if (any_instruction(op.region(i), holds)) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<Value> captured_values(const Instruction& op) {
   std::vector<const Computation*> inside;
   std::vector<Value> captured;

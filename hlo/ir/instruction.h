@@ -8,6 +8,9 @@
 // Thread-safety: concurrent reads are safe; a Module is changed from one thread at a time.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -217,16 +220,29 @@ class Computation {
   /// Forward iteration over instructions; the current one may be erased after advancing.
   class Iterator {
    public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Instruction;
+    using difference_type = std::ptrdiff_t;
+    using pointer = Instruction*;
+    using reference = Instruction&;
+
+    Iterator() = default;
     explicit Iterator(Instruction* at) : at_(at) {}
     Instruction& operator*() const { return *at_; }
+    Instruction* operator->() const { return at_; }
     Iterator& operator++() {
       at_ = at_->next();
       return *this;
     }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
     bool operator==(const Iterator&) const = default;
 
    private:
-    Instruction* at_;
+    Instruction* at_ = nullptr;
   };
   Iterator begin() const { return Iterator(first_); }
   Iterator end() const { return Iterator(nullptr); }
@@ -308,6 +324,10 @@ class Cloner {
   };
   std::unordered_map<std::pair<Instruction*, uint32_t>, Value, Hash> map_;
 };
+
+/// Whether `holds` for an instruction of `computation` or of a region within, at any depth.
+bool any_instruction(const Computation& computation,
+                     const std::function<bool(const Instruction&)>& holds);
 
 /// Values from around `op` that its regions use, each once. A copy of `op` must not use them
 /// itself: it would enter the use lists of a Module that others read.

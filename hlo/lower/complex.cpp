@@ -377,12 +377,10 @@ class Complex {
         fn(K::kLog1p, sum_of_products(b_.sub(a, real(1)), b_.add(a, real(1)), c, c)), real(0.5));
     const ValueId is_near = both(b_.compare(K::kGt, a, real(0.5)), b_.compare(K::kLt, a, real(2)));
     // Far away: log of the scaled magnitude and of the scale.
-    const ElementType bits = *integer_of_width(bit_width(part_), true);
     const ValueId e = exponent(a);
     const ValueId down = power_of_two(b_.unary(K::kNeg, e));
     const ValueId scaled = magnitude({b_.mul(a, down), b_.mul(c, down)});
     const ValueId scale = b_.convert(e, part_);
-    static_cast<void>(bits);
     const ValueId high = real(part_ == ElementType::kF64 ? 0x1.62e42fee00000p-1 : 0x1.62e4p-1);
     const ValueId low =
         real(part_ == ElementType::kF64 ? 0x1.a39ef35793c76p-33 : 0x1.7f7d1cf79abcap-20);

@@ -2,8 +2,8 @@
 //
 // An elementwise or index-mapping op, a reduction, a product: each is a rule that gives the element
 // of its result at an index from elements of its operands. A kernel is a loop nest around the rules
-// of what it stores (loops.h); a value that is bound to memory is loaded, any other one is emitted
-// from its definition. So a fusion of any ops is lowered by the rules of the single ones.
+// of what it stores (kernel_maker.h); a value that is bound to memory is loaded, any other one is
+// emitted from its definition. So a fusion of any ops is lowered by the rules of the single ones.
 //
 // Complex numbers are pairs of reals: they never reach a kernel.
 #pragma once
@@ -34,8 +34,6 @@ using Elements = std::vector<Element>;
 /// add a minor dimension of 2).
 ElementType memory_type(const Type& type);
 Dims memory_dims(const Type& type);
-/// The type of an array's elements, storage types for quantized ones.
-inline ElementType element_type(const Type& type) { return type.element_type(); }
 
 class Emitter {
  public:

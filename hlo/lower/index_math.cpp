@@ -7,24 +7,6 @@ namespace tenon::hlo::lower {
 using kernel::Builder;
 using K = kernel::OpCode;
 
-bool contains(const I64s& list, int64_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-int64_t product(const Dims& dims) {
-  int64_t p = 1;
-  for (const int64_t d : dims) p *= d;
-  return p;
-}
-
-Dims complement(int64_t rank, const I64s& list) {
-  Dims rest;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (!contains(list, d)) rest.push_back(d);
-  }
-  return rest;
-}
-
 ValueId linear_index(Builder& b, const Values& index, const Dims& dims) {
   ValueId linear = b.index(0);
   for (size_t d = 0; d < dims.size(); ++d) {

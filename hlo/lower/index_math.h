@@ -20,9 +20,4 @@ ValueId clamped_index(kernel::Builder& b, ValueId value, int64_t limit);
 /// 0 <= index < size.
 ValueId in_bounds(kernel::Builder& b, ValueId index, int64_t size);
 
-/// Dimensions of an array of `rank` that are not in `list`, ascending.
-Dims complement(int64_t rank, const I64s& list);
-bool contains(const I64s& list, int64_t value);
-int64_t product(const Dims& dims);
-
 }  // namespace tenon::hlo::lower

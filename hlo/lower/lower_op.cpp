@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/row_passes.h"
@@ -35,7 +36,7 @@ std::vector<Value> inputs_of(const Instruction& op) {
   return inputs;
 }
 
-bool is_empty(const Type& type) { return product(type.dims()) == 0; }
+bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
 
 // All results of one shape: one kernel over its indices.
 Status lower_elements(LoweredOp& lowered, const Instruction& op,
@@ -77,7 +78,7 @@ bool prefers_lanes(const Instruction& op, Schedule& schedule) {
   const I64s& reduced = dot != nullptr ? dot->lhs_contracting : op.i64s(AttrKey::dimensions);
   int64_t size = 1;
   for (const int64_t d : reduced) size *= dims[static_cast<size_t>(d)];
-  const int64_t results = product(op.result_type().dims());
+  const int64_t results = element_count(op.result_type().dims());
   const bool minor = contains(reduced, static_cast<int64_t>(dims.size()) - 1);
   const bool good = size >= 64 && ((op.code() == OpCode::kReduce && minor) || results < 64);
   return schedule.choose("reduce_lanes", good ? 1 : 0, {0, 1}) != 0;
@@ -93,10 +94,10 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
   if (op.code() == OpCode::kScatter) {
     return is_empty(op.result_type()) ? Status() : lower_scatter(lowered, op, schedule);
   }
-  const bool control =
-      op.code() == OpCode::kWhile || op.code() == OpCode::kIf || op.code() == OpCode::kCase;
-  if (control && !is_elemental(op)) return lower_in_workgroup(lowered, op);
-  if (!is_elemental(op)) {
+  const bool control = is_control(op.code());
+  const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;
+  if (form == ControlForm::kWorkgroup) return lower_in_workgroup(lowered, op);
+  if (form == ControlForm::kSteps || !is_elemental(op)) {
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));
   }

@@ -5,9 +5,9 @@
 #include "core/kernel/text.h"
 #include "hlo/buffers/assign.h"
 #include "hlo/ir/builder.h"
+#include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
-#include "hlo/lower/workgroup.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/attribute_printer.h"
 
@@ -31,37 +31,6 @@ bool same_bytes(const Type& from, const Type& to) {
   };
   return from.element_type() == to.element_type() ||
          (whole_bytes(from.element_type()) && whole_bytes(to.element_type()));
-}
-
-// Nothing in the regions is worth more than one lane.
-bool is_small(const Computation& region) {
-  constexpr int64_t kMost = 16;
-  int combining = 0;
-  for (const Instruction& op : region) {
-    for (const Type& type : op.result_types()) {
-      if (type.is_tensor() && product(type.dims()) > kMost) return false;
-    }
-    const Category category = op.info().category;
-    const bool combines = category == Category::kReduction || category == Category::kContraction;
-    for (size_t i = 0; combines && i < op.operand_count(); ++i) {
-      if (product(op.operand_type(i).dims()) > kMost) return false;
-    }
-    // One inside another is computed again for each element.
-    if (combines && ++combining > 1) return false;
-    for (size_t i = 0; i < op.region_count(); ++i) {
-      if (!is_small(op.region(i))) return false;
-    }
-  }
-  return true;
-}
-
-// Control flow on scalars, which becomes control flow of one kernel.
-bool is_small_control(const Instruction& op) {
-  if (!is_elemental(op)) return false;
-  for (size_t i = 0; i < op.region_count(); ++i) {
-    if (!is_small(op.region(i))) return false;
-  }
-  return true;
 }
 
 program::ConfigValue config_value(const Attribute& value) {
@@ -335,9 +304,9 @@ Status ModuleLowering::conditional(const Instruction& op) {
 
 // Control flow whose state fits a lane's registers or a workgroup's scratch memory.
 bool ModuleLowering::in_one_kernel(const Instruction& op) {
-  if (is_small_control(op)) return true;
-  return !is_elemental(op) && fits_workgroup(op, options_.limits) &&
-         schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0;
+  const ControlForm form = control_form(op, options_.limits);
+  return form == ControlForm::kLane || (form == ControlForm::kWorkgroup &&
+                                        schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0);
 }
 
 Status ModuleLowering::instructions(const Computation& computation) {

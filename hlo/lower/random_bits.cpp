@@ -99,7 +99,7 @@ class Generator {
         wide_(bit_width(output_.element_type()) == 64) {
     const Type& state = op_.operand_type(0);
     const bool pairs = bit_width(state.element_type()) != 64;
-    for (int64_t i = 0; i + (pairs ? 1 : 0) < product(state.dims()); i += pairs ? 2 : 1) {
+    for (int64_t i = 0; i + (pairs ? 1 : 0) < element_count(state.dims()); i += pairs ? 2 : 1) {
       const auto word = [&](int64_t at) {
         const ValueId x = e_.element(op_.operand(0), {b_.index(at)}).re;
         const ElementType bits = pairs ? kU32 : kU64;
@@ -149,7 +149,7 @@ class Generator {
 
  private:
   int64_t block_count() const {
-    const int64_t count = product(output_.dims());
+    const int64_t count = element_count(output_.dims());
     if (threefry_ && !wide_) {
       const Split s = split_of(output_.dims());
       return s.size == 0 ? 0 : count / s.size * s.half;

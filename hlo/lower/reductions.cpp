@@ -131,7 +131,7 @@ class SelectAndScatter {
   Elements emit(const Values& index) {
     const Element init =
         e_.convert(e_.element(op_.operand(2), {}), op_.operand_type(2).element_type(), type_);
-    const int64_t count = product(window_);
+    const int64_t count = element_count(window_);
     const Values result = b_.for_loop(
         b_.index(0), b_.index(count), 1, Emitter::flat({init}), [&](const Values& arguments) {
           // The last window position belongs to the first source element.
@@ -180,7 +180,7 @@ class SelectAndScatter {
     Values inits = {b_.index(-1)};
     for (const ValueId part : Emitter::flat({e_.constant(type, 0)})) inits.push_back(part);
     const Values result = b_.for_loop(
-        b_.index(0), b_.index(product(window_)), 1, inits, [&](const Values& arguments) {
+        b_.index(0), b_.index(element_count(window_)), 1, inits, [&](const Values& arguments) {
           const Values w = delinearize(b_, arguments[0], window_);
           Values kept(arguments.begin() + 1, arguments.end());
           Values at(rank_);

@@ -36,7 +36,7 @@ class ScatterLowering {
 
   Status run(Schedule& schedule) {
     for (uint32_t r = 0; r < count_; ++r) TENON_TRY(begin_as_input(r, schedule));
-    if (product(updates_.dims()) == 0) return {};
+    if (element_count(updates_.dims()) == 0) return {};
     const std::optional<kernel::AtomicKind> atomic = atomic_kind();
     const bool unique = op_.flag(AttrKey::unique_indices);
     if (atomic && schedule.choose("scatter_atomic", 1, {0, 1}) != 0) {
@@ -231,7 +231,7 @@ class ScatterLowering {
         lanes[i] = 1;
       }
       const Values groups = b.grid(grid);
-      b.for_loop(b.index(0), b.index(product(batch_)), 1, {}, [&](const Values& k) {
+      b.for_loop(b.index(0), b.index(element_count(batch_)), 1, {}, [&](const Values& k) {
         const Values batch = delinearize(b, k[0], batch_);
         const auto update = [&](const Values& lane) {
           Values window(window_.size());

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/types/random.h"
 
 namespace tenon::hlo::lower {
 
@@ -23,7 +26,7 @@ class Schedule {
 
  private:
   std::map<std::string, int64_t, std::less<>> values_;
-  uint64_t state_ = 0;  // of a random schedule, never 0
+  std::optional<Random> random_;  // Of a random schedule.
 };
 
 }  // namespace tenon::hlo::lower

@@ -4,6 +4,7 @@
 #include <functional>
 #include <tuple>
 
+#include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
 
 namespace tenon::hlo::lower {
@@ -12,69 +13,6 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 using K = kernel::OpCode;
-
-// More than this in one array, or as many products, is worth more than one workgroup.
-constexpr int64_t kMostElements = 1024;
-constexpr int64_t kMostProducts = 1 << 16;
-
-bool is_control(OpCode code) {
-  return code == OpCode::kWhile || code == OpCode::kIf || code == OpCode::kCase;
-}
-
-// Counts the scratch that the arrays within take.
-class Sizer {
- public:
-  bool add(const Instruction& op) {
-    for (const Type& type : op.result_types()) {
-      if (!type.is_tensor() || !type.shape().is_static()) return false;
-      if (product(type.dims()) > kMostElements) return false;
-      // Once as a value and once where control flow puts it.
-      bytes_ += type.rank() == 0 ? 0 : 2 * type.shape().byte_size();
-    }
-    if (!is_control(op.code())) {
-      if (op.code() == OpCode::kConstant) return true;
-      return is_elemental(op) && is_cheap(op);
-    }
-    for (size_t i = 0; i < op.region_count(); ++i) {
-      const Computation& region = op.region(i);
-      if (op.code() == OpCode::kWhile && i == 0 && !is_condition(region)) return false;
-      for (size_t p = 0; p < region.parameter_count(); ++p) {
-        if (!region.parameter(p).type().is_tensor()) return false;
-      }
-      for (const Instruction& inner : region) {
-        if (inner.code() != OpCode::kReturn && !add(inner)) return false;
-      }
-    }
-    return true;
-  }
-  int64_t bytes() const { return bytes_; }
-
-  /// A condition only computes: its ops are emitted where they are used, so that loops within loops
-  /// would multiply.
-  static bool is_condition(const Computation& region) {
-    int combining = 0;
-    for (const Instruction& op : region) {
-      const Category category = op.info().category;
-      if (is_control(op.code())) return false;
-      combining += category == Category::kReduction || category == Category::kContraction ? 1 : 0;
-    }
-    return combining <= 1;
-  }
-
- private:
-  static bool is_cheap(const Instruction& op) {
-    const Category category = op.info().category;
-    if (category != Category::kContraction && category != Category::kReduction) return true;
-    int64_t work = 1;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      work *= std::max<int64_t>(1, product(op.operand_type(i).dims()));
-      if (work > kMostProducts) return false;
-    }
-    return true;
-  }
-
-  int64_t bytes_ = 0;
-};
 
 class Workgroup {
  public:
@@ -89,7 +27,7 @@ class Workgroup {
   /// Copies a value to memory of its type.
   void store(Value value, MemoryId memory) {
     if (value.type().rank() == 0) return e_.store(e_.element(value, {}), memory, {});
-    if (product(value.type().dims()) == 0) return;
+    if (element_count(value.type().dims()) == 0) return;
     b_.lanes(value.type().dims(),
              [&](const Values& index) { e_.store(e_.element(value, index), memory, index); });
   }
@@ -202,7 +140,7 @@ class Workgroup {
   }
 
   void move(MemoryId from, MemoryId to, const Type& type) {
-    if (product(type.dims()) == 0) return;
+    if (element_count(type.dims()) == 0) return;
     b_.lanes(type.dims(), [&, from = from, to = to](const Values& index) {
       e_.store(e_.load(from, type, index), to, index);
     });
@@ -262,12 +200,6 @@ class Workgroup {
 };
 
 }  // namespace
-
-bool fits_workgroup(const Instruction& op, const LowerLimits& limits) {
-  if (op.result_count() == 0) return false;
-  Sizer sizer;
-  return sizer.add(op) && sizer.bytes() <= limits.scratch_bytes;
-}
 
 Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op) {
   return add_kernel(lowered, op, "_workgroup", [&](KernelMaker& maker) {

@@ -6,11 +6,8 @@
 
 namespace tenon::hlo::lower {
 
-/// Whether `op`, a while, if or case, is small enough: its arrays fit scratch memory together, and
-/// every op within has a rule by elements or is such an op itself.
-bool fits_workgroup(const Instruction& op, const LowerLimits& limits);
-
-/// The kernel: arrays of the state in scratch, numbers in registers, each op a lanes loop.
+/// A kernel for `op`, of ControlForm::kWorkgroup. /// The kernel: arrays of the state in scratch,
+/// numbers in registers, each op a lanes loop.
 Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op);
 
 }  // namespace tenon::hlo::lower

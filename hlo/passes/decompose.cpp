@@ -7,13 +7,8 @@ namespace tenon::hlo {
 namespace {
 
 bool draws(const Computation& computation) {
-  for (const Instruction& op : computation) {
-    if (op.code() == OpCode::kRng) return true;
-    for (size_t i = 0; i < op.region_count(); ++i) {
-      if (draws(op.region(i))) return true;
-    }
-  }
-  return false;
+  return any_instruction(computation,
+                         [](const Instruction& op) { return op.code() == OpCode::kRng; });
 }
 
 bool draws(const Instruction& op) {

@@ -5,13 +5,8 @@ namespace tenon::hlo {
 namespace {
 
 bool has_calls(const Computation& computation) {
-  for (const Instruction& op : computation) {
-    if (op.code() == OpCode::kCall) return true;
-    for (size_t i = 0; i < op.region_count(); ++i) {
-      if (has_calls(op.region(i))) return true;
-    }
-  }
-  return false;
+  return any_instruction(computation,
+                         [](const Instruction& op) { return op.code() == OpCode::kCall; });
 }
 
 // A composite is a call of its decomposition.

@@ -1,7 +1,7 @@
 // Passes over a Module, and their runner.
 //
-// One row a pass in pass.cpp is its only declaration: `tenon opt --passes=inline,dce` and
-// docs/passes.md follow from it.
+// One row a pass in pass.cpp is its only declaration: `tenon opt --passes=inline,dce` and its help
+// follow from it.
 #pragma once
 
 #include <functional>

@@ -5,19 +5,26 @@
 #include <initializer_list>
 #include <vector>
 
-namespace tenon::conformance {
+namespace tenon {
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// The step and output of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, 2014): arguments that differ anywhere give bits that look unrelated.
+constexpr uint64_t mix_bits(uint64_t z) {
+  z += 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+/// SplitMix64.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
   uint64_t bits() {
+    const uint64_t drawn = mix_bits(state_);
     state_ += 0x9E3779B97F4A7C15;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
+    return drawn;
   }
   /// In [0, count); count > 0.
   int64_t below(int64_t count) {
@@ -41,4 +48,4 @@ class Random {
   uint64_t state_;
 };
 
-}  // namespace tenon::conformance
+}  // namespace tenon

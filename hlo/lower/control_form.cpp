@@ -1,0 +1,119 @@
+#include "hlo/lower/control_form.h"
+
+#include <algorithm>
+
+#include "hlo/lower/emitter.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+bool combines(const Instruction& op) {
+  const Category category = op.info().category;
+  return category == Category::kReduction || category == Category::kContraction;
+}
+
+// --- In one lane
+
+// Nothing in the region is worth more than one lane.
+bool is_small(const Computation& region) {
+  constexpr int64_t kMost = 16;
+  int combining = 0;
+  for (const Instruction& op : region) {
+    for (const Type& type : op.result_types()) {
+      if (type.is_tensor() && element_count(type.dims()) > kMost) return false;
+    }
+    for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
+      if (element_count(op.operand_type(i).dims()) > kMost) return false;
+    }
+    // One inside another is computed again for each element.
+    if (combines(op) && ++combining > 1) return false;
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      if (!is_small(op.region(i))) return false;
+    }
+  }
+  return true;
+}
+
+bool fits_lane(const Instruction& op) {
+  if (!is_elemental(op)) return false;
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    if (!is_small(op.region(i))) return false;
+  }
+  return true;
+}
+
+// --- In one workgroup
+
+// More than this in one array, or as many products, is worth more than one workgroup.
+constexpr int64_t kMostElements = 1024;
+constexpr int64_t kMostProducts = 1 << 16;
+
+// Counts the scratch that the arrays within take.
+class WorkgroupSizer {
+ public:
+  /// False when `op` has no form in a workgroup.
+  bool add(const Instruction& op) {
+    for (const Type& type : op.result_types()) {
+      if (!type.is_tensor() || !type.shape().is_static()) return false;
+      if (element_count(type.dims()) > kMostElements) return false;
+      // Once as a value and once where control flow puts it.
+      bytes_ += type.rank() == 0 ? 0 : 2 * type.shape().byte_size();
+    }
+    if (is_control(op.code())) return add_regions(op);
+    return op.code() == OpCode::kConstant || (is_elemental(op) && is_cheap(op));
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  bool add_regions(const Instruction& op) {
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      const Computation& region = op.region(i);
+      if (op.code() == OpCode::kWhile && i == 0 && !is_condition(region)) return false;
+      for (size_t p = 0; p < region.parameter_count(); ++p) {
+        if (!region.parameter(p).type().is_tensor()) return false;
+      }
+      for (const Instruction& inner : region) {
+        if (inner.code() != OpCode::kReturn && !add(inner)) return false;
+      }
+    }
+    return true;
+  }
+
+  // A condition only computes: its ops are emitted where they are used, so that loops within loops
+  // would multiply.
+  static bool is_condition(const Computation& region) {
+    const auto holds = [&](auto what) { return std::count_if(region.begin(), region.end(), what); };
+    return holds([](const Instruction& op) { return is_control(op.code()); }) == 0 &&
+           holds(combines) <= 1;
+  }
+
+  static bool is_cheap(const Instruction& op) {
+    int64_t work = 1;
+    for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
+      work *= std::max<int64_t>(1, element_count(op.operand_type(i).dims()));
+      if (work > kMostProducts) return false;
+    }
+    return true;
+  }
+
+  int64_t bytes_ = 0;
+};
+
+bool fits_workgroup(const Instruction& op, const LowerLimits& limits) {
+  if (op.result_count() == 0) return false;
+  WorkgroupSizer sizer;
+  return sizer.add(op) && sizer.bytes() <= limits.scratch_bytes;
+}
+
+}  // namespace
+
+bool is_control(OpCode code) {
+  return code == OpCode::kWhile || code == OpCode::kIf || code == OpCode::kCase;
+}
+
+ControlForm control_form(const Instruction& op, const LowerLimits& limits) {
+  if (fits_lane(op)) return ControlForm::kLane;
+  return fits_workgroup(op, limits) ? ControlForm::kWorkgroup : ControlForm::kSteps;
+}
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,19 @@
+// Where control flow runs: in a lane, in a workgroup, or as steps of the Program.
+#pragma once
+
+#include "hlo/lower/lower_op.h"
+
+namespace tenon::hlo::lower {
+
+enum class ControlForm : uint8_t {
+  kLane,       ///< Scalars all through: control flow of a kernel, its state in registers.
+  kWorkgroup,  ///< Small arrays: one kernel of one workgroup, its state in scratch memory.
+  kSteps,      ///< Steps While or Conditional of the Program.
+};
+
+bool is_control(OpCode code);
+
+/// The cheapest form that `op`, a while, if or case, fits.
+ControlForm control_form(const Instruction& op, const LowerLimits& limits);
+
+}  // namespace tenon::hlo::lower
