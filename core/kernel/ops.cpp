@@ -6,8 +6,8 @@ namespace tenon::kernel {
 namespace {
 
 constexpr ScalarOp kScalarOps[] = {
-#define KERNEL_OP(id, name, operands, types, result, summary) \
-  {OpCode::k##id, name, operands, static_cast<TypeSet>(types), ResultType::result, summary},
+#define KERNEL_OP(id, name, operands, types, result, ulp, summary) \
+  {OpCode::k##id, name, operands, static_cast<TypeSet>(types), ResultType::result, ulp, summary},
 #include "core/kernel/ops.inc"
 #undef KERNEL_OP
 };

@@ -55,6 +55,7 @@ struct ScalarOp {
   uint8_t operands;
   TypeSet types;
   ResultType result;
+  uint8_t ulp_bound;  ///< Greatest error in units in the last place; 0: exactly rounded.
   std::string_view summary;
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/kernel/math/math.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::kernel {
@@ -178,33 +179,6 @@ R in_real(R x, R y, R z) {
       return std::nearbyint(x);
     case OpCode::kRoundAway:
       return std::round(x);
-    case OpCode::kExp:
-      return std::exp(x);
-    case OpCode::kExpm1:
-      return std::expm1(x);
-    case OpCode::kLog:
-      return std::log(x);
-    case OpCode::kLog1p:
-      return std::log1p(x);
-    case OpCode::kSin:
-      return std::sin(x);
-    case OpCode::kCos:
-      return std::cos(x);
-    case OpCode::kTan:
-      return std::tan(x);
-    case OpCode::kTanh:
-      return std::tanh(x);
-    case OpCode::kLogistic:
-      // The exponential that does not overflow.
-      return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
-    case OpCode::kCbrt:
-      return std::cbrt(x);
-    case OpCode::kRsqrt:
-      return 1 / std::sqrt(x);
-    case OpCode::kAtan2:
-      return std::atan2(x, y);
-    case OpCode::kPow:
-      return std::pow(x, y);
     default:
       return 0;
   }
@@ -234,11 +208,8 @@ template <OpCode code>
 uint64_t on_f32(ElementType, ElementType, uint64_t x, uint64_t y, uint64_t z) {
   const auto real = [](uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); };
   if constexpr (is_comparison(code)) return holds<code>(real(x), real(y));
-  // Functions of the C library are taken in double: rounded once, nearly always correctly.
-  if constexpr (is_math(code)) {
-    return std::bit_cast<uint32_t>(
-        static_cast<float>(in_real<code, double>(real(x), real(y), real(z))));
-  }
+  if constexpr (is_math(code))
+    return std::bit_cast<uint32_t>(math_function(code, real(x), real(y)));
   return std::bit_cast<uint32_t>(in_real<code, float>(real(x), real(y), real(z)));
 }
 
@@ -246,15 +217,22 @@ template <OpCode code>
 uint64_t on_f64(ElementType, ElementType, uint64_t x, uint64_t y, uint64_t z) {
   const auto real = [](uint64_t bits) { return std::bit_cast<double>(bits); };
   if constexpr (is_comparison(code)) return holds<code>(real(x), real(y));
+  if constexpr (is_math(code))
+    return std::bit_cast<uint64_t>(math_function(code, real(x), real(y)));
   return std::bit_cast<uint64_t>(in_real<code, double>(real(x), real(y), real(z)));
 }
 
-// Narrower than f32: in double, where + - * / and sqrt of such operands round innocuously.
+// Narrower than f32: in double, where + - * / and sqrt of such operands round innocuously;
+// functions in f32.
 template <OpCode code>
 uint64_t on_narrow(ElementType type, ElementType, uint64_t x, uint64_t y, uint64_t z) {
   const double a = decode_float(type, x);
   const double b = decode_float(type, y);
   if constexpr (is_comparison(code)) return holds<code>(a, b);
+  if constexpr (is_math(code)) {
+    return encode_float(type,
+                        double{math_function(code, static_cast<float>(a), static_cast<float>(b))});
+  }
   if constexpr (code == OpCode::kNeg || code == OpCode::kAbs) {
     // A sign that the format lacks changes nothing here.
     return encode_float(type, in_real<code, double>(a, b, 0));

@@ -1,0 +1,17 @@
+// The math functions, run or written into a kernel. What they compute: functions.h and
+// trigonometry.h; how exactly: docs/numerics.md.
+#pragma once
+
+#include "core/kernel/builder.h"
+
+namespace tenon::kernel {
+
+/// The value of a math function (is_math) at x, or at (x, y).
+float math_function(OpCode code, float x, float y);
+double math_function(OpCode code, double x, double y);
+
+/// Appends operations that compute the same bits, none of them a math function; x and y are f32 or
+/// f64.
+ValueId expand_math(Builder& builder, OpCode code, ValueId x, ValueId y = kNone);
+
+}  // namespace tenon::kernel
