@@ -3,6 +3,8 @@
 //
 //   Static, Quantized, Interpret   the program runs on the reference device and its checks hold
 //   Interp                         the same on `interp`: lowered, kernels interpreted
+//   InterpLegal                    the same, for a target of f32, fma and 32-bit integers alone
+//   InterpLeast                    the same without fma: long, only if TENON_FULL is set
 //   InterpShuffled, InterpSchedule the same, iterations in other orders, choices of lowering drawn
 //   RoundTrip                      parse(print(m)) == m in both text forms
 //   Artifact                       the artifact imports to the same Module as the text beside it
@@ -14,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 
 #include "conformance/differential.h"
 #include "core/types/file.h"
@@ -153,6 +156,12 @@ std::string mismatch_by_ops(const std::string& path, const Runner& runner,
   return mismatch ? mismatch->text : "";
 }
 
+// The data's own interpreter does not pass the others either.
+bool is_counted(const std::string& path) {
+  const auto text = read_file(path);
+  return text && text->find("RUN-DISABLED") == std::string::npos;
+}
+
 class RunsRight : public testing::Test {
  public:
   explicit RunsRight(std::string path, Runner runner = run_reference)
@@ -167,9 +176,7 @@ class RunsRight : public testing::Test {
       }
     }
     const std::string failure = run_file(path_, runner_, arguments);
-    const auto text = read_file(path_);
-    if (!failure.empty() && text && text->find("RUN-DISABLED") != std::string::npos) {
-      // The data's own interpreter does not pass it either: reported, not counted.
+    if (!failure.empty() && !is_counted(path_)) {
       GTEST_SKIP() << "not counted: " << failure;
     }
     const std::string suite =
@@ -260,6 +267,12 @@ InterpOptions scheduled(uint64_t seed) {
   return options;
 }
 
+InterpOptions legalized(std::string_view form) {
+  InterpOptions options;
+  options.legal_form = kernel::LegalForm::parse(form).value();
+  return options;
+}
+
 }  // namespace
 }  // namespace tenon::hlo
 
@@ -290,6 +303,12 @@ int main(int argc, char** argv) {
        std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized,
                                                               &interpret}) {
     register_files<RunsRight>("Interp", *group, root, on_interp({}));
+    std::vector<std::string> counted;
+    std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);
+    register_files<RunsRight>("InterpLegal", counted, root, on_interp(legalized("fma")));
+    if (std::getenv("TENON_FULL") != nullptr) {
+      register_files<RunsRight>("InterpLeast", counted, root, on_interp(legalized("least")));
+    }
     for (const uint64_t seed : {1, 2, 3}) {
       register_files<RunsRight>("InterpShuffled", *group, root, on_interp(shuffled(seed)));
       register_files<RunsRight>("InterpSchedule", *group, root, on_interp(scheduled(seed)));

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "core/kernel/legalize/legalize.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/simplify.h"
 #include "core/kernel/text.h"
@@ -17,6 +18,7 @@ struct KernelOptions {
   bool check = false;
   bool simplify = false;
   bool expand_tiles = false;
+  std::string legalize;
 };
 
 Result<std::string> process(const KernelOptions& options) {
@@ -35,6 +37,10 @@ Result<std::string> process(const KernelOptions& options) {
       return Error(Status(status.code(), status.message()).at({name, status.position().line, 0}));
     }
     if (options.expand_tiles) kernel = kernel::expand_tiles(kernel);
+    if (!options.legalize.empty()) {
+      TENON_ASSIGN(const kernel::LegalForm form, kernel::LegalForm::parse(options.legalize));
+      TENON_ASSIGN(kernel, kernel::legalize(kernel, form));
+    }
     if (options.simplify) kernel = kernel::simplify(kernel);
     printed += kernel::print(kernel);
   }
@@ -56,6 +62,9 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
   command->add_option("FILE", options->file, "Kernel text; '-' is standard input")->required();
   command->add_flag("--check", options->check, "Check only");
   command->add_flag("--expand-tiles", options->expand_tiles, "Expand copy and contract into loops");
+  command->add_option("--legalize", options->legalize,
+                      "Print the form for a target of f32, 32-bit integers and these: least, or a "
+                      "list of element types and fma, math, dimensions, …");
   command->add_flag("--simplify", options->simplify, "Print the simplified kernels");
   command->footer(
       "The language and its rules K0 … K10: docs/kernel-ir.md.\n\nExample:\n"

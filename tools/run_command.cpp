@@ -26,6 +26,7 @@ struct RunOptions {
   std::vector<std::string> args;
   std::vector<std::string> shapes;
   std::string out_dir;
+  std::string legalize;
   std::string entry;
   bool json = false;
   bool wide = false;
@@ -90,6 +91,9 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
     hlo::InterpOptions interp;
     interp.lower.entry = entry.name();
+    if (!options.legalize.empty()) {
+      TENON_ASSIGN(interp.legal_form, kernel::LegalForm::parse(options.legalize));
+    }
     TENON_ASSIGN(outcome.results, hlo::run_on_interp(*module, arguments, checks, interp));
     return outcome;
   }
@@ -292,6 +296,11 @@ void add_run_command(CLI::App& app, int* exit_code) {
   CLI::Option* json = command->add_flag("--json", options->json, "Print the results as JSON");
   command->add_flag("--wide", options->wide,
                     "Evaluate floats in a wider type without rounding in between (reference only)");
+  command
+      ->add_option("--legalize", options->legalize,
+                   "Run kernels in the form for a target of f32, 32-bit integers and these "
+                   "(interp only): least, or a list as 'tenon kernel' takes")
+      ->type_name("FORM");
   command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself")
       ->excludes(out)
       ->excludes(json);

@@ -126,7 +126,15 @@ class IndexVerifier {
     return true;
   }
 
-  // What comes out of memory, or is carried or combined, is data: the launch answers for it.
+  // The end of a clamp between constants.
+  bool is_clamp(const Node& node, const Ranges& ranges) const {
+    if (node.op != OpCode::kMin && node.op != OpCode::kMax) return false;
+    const Range all = range_of_type(node.type);
+    const Range& range = ranges.of(node.results[0]);
+    return (range.low > all.low || all.low == 0) && range.high < all.high;
+  }
+
+  // What comes out of memory, or is carried, combined or clamped, is data: the launch answers for it.
   bool arithmetic_fits(ValueId index, const Ranges& ranges, std::vector<bool>& proved) {
     if (kernel_.index_type != ElementType::kS32) return true;
     std::vector<ValueId> work = {index};
@@ -146,6 +154,7 @@ class IndexVerifier {
         continue;
       }
       if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) continue;
+      if (is_clamp(node, ranges)) continue;
       if (ranges.may_overflow(value)) {
         return fail("K10: index arithmetic ({}) is not proved to fit s32", op_name(node.op));
       }

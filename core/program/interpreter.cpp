@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "core/kernel/verifier.h"
+
 namespace tenon::program {
 
 class ProgramInterpreter::Run {
@@ -61,10 +63,17 @@ class ProgramInterpreter::Run {
     return {};
   }
 
+  Result<std::unique_ptr<kernel::Interpreter>> make_interpreter(const kernel::Kernel& kernel) {
+    if (!owner_.legal_form_) return std::make_unique<kernel::Interpreter>(kernel);
+    TENON_ASSIGN(const kernel::Kernel legal, kernel::legalize(kernel, *owner_.legal_form_));
+    TENON_TRY(kernel::verify(legal));
+    return std::make_unique<kernel::Interpreter>(legal);
+  }
+
   Status run(const Step& step, const Launch& launch) {
     auto& interpreter = owner_.kernels_[launch.kernel];
     if (interpreter == nullptr) {
-      interpreter = std::make_unique<kernel::Interpreter>(program_.kernels[launch.kernel]);
+      TENON_ASSIGN(interpreter, make_interpreter(program_.kernels[launch.kernel]));
     }
     std::vector<kernel::BufferArgument> buffers;
     for (const BufferId id : launch.buffers) {

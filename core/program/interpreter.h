@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/kernel/interpreter.h"
+#include "core/kernel/legalize/legalize.h"
 #include "core/program/program.h"
 
 namespace tenon::program {
@@ -29,6 +31,9 @@ class ProgramInterpreter {
     handlers_[std::move(target)] = std::move(handler);
   }
 
+  /// Runs each kernel legalised for `form`, with the same results.
+  void set_legal_form(const kernel::LegalForm& form) { legal_form_ = form; }
+
   /// One argument a parameter, of its shape. Errors carry the step's label.
   Result<std::vector<Literal>> run(std::span<const Literal> arguments,
                                    const kernel::InterpreterOptions& options = {});
@@ -37,6 +42,7 @@ class ProgramInterpreter {
   class Run;
   const Program& program_;
   std::map<std::string, CustomCallHandler> handlers_;
+  std::optional<kernel::LegalForm> legal_form_;
   std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // made at the first launch
 };
 

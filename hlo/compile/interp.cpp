@@ -64,6 +64,7 @@ class Interp {
     TENON_ASSIGN(const program::Program program, compile_to_program(module, lower));
     program::ProgramInterpreter interpreter(program);
     install_checks(interpreter, checks_);
+    if (options_.legal_form) interpreter.set_legal_form(*options_.legal_form);
     interpreter.set_custom_call(
         std::string(kHostTarget),
         [this](const program::Step&, const program::CustomCall& call,

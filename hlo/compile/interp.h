@@ -13,6 +13,8 @@ void install_checks(program::ProgramInterpreter& interpreter, const Checks& chec
 struct InterpOptions {
   LowerOptions lower;
   kernel::InterpreterOptions interpreter;
+  /// Kernels are legalised for this form.
+  std::optional<kernel::LegalForm> legal_form;
 };
 
 /// Compiles `module`, which is static, and runs it on one argument a parameter.

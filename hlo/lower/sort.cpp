@@ -32,17 +32,20 @@ std::pair<ValueId, Elements> merge(KernelMaker& maker, const Instruction& op, in
   const ValueId middle = b.min(b.add(start, b.index(width)), b.index(size));
   const ValueId in_left = b.compare(K::kLt, i, middle);
   const Elements mine = read(i);
+  // What the search knows, said to the verifier (K10).
+  const auto bounded = [&](ValueId place) {
+    return b.max(b.min(place, b.index(size)), b.index(0));
+  };
   // In the other run, the first that does not stand before this element.
   const ValueId low = b.select(in_left, middle, start);
   const ValueId high = b.select(in_left, end, middle);
   const Values found =
       b.for_loop(b.index(0), b.index(pass + 1), 1, {low, high}, [&](const Values& state) {
         const ValueId open = b.compare(K::kLt, state[1], state[2]);
-        const ValueId half = b.div(b.add(state[1], state[2]), b.index(2));
+        const ValueId half = b.div(b.add(bounded(state[1]), bounded(state[2])), b.index(2));
         return b.if_else(
             open,
             [&] {
-              // The bound says to the verifier what the search knows.
               const ValueId at = b.max(b.min(half, b.index(size - 1)), b.index(0));
               const Elements other = read(at);
               // Of equals those of the left run come first.
@@ -55,7 +58,7 @@ std::pair<ValueId, Elements> merge(KernelMaker& maker, const Instruction& op, in
             [&] { return Values{state[1], state[2]}; });
       });
   const ValueId own_start = b.select(in_left, start, middle);
-  const ValueId others = b.sub(found[0], low);
+  const ValueId others = b.sub(bounded(found[0]), low);
   const ValueId place = b.add(b.add(start, b.sub(i, own_start)), others);
   return {b.max(b.min(place, b.index(size - 1)), b.index(0)), mine};
 }

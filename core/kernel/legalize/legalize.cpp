@@ -1,0 +1,145 @@
+#include "core/kernel/legalize/legalize.h"
+
+#include <algorithm>
+
+#include "core/kernel/legalize/passes.h"
+#include "core/kernel/legalize/tiles.h"
+#include "core/kernel/simplify.h"
+#include "core/kernel/text.h"
+#include "core/kernel/verifier.h"
+
+namespace tenon::kernel {
+namespace {
+
+using enum ElementType;
+
+/// Types that every target loads, stores and converts to 32 bits and back.
+bool is_moved(ElementType type) {
+  return type == kS8 || type == kU8 || type == kS16 || type == kU16;
+}
+
+std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
+  const auto absent = [&](ElementType type) { return !form.computes(type); };
+  for (const MemoryId m : n.memories) {
+    const Memory& memory = kernel.memory(m);
+    if (memory.packed) return fmt::format("%{} is packed", memory.name);
+    if (!form.dimensions && memory.dims.size() != 1) {
+      return fmt::format("%{} has {} dimensions", memory.name, memory.dims.size());
+    }
+    if (memory.space == Space::kPrivate && !form.private_memory) {
+      return fmt::format("%{} is private", memory.name);
+    }
+  }
+  switch (n.op) {
+    case OpCode::kLoad:
+    case OpCode::kStore:
+      return absent(n.type) && !is_moved(n.type) ? fmt::format("it moves {}", name_of(n.type)) : "";
+    case OpCode::kConvert: {
+      const ElementType from = kernel.value(n.operands[0]).type;
+      for (const ElementType type : {from, n.type}) {
+        if (absent(type) && !is_moved(type)) return fmt::format("it is of {}", name_of(type));
+      }
+      return absent(from) && absent(n.type) ? "neither type is computed with" : "";
+    }
+    case OpCode::kCopy:
+    case OpCode::kContract:
+      return form.tiles ? "" : "tile statements are not there";
+    case OpCode::kScan:
+      return form.scans ? "" : "scans are not there";
+    case OpCode::kAtomic:
+      return form.atomics && form.computes(n.type) ? "" : "atomics are not there";
+    default:
+      break;
+  }
+  if (is_scalar_op(n.op) && is_math(n.op) && !form.math) return "math functions are not there";
+  if (n.op == OpCode::kFma && !form.fma) return "fma is not there";
+  for (const std::vector<ValueId>* values : {&n.operands, &n.results}) {
+    for (const ValueId value : *values) {
+      const ElementType type = kernel.value(value).type;
+      if (absent(type)) return fmt::format("a value is of {}", name_of(type));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+LegalForm LegalForm::least() {
+  LegalForm form;
+  form.fma = false;
+  form.dimensions = false;
+  return form;
+}
+
+Result<LegalForm> LegalForm::parse(std::string_view text) {
+  LegalForm form = least();
+  const std::pair<std::string_view, bool LegalForm::*> members[] = {
+      {"math", &LegalForm::math},
+      {"fma", &LegalForm::fma},
+      {"tiles", &LegalForm::tiles},
+      {"scans", &LegalForm::scans},
+      {"private_memory", &LegalForm::private_memory},
+      {"atomics", &LegalForm::atomics},
+      {"dimensions", &LegalForm::dimensions}};
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (const auto type = element_type_from_name(word); type && !is_complex(*type)) {
+      form.computed.insert(*type);
+      continue;
+    }
+    const auto member = std::find_if(std::begin(members), std::end(members),
+                                     [&](const auto& m) { return m.first == word; });
+    if (member != std::end(members)) {
+      form.*member->second = true;
+    } else if (word != "least") {
+      return invalid_argument(
+          "'{}' is nothing a target has; there are element types, math, fma, tiles, scans, "
+          "private_memory, atomics, dimensions, and least",
+          word);
+    }
+  }
+  return form;
+}
+
+Status check_legal(const Kernel& kernel, const LegalForm& form) {
+  for (NodeId id = 0; id < kernel.nodes.size(); ++id) {
+    const std::string why = reason(kernel, kernel.node(id), form);
+    if (why.empty()) continue;
+    return Status(invalid_argument("@{}: {} is not legal for the target: {}", kernel.name,
+                                   op_name(kernel.node(id).op), why))
+        .at(position_of(kernel, id));
+  }
+  return {};
+}
+
+Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form) {
+  for (const ElementType type : {kF32, kS32, kU32}) {
+    if (!form.computes(type)) return invalid_argument("a target computes with {}", name_of(type));
+  }
+  if (!form.computes(kernel.index_type)) {
+    return unimplemented("@{}: its indices are of {}, which the target does not compute with",
+                         kernel.name, name_of(kernel.index_type));
+  }
+  for (const ValueId scalar : kernel.scalars) {
+    const ElementType type = kernel.value(scalar).type;
+    if (form.computes(type)) continue;
+    return unimplemented("@{}: a scalar parameter is of {}, which the target does not compute with",
+                         kernel.name, name_of(type));
+  }
+  Kernel legal = form.tiles || !has_tiles(kernel) ? kernel : expand_tiles(kernel);
+  legal = expand_structure(legal, form);
+  legal = widen_floats(legal, form);
+  legal = expand_functions(legal, form);
+  if (!form.computes(kF64)) legal = soften_f64(legal);
+  if (!form.computes(kS64) || !form.computes(kU64)) legal = split_integers(simplify(legal));
+  legal = widen_integers(legal, form);
+  if (!form.dimensions) {
+    TENON_ASSIGN(legal, flatten(legal));
+  }
+  legal = simplify(legal);
+  TENON_TRY(check_legal(legal, form));
+  return legal;
+}
+
+}  // namespace tenon::kernel

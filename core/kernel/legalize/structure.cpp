@@ -1,0 +1,122 @@
+// Statements as simpler ones: scans as loops, private memory as scratch, atomics one after the
+// other.
+#include <algorithm>
+
+#include "core/kernel/legalize/passes.h"
+#include "core/kernel/rewriter.h"
+
+namespace tenon::kernel {
+namespace {
+
+bool is_missing_atomic(const Node& n, const LegalForm& form) {
+  return n.op == OpCode::kAtomic && !(form.atomics && form.computes(n.type));
+}
+
+class StructureExpander : public Rewriter {
+ public:
+  StructureExpander(const Kernel& kernel, const LegalForm& form) : Rewriter(kernel), form_(form) {}
+
+ private:
+  Memory memory_for(const Memory& m) const override {
+    Memory result = m;
+    if (m.space == Space::kPrivate && !form_.private_memory) {
+      result.space = Space::kScratch;
+      result.lane_rank = 0;
+    }
+    return result;
+  }
+
+  void node(const Node& n) override {
+    if (n.op == OpCode::kScan && !form_.scans) return scan(n);
+    if (is_missing_atomic(n, form_)) return atomic(n);
+    if (n.op == OpCode::kLanes && has_missing_atomic(n.blocks[0])) return one_lane(n);
+    copy_node(n);
+  }
+
+  bool has_missing_atomic(BlockId block) const {
+    return std::any_of(from().block(block).nodes.begin(), from().block(block).nodes.end(),
+                       [&](NodeId id) {
+                         const Node& n = from().node(id);
+                         return is_missing_atomic(n, form_) ||
+                                std::any_of(n.blocks.begin(), n.blocks.end(),
+                                            [&](BlockId b) { return has_missing_atomic(b); });
+                       });
+  }
+
+  void set_arguments(BlockId block, const Values& values, size_t first = 0) {
+    const std::vector<ValueId>& arguments = from().block(block).arguments;
+    for (size_t i = first; i < arguments.size(); ++i) set(arguments[i], values[i - first]);
+  }
+  /// The nodes of a block but for its yield, whose operands it gives.
+  Values inlined(BlockId block) {
+    const std::vector<NodeId>& nodes = from().block(block).nodes;
+    for (const NodeId id : nodes) {
+      if (from().node(id).op == OpCode::kYield) return map(from().node(id).operands);
+      node(from().node(id));
+    }
+    return {};
+  }
+
+  // A serial scan is a loop; one over lanes gives the same, in another order.
+  void scan(const Node& n) {
+    const Values totals = to().for_loop(
+        to().index(0), to().index(n.extents[0]), 1, map(n.operands), [&](const Values& arguments) {
+          const Values before(arguments.begin() + 1, arguments.end());
+          set_arguments(n.blocks[0], {arguments[0]});
+          Values both = before;
+          const Values leaf = inlined(n.blocks[0]);
+          both.insert(both.end(), leaf.begin(), leaf.end());
+          set_arguments(n.blocks[1], both);
+          const Values prefix = inlined(n.blocks[1]);
+          Values each = {arguments[0]};
+          each.insert(each.end(), prefix.begin(), prefix.end());
+          set_arguments(n.blocks[2], each);
+          copy_nodes(n.blocks[2]);
+          return prefix;
+        });
+    for (size_t i = 0; i < totals.size(); ++i) set(n.results[i], totals[i]);
+  }
+
+  void atomic(const Node& n) {
+    const Values operands = map(n.operands);
+    const Values indices(operands.begin() + 1, operands.end());
+    const MemoryId m = memory(n.memories[0]);
+    const ValueId old = to().load(m, indices);
+    to().store(to().binary(combination_of(n.atomic), old, operands[0]), m, indices);
+  }
+
+  void one_lane(const Node& n) {
+    to().lanes({1}, [&](const Values&) { nest(n.extents, n.blocks[0], {}); });
+  }
+  /// The block for each index of `extents`, one after the other.
+  void nest(const Dims& extents, BlockId block, Values indices) {
+    if (indices.size() == extents.size()) {
+      set_arguments(block, indices);
+      copy_nodes(block);
+      return;
+    }
+    const int64_t extent = extents[indices.size()];
+    to().for_loop(to().index(0), to().index(extent), 1, {}, [&](const Values& k) {
+      Values more = indices;
+      more.push_back(k[0]);
+      nest(extents, block, more);
+      return Values{};
+    });
+  }
+
+  Dims grid() const override { return has_missing_atomic(from().body) ? Dims{} : from().grid; }
+  void body(const Values& indices) override {
+    if (!has_missing_atomic(from().body)) return Rewriter::body(indices);
+    nest(from().grid, from().body, {});
+  }
+
+  const LegalForm& form_;
+};
+
+}  // namespace
+
+Kernel expand_structure(const Kernel& kernel, const LegalForm& form) {
+  return StructureExpander(kernel, form).run();
+}
+
+}  // namespace tenon::kernel

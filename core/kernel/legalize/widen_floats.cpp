@@ -1,0 +1,196 @@
+// Floats of less than 32 bits as patterns, computed with in f32.
+//
+// Sums, products, quotients and roots in f32 round innocuously to a format of at most 11 bits: 24
+// is twice that and two more (Figueroa, "When is double rounding innocuous?", 1995).
+#include <cmath>
+
+#include "core/kernel/legalize/expr.h"
+#include "core/kernel/legalize/passes.h"
+#include "core/kernel/legalize/round_to_odd.h"
+#include "core/kernel/rewriter.h"
+#include "core/types/float_convert.h"
+
+namespace tenon::kernel {
+namespace {
+
+using enum ElementType;
+
+/// From patterns of a format to f32 and back; all words are u32.
+class Codec {
+ public:
+  explicit Codec(ElementType type)
+      : width_(bit_width(type)), format_(element_type_info(type).format) {
+    sign_mask_ = int64_t{1} << (width_ - 1);
+    const int64_t ones = sign_mask_ - 1;
+    exponent_mask_ = ones & ~((int64_t{1} << format_.mantissa_bits) - 1);
+    const bool has_nan = format_.specials == FloatSpecials::kNanOnly;
+    most_ = format_.specials == FloatSpecials::kIeee ? exponent_mask_ - 1
+            : has_nan                                ? ones - 1
+                                                     : ones;
+  }
+
+  Expr decode(Expr w) const {
+    if (format_.specials == FloatSpecials::kExponentOnly) {
+      const Expr bits = select(w == 0, 0x400000, w << 23);  // 2^-127 is subnormal in f32.
+      return bitcast(select(w == 0xFF, kNan32, bits), kF32);
+    }
+    const Expr sign = (w >> (width_ - 1)) << 31;
+    const Expr m = w & (sign_mask_ - 1);
+    const Expr shifted = m << shift();
+    Expr bits = shifted + (int64_t{127 - format_.bias} << 23);
+    if (format_.bias != 127) {
+      const double unit = std::ldexp(1.0, 1 - format_.bias - format_.mantissa_bits);
+      const Expr product = convert(m, kF32) * Expr{w.builder, w.builder->real(kF32, unit)};
+      bits = select(m < (int64_t{1} << format_.mantissa_bits), bitcast(product, kU32), bits);
+    }
+    switch (format_.specials) {
+      case FloatSpecials::kIeee:  // Infinity, and NaNs with what they carry.
+        bits = select(m >= exponent_mask_, shifted | 0x7F800000, bits);
+        break;
+      case FloatSpecials::kNanOnly:
+        bits = select(m > most_, kNan32, bits);
+        break;
+      case FloatSpecials::kUnsignedZero:
+        bits = select(w == sign_mask_, kNan32, bits);
+        break;
+      default:
+        break;
+    }
+    return bitcast(sign | bits, kF32);
+  }
+
+  /// To nearest even; overflow and NaN as the format has them.
+  Expr encode(Expr x) const {
+    const Expr bits = bitcast(x, kU32);
+    const Expr size = bits & 0x7FFFFFFF;
+    const Expr nan = size > 0x7F800000;
+    if (format_.specials == FloatSpecials::kExponentOnly) return encode_exponent(bits, size);
+    const Expr sign = (bits >> 31) << (width_ - 1);
+    const Expr odd = (size >> shift()) & 1;
+    const Expr rounded = (size + ((int64_t{1} << (shift() - 1)) - 1) + odd) >> shift();
+    Expr m = rounded - (int64_t{127 - format_.bias} << format_.mantissa_bits);
+    if (format_.bias != 127) {
+      // The sum with a number whose last place is the unit of subnormals rounds to it.
+      const float magic = std::ldexp(1.0F, 24 - format_.bias - format_.mantissa_bits);
+      const Expr base = {x.builder, x.builder->real(kF32, magic)};
+      const Expr count = bitcast(bitcast(size, kF32) + base, kU32) - bitcast(base, kU32);
+      m = select(size < (int64_t{128 - format_.bias} << 23), count, m);
+    }
+    const Expr result = sign | m;
+    const Expr overflow = m > most_;
+    switch (format_.specials) {
+      case FloatSpecials::kIeee: {
+        const Expr quiet = sign | (exponent_mask_ | int64_t{1} << (format_.mantissa_bits - 1));
+        return select(nan, quiet, select(overflow, sign | exponent_mask_, result));
+      }
+      case FloatSpecials::kNanOnly:
+        return select(either(nan, overflow), sign | (sign_mask_ - 1), result);
+      case FloatSpecials::kUnsignedZero:
+        return select(either(nan, overflow), sign_mask_, select(m == 0, 0, result));
+      default:  // A NaN becomes -0.
+        return select(nan, sign | sign_mask_, select(overflow, sign | most_, result));
+    }
+  }
+
+ private:
+  static constexpr int64_t kNan32 = 0x7FC00000;
+  int shift() const { return 23 - format_.mantissa_bits; }
+
+  // Powers of two 2^-127 … 2^127; ties go up, and zero to the least.
+  static Expr encode_exponent(Expr bits, Expr size) {
+    const Expr normal = (size + 0x400000) >> 23;
+    const Expr code = select(size < 0x800000, convert(size >= 0x600000, kU32), normal);
+    const Expr negative = both(bits != size, size != 0);
+    return select(either(negative, either(size > 0x7F7FFFFF, code > 254)), 0xFF, code);
+  }
+  static Expr select(Expr p, int64_t x, int64_t y) {
+    return kernel::select(p, Expr{p.builder, p.builder->integer(kU32, x)}, y);
+  }
+  static Expr select(Expr p, Expr x, Expr y) { return kernel::select(p, x, y); }
+  static Expr select(Expr p, Expr x, int64_t y) { return kernel::select(p, x, y); }
+  static Expr select(Expr p, int64_t x, Expr y) { return kernel::select(p, x, y); }
+
+  int width_;
+  FloatFormat format_;
+  int64_t sign_mask_, exponent_mask_, most_;
+};
+
+class FloatWidener : public Rewriter {
+ public:
+  FloatWidener(const Kernel& kernel, const LegalForm& form) : Rewriter(kernel), form_(form) {}
+
+ private:
+  bool widens(ElementType type) const {
+    return is_float(type) && bit_width(type) < 32 && !form_.computes(type);
+  }
+  /// The integer that a pattern is kept as.
+  ElementType kept(ElementType type) const {
+    if (!widens(type)) return type;
+    if (bit_width(type) == 16) return kU16;
+    return bit_width(type) == 4 ? kU4 : kU8;
+  }
+  std::vector<ElementType> types_for(ElementType type) const override { return {kept(type)}; }
+  Values constant(ElementType type, uint64_t bits) override {
+    return {to().constant(kept(type), bits)};
+  }
+  Memory memory_for(const Memory& m) const override {
+    Memory result = m;
+    result.type = kept(m.type);
+    return result;
+  }
+
+  Expr decoded(ValueId value, ElementType type) {
+    const Expr x = {&to(), map(value)};
+    return widens(type) ? Codec(type).decode(convert(x, kU32)) : x;
+  }
+  Expr encoded(Expr x, ElementType type) { return convert(Codec(type).encode(x), kept(type)); }
+
+  void node(const Node& n) override {
+    if (!is_scalar_op(n.op)) return copy_without_proof(n);
+    const ElementType type = type_of_operand(n);
+    if (!widens(type) && !widens(n.type)) return copy_node(n);
+    if (n.op == OpCode::kSelect) {
+      const Values v = map(n.operands);
+      return set(n.results[0], to().select(v[0], v[1], v[2]));
+    }
+    if (n.op == OpCode::kBitcast) {
+      return set(n.results[0], to().bitcast(map(n.operands[0]), kept(n.type)));
+    }
+    if (n.op == OpCode::kConvert) return set(n.results[0], converted(n, type).id);
+    Values operands;
+    for (const ValueId operand : n.operands) operands.push_back(decoded(operand, type).id);
+    if (is_comparison(n.op)) return set(n.results[0], to().op(n.op, operands));
+    const Expr result =
+        n.op == OpCode::kFma ? fma(operands, type) : Expr{&to(), to().op(n.op, operands)};
+    set(n.results[0], encoded(result, type).id);
+  }
+
+  Expr converted(const Node& n, ElementType from) {
+    const Expr x = decoded(n.operands[0], from);
+    if (!widens(n.type)) return convert(x, n.type);
+    const bool exact = is_pred(from) || widens(from) || (is_integer(from) && bit_width(from) <= 16);
+    if (exact) return encoded(convert(x, kF32), n.type);
+    return encoded(from == kF32 ? x : convert_to_odd_f32(x), n.type);
+  }
+
+  /// Products of two numbers are exact in f32, but for those of bf16 and f8E8M0FNU, which may leave
+  /// its range.
+  Expr fma(const Values& v, ElementType type) {
+    const auto operand = [&](size_t i) { return Expr{&to(), v[i]}; };
+    if (element_type_info(type).format.exponent_bits < 8) {
+      return add_to_odd(operand(0) * operand(1), operand(2));
+    }
+    const auto wide = [&](size_t i) { return convert(operand(i), kF64); };
+    return convert_to_odd_f32(add_to_odd(wide(0) * wide(1), wide(2)));
+  }
+
+  const LegalForm& form_;
+};
+
+}  // namespace
+
+Kernel widen_floats(const Kernel& kernel, const LegalForm& form) {
+  return FloatWidener(kernel, form).run();
+}
+
+}  // namespace tenon::kernel

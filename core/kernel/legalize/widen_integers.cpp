@@ -1,0 +1,158 @@
+// Integers of less than 32 bits, computed with in 32.
+#include "core/kernel/legalize/expr.h"
+#include "core/kernel/legalize/passes.h"
+#include "core/kernel/rewriter.h"
+#include "core/types/float_convert.h"
+
+namespace tenon::kernel {
+namespace {
+
+using enum ElementType;
+
+/// Values are kept as the number they are, in s32 or u32.
+class IntegerWidener : public Rewriter {
+ public:
+  IntegerWidener(const Kernel& kernel, const LegalForm& form)
+      : Rewriter(kernel), form_(form), ranges_(kernel) {}
+
+ private:
+  bool widens(ElementType type) const {
+    return is_integer(type) && bit_width(type) < 32 && !form_.computes(type);
+  }
+  ElementType wide(ElementType type) const {
+    if (!widens(type)) return type;
+    return is_signed_integer(type) ? kS32 : kU32;
+  }
+  std::vector<ElementType> types_for(ElementType type) const override { return {wide(type)}; }
+  Values constant(ElementType type, uint64_t bits) override {
+    return {to().constant(wide(type), bits)};
+  }
+  Memory memory_for(const Memory& m) const override {
+    if (!widens(m.type) || bit_width(m.type) >= 8) return m;
+    Memory result = m;
+    result.type = is_signed_integer(m.type) ? kS8 : kU8;
+    if (m.packed) {  // Bytes, each of several elements.
+      const int64_t in_byte = 8 / bit_width(m.type);
+      result.packed = false;
+      result.dims = {(m.span() + in_byte - 1) / in_byte};
+      result.strides = {};
+    }
+    return result;
+  }
+
+  Expr expr(ValueId value) { return {&to(), map(value)}; }
+
+  /// The low bits of x as the number that they are in `type`.
+  Expr wrapped(Expr x, ElementType type) {
+    const int spare = 32 - bit_width(type);
+    if (is_signed_integer(type)) return sar(x << spare, spare);
+    return x & ((int64_t{1} << bit_width(type)) - 1);
+  }
+  /// The low bits alone, as u32.
+  Expr pattern(Expr x, ElementType type) {
+    return bitcast(x, kU32) & ((int64_t{1} << bit_width(type)) - 1);
+  }
+  Expr from_pattern(Expr x, ElementType type) { return wrapped(bitcast(x, wide(type)), type); }
+
+  void node(const Node& n) override {
+    if (n.op == OpCode::kLoad && widens(n.type)) return load(n);
+    if (n.op == OpCode::kStore && widens(n.type)) return store(n);
+    if (!is_scalar_op(n.op)) return copy_without_proof(n);
+    const ElementType from = type_of_operand(n);
+    if (!widens(from) && !widens(n.type)) return copy_node(n);
+    if (n.op == OpCode::kConvert) return set(n.results[0], converted(n, from).id);
+    if (n.op == OpCode::kBitcast) {
+      const Expr x = expr(n.operands[0]);
+      return set(n.results[0], widens(n.type) && widens(from)
+                                   ? from_pattern(pattern(x, from), n.type).id
+                                   : bitcast(x, n.type).id);
+    }
+    set(n.results[0], scalar(n, from).id);
+  }
+
+  void load(const Node& n) {
+    const Memory& m = from().memory(n.memories[0]);
+    const MemoryId source = memory(n.memories[0]);
+    const Values indices = map(n.operands);
+    if (!m.packed) {
+      const Expr x = convert(Expr{&to(), to().load(source, indices)}, wide(n.type));
+      return set(n.results[0], bit_width(n.type) < 8 ? wrapped(x, n.type).id : x.id);
+    }
+    const Dims strides = m.resolved_strides();
+    ValueId linear = to().index(0);
+    for (size_t d = 0; d < indices.size(); ++d) {
+      linear = to().add(linear, to().mul(indices[d], to().index(strides[d])));
+    }
+    const int64_t in_byte = 8 / bit_width(n.type);
+    const Expr place = {&to(), linear};
+    const Expr byte = {&to(), to().load(source, {place.op(OpCode::kDiv, in_byte).id})};
+    const Expr bit = convert(place.op(OpCode::kRem, in_byte) * bit_width(n.type), kU32);
+    set(n.results[0], from_pattern(bitcast(convert(byte, wide(n.type)), kU32) >> bit, n.type).id);
+  }
+  void store(const Node& n) {
+    const MemoryId target = memory(n.memories[0]);
+    Values operands = map(n.operands);
+    const Expr value = convert({&to(), operands[0]}, to().kernel().memory(target).type);
+    operands.erase(operands.begin());
+    to().store(value.id, target, operands);
+  }
+
+  Expr converted(const Node& n, ElementType from) {
+    const Expr x = expr(n.operands[0]);
+    if (!widens(n.type)) {
+      const Expr result = convert(x, n.type);
+      return is_integer(n.type) ? known_within(result, ranges_.of(n.operands[0])) : result;
+    }
+    if (is_float(from)) {  // Saturated.
+      const Expr value = convert(x, wide(n.type));
+      return min(max(value, value.like(integer_min(n.type))), value.like(integer_max(n.type)));
+    }
+    return wrapped(convert(x, wide(n.type)), n.type);
+  }
+
+  Expr scalar(const Node& n, ElementType type) {
+    const Expr x = expr(n.operands[0]);
+    if (n.op == OpCode::kSelect) return select(x, expr(n.operands[1]), expr(n.operands[2]));
+    const Expr y = n.operands.size() > 1 ? expr(n.operands[1]) : x;
+    if (is_comparison(n.op)) return x.op(n.op, y);
+    const int width = bit_width(type);
+    const auto amount = [&] { return pattern(y, type); };
+    const auto by = [&](Expr bits) { return bitcast(bits, wide(type)); };
+    switch (n.op) {
+      case OpCode::kMulHi:  // The product fits.
+        return is_signed_integer(type) ? sar(x * y, width) : (x * y) >> width;
+      case OpCode::kShl:
+        return select(amount() >= width, 0, wrapped(x << by(amount()), type));
+      case OpCode::kShr:
+        return from_pattern(pattern(x, type) >> amount(), type);
+      case OpCode::kSar:
+        // The sign is the type's highest bit, of unsigned ones too.
+        return from_pattern(
+            bitcast(sar(sar(bitcast(x, kS32) << (32 - width), 32 - width), bitcast(amount(), kS32)),
+                    kU32),
+            type);
+      case OpCode::kRotl: {
+        const Expr p = pattern(x, type);
+        const Expr left = amount() & (width - 1);
+        return from_pattern((p << left) | (p >> (left.like(width) - left)), type);
+      }
+      case OpCode::kClz:
+        return by(clz(pattern(x, type)) - (32 - width));
+      case OpCode::kPopcount:
+        return by(pattern(x, type).op(OpCode::kPopcount));
+      default:
+        return wrapped(n.operands.size() == 1 ? x.op(n.op) : x.op(n.op, y), type);
+    }
+  }
+
+  const LegalForm& form_;
+  Ranges ranges_;
+};
+
+}  // namespace
+
+Kernel widen_integers(const Kernel& kernel, const LegalForm& form) {
+  return IntegerWidener(kernel, form).run();
+}
+
+}  // namespace tenon::kernel
