@@ -4,6 +4,7 @@
 
 #include "core/kernel/legalize/legalize.h"
 #include "core/kernel/legalize/tiles.h"
+#include "core/kernel/render/render.h"
 #include "core/kernel/simplify.h"
 #include "core/kernel/text.h"
 #include "core/kernel/verifier.h"
@@ -19,7 +20,18 @@ struct KernelOptions {
   bool simplify = false;
   bool expand_tiles = false;
   std::string legalize;
+  std::string emit;
+  int64_t lanes = 128;
 };
+
+Result<std::string> render(const std::vector<kernel::Kernel>& kernels,
+                           const KernelOptions& options) {
+  kernel::RenderOptions render_options;
+  render_options.lanes = options.lanes;
+  if (options.emit == "opencl") render_options.language = kernel::Language::kOpenCl;
+  if (options.emit == "cuda") render_options.language = kernel::Language::kCuda;
+  return kernel::render(kernels, render_options);
+}
 
 Result<std::string> process(const KernelOptions& options) {
   std::string text;
@@ -42,8 +54,9 @@ Result<std::string> process(const KernelOptions& options) {
       TENON_ASSIGN(kernel, kernel::legalize(kernel, form));
     }
     if (options.simplify) kernel = kernel::simplify(kernel);
-    printed += kernel::print(kernel);
+    if (options.emit.empty()) printed += kernel::print(kernel);
   }
+  if (!options.emit.empty()) return render(kernels, options);
   return printed;
 }
 
@@ -65,10 +78,16 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
   command->add_option("--legalize", options->legalize,
                       "Print the form for a target of f32, 32-bit integers and these: least, or a "
                       "list of element types and fma, math, dimensions, …");
+  command->add_option("--emit", options->emit, "Print source of a C-like language instead")
+      ->check(CLI::IsMember({"c", "opencl", "cuda"}));
+  command->add_option("--lanes", options->lanes, "Lanes of a workgroup in opencl and cuda")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--simplify", options->simplify, "Print the simplified kernels");
   command->footer(
       "The language and its rules K0 … K10: docs/kernel-ir.md.\n\nExample:\n"
-      "  tenon kernel core/kernel/examples/dot.kernel --expand-tiles --simplify");
+      "  tenon kernel core/kernel/examples/dot.kernel --expand-tiles --simplify\n"
+      "  tenon kernel core/kernel/examples/softmax.kernel --emit=cuda");
   command->callback([options, exit_code] { *exit_code = run(*options); });
 }
 

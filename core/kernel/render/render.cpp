@@ -1,0 +1,471 @@
+#include "core/kernel/render/render.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+
+#include "core/kernel/render/spelling.h"
+
+namespace tenon::kernel {
+namespace {
+
+using Names = std::vector<std::string>;
+
+/// Names that no two things of a source share.
+class NameTable {
+ public:
+  std::string take(std::string_view wanted) {
+    std::string name;
+    for (const char c : wanted) {
+      name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ? c : '_';
+    }
+    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "k" + name;
+    std::string unique = name;
+    for (int i = 2; !taken_.insert(unique).second; ++i) unique = fmt::format("{}_{}", name, i);
+    return unique;
+  }
+
+ private:
+  // Words of the three languages that a kernel's names are likely to be.
+  std::set<std::string> taken_ = {
+      "auto",    "bool",     "break",    "case",   "char",   "const",    "continue", "default",
+      "do",      "double",   "else",     "enum",   "extern", "float",    "for",      "global",
+      "goto",    "half",     "if",       "inline", "int",    "kernel",   "local",    "long",
+      "private", "register", "restrict", "return", "short",  "signed",   "sizeof",   "static",
+      "struct",  "switch",   "this",     "true",   "false",  "typedef",  "union",    "unsigned",
+      "void",    "volatile", "while",    "main",   "exp",    "log",      "sin",      "cos",
+      "tan",     "pow",      "sqrt",     "floor",  "ceil",   "round",    "fma",      "abs",
+      "min",     "max",      "new",      "delete", "class",  "template", "lane"};
+};
+
+class SourceWriter {
+ public:
+  SourceWriter(const Kernel& kernel, const RenderOptions& options, std::string function,
+               std::set<std::string>& helpers)
+      : kernel_(kernel),
+        spelling_(spelling_of(options.language)),
+        lanes_(options.lanes),
+        function_(std::move(function)),
+        helpers_(helpers),
+        ranges_(kernel),
+        names_(kernel.values.size()),
+        memories_(kernel.memories.size()) {}
+
+  std::string take() {
+    names_table_.take(function_);
+    const std::string head = parameters();
+    depth_ = 1;
+    if (spelling_.has_lanes()) {
+      const std::string index = name_new("group");
+      line("const int32_t {} = (int32_t){};", index, spelling_.group);
+      line("const int32_t lane = (int32_t){};", spelling_.lane);
+      decompose(kernel_.block(kernel_.body).arguments, kernel_.grid, index);
+      block(kernel_.body);
+    } else {
+      nest(kernel_.block(kernel_.body).arguments, kernel_.grid, [&] { block(kernel_.body); });
+    }
+    std::string text = kernel_.label.empty() ? "" : fmt::format("// {}\n", comment(kernel_.label));
+    return text + head + " {\n" + scratch_ + out_ + "}\n";
+  }
+
+ private:
+  // --- Text
+
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    out_.append(static_cast<size_t>(depth_) * 2, ' ');
+    out_ += fmt::format(format, std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+  static std::string comment(const std::string& text) {
+    std::string plain;
+    for (const char c : text) plain += c >= ' ' && c <= '~' && c != '\\' ? c : '?';
+    return plain;
+  }
+  std::string name_new(std::string_view wanted) { return names_table_.take(wanted); }
+  std::string fresh() { return name_new(fmt::format("v{}", next_++)); }
+  std::string text(ValueId value) {
+    const Value& v = kernel_.value(value);
+    if (v.kind != ValueKind::kConstant) return names_[value];
+    const std::string constant = constant_text(spelling_, v.type, v.bits);
+    return constant[0] == '-' ? "(" + constant + ")" : constant;
+  }
+  Names texts(const std::vector<ValueId>& values, size_t first = 0) {
+    Names list;
+    for (size_t i = first; i < values.size(); ++i) list.push_back(text(values[i]));
+    return list;
+  }
+  std::string_view type_of(ValueId value) { return type_text(kernel_.value(value).type); }
+  static std::string_view stored(ElementType type) {
+    return is_pred(type) ? "uint8_t" : type_text(type);
+  }
+
+  // --- The function
+
+  std::string parameters() {
+    Names list;
+    for (MemoryId m = 0; m < kernel_.buffer_count; ++m) {
+      const Memory& buffer = kernel_.memory(m);
+      memories_[m] = name_new(buffer.name);
+      const bool shared = buffer.over != kNone || is_under(m);
+      list.push_back(fmt::format("{}{}{} *{}{}", spelling_.memory,
+                                 buffer.access == Access::kIn ? "const " : "", stored(buffer.type),
+                                 shared ? "" : spelling_.restricted, memories_[m]));
+    }
+    for (size_t i = 0; i < kernel_.scalars.size(); ++i) {
+      const ValueId scalar = kernel_.scalars[i];
+      names_[scalar] = name_new(kernel_.scalar_names[i]);
+      list.push_back(fmt::format("{} {}", stored(kernel_.value(scalar).type), names_[scalar]));
+    }
+    return fmt::format(
+        "{}{}({})", spelling_.kernel, function_,
+        list.empty() && !spelling_.has_lanes() ? "void" : fmt::format("{}", fmt::join(list, ", ")));
+  }
+  bool is_under(MemoryId m) const {
+    return std::any_of(kernel_.memories.begin(), kernel_.memories.end(),
+                       [&](const Memory& other) { return other.over == m; });
+  }
+
+  // --- Loops
+
+  /// body() for each index of `extents`, one after the other.
+  void nest(const std::vector<ValueId>& indices, const Dims& extents,
+            const std::function<void()>& body, size_t d = 0) {
+    if (d == extents.size()) {
+      if (d == 0) {  // A scope for what the body declares.
+        line("{{");
+        ++depth_;
+      }
+      body();
+      if (d == 0) {
+        --depth_;
+        line("}}");
+      }
+      return;
+    }
+    const std::string i = names_[indices[d]] = fresh();
+    line("for ({} {} = 0; {} < {}; ++{}) {{", index_text(), i, i, extents[d], i);
+    ++depth_;
+    nest_inner(indices, extents, body, d + 1);
+    --depth_;
+    line("}}");
+  }
+  void nest_inner(const std::vector<ValueId>& indices, const Dims& extents,
+                  const std::function<void()>& body, size_t d) {
+    if (d == extents.size()) return body();
+    nest(indices, extents, body, d);
+  }
+  std::string_view index_text() const { return type_text(kernel_.index_type); }
+
+  /// Declares indices by the place in row-major order.
+  void decompose(const std::vector<ValueId>& indices, const Dims& extents,
+                 const std::string& place) {
+    std::string rest = place;
+    for (size_t d = extents.size(); d-- > 0;) {
+      names_[indices[d]] = fresh();
+      const std::string quotient = d == 0 ? rest : fmt::format("{} % {}", rest, extents[d]);
+      line("const {} {} = ({}){};", index_text(), names_[indices[d]], index_text(),
+           d == 0 ? rest : "(" + quotient + ")");
+      rest = fmt::format("({} / {})", rest, std::max<int64_t>(extents[d], 1));
+    }
+  }
+
+  void barrier() {
+    if (!spelling_.has_lanes()) return;
+    line("{}", spelling_.barrier);
+    loaded_ = false;
+  }
+  bool by_one_lane() const { return spelling_.has_lanes() && !in_lanes_; }
+
+  void lanes(const Node& n) {
+    const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
+    if (!spelling_.has_lanes()) return nest(indices, n.extents, [&] { block(n.blocks[0]); });
+    // What a slower lane still reads outside lanes loops may be stored to in this one.
+    if (loaded_) barrier();
+    const std::string place = fresh();
+    line("for (int64_t {} = lane; {} < {}; {} += {}) {{", place, place, element_count(n.extents),
+         place, lanes_);
+    ++depth_;
+    in_lanes_ = true;
+    decompose(indices, n.extents, place);
+    block(n.blocks[0]);
+    in_lanes_ = false;
+    --depth_;
+    line("}}");
+    barrier();
+  }
+
+  // --- Values that change
+
+  /// Declares variables for values of these types.
+  Names declare(const std::vector<ValueId>& like, const Names& inits) {
+    Names variables;
+    for (size_t i = 0; i < like.size(); ++i) {
+      variables.push_back(fresh());
+      const std::string init = i < inits.size() ? " = " + inits[i] : "";
+      line("{} {}{};", type_of(like[i]), variables.back(), init);
+    }
+    return variables;
+  }
+  /// All at once.
+  void assign(const Names& variables, Names values) {
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const bool later =
+          std::find(variables.begin(), variables.begin() + static_cast<std::ptrdiff_t>(i),
+                    values[i]) != variables.begin() + static_cast<std::ptrdiff_t>(i);
+      if (!later) continue;
+      const std::string aside = fresh();
+      const auto which = static_cast<size_t>(
+          std::find(variables.begin(), variables.end(), values[i]) - variables.begin());
+      line("const {} {} = {};", asides_type_[which], aside, values[i]);
+      values[i] = aside;
+    }
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (variables[i] != values[i]) line("{} = {};", variables[i], values[i]);
+    }
+  }
+  void assign(const std::vector<ValueId>& like, const Names& variables, Names values) {
+    asides_type_.clear();
+    for (const ValueId value : like) asides_type_.emplace_back(type_of(value));
+    assign(variables, std::move(values));
+  }
+  void set(const std::vector<ValueId>& values, const Names& names, size_t first = 0) {
+    for (size_t i = first; i < values.size(); ++i) names_[values[i]] = names[i - first];
+  }
+
+  /// The nodes of a block; what its yield gives.
+  Names block(BlockId id) {
+    for (const NodeId n : kernel_.block(id).nodes) {
+      const Node& node = kernel_.node(n);
+      if (node.op == OpCode::kYield) return texts(node.operands);
+      statement(node);
+    }
+    return {};
+  }
+
+  void for_loop(const Node& n) {
+    const Names variables = declare(n.results, texts(n.operands, 2));
+    const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
+    const std::string k = names_[arguments[0]] = fresh();
+    set(arguments, variables, 1);
+    const int64_t step = n.extents[0];
+    const Range whole = range_of_type(kernel_.index_type);
+    // The last step may leave the type.
+    const bool wraps = ranges_.of(n.operands[1]).high + step - 1 > whole.high;
+    const std::string most = constant_text(spelling_, kernel_.index_type,
+                                           static_cast<uint64_t>(static_cast<int64_t>(whole.high)));
+    const std::string next =
+        wraps ? fmt::format("{} = {} > {} - {} ? {} : {} + {}", k, k, most, step, most, k, step)
+              : fmt::format("{} += {}", k, step);
+    line("for ({} {} = {}; {} < {}; {}) {{", index_text(), k, text(n.operands[0]), k,
+         text(n.operands[1]), next);
+    ++depth_;
+    assign(n.results, variables, block(n.blocks[0]));
+    --depth_;
+    line("}}");
+    set(n.results, variables);
+  }
+
+  void while_loop(const Node& n) {
+    const Names variables = declare(n.results, texts(n.operands));
+    for (const BlockId b : n.blocks) set(kernel_.block(b).arguments, variables);
+    line("for (;;) {{");
+    ++depth_;
+    line("if (!({})) break;", block(n.blocks[0])[0]);
+    assign(n.results, variables, block(n.blocks[1]));
+    --depth_;
+    line("}}");
+    set(n.results, variables);
+  }
+
+  void if_else(const Node& n) {
+    const Names variables = declare(n.results, {});
+    line("if ({}) {{", text(n.operands[0]));
+    ++depth_;
+    assign(n.results, variables, block(n.blocks[0]));
+    --depth_;
+    const bool empty = n.results.empty() && kernel_.block(n.blocks[1]).nodes.size() <= 1;
+    if (!empty) {
+      line("}} else {{");
+      ++depth_;
+      assign(n.results, variables, block(n.blocks[1]));
+      --depth_;
+    }
+    line("}}");
+    set(n.results, variables);
+  }
+
+  // --- Reductions
+
+  /// `variables` become the combination of themselves and `values`.
+  void combine(const Node& n, const Names& variables, const Names& values) {
+    Names both = variables;
+    both.insert(both.end(), values.begin(), values.end());
+    set(kernel_.block(n.blocks[1]).arguments, both);
+    assign(n.results, variables, block(n.blocks[1]));
+  }
+
+  void reduce(const Node& n) {
+    if (n.over_lanes && by_one_lane()) return reduce_over_lanes(n);
+    const Names variables = declare(n.results, texts(n.operands));
+    nest(kernel_.block(n.blocks[0]).arguments, n.extents,
+         [&] { combine(n, variables, block(n.blocks[0])); });
+    set(n.results, variables);
+  }
+
+  /// Each lane a run of neighbours, then all lanes the runs in order.
+  void reduce_over_lanes(const Node& n) {
+    const int64_t count = element_count(n.extents);
+    const int64_t run = std::max<int64_t>((count + lanes_ - 1) / lanes_, 1);
+    Names partials;
+    for (const ValueId result : n.results) {
+      partials.push_back(name_new("partial"));
+      declare_scratch(stored(kernel_.value(result).type), partials.back(), lanes_);
+    }
+    const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
+    if (loaded_) barrier();
+    line("if ((int64_t)lane * {} < {}) {{", run, count);
+    ++depth_;
+    const std::string place = fresh();
+    line("int64_t {} = (int64_t)lane * {};", place, run);
+    decompose(indices, n.extents, place);
+    const Names mine = declare(n.results, block(n.blocks[0]));
+    line("for (++{}; {} < {} && {} < ((int64_t)lane + 1) * {}; ++{}) {{", place, place, count,
+         place, run, place);
+    ++depth_;
+    decompose(indices, n.extents, place);
+    combine(n, mine, block(n.blocks[0]));
+    --depth_;
+    line("}}");
+    for (size_t i = 0; i < mine.size(); ++i) line("{}[lane] = {};", partials[i], mine[i]);
+    --depth_;
+    line("}}");
+    barrier();
+    const Names variables = declare(n.results, texts(n.operands));
+    const std::string part = fresh();
+    line("for (int32_t {} = 0; {} < {}; ++{}) {{", part, part, (count + run - 1) / run, part);
+    ++depth_;
+    Names values;
+    for (size_t i = 0; i < partials.size(); ++i) {
+      values.push_back(fresh());
+      line("const {} {} = {}[{}];", type_of(n.results[i]), values.back(), partials[i], part);
+    }
+    combine(n, variables, values);
+    --depth_;
+    line("}}");
+    barrier();
+    set(n.results, variables);
+  }
+
+  // --- Memory
+
+  void declare_scratch(std::string_view type, const std::string& name, int64_t count) {
+    const std::string text =
+        fmt::format("{}{} {}[{}];", spelling_.scratch, type, name, std::max<int64_t>(count, 1));
+    if (spelling_.has_lanes()) {  // Declared once, at the top of the function.
+      scratch_ += "  " + text + "\n";
+    } else {
+      line("{}", text);
+    }
+  }
+
+  void load(const Node& n) {
+    const ValueId result = n.results[0];
+    names_[result] = fresh();
+    const std::string element =
+        fmt::format("{}[{}]", memories_[n.memories[0]], text(n.operands[0]));
+    if (is_pred(n.type)) {
+      line("const bool {} = ({} & 1) != 0;", names_[result], element);
+    } else {
+      line("const {} {} = {};", type_of(result), names_[result], element);
+    }
+    loaded_ |= by_one_lane();
+  }
+
+  void store(const Node& n) {
+    const std::string element =
+        fmt::format("{}[{}]", memories_[n.memories[0]], text(n.operands[1]));
+    if (!by_one_lane()) return line("{} = {};", element, text(n.operands[0]));
+    barrier();
+    line("if (lane == 0) {} = {};", element, text(n.operands[0]));
+    barrier();
+  }
+
+  void statement(const Node& n) {
+    switch (n.op) {
+      case OpCode::kLoad:
+        return load(n);
+      case OpCode::kStore:
+        return store(n);
+      case OpCode::kScratch: {
+        const Memory& m = kernel_.memory(n.memories[0]);
+        memories_[n.memories[0]] = name_new(m.name);
+        return declare_scratch(stored(m.type), memories_[n.memories[0]], m.span());
+      }
+      case OpCode::kLanes:
+        return lanes(n);
+      case OpCode::kFor:
+        return for_loop(n);
+      case OpCode::kWhile:
+        return while_loop(n);
+      case OpCode::kIf:
+        return if_else(n);
+      case OpCode::kReduce:
+        return reduce(n);
+      default: {
+        const ValueId result = n.results[0];
+        const std::string value = operation_text(spelling_, kernel_, n, texts(n.operands),
+                                                 ranges_.may_overflow(result), helpers_);
+        names_[result] = fresh();
+        line("const {} {} = {};", type_of(result), names_[result], value);
+      }
+    }
+  }
+
+  const Kernel& kernel_;
+  const Spelling& spelling_;
+  int64_t lanes_;
+  std::string function_;
+  std::set<std::string>& helpers_;
+  Ranges ranges_;
+  NameTable names_table_;
+  Names names_;     // of values
+  Names memories_;  // of memories
+  Names asides_type_;
+  std::string out_;
+  std::string scratch_;
+  int depth_ = 0;
+  int next_ = 0;
+  bool in_lanes_ = false;
+  bool loaded_ = false;  // outside lanes loops, since the last barrier
+};
+
+}  // namespace
+
+LegalForm source_form() {
+  LegalForm form;
+  for (const ElementType type :
+       {ElementType::kS8, ElementType::kS16, ElementType::kS64, ElementType::kU8, ElementType::kU16,
+        ElementType::kU64, ElementType::kF64}) {
+    form.computed.insert(type);
+  }
+  form.dimensions = false;
+  return form;
+}
+
+Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options) {
+  const Spelling& spelling = spelling_of(options.language);
+  std::set<std::string> helpers;
+  NameTable functions;
+  std::string text;
+  for (const Kernel& kernel : kernels) {
+    TENON_ASSIGN(const Kernel legal, legalize(kernel, source_form()));
+    if (spelling.has_lanes() && element_count(legal.grid) >= INT32_MAX) {
+      return unimplemented("@{}: a grid of {} workgroups", kernel.name, element_count(legal.grid));
+    }
+    text += "\n" + SourceWriter(legal, options, functions.take(kernel.name), helpers).take();
+  }
+  return fmt::format("{}\n{}{}", spelling.header, helper_text(spelling, helpers), text);
+}
+
+}  // namespace tenon::kernel

@@ -1,0 +1,34 @@
+// Source text of kernels for compilers of C-like languages: what a chip without LLVM starts from.
+//
+// One function a kernel, with the statements of the kernel as loops. In C a call runs the whole
+// grid, one iteration after the other. In OpenCL C and CUDA C++ a workgroup is a work-group or
+// thread block: every lane runs what stands outside lanes loops, lane 0 alone stores there, and
+// barriers stand where rule K2 makes stores visible. Lanes share reductions over lanes in runs of
+// neighbours, combined in order.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/kernel/legalize/legalize.h"
+
+namespace tenon::kernel {
+
+enum class Language : uint8_t { kC, kOpenCl, kCuda };
+
+struct RenderOptions {
+  Language language = Language::kC;
+  /// Lanes of a workgroup; of languages that have them.
+  int64_t lanes = 128;
+};
+
+/// What the languages have: integers of 8 bits and more, f32, f64, fma; memory of one dimension.
+LegalForm source_form();
+
+/// Source of `kernels`, with the helper functions that they use. Each is verified, and is legalised
+/// for source_form() on the way. The function of kernel @k is k(buffers …, scalars …), preceded by
+/// what makes it a kernel of the language. Errors: what legalize() refuses, and in languages with
+/// lanes a grid of 2^31 - 1 workgroups or more.
+Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
+
+}  // namespace tenon::kernel

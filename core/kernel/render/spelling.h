@@ -1,0 +1,44 @@
+// How a language spells what kernels are made of. Private to core/kernel/render.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/kernel/kernel.h"
+#include "core/kernel/ranges.h"
+#include "core/kernel/render/render.h"
+
+namespace tenon::kernel {
+
+/// A language as data; a new one is a row of spelling.cpp.
+struct Spelling {
+  std::string_view header;  ///< At the top of the source.
+  std::string_view kernel;  ///< Before a kernel's function.
+  std::string_view helper;  ///< Before a helper's.
+  std::string_view memory;  ///< Before a pointer to a buffer's type.
+  std::string_view restricted;
+  std::string_view scratch;  ///< Before the declaration of workgroup memory.
+  std::string_view group;    ///< The index of the workgroup; empty: calls run the whole grid.
+  std::string_view lane;     ///< Its lane's index.
+  std::string_view barrier;
+  std::string_view suffix_f32;  ///< Of the names of functions on f32: sqrtf.
+  std::string_view suffix_64;   ///< Of literals of 64-bit integers.
+  std::string_view f32_from_bits, f64_from_bits, bits_of_f32, bits_of_f64;  ///< Functions.
+  bool has_lanes() const { return !group.empty(); }
+};
+const Spelling& spelling_of(Language language);
+
+/// int32_t, double …; pred is bool, in memory uint8_t.
+std::string_view type_text(ElementType type);
+std::string constant_text(const Spelling& spelling, ElementType type, uint64_t bits);
+
+/// An operation on operands that are written out; helpers that it calls are added to `helpers`.
+std::string operation_text(const Spelling& spelling, const Kernel& kernel, const Node& node,
+                           const std::vector<std::string>& operands, bool may_overflow,
+                           std::set<std::string>& helpers);
+
+/// The definitions of helpers by name.
+std::string helper_text(const Spelling& spelling, const std::set<std::string>& helpers);
+
+}  // namespace tenon::kernel
