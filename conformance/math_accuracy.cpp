@@ -131,30 +131,45 @@ Worst over(uint64_t count, const Body& body) {
   return worst;
 }
 
-/// Bits of sample i: any pattern, numbers of moderate size, numbers about 1, in turns.
+/// Bits of sample i, in turns: any pattern; numbers of moderate size; where functions are reduced
+/// (about 1, the ends of the range of a logarithm's significand, half of log 2 and multiples).
 uint64_t sample(ElementType type, uint64_t i) {
   Random random(i * 4 + 1);
   const uint64_t drawn = random.bits();
   const double unit = random.unit() * 2 - 1;
-  switch (i % 4) {
+  switch (i % 7) {
     case 0:
       return kernel::pattern_of(type, drawn);
     case 1:
       return encode_float(type, unit * std::ldexp(1.0, static_cast<int>(drawn % 24) - 12));
     case 2:
       return encode_float(type, unit * 750);
-    default:
+    case 3:
       return encode_float(type, 1 + unit * std::ldexp(1.0, -static_cast<int>(drawn % 20)));
+    case 4:
+      return encode_float(type, (drawn % 2 == 0 ? 1.41421356 : 0.70710678) * (1 + unit / 64));
+    case 5:
+      return encode_float(type, 0.34657359 * static_cast<double>(drawn % 9) * (1 + unit / 32));
+    default:
+      return encode_float(type, unit);
   }
 }
 
-/// The exponent of a power of x whose value is a number of the format, mostly.
+/// A number of like size, whatever that is.
+uint64_t sample_near(ElementType type, uint64_t x, uint64_t i) {
+  Random random(i + 7);
+  return encode_float(type, decode_float(type, x) * (random.unit() * 8 - 4));
+}
+
+/// The exponent of a power of x whose value is a number of the format, mostly near the ends of
+/// them.
 uint64_t sample_exponent(ElementType type, uint64_t x, uint64_t i) {
   if (i % 3 == 0) return sample(type, i * 7 + 3);
   const double log = std::log(std::abs(decode_float(type, x)));
   const double limit = std::log(float_max(type)) * 1.1;
   Random random(i + 99);
-  return encode_float(type, (random.unit() * 2 - 1) * limit / log);
+  const double part = i % 3 == 1 ? random.unit() * 2 - 1 : 1 - random.unit() / 8;
+  return encode_float(type, (random.one_in(2) ? part : -part) * limit / log);
 }
 
 struct Options {
@@ -170,8 +185,8 @@ Worst measure_all(OpCode code, ElementType type, const Options& options) {
   if (operands == 2) {
     return over(options.samples, [&](uint64_t i, Worst& worst) {
       const uint64_t x = sample(type, i);
-      const uint64_t y =
-          code == OpCode::kPow ? sample_exponent(type, x, i) : sample(type, i * 3 + 1);
+      const uint64_t other = i % 2 == 0 ? sample(type, i * 3 + 1) : sample_near(type, x, i);
+      const uint64_t y = code == OpCode::kPow ? sample_exponent(type, x, i) : other;
       wide ? measure<Float128>(code, type, x, y, worst) : measure<double>(code, type, x, y, worst);
     });
   }

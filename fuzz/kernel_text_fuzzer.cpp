@@ -1,17 +1,23 @@
-// Kernel text through parser, verifier, printer, simplifier and tile expansion.
+// Kernel text through parser, verifier, printer, simplifier, legaliser and renderer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
+#include "core/kernel/legalize/legalize.h"
 #include "core/kernel/legalize/tiles.h"
+#include "core/kernel/render/render.h"
 #include "core/kernel/simplify.h"
 #include "core/kernel/text.h"
 #include "core/kernel/verifier.h"
 
 namespace tenon::kernel {
 namespace {
+
+// Legal forms of large kernels take long, and long ones reach nothing that short ones do not.
+constexpr size_t kMostNodes = 40;
 
 // That a kernel stores twice to one place (K3) or out of range (K7) may show only once it is
 // folded.
@@ -34,6 +40,20 @@ void check(const Kernel& kernel) {
   require(simple, verify(simple), "simplified");
   const Kernel expanded = expand_tiles(kernel);
   require(expanded, verify(expanded), "expanded");
+  if (kernel.nodes.size() > kMostNodes) return;
+  for (const std::string_view target :
+       {"least", "fma,s64,u64,f64,private_memory,scans,dimensions"}) {
+    const auto legal = legalize(kernel, LegalForm::parse(target).value());
+    if (!legal && legal.error().code() != ErrorCode::kUnimplemented) {
+      require(kernel, legal.error(), "legalised");
+    }
+  }
+  for (const Language language : {Language::kC, Language::kOpenCl}) {
+    const auto source = render(std::span(&kernel, 1), {language, 32});
+    if (!source && source.error().code() != ErrorCode::kUnimplemented) {
+      require(kernel, source.error(), "rendered");
+    }
+  }
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ def run_lit(folder: str, build: str) -> Outcome:
 
 def run_script(command: list[str]) -> Outcome:
     """A script that prints PASS, FAIL and SKIP lines."""
-    status, output = run(command, 3600)
+    # With --full a group may take an hour and a half (the suite under each sanitizer).
+    status, output = run(command, 4 * 3600)
     outcome = Outcome()
     for line in output.splitlines():
         if line.startswith("PASS "):

@@ -45,7 +45,12 @@ class Builder {
   ValueId constant(ElementType type, uint64_t bits);
   ValueId real(ElementType type, double value);
   ValueId integer(ElementType type, int64_t value);
-  ValueId index(int64_t value) { return integer(kernel_.index_type, value); }
+  ValueId index(int64_t value) {
+    index_fits_ &= kernel_.index_type == ElementType::kS64 || value == static_cast<int32_t>(value);
+    return integer(kernel_.index_type, value);
+  }
+  /// Whether every index() so far was a number of the index type.
+  bool index_fits() const { return index_fits_; }
   /// Element `i` of an array of reals, integers or pred, with all its bits.
   ValueId literal(const Literal& array, int64_t i);
   ValueId pred(bool value) { return constant(ElementType::kPred, value ? 1 : 0); }
@@ -143,6 +148,7 @@ class Builder {
   Kernel kernel_;
   std::vector<BlockId> open_;
   size_t insertion_ = kInnermost;
+  bool index_fits_ = true;
   std::vector<uint32_t> depths_;  // one a value
   std::map<std::pair<ElementType, uint64_t>, ValueId> constants_;
 };

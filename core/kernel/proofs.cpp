@@ -126,15 +126,8 @@ class IndexVerifier {
     return true;
   }
 
-  // The end of a clamp between constants.
-  bool is_clamp(const Node& node, const Ranges& ranges) const {
-    if (node.op != OpCode::kMin && node.op != OpCode::kMax) return false;
-    const Range all = range_of_type(node.type);
-    const Range& range = ranges.of(node.results[0]);
-    return (range.low > all.low || all.low == 0) && range.high < all.high;
-  }
-
-  // What comes out of memory, or is carried, combined or clamped, is data: the launch answers for it.
+  // Data is what comes out of memory, is carried or combined, and what was computed in another
+  // type: the launch answers for it.
   bool arithmetic_fits(ValueId index, const Ranges& ranges, std::vector<bool>& proved) {
     if (kernel_.index_type != ElementType::kS32) return true;
     std::vector<ValueId> work = {index};
@@ -154,10 +147,11 @@ class IndexVerifier {
         continue;
       }
       if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) continue;
-      if (is_clamp(node, ranges)) continue;
+      if (node.op == OpCode::kBitcast) continue;
       if (ranges.may_overflow(value)) {
         return fail("K10: index arithmetic ({}) is not proved to fit s32", op_name(node.op));
       }
+      if (node.op == OpCode::kConvert && node.from != kernel_.index_type) continue;
       work.insert(work.end(), node.operands.begin(), node.operands.end());
     }
     return true;

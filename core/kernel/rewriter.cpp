@@ -1,5 +1,7 @@
 #include "core/kernel/rewriter.h"
 
+#include "core/kernel/proofs.h"
+
 namespace tenon::kernel {
 
 Rewriter::Rewriter(const Kernel& from)
@@ -91,13 +93,6 @@ BlockId Rewriter::copy_block(BlockId block) {
   return copy;
 }
 
-void Rewriter::copy_without_proof(const Node& n) {
-  if (!n.commutative) return copy_node(n);
-  Node copy = n;
-  copy.commutative = false;
-  copy_node(copy);
-}
-
 void Rewriter::copy_node(const Node& n) {
   if (is_scalar_op(n.op)) {
     set(n.results[0], to_.op(n.op, map(n.operands), n.type));
@@ -114,6 +109,8 @@ void Rewriter::copy_node(const Node& n) {
   const bool accesses = n.op == OpCode::kLoad || n.op == OpCode::kStore || n.op == OpCode::kAtomic;
   if (accesses) copy.type = to_.kernel().memory(copy.memories[0]).type;
   for (size_t b = 0; b < n.blocks.size(); ++b) copy.blocks[b] = block(n, b);
+  // K5 has to be proved of the combination as it is now.
+  copy.commutative = n.commutative && is_symmetric(to_.kernel(), copy);
   set_all(n.results, to_.append(std::move(copy), types_for(n.results)));
 }
 

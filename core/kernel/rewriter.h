@@ -12,7 +12,7 @@ namespace tenon::kernel {
 ///   class MathExpander : public Rewriter {
 ///     void node(const Node& n) override {
 ///       if (!is_math(n.op)) return copy_node(n);
-///       map(n.results[0], expand(to(), n.op, map(n.operands[0])));
+///       set(n.results[0], expand(to(), n.op, map(n.operands[0])));
 ///     }
 ///   };
 class Rewriter {
@@ -59,8 +59,6 @@ class Rewriter {
   void set_memory(MemoryId original, MemoryId id) { memories_[original] = id; }
 
   void copy_node(const Node& n);
-  /// The same without the flag `commutative`, whose proof (K5) may not survive other operations.
-  void copy_without_proof(const Node& n);
   /// T of an operation: the type of its operands, of a select that of its choices.
   ElementType type_of_operand(const Node& n) const { return from_.value(n.operands.back()).type; }
   /// The nodes of a block, where the builder stands; its arguments have been set.

@@ -343,6 +343,10 @@ TEST(Rules, UndefinedAliasedAndUnprovedThings) {
        "%h = if %p : s32 {\n%t = shl %n, 31 : s32\nyield %t\n} else {\nyield 0\n}\n"
        "%v = load %x[%h] : s32\n}",
        "k:10: error: K10: index arithmetic (shl) is not proved to fit s32"},
+      {"kernel @k(%x: in f32[2000], %y: out f32[1000]) index s32 grid(%i: 1000) {\n"
+       "%m = mul %i, 3000000 : s32\n%r = rem %m, 100 : s32\n%q = min %r, %i : s32\n"
+       "%v = load %x[%q] : f32\nstore %v, %y[%i] : f32\n}",
+       "k:5: error: K10: index arithmetic (mul) is not proved to fit s32"},
       {"kernel @k(%x: in f32[8], %y: out f32[8]) index s32 grid(%i: 8) {\n"
        "copy box(2) %y[0] by(0) = %x[%i] by(0) pad 0.0\n}",
        "k:2: error: K3: every iteration of the grid copies to the same elements of %y"},

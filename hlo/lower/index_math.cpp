@@ -66,7 +66,15 @@ ValueId clamped_index(Builder& b, ValueId value, int64_t limit) {
   if (is_signed_integer(type)) value = b.max(value, b.integer(type, 0));
   // A type whose greatest number is below the limit needs no bound.
   const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
-  if (bits >= 63 || limit < (int64_t{1} << bits)) value = b.min(value, b.integer(type, limit));
+  const bool bounded = bits >= 63 || limit < (int64_t{1} << bits);
+  if (type == b.index_type() && bounded) {
+    // The value is the program's own, which wraps as its type says; as a number of another type it
+    // is data and no index arithmetic (K10).
+    const ElementType other = *integer_of_width(bit_width(type), false);
+    value = b.min(b.bitcast(value, other), b.integer(other, limit));
+  } else if (bounded) {
+    value = b.min(value, b.integer(type, limit));
+  }
   return b.convert(value, b.index_type());
 }
 

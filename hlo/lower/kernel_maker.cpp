@@ -89,6 +89,7 @@ Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view su
     KernelMaker maker(op, lowered, kernel_name(op) + std::string(suffix), index_type);
     body(maker);
     if (!maker.e().status().ok()) return maker.e().status();
+    if (!maker.b().index_fits() && index_type == ElementType::kS32) continue;
     const kernel::Kernel whole = kernel::simplify(maker.b().finish());
     BufferDropper dropper(whole);
     kernel::Kernel kernel = dropper.run();

@@ -83,4 +83,10 @@ inline Expr known_within(Expr x, const Range& range) {
   return result;
 }
 
+/// An index into a dimension, bounded by it unless its `range` proves that.
+inline ValueId bounded_index(Builder& b, ValueId index, const Range& range, int64_t dim) {
+  if ((range.low >= 0 && range.high < dim) || dim == 0) return index;
+  return b.max(b.min(index, b.index(dim - 1)), b.index(0));
+}
+
 }  // namespace tenon::kernel

@@ -1,4 +1,5 @@
 // Memory of one dimension, indexed by the place of an element.
+#include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/rewriter.h"
 
@@ -7,7 +8,7 @@ namespace {
 
 class Flattener : public Rewriter {
  public:
-  using Rewriter::Rewriter;
+  explicit Flattener(const Kernel& kernel) : Rewriter(kernel), ranges_(kernel) {}
 
  private:
   Memory memory_for(const Memory& m) const override {
@@ -32,14 +33,18 @@ class Flattener : public Rewriter {
   }
 
   ValueId place(const Node& n, size_t first) {
-    const Dims strides = from().memory(n.memories[0]).resolved_strides();
+    const Memory& m = from().memory(n.memories[0]);
+    const Dims strides = m.resolved_strides();
     ValueId sum = to().index(0);
     for (size_t d = 0; d < strides.size(); ++d) {
-      const ValueId index = map(n.operands[first + d]);
+      const ValueId index = bounded_index(to(), map(n.operands[first + d]),
+                                          ranges_.of(n.operands[first + d]), m.dims[d]);
       sum = to().add(sum, to().mul(index, to().index(strides[d])));
     }
     return sum;
   }
+
+  Ranges ranges_;
 };
 
 }  // namespace

@@ -34,7 +34,8 @@ std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
     case OpCode::kLoad:
     case OpCode::kStore:
       return absent(n.type) && !is_moved(n.type) ? fmt::format("it moves {}", name_of(n.type)) : "";
-    case OpCode::kConvert: {
+    case OpCode::kConvert:
+    case OpCode::kBitcast: {
       const ElementType from = kernel.value(n.operands[0]).type;
       for (const ElementType type : {from, n.type}) {
         if (absent(type) && !is_moved(type)) return fmt::format("it is of {}", name_of(type));
@@ -60,6 +61,57 @@ std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
     }
   }
   return "";
+}
+
+Status check_form(const LegalForm& form) {
+  for (const ElementType type : {kF32, kS32, kU32}) {
+    if (!form.computes(type)) return invalid_argument("a target computes with {}", name_of(type));
+  }
+  for (const ElementType type : {kS2, kS4, kU2, kU4, kF4E2M1FN, kF6E2M3FN, kF6E3M2FN}) {
+    if (form.computes(type)) {
+      return invalid_argument(
+          "no target computes with {}: elements of less than 8 bits are unpacked", name_of(type));
+    }
+  }
+  if (form.computes(kS64) != form.computes(kU64)) {
+    return invalid_argument("a target computes with both s64 and u64, or neither");
+  }
+  if (form.computes(kF64) && !form.computes(kS64)) {
+    return invalid_argument("a target that computes with f64 does so with s64 and u64");
+  }
+  return {};
+}
+
+/// Serial loops have bounds of the index type.
+Status check_loops(const Kernel& kernel, const LegalForm& form) {
+  if (kernel.index_type == kS64 || (form.scans && form.atomics)) return {};
+  const auto check = [&](const Dims& extents) {
+    const bool fit =
+        std::all_of(extents.begin(), extents.end(), [](int64_t e) { return e >> 31 == 0; });
+    return fit ? Status()
+               : unimplemented("@{}: a loop of 2^31 iterations, indices of s32", kernel.name);
+  };
+  TENON_TRY(check(kernel.grid));
+  for (const Node& n : kernel.nodes) {
+    if (n.op == OpCode::kScan || n.op == OpCode::kLanes) TENON_TRY(check(n.extents));
+  }
+  return {};
+}
+
+/// Tile statements stay if none of the memories they touch will be another.
+bool keeps_tiles(const Kernel& kernel, const LegalForm& form) {
+  const auto stays = [&](MemoryId id) {
+    const Memory& m = kernel.memory(id);
+    return form.computes(m.type) && (m.space != Space::kPrivate || form.private_memory);
+  };
+  const bool missing_atomics =
+      !form.atomics && std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+                                   [](const Node& n) { return n.op == OpCode::kAtomic; });
+  return form.tiles && form.dimensions && !missing_atomics &&
+         std::all_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
+           const bool tile = n.op == OpCode::kCopy || n.op == OpCode::kContract;
+           return !tile || std::all_of(n.memories.begin(), n.memories.end(), stays);
+         });
 }
 
 }  // namespace
@@ -114,9 +166,7 @@ Status check_legal(const Kernel& kernel, const LegalForm& form) {
 }
 
 Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form) {
-  for (const ElementType type : {kF32, kS32, kU32}) {
-    if (!form.computes(type)) return invalid_argument("a target computes with {}", name_of(type));
-  }
+  TENON_TRY(check_form(form));
   if (!form.computes(kernel.index_type)) {
     return unimplemented("@{}: its indices are of {}, which the target does not compute with",
                          kernel.name, name_of(kernel.index_type));
@@ -127,7 +177,8 @@ Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form) {
     return unimplemented("@{}: a scalar parameter is of {}, which the target does not compute with",
                          kernel.name, name_of(type));
   }
-  Kernel legal = form.tiles || !has_tiles(kernel) ? kernel : expand_tiles(kernel);
+  TENON_TRY(check_loops(kernel, form));
+  Kernel legal = keeps_tiles(kernel, form) ? kernel : expand_tiles(kernel);
   legal = expand_structure(legal, form);
   legal = widen_floats(legal, form);
   legal = expand_functions(legal, form);
@@ -139,6 +190,7 @@ Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form) {
   }
   legal = simplify(legal);
   TENON_TRY(check_legal(legal, form));
+  TENON_TRY(verify(legal));
   return legal;
 }
 

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "core/kernel/interpreter.h"
+#include "core/kernel/kernel_test_util.h"
 #include "core/kernel/op_test_util.h"
 #include "core/kernel/text.h"
 #include "core/kernel/verifier.h"
@@ -94,6 +96,178 @@ TEST(Legalize, EveryOperationOnEveryType) {
       if (code == OpCode::kFma) check_op(code, type, {}, narrow_with_fma(), 2000);
     }
   }
+}
+
+/// Forms that some target may have; each lacks something that its neighbours do not.
+std::vector<LegalForm> forms() {
+  std::vector<LegalForm> all;
+  for (const std::string_view text :
+       {"f16", "f16,fma", "bf16,fma,dimensions", "s64,u64,fma", "s64,u64,f64",
+        "s64,u64,f64,fma,f16,math", "s8,u8,s16,u16,fma", "s16,f16,fma,math", "f8e5m2,u8,fma",
+        "s8,s16,s64,u8,u16,u64,f16,bf16,f64,fma,"
+        "math,tiles,scans,private_memory,atomics,dimensions"}) {
+    all.push_back(LegalForm::parse(text).value());
+  }
+  return all;
+}
+
+TEST(Legalize, OtherForms) {
+  for (const LegalForm& form : forms()) {
+    for (int c = 0; c < kScalarOpCount; ++c) {
+      const auto code = static_cast<OpCode>(c);
+      const ScalarOp& op = scalar_op(code);
+      for (const ElementType type :
+           {kPred, kS4, kS8, kU8, kS16, kS64, kU64, kF8E5M2, kBF16, kF16, kF64}) {
+        if (!contains(op.types, type) || (is_math(code) && type == kF64)) continue;
+        if (op.result != ResultType::kStated) {
+          check_op(code, type, {}, form, 60);
+          continue;
+        }
+        for (const ElementType to :
+             {kPred, kS8, kU16, kS16, kS32, kS64, kU64, kF8E5M2, kBF16, kF16, kF32, kF64}) {
+          const bool fits = bit_width(type) == bit_width(to) && is_pred(type) == is_pred(to);
+          if (code == OpCode::kConvert || fits) check_op(code, type, to, form, 60);
+        }
+      }
+    }
+  }
+}
+
+TEST(Legalize, FormsThatAreNone) {
+  const Kernel kernel = of_op(OpCode::kAdd, kF32, {}, 4);
+  for (const std::string_view text : {"s64", "f64", "u4", "f64,s64"}) {
+    EXPECT_FALSE(legalize(kernel, LegalForm::parse(text).value())) << text;
+  }
+  EXPECT_EQ(LegalForm::parse("fma,wings").error().message().substr(0, 32),
+            "'wings' is nothing a target has;");
+}
+
+/// Parsed, legalised for each form, run in both: the same bits in every buffer.
+void expect_same_text(const std::string& text, const std::vector<std::string_view>& targets) {
+  const auto kernel = parse(text, "k");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+  const auto buffers_of = [&] {
+    std::vector<Literal> buffers = testing::zero_buffers(*kernel);
+    for (size_t m = 0; m < buffers.size(); ++m) {
+      for (int64_t i = 0; i < buffers[m].element_count(); ++i) {
+        buffers[m].set_double(i, static_cast<double>((i * 7 + static_cast<int64_t>(m)) % 5));
+      }
+    }
+    return buffers;
+  };
+  std::vector<Literal> expected = buffers_of();
+  const Status status = testing::run(*kernel, expected);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  for (const std::string_view target : targets) {
+    SCOPED_TRACE(target);
+    const auto legal = legalize(*kernel, LegalForm::parse(target).value());
+    ASSERT_TRUE(legal) << legal.error().to_string();
+    std::vector<Literal> actual = buffers_of();
+    const Status legal_status = testing::run(*legal, actual);
+    ASSERT_TRUE(legal_status.ok()) << legal_status.to_string() << print(*legal);
+    for (size_t m = 0; m < actual.size(); ++m) {
+      const auto a = actual[m].data();
+      const auto e = expected[m].data();
+      EXPECT_TRUE(std::equal(a.begin(), a.end(), e.begin(), e.end())) << "buffer " << m;
+    }
+  }
+}
+
+TEST(Legalize, AtomicsAndScansBecomeSerial) {
+  expect_same_text(
+      R"(kernel @histogram(%x: in s64[3,8], %h: inout s64[5], %p: out s64[3,8]) index s32 grid(%g: 3) {
+  private %own : s32[8] per lanes 1
+  lanes(%l: 8) {
+    %v = load %x[%g, %l] : s64
+    %w = convert %v : s64 -> s32
+    store %w, %own[%l] : s32
+  }
+  lanes(%l: 8) {
+    %w = load %own[%l] : s32
+    %a = max %w, 0 : s32
+    %b = min %a, 4 : s32
+    atomic add 3, %h[%b] : s64
+  }
+  %t = scan lanes(%j: 8) init(0) : s64 {
+    %v = load %x[%g, %j] : s64
+    yield %v
+  } combine(%a, %b) {
+    %c = add %a, %b : s64
+    yield %c
+  } each(%j, %s) {
+    store %s, %p[%g, %j] : s64
+  }
+}
+)",
+      {"least", "fma,private_memory,dimensions", "s64,u64,dimensions,scans",
+       "s64,u64,scans,atomics"});
+}
+
+TEST(Legalize, NarrowResultsAreWrapped) {
+  expect_same_text(R"(kernel @clz(%x: in s2[4], %y: out s32[4]) index s32 grid() {
+  lanes(%i: 4) {
+    %v = load %x[%i] : s2
+    %n = clz %v : s2
+    %p = popcount %v : s2
+    %l = lt %n, %p : s2
+    %w = convert %n : s2 -> s32
+    %u = convert %l : pred -> s32
+    %s = add %w, %u : s32
+    store %s, %y[%i] : s32
+  }
+}
+)",
+                   {"least", "fma"});
+}
+
+TEST(Legalize, CommutativeStaysWhereItIsProved) {
+  const auto kernel = parse(
+      R"(kernel @sum(%x: in f32[4], %n: in s64[4], %y: out f32[], %m: out s64[]) index s32 grid() {
+  %s = reduce lanes (%i: 4) init(0.0) : f32 commutative {
+    %v = load %x[%i] : f32
+    yield %v
+  } combine(%a, %b) {
+    %c = add %a, %b : f32
+    yield %c
+  }
+  store %s, %y[] : f32
+  %t = reduce lanes (%i: 4) init(0) : s64 commutative {
+    %v = load %n[%i] : s64
+    yield %v
+  } combine(%a, %b) {
+    %c = max %a, %b : s64
+    yield %c
+  }
+  store %t, %m[] : s64
+}
+)",
+      "sum");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const auto legal = legalize(*kernel, LegalForm::parse("fma").value());
+  ASSERT_TRUE(legal) << legal.error().to_string();
+  const auto commutative = [](const Kernel& k) {
+    return std::count_if(k.nodes.begin(), k.nodes.end(),
+                         [](const Node& n) { return n.commutative; });
+  };
+  EXPECT_GE(commutative(*legal), 1);
+}
+
+TEST(Legalize, DataAsIndices) {
+  expect_same_text(
+      R"(kernel @pick(%k: in s32[6], %d: in f64[6], %q: packed in u4[9], %x: in f32[5,7], %y: out f32[6], %z: out u4[6]) index s32 grid() {
+  lanes(%i: 6) {
+    %r = load %k[%i] : s32
+    %e = load %d[%i] : f64
+    %c = convert %e : f64 -> s32
+    %v = load %x[%r, %c] : f32
+    store %v, %y[%i] : f32
+    %u = load %q[%r] : u4
+    store %u, %z[%i] : u4
+  }
+}
+)",
+      {"least", "fma,dimensions", "s64,u64,f64,fma"});
 }
 
 TEST(Legalize, EveryConversion) {

@@ -26,7 +26,7 @@ class Softener : public Rewriter {
   }
 
   void node(const Node& n) override {
-    if (!is_scalar_op(n.op)) return copy_without_proof(n);
+    if (!is_scalar_op(n.op)) return copy_node(n);
     const ElementType from = type_of_operand(n);
     if (from != kF64 && n.type != kF64) return copy_node(n);
     set(n.results[0], scalar(n, from).id);

@@ -222,7 +222,7 @@ class Splitter : public Rewriter {
   void node(const Node& n) override {
     if (n.op == OpCode::kLoad && is_wide(n.type)) return load(n);
     if (n.op == OpCode::kStore && is_wide(n.type)) return store(n);
-    if (!is_scalar_op(n.op)) return copy_without_proof(n);
+    if (!is_scalar_op(n.op)) return copy_node(n);
     const ElementType from = type_of_operand(n);
     if (!is_wide(from) && !is_wide(n.type)) return copy_node(n);
     if (n.op == OpCode::kConvert || n.op == OpCode::kBitcast) return convert_node(n, from);

@@ -19,7 +19,9 @@ class StructureExpander : public Rewriter {
  private:
   Memory memory_for(const Memory& m) const override {
     Memory result = m;
-    if (m.space == Space::kPrivate && !form_.private_memory) {
+    // Lanes that run one after the other have no memory of their own.
+    const bool serial = has_missing_atomic(from().body);
+    if (m.space == Space::kPrivate && (serial || !form_.private_memory)) {
       result.space = Space::kScratch;
       result.lane_rank = 0;
     }
@@ -27,20 +29,21 @@ class StructureExpander : public Rewriter {
   }
 
   void node(const Node& n) override {
-    if (n.op == OpCode::kScan && !form_.scans) return scan(n);
+    if (n.op == OpCode::kScan && (!form_.scans || has_missing_atomic(n))) return scan(n);
     if (is_missing_atomic(n, form_)) return atomic(n);
     if (n.op == OpCode::kLanes && has_missing_atomic(n.blocks[0])) return one_lane(n);
     copy_node(n);
   }
 
+  bool has_missing_atomic(const Node& n) const {
+    return is_missing_atomic(n, form_) ||
+           std::any_of(n.blocks.begin(), n.blocks.end(),
+                       [&](BlockId b) { return has_missing_atomic(b); });
+  }
   bool has_missing_atomic(BlockId block) const {
-    return std::any_of(from().block(block).nodes.begin(), from().block(block).nodes.end(),
-                       [&](NodeId id) {
-                         const Node& n = from().node(id);
-                         return is_missing_atomic(n, form_) ||
-                                std::any_of(n.blocks.begin(), n.blocks.end(),
-                                            [&](BlockId b) { return has_missing_atomic(b); });
-                       });
+    const std::vector<NodeId>& nodes = from().block(block).nodes;
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [&](NodeId id) { return has_missing_atomic(from().node(id)); });
   }
 
   void set_arguments(BlockId block, const Values& values, size_t first = 0) {

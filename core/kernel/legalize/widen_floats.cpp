@@ -120,9 +120,8 @@ class FloatWidener : public Rewriter {
   FloatWidener(const Kernel& kernel, const LegalForm& form) : Rewriter(kernel), form_(form) {}
 
  private:
-  bool widens(ElementType type) const {
-    return is_float(type) && bit_width(type) < 32 && !form_.computes(type);
-  }
+  static bool is_narrow(ElementType type) { return is_float(type) && bit_width(type) < 32; }
+  bool widens(ElementType type) const { return is_narrow(type) && !form_.computes(type); }
   /// The integer that a pattern is kept as.
   ElementType kept(ElementType type) const {
     if (!widens(type)) return type;
@@ -139,16 +138,30 @@ class FloatWidener : public Rewriter {
     return result;
   }
 
+  /// Narrow floats as f32, other numbers as they are.
   Expr decoded(ValueId value, ElementType type) {
     const Expr x = {&to(), map(value)};
-    return widens(type) ? Codec(type).decode(convert(x, kU32)) : x;
+    if (widens(type)) return Codec(type).decode(convert(x, kU32));
+    return is_narrow(type) ? convert(x, kF32) : x;
   }
-  Expr encoded(Expr x, ElementType type) { return convert(Codec(type).encode(x), kept(type)); }
+  Expr encoded(Expr x, ElementType type) {
+    return widens(type) ? convert(Codec(type).encode(x), kept(type)) : convert(x, type);
+  }
+
+  /// Of a type that the target computes with, what it does not have on it.
+  bool lacks(const Node& n, ElementType type) const {
+    if (n.op == OpCode::kConvert) {
+      const auto later = [&](ElementType t) { return !form_.computes(t) && bit_width(t) == 64; };
+      return (is_narrow(type) && later(n.type)) || (is_narrow(n.type) && later(type));
+    }
+    if (!is_narrow(type)) return false;
+    return (n.op == OpCode::kFma && !form_.fma) || (is_math(n.op) && !form_.math);
+  }
 
   void node(const Node& n) override {
-    if (!is_scalar_op(n.op)) return copy_without_proof(n);
+    if (!is_scalar_op(n.op)) return copy_node(n);
     const ElementType type = type_of_operand(n);
-    if (!widens(type) && !widens(n.type)) return copy_node(n);
+    if (!widens(type) && !widens(n.type) && !lacks(n, type)) return copy_node(n);
     if (n.op == OpCode::kSelect) {
       const Values v = map(n.operands);
       return set(n.results[0], to().select(v[0], v[1], v[2]));
@@ -167,8 +180,9 @@ class FloatWidener : public Rewriter {
 
   Expr converted(const Node& n, ElementType from) {
     const Expr x = decoded(n.operands[0], from);
-    if (!widens(n.type)) return convert(x, n.type);
-    const bool exact = is_pred(from) || widens(from) || (is_integer(from) && bit_width(from) <= 16);
+    if (!is_narrow(n.type)) return convert(x, n.type);
+    const bool exact =
+        is_pred(from) || is_narrow(from) || (is_integer(from) && bit_width(from) <= 16);
     if (exact) return encoded(convert(x, kF32), n.type);
     return encoded(from == kF32 ? x : convert_to_odd_f32(x), n.type);
   }

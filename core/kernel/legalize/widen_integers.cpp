@@ -57,15 +57,13 @@ class IntegerWidener : public Rewriter {
   void node(const Node& n) override {
     if (n.op == OpCode::kLoad && widens(n.type)) return load(n);
     if (n.op == OpCode::kStore && widens(n.type)) return store(n);
-    if (!is_scalar_op(n.op)) return copy_without_proof(n);
+    if (!is_scalar_op(n.op)) return copy_node(n);
     const ElementType from = type_of_operand(n);
     if (!widens(from) && !widens(n.type)) return copy_node(n);
     if (n.op == OpCode::kConvert) return set(n.results[0], converted(n, from).id);
     if (n.op == OpCode::kBitcast) {
       const Expr x = expr(n.operands[0]);
-      return set(n.results[0], widens(n.type) && widens(from)
-                                   ? from_pattern(pattern(x, from), n.type).id
-                                   : bitcast(x, n.type).id);
+      return set(n.results[0], reinterpreted(x, from, n.type).id);
     }
     set(n.results[0], scalar(n, from).id);
   }
@@ -81,7 +79,8 @@ class IntegerWidener : public Rewriter {
     const Dims strides = m.resolved_strides();
     ValueId linear = to().index(0);
     for (size_t d = 0; d < indices.size(); ++d) {
-      linear = to().add(linear, to().mul(indices[d], to().index(strides[d])));
+      const ValueId index = bounded_index(to(), indices[d], ranges_.of(n.operands[d]), m.dims[d]);
+      linear = to().add(linear, to().mul(index, to().index(strides[d])));
     }
     const int64_t in_byte = 8 / bit_width(n.type);
     const Expr place = {&to(), linear};
@@ -95,6 +94,13 @@ class IntegerWidener : public Rewriter {
     const Expr value = convert({&to(), operands[0]}, to().kernel().memory(target).type);
     operands.erase(operands.begin());
     to().store(value.id, target, operands);
+  }
+
+  Expr reinterpreted(Expr x, ElementType from, ElementType to) {
+    if (widens(from) && widens(to)) return from_pattern(pattern(x, from), to);
+    // The other is a float of the target's, or an integer: by the narrow type itself.
+    if (widens(from)) return bitcast(convert(x, from), to);
+    return convert(bitcast(x, to), wide(to));
   }
 
   Expr converted(const Node& n, ElementType from) {
@@ -137,9 +143,9 @@ class IntegerWidener : public Rewriter {
         return from_pattern((p << left) | (p >> (left.like(width) - left)), type);
       }
       case OpCode::kClz:
-        return by(clz(pattern(x, type)) - (32 - width));
+        return wrapped(by(clz(pattern(x, type)) - (32 - width)), type);
       case OpCode::kPopcount:
-        return by(pattern(x, type).op(OpCode::kPopcount));
+        return wrapped(by(pattern(x, type).op(OpCode::kPopcount)), type);
       default:
         return wrapped(n.operands.size() == 1 ? x.op(n.op) : x.op(n.op, y), type);
     }

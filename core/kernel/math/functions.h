@@ -294,7 +294,7 @@ R atan2(R y, R x) {
 
 // --- Powers
 
-/// The logarithm of a normal or subnormal x > 0 to about twelve bits more than the format has.
+/// The logarithm of a normal or subnormal x > 0 to about nine bits more than the format has.
 template <class R>
 Sum<R> log_in_two(R x) {
   using F = Format<R>;

@@ -1,6 +1,7 @@
 // sin, cos and tan: reduction by pi / 2, exactly enough for every number of the format.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
