@@ -110,9 +110,8 @@ Case case_of(OpCode code, ElementType type, ElementType stated, size_t count) {
   return c;
 }
 
-TEST(Render, EveryOperation) {
-  const std::vector<ElementType> types = {kPred, kS8,  kS32, kS64, kU8, kU16,
-                                          kU32,  kU64, kF16, kF32, kF64};
+/// Kernels of every operation, conversion and bitcast on `types`.
+std::vector<Case> operation_cases(const std::vector<ElementType>& types) {
   std::vector<Case> cases;
   for (int o = 0; o < kScalarOpCount; ++o) {
     const auto code = static_cast<OpCode>(o);
@@ -129,6 +128,12 @@ TEST(Render, EveryOperation) {
       }
     }
   }
+  return cases;
+}
+
+TEST(Render, EveryOperation) {
+  std::vector<Case> cases =
+      operation_cases({kPred, kS8, kS32, kS64, kU8, kU16, kU32, kU64, kF16, kF32, kF64});
   expect_interpreters_bits(cases);
 }
 
@@ -214,6 +219,25 @@ TEST(Render, ControlFlowAndCarriedValues) {
   std::vector<Case> cases = {{*kernel, testing::zero_buffers(*kernel)}};
   for (int64_t i = 0; i < 12; ++i) cases[0].buffers[0].set_integer(i, i * i - 17);
   expect_interpreters_bits(cases);
+}
+
+TEST(Render, OpenClIsWellFormed) {
+  if (std::system("clang-19 --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no clang-19";
+  std::vector<Kernel> kernels;
+  for (const Case& c : operation_cases({kPred, kS8, kS32, kU64, kF16, kF32, kF64})) {
+    kernels.push_back(c.kernel);
+  }
+  const auto source = render(kernels, {Language::kOpenCl, 64});
+  ASSERT_TRUE(source) << source.error().to_string();
+  std::string folder = (std::filesystem::temp_directory_path() / "tenon_opencl_XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/k.cl") << *source;
+  const std::string command = fmt::format(
+      "clang-19 -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -w -fsyntax-only {}/k.cl",
+      folder);
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
 }
 
 TEST(Render, LanguagesWithLanes) {

@@ -34,6 +34,9 @@ typedef ulong uint64_t;
 )";
 
 constexpr std::string_view kCudaHeader = R"(// Compile with -fmad=false: only fma contracts.
+#ifndef __CUDACC_RTC__
+#include <stdint.h>
+#else
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;
@@ -42,6 +45,7 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
+#endif
 )";
 
 constexpr Spelling kC = {kCHeader,
