@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/kernel/math/math.h"
+#include "core/kernel/math/number.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::kernel {
@@ -117,19 +118,6 @@ uint64_t on_integers(ElementType type, ElementType, uint64_t x, uint64_t y, uint
 
 // --- Floats
 
-template <class R>
-R least(R x, R y) {
-  if (std::isnan(x) || std::isnan(y)) return x + y;
-  if (x == y) return std::signbit(x) ? x : y;
-  return x < y ? x : y;
-}
-template <class R>
-R greatest(R x, R y) {
-  if (std::isnan(x) || std::isnan(y)) return x + y;
-  if (x == y) return std::signbit(x) ? y : x;
-  return x < y ? y : x;
-}
-
 /// x + y, rounded to odd: rounding the result again to a type of at least two bits fewer gives the
 /// sum rounded once. Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008).
 double add_to_odd(double x, double y) {
@@ -158,9 +146,9 @@ R in_real(R x, R y, R z) {
     case OpCode::kRem:
       return std::fmod(x, y);
     case OpCode::kMin:
-      return least(x, y);
+      return math::min(x, y);
     case OpCode::kMax:
-      return greatest(x, y);
+      return math::max(x, y);
     case OpCode::kNeg:
       return -x;
     case OpCode::kAbs:

@@ -20,10 +20,8 @@ namespace {
 
 using enum ElementType;
 
-using testing::array;
 using testing::element;
 using testing::of_op;
-using testing::patterns;
 using testing::real_types;
 
 Literal run(const Kernel& kernel, std::vector<Literal>& inputs, ElementType result, int64_t count,

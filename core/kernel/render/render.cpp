@@ -128,32 +128,21 @@ class SourceWriter {
 
   // --- Loops
 
-  /// body() for each index of `extents`, one after the other.
+  /// body() for each index of `extents`, one after the other; in a scope even if there are none.
   void nest(const std::vector<ValueId>& indices, const Dims& extents,
-            const std::function<void()>& body, size_t d = 0) {
-    if (d == extents.size()) {
-      if (d == 0) {  // A scope for what the body declares.
-        line("{{");
-        ++depth_;
-      }
-      body();
-      if (d == 0) {
-        --depth_;
-        line("}}");
-      }
-      return;
+            const std::function<void()>& body) {
+    if (extents.empty()) line("{{");
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const std::string i = names_[indices[d]] = fresh();
+      line("for ({} {} = 0; {} < {}; ++{}) {{", index_text(), i, i, extents[d], i);
+      ++depth_;
     }
-    const std::string i = names_[indices[d]] = fresh();
-    line("for ({} {} = 0; {} < {}; ++{}) {{", index_text(), i, i, extents[d], i);
-    ++depth_;
-    nest_inner(indices, extents, body, d + 1);
-    --depth_;
-    line("}}");
-  }
-  void nest_inner(const std::vector<ValueId>& indices, const Dims& extents,
-                  const std::function<void()>& body, size_t d) {
-    if (d == extents.size()) return body();
-    nest(indices, extents, body, d);
+    depth_ += extents.empty() ? 1 : 0;
+    body();
+    for (size_t d = 0; d < std::max<size_t>(extents.size(), 1); ++d) {
+      --depth_;
+      line("}}");
+    }
   }
   std::string_view index_text() const { return type_text(kernel_.index_type); }
 
