@@ -222,7 +222,6 @@ TEST(Render, ControlFlowAndCarriedValues) {
 }
 
 TEST(Render, OpenClIsWellFormed) {
-  if (std::system("clang-19 --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no clang-19";
   std::vector<Kernel> kernels;
   for (const Case& c : operation_cases({kPred, kS8, kS32, kU64, kF16, kF32, kF64})) {
     kernels.push_back(c.kernel);
