@@ -1,5 +1,8 @@
-// Time of importing a program (arguments: files, text or artifact): read, build, verify.
+// Time of importing a program: read, build, verify. The program of 5,000 ops as text and as
+// artifact, and the files named as arguments. --print prints that program instead.
 #include <benchmark/benchmark.h>
+
+#include <filesystem>
 
 #include "core/types/file.h"
 #include "hlo/import/import.h"
@@ -59,16 +62,23 @@ void import_bytes(benchmark::State& state, const std::string& bytes) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::string generated = generated_program();
+  if (argc == 2 && argv[1] == std::string("--print")) {
+    fmt::print("{}", generated);
+    return 0;
+  }
   benchmark::RegisterBenchmark("import/text_5000_ops", [&](benchmark::State& s) {
     import_bytes(s, generated);
   })->Unit(benchmark::kMillisecond);
-  for (int i = 1; i < argc; ++i) {
-    const auto bytes = tenon::read_file(argv[i]);
+  std::vector<std::string> files = {TENON_SOURCE "/bench/chain_5000.mlirbc"};
+  files.insert(files.end(), argv + 1, argv + argc);
+  for (const std::string& file : files) {
+    const auto bytes = tenon::read_file(file);
     if (!bytes) {
       fmt::print(stderr, "{}\n", bytes.error().to_string());
       return 1;
     }
-    benchmark::RegisterBenchmark(argv[i], [bytes = *bytes](benchmark::State& s) {
+    const std::string name = "import/" + std::filesystem::path(file).filename().string();
+    benchmark::RegisterBenchmark(name.c_str(), [bytes = *bytes](benchmark::State& s) {
       import_bytes(s, bytes);
     })->Unit(benchmark::kMillisecond);
   }

@@ -2,12 +2,15 @@
 //
 //   math_accuracy [--step=N] [--samples=N] [--function=NAME]
 //
-// f16 and bf16: every pattern. f32: every N-th (--step=1: all of them). f64: a dense sample. Of two
-// arguments: pairs drawn at random. Exit status 1 if a bound of core/kernel/ops.inc is exceeded.
+// f16 and bf16: every pattern. f32: every N-th (--step=1: all of them), by the rendered C; every
+// 1,009th of these also as the interpreter computes it, which must give the same bits. f64: a dense
+// sample. Of two arguments: pairs drawn at random. Exit status 1 if a bound of core/kernel/ops.inc
+// is exceeded.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <mutex>
@@ -15,6 +18,9 @@
 #include <thread>
 #include <vector>
 
+#include "core/kernel/builder.h"
+#include "core/kernel/render/c_library.h"
+#include "core/kernel/render/render.h"
 #include "core/kernel/scalar.h"
 #include "core/types/float_convert.h"
 #include "core/types/random.h"
@@ -108,17 +114,18 @@ void measure(OpCode code, ElementType type, uint64_t x, uint64_t y, Worst& worst
   if (error > worst.error) worst = {error, a, b, got, static_cast<double>(expected)};
 }
 
-/// Calls body(i, worst) for i = 0 … count - 1, in parts of the processors.
+constexpr uint64_t kPart = 1 << 16;
+
+/// Calls body(first, last, worst) for parts of [0, count), on all processors.
 template <class Body>
-Worst over(uint64_t count, const Body& body) {
-  constexpr uint64_t kPart = 1 << 16;
+Worst over_parts(uint64_t count, const Body& body) {
   std::atomic<uint64_t> next = 0;
   std::mutex mutex;
   Worst worst;
   const auto work = [&] {
     Worst mine;
     for (uint64_t first = next.fetch_add(kPart); first < count; first = next.fetch_add(kPart)) {
-      for (uint64_t i = first; i < std::min(count, first + kPart); ++i) body(i, mine);
+      body(first, std::min(count, first + kPart), mine);
     }
     const std::lock_guard lock(mutex);
     worst.take(mine);
@@ -129,6 +136,71 @@ Worst over(uint64_t count, const Body& body) {
   }
   for (std::thread& thread : threads) thread.join();
   return worst;
+}
+
+/// Calls body(i, worst) for i = 0 … count - 1, on all processors.
+template <class Body>
+Worst over(uint64_t count, const Body& body) {
+  return over_parts(count, [&](uint64_t first, uint64_t last, Worst& worst) {
+    for (uint64_t i = first; i < last; ++i) body(i, worst);
+  });
+}
+
+std::string name_of_kernel(OpCode code) { return fmt::format("math_{}", kernel::op_name(code)); }
+
+/// y[i] = op(x[i]) of kPart f32.
+kernel::Kernel kernel_of(OpCode code) {
+  kernel::Builder b(name_of_kernel(code));
+  const Dims dims = {kPart};
+  const auto x = b.buffer("x", ElementType::kF32, dims, kernel::Access::kIn);
+  const auto y = b.buffer("y", ElementType::kF32, dims, kernel::Access::kOut);
+  b.grid({});
+  b.lanes(dims, [&](const kernel::Values& i) { b.store(b.unary(code, b.load(x, i)), y, i); });
+  return b.finish();
+}
+
+/// The math functions of one argument in C, at the speed of the machine.
+Result<kernel::CLibrary> rendered_functions() {
+  std::vector<kernel::Kernel> kernels;
+  for (int c = 0; c < kernel::kScalarOpCount; ++c) {
+    const auto code = static_cast<OpCode>(c);
+    if (!kernel::is_math(code) || kernel::scalar_op(code).operands != 1) continue;
+    kernels.push_back(kernel_of(code));
+  }
+  return kernel::render(kernels).and_then([](const std::string& source) {
+    return kernel::CLibrary::compile(source, "-O3 -march=native");
+  });
+}
+
+/// Every step-th f32 by rendered C.
+Worst measure_rendered(OpCode code, const kernel::CLibrary& library, uint64_t step) {
+  const std::string name = name_of_kernel(code);
+  const uint64_t count = ((uint64_t{1} << 32) - 1) / step + 1;
+  return over_parts(count, [&](uint64_t first, uint64_t last, Worst& worst) {
+    std::vector<float> x(kPart);
+    std::vector<float> y(kPart);
+    for (uint64_t i = first; i < last; ++i) {
+      x[i - first] = std::bit_cast<float>(static_cast<uint32_t>(i * step));
+    }
+    const std::vector<void*> pointers = {x.data(), y.data()};
+    if (!library.call(name, pointers).ok()) worst.take({kWrong});
+    for (uint64_t i = first; i < last; ++i) {
+      const float a = x[i - first];
+      const float got = y[i - first];
+      const auto expected = reference<double>(code, a, 0);
+      if (i % 1009 == 0) {
+        const uint64_t bits = kernel::evaluate(code, ElementType::kF32, ElementType::kF32,
+                                               std::bit_cast<uint32_t>(a), 0);
+        const bool nans = std::isnan(got) && std::isnan(decode_float(ElementType::kF32, bits));
+        if (bits != std::bit_cast<uint32_t>(got) && !nans)
+          worst.take({kWrong, a, 0, got, expected});
+      }
+      // Rounded as it should be: the error is at most half a unit.
+      if (static_cast<float>(expected) == got && got != 0 && worst.error >= 0.5) continue;
+      const double error = error_in_ulp(ElementType::kF32, got, expected);
+      worst.take({error, a, 0, got, expected});
+    }
+  });
 }
 
 /// Bits of sample i, in turns: any pattern; numbers of moderate size; where functions are reduced
@@ -178,10 +250,10 @@ struct Options {
   std::string function;
 };
 
-Worst measure_all(OpCode code, ElementType type, const Options& options) {
+Worst measure_all(OpCode code, ElementType type, const kernel::CLibrary& library,
+                  const Options& options) {
   const int operands = kernel::scalar_op(code).operands;
   const bool wide = type == ElementType::kF64;
-  const bool narrow = bit_width(type) == 16;
   if (operands == 2) {
     return over(options.samples, [&](uint64_t i, Worst& worst) {
       const uint64_t x = sample(type, i);
@@ -195,15 +267,19 @@ Worst measure_all(OpCode code, ElementType type, const Options& options) {
       measure<Float128>(code, type, sample(type, i), 0, worst);
     });
   }
-  const uint64_t step = narrow ? 1 : options.step;
-  const uint64_t count = (uint64_t{1} << bit_width(type)) / step;
-  return over(count,
-              [&](uint64_t i, Worst& worst) { measure<double>(code, type, i * step, 0, worst); });
+  if (type == ElementType::kF32) return measure_rendered(code, library, options.step);
+  return over(uint64_t{1} << bit_width(type),
+              [&](uint64_t i, Worst& worst) { measure<double>(code, type, i, 0, worst); });
 }
 
 int run(const Options& options) {
   const std::vector<ElementType> types = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
                                           ElementType::kF64};
+  const auto library = rendered_functions();
+  if (!library) {
+    fmt::print("FAIL rendered C: {}\n", library.error().to_string());
+    return 1;
+  }
   int failed = 0;
   int passed = 0;
   fmt::print("| function | bound | f16 | bf16 | f32 | f64 |\n|---|---|---|---|---|---|\n");
@@ -215,7 +291,7 @@ int run(const Options& options) {
     std::string row = fmt::format("| {} | {} |", op.name, op.ulp_bound);
     std::string failure;
     for (const ElementType type : types) {
-      const Worst worst = measure_all(code, type, options);
+      const Worst worst = measure_all(code, type, *library, options);
       row += fmt::format(" {:.3f} |", worst.error);
       if (worst.error <= op.ulp_bound) continue;
       failure += fmt::format("FAIL {} {}: ({:a}, {:a}) gives {:a}, expected {:a}\n", op.name,

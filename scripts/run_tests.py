@@ -46,7 +46,7 @@ def run_gtest(command: list[str]) -> Outcome:
     outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        status, output = run([*command, f"--gtest_output=json:{report}", "--gtest_brief=1"], 1800)
+        status, output = run([*command, f"--gtest_output=json:{report}", "--gtest_brief=1"], 3600)
         if status == 77:
             outcome.skipped = 1
             outcome.notes.append(output.strip().splitlines()[-1] if output.strip() else "skipped")

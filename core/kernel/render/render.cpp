@@ -11,6 +11,37 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+/// What the three languages mean by a name, where they mean something: words of the languages
+/// (those that a kernel's names are likely to be), and the functions of the headers that sources
+/// include.
+std::set<std::string> reserved_words() {
+  constexpr std::string_view kWords =
+      "auto bool break case char class const continue default delete do double else enum extern "
+      "false float for global goto half if inline int kernel lane local long main new private "
+      "register restrict return short signed sizeof static struct switch template this true "
+      "typedef "
+      "union unsigned void volatile while abs min max clamp select rsqrt sign "
+      "memchr memcmp memcpy memmove memset strcat strchr strcmp strcpy strlen strtok y0 y1 yn j0 "
+      "j1 "
+      "jn";
+  // Functions of C99's math.h, each for three types.
+  constexpr std::string_view kMath =
+      "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 "
+      "fabs fdim floor fma fmax fmin fmod frexp gamma hypot ilogb ldexp lgamma llrint llround log "
+      "log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder "
+      "remquo rint round scalbln scalbn significand sin sinh sqrt tan tanh tgamma trunc";
+  std::set<std::string> words;
+  const auto each = [](std::string_view list, const auto& body) {
+    for (size_t end = 0; !list.empty(); list.remove_prefix(std::min(end + 1, list.size()))) {
+      end = std::min(list.find(' '), list.size());
+      body(std::string(list.substr(0, end)));
+    }
+  };
+  each(kWords, [&](const std::string& word) { words.insert(word); });
+  each(kMath, [&](const std::string& word) { words.insert({word, word + "f", word + "l"}); });
+  return words;
+}
+
 /// Names that no two things of a source share.
 class NameTable {
  public:
@@ -26,16 +57,7 @@ class NameTable {
   }
 
  private:
-  // Words of the three languages that a kernel's names are likely to be.
-  std::set<std::string> taken_ = {
-      "auto",    "bool",     "break",    "case",   "char",   "const",    "continue", "default",
-      "do",      "double",   "else",     "enum",   "extern", "float",    "for",      "global",
-      "goto",    "half",     "if",       "inline", "int",    "kernel",   "local",    "long",
-      "private", "register", "restrict", "return", "short",  "signed",   "sizeof",   "static",
-      "struct",  "switch",   "this",     "true",   "false",  "typedef",  "union",    "unsigned",
-      "void",    "volatile", "while",    "main",   "exp",    "log",      "sin",      "cos",
-      "tan",     "pow",      "sqrt",     "floor",  "ceil",   "round",    "fma",      "abs",
-      "min",     "max",      "new",      "delete", "class",  "template", "lane"};
+  std::set<std::string> taken_ = reserved_words();
 };
 
 class SourceWriter {

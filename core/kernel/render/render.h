@@ -27,7 +27,8 @@ LegalForm source_form();
 
 /// Source of `kernels`, with the helper functions that they use. Each is verified, and is legalised
 /// for source_form() on the way. The function of kernel @k is k(buffers …, scalars …), preceded by
-/// what makes it a kernel of the language. Errors: what legalize() refuses, and in languages with
+/// what makes it a kernel of the language; where the language or a header means something by k, it
+/// is k_2. Errors: what legalize() refuses, and in languages with
 /// lanes a grid of 2^31 - 1 workgroups or more.
 Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
 

@@ -1,16 +1,15 @@
 // Source in C, compiled and run, gives the interpreter's bits; the other languages by their text.
 #include "core/kernel/render/render.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "core/kernel/kernel_test_util.h"
 #include "core/kernel/op_test_util.h"
+#include "core/kernel/render/c_library.h"
 #include "core/types/file.h"
 
 namespace tenon::kernel {
@@ -18,48 +17,6 @@ namespace {
 
 using enum ElementType;
 using testing::element;
-
-/// Compiles C source and finds functions in it.
-class CLibrary {
- public:
-  explicit CLibrary(const std::string& source) {
-    std::string folder = (std::filesystem::temp_directory_path() / "tenon_render_XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) return;
-    folder_ = folder;
-    std::ofstream(folder_ + "/k.c") << source;
-    const char* given = std::getenv("CC");
-    const std::string command = fmt::format(
-        "{} -std=c99 -O1 -ffp-contract=off -Wall -Wextra -Werror -Wno-unused-variable "
-        "-Wno-unused-function -Wno-unused-but-set-variable -fPIC -shared {}/k.c -o {}/k.so -lm",
-        given != nullptr ? given : "cc", folder_, folder_);
-    if (std::system(command.c_str()) != 0) return;
-    handle_ = dlopen((folder_ + "/k.so").c_str(), RTLD_NOW);
-  }
-  ~CLibrary() {
-    if (handle_ != nullptr) dlclose(handle_);
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  CLibrary(const CLibrary&) = delete;
-  CLibrary& operator=(const CLibrary&) = delete;
-
-  bool ok() const { return handle_ != nullptr; }
-
-  /// Calls a function of up to four pointers.
-  bool call(const std::string& name, std::vector<Literal>& buffers) const {
-    void* function = dlsym(handle_, name.c_str());
-    if (function == nullptr) return false;
-    std::array<void*, 4> p = {};
-    for (size_t i = 0; i < buffers.size(); ++i) p[i] = buffers[i].mutable_data().data();
-    // Arguments that the function does not have are ignored by the calling convention.
-    reinterpret_cast<void (*)(void*, void*, void*, void*)>(function)(p[0], p[1], p[2], p[3]);
-    return true;
-  }
-
- private:
-  std::string folder_;
-  void* handle_ = nullptr;
-};
 
 void expect_same(const std::string& name, const Literal& actual, const Literal& expected) {
   const ElementType type = actual.element_type();
@@ -85,12 +42,15 @@ void expect_interpreters_bits(std::vector<Case>& cases) {
   for (const Case& c : cases) kernels.push_back(c.kernel);
   const auto source = render(kernels);
   ASSERT_TRUE(source) << source.error().to_string();
-  const CLibrary library(*source);
-  ASSERT_TRUE(library.ok());
+  const auto library = CLibrary::compile(*source);
+  ASSERT_TRUE(library) << library.error().to_string();
   for (Case& c : cases) {
     std::vector<Literal> mine = c.buffers;
     ASSERT_TRUE(testing::run(c.kernel, c.buffers).ok());
-    ASSERT_TRUE(library.call(c.kernel.name, mine)) << c.kernel.name;
+    std::vector<void*> pointers;
+    for (Literal& buffer : mine) pointers.push_back(buffer.mutable_data().data());
+    const Status called = library->call(c.kernel.name, pointers);
+    ASSERT_TRUE(called.ok()) << called.to_string();
     for (size_t m = 0; m < mine.size(); ++m) {
       if (c.kernel.memories[m].access != Access::kIn) {
         expect_same(c.kernel.name, mine[m], c.buffers[m]);
@@ -275,7 +235,35 @@ TEST(Render, NamesAreFree) {
   EXPECT_NE(source->find("void double_2(const float *restrict int_2, float *restrict v0)"),
             std::string::npos)
       << *source;
-  EXPECT_TRUE(CLibrary(*source).ok());
+  EXPECT_TRUE(CLibrary::compile(*source));
+}
+
+// A kernel is often named as what it computes, which C's headers may have named before.
+TEST(Render, NamesOfTheHeadersAreTaken) {
+  std::vector<Kernel> kernels;
+  for (const std::string_view name : {"tanh", "expm1f", "cbrtl", "memset", "lgamma"}) {
+    kernels.push_back(testing::of_op(OpCode::kNeg, kF32, {}, 4));
+    kernels.back().name = name;
+  }
+  const auto source = render(kernels);
+  ASSERT_TRUE(source);
+  EXPECT_NE(source->find("void tanh_2(const float"), std::string::npos);
+  EXPECT_TRUE(CLibrary::compile(*source));
+}
+
+TEST(CLibrary, Errors) {
+  const auto bad = CLibrary::compile("int f(void) { return x; }");
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().code(), ErrorCode::kUnavailable);
+  EXPECT_NE(bad.error().message().find("the C compiler refused"), std::string::npos);
+  const auto good = CLibrary::compile("void f(int *x) { *x = 3; }");
+  ASSERT_TRUE(good);
+  int x = 0;
+  const std::vector<void*> pointers = {&x};
+  EXPECT_TRUE(good->call("f", pointers).ok());
+  EXPECT_EQ(x, 3);
+  EXPECT_EQ(good->call("g", pointers).message(), "the library has no function g");
+  EXPECT_EQ(good->call("f", std::vector<void*>(5)).message(), "f: at most four pointers");
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#include "core/kernel/render/c_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/types/file.h"
+
+namespace tenon::kernel {
+namespace {
+
+constexpr size_t kMostPointers = 4;
+
+/// A folder that goes when its owner does. Its name is empty if it could not be made.
+struct TemporaryFolder {
+  std::string path = (std::filesystem::temp_directory_path() / "tenon_XXXXXX").string();
+
+  TemporaryFolder() {
+    if (mkdtemp(path.data()) == nullptr) path.clear();
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+  }
+};
+
+Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+
+}  // namespace
+
+Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags) {
+  const TemporaryFolder folder;
+  if (folder.path.empty()) return tl::unexpected(unavailable("no temporary folder can be made"));
+  const std::string file = folder.path + "/kernels";
+  if (Status written = write_file(file + ".c", source); !written.ok()) {
+    return tl::unexpected(std::move(written));
+  }
+  const char* given = std::getenv("CC");
+  const std::string command = fmt::format(
+      "{} -std=c99 -ffp-contract=off -Wall -Wextra -Werror -Wno-unused-variable "
+      "-Wno-unused-function -Wno-unused-but-set-variable -fPIC -shared {} {}.c -o {}.so -lm "
+      "2>{}.log",
+      given != nullptr ? given : "cc", flags, file, file, file);
+  if (std::system(command.c_str()) != 0) {
+    return tl::unexpected(unavailable(
+        fmt::format("the C compiler refused:\n{}", read_file(file + ".log").value_or(""))));
+  }
+  void* handle = dlopen((file + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return tl::unexpected(unavailable(dlerror()));
+  return CLibrary(std::shared_ptr<void>(handle, [](void* p) { dlclose(p); }));
+}
+
+Status CLibrary::call(const std::string& name, std::span<void* const> pointers) const {
+  if (pointers.size() > kMostPointers) {
+    return {ErrorCode::kInvalidArgument, fmt::format("{}: at most four pointers", name)};
+  }
+  void* function = dlsym(handle_.get(), name.c_str());
+  if (function == nullptr) {
+    return {ErrorCode::kNotFound, fmt::format("the library has no function {}", name)};
+  }
+  std::array<void*, kMostPointers> p = {};
+  std::ranges::copy(pointers, p.begin());
+  // Arguments that the function does not have are ignored by the calling conventions of C.
+  reinterpret_cast<void (*)(void*, void*, void*, void*)>(function)(p[0], p[1], p[2], p[3]);
+  return {};
+}
+
+}  // namespace tenon::kernel
