@@ -89,6 +89,11 @@ double Literal::get_double(int64_t index) const {
 }
 
 void Literal::set_double(int64_t index, double value) {
+  if (!is_float(element_type())) {
+    const bool high = element_type() == ElementType::kU64 && value > 0;
+    return set_integer(index, high ? static_cast<int64_t>(static_cast<uint64_t>(value))
+                                   : static_cast<int64_t>(value));
+  }
   const uint64_t bits = encode_float(element_type(), value);
   const size_t size = storage_bytes(element_type());
   std::memcpy(mutable_data().data() + static_cast<size_t>(index) * size, &bits, size);

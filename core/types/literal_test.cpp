@@ -86,6 +86,21 @@ TEST(Literal, SplatAndItsRecognition) {
   EXPECT_FALSE(zeros.is_splat());
 }
 
+TEST(Literal, DoublesOfEveryRealType) {
+  for (const auto& [type, value] :
+       std::vector<std::pair<ElementType, double>>{{ElementType::kPred, 1},
+                                                   {ElementType::kS4, -3},
+                                                   {ElementType::kU8, 200},
+                                                   {ElementType::kS64, -0x1p62},
+                                                   {ElementType::kU64, 0x1.8p63},
+                                                   {ElementType::kF8E4M3FN, 0.375},
+                                                   {ElementType::kF64, 0.1}}) {
+    Literal x(Shape(type, {1}));
+    x.set_double(0, value);
+    EXPECT_EQ(x.get_double(0), value) << name_of(type);
+  }
+}
+
 TEST(Literal, TextOfElements) {
   struct Case {
     Literal literal;
