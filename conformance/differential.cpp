@@ -39,7 +39,7 @@ std::unique_ptr<Alone> isolate(const Instruction& op) {
   for (uint32_t r = 0; r < op.result_count(); ++r) results.push_back(placed->result(r));
   function.set_declared_result_types(op.result_types());
   hlo::Builder builder(function);
-  static_cast<void>(builder.finish(std::move(results)));
+  static_cast<void>(builder.finish(results));
   return alone;
 }
 

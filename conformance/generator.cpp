@@ -89,7 +89,7 @@ class Generator {
     }
     function_->set_declared_result_types(std::move(types));
     Builder builder(*function_);
-    static_cast<void>(builder.finish(std::move(results)));
+    static_cast<void>(builder.finish(results));
     return std::move(module_);
   }
 

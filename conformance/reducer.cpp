@@ -53,7 +53,7 @@ Cut cut(const Computation& from, const std::vector<const Instruction*>& kept) {
   }
   function.set_declared_result_types(std::move(types));
   hlo::Builder builder(function);
-  static_cast<void>(builder.finish(std::move(results)));
+  static_cast<void>(builder.finish(results));
   return result;
 }
 

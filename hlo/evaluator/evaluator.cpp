@@ -225,7 +225,7 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
     if (!results) return Error(std::move(results.error()));
     if (random) results->push_back(builder.random_state());
     made->function->set_declared_result_types(std::move(result_types));
-    TENON_TRY(builder.finish(std::move(*results)));
+    TENON_TRY(builder.finish(*results));
     expansion = std::move(made);
   }
   std::vector<EvalValue> arguments = operands;

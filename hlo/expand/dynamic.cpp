@@ -190,8 +190,8 @@ Values dynamic_conv(Builder& b, const Instruction& op) {
                           kernel_dilation[i]);
   }
   const Value zero = b.scalar(op.operand_type(0).element_type(), 0);
-  const Value padded = pad_by(b, op.operand(0), zero, dims, b.concatenate(std::move(low), 0),
-                              b.concatenate(std::move(interior), 0));
+  const Value padded =
+      pad_by(b, op.operand(0), zero, dims, b.concatenate(low, 0), b.concatenate(interior, 0));
   return as_static(b, op, OpCode::kConvolution, {padded, op.operand(1)},
                    {{AttrKey::lhs_dilation, I64s(spatial, 1)}, {AttrKey::window_strides, strides}});
 }

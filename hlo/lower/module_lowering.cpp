@@ -213,7 +213,7 @@ std::string host_module(const Module& module, const Instruction& op) {
     types.push_back(op.result_type(r));
   }
   function.set_declared_result_types(std::move(types));
-  static_cast<void>(builder.finish(std::move(results)));
+  static_cast<void>(builder.finish(results));
   return print_module(*host);
 }
 
