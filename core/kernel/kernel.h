@@ -2,8 +2,8 @@
 // docs/kernel-ir.md is the specification; K0 … K10 are its rules.
 //
 // A kernel is plain arrays: values, memories, nodes and blocks refer to each other by index. It is
-// made once, by Builder or the parser, and never changed in place: a transformation reads one
-// kernel and builds another (rewriter.h). Ids are good for as long as their kernel.
+// made once, by Builder, a parser or a reader, and never changed in place: a transformation reads
+// one kernel and builds another (rewriter.h). Ids are good for as long as their kernel.
 //
 // Thread-safety: a value; concurrent reads are safe.
 #pragma once

@@ -76,7 +76,7 @@ class Printer {
     ++line_;
   }
 
-  // Memories are known by name and number, so that no two of them read alike.
+  // By name: no two are called alike (structure.h).
   std::string memory(MemoryId id) const { return fmt::format("%{}", kernel_.memory(id).name); }
   std::string value(ValueId id) {
     const Value& v = kernel_.value(id);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/kernel/proofs.h"
+#include "core/kernel/structure.h"
 #include "core/kernel/text.h"
 
 namespace tenon::kernel {
@@ -43,9 +44,11 @@ class Verifier {
 
   template <class... Args>
   bool fail(fmt::format_string<Args...> format, Args&&... args) {
+    return fail_as(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool fail_as(ErrorCode code, std::string message) {
     if (status_.ok()) {
-      status_ =
-          Status(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+      status_ = Status(code, std::move(message));
       status_ = std::move(status_).at(at_ == kNone ? SourcePosition{kernel_.name, 1, 0}
                                                    : position_of(kernel_, at_));
       status_ = std::move(status_).in_stage("verify");
@@ -69,9 +72,7 @@ class Verifier {
       return fail("K0: the grid has {} variables for {} extents",
                   kernel_.block(kernel_.body).arguments.size(), kernel_.grid.size());
     }
-    for (const int64_t extent : kernel_.grid) {
-      if (extent < 0) return fail("K0: extent {} of the grid is negative", extent);
-    }
+    if (!indices_of(kernel_.block(kernel_.body).arguments)) return false;
     if (!countable(kernel_.grid, kMostIterations, "the grid")) return false;
     for (ValueId v = 0; v < kernel_.values.size(); ++v) {
       const ValueKind kind = kernel_.value(v).kind;
@@ -88,7 +89,8 @@ class Verifier {
   bool countable(const Dims& extents, int64_t most, std::string_view what) {
     const Result<int64_t> count = checked_element_count(extents);
     if (count && *count <= most) return true;
-    return fail("K0: {} has more than {} iterations", what, most);
+    return fail_as(ErrorCode::kResourceExhausted,
+                   fmt::format("K0: {} has more than {} iterations", what, most));
   }
 
   // The bytes between the first element and the last, and as many as its dimensions say.
@@ -102,7 +104,9 @@ class Verifier {
       last += static_cast<__int128>(std::max<int64_t>(m.dims[d] - 1, 0)) * m.strides[d];
       good = good && last < most / width;
     }
-    return good || fail("K0: %{} takes more than {} bytes, or has a negative stride", m.name, most);
+    return good || fail_as(ErrorCode::kResourceExhausted,
+                           fmt::format("K0: %{} takes more than {} bytes, or has a negative stride",
+                                       m.name, most));
   }
 
   bool buffer(MemoryId id) {
@@ -305,6 +309,13 @@ class Verifier {
       return fail("K0: bitcast from {} to {}: the widths differ", name_of(node.from),
                   name_of(node.type));
     }
+    const bool stated = row.result == ResultType::kStated;
+    const ElementType result = row.result == ResultType::kPred ? ElementType::kPred : node.type;
+    if (is_complex(node.type) || (!stated && node.type != node.from) ||
+        type_of(node.results[0]) != result) {
+      return fail("K0: {} on {} gives {}", row.name, name_of(node.from),
+                  name_of(type_of(node.results[0])));
+    }
     Dependence& depends = dependence_[node.results[0]];
     for (const ValueId operand : node.operands) depends |= dependence_[operand];
     return true;
@@ -316,6 +327,10 @@ class Verifier {
     const Memory& m = kernel_.memory(node.memories[0]);
     const size_t first = node.op == OpCode::kLoad ? 0 : 1;
     if (!indices(m, node.operands, first, m.dims.size())) return false;
+    if (node.type != m.type || (first == 0 && type_of(node.results[0]) != m.type)) {
+      return fail("K0: {} of {}, but %{} holds {}", op_name(node.op), name_of(node.type), m.name,
+                  name_of(m.type));
+    }
     if (first == 1 && type_of(node.operands[0]) != m.type) {
       return fail("K0: a {} is stored to %{}, which holds {}", name_of(type_of(node.operands[0])),
                   m.name, name_of(m.type));
@@ -400,6 +415,12 @@ class Verifier {
     if (is_complex(m.type)) return fail("K0: %{} is of {}", m.name, name_of(m.type));
     if (m.packed) return fail("K9: %{}: only buffers are packed", m.name);
     if (!fits(m, kMostScratchBytes)) return false;
+    scratch_bytes_ += m.span() * static_cast<int64_t>(storage_bytes(m.type));
+    if (scratch_bytes_ > kMostScratchBytes) {
+      return fail_as(
+          ErrorCode::kResourceExhausted,
+          fmt::format("K0: scratch and private memory take more than {} bytes", kMostScratchBytes));
+    }
     if ((node.op == OpCode::kPrivate) != (m.lane_rank > 0) || m.lane_rank > m.dims.size()) {
       return fail("K0: lanes are the leading dimensions of private memory");
     }
@@ -423,13 +444,19 @@ class Verifier {
     return all;
   }
 
-  bool extents_fit(const Node& node, size_t arguments) {
-    if (arguments != node.extents.size()) {
-      return fail("K0: {} has {} variables for {} extents", op_name(node.op), arguments,
-                  node.extents.size());
+  // Variables of loops have the index type.
+  bool indices_of(const std::vector<ValueId>& variables) {
+    for (const ValueId variable : variables) {
+      if (type_of(variable) == kernel_.index_type) continue;
+      return fail("K10: the variable of a loop is {}, the kernel's index type is {}",
+                  name_of(type_of(variable)), name_of(kernel_.index_type));
     }
+    return true;
+  }
+
+  bool extents_fit(const Node& node, const std::vector<ValueId>& variables) {
+    if (!indices_of(variables)) return false;
     for (const int64_t extent : node.extents) {
-      if (extent < 0) return fail("K0: extent {} of {} is negative", extent, op_name(node.op));
       if (kernel_.index_type == ElementType::kS32 && extent > int64_t{1} << 31) {
         return fail("K10: extent {} of {} does not fit s32", extent, op_name(node.op));
       }
@@ -439,7 +466,7 @@ class Verifier {
 
   bool lanes(const Node& node, const Context& context) {
     const Block& body = kernel_.block(node.blocks[0]);
-    if (!extents_fit(node, body.arguments.size())) return false;
+    if (!extents_fit(node, body.arguments)) return false;
     Context inner = context;
     if (!countable(node.extents, kMostIterations, "a lanes loop")) return false;
     inner.lanes = &node;
@@ -525,7 +552,7 @@ class Verifier {
   bool reduction(const Node& node, const Context& context) {
     const Block& leaf = kernel_.block(node.blocks[0]);
     const Block& combine = kernel_.block(node.blocks[1]);
-    if (!extents_fit(node, leaf.arguments.size())) return false;
+    if (!extents_fit(node, leaf.arguments)) return false;
     const size_t n = node.operands.size();
     if (combine.arguments.size() != 2 * n || node.results.size() != n) {
       return fail("K5: {} of {} values combines {}", op_name(node.op), n, combine.arguments.size());
@@ -569,7 +596,7 @@ class Verifier {
   bool copy(const Node& node, const Context& context) {
     const Memory& destination = kernel_.memory(node.memories[0]);
     const Memory& source = kernel_.memory(node.memories[1]);
-    if (destination.type != source.type) {
+    if (destination.type != source.type || node.type != source.type) {
       return fail("K0: copy from {} to {}", name_of(source.type), name_of(destination.type));
     }
     if (destination.space == Space::kPrivate || source.space == Space::kPrivate) {
@@ -600,7 +627,8 @@ class Verifier {
       return fail("K0: the padding is {}, the elements are {}",
                   name_of(type_of(node.operands.back())), name_of(source.type));
     }
-    return indices(destination, node.operands, 0, starts) && copies_race_free(node, context);
+    return countable(node.extents, kMostIterations, "the box of copy") &&
+           indices(destination, node.operands, 0, starts) && copies_race_free(node, context);
   }
 
   // As for a store: every workgroup copying to one place.
@@ -631,8 +659,8 @@ class Verifier {
       if (!indices(m, node.operands, first, starts)) return false;
       first += starts;
     }
-    if (node.extents.size() != 3 || node.operands.size() != first) {
-      return fail("K0: contract has a box (m, n, k) and a start of each tile");
+    if (!countable({node.extents[0], node.extents[1]}, kMostIterations, "the box of contract")) {
+      return false;
     }
     const Memory& c = kernel_.memory(node.memories[0]);
     if (c.space == Space::kBuffer)
@@ -653,12 +681,16 @@ class Verifier {
   std::vector<Dependence> dependence_;
   std::vector<bool> conditional_;  // by node
   Dependence grid_ = 0;
+  int64_t scratch_bytes_ = 0;
   int next_bit_ = 0;
 };
 
 }  // namespace
 
-Status verify(const Kernel& kernel) { return Verifier(kernel).run(); }
+Status verify(const Kernel& kernel) {
+  TENON_TRY(check_structure(kernel));
+  return Verifier(kernel).run();
+}
 
 SourcePosition position_of(const Kernel& kernel, NodeId node) {
   if (node < kernel.lines.size()) return {kernel.name, kernel.lines[node], 0};

@@ -1,6 +1,8 @@
 #include "core/program/interpreter.h"
 
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "core/kernel/verifier.h"
 
@@ -97,7 +99,7 @@ class ProgramInterpreter::Run {
   Status run(const Step&, const While& loop) {
     while (true) {
       TENON_TRY(sequence(loop.condition));
-      if (memory(loop.predicate)[0] == std::byte{0}) return {};
+      if ((memory(loop.predicate)[0] & std::byte{1}) == std::byte{0}) return {};
       TENON_TRY(sequence(loop.body));
     }
   }
@@ -164,7 +166,14 @@ Result<std::vector<Literal>> ProgramInterpreter::run(std::span<const Literal> ar
                               arguments[i].shape().to_string(), Shape(b.type, b.dims).to_string());
     }
   }
-  return Run(*this, arguments, options).run();
+  // Sizes may come from a file: what does not fit is an answer.
+  try {
+    return Run(*this, arguments, options).run();
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("program {}: there is not enough memory for it", program_.name);
+  } catch (const std::length_error&) {
+    return resource_exhausted("program {}: it needs more memory than there can be", program_.name);
+  }
 }
 
 }  // namespace tenon::program

@@ -136,21 +136,31 @@ Accesses accesses_of(const Program& program, const Step& step) {
   return a;
 }
 
+bool overlap(const Program& program, BufferId a, BufferId b) {
+  return region_of(program, a).overlaps(region_of(program, b));
+}
+
+std::vector<std::vector<uint32_t>> dependencies_of(const Program& program,
+                                                   const Sequence& sequence) {
+  std::vector<std::vector<uint32_t>> all;
+  Tracker tracker(program);
+  uint32_t last_call = kNone;  // custom calls stay in order: they may have effects
+  for (uint32_t i = 0; i < sequence.steps.size(); ++i) {
+    const Step& step = sequence.steps[i];
+    std::vector<uint32_t>& depends = all.emplace_back(tracker.enter(i, accesses_of(program, step)));
+    if (!calls(program, step)) continue;
+    if (last_call != kNone && !std::binary_search(depends.begin(), depends.end(), last_call)) {
+      depends.insert(std::lower_bound(depends.begin(), depends.end(), last_call), last_call);
+    }
+    last_call = i;
+  }
+  return all;
+}
+
 void find_dependencies(Program& program) {
   for (Sequence& sequence : program.sequences) {
-    Tracker tracker(program);
-    uint32_t last_call = kNone;  // custom calls stay in order: they may have effects
-    for (uint32_t i = 0; i < sequence.steps.size(); ++i) {
-      Step& step = sequence.steps[i];
-      step.depends = tracker.enter(i, accesses_of(program, step));
-      if (!calls(program, step)) continue;
-      if (last_call != kNone &&
-          !std::binary_search(step.depends.begin(), step.depends.end(), last_call)) {
-        step.depends.insert(std::lower_bound(step.depends.begin(), step.depends.end(), last_call),
-                            last_call);
-      }
-      last_call = i;
-    }
+    std::vector<std::vector<uint32_t>> all = dependencies_of(program, sequence);
+    for (size_t i = 0; i < all.size(); ++i) sequence.steps[i].depends = std::move(all[i]);
   }
 }
 

@@ -43,6 +43,7 @@ struct Buffer {
       kNone;  ///< The buffer whose memory this one shows under another type or shape.
 
   int64_t bytes() const { return Shape(type, dims).byte_size(); }
+  bool operator==(const Buffer&) const = default;
 };
 inline constexpr int64_t kAlignment = 64;
 
@@ -51,12 +52,14 @@ struct Launch {
   uint32_t kernel = 0;
   std::vector<BufferId> buffers;
   std::vector<uint64_t> scalars;
+  bool operator==(const Launch&) const = default;
 };
 
 /// Copies bytes between buffers of one size that do not overlap.
 struct Copy {
   BufferId destination = 0;
   BufferId source = 0;
+  bool operator==(const Copy&) const = default;
 };
 
 /// Runs `condition`, and as long as it leaves true in `predicate`, `body` and `condition` again.
@@ -64,6 +67,7 @@ struct While {
   SequenceId condition = 0;
   SequenceId body = 0;
   BufferId predicate = 0;  ///< pred[]
+  bool operator==(const While&) const = default;
 };
 
 /// Runs branches[i], i the number in `index`: of pred[] true is branch 0; of s32[] what is out of
@@ -71,6 +75,7 @@ struct While {
 struct Conditional {
   BufferId index = 0;
   std::vector<SequenceId> branches;
+  bool operator==(const Conditional&) const = default;
 };
 
 /// A value of a custom call's configuration.
@@ -84,6 +89,7 @@ struct CustomCall {
   Config config;
   std::vector<BufferId> operands;
   std::vector<BufferId> results;
+  bool operator==(const CustomCall&) const = default;
 };
 
 struct Step {
@@ -92,11 +98,13 @@ struct Step {
   std::vector<uint32_t> depends;
   /// The ops it was made from and where they stand: "stablehlo.add at model.mlir:3:8".
   std::string label;
+  bool operator==(const Step&) const = default;
 };
 
 /// Steps in an order in which they may be run one after the other.
 struct Sequence {
   std::vector<Step> steps;
+  bool operator==(const Sequence&) const = default;
 };
 
 struct Program {
@@ -125,11 +133,20 @@ struct Accesses {
 };
 Accesses accesses_of(const Program& program, const Step& step);
 
-/// Fills in `depends` of every step, from the places of the buffers in memory.
+/// Whether two buffers have bytes in common.
+bool overlap(const Program& program, BufferId a, BufferId b);
+
+/// Of each step of a sequence, the earlier ones that it has to wait for, from the places of the
+/// buffers in memory and the order of calls.
+std::vector<std::vector<uint32_t>> dependencies_of(const Program& program,
+                                                   const Sequence& sequence);
+
+/// Fills in `depends` of every step.
 void find_dependencies(Program& program);
 
 /// OK, or what is wrong: ids out of range, kernels that do not verify or do not fit their buffers,
-/// temporaries outside the block, steps that overlap without depending on each other.
+/// temporaries outside the block, a launch or copy whose buffers overlap, steps that touch the same
+/// memory without depending on each other. Safe on a Program of any content.
 Status validate(const Program& program);
 
 /// As text, for reading: `tenon opt --emit=program`.

@@ -2,51 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "core/kernel/text.h"
 #include "core/program/interpreter.h"
+#include "core/program/program_test_util.h"
 
 namespace tenon::program {
 namespace {
 
-kernel::Kernel kernel_of(const std::string& text) {
-  auto kernel = kernel::parse(text, "t");
-  EXPECT_TRUE(kernel) << kernel.error().to_string();
-  return std::move(*kernel);
-}
-
-Buffer buffer(MemoryKind kind, uint32_t index, int64_t offset = 0) {
-  Buffer b;
-  b.type = ElementType::kF32;
-  b.dims = {4};
-  b.kind = kind;
-  b.index = index;
-  b.offset = offset;
-  return b;
-}
-
-// y = (x + x) + x by way of a temporary.
-Program twice() {
-  Program p;
-  p.name = "p";
-  p.kernels.push_back(kernel_of(
-      "kernel @add(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
-      "%a = load %x[%i] : f32\n%b = load %z[%i] : f32\n%c = add %a, %b : f32\n"
-      "store %c, %y[%i] : f32\n}"));
-  p.buffers = {buffer(MemoryKind::kParameter, 0), buffer(MemoryKind::kTemporary, 0),
-               buffer(MemoryKind::kResult, 0)};
-  p.parameters = {0};
-  p.results = {2};
-  p.temporary_bytes = 64;
-  p.sequences.resize(1);
-  p.sequences[0].steps = {{Launch{0, {0, 0, 1}, {}}, {}, "first"},
-                          {Launch{0, {1, 0, 2}, {}}, {}, "second"}};
-  find_dependencies(p);
-  return p;
-}
-
-Literal four(double value) {
-  return Literal::scalar(ElementType::kF32, value).splat_to(Shape(ElementType::kF32, {4}));
-}
+using testing::buffer;
+using testing::four;
+using testing::kernel_of;
+using testing::twice;
 
 TEST(Program, Runs) {
   const Program p = twice();
@@ -93,25 +58,7 @@ TEST(Program, Dependencies) {
 }
 
 TEST(Program, WhileAndConditional) {
-  Program p = twice();
-  p.kernels = {
-      kernel_of("kernel @less(%x: in f32[4], %p: out pred[]) index s32 grid() {\n"
-                "%a = load %x[0] : f32\n%c = lt %a, 10.0 : f32\nstore %c, %p[] : pred\n}"),
-      kernel_of("kernel @double(%x: inout f32[4]) index s32 grid(%i: 4) {\n"
-                "%a = load %x[%i] : f32\n%b = add %a, %a : f32\nstore %b, %x[%i] : f32\n}"),
-      kernel_of(
-          "kernel @zero(%x: out f32[4]) index s32 grid(%i: 4) {\nstore 0.0, %x[%i] : f32\n}")};
-  Buffer flag = buffer(MemoryKind::kTemporary, 0);
-  flag.type = ElementType::kPred;
-  flag.dims = {};
-  p.buffers[1] = flag;
-  p.sequences.resize(5);
-  p.sequences[0].steps = {
-      {Copy{2, 0}, {}, ""}, {While{1, 2, 1}, {}, ""}, {Conditional{1, {3, 4}}, {}, ""}};
-  p.sequences[1].steps = {{Launch{0, {2, 1}, {}}, {}, ""}};
-  p.sequences[2].steps = {{Launch{1, {2}, {}}, {}, ""}};
-  p.sequences[3].steps = {{Launch{2, {2}, {}}, {}, ""}};
-  find_dependencies(p);
+  const Program p = testing::control_flow();
   ASSERT_EQ(validate(p).to_string(), "OK");
   EXPECT_EQ(p.sequences[0].steps[2].depends, (std::vector<uint32_t>{1}));
   const std::vector<Literal> arguments = {four(3)};
@@ -187,18 +134,42 @@ TEST(Validate, Errors) {
       {[](Program& p) { p.buffers[1].offset = 8; },
        "buffer 1 lies at 8 to 24 of 64 bytes of temporaries"},
       {[](Program& p) { p.buffers[1].kind = MemoryKind::kConstant; }, "there is no constant 0"},
-      {[](Program& p) { p.buffers[2].index = 3; }, "there is no result 3"},
-      {[](Program& p) { p.buffers[0].index = 3; }, "there is no parameter 3"},
+      {[](Program& p) { p.buffers[2].index = 3; }, "result 0 is buffer 2, which lies elsewhere"},
+      {[](Program& p) { p.buffers[0].index = 3; }, "parameter 0 is buffer 0, which lies elsewhere"},
       {[](Program& p) {
          p.buffers[1].view_of = 0;
          p.buffers[1].dims = {2};
        },
        "buffer 1 of 8 bytes is a view of 16 bytes"},
       {[](Program& p) {
-         p.buffers[1].view_of = 2;
-         p.buffers[2].view_of = 0;
+         p.buffers.insert(p.buffers.end(), 2, p.buffers[1]);
+         p.buffers[3].view_of = 4;
+         p.buffers[4].view_of = 1;
        },
-       "buffer 1 is a view of a view"},
+       "buffer 3 is a view of a view"},
+      {[](Program& p) { p.buffers[1].dims = {1 << 30, 1 << 30, 1 << 30}; },
+       "buffer 1 is larger than memory can be"},
+      {[](Program& p) { p.temporary_bytes = -1; }, "-1 bytes of temporaries"},
+      {[](Program& p) { p.donated = {0, 0}; }, "parameter 0 is donated twice"},
+      {[](Program& p) { p.buffers[1].dims = Dims(70, 1); }, "buffer 1 has more than 64 dimensions"},
+      {[](Program& p) {
+         p.buffers.push_back(p.buffers[2]);
+         p.buffers[3].dims = {1 << 20};
+       },
+       "buffer 3 of 4194304 bytes is result 0 of 16 bytes"},
+      {[](Program& p) {
+         p.buffers[1].type = ElementType::kPred;
+         p.buffers[1].dims = {};
+         p.sequences[0].steps = {{Conditional{1, {0}}, {}, ""}};
+       },
+       "a conditional on a pred has 1 branches"},
+      {[](Program& p) { p.sequences.resize(2); }, "sequence 1 is never run"},
+      {[](Program& p) { p.sequences[0].steps[1].depends = {}; },
+       "step 1 of sequence 0 does not wait for step 0, which touches the same memory"},
+      {[](Program& p) { std::get<Launch>(p.sequences[0].steps[1].action).buffers = {2, 0, 2}; },
+       "@add: %y lies in the memory of %x"},
+      {[](Program& p) { p.sequences[0].steps = {{Copy{1, 1}, {}, ""}}; },
+       "a copy of buffer 1 to itself or over it"},
       {[](Program& p) { p.sequences[0].steps[1].depends = {1}; },
        "step 1 of sequence 0 depends on step 1"},
       {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).kernel = 7; },
@@ -206,7 +177,7 @@ TEST(Validate, Errors) {
       {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).buffers = {0, 0}; },
        "@add takes 3 buffers and 0 scalars, the launch has 2 and 0"},
       {[](Program& p) { p.buffers[1].dims = {3}; }, "@add: %y takes 16 bytes, buffer 1 has 12"},
-      {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).buffers = {0, 0, 0}; },
+      {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).buffers = {1, 1, 0}; },
        "step 0 of sequence 0 writes to a parameter"},
       {[](Program& p) { p.sequences[0].steps[0].action = While{0, 0, 0}; },
        "a while's predicate is no pred"},

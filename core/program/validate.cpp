@@ -1,6 +1,9 @@
 // What a Program must be before anyone runs it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/kernel/structure.h"
 #include "core/kernel/verifier.h"
 #include "core/program/program.h"
 
@@ -13,16 +16,30 @@ class Validator {
 
   Status run() {
     for (const kernel::Kernel& kernel : program_.kernels) TENON_TRY(kernel::verify(kernel));
+    if (program_.temporary_bytes < 0 || program_.temporary_bytes > kMostBytes) {
+      return bad("{} bytes of temporaries", program_.temporary_bytes);
+    }
+    // Sizes first: what lies where is said of other buffers.
+    for (BufferId id = 0; id < program_.buffers.size(); ++id) TENON_TRY(size(id));
+    for (const Literal& constant : program_.constants) {
+      if (constant.shape().dims().size() > kMostRank)
+        return bad("a constant of too many dimensions");
+    }
+    TENON_TRY(outside(program_.parameters, MemoryKind::kParameter, "parameter"));
+    TENON_TRY(outside(program_.results, MemoryKind::kResult, "result"));
     for (BufferId id = 0; id < program_.buffers.size(); ++id) TENON_TRY(buffer(id));
-    TENON_TRY(ids(program_.parameters, "parameters"));
-    TENON_TRY(ids(program_.results, "results"));
+    std::vector<bool> donated(program_.parameters.size());
     for (const uint32_t index : program_.donated) {
-      if (index >= program_.parameters.size())
+      if (index >= program_.parameters.size()) {
         return bad("donated parameter {} of {}", index, program_.parameters.size());
+      }
+      if (donated[index]) return bad("parameter {} is donated twice", index);
+      donated[index] = true;
     }
     if (program_.sequences.empty()) return bad("it has no entry sequence");
     used_.resize(program_.sequences.size());
-    return sequence(0);
+    TENON_TRY(sequence(0));
+    return order();
   }
 
  private:
@@ -43,11 +60,51 @@ class Validator {
     return {};
   }
 
-  Status buffer(BufferId number) {
+  Status size(BufferId number) const {
     const Buffer& b = program_.buffers[number];
+    if (b.dims.size() > kMostRank)
+      return bad("buffer {} has more than {} dimensions", number, kMostRank);
     for (const int64_t d : b.dims) {
       if (d < 0) return bad("buffer {} has a dimension of {}", number, d);
     }
+    const auto width = static_cast<int64_t>(storage_bytes(b.type));
+    const Result<int64_t> count = checked_element_count(b.dims, width);
+    if (!count || *count > kMostBytes / width) {
+      return bad("buffer {} is larger than memory can be", number);
+    }
+    return {};
+  }
+
+  // The i-th parameter or result is a buffer of that kind with the number i; a result may be a view
+  // of it.
+  Status outside(const std::vector<BufferId>& list, MemoryKind kind, const char* what) const {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i] >= program_.buffers.size())
+        return bad("{}s: there is no buffer {}", what, list[i]);
+      const Buffer* b = &program_.buffers[list[i]];
+      if (b->view_of != kNone && kind == MemoryKind::kResult) {
+        TENON_TRY(id(b->view_of));
+        b = &program_.buffers[b->view_of];
+      }
+      if (b->kind != kind || b->index != i || b->view_of != kNone) {
+        return bad("{} {} is buffer {}, which lies elsewhere", what, i, list[i]);
+      }
+    }
+    return {};
+  }
+
+  // Memory of the caller's is as large as the buffer that stands for it.
+  Status same_size(BufferId number, const std::vector<BufferId>& list, const char* what) const {
+    const Buffer& b = program_.buffers[number];
+    if (b.index >= list.size()) return bad("there is no {} {}", what, b.index);
+    const int64_t bytes = program_.buffers[list[b.index]].bytes();
+    if (b.bytes() == bytes) return {};
+    return bad("buffer {} of {} bytes is {} {} of {} bytes", number, b.bytes(), what, b.index,
+               bytes);
+  }
+
+  Status buffer(BufferId number) {
+    const Buffer& b = program_.buffers[number];
     if (b.view_of != kNone) {
       TENON_TRY(id(b.view_of));
       const Buffer& root = program_.buffers[b.view_of];
@@ -59,7 +116,7 @@ class Validator {
     }
     switch (b.kind) {
       case MemoryKind::kTemporary:
-        if (b.offset < 0 || b.offset % kAlignment != 0 ||
+        if (b.offset < 0 || b.offset % kAlignment != 0 || b.offset > kMostBytes ||
             b.offset + b.bytes() > program_.temporary_bytes) {
           return bad("buffer {} lies at {} to {} of {} bytes of temporaries", number, b.offset,
                      b.offset + b.bytes(), program_.temporary_bytes);
@@ -67,16 +124,15 @@ class Validator {
         return {};
       case MemoryKind::kConstant:
         if (b.index >= program_.constants.size()) return bad("there is no constant {}", b.index);
-        if (program_.constants[b.index].data().size() != static_cast<size_t>(b.bytes())) {
-          return bad("constant {} has another size than buffer {}", b.index, number);
+        if (program_.constants[b.index].element_type() != b.type ||
+            program_.constants[b.index].data().size() != static_cast<size_t>(b.bytes())) {
+          return bad("constant {} has another type or size than buffer {}", b.index, number);
         }
         return {};
       case MemoryKind::kParameter:
-        if (b.index >= program_.parameters.size()) return bad("there is no parameter {}", b.index);
-        return {};
+        return same_size(number, program_.parameters, "parameter");
       case MemoryKind::kResult:
-        if (b.index >= program_.results.size()) return bad("there is no result {}", b.index);
-        return {};
+        return same_size(number, program_.results, "result");
     }
     return {};
   }
@@ -85,10 +141,17 @@ class Validator {
     if (number >= program_.sequences.size()) return bad("there is no sequence {}", number);
     if (used_[number]) return bad("sequence {} is used twice", number);
     used_[number] = true;
+    steps_ += program_.sequences[number].steps.size();
+    if (steps_ > kMostSteps) return bad("more than {} steps", kMostSteps);
+    if (++depth_ > kMostNesting) return bad("steps nested more than {} deep", kMostNesting);
     const std::vector<Step>& steps = program_.sequences[number].steps;
     for (uint32_t i = 0; i < steps.size(); ++i) {
-      for (const uint32_t d : steps[i].depends) {
+      for (size_t k = 0; k < steps[i].depends.size(); ++k) {
+        const uint32_t d = steps[i].depends[k];
         if (d >= i) return bad("step {} of sequence {} depends on step {}", i, number, d);
+        if (k > 0 && steps[i].depends[k - 1] >= d) {
+          return bad("step {} of sequence {}: its dependencies are not in order", i, number);
+        }
       }
       Status status = std::visit([&](const auto& action) { return step(action); }, steps[i].action);
       if (!status.ok()) return status;
@@ -100,7 +163,42 @@ class Validator {
         }
       }
     }
+    --depth_;
     return {};
+  }
+
+  // Steps that touch the same memory, one of them writing, wait for each other, directly or not.
+  Status order() const {
+    for (SequenceId s = 0; s < program_.sequences.size(); ++s) {
+      if (!used_[s]) return bad("sequence {} is never run", s);
+      const std::vector<Step>& steps = program_.sequences[s].steps;
+      const auto needed = dependencies_of(program_, program_.sequences[s]);
+      for (uint32_t i = 0; i < steps.size(); ++i) {
+        for (const uint32_t d : needed[i]) {
+          if (waits(steps, i, d)) continue;
+          return bad(
+              "step {} of sequence {} does not wait for step {}, which touches the same memory", i,
+              s, d);
+        }
+      }
+    }
+    return {};
+  }
+
+  // Whether step `i` begins after `d` is done; mostly it says so itself.
+  static bool waits(const std::vector<Step>& steps, uint32_t i, uint32_t d) {
+    if (std::ranges::binary_search(steps[i].depends, d)) return true;
+    std::vector<bool> seen(i);
+    std::vector<uint32_t> open = steps[i].depends;
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      open.pop_back();
+      if (at == d) return true;
+      if (at < d || seen[at]) continue;
+      seen[at] = true;
+      open.insert(open.end(), steps[at].depends.begin(), steps[at].depends.end());
+    }
+    return false;
   }
 
   Status step(const Launch& launch) {
@@ -116,11 +214,34 @@ class Validator {
     }
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const kernel::Memory& m = kernel.memories[i];
-      const int64_t needed = Shape(m.type, {m.span()}).byte_size();
+      const int64_t needed =
+          m.packed ? (m.span() * bit_width(m.type) + 7) / 8 : Shape(m.type, {m.span()}).byte_size();
       const int64_t given = program_.buffer(launch.buffers[i]).bytes();
       if (needed > given) {
         return bad("@{}: %{} takes {} bytes, buffer {} has {}", kernel.name, m.name, needed,
                    launch.buffers[i], given);
+      }
+    }
+    return aliases(launch, kernel);
+  }
+
+  bool in_one_place(BufferId a, BufferId b) const {
+    const Buffer& x = program_.buffer(program_.root(a));
+    const Buffer& y = program_.buffer(program_.root(b));
+    return x.kind == y.kind && x.index == y.index && x.offset == y.offset;
+  }
+
+  // What a kernel stores to lies in no other buffer's memory, unless it says so (K4).
+  Status aliases(const Launch& launch, const kernel::Kernel& kernel) const {
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      const kernel::Memory& written = kernel.memories[i];
+      if (written.access == kernel::Access::kIn) continue;
+      for (size_t k = 0; k < launch.buffers.size(); ++k) {
+        const bool both = k < i && kernel.memories[k].access != kernel::Access::kIn;
+        if (k == i || both || !overlap(program_, launch.buffers[i], launch.buffers[k])) continue;
+        if (written.over == k && in_one_place(launch.buffers[i], launch.buffers[k])) continue;
+        return bad("@{}: %{} lies in the memory of %{}", kernel.name, written.name,
+                   kernel.memories[k].name);
       }
     }
     return {};
@@ -130,12 +251,17 @@ class Validator {
     TENON_TRY(ids({copy.destination, copy.source}, "a copy"));
     const int64_t to = program_.buffer(copy.destination).bytes();
     const int64_t from = program_.buffer(copy.source).bytes();
-    return to == from ? Status() : bad("a copy of {} bytes to {}", from, to);
+    if (to != from) return bad("a copy of {} bytes to {}", from, to);
+    if (!overlap(program_, copy.source, copy.destination)) return {};
+    return bad("a copy of buffer {} to itself or over it", copy.source);
   }
 
   Status step(const While& loop) {
     TENON_TRY(id(loop.predicate));
-    if (program_.buffer(loop.predicate).bytes() != 1) return bad("a while's predicate is no pred");
+    const Buffer& predicate = program_.buffer(loop.predicate);
+    if (predicate.type != ElementType::kPred || predicate.bytes() != 1) {
+      return bad("a while's predicate is no pred");
+    }
     TENON_TRY(sequence(loop.condition));
     return sequence(loop.body);
   }
@@ -147,6 +273,9 @@ class Validator {
         index.dims.empty() && (index.type == ElementType::kPred || index.type == ElementType::kS32);
     if (!fits) return bad("a conditional's index is no pred or s32");
     if (conditional.branches.empty()) return bad("a conditional without branches");
+    if (index.type == ElementType::kPred && conditional.branches.size() != 2) {
+      return bad("a conditional on a pred has {} branches", conditional.branches.size());
+    }
     for (const SequenceId branch : conditional.branches) TENON_TRY(sequence(branch));
     return {};
   }
@@ -156,8 +285,15 @@ class Validator {
     return ids(call.results, "a custom call");
   }
 
+  static constexpr int64_t kMostBytes = int64_t{1} << 50;
+  static constexpr int kMostNesting = 200;
+  static constexpr size_t kMostRank = kernel::kMostRank;
+  static constexpr size_t kMostSteps = 1 << 20;
+
   const Program& program_;
   std::vector<bool> used_;
+  int depth_ = 0;
+  size_t steps_ = 0;
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
     case OpCode::kScan:
       return form.scans ? "" : "scans are not there";
     case OpCode::kAtomic:
-      return form.atomics && form.computes(n.type) ? "" : "atomics are not there";
+      return form.has_atomics(n.type) ? "" : "atomics are not there";
     default:
       break;
   }
@@ -82,9 +82,15 @@ Status check_form(const LegalForm& form) {
   return {};
 }
 
+bool lacks_atomics(const Kernel& kernel, const LegalForm& form) {
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
+    return n.op == OpCode::kAtomic && !form.has_atomics(n.type);
+  });
+}
+
 /// Serial loops have bounds of the index type.
 Status check_loops(const Kernel& kernel, const LegalForm& form) {
-  if (kernel.index_type == kS64 || (form.scans && form.atomics)) return {};
+  if (kernel.index_type == kS64 || (form.scans && !lacks_atomics(kernel, form))) return {};
   const auto check = [&](const Dims& extents) {
     const bool fit =
         std::all_of(extents.begin(), extents.end(), [](int64_t e) { return e >> 31 == 0; });
@@ -104,10 +110,7 @@ bool keeps_tiles(const Kernel& kernel, const LegalForm& form) {
     const Memory& m = kernel.memory(id);
     return form.computes(m.type) && (m.space != Space::kPrivate || form.private_memory);
   };
-  const bool missing_atomics =
-      !form.atomics && std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
-                                   [](const Node& n) { return n.op == OpCode::kAtomic; });
-  return form.tiles && form.dimensions && !missing_atomics &&
+  return form.tiles && form.dimensions && !lacks_atomics(kernel, form) &&
          std::all_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
            const bool tile = n.op == OpCode::kCopy || n.op == OpCode::kContract;
            return !tile || std::all_of(n.memories.begin(), n.memories.end(), stays);
@@ -131,13 +134,17 @@ Result<LegalForm> LegalForm::parse(std::string_view text) {
       {"tiles", &LegalForm::tiles},
       {"scans", &LegalForm::scans},
       {"private_memory", &LegalForm::private_memory},
-      {"atomics", &LegalForm::atomics},
       {"dimensions", &LegalForm::dimensions}};
+  bool atomics = false;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     if (const auto type = element_type_from_name(word); type && !is_complex(*type)) {
       form.computed.insert(*type);
+      continue;
+    }
+    if (word == "atomics") {
+      atomics = true;
       continue;
     }
     const auto member = std::find_if(std::begin(members), std::end(members),
@@ -150,6 +157,10 @@ Result<LegalForm> LegalForm::parse(std::string_view text) {
           "private_memory, atomics, dimensions, and least",
           word);
     }
+  }
+  for (size_t t = 0; atomics && t < kElementTypeCount; ++t) {
+    const auto type = static_cast<ElementType>(t);
+    if (is_integer(type) && form.computes(type)) form.atomics.insert(type);
   }
   return form;
 }

@@ -35,15 +35,18 @@ struct LegalForm {
   bool tiles = false;
   bool scans = false;
   bool private_memory = false;
-  bool atomics = false;    ///< On the integers that it computes with.
+  ElementTypes atomics;    ///< Integers that it has them on, of those that it computes with.
   bool dimensions = true;  ///< Memory of several dimensions; else of one.
 
   bool computes(ElementType type) const { return is_pred(type) || computed.contains(type); }
 
+  bool has_atomics(ElementType type) const { return computes(type) && atomics.contains(type); }
+
   /// f32, 32-bit integers and nothing else.
   static LegalForm least();
   /// From a list of what a target has besides those: "f64,s64,u64,fma,dimensions". The words are
-  /// the names of element types and of the members above; "least" is none of them.
+  /// the names of element types and of the members above; "atomics" are on all its integers,
+  /// "least" is none of them.
   static Result<LegalForm> parse(std::string_view text);
 };
 

@@ -172,6 +172,20 @@ void expect_same_text(const std::string& text, const std::vector<std::string_vie
   }
 }
 
+// An index that was a narrow number is one of the index type now: its wrapping is no arithmetic
+// that has to be proved.
+TEST(Legalize, NarrowNumbersAreIndices) {
+  for (const char* type : {"s2", "s4", "u4", "s8", "u8", "s16"}) {
+    expect_same_text(
+        fmt::format("kernel @k(%x: in f32[9], %i: in {0}[5], %y: out f32[5]) index s32 grid() {{\n"
+                    "lanes(%l: 5) {{\n%a = load %i[%l] : {0}\n%z = max %a, 0 : {0}\n"
+                    "%b = min %z, 1 : {0}\n%c = convert %b : {0} -> s32\n"
+                    "%v = load %x[%c] : f32\nstore %v, %y[%l] : f32\n}}\n}}\n",
+                    type),
+        {"least", "fma"});
+  }
+}
+
 TEST(Legalize, AtomicsAndScansBecomeSerial) {
   expect_same_text(
       R"(kernel @histogram(%x: in s64[3,8], %h: inout s64[5], %p: out s64[3,8]) index s32 grid(%g: 3) {

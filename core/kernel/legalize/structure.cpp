@@ -9,7 +9,7 @@ namespace tenon::kernel {
 namespace {
 
 bool is_missing_atomic(const Node& n, const LegalForm& form) {
-  return n.op == OpCode::kAtomic && !(form.atomics && form.computes(n.type));
+  return n.op == OpCode::kAtomic && !form.has_atomics(n.type);
 }
 
 class StructureExpander : public Rewriter {

@@ -42,10 +42,11 @@ class IntegerWidener : public Rewriter {
 
   Expr expr(ValueId value) { return {&to(), map(value)}; }
 
-  /// The low bits of x as the number that they are in `type`.
+  /// The low bits of x as the number that they are in `type`. Shifted as unsigned ones: where x is
+  /// an index now, its shift would not be proved to fit (K10).
   Expr wrapped(Expr x, ElementType type) {
     const int spare = 32 - bit_width(type);
-    if (is_signed_integer(type)) return sar(x << spare, spare);
+    if (is_signed_integer(type)) return sar(bitcast(bitcast(x, kU32) << spare, kS32), spare);
     return x & ((int64_t{1} << bit_width(type)) - 1);
   }
   /// The low bits alone, as u32.

@@ -1,6 +1,7 @@
 // Operations on scalars as expressions, and the helper functions of those that the languages leave
 // undefined somewhere.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -284,6 +285,25 @@ std::string operation_text(const Spelling& spelling, const Kernel& kernel, const
   }
   if (is_float(type)) return on_floats(spelling, n.op, type, x, helpers);
   return on_integers(n.op, type, x, may_overflow, helpers);
+}
+
+std::string atomic_text(const Spelling& spelling, const Node& n, const std::string& element,
+                        const std::string& value, std::set<std::string>& helpers) {
+  const OpCode code = combination_of(n.atomic);
+  if (spelling.atomic.empty()) {
+    return fmt::format("{} = {};", element,
+                       on_integers(code, n.type, {element, value}, true, helpers));
+  }
+  std::string name(op_name(code));
+  if (spelling.atomic_capital) name[0] = static_cast<char>(std::toupper(name[0]));
+  // CUDA has the 64-bit ones on (unsigned) long long, which need not be the type of that width; a
+  // sum and a bitwise combination of signed numbers is that of unsigned ones.
+  if (bit_width(n.type) != 64)
+    return fmt::format("{}{}(&{}, {});", spelling.atomic, name, element, value);
+  const bool ordered = code == OpCode::kMin || code == OpCode::kMax;
+  const std::string_view type =
+      ordered && is_signed_integer(n.type) ? "long long" : "unsigned long long";
+  return fmt::format("{0}{1}(({2} *)&{3}, ({2}){4});", spelling.atomic, name, type, element, value);
 }
 
 std::string helper_text(const Spelling& spelling, const std::set<std::string>& helpers) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <utility>
 
 #include "core/kernel/render/spelling.h"
 
@@ -21,6 +22,10 @@ std::set<std::string> reserved_words() {
       "register restrict return short signed sizeof static struct switch template this true "
       "typedef "
       "union unsigned void volatile while abs min max clamp select rsqrt sign "
+      "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t barrier as_float "
+      "as_double as_uint as_ulong get_group_id get_local_id mem_fence blockIdx threadIdx blockDim "
+      "gridDim warpSize atomic_add atomic_min atomic_max atomic_and atomic_or atomic_xor atomicAdd "
+      "atomicMin atomicMax atomicAnd atomicOr atomicXor "
       "memchr memcmp memcpy memmove memset strcat strchr strcmp strcpy strlen strtok y0 y1 yn j0 "
       "j1 "
       "jn";
@@ -101,7 +106,7 @@ class SourceWriter {
   }
   static std::string comment(const std::string& text) {
     std::string plain;
-    for (const char c : text) plain += c >= ' ' && c <= '~' && c != '\\' ? c : '?';
+    for (const char c : text) plain += c >= ' ' && c <= '~' && c != '\\' && c != '?' ? c : '_';
     return plain;
   }
   std::string name_new(std::string_view wanted) { return names_table_.take(wanted); }
@@ -270,11 +275,19 @@ class SourceWriter {
               : fmt::format("{} += {}", k, step);
     line("for ({} {} = {}; {} < {}; {}) {{", index_text(), k, text(n.operands[0]), k,
          text(n.operands[1]), next);
+    const bool before = loaded_;
     ++depth_;
     assign(n.results, variables, block(n.blocks[0]));
+    end_of_round();
     --depth_;
     line("}}");
+    loaded_ |= before;
     set(n.results, variables);
+  }
+
+  // What a slower lane still reads in this round may be stored to in the next one.
+  void end_of_round() {
+    if (loaded_ && by_one_lane()) barrier();
   }
 
   void while_loop(const Node& n) {
@@ -282,19 +295,25 @@ class SourceWriter {
     for (const BlockId b : n.blocks) set(kernel_.block(b).arguments, variables);
     line("for (;;) {{");
     ++depth_;
+    const bool before = loaded_;
     line("if (!({})) break;", block(n.blocks[0])[0]);
+    const bool in_condition = loaded_;
     assign(n.results, variables, block(n.blocks[1]));
+    end_of_round();
     --depth_;
     line("}}");
+    loaded_ |= before || in_condition;
     set(n.results, variables);
   }
 
   void if_else(const Node& n) {
     const Names variables = declare(n.results, {});
     line("if ({}) {{", text(n.operands[0]));
+    const bool before = loaded_;
     ++depth_;
     assign(n.results, variables, block(n.blocks[0]));
     --depth_;
+    const bool after_then = std::exchange(loaded_, before);
     const bool empty = n.results.empty() && kernel_.block(n.blocks[1]).nodes.size() <= 1;
     if (!empty) {
       line("}} else {{");
@@ -303,6 +322,7 @@ class SourceWriter {
       --depth_;
     }
     line("}}");
+    loaded_ |= after_then;
     set(n.results, variables);
   }
 
@@ -402,8 +422,20 @@ class SourceWriter {
     barrier();
   }
 
+  void atomic(const Node& n) {
+    const std::string element =
+        fmt::format("{}[{}]", memories_[n.memories[0]], text(n.operands[1]));
+    const std::string combine = atomic_text(spelling_, n, element, text(n.operands[0]), helpers_);
+    if (!by_one_lane()) return line("{}", combine);
+    barrier();
+    line("if (lane == 0) {}", combine);
+    barrier();
+  }
+
   void statement(const Node& n) {
     switch (n.op) {
+      case OpCode::kAtomic:
+        return atomic(n);
       case OpCode::kLoad:
         return load(n);
       case OpCode::kStore:
@@ -453,7 +485,7 @@ class SourceWriter {
 
 }  // namespace
 
-LegalForm source_form() {
+LegalForm source_form(Language language) {
   LegalForm form;
   for (const ElementType type :
        {ElementType::kS8, ElementType::kS16, ElementType::kS64, ElementType::kU8, ElementType::kU16,
@@ -461,6 +493,12 @@ LegalForm source_form() {
     form.computed.insert(type);
   }
   form.dimensions = false;
+  form.atomics = {ElementType::kS32, ElementType::kU32};
+  // In C a call runs everything one after the other; OpenCL C has them on 32 bits alone.
+  if (language != Language::kOpenCl) {
+    form.atomics.insert(ElementType::kS64);
+    form.atomics.insert(ElementType::kU64);
+  }
   return form;
 }
 
@@ -470,7 +508,7 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
   NameTable functions;
   std::string text;
   for (const Kernel& kernel : kernels) {
-    TENON_ASSIGN(const Kernel legal, legalize(kernel, source_form()));
+    TENON_ASSIGN(const Kernel legal, legalize(kernel, source_form(options.language)));
     if (spelling.has_lanes() && element_count(legal.grid) >= INT32_MAX) {
       return unimplemented("@{}: a grid of {} workgroups", kernel.name, element_count(legal.grid));
     }

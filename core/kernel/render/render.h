@@ -22,14 +22,15 @@ struct RenderOptions {
   int64_t lanes = 128;
 };
 
-/// What the languages have: integers of 8 bits and more, f32, f64, fma; memory of one dimension.
-LegalForm source_form();
+/// What a language has: integers of 8 bits and more, f32, f64, fma; atomics on some of the
+/// integers; memory of one dimension.
+LegalForm source_form(Language language);
 
 /// Source of `kernels`, with the helper functions that they use. Each is verified, and is legalised
-/// for source_form() on the way. The function of kernel @k is k(buffers …, scalars …), preceded by
-/// what makes it a kernel of the language; where the language or a header means something by k, it
-/// is k_2. Errors: what legalize() refuses, and in languages with
-/// lanes a grid of 2^31 - 1 workgroups or more.
+/// for source_form(language) on the way. The function of kernel @k is k(buffers …, scalars …),
+/// preceded by what makes it a kernel of the language; where the language or a header means
+/// something by k, it is k_2. Errors: what legalize() refuses, and in languages with lanes a grid
+/// of 2^31 - 1 workgroups or more.
 Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
 
 }  // namespace tenon::kernel

@@ -62,7 +62,8 @@ constexpr Spelling kC = {kCHeader,
                          "tenon_f32",
                          "tenon_f64",
                          "tenon_bits32",
-                         "tenon_bits64"};
+                         "tenon_bits64",
+                         ""};
 constexpr Spelling kOpenCl = {kOpenClHeader,
                               "__kernel void ",
                               "inline ",
@@ -77,7 +78,8 @@ constexpr Spelling kOpenCl = {kOpenClHeader,
                               "as_float",
                               "as_double",
                               "as_uint",
-                              "as_ulong"};
+                              "as_ulong",
+                              "atomic_"};
 constexpr Spelling kCuda = {kCudaHeader,
                             "extern \"C\" __global__ void ",
                             "static __device__ __forceinline__ ",
@@ -92,7 +94,9 @@ constexpr Spelling kCuda = {kCudaHeader,
                             "__uint_as_float",
                             "__longlong_as_double",
                             "__float_as_uint",
-                            "__double_as_longlong"};
+                            "__double_as_longlong",
+                            "atomic",
+                            true};
 
 }  // namespace
 

@@ -25,6 +25,9 @@ struct Spelling {
   std::string_view suffix_f32;  ///< Of the names of functions on f32: sqrtf.
   std::string_view suffix_64;   ///< Of literals of 64-bit integers.
   std::string_view f32_from_bits, f64_from_bits, bits_of_f32, bits_of_f64;  ///< Functions.
+  /// Before "add", "min" …, in the language's case; empty where calls run one after the other.
+  std::string_view atomic;
+  bool atomic_capital = false;  ///< atomicAdd, not atomic_add.
   bool has_lanes() const { return !group.empty(); }
 };
 const Spelling& spelling_of(Language language);
@@ -37,6 +40,10 @@ std::string constant_text(const Spelling& spelling, ElementType type, uint64_t b
 std::string operation_text(const Spelling& spelling, const Kernel& kernel, const Node& node,
                            const std::vector<std::string>& operands, bool may_overflow,
                            std::set<std::string>& helpers);
+
+/// The statement that combines `value` into `element` as one step that no other lane comes between.
+std::string atomic_text(const Spelling& spelling, const Node& node, const std::string& element,
+                        const std::string& value, std::set<std::string>& helpers);
 
 /// The definitions of helpers by name.
 std::string helper_text(const Spelling& spelling, const std::set<std::string>& helpers);

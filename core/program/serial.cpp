@@ -1,0 +1,71 @@
+#include "core/program/serial.h"
+
+#include "core/kernel/serial.h"
+#include "core/serial/types.h"
+
+namespace tenon::serial {
+template <>
+inline constexpr uint64_t kEnumEnd<program::MemoryKind> =
+    static_cast<uint64_t>(program::MemoryKind::kTemporary) + 1;
+}  // namespace tenon::serial
+
+namespace tenon::program {
+
+// What each thing consists of, for writing and reading.
+
+template <class A>
+void serialize(A& a, serial::Of<A, Buffer>& b) {
+  a(b.type, b.dims, b.kind, b.index, b.offset, b.view_of);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Launch>& step) {
+  a(step.kernel, step.buffers, step.scalars);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Copy>& step) {
+  a(step.destination, step.source);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, While>& step) {
+  a(step.condition, step.body, step.predicate);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Conditional>& step) {
+  a(step.index, step.branches);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, CustomCall>& step) {
+  a(step.target, step.config, step.operands, step.results);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Step>& step) {
+  a(step.action, step.depends, step.label);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Sequence>& sequence) {
+  a(sequence.steps);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Program>& p) {
+  a(p.name, p.kernels, p.constants, p.buffers, p.sequences, p.parameters, p.results, p.donated,
+    p.temporary_bytes);
+}
+
+std::string save(const Program& program) {
+  serial::Writer writer;
+  writer(program);
+  return seal(kProgramFormat, std::move(writer).take());
+}
+
+Result<Program> load_program(std::string_view bytes, bool damaged_too) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kProgramFormat, damaged_too));
+  serial::Reader reader(file.payload, file.version);
+  Program program;
+  reader(program);
+  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the program", reader.rest());
+  TENON_TRY(Status(reader.status()));
+  TENON_TRY(validate(program));
+  return program;
+}
+
+}  // namespace tenon::program

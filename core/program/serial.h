@@ -1,0 +1,26 @@
+// The serial form of Programs: one file with kernels, constants, buffer plan and steps, that
+// another process, machine or release loads.
+//
+// Version 1; `testdata/` keeps a file of each version, which a test loads.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/kernel/serial.h"
+#include "core/program/program.h"
+#include "core/serial/archive.h"
+
+namespace tenon::program {
+
+/// A new version of what a kernel is written as is a new version of this too.
+inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 1};
+static_assert(kernel::kKernelFormat.newest == 1);
+
+/// Of a valid Program.
+std::string save(const Program& program);
+/// The Program, validated. Errors: those of serial::unseal and validate; what was wrong, and at
+/// which byte.
+Result<Program> load_program(std::string_view bytes, bool damaged_too = false);
+
+}  // namespace tenon::program

@@ -1,0 +1,102 @@
+// Programs as bytes and back; files of every version; damaged ones.
+#include "core/program/serial.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/program/interpreter.h"
+#include "core/program/program_test_util.h"
+#include "core/types/file.h"
+
+namespace tenon::program {
+namespace {
+
+bool may_run(const Program& program) {
+  constexpr int64_t kMost = 1 << 16;
+  if (program.temporary_bytes > kMost) return false;
+  for (const Buffer& b : program.buffers) {
+    if (b.bytes() > kMost) return false;
+  }
+  for (const kernel::Kernel& kernel : program.kernels) {
+    if (element_count(kernel.grid) > 100) return false;
+  }
+  return std::ranges::none_of(program.sequences, [](const Sequence& sequence) {
+    return std::ranges::any_of(sequence.steps, [](const Step& step) {
+      return std::holds_alternative<While>(step.action);
+    });
+  });
+}
+
+TEST(ProgramSerial, RoundTrips) {
+  for (const Program& program : {testing::twice(), testing::everything()}) {
+    ASSERT_EQ(validate(program).to_string(), "OK");
+    const std::string bytes = save(program);
+    const auto read = load_program(bytes);
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(print(*read), print(program));
+    EXPECT_EQ(read->constants, program.constants);
+    EXPECT_EQ(read->buffers, program.buffers);
+    EXPECT_EQ(read->sequences, program.sequences);
+    EXPECT_EQ(read->parameters, program.parameters);
+    EXPECT_EQ(read->results, program.results);
+    EXPECT_EQ(read->donated, program.donated);
+    EXPECT_EQ(read->temporary_bytes, program.temporary_bytes);
+    EXPECT_EQ(save(*read), bytes);
+  }
+}
+
+TEST(ProgramSerial, LoadsFilesOfEveryVersion) {
+  const std::string folder = std::string(TENON_SOURCE) + "/core/program/testdata/";
+  for (uint32_t version = kProgramFormat.oldest; version <= kProgramFormat.newest; ++version) {
+    const auto bytes = read_file(folder + fmt::format("everything.v{}.tnpr", version));
+    ASSERT_TRUE(bytes) << bytes.error().to_string();
+    const auto read = load_program(*bytes);
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(print(*read), print(testing::everything()));
+    EXPECT_EQ(read->sequences, testing::everything().sequences);
+    EXPECT_EQ(read->donated, testing::everything().donated);
+  }
+}
+
+TEST(ProgramSerial, NoChangeOfABitBreaksTheReader) {
+  int64_t runs = 0;
+  for (const Program& program : {testing::twice(), testing::everything()}) {
+    const std::string whole = save(program);
+    for (size_t i = 13; i < whole.size(); ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        std::string bytes = whole;
+        bytes[i] = static_cast<char>(bytes[i] ^ (1 << bit));
+        const auto read = load_program(bytes, true);
+        if (!read) {
+          EXPECT_FALSE(read.error().message().empty());
+          continue;
+        }
+        EXPECT_FALSE(print(*read).empty());
+        // On zeros, where it is small and has no loop that might not end.
+        if (!may_run(*read)) continue;
+        ++runs;
+        std::vector<Literal> arguments;
+        for (const BufferId id : read->parameters) {
+          arguments.emplace_back(Shape(read->buffer(id).type, read->buffer(id).dims));
+        }
+        static_cast<void>(ProgramInterpreter(*read).run(arguments));
+      }
+    }
+    for (size_t size = 0; size < whole.size(); ++size) {
+      EXPECT_FALSE(load_program(std::string_view(whole).substr(0, size), true)) << size;
+    }
+  }
+  EXPECT_GT(runs, 100);
+}
+
+TEST(ProgramSerial, DamageIsFound) {
+  std::string bytes = save(testing::twice());
+  EXPECT_EQ(load_program("TNKN").error().message(),
+            "this is no program: it does not begin with 'TNPR'");
+  bytes.back() ^= 1;
+  EXPECT_EQ(load_program(bytes).error().message(), "the program is damaged: its checksum differs");
+}
+
+}  // namespace
+}  // namespace tenon::program
