@@ -101,7 +101,9 @@ class Generator {
         kF32, kF32,  kF32, kF32, kS32, kS32,    kS32,      kPred,    kF64,
         kF16, kBF16, kS8,  kU8,  kS16, kU16,    kS64,      kU32,     kU64,
         kC64, kC128, kS4,  kU4,  kS2,  kF8E5M2, kF8E4M3FN, kF4E2M1FN};
-    return random_.of(kTypes);
+    static const std::vector<ElementType> kIntegers = {kS32, kS32, kPred, kS8, kU8,
+                                                       kU32, kS64, kU64,  kS4, kU2};
+    return random_.of(options_.integers ? kIntegers : kTypes);
   }
 
   Dims dims() {

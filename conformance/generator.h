@@ -18,6 +18,8 @@ struct GeneratorOptions {
   int size = 20;
   /// Most elements of an array.
   int64_t max_elements = 400;
+  /// Integers and pred alone: every op is exact, in any order.
+  bool integers = false;
 };
 
 /// A verified program of one function, @main. The same options give the same program.

@@ -1,10 +1,12 @@
 // Random programs on `interp` against the evaluator.
 //
-//   graphs_test [--seed=N] [--count=N] [--size=N]     a failure is reduced and printed as .mlir,
-//   with
+// clang-format off
+//   graphs_test [--seed=N] [--count=N] [--size=N]     a failure is reduced and printed as .mlir, with
 //                                                     the command that repeats it
+// clang-format on
 //
-// The order of iterations and the choices of lowering are drawn from each program's seed.
+// The order of iterations, the choices of lowering, fusions and the form for which kernels are
+// legalised (of every fifth program) are drawn from each program's seed.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -12,8 +14,11 @@
 #include <string>
 
 #include "conformance/generator.h"
+#include "conformance/random_fusions.h"
 #include "conformance/reducer.h"
+#include "core/types/random.h"
 #include "hlo/compile/interp.h"
+#include "hlo/evaluator/evaluator.h"
 #include "hlo/inference/verify.h"
 #include "hlo/text/printer.h"
 
@@ -32,21 +37,66 @@ bool read_option(std::string_view text, std::string_view name, int64_t* value) {
   return true;
 }
 
-Device interp(uint64_t seed) {
-  return [seed](const hlo::Module& module,
-                const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
-    hlo::InterpOptions options;
-    options.interpreter.order = static_cast<kernel::Order>(seed % 3);
-    options.interpreter.seed = seed;
-    if (seed % 2 == 1) options.lower.schedule = hlo::lower::Schedule::random(seed);
+hlo::InterpOptions options_of(uint64_t seed) {
+  hlo::InterpOptions options;
+  options.interpreter.order = static_cast<kernel::Order>(seed % 3);
+  options.interpreter.seed = seed;
+  if (seed % 2 == 1) options.lower.schedule = hlo::lower::Schedule::random(seed);
+  if (seed % 5 == 4) {
+    options.legal_form = kernel::LegalForm::parse(seed % 2 == 0 ? "least" : "fma").value();
+  }
+  return options;
+}
+
+struct Counts {
+  int64_t ops = 0;
+  int64_t fusions = 0;
+};
+
+Device interp(uint64_t seed, Counts* counts) {
+  return [seed, counts](const hlo::Module& module,
+                        const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
+    const auto fused = module.clone();
+    if (seed % 4 >= 2) counts->fusions += fuse_at_random(*fused, seed);
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
-    return hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks), options);
+    return hlo::run_on_interp(*fused, arguments, hlo::Checks(&failures, &checks), options_of(seed));
   };
 }
 
+// A program of integers that gives some of its values alone, so that fusions have others that are
+// never stored: the same bits in every result.
+bool check_hidden(uint64_t seed, int size, Counts* counts) {
+  GeneratorOptions options;
+  options.seed = seed;
+  options.size = size;
+  options.integers = true;
+  const auto module = generate(options);
+  hlo::Instruction* end = module->entry()->return_instruction();
+  Random random(seed);
+  std::vector<hlo::Value> kept;
+  std::vector<hlo::Type> types;
+  for (const hlo::Value value : end->operands()) {
+    if (!random.one_in(3)) continue;
+    kept.push_back(value);
+    types.push_back(value.type());
+  }
+  end->set_operands(kept);
+  module->entry()->set_declared_result_types(types);
+  const std::vector<Literal> arguments = generate_arguments(*module, seed);
+  const auto expected = hlo::Evaluator(*module).run(*module->entry(), arguments);
+  const auto actual = interp(seed | 2, counts)(*module, arguments);
+  if (expected && actual && *expected == *actual) return true;
+  if (!expected && !actual) return true;
+  fmt::print("FAIL seed {}: a program of integers that hides values: {}\n{}", seed,
+             !expected ? expected.error().to_string()
+                       : (actual ? "other results" : actual.error().to_string()),
+             hlo::print_module(*module));
+  return false;
+}
+
 // Whether the program of `seed` passes.
-bool check(uint64_t seed, int size, int64_t* ops) {
+bool check(uint64_t seed, int size, Counts* counts) {
   GeneratorOptions options;
   options.seed = seed;
   options.size = size;
@@ -58,10 +108,10 @@ bool check(uint64_t seed, int size, int64_t* ops) {
   }
   for (const hlo::Instruction& op : *failure.module->entry()) {
     static_cast<void>(op);
-    ++*ops;
+    ++counts->ops;
   }
   failure.arguments = generate_arguments(*failure.module, seed);
-  const Device device = interp(seed);
+  const Device device = interp(seed, counts);
   if (!compare(*failure.module, failure.arguments, device)) return true;
   const Failure reduced = reduce(std::move(failure), device);
   fmt::print("FAIL seed {}: {}\n{}// build/conformance/graphs_test --seed={} --count=1 --size={}\n",
@@ -71,11 +121,20 @@ bool check(uint64_t seed, int size, int64_t* ops) {
 
 int run(const Options& options) {
   int64_t failed = 0;
-  int64_t ops = 0;
+  Counts counts;
   for (int64_t i = 0; i < options.count && failed < 20; ++i) {
-    if (!check(options.seed + static_cast<uint64_t>(i), options.size, &ops)) ++failed;
+    const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+    if (!check(seed, options.size, &counts)) ++failed;
+    if (seed % 4 == 3 && !check_hidden(seed, options.size, &counts)) ++failed;
   }
-  if (failed == 0) fmt::print("PASS {} random programs of {} ops\n", options.count, ops);
+  if (options.count >= 100 && counts.fusions == 0) {
+    fmt::print("FAIL not one fusion was made\n");
+    ++failed;
+  }
+  if (failed == 0) {
+    fmt::print("PASS {} random programs of {} ops, {} fusions\n", options.count, counts.ops,
+               counts.fusions);
+  }
   return failed == 0 ? 0 : 1;
 }
 

@@ -370,6 +370,34 @@ def test_opt_passes_and_stages(folder):
     contains(fails(2, "opt", program, "--passes", "inline,fuze"), "there is no pass 'fuze'")
 
 
+def test_saved_programs_run(folder):
+    program = write(folder, "add.mlir", ADD)
+    saved = folder / "add.tnpr"
+    equal(succeeds("opt", program, "--emit", "program-bytes", "-o", saved), "")
+    arguments = ("--arg", "0=1", "--arg", "1=2.5")
+    equal(succeeds("run", saved, *arguments), succeeds("run", program, *arguments))
+    equal(succeeds("run", saved, "--device", "interp", "--legalize", "least", *arguments),
+          succeeds("run", program, *arguments))
+    contains(fails(1, "run", saved), "parameter 0 of @main, f32[2], has no value")
+    contains(fails(1, "run", saved, "--device", "reference", *arguments), "evaluates modules")
+    contains(fails(1, "run", saved, "--entry", "main", *arguments), "a saved program has one entry")
+    contains(fails(2, "opt", program, "--emit", "program-bytes"), "name it with -o")
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    contains(fails(1, "run", saved, *arguments), "add.tnpr: the program is damaged: its checksum differs")
+    saved.write_bytes(b"TNPR\x63" + whole[5:])
+    contains(fails(1, "run", saved, *arguments), "a program of version 99; versions 1 to 1 can be read")
+
+
+def test_saved_kernels_are_kernels(folder):
+    text = succeeds("kernel", ROOT / "core/kernel/examples/softmax.kernel")
+    saved = folder / "softmax.tnkn"
+    equal(succeeds("kernel", ROOT / "core/kernel/examples/softmax.kernel", "--save", saved, "--check"), "")
+    equal(succeeds("kernel", saved), text)
+    saved.write_bytes(saved.read_bytes()[:-3])
+    contains(fails(1, "kernel", saved), "softmax.tnkn: the kernel is damaged: its checksum differs")
+
+
 def test_devices(_):
     contains(succeeds("devices"), "reference")
     expect("reference" in [row["name"] for row in json.loads(succeeds("devices", "--json"))], "no reference device")

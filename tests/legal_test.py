@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""With --full: the data files on a target of f32 and 32-bit integers alone, without even fma."""
+"""With --full: the data files and samples on a target of f32 and 32-bit integers alone, without even fma."""
 
 import os
 import pathlib
@@ -10,19 +10,25 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+def run(build: pathlib.Path, program: str, tests: str, what: str) -> int:
+    """Runs tests of one executable with TENON_FULL; prints PASS, SKIP or what they said."""
+    done = subprocess.run([str(build / program), f"--gtest_filter={tests}", "--gtest_brief=1"],
+                          cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "TENON_FULL": "1"})
+    if done.returncode == 77:
+        print(f"SKIP {what} in the least form: no data")
+        return 0
+    passed = re.search(r"PASSED  \] (\d+) test", done.stdout)
+    print(done.stdout if done.returncode else f"PASS {passed.group(1)} {what} in the least form")
+    return done.returncode
+
+
 def main() -> int:
     build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
     if "--full" not in sys.argv:
         return 0
-    done = subprocess.run([str(build / "tests/data_test"), "--gtest_filter=InterpLeast*",
-                           "--gtest_brief=1"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, env={**os.environ, "TENON_FULL": "1"})
-    if done.returncode == 77:
-        print("SKIP the least form: no data")
-        return 0
-    passed = re.search(r"PASSED  \] (\d+) test", done.stdout)
-    print(done.stdout if done.returncode else f"PASS {passed.group(1)} files in the least form")
-    return done.returncode
+    return max(run(build, "tests/data_test", "InterpLeast*", "files"),
+               run(build, "tests/samples_test", "*OnInterpLegalised*", "samples"))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include "core/kernel/legalize/legalize.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/render/render.h"
+#include "core/kernel/serial.h"
 #include "core/kernel/simplify.h"
 #include "core/kernel/text.h"
 #include "core/kernel/verifier.h"
@@ -21,6 +22,7 @@ struct KernelOptions {
   bool expand_tiles = false;
   std::string legalize;
   std::string emit;
+  std::string save;
   int64_t lanes = 128;
 };
 
@@ -41,7 +43,14 @@ Result<std::string> process(const KernelOptions& options) {
     TENON_ASSIGN(text, read_file(options.file));
   }
   const std::string name = options.file == "-" ? "<stdin>" : options.file;
-  TENON_ASSIGN(std::vector<kernel::Kernel> kernels, kernel::parse_all(text, name));
+  std::vector<kernel::Kernel> kernels;
+  if (text.starts_with(kernel::kKernelFormat.letters)) {
+    auto loaded = kernel::load_kernel(text);
+    if (!loaded) return Error(std::move(loaded).error().with_context(name));
+    kernels.push_back(*std::move(loaded));
+  } else {
+    TENON_ASSIGN(kernels, kernel::parse_all(text, name));
+  }
   std::string printed;
   for (kernel::Kernel& kernel : kernels) {
     if (const Status status = kernel::verify(kernel); !status.ok()) {
@@ -55,6 +64,11 @@ Result<std::string> process(const KernelOptions& options) {
     }
     if (options.simplify) kernel = kernel::simplify(kernel);
     if (options.emit.empty()) printed += kernel::print(kernel);
+  }
+  if (!options.save.empty()) {
+    if (kernels.size() != 1)
+      return invalid_argument("{}: {} kernels; --save takes one", name, kernels.size());
+    TENON_TRY(write_file(options.save, kernel::save(kernels[0])));
   }
   if (!options.emit.empty()) return render(kernels, options);
   return printed;
@@ -72,7 +86,9 @@ int run(const KernelOptions& options) {
 void add_kernel_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<KernelOptions>();
   CLI::App* command = app.add_subcommand("kernel", "Check kernels written as text and print them");
-  command->add_option("FILE", options->file, "Kernel text; '-' is standard input")->required();
+  command
+      ->add_option("FILE", options->file, "Kernels as text, or a saved one; '-' is standard input")
+      ->required();
   command->add_flag("--check", options->check, "Check only");
   command->add_flag("--expand-tiles", options->expand_tiles, "Expand copy and contract into loops");
   command->add_option("--legalize", options->legalize,
@@ -83,6 +99,8 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
   command->add_option("--lanes", options->lanes, "Lanes of a workgroup in opencl and cuda")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command->add_option("--save", options->save, "Write the kernel's serial form to FILE too")
+      ->type_name("FILE");
   command->add_flag("--simplify", options->simplify, "Print the simplified kernels");
   command->footer(
       "The language and its rules K0 … K10: docs/kernel-ir.md.\n\nExample:\n"

@@ -1,5 +1,6 @@
 // `tenon opt`: a program through the compiler's stages, as text.
 #include "core/kernel/text.h"
+#include "core/program/serial.h"
 #include "core/types/file.h"
 #include "hlo/import/refine.h"
 #include "hlo/lower/lower.h"
@@ -49,6 +50,7 @@ Status run_passes(hlo::Module& module, const OptOptions& options) {
 Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& options) {
   TENON_ASSIGN(const program::Program program, hlo::compile_to_program(module));
   if (options.emit == "program") return program::print(program);
+  if (options.emit == "program-bytes") return program::save(program);
   std::string text;
   for (const kernel::Kernel& kernel : program.kernels) text += kernel::print(kernel);
   return text;
@@ -62,11 +64,17 @@ Result<std::string> optimise(const OptOptions& options) {
     TENON_ASSIGN(module, hlo::refine(*module, known));
   }
   TENON_TRY(run_passes(*module, options));
-  if (options.emit == "kernels" || options.emit == "program") return lowered_text(*module, options);
+  if (options.emit == "kernels" || options.emit.starts_with("program")) {
+    return lowered_text(*module, options);
+  }
   return module_text(*module, options);
 }
 
 int opt(const OptOptions& options) {
+  if (options.emit == "program-bytes" && options.output.empty()) {
+    Status unnamed = invalid_argument("--emit=program-bytes writes a file: name it with -o");
+    return report(std::move(unnamed).in_stage(kUsageStage));
+  }
   const auto text = optimise(options);
   if (!text) return report(text.error());
   if (options.output.empty()) {
@@ -87,7 +95,7 @@ void add_opt_command(CLI::App& app, int* exit_code) {
                    "StableHLO text, HLO text or portable artifact; '-' is standard input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
-      ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "program"}))
+      ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "program", "program-bytes"}))
       ->capture_default_str();
   command
       ->add_option("--shape", options->shapes,
@@ -102,7 +110,9 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command->add_flag("--locations", options->locations, "Print source locations");
   command->add_option("-o,--output", options->output, "Write to FILE instead of standard output")
       ->type_name("FILE");
-  std::string footer = "Passes:\n";
+  std::string footer =
+      "program-bytes is the serial form of a Program, which 'tenon run' takes: with "
+      "-o.\n\nPasses:\n";
   for (const hlo::Pass& pass : hlo::all_passes()) {
     footer += fmt::format("  {:<12} {}\n", pass.name, pass.summary);
   }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/program/serial.h"
 #include "core/types/file.h"
 #include "core/types/npy.h"
 #include "hlo/compile/interp.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct RunOptions {
   std::string file;
-  std::string device = "reference";
+  std::string device;
   std::vector<std::string> args;
   std::vector<std::string> shapes;
   std::string out_dir;
@@ -74,6 +75,40 @@ Status check_results(const hlo::Computation& entry) {
   return {};
 }
 
+Result<hlo::InterpOptions> interp_options(const RunOptions& options) {
+  hlo::InterpOptions interp;
+  if (!options.legalize.empty()) {
+    TENON_ASSIGN(interp.legal_form, kernel::LegalForm::parse(options.legalize));
+  }
+  return interp;
+}
+
+// A saved Program: what is left is to run it.
+Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
+  if (options.device == "reference") {
+    return invalid_argument(
+        "the reference device evaluates modules; --device=interp runs programs");
+  }
+  if (!options.entry.empty() || !options.shapes.empty()) {
+    return invalid_argument("a saved program has one entry and static shapes");
+  }
+  TENON_ASSIGN(const program::Program program, program::load_program(bytes));
+  // Arguments are given as to a function of these parameters.
+  hlo::Module signature;
+  hlo::Computation& entry = signature.add_function("main");
+  for (const program::BufferId id : program.parameters) {
+    const program::Buffer& buffer = program.buffer(id);
+    entry.add_parameter(hlo::Type::tensor(buffer.type, buffer.dims));
+  }
+  TENON_ASSIGN(const GivenArguments given, GivenArguments::read(entry, options.args));
+  TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
+  TENON_ASSIGN(const hlo::InterpOptions interp, interp_options(options));
+  Outcome outcome;
+  const hlo::Checks checks(&outcome.failures, &outcome.checks);
+  TENON_ASSIGN(outcome.results, hlo::run_on_interp(program, arguments, checks, interp));
+  return outcome;
+}
+
 Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
   if (entry_of(*module, options.entry) == nullptr) {
     if (!options.entry.empty()) return not_found("there is no function @{}", options.entry);
@@ -89,11 +124,8 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   Outcome outcome;
   if (options.device == "interp") {
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
-    hlo::InterpOptions interp;
+    TENON_ASSIGN(hlo::InterpOptions interp, interp_options(options));
     interp.lower.entry = entry.name();
-    if (!options.legalize.empty()) {
-      TENON_ASSIGN(interp.legal_form, kernel::LegalForm::parse(options.legalize));
-    }
     TENON_ASSIGN(outcome.results, hlo::run_on_interp(*module, arguments, checks, interp));
     return outcome;
   }
@@ -190,10 +222,19 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
   }
 }
 
+Result<Outcome> run_bytes(std::string_view bytes, const std::string& name,
+                          const RunOptions& options) {
+  if (bytes.starts_with(program::kProgramFormat.letters)) {
+    Result<Outcome> outcome = run_program(bytes, options);
+    if (!outcome) return Error(std::move(outcome).error().with_context(name));
+    return outcome;
+  }
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, hlo::import_module(bytes, name));
+  return run_module(std::move(module), options);
+}
+
 int run_one(std::string_view bytes, const std::string& name, const RunOptions& options) {
-  auto module = hlo::import_module(bytes, name);
-  if (!module) return report(module.error());
-  const auto outcome = run_module(std::move(*module), options);
+  const auto outcome = run_bytes(bytes, name, options);
   if (!outcome) return report(outcome.error());
   if (!options.out_dir.empty()) {
     const Status written = write_results(*outcome, options.out_dir);
@@ -237,7 +278,7 @@ bool is_blank(std::string_view text) {
 }
 
 int run(const RunOptions& options) {
-  if (options.device != "reference" && options.device != "interp") {
+  if (!options.device.empty() && options.device != "reference" && options.device != "interp") {
     Status unknown =
         not_found("there is no device '{}'; 'tenon devices' lists them", options.device);
     return report(std::move(unknown).in_stage(kUsageStage));
@@ -272,9 +313,10 @@ void add_run_command(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("run", "Run a program and print or write its results");
   command
       ->add_option("FILE", options->file,
-                   "StableHLO text or portable artifact; '-' is standard input")
+                   "StableHLO text, portable artifact or saved program; '-' is standard input")
       ->required();
-  command->add_option("--device", options->device, "Device to run on")->capture_default_str();
+  command->add_option("--device", options->device,
+                      "Device to run on: reference unless given, of a saved program interp");
   command
       ->add_option("--arg", options->args,
                    "Argument N: N=@FILE.npy, N=VALUE (every element) or N=random[:SEED]")

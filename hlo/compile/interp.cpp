@@ -61,7 +61,16 @@ class Interp {
                                    const std::string& entry) {
     LowerOptions lower = options_.lower;
     lower.entry = entry;
+    if (options_.legal_form) {
+      lower.limits.fma = options_.legal_form->fma;
+      lower.limits.private_memory = options_.legal_form->private_memory;
+    }
     TENON_ASSIGN(const program::Program program, compile_to_program(module, lower));
+    return run(program, arguments);
+  }
+
+  Result<std::vector<Literal>> run(const program::Program& program,
+                                   std::span<const Literal> arguments) {
     program::ProgramInterpreter interpreter(program);
     install_checks(interpreter, checks_);
     if (options_.legal_form) interpreter.set_legal_form(*options_.legal_form);
@@ -94,8 +103,11 @@ class Interp {
               Interp(checks_, options_, &process).run(process.module(), literals, function.name()));
           return with_tokens(function.result_types(), values_of(results));
         });
-    const Computation& function = *module->find_function(kHostFunction);
-    TENON_ASSIGN(std::vector<Literal> results, evaluator.run(function, operands));
+    const Computation* function = module->find_function(kHostFunction);
+    if (function == nullptr) {
+      return invalid_argument("custom call @{}: its module has no @{}", call.target, kHostFunction);
+    }
+    TENON_ASSIGN(std::vector<Literal> results, evaluator.run(*function, operands));
     for (const auto& written : evaluator.outfeed()) {
       if (host_ != nullptr) host_->write_outfeed(written);
     }
@@ -123,6 +135,12 @@ void install_checks(program::ProgramInterpreter& interpreter, const Checks& chec
 Result<std::vector<Literal>> run_on_interp(const Module& module, std::span<const Literal> arguments,
                                            const Checks& checks, const InterpOptions& options) {
   return Interp(checks, options, nullptr).run(module, arguments, options.lower.entry);
+}
+
+Result<std::vector<Literal>> run_on_interp(const program::Program& program,
+                                           std::span<const Literal> arguments, const Checks& checks,
+                                           const InterpOptions& options) {
+  return Interp(checks, options, nullptr).run(program, arguments);
 }
 
 }  // namespace tenon::hlo

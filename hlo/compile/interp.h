@@ -21,4 +21,9 @@ struct InterpOptions {
 Result<std::vector<Literal>> run_on_interp(const Module& module, std::span<const Literal> arguments,
                                            const Checks& checks, const InterpOptions& options = {});
 
+/// Runs a valid Program: one that compile_to_program made, or a loaded one.
+Result<std::vector<Literal>> run_on_interp(const program::Program& program,
+                                           std::span<const Literal> arguments, const Checks& checks,
+                                           const InterpOptions& options = {});
+
 }  // namespace tenon::hlo

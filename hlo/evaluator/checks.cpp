@@ -207,6 +207,13 @@ Result<std::vector<Literal>> Checks::call(std::string_view target, const Dict& c
     return operands;
   }
   if (target == "shape_assertion") {
+    for (const Literal& operand : operands) {
+      const ElementType type = operand.element_type();
+      if (!operand.shape().dims().empty() || (!is_integer(type) && !is_pred(type))) {
+        return invalid_argument("custom_call @{}: operands are a pred and integers of rank 0",
+                                target);
+      }
+    }
     const bool holds = operands.empty() || operands[0].get_integer(0) != 0;
     if (holds) return std::vector<Literal>{};
     return invalid_argument("{}", assertion_text(config, operands));

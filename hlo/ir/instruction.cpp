@@ -277,4 +277,11 @@ std::vector<Value> captured_values(const Instruction& op) {
   return captured;
 }
 
+std::vector<Value> all_operands(const Instruction& op) {
+  std::vector<Value> values = op.operands();
+  const std::vector<Value> captured = captured_values(op);
+  values.insert(values.end(), captured.begin(), captured.end());
+  return values;
+}
+
 }  // namespace tenon::hlo

@@ -332,5 +332,7 @@ bool any_instruction(const Computation& computation,
 /// Values from around `op` that its regions use, each once. A copy of `op` must not use them
 /// itself: it would enter the use lists of a Module that others read.
 std::vector<Value> captured_values(const Instruction& op);
+/// Operands, then captured values.
+std::vector<Value> all_operands(const Instruction& op);
 
 }  // namespace tenon::hlo

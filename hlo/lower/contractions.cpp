@@ -2,7 +2,7 @@
 //
 // Products and sums are of the accumulator's type: f32 for floats of at most 32 bits, f64 for f64;
 // integers wrap in the result's type.
-#include "hlo/lower/emitter.h"
+#include "hlo/lower/contraction.h"
 #include "hlo/lower/index_math.h"
 
 namespace tenon::hlo::lower {
@@ -24,8 +24,6 @@ Element multiply(Emitter& e, const Element& x, const Element& y, ElementType typ
   return {b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)), b.add(b.mul(x.re, y.im), b.mul(x.im, y.re))};
 }
 
-namespace {
-
 // Floats of operands may be of a wider kind than the result.
 ElementType accumulator(const Instruction& op) {
   ElementType widest = op.result_type().element_type();
@@ -36,6 +34,37 @@ ElementType accumulator(const Instruction& op) {
   if (is_float(widest) && widest != ElementType::kF64) return ElementType::kF32;
   return widest;
 }
+
+DotShape::DotShape(const Instruction& dot) {
+  const auto& dims = *dot.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  batching = {dims.lhs_batching, dims.rhs_batching};
+  contracting = {dims.lhs_contracting, dims.rhs_contracting};
+  for (size_t side = 0; side < 2; ++side) {
+    const Dims& sizes = dot.operand_type(side).dims();
+    for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
+      if (contains(batching[side], d) || contains(contracting[side], d)) continue;
+      free[side].push_back(d);
+      (side == 0 ? m : n).push_back(sizes[static_cast<size_t>(d)]);
+    }
+  }
+  const Dims& lhs = dot.operand_type(0).dims();
+  for (const int64_t d : batching[0]) batch.push_back(lhs[static_cast<size_t>(d)]);
+  for (const int64_t d : contracting[0]) k.push_back(lhs[static_cast<size_t>(d)]);
+}
+
+Values DotShape::factor(size_t operand, const Values& in_batch, const Values& of_free,
+                        const Values& of_contracting) const {
+  Values at(in_batch.size() + of_free.size() + of_contracting.size());
+  const auto put = [&](const I64s& where, const Values& what) {
+    for (size_t i = 0; i < what.size(); ++i) at[static_cast<size_t>(where[i])] = what[i];
+  };
+  put(batching[operand], in_batch);
+  put(free[operand], of_free);
+  put(contracting[operand], of_contracting);
+  return at;
+}
+
+namespace {
 
 // An operand's element as the accumulator has it.
 Element factor(Emitter& e, const Instruction& op, size_t operand, const Values& at,
@@ -148,33 +177,20 @@ Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index
 }  // namespace
 
 Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
-  const auto& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  const DotShape shape(op);
   const ElementType type = accumulator(op);
-  Values at[2] = {Values(op.operand_type(0).dims().size()),
-                  Values(op.operand_type(1).dims().size())};
-  const I64s* batching[2] = {&dims.lhs_batching, &dims.rhs_batching};
-  const I64s* contracting[2] = {&dims.lhs_contracting, &dims.rhs_contracting};
-  size_t next = 0;
-  for (size_t i = 0; i < dims.lhs_batching.size(); ++i, ++next) {
-    for (size_t side = 0; side < 2; ++side) {
-      at[side][static_cast<size_t>((*batching[side])[i])] = index[next];
-    }
-  }
-  for (size_t side = 0; side < 2; ++side) {
-    for (int64_t d = 0; d < op.operand_type(side).rank(); ++d) {
-      if (contains(*batching[side], d) || contains(*contracting[side], d)) continue;
-      at[side][static_cast<size_t>(d)] = index[next++];
-    }
-  }
-  Dims extents;
-  for (const int64_t d : dims.lhs_contracting) extents.push_back(size_of(op.operand_type(0), d));
-  return sum_of(e, op, extents, over_lanes, type, [&](const Values& k) {
-    for (size_t side = 0; side < 2; ++side) {
-      for (size_t i = 0; i < k.size(); ++i) {
-        at[side][static_cast<size_t>((*contracting[side])[i])] = k[i];
-      }
-    }
-    return multiply(e, factor(e, op, 0, at[0], type), factor(e, op, 1, at[1], type), type);
+  const auto part = [&](size_t first, size_t count) {
+    const auto begin = index.begin() + static_cast<std::ptrdiff_t>(first);
+    return Values(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  const size_t rows = shape.batch.size() + shape.m.size();
+  const Values batch = part(0, shape.batch.size());
+  const std::array<Values, 2> free = {part(shape.batch.size(), shape.m.size()),
+                                      part(rows, shape.n.size())};
+  return sum_of(e, op, shape.k, over_lanes, type, [&](const Values& k) {
+    const Element x = factor(e, op, 0, shape.factor(0, batch, free[0], k), type);
+    const Element y = factor(e, op, 1, shape.factor(1, batch, free[1], k), type);
+    return multiply(e, x, y, type);
   });
 }
 

@@ -84,7 +84,9 @@ bool is_elemental(const Instruction& op) {
     case OpCode::kGather:
     case OpCode::kRngBitGenerator:
     case OpCode::kOptimizationBarrier:
-      return std::all_of(op.result_types().begin(), op.result_types().end(),
+    case OpCode::kFusion:
+      return has_elemental_regions(op) &&
+             std::all_of(op.result_types().begin(), op.result_types().end(),
                          [](const Type& type) { return type.is_tensor(); });
     case OpCode::kWhile:
     case OpCode::kIf:

@@ -14,10 +14,9 @@ bool combines(const Instruction& op) {
 
 // --- In one lane
 
-// Nothing in the region is worth more than one lane.
-bool is_small(const Computation& region) {
+// Nothing in the region is worth more than one lane. `combining` counts what combines elements.
+bool is_small(const Computation& region, int& combining) {
   constexpr int64_t kMost = 16;
-  int combining = 0;
   for (const Instruction& op : region) {
     for (const Type& type : op.result_types()) {
       if (type.is_tensor() && element_count(type.dims()) > kMost) return false;
@@ -28,7 +27,9 @@ bool is_small(const Computation& region) {
     // One inside another is computed again for each element.
     if (combines(op) && ++combining > 1) return false;
     for (size_t i = 0; i < op.region_count(); ++i) {
-      if (!is_small(op.region(i))) return false;
+      int inside = 0;
+      // What a fusion combines stands beside what is around it.
+      if (!is_small(op.region(i), op.code() == OpCode::kFusion ? combining : inside)) return false;
     }
   }
   return true;
@@ -37,7 +38,8 @@ bool is_small(const Computation& region) {
 bool fits_lane(const Instruction& op) {
   if (!is_elemental(op)) return false;
   for (size_t i = 0; i < op.region_count(); ++i) {
-    if (!is_small(op.region(i))) return false;
+    int combining = 0;
+    if (!is_small(op.region(i), combining)) return false;
   }
   return true;
 }
@@ -88,6 +90,11 @@ class WorkgroupSizer {
   }
 
   static bool is_cheap(const Instruction& op) {
+    if (op.code() == OpCode::kFusion) {
+      const Computation& body = op.region(0);
+      return std::count_if(body.begin(), body.end(), combines) <= 1 &&
+             std::all_of(body.begin(), body.end(), is_cheap);
+    }
     int64_t work = 1;
     for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
       work *= std::max<int64_t>(1, element_count(op.operand_type(i).dims()));

@@ -104,7 +104,39 @@ Elements Emitter::if_else(ValueId condition, const std::vector<ElementType>& typ
   return unflat(values, types);
 }
 
-Element Emitter::element(Value value, const Values& index) {
+// The only index along a dimension of one element is 0, whatever loop it comes from: so that
+// elements are the same where their indices are.
+void Emitter::normalise(const Dims& dims, Values& index) const {
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) index[d] = b.index(0);
+  }
+}
+
+void Emitter::provide(const Instruction& op, Values index, Elements elements) {
+  normalise(op.result_type().dims(), index);
+  known_[{&op, 0}].push_back({std::move(index), b.current_block(), std::move(elements)});
+  const Category category = op.info().category;
+  const bool combines = category == Category::kReduction || category == Category::kContraction;
+  if (combines) provided_.insert(&op);
+}
+
+void Emitter::enter(const Instruction& fusion) {
+  for (size_t i = 0; i < fusion.operand_count(); ++i) {
+    aliases_[key(fusion.region(0).parameter(i))] = fusion.operand(i);
+  }
+}
+
+Value Emitter::resolve(Value value) const {
+  for (auto at = aliases_.find(key(value)); at != aliases_.end(); at = aliases_.find(key(value))) {
+    value = at->second;
+  }
+  return value;
+}
+
+Element Emitter::element(Value given, const Values& at) {
+  const Value value = resolve(given);
+  Values index = at;
+  normalise(value.type().dims(), index);
   if (const auto scalar = scalars_.find(key(value)); scalar != scalars_.end()) {
     return scalar->second;
   }
@@ -113,12 +145,23 @@ Element Emitter::element(Value value, const Values& index) {
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
     return constant(value.type().element_type(), 0);
   }
-  if (const auto memory = memories_.find(key(value)); memory != memories_.end()) {
-    return load(memory->second, value.type(), index);
+  if (const auto found = memories_.find(key(value)); found != memories_.end()) {
+    Values row = found->second.row;
+    row.insert(row.end(), index.begin() + static_cast<std::ptrdiff_t>(row.size()), index.end());
+    normalise(value.type().dims(), row);
+    if (row == index) {
+      index.erase(index.begin(),
+                  index.begin() + static_cast<std::ptrdiff_t>(found->second.row.size()));
+      return load(found->second.memory, value.type(), index);
+    }
   }
   // The results of these have shapes of their own.
   if (value.def->code() == OpCode::kOptimizationBarrier) {
     return element(value.def->operand(value.index), index);
+  }
+  if (value.def->code() == OpCode::kFusion) {
+    enter(*value.def);
+    return element(value.def->region(0).return_instruction()->operand(value.index), index);
   }
   if (value.def->code() == OpCode::kRngBitGenerator) {
     Elements made = remembered(key(value), index, [&] {
@@ -144,12 +187,28 @@ Elements Emitter::remembered(Key what, const Values& index, const std::function<
     if (k.index == index && b.is_open(k.block)) return k.elements;
   }
   const kernel::BlockId block = b.current_block();
+  strayed_ |= provided_.contains(what.first);
+  check_limits(*what.first);
   if (!status_.ok()) return {};
+  ++depth_;
   Elements made = make();
+  --depth_;
   std::vector<Known>& entries = known_[what];
   std::erase_if(entries, [&](const Known& k) { return !b.is_open(k.block); });
   entries.push_back({index, block, made});
   return made;
+}
+
+// An operand that is read at two indices by each of many ops in a row is emitted as often as there
+// are ways to it.
+void Emitter::check_limits(const Instruction& op) {
+  constexpr int kMostDepth = 1000;
+  constexpr int64_t kMostEmitted = 100'000;
+  if (!status_.ok() || (depth_ < kMostDepth && ++emitted_ < kMostEmitted)) return;
+  status_ = Status(ErrorCode::kResourceExhausted,
+                   fmt::format("{}: one kernel would take more than {} operations in a row, or {}",
+                               op.name(), kMostDepth, kMostEmitted))
+                .at(position_of(op.location()));
 }
 
 Elements Emitter::emit(const Instruction& op, const Values& index) {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -39,13 +40,25 @@ class Emitter {
  public:
   explicit Emitter(kernel::Builder& builder) : b(builder) {}
 
-  /// Reads `value` from memory instead of emitting its definition.
-  void bind(Value value, kernel::MemoryId memory) { memories_[key(value)] = memory; }
+  /// Reads `value` from memory instead of emitting its definition. `row` is the beginning of the
+  /// indices that are in this memory, which has the other dimensions: elsewhere it is emitted.
+  void bind(Value value, kernel::MemoryId memory, Values row = {}) {
+    memories_[key(value)] = {memory, std::move(row)};
+  }
   /// The memory that `value` is read from, or kNone.
   kernel::MemoryId memory_of(Value value) const {
     const auto found = memories_.find(key(value));
-    return found == memories_.end() ? kernel::kNone : found->second;
+    return found == memories_.end() ? kernel::kNone : found->second.memory;
   }
+  /// Gives what the results of `op` are at `index`, for as long as the innermost open block is.
+  void provide(const Instruction& op, Values index, Elements elements);
+  /// Whether elements of a reduction or contraction that was provided were emitted at some other
+  /// index: computed again, in another order. A schedule that provides them then does not fit.
+  bool strayed() const { return strayed_; }
+  /// Lets the parameters of a fusion stand for its operands.
+  void enter(const Instruction& fusion);
+  /// `value`, or the operand that it stands for.
+  Value resolve(Value value) const;
   /// A value of rank 0 that is at hand.
   void bind(Value value, const Element& element) { scalars_[key(value)] = element; }
 
@@ -96,15 +109,26 @@ class Emitter {
     kernel::BlockId block = 0;
     Elements elements;
   };
+  struct Place {
+    kernel::MemoryId memory = kernel::kNone;
+    Values row;
+  };
   static Key key(Value value) { return {value.def, value.index}; }
+  void normalise(const Dims& dims, Values& index) const;
   Elements remembered(Key what, const Values& index, const std::function<Elements()>& make);
+  void check_limits(const Instruction& op);
   Elements emit(const Instruction& op, const Values& index);
   void forget(const Computation& region);
 
-  std::unordered_map<Key, kernel::MemoryId, KeyHash> memories_;
+  std::unordered_map<Key, Place, KeyHash> memories_;
+  std::unordered_map<Key, Value, KeyHash> aliases_;
   std::unordered_map<Key, Element, KeyHash> scalars_;
   // By op, of ops whose results have shapes of their own by result too.
   std::unordered_map<Key, std::vector<Known>, KeyHash> known_;
+  std::unordered_set<const Instruction*> provided_;
+  bool strayed_ = false;
+  int depth_ = 0;
+  int64_t emitted_ = 0;
   Status status_;
 };
 

@@ -1,6 +1,7 @@
 #include "hlo/lower/kernel_maker.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/kernel/rewriter.h"
 #include "core/kernel/simplify.h"
@@ -33,8 +34,11 @@ class BufferDropper : public kernel::Rewriter {
 }  // namespace
 
 std::string kernel_name(const Instruction& op) {
-  std::string name(op.code() == OpCode::kFusion ? op.text(AttrKey::fusion_kind)
-                                                : op.info().short_name());
+  const bool fusion = op.code() == OpCode::kFusion;
+  std::string name(fusion ? op.text(AttrKey::fusion_kind) : op.info().short_name());
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
   return name.empty() ? "fusion" : name;
 }
 
@@ -48,6 +52,7 @@ KernelMaker::KernelMaker(const Instruction& op, const LoweredOp& lowered, std::s
                          ElementType index_type)
     : op_(op), lowered_(lowered), builder_(std::move(name), index_type), emitter_(builder_) {
   builder_.set_label(label_of(op));
+  if (op.code() == OpCode::kFusion) emitter_.enter(op);
 }
 
 kernel::MemoryId KernelMaker::add(BufferRef::Kind kind, uint32_t index, std::string name,
@@ -85,20 +90,29 @@ kernel::MemoryId KernelMaker::constant(uint32_t index) {
 
 Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                   const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars) {
+  TENON_ASSIGN(const bool taken, try_kernel(lowered, op, suffix, body, std::move(scalars)));
+  if (taken) return {};
+  return Status(ErrorCode::kResourceExhausted,
+                fmt::format("the kernel of {} has loops or memory beyond the limits of kernels",
+                            label_of(op)));
+}
+
+Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
+                 const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars) {
   for (const ElementType index_type : {ElementType::kS32, ElementType::kS64}) {
     KernelMaker maker(op, lowered, kernel_name(op) + std::string(suffix), index_type);
     body(maker);
-    if (!maker.e().status().ok()) return maker.e().status();
+    TENON_TRY(Status(maker.e().status()));
+    if (maker.e().strayed()) return false;
     if (!maker.b().index_fits() && index_type == ElementType::kS32) continue;
     const kernel::Kernel whole = kernel::simplify(maker.b().finish());
     BufferDropper dropper(whole);
     kernel::Kernel kernel = dropper.run();
-    Status status = kernel::verify(kernel);
-    if (!status.ok()) {
+    if (const Status status = kernel::verify(kernel); !status.ok()) {
       const bool too_wide = status.message().starts_with("K10");
       if (too_wide && index_type == ElementType::kS32) continue;
-      return Status(ErrorCode::kInternal, fmt::format("the kernel of {} breaks a rule: {}",
-                                                      label_of(op), status.message()));
+      if (status.code() == ErrorCode::kResourceExhausted) return false;
+      return internal_error("the kernel of {} breaks a rule: {}", label_of(op), status.message());
     }
     KernelLaunch launch;
     for (size_t i = 0; i < maker.buffers().size(); ++i) {
@@ -107,36 +121,49 @@ Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view su
     launch.kernel = std::move(kernel);
     launch.scalars = std::move(scalars);
     lowered.launches.push_back(std::move(launch));
-    return {};
+    return true;
   }
-  return {};
+  return true;
+}
+
+ValueId is_inside(Builder& b, const std::vector<TilePlace>& places) {
+  ValueId inside = b.pred(true);
+  for (const TilePlace& p : places) {
+    if (p.size % p.tile == 0) continue;
+    inside = b.logical_and(inside, b.compare(K::kLt, p.index, b.index(p.size)));
+  }
+  return inside;
+}
+
+void if_inside(Builder& b, const std::vector<TilePlace>& places,
+               const std::function<void()>& body) {
+  const ValueId inside = is_inside(b, places);
+  if (b.kernel().is_constant(inside)) return body();
+  b.if_then(inside, body);
 }
 
 void for_each_index(Builder& b, const Dims& dims, Schedule& schedule,
                     const std::function<void(const Values&)>& body) {
   // Each workgroup has a box of indices that fills about as many lanes as were asked for, the minor
   // dimensions first.
-  int64_t rest = schedule.choose("lanes", 256, {1, 3, 32, 1000});
+  int64_t rest = schedule.choose_size("lanes", 256, {1, 3, 32, 1000});
   Dims tile(dims.size(), 1);
   for (size_t d = dims.size(); d-- > 0 && rest > 1;) {
     tile[d] = std::min(dims[d], rest);
     rest = tile[d] == dims[d] ? rest / dims[d] : 1;
   }
   Dims grid(dims.size());
-  for (size_t d = 0; d < dims.size(); ++d) grid[d] = (dims[d] + tile[d] - 1) / tile[d];
+  for (size_t d = 0; d < dims.size(); ++d) grid[d] = tiles_of(dims[d], tile[d]);
   const Values groups = b.grid(grid);
   if (dims.empty()) return body({});
   b.lanes(tile, [&](const Values& lanes) {
     Values index(dims.size());
-    ValueId inside = b.pred(true);
+    std::vector<TilePlace> places;
     for (size_t d = 0; d < dims.size(); ++d) {
       index[d] = b.add(b.mul(groups[d], b.index(tile[d])), lanes[d]);
-      if (dims[d] % tile[d] != 0) {
-        inside = b.logical_and(inside, b.compare(K::kLt, index[d], b.index(dims[d])));
-      }
+      places.push_back({index[d], dims[d], tile[d]});
     }
-    if (b.kernel().is_constant(inside)) return body(index);
-    b.if_then(inside, [&] { body(index); });
+    if_inside(b, places, [&] { body(index); });
   });
 }
 

@@ -45,6 +45,25 @@ Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view su
                   const std::function<void(KernelMaker&)>& body,
                   std::vector<uint64_t> scalars = {});
 
+/// The same, unless what `body` provided was emitted elsewhere too (Emitter::strayed), or the
+/// kernel breaks a limit on loops or memory (K0): then nothing is appended, and it was not taken.
+using Taken = Result<bool>;
+Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
+                 const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars = {});
+
+/// Calls `body` where every place is within its size: under a condition, if any tile may reach
+/// beyond. Places are (index, size, tile).
+struct TilePlace {
+  ValueId index;
+  int64_t size;
+  int64_t tile;
+};
+ValueId is_inside(kernel::Builder& b, const std::vector<TilePlace>& places);
+void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
+               const std::function<void()>& body);
+/// Tiles of `tile` that it takes to cover `size`.
+constexpr int64_t tiles_of(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+
 /// Makes the grid and a lanes loop that together call `body` once for each index of `dims`.
 void for_each_index(kernel::Builder& b, const Dims& dims, Schedule& schedule,
                     const std::function<void(const Values&)>& body);

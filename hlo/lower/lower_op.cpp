@@ -1,11 +1,14 @@
 #include "hlo/lower/lower_op.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/row_passes.h"
+#include "hlo/lower/schedules.h"
 #include "hlo/lower/workgroup.h"
 
 namespace tenon::hlo::lower {
@@ -23,10 +26,8 @@ void collect_constants(const Computation& region, std::vector<Value>& found) {
 
 // Values that kernels of `op` read from memory, each once.
 std::vector<Value> inputs_of(const Instruction& op) {
-  std::vector<Value> all = op.operands();
-  for (const Value captured : captured_values(op)) all.push_back(captured);
   std::vector<Value> inputs;
-  for (const Value value : all) {
+  for (const Value value : all_operands(op)) {
     const bool array = value.type().is_tensor();
     const bool inlined = value.def->code() == OpCode::kConstant && is_inline_constant(*value.def);
     const bool known = std::find(inputs.begin(), inputs.end(), value) != inputs.end();
@@ -38,27 +39,106 @@ std::vector<Value> inputs_of(const Instruction& op) {
 
 bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
 
-// All results of one shape: one kernel over its indices.
-Status lower_elements(LoweredOp& lowered, const Instruction& op,
-                      const std::vector<uint32_t>& results, Schedule& schedule,
-                      std::string_view suffix) {
-  return add_kernel(lowered, op, suffix, [&](KernelMaker& maker) {
+// --- One element a lane
+
+// Whether two results can be stored by one kernel, and which come first. A result that another
+// reads at an index of its own is stored by an earlier kernel and read from memory, not computed
+// again.
+class Dependencies {
+ public:
+  explicit Dependencies(const FusedOp& fused) : fused_(fused) {}
+
+  /// Whether `value` needs elements of a result that is not stored yet, other than those at its own
+  /// index.
+  bool has_to_wait(Value value, const std::vector<bool>& stored) {
+    stored_ = &stored;
+    seen_.clear();
+    return visit(value, value.type().dims(), false);
+  }
+
+ private:
+  bool visit(Value value, const Dims& dims, bool elsewhere) {
+    if (!seen_.insert({value.def, value.index, elsewhere}).second) return false;
+    if (std::ranges::find(fused_.inner, value.def) == fused_.inner.end()) return false;
+    for (size_t r = 0; r < fused_.results.size(); ++r) {
+      if (fused_.results[r] != value) continue;
+      if ((*stored_)[r]) return false;
+      if (elsewhere || value.type().dims() != dims) return true;
+    }
+    const bool same = value.def->info().category == Category::kElementwise && !elsewhere;
+    return std::ranges::any_of(all_operands(*value.def), [&](Value operand) {
+      return visit(operand, dims, !same || operand.type().dims() != dims);
+    });
+  }
+
+  const FusedOp& fused_;
+  const std::vector<bool>* stored_ = nullptr;
+  std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
+};
+
+// Results of one shape: one kernel over its indices. Those that are `stored` are read.
+Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
+                      const std::vector<uint32_t>& results, const std::vector<bool>& stored,
+                      Schedule& schedule, std::string_view suffix) {
+  return add_kernel(lowered, fused.op, suffix, [&](KernelMaker& maker) {
     maker.inputs();
+    for (uint32_t r = 0; r < stored.size(); ++r) {
+      if (!stored[r] || is_empty(fused.results[r].type())) continue;
+      maker.e().bind(fused.results[r], maker.result(r, kernel::Access::kIn));
+    }
     std::vector<kernel::MemoryId> memories;
     for (const uint32_t r : results) memories.push_back(maker.result(r));
-    for_each_index(maker.b(), op.result_type(results[0]).dims(), schedule,
-                   [&](const Values& index) {
-                     for (size_t i = 0; i < results.size(); ++i) {
-                       const Value value{const_cast<Instruction*>(&op), results[i]};
-                       maker.e().store(maker.e().element(value, index), memories[i], index);
-                     }
-                   });
+    for_each_index(
+        maker.b(), fused.results[results[0]].type().dims(), schedule,
+        [&](const Values& index) { store_results(maker, fused, results, memories, index); });
   });
 }
 
-// A workgroup for each result, whose lanes share its elements.
-Status lower_over_lanes(LoweredOp& lowered, const Instruction& op) {
-  return add_kernel(lowered, op, "_rows", [&](KernelMaker& maker) {
+Status lower_by_elements(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule) {
+  std::vector<bool> stored(fused.results.size());
+  std::vector<uint32_t> rest;
+  for (uint32_t r = 0; r < fused.results.size(); ++r) {
+    // There is nothing to store of an empty one, nor to read.
+    stored[r] = is_empty(fused.results[r].type());
+    if (!stored[r]) rest.push_back(r);
+  }
+  // In the order in which they are computed.
+  const auto place = [&](uint32_t r) {
+    return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
+  };
+  std::ranges::stable_sort(rest, {}, place);
+  Dependencies dependencies(fused);
+  for (int part = 0; !rest.empty(); ++part) {
+    std::vector<uint32_t> now;
+    std::vector<uint32_t> later;
+    for (const uint32_t r : rest) {
+      const bool fits =
+          now.empty() || fused.results[r].type().dims() == fused.results[now[0]].type().dims();
+      const bool waits =
+          fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
+      (fits && !waits ? now : later).push_back(r);
+    }
+    TENON_TRY(lower_elements(lowered, fused, now, stored, schedule,
+                             part == 0 ? "" : fmt::format("_{}", part)));
+    for (const uint32_t r : now) stored[r] = true;
+    rest = std::move(later);
+  }
+  return {};
+}
+
+// The op whose results are those of the fusion, if it computes nothing else.
+const Instruction* only_op(const FusedOp& fused) {
+  const Instruction* only = fused.inner.size() == 1 ? fused.inner[0] : nullptr;
+  if (only == nullptr || only->result_count() != fused.results.size()) return nullptr;
+  for (uint32_t r = 0; r < fused.results.size(); ++r) {
+    if (fused.results[r] != Value{const_cast<Instruction*>(only), r}) return nullptr;
+  }
+  return only;
+}
+
+// A workgroup for each result of `op`, whose lanes share its elements.
+Status lower_over_lanes(LoweredOp& lowered, const FusedOp& fused, const Instruction& op) {
+  return add_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
     maker.inputs();
     std::vector<kernel::MemoryId> memories;
     for (uint32_t r = 0; r < op.result_count(); ++r) memories.push_back(maker.result(r));
@@ -86,7 +166,8 @@ bool prefers_lanes(const Instruction& op, Schedule& schedule) {
 
 Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
                   const LowerLimits& limits) {
-  if (is_empty(op.result_type()) && op.result_count() == 1) return {};
+  const bool nothing = op.code() == OpCode::kFusion && op.result_count() == 0;
+  if (nothing || (is_empty(op.result_type()) && op.result_count() == 1)) return {};
   if (op.code() == OpCode::kSort) {
     return is_empty(op.result_type()) ? Status() : lower_sort(lowered, op, schedule, limits);
   }
@@ -101,25 +182,18 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));
   }
-  std::vector<uint32_t> rest;
-  for (uint32_t r = 0; r < op.result_count(); ++r) {
-    if (!is_empty(op.result_type(r))) rest.push_back(r);
+  const FusedOp fused(op);
+  for (const auto take :
+       {lower_tiled_dot, lower_in_two_stages, lower_row_chain, lower_tiled_transpose}) {
+    TENON_ASSIGN(const bool taken, take(lowered, fused, schedule, limits));
+    if (taken) return {};
   }
-  if (rest.size() == op.result_count() && prefers_lanes(op, schedule)) {
-    return lower_over_lanes(lowered, op);
+  const bool any_empty = std::ranges::any_of(op.result_types(), is_empty);
+  const Instruction* only = only_op(fused);
+  if (only != nullptr && !any_empty && prefers_lanes(*only, schedule)) {
+    return lower_over_lanes(lowered, fused, *only);
   }
-  for (int part = 0; !rest.empty(); ++part) {
-    std::vector<uint32_t> same;
-    std::vector<uint32_t> other;
-    for (const uint32_t r : rest) {
-      const bool fits = op.result_type(r).dims() == op.result_type(rest[0]).dims();
-      (fits ? same : other).push_back(r);
-    }
-    TENON_TRY(
-        lower_elements(lowered, op, same, schedule, part == 0 ? "" : fmt::format("_{}", part)));
-    rest = std::move(other);
-  }
-  return {};
+  return lower_by_elements(lowered, fused, schedule);
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct LoweredOp {
 /// What a target allows; the rest of TargetInfo follows with the seam.
 struct LowerLimits {
   int64_t scratch_bytes = 48 << 10;
+  bool fma = true;  ///< Contractions of floats may use it; without it their products are rounded.
+  bool private_memory = true;  ///< Else it takes scratch.
 };
 
 /// Kernels for `op`, a primitive op whose results are arrays. An op that none are made for is an

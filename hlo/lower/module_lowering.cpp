@@ -309,6 +309,28 @@ bool ModuleLowering::in_one_kernel(const Instruction& op) {
                                         schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0);
 }
 
+// As a whole, or op by op where some have no elements or it would be too large.
+Status ModuleLowering::fusion(const Instruction& op) {
+  if (is_elemental(op)) {
+    Status status = kernels(op);
+    if (status.code() != ErrorCode::kResourceExhausted) return status;
+  }
+  const Computation& body = op.region(0);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand_type(i).is_tensor()) TENON_TRY(buffer_of(op.operand(i)));
+    Place same = place(op.operand(i));
+    place(body.parameter(i)) = std::move(same);
+  }
+  TENON_TRY(instructions(body));
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    const Value value = body.return_instruction()->operand(r);
+    if (value.type().is_tensor()) TENON_TRY(buffer_of(value));
+    Place same = place(value);
+    places_[{&op, r}] = std::move(same);
+  }
+  return {};
+}
+
 Status ModuleLowering::instructions(const Computation& computation) {
   for (const Instruction& op : computation) {
     if (op.code() == OpCode::kReturn) break;
@@ -359,6 +381,8 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kIf:
     case OpCode::kCase:
       return in_one_kernel(op) ? kernels(op) : conditional(op);
+    case OpCode::kFusion:
+      return fusion(op);
     default:
       return op.info().category == Category::kCommunication ? host_step(op) : kernels(op);
   }

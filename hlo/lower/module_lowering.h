@@ -36,6 +36,7 @@ class ModuleLowering {
   Status parameters(const Computation& entry);
   Status results(const Computation& entry);
   /// Lowers the instructions of `computation` into `sequence`, up to its return.
+  Status fusion(const Instruction& op);
   Status instructions(const Computation& computation);
   Status instruction(const Instruction& op);
   Status kernels(const Instruction& op);

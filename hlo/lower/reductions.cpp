@@ -1,66 +1,80 @@
 // reduce, reduce_window, select_and_scatter: elements combined by a region.
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/index_math.h"
+#include "hlo/lower/reduction.h"
 
 namespace tenon::hlo::lower {
-namespace {
 
 using kernel::Builder;
 using K = kernel::OpCode;
 
-std::vector<ElementType> front(const std::vector<ElementType>& types, size_t count) {
-  return {types.begin(), types.begin() + static_cast<std::ptrdiff_t>(count)};
+Reduction::Reduction(Emitter& emitter, const Instruction& reduction)
+    : e(emitter),
+      op(reduction),
+      region(reduction.region(0)),
+      count(reduction.operand_count() / 2),
+      types(parameter_types(region)) {
+  types.resize(count);
 }
 
-// One op of the two parameters that gives the same bits with them swapped (K5).
-bool is_commutative(const Computation& region) {
-  const Instruction* op = region.first();
+Element Reduction::promoted(size_t operand, const Values& index) const {
+  return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
+                   types[operand % count]);
+}
+
+Elements Reduction::inits() const {
+  Elements elements;
+  for (size_t k = 0; k < count; ++k) elements.push_back(promoted(count + k, {}));
+  return elements;
+}
+
+Elements Reduction::leaf(const Values& index) const {
+  Elements elements;
+  for (size_t k = 0; k < count; ++k) elements.push_back(promoted(k, index));
+  return elements;
+}
+
+Values Reduction::combine(const Values& arguments) const {
+  std::vector<ElementType> both = types;
+  both.insert(both.end(), types.begin(), types.end());
+  return Emitter::flat(e.call(region, Emitter::unflat(arguments, both)));
+}
+
+// One op of the two parameters.
+bool Reduction::is_commutative() const {
+  const Instruction* inner = region.first();
   const Instruction* end = region.return_instruction();
-  if (region.parameter_count() != 2 || op == end || op->next() != end) return false;
+  if (region.parameter_count() != 2 || inner == end || inner->next() != end) return false;
   const bool of_both =
-      op->operand_count() == 2 &&
-      ((op->operand(0) == region.parameter(0) && op->operand(1) == region.parameter(1)) ||
-       (op->operand(0) == region.parameter(1) && op->operand(1) == region.parameter(0)));
-  return of_both && op->info().commutative && end->operand(0).def == op &&
+      inner->operand_count() == 2 &&
+      ((inner->operand(0) == region.parameter(0) && inner->operand(1) == region.parameter(1)) ||
+       (inner->operand(0) == region.parameter(1) && inner->operand(1) == region.parameter(0)));
+  return of_both && inner->info().commutative && end->operand(0).def == inner &&
          !is_complex(region.parameter(0).type().element_type());
 }
 
-// The init values and the elements of the operands, in the types of the region's parameters: a
-// region may promote its elements.
-struct Reduction {
-  Emitter& e;
-  const Instruction& op;
-  const Computation& region;
-  size_t count;
-  std::vector<ElementType> types;
+Dims reduced_extents(const Instruction& reduce) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  const Dims& dims = reduce.operand_type(0).dims();
+  Dims extents;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (contains(dimensions, static_cast<int64_t>(d))) extents.push_back(dims[d]);
+  }
+  return extents;
+}
 
-  explicit Reduction(Emitter& emitter, const Instruction& reduction)
-      : e(emitter),
-        op(reduction),
-        region(reduction.region(0)),
-        count(reduction.operand_count() / 2),
-        types(front(parameter_types(region), count)) {}
+Values unreduced_index(const Instruction& reduce, const Values& kept, const Values& reduced) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  Values at;
+  size_t outer = 0;
+  size_t inner = 0;
+  for (int64_t d = 0; d < reduce.operand_type(0).rank(); ++d) {
+    at.push_back(contains(dimensions, d) ? reduced[inner++] : kept[outer++]);
+  }
+  return at;
+}
 
-  Element promoted(size_t operand, const Values& index) const {
-    return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
-                     types[operand % count]);
-  }
-  Elements inits() const {
-    Elements elements;
-    for (size_t k = 0; k < count; ++k) elements.push_back(promoted(count + k, {}));
-    return elements;
-  }
-  Elements leaf(const Values& index) const {
-    Elements elements;
-    for (size_t k = 0; k < count; ++k) elements.push_back(promoted(k, index));
-    return elements;
-  }
-  Values combine(const Values& arguments) const {
-    std::vector<ElementType> both = types;
-    both.insert(both.end(), types.begin(), types.end());
-    return Emitter::flat(e.call(region, Emitter::unflat(arguments, both)));
-  }
-};
+namespace {
 
 // Where window position `w` of output position `o` lies in an input of `size`, and whether it does.
 struct WindowPlace {
@@ -94,7 +108,7 @@ Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
   Elements inits = r.inits();
   kernel::Builder::Reduction reduction;
   reduction.extents = op.i64s(AttrKey::window_dimensions);
-  reduction.commutative = is_commutative(r.region);
+  reduction.commutative = r.is_commutative();
   reduction.inits = Emitter::flat(inits);
   reduction.leaf = [&](const Values& window) {
     Values at(rank);
@@ -228,25 +242,13 @@ class SelectAndScatter {
 
 Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
   const Reduction r(e, op);
-  const I64s& dimensions = op.i64s(AttrKey::dimensions);
-  const Dims& dims = op.operand_type(0).dims();
   kernel::Builder::Reduction reduction;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (contains(dimensions, static_cast<int64_t>(d))) reduction.extents.push_back(dims[d]);
-  }
-  const Values inits = Emitter::flat(r.inits());
+  reduction.extents = reduced_extents(op);
   reduction.over_lanes = over_lanes;
-  reduction.commutative = is_commutative(r.region);
-  reduction.inits = inits;
+  reduction.commutative = r.is_commutative();
+  reduction.inits = Emitter::flat(r.inits());
   reduction.leaf = [&](const Values& reduced) {
-    Values at;
-    size_t kept = 0;
-    size_t inner = 0;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      at.push_back(contains(dimensions, static_cast<int64_t>(d)) ? reduced[inner++]
-                                                                 : index[kept++]);
-    }
-    return Emitter::flat(r.leaf(at));
+    return Emitter::flat(r.leaf(unreduced_index(op, index, reduced)));
   };
   reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
   return Emitter::unflat(e.b.reduce(reduction), r.types);

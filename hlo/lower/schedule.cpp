@@ -1,5 +1,6 @@
 #include "hlo/lower/schedule.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace tenon::hlo::lower {
@@ -18,6 +19,11 @@ int64_t Schedule::choose(std::string_view name, int64_t preferred,
   std::vector<int64_t> all = {preferred};
   all.insert(all.end(), others);
   return random_->of(all);
+}
+
+int64_t Schedule::choose_size(std::string_view name, int64_t preferred,
+                              std::initializer_list<int64_t> others, int64_t most) {
+  return std::clamp<int64_t>(choose(name, preferred, others), 1, most);
 }
 
 }  // namespace tenon::hlo::lower

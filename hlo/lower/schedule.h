@@ -23,6 +23,9 @@ class Schedule {
   /// What was set for `name`; else, of a random schedule, one of `preferred` and `others`; else
   /// `preferred`.
   int64_t choose(std::string_view name, int64_t preferred, std::initializer_list<int64_t> others);
+  /// The same of a size: at least 1, at most `most`, whatever was set.
+  int64_t choose_size(std::string_view name, int64_t preferred,
+                      std::initializer_list<int64_t> others, int64_t most = 1024);
 
  private:
   std::map<std::string, int64_t, std::less<>> values_;

@@ -1,0 +1,13 @@
+// RUN: tenon opt %s --emit=kernels | FileCheck %s
+
+// A tile by rows into scratch, by columns out of it; a row of the tile is one longer.
+// CHECK: kernel @transpose_tiles(%x0: in f32[100,70], %y: out f32[70,100]) index s32 grid(%{{[0-9]+}}: 3, %{{[0-9]+}}: 4)
+// CHECK: scratch %tile : f32[32,33]
+// CHECK: copy box(32, 32) %tile[0, 0] by(0, 1) = %x0{{.*}} by(0, 1) pad 0.0
+// CHECK: lanes(%[[A:[0-9]+]]: 32, %[[B:[0-9]+]]: 32) {
+// CHECK: if
+// CHECK: load %tile[%[[B]], %[[A]]] : f32
+func.func @main(%x: tensor<100x70xf32>) -> tensor<70x100xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<100x70xf32>) -> tensor<70x100xf32>
+  return %0 : tensor<70x100xf32>
+}
