@@ -1,6 +1,8 @@
 // Programs that lowering once got wrong, on interp against the evaluator.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "hlo/compile/interp.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
@@ -101,6 +103,41 @@ TEST(Lowering, NumbersWithoutASign) {
   const auto results = hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{});
   ASSERT_TRUE(results) << results.error().to_string();
   EXPECT_EQ((*results)[0].to_string(), "[true, true, true, false, false, false]");
+}
+
+// LT orders no NaN: some result, but one, in any order of iterations.
+TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
+  const auto module = hlo::import_module(
+      R"(func.func @main(%x: tensor<37xf32>) -> tensor<37xf32> {
+  %y = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<37xf32>) -> tensor<37xf32>
+  return %y : tensor<37xf32>
+})",
+      "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  Literal x(Shape(ElementType::kF32, {37}));
+  for (int64_t i = 0; i < 37; ++i) {
+    x.set_double(i, i % 5 == 2 ? std::nan("") : static_cast<double>(i * 23 % 37));
+  }
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  std::vector<Literal> first;
+  for (const int64_t row_scratch : {0, 1}) {
+    for (const uint64_t seed : {0U, 1U, 2U}) {
+      hlo::InterpOptions options;
+      options.lower.schedule.set("row_scratch", row_scratch);
+      if (seed != 0) options.interpreter.order = kernel::Order::kShuffled;
+      options.interpreter.seed = seed;
+      auto results =
+          hlo::run_on_interp(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options);
+      ASSERT_TRUE(results) << results.error().to_string();
+      if (first.empty()) first = *results;
+      EXPECT_EQ(results->front(), first.front());
+    }
+  }
 }
 
 }  // namespace

@@ -3,14 +3,16 @@
 //   math_accuracy [--step=N] [--samples=N] [--function=NAME]
 //
 // The functions of the kernel IR, and CHLO's by the kernels that their expansions become, run as
-// rendered C. f16 and bf16: every pattern. f32: every N-th (--step=1: all of them; every 1,009th of
-// these of functions that only binary128 can judge). f64: a dense sample. Of two arguments: pairs
-// drawn at random, by the interpreter. Every 1,009th result of a function of the kernel IR must
-// also be the interpreter's in every bit. Exit status 1 if a bound of the op tables is exceeded.
+// rendered C. f16 and bf16: every pattern. f32: every N-th (--step=1: all of them); functions that
+// only binary128 can judge, which is slow, are held against it at every 1,009th of these, and at
+// all of them against their own f64 form. f64: a dense sample. Of two arguments: pairs drawn at
+// random, by the interpreter. Every 1,009th result of a function of the kernel IR must also be the
+// interpreter's in every bit. Exit status 1 if a bound of the op tables is exceeded.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -40,10 +42,10 @@ struct Worst {
 
 constexpr double kWrong = 1e9;
 
-/// |got - expected| in units in the last place of `expected` in the format, or of `floor` if that
+/// |got - expected| in units in the last place of `expected` in the format, or of `terms` if that
 /// is greater.
 template <class R>
-double error_in_ulp(ElementType type, double got, R expected, double floor) {
+double error_in_ulp(ElementType type, double got, R expected, double terms) {
   const auto near = static_cast<double>(expected);
   const double rounded = round_to(type, near);
   if (std::isnan(near) || std::isnan(got)) return std::isnan(near) == std::isnan(got) ? 0 : kWrong;
@@ -55,7 +57,7 @@ double error_in_ulp(ElementType type, double got, R expected, double floor) {
   const auto& format = element_type_info(type).format;
   const int least = 1 - format.bias - format.mantissa_bits;
   int exponent = 0;
-  static_cast<void>(std::frexp(std::max(std::abs(near), floor), &exponent));
+  static_cast<void>(std::frexp(std::max(std::abs(near), terms), &exponent));
   const double unit = std::ldexp(1.0, std::max(exponent - 1 - format.mantissa_bits, least));
   // The greatest number and infinity are neighbours.
   if (std::isinf(got) || std::isinf(near)) {
@@ -80,8 +82,8 @@ void judge(const MathFunction& f, ElementType type, double x, double y, double g
   } else {
     expected = f.exact128(x, y);
   }
-  const double floor = x < 0 ? f.floor_of_negative_arguments : 0;
-  const double error = error_in_ulp(type, got, expected, floor);
+  const double terms = f.size_of_terms == nullptr ? 0 : f.size_of_terms(x);
+  const double error = error_in_ulp(type, got, expected, terms);
   if (error > worst.error) worst = {error, x, y, got, static_cast<double>(expected)};
 }
 
@@ -169,6 +171,33 @@ Worst measure_rendered(const MathFunction& f, ElementType type, const kernel::CL
   });
 }
 
+/// The f32 patterns argument(i), i = 0 … count - 1, against the function's own f64 form.
+template <class Argument>
+Worst measure_by_f64(const MathFunction& f, const kernel::CLibrary& library, uint64_t count,
+                     const Argument& argument) {
+  return over_parts(count, [&](uint64_t first, uint64_t last, Worst& worst) {
+    std::vector<float> x(kPart);
+    std::vector<float> y(kPart);
+    std::vector<double> wide_x(kPart);
+    std::vector<double> wide_y(kPart);
+    for (uint64_t i = first; i < last; ++i) {
+      x[i - first] = std::bit_cast<float>(static_cast<uint32_t>(argument(i)));
+      wide_x[i - first] = x[i - first];
+    }
+    const std::vector<void*> narrow = {x.data(), y.data()};
+    const std::vector<void*> wide = {wide_x.data(), wide_y.data()};
+    if (!library.call(library_name(f, ElementType::kF32), narrow).ok() ||
+        !library.call(library_name(f, ElementType::kF64), wide).ok()) {
+      worst.take({kWrong});
+    }
+    for (uint64_t i = 0; i < last - first; ++i) {
+      const double terms = f.size_of_terms == nullptr ? 0 : f.size_of_terms(wide_x[i]);
+      const double error = error_in_ulp(ElementType::kF32, y[i], wide_y[i], terms);
+      if (error > worst.error) worst = {error, wide_x[i], 0, y[i], wide_y[i]};
+    }
+  });
+}
+
 /// Bits of sample i, in turns: any pattern; numbers of moderate size; where functions are reduced
 /// (about 1, the ends of the range of a logarithm's significand, half of log 2 and multiples).
 uint64_t sample(ElementType type, uint64_t i) {
@@ -239,10 +268,15 @@ Worst measure_all(const MathFunction& f, ElementType type, const kernel::CLibrar
                             [&](uint64_t i) { return sample(type, i); });
   }
   const bool wide = f.exact == nullptr;
-  uint64_t step = type == ElementType::kF32 ? options.step : 1;
-  if (wide && type == ElementType::kF32) step *= 1009;
-  const uint64_t count = ((uint64_t{1} << bit_width(type)) - 1) / step + 1;
-  return measure_rendered(f, type, library, count, wide, [&](uint64_t i) { return i * step; });
+  const uint64_t step = type == ElementType::kF32 ? options.step : 1;
+  const auto count = [&](uint64_t by) { return ((uint64_t{1} << bit_width(type)) - 1) / by + 1; };
+  const auto every = [](uint64_t by) { return [by](uint64_t i) { return i * by; }; };
+  if (!wide || type != ElementType::kF32) {
+    return measure_rendered(f, type, library, count(step), wide, every(step));
+  }
+  Worst worst = measure_rendered(f, type, library, count(step * 1009), true, every(step * 1009));
+  worst.take(measure_by_f64(f, library, count(step), every(step)));
+  return worst;
 }
 
 int run(const Options& options) {

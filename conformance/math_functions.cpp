@@ -30,6 +30,12 @@ Float128 wide_log_gamma(Float128 x) {
   return lgammaf128_r(x, &sign);
 }
 
+// Both have zeros between the poles on the negative axis, where the reflection's terms cancel:
+// log gamma(1 - x) and log(sin(pi x)), of which the zeros far from 0 lie too near the poles to be
+// met; digamma(1 - x), about log |x|, and pi / tan(pi x).
+double size_of_log_gamma(double x) { return x < 0 ? 1 : 0; }
+double size_of_digamma(double x) { return x < 0 ? std::max(1.0, std::log(-x)) : 0; }
+
 /// A function of one argument by its double and binary128 forms.
 template <auto kDouble, auto kWide>
 MathFunction unary(std::string name) {
@@ -92,8 +98,8 @@ std::vector<MathFunction> chlo_functions() {
                                     unary<nullptr, reference::bessel_i1e>("chlo.bessel_i1e")};
   for (MathFunction& function : list) {
     function.bound = hlo::op_info(*hlo::op_from_name(function.name)).ulp_bound;
-    const bool has_zeros = function.name == "chlo.lgamma" || function.name == "chlo.digamma";
-    if (has_zeros) function.floor_of_negative_arguments = 1;
+    if (function.name == "chlo.lgamma") function.size_of_terms = size_of_log_gamma;
+    if (function.name == "chlo.digamma") function.size_of_terms = size_of_digamma;
   }
   return list;
 }

@@ -14,8 +14,9 @@ struct MathFunction {
   std::string name;  ///< "exp", "chlo.erf"
   int operands = 1;
   double bound = 0;  ///< Greatest error in units in the last place.
-  /// Where the exact value is nearer to zero than this, the unit is that of this number.
-  double floor_of_negative_arguments = 0;
+  /// Where the exact value is nearer to zero than the terms whose difference it is, the unit is
+  /// that of this number; null where every value is good to its own unit.
+  double (*size_of_terms)(double x) = nullptr;
   double (*exact)(double, double) = nullptr;  ///< Null where there is only binary128.
   Float128 (*exact128)(Float128, Float128) = nullptr;
   kernel::OpCode op = kernel::OpCode::kYield;  ///< Of the kernel IR's own.

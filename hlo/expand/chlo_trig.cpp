@@ -68,8 +68,10 @@ Expr cosh_near_reference(const Expr& x) {
   const Expr root = root_of_exp(a);
   const Expr shifted = a - kLogOf2;
   const Expr error = (a - shifted) - kLogOf2;
-  const Expr half = exp(shifted) * (1.0 + 0.75 * error);
-  return select(a < 20.0, half + 0.25 / half, 0.5 * root * root);
+  const Expr power = exp(shifted);
+  // Small parts first, so that the sum is rounded once.
+  const Expr rest = power * (0.77 * error) + 0.25 / power;
+  return select(a < 20.0, power + rest, 0.5 * root * root);
 }
 
 Expr cosh_by_type(const Expr& x) {

@@ -123,7 +123,7 @@ class FourierLowering {
       return Elements{input(maker, t, source, index)};
     };
     rows.step = [&](KernelMaker& maker, int pass, const RowReader& read, ValueId i) {
-      return std::pair{i, Elements{butterfly(maker, t, roots, pass, read, i)}};
+      return Elements{butterfly(maker, t, roots, pass, read, i)};
     };
     rows.output = [&](KernelMaker& maker) -> RowPasses::Writer {
       const kernel::MemoryId memory =

@@ -63,9 +63,9 @@ Status in_scratch(LoweredOp& lowered, const Instruction& op, const RowPasses& ro
           if (pass == 0) return rows.input(maker, at(position));
           return load_all(maker, rows, scratch[static_cast<size_t>(pass - 1) % 2], {position});
         };
-        const auto [position, elements] = rows.step(maker, pass, read, i[0]);
-        if (pass == rows.passes - 1) return write(elements, at(position));
-        store_all(maker, scratch[static_cast<size_t>(pass) % 2], elements, {position});
+        const Elements elements = rows.step(maker, pass, read, i[0]);
+        if (pass == rows.passes - 1) return write(elements, at(i[0]));
+        store_all(maker, scratch[static_cast<size_t>(pass) % 2], elements, i);
       });
     }
   });
@@ -113,8 +113,7 @@ Status in_temporaries(LoweredOp& lowered, const Instruction& op, const RowPasses
           if (pass == 0) return rows.input(maker, at(position));
           return load_all(maker, rows, from, at(position));
         };
-        const auto [position, elements] = rows.step(maker, pass, read, index[rows.axis]);
-        write(elements, at(position));
+        write(rows.step(maker, pass, read, index[rows.axis]), index);
       });
     };
     TENON_TRY(add_kernel(lowered, op, fmt::format("{}_pass{}", suffix, pass), make));

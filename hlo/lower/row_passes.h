@@ -22,10 +22,8 @@ struct RowPasses {
 
   /// What the first pass reads: elements at an index of `dims`.
   std::function<Elements(KernelMaker&, const Values& index)> input;
-  /// What iteration `i` of a pass writes, and where: (position, elements).
-  std::function<std::pair<ValueId, Elements>(KernelMaker&, int pass, const RowReader& read,
-                                             ValueId i)>
-      step;
+  /// The elements that a pass writes to position `i`.
+  std::function<Elements(KernelMaker&, int pass, const RowReader& read, ValueId i)> step;
   /// Writes the last pass's elements; called where output buffers are declared, it gives the
   /// writer.
   using Writer = std::function<void(const Elements&, const Values& index)>;

@@ -1,8 +1,10 @@
-// sort, by merging: pass p merges sorted runs of 2^p elements in pairs. Each element finds its
-// place by itself: its rank in its own run plus, by binary search, how many of the other run come
-// before it. So equal elements keep their order, and every comparator that orders is served.
+// sort, by merging: pass p merges sorted runs of 2^p elements in pairs. Each place of the result
+// finds its element by itself: a binary search along the diagonal says how many of the places
+// before it are the left run's (Green, Odeh, Birk: Merge Path, 2014). Of equals the left run's come
+// first, so that equal elements keep their order.
 //
-// A comparator that is no order has no defined result; places stay within the pair of runs.
+// A comparator that is no strict order (LT with NaNs) has no defined result; still each place is
+// written once, with some element of its pair of runs, the same in every run.
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/row_passes.h"
 
@@ -22,45 +24,42 @@ ValueId before(KernelMaker& maker, const Instruction& op, const Elements& x, con
   return maker.e().call(op.region(0), arguments)[0].re;
 }
 
-std::pair<ValueId, Elements> merge(KernelMaker& maker, const Instruction& op, int64_t size,
-                                   int pass, const RowReader& read, ValueId i) {
+Elements merge(KernelMaker& maker, const Instruction& op, int64_t size, int pass,
+               const RowReader& read, ValueId i) {
   Builder& b = maker.b();
   const int64_t width = int64_t{1} << pass;
-  const ValueId pair = b.div(i, b.index(2 * width));
-  const ValueId start = b.mul(pair, b.index(2 * width));
-  const ValueId end = b.min(b.add(start, b.index(2 * width)), b.index(size));
+  const ValueId start = b.mul(b.div(i, b.index(2 * width)), b.index(2 * width));
   const ValueId middle = b.min(b.add(start, b.index(width)), b.index(size));
-  const ValueId in_left = b.compare(K::kLt, i, middle);
-  const Elements mine = read(i);
+  const ValueId end = b.min(b.add(middle, b.index(width)), b.index(size));
+  const ValueId place = b.sub(i, start);
   // What the search knows, said to the verifier (K10).
-  const auto bounded = [&](ValueId place) {
-    return b.max(b.min(place, b.index(size)), b.index(0));
+  const auto bounded = [&](ValueId at) { return b.max(b.min(at, b.index(size - 1)), b.index(0)); };
+  const auto left_first = [&](ValueId left, ValueId right) {
+    return b.logical_not(before(maker, op, read(bounded(right)), read(bounded(left))));
   };
-  // In the other run, the first that does not stand before this element.
-  const ValueId low = b.select(in_left, middle, start);
-  const ValueId high = b.select(in_left, end, middle);
+  // How many of the elements before `place` the left run gives: the search halves [low, high].
+  const ValueId low = b.max(b.sub(place, b.sub(end, middle)), b.index(0));
+  const ValueId high = b.min(place, b.sub(middle, start));
   const Values found =
       b.for_loop(b.index(0), b.index(pass + 1), 1, {low, high}, [&](const Values& state) {
-        const ValueId open = b.compare(K::kLt, state[1], state[2]);
         const ValueId half = b.div(b.add(bounded(state[1]), bounded(state[2])), b.index(2));
         return b.if_else(
-            open,
+            b.compare(K::kLt, state[1], state[2]),
             [&] {
-              const ValueId at = b.max(b.min(half, b.index(size - 1)), b.index(0));
-              const Elements other = read(at);
-              // Of equals those of the left run come first.
-              const ValueId goes_on = b.if_else(
-                  in_left, [&] { return Values{before(maker, op, other, mine)}; },
-                  [&] { return Values{b.logical_not(before(maker, op, mine, other))}; })[0];
-              return Values{b.select(goes_on, b.add(at, b.index(1)), state[1]),
-                            b.select(goes_on, state[2], at)};
+              const ValueId right = b.sub(b.add(middle, b.sub(place, half)), b.index(1));
+              const ValueId taken = left_first(b.add(start, half), right);
+              return Values{b.select(taken, b.add(half, b.index(1)), state[1]),
+                            b.select(taken, state[2], half)};
             },
             [&] { return Values{state[1], state[2]}; });
       });
-  const ValueId own_start = b.select(in_left, start, middle);
-  const ValueId others = b.sub(bounded(found[0]), low);
-  const ValueId place = b.add(b.add(start, b.sub(i, own_start)), others);
-  return {b.max(b.min(place, b.index(size - 1)), b.index(0)), mine};
+  const ValueId left = b.add(start, bounded(found[0]));
+  const ValueId right = b.add(middle, b.sub(place, bounded(found[0])));
+  const ValueId from_left = b.if_else(
+      b.logical_and(b.compare(K::kLt, left, middle), b.compare(K::kLt, right, end)),
+      [&] { return Values{left_first(left, right)}; },
+      [&] { return Values{b.compare(K::kLt, left, middle)}; })[0];
+  return read(bounded(b.select(from_left, left, right)));
 }
 
 }  // namespace
