@@ -1,4 +1,8 @@
 // `tenon opt`: a program through the compiler's stages, as text.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "core/kernel/text.h"
 #include "core/program/serial.h"
 #include "core/types/file.h"
@@ -18,6 +22,7 @@ struct OptOptions {
   std::string output;
   std::vector<std::string> shapes;
   std::vector<std::string> passes;
+  std::vector<std::string> calls;
   bool locations = false;
   bool print_each = false;
 };
@@ -48,7 +53,15 @@ Status run_passes(hlo::Module& module, const OptOptions& options) {
 
 // What lowering makes of the Module.
 Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& options) {
-  TENON_ASSIGN(const program::Program program, hlo::compile_to_program(module));
+  hlo::LowerOptions lower;
+  if (!options.calls.empty()) {
+    lower.takes_call = [&](const program::LibraryCall& call, std::span<const Shape>,
+                           std::span<const Shape>) {
+      return std::ranges::find(options.calls, program::name_of(call)) != options.calls.end() ||
+             std::ranges::find(options.calls, "all") != options.calls.end();
+    };
+  }
+  TENON_ASSIGN(const program::Program program, hlo::compile_to_program(module, lower));
   if (options.emit == "program") return program::print(program);
   if (options.emit == "program-bytes") return program::save(program);
   std::string text;
@@ -105,6 +118,16 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command->add_option("--passes", options->passes, "Passes to run, in order: NAME,NAME,…")
       ->delimiter(',')
       ->type_name("PASSES");
+  const auto names = program::library_call_names();
+  std::vector<std::string> known = {"all"};
+  known.insert(known.end(), names.begin(), names.end());
+  command
+      ->add_option("--calls", options->calls,
+                   "Make library calls of these of a program, as for a backend that takes them: " +
+                       fmt::format("{}", fmt::join(known, ", ")))
+      ->delimiter(',')
+      ->check(CLI::IsMember(known))
+      ->type_name("CALLS");
   command->add_flag("--print-after-each", options->print_each,
                     "Print the Module on standard error after each pass that changed it");
   command->add_flag("--locations", options->locations, "Print source locations");

@@ -113,6 +113,8 @@ class ProgramInterpreter::Run {
     return sequence(conditional.branches[static_cast<size_t>(chosen)]);
   }
 
+  Status run(const Step&, const Call& call) { return sequence(call.lowered); }
+
   Status run(const Step& step, const CustomCall& call) {
     const auto handler = owner_.handlers_.find(call.target);
     if (handler == owner_.handlers_.end()) {

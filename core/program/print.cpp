@@ -85,6 +85,12 @@ class Printer {
     line(depth, fmt::format("{}: call @{}({}) -> ({}){}", i, call.target, list(call.operands),
                             list(call.results), tail));
   }
+  void step(const Call& call, size_t i, const std::string& tail, int depth) {
+    line(depth, fmt::format("{}: {} ({}) -> ({}){}", i, to_string(call.call), list(call.operands),
+                            list(call.results), tail));
+    line(depth, "lowered");
+    sequence(call.lowered, depth + 2);
+  }
 
   const Program& program_;
   std::string out_;

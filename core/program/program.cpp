@@ -102,6 +102,7 @@ bool calls(const Program& program, const Step& step) {
   if (const auto* loop = std::get_if<While>(&step.action)) {
     return any(loop->condition) || any(loop->body);
   }
+  if (const auto* call = std::get_if<Call>(&step.action)) return any(call->lowered);
   const auto* branch = std::get_if<Conditional>(&step.action);
   return branch != nullptr && std::any_of(branch->branches.begin(), branch->branches.end(), any);
 }
@@ -126,8 +127,11 @@ Accesses accesses_of(const Program& program, const Step& step) {
   } else if (const auto* branch = std::get_if<Conditional>(&step.action)) {
     a.reads.push_back(branch->index);
     for (const SequenceId id : branch->branches) add_sequence(program, id, a);
-  } else if (const auto* call = std::get_if<CustomCall>(&step.action)) {
+  } else if (const auto* custom = std::get_if<CustomCall>(&step.action)) {
+    a = {custom->operands, custom->results};
+  } else if (const auto* call = std::get_if<Call>(&step.action)) {
     a = {call->operands, call->results};
+    add_sequence(program, call->lowered, a);
   }
   for (BufferId& id : a.reads) id = program.root(id);
   for (BufferId& id : a.writes) id = program.root(id);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/kernel/kernel.h"
+#include "core/program/library_call.h"
 #include "core/types/literal.h"
 #include "core/types/status.h"
 
@@ -92,8 +93,18 @@ struct CustomCall {
   bool operator==(const CustomCall&) const = default;
 };
 
+/// A library call, and steps that do the same with kernels alone: who does not take the call runs
+/// `lowered`.
+struct Call {
+  LibraryCall call;
+  std::vector<BufferId> operands;
+  std::vector<BufferId> results;
+  SequenceId lowered = 0;
+  bool operator==(const Call&) const = default;
+};
+
 struct Step {
-  std::variant<Launch, Copy, While, Conditional, CustomCall> action;
+  std::variant<Launch, Copy, While, Conditional, CustomCall, Call> action;
   /// Earlier steps of the same sequence that must be done first, ascending; direct ones only.
   std::vector<uint32_t> depends;
   /// The ops it was made from and where they stand: "stablehlo.add at model.mlir:3:8".

@@ -72,8 +72,51 @@ inline Program control_flow() {
   return p;
 }
 
+// A call of each kind that fits arrays of four floats, beside the steps that do the same.
+inline void add_calls(Program& p) {
+  const auto add = [&](const Dims& dims, ElementType type) {
+    Buffer b = buffer(MemoryKind::kTemporary, 0, p.temporary_bytes);
+    b.dims = dims;
+    b.type = type;
+    p.temporary_bytes += (b.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    p.buffers.push_back(b);
+    return static_cast<BufferId>(p.buffers.size() - 1);
+  };
+  const auto f32 = ElementType::kF32;
+  const auto call = [&](LibraryCall what, std::vector<BufferId> from, std::vector<BufferId> to) {
+    p.sequences.emplace_back();
+    const auto lowered = static_cast<SequenceId>(p.sequences.size() - 1);
+    for (const BufferId b : to) {
+      if (p.buffer(b).type == f32 && p.buffer(b).dims == Dims{4}) {
+        p.sequences[lowered].steps.push_back({Copy{b, 0}, {}, ""});
+      }
+    }
+    p.sequences[0].steps.push_back(
+        {Call{std::move(what), std::move(from), std::move(to), lowered}, {}, "library"});
+  };
+  const BufferId one = add({}, f32);
+  const BufferId row = add({1, 4, 1}, f32);
+  call(Contraction{{}, {}, {0}, {0}}, {0, 0}, {one});
+  Convolution window;
+  for (ConvolutionDims* dims : {&window.input, &window.kernel, &window.output}) {
+    dims->feature = 2;
+    dims->spatial = {1};
+  }
+  window.strides = window.input_dilation = window.kernel_dilation = {1};
+  window.padding_low = {3};
+  window.padding_high = window.reversed = {0};
+  call(window, {row, row}, {add({1, 4, 1}, f32)});
+  call(Sort{0, 0, true, true}, {0}, {add({4}, f32)});
+  call(Scan{0, true, Combiner::kMaximum}, {0, one}, {add({4}, f32)});
+  call(Fft{FftKind::kRealForward, {4}}, {0}, {add({3}, ElementType::kC64)});
+  const BufferId state = add({2}, ElementType::kU64);
+  call(RandomBits{RandomAlgorithm::kPhilox}, {state},
+       {add({2}, ElementType::kU64), add({4}, ElementType::kU32)});
+  call(StridedCopy{3, {-1}}, {0}, {add({4}, f32)});
+}
+
 // Something of each kind: control flow, a constant, a view, a donated parameter, a call with a
-// configuration of each type.
+// configuration of each type, library calls.
 inline Program everything() {
   Program p = control_flow();
   p.name = "everything";
@@ -93,6 +136,7 @@ inline Program everything() {
            {constant + 1}},
        {},
        "call"});
+  add_calls(p);
   find_dependencies(p);
   return p;
 }

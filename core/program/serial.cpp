@@ -7,6 +7,15 @@ namespace tenon::serial {
 template <>
 inline constexpr uint64_t kEnumEnd<program::MemoryKind> =
     static_cast<uint64_t>(program::MemoryKind::kTemporary) + 1;
+template <>
+inline constexpr uint64_t kEnumEnd<program::Combiner> =
+    static_cast<uint64_t>(program::Combiner::kXor) + 1;
+template <>
+inline constexpr uint64_t kEnumEnd<program::FftKind> =
+    static_cast<uint64_t>(program::FftKind::kRealInverse) + 1;
+template <>
+inline constexpr uint64_t kEnumEnd<program::RandomAlgorithm> =
+    static_cast<uint64_t>(program::RandomAlgorithm::kPhilox) + 1;
 }  // namespace tenon::serial
 
 namespace tenon::program {
@@ -36,6 +45,43 @@ void serialize(A& a, serial::Of<A, Conditional>& step) {
 template <class A>
 void serialize(A& a, serial::Of<A, CustomCall>& step) {
   a(step.target, step.config, step.operands, step.results);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Contraction>& c) {
+  a(c.lhs_batch, c.rhs_batch, c.lhs_contracting, c.rhs_contracting);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, ConvolutionDims>& dims) {
+  a(dims.batch, dims.feature, dims.spatial);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Convolution>& c) {
+  a(c.input, c.kernel, c.output, c.strides, c.padding_low, c.padding_high, c.input_dilation,
+    c.kernel_dilation, c.reversed, c.feature_groups, c.batch_groups);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Sort>& s) {
+  a(s.dimension, s.key, s.descending, s.total_order);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Scan>& s) {
+  a(s.dimension, s.reverse, s.combiner);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Fft>& f) {
+  a(f.kind, f.lengths);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, RandomBits>& r) {
+  a(r.algorithm);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, StridedCopy>& c) {
+  a(c.start, c.strides);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Call>& step) {
+  a(step.call, step.operands, step.results, step.lowered);
 }
 template <class A>
 void serialize(A& a, serial::Of<A, Step>& step) {

@@ -285,6 +285,21 @@ class Validator {
     return ids(call.results, "a custom call");
   }
 
+  Status step(const Call& call) {
+    TENON_TRY(ids(call.operands, "a call"));
+    TENON_TRY(ids(call.results, "a call"));
+    const auto shapes = [&](const std::vector<BufferId>& list) {
+      std::vector<Shape> found;
+      for (const BufferId b : list) {
+        found.emplace_back(program_.buffer(b).type, program_.buffer(b).dims);
+      }
+      return found;
+    };
+    const Status status = check(call.call, shapes(call.operands), shapes(call.results));
+    if (!status.ok()) return bad("{}", status.message());
+    return sequence(call.lowered);
+  }
+
   static constexpr int64_t kMostBytes = int64_t{1} << 50;
   static constexpr int kMostNesting = 200;
   static constexpr size_t kMostRank = kernel::kMostRank;

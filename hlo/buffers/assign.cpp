@@ -41,6 +41,8 @@ class Liveness {
       sequence(loop->body);
     } else if (const auto* branch = std::get_if<program::Conditional>(&s.action)) {
       for (const program::SequenceId id : branch->branches) sequence(id);
+    } else if (const auto* call = std::get_if<program::Call>(&s.action)) {
+      sequence(call->lowered);
     }
     const int64_t end = clock_++;
     // A loop comes back to what it touched: all of that lives as long as the loop.

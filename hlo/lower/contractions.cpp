@@ -4,6 +4,7 @@
 // integers wrap in the result's type.
 #include "hlo/lower/contraction.h"
 #include "hlo/lower/index_math.h"
+#include "hlo/lower/library_calls.h"
 
 namespace tenon::hlo::lower {
 
@@ -90,44 +91,21 @@ Elements sum_of(Emitter& e, const Instruction& op, const Dims& extents, bool ove
   return {e.convert(sum[0], type, op.result_type().element_type())};
 }
 
-struct Convolution {
-  const ConvDims& dims;
-  size_t spatial;
-  I64s strides, lhs_dilation, rhs_dilation;
-  I64Matrix padding;
-  std::vector<uint8_t> reversal;
-  int64_t feature_groups, batch_groups;
-
-  explicit Convolution(const Instruction& op)
-      : dims(*op.attr<ConvDims>(AttrKey::dimension_numbers)),
-        spatial(dims.input_spatial.size()),
-        strides(op.i64s_or(AttrKey::window_strides, spatial, 1)),
-        lhs_dilation(op.i64s_or(AttrKey::lhs_dilation, spatial, 1)),
-        rhs_dilation(op.i64s_or(AttrKey::rhs_dilation, spatial, 1)),
-        padding(op.padding_or_zero(spatial)),
-        reversal(spatial, 0),
-        feature_groups(op.integer(AttrKey::feature_group_count, 1)),
-        batch_groups(op.integer(AttrKey::batch_group_count, 1)) {
-    if (const auto* given = op.attr<BoolsAttr>(AttrKey::window_reversal)) reversal = given->values;
-  }
-};
-
 int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast<size_t>(axis)]; }
 
 // Over kernel positions and the input features of the output's group; what lies in padding or
 // between dilated elements counts as zero.
 Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
-  const Convolution c(op);
-  const ConvDims& d = c.dims;
+  const program::Convolution c = convolution_of(op);
   const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
   const ElementType type = accumulator(op);
-  const int64_t outputs = size_of(rhs, d.kernel_output_feature);
-  const int64_t features = size_of(rhs, d.kernel_input_feature);
-  const int64_t batches = size_of(lhs, d.input_batch) / c.batch_groups;
-  const ValueId output = index[static_cast<size_t>(d.output_feature)];
-  ValueId batch = index[static_cast<size_t>(d.output_batch)];
+  const int64_t outputs = size_of(rhs, c.kernel.batch);
+  const int64_t features = size_of(rhs, c.kernel.feature);
+  const int64_t batches = size_of(lhs, c.input.batch) / c.batch_groups;
+  const ValueId output = index[static_cast<size_t>(c.output.feature)];
+  ValueId batch = index[static_cast<size_t>(c.output.batch)];
   if (c.batch_groups > 1) {
     const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.batch_groups, 1)));
     batch = b.add(batch, b.mul(group, b.index(batches)));
@@ -138,33 +116,34 @@ Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index
     first_feature = b.mul(group, b.index(features));
   }
   Dims extents;
-  for (const int64_t axis : d.kernel_spatial) extents.push_back(size_of(rhs, axis));
+  for (const int64_t axis : c.kernel.spatial) extents.push_back(size_of(rhs, axis));
   extents.push_back(features);
   return sum_of(e, op, extents, false, type, [&](const Values& at) {
     Values from(lhs.dims().size());
     Values weight(rhs.dims().size());
     ValueId inside = b.pred(true);
-    for (size_t s = 0; s < c.spatial; ++s) {
-      const auto axis = static_cast<size_t>(d.input_spatial[s]);
-      const ValueId out = index[static_cast<size_t>(d.output_spatial[s])];
+    for (size_t s = 0; s < c.strides.size(); ++s) {
+      const auto axis = static_cast<size_t>(c.input.spatial[s]);
+      const ValueId out = index[static_cast<size_t>(c.output.spatial[s])];
       const ValueId scaled =
-          b.add(b.mul(out, b.index(c.strides[s])), b.mul(at[s], b.index(c.rhs_dilation[s])));
-      const ValueId place = b.sub(scaled, b.index(c.padding.at(static_cast<int64_t>(s), 0)));
-      const ValueId dilation = b.index(c.lhs_dilation[s]);
+          b.add(b.mul(out, b.index(c.strides[s])), b.mul(at[s], b.index(c.kernel_dilation[s])));
+      const ValueId place = b.sub(scaled, b.index(c.padding_low[s]));
+      const ValueId dilation = b.index(c.input_dilation[s]);
       const int64_t size = lhs.dims()[axis];
       inside = b.logical_and(
-          inside, in_bounds(b, place, size == 0 ? 0 : (size - 1) * c.lhs_dilation[s] + 1));
-      if (c.lhs_dilation[s] != 1) {
+          inside, in_bounds(b, place, size == 0 ? 0 : (size - 1) * c.input_dilation[s] + 1));
+      if (c.input_dilation[s] != 1) {
         inside = b.logical_and(inside, b.compare(K::kEq, b.rem(place, dilation), b.index(0)));
       }
       from[axis] = b.div(place, dilation);
-      weight[static_cast<size_t>(d.kernel_spatial[s])] =
-          c.reversal[s] != 0 ? b.sub(b.index(extents[s] - 1), at[s]) : at[s];
+      weight[static_cast<size_t>(c.kernel.spatial[s])] =
+          contains(c.reversed, static_cast<int64_t>(s)) ? b.sub(b.index(extents[s] - 1), at[s])
+                                                        : at[s];
     }
-    from[static_cast<size_t>(d.input_batch)] = batch;
-    from[static_cast<size_t>(d.input_feature)] = b.add(first_feature, at.back());
-    weight[static_cast<size_t>(d.kernel_input_feature)] = at.back();
-    weight[static_cast<size_t>(d.kernel_output_feature)] = output;
+    from[static_cast<size_t>(c.input.batch)] = batch;
+    from[static_cast<size_t>(c.input.feature)] = b.add(first_feature, at.back());
+    weight[static_cast<size_t>(c.kernel.feature)] = at.back();
+    weight[static_cast<size_t>(c.kernel.batch)] = output;
     return e.if_else(
         inside, type,
         [&] {

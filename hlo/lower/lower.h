@@ -1,17 +1,27 @@
 // Lowering: a Module of primitive ops to a Program.
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "core/program/program.h"
 #include "hlo/ir/instruction.h"
 #include "hlo/lower/lower_op.h"
 
 namespace tenon::hlo {
 
+/// Whether a backend takes a library call on arrays of these shapes.
+using TakesCall = std::function<bool(const program::LibraryCall&, std::span<const Shape> operands,
+                                     std::span<const Shape> results)>;
+
 struct LowerOptions {
   /// Function to lower; empty means the Module's entry.
   std::string entry;
   lower::Schedule schedule;
   lower::LowerLimits limits;
+  /// Asked of each op that is a library call; null takes none. The steps that do the same stay
+  /// beside each call.
+  TakesCall takes_call;
 };
 
 /// Target of the custom calls that stand for ops of the host (communication, infeed …): "module" in

@@ -8,6 +8,7 @@
 #include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/kernel_maker.h"
+#include "hlo/lower/library_calls.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/attribute_printer.h"
 
@@ -134,17 +135,47 @@ ModuleLowering::SequenceId ModuleLowering::enter() {
   return id;
 }
 
-Status ModuleLowering::kernels(const Instruction& op) {
+std::vector<BufferId> ModuleLowering::result_buffers(const Instruction& op) {
+  std::vector<BufferId> results;
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    results.push_back(new_buffer(memory_shape(op.result_type(r))));
+    places_[{&op, r}].buffer = results.back();
+  }
+  return results;
+}
+
+Status ModuleLowering::compute(const Instruction& op) {
+  const auto found = options_.takes_call ? library_call_of(op) : std::nullopt;
+  if (!found) return kernels(op);
+  program::Call step;
+  step.call = *found;
+  std::vector<Shape> operands;
+  std::vector<Shape> results;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    operands.push_back(memory_shape(op.operand_type(i)));
+  }
+  for (const Type& type : op.result_types()) results.push_back(memory_shape(type));
+  if (!options_.takes_call(step.call, operands, results)) return kernels(op);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
+    step.operands.push_back(buffer);
+  }
+  step.results = result_buffers(op);
+  step.lowered = enter();
+  TENON_TRY(launches(op, step.results));
+  leave();
+  add_step(std::move(step), op);
+  return {};
+}
+
+Status ModuleLowering::kernels(const Instruction& op) { return launches(op, result_buffers(op)); }
+
+Status ModuleLowering::launches(const Instruction& op, const std::vector<BufferId>& results) {
   TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, options_.limits));
   std::vector<BufferId> inputs;
   for (const Value value : lowered.inputs) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(value));
     inputs.push_back(buffer);
-  }
-  std::vector<BufferId> results;
-  for (uint32_t r = 0; r < op.result_count(); ++r) {
-    results.push_back(new_buffer(memory_shape(op.result_type(r))));
-    places_[{&op, r}].buffer = results.back();
   }
   std::vector<BufferId> temporaries;
   for (const Shape& shape : lowered.temporaries) temporaries.push_back(new_buffer(shape));
@@ -384,7 +415,7 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kFusion:
       return fusion(op);
     default:
-      return op.info().category == Category::kCommunication ? host_step(op) : kernels(op);
+      return op.info().category == Category::kCommunication ? host_step(op) : compute(op);
   }
 }
 

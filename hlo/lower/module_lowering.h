@@ -39,7 +39,11 @@ class ModuleLowering {
   Status fusion(const Instruction& op);
   Status instructions(const Computation& computation);
   Status instruction(const Instruction& op);
+  /// By a library call that the backend takes, or by kernels.
+  Status compute(const Instruction& op);
   Status kernels(const Instruction& op);
+  /// Kernels that leave their results in these buffers.
+  Status launches(const Instruction& op, const std::vector<BufferId>& results);
   Status custom_call(const Instruction& op);
   Status call_step(const Instruction& op, program::CustomCall call);
   /// An op of the host: communication, and calls that run functions of the Module.
@@ -53,6 +57,8 @@ class ModuleLowering {
   /// The buffer of an array; a constant gets one when it is first asked for.
   Result<BufferId> buffer_of(Value value);
   BufferId new_buffer(const Shape& shape);
+  /// New ones for an op's results, which are arrays.
+  std::vector<BufferId> result_buffers(const Instruction& op);
   BufferId add_buffer(program::Buffer buffer);
   BufferId add_constant(const Literal& literal);
   BufferId view(BufferId of, const Type& type);

@@ -1,6 +1,7 @@
 // reduce, reduce_window, select_and_scatter: elements combined by a region.
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/index_math.h"
+#include "hlo/lower/library_calls.h"
 #include "hlo/lower/reduction.h"
 
 namespace tenon::hlo::lower {
@@ -42,14 +43,8 @@ Values Reduction::combine(const Values& arguments) const {
 
 // One op of the two parameters.
 bool Reduction::is_commutative() const {
-  const Instruction* inner = region.first();
-  const Instruction* end = region.return_instruction();
-  if (region.parameter_count() != 2 || inner == end || inner->next() != end) return false;
-  const bool of_both =
-      inner->operand_count() == 2 &&
-      ((inner->operand(0) == region.parameter(0) && inner->operand(1) == region.parameter(1)) ||
-       (inner->operand(0) == region.parameter(1) && inner->operand(1) == region.parameter(0)));
-  return of_both && inner->info().commutative && end->operand(0).def == inner &&
+  const Instruction* inner = op_of_two_parameters(region);
+  return inner != nullptr && inner->info().commutative &&
          !is_complex(region.parameter(0).type().element_type());
 }
 

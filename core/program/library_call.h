@@ -1,0 +1,110 @@
+// Library calls: work that a backend may take whole, described by value.
+//
+// A closed set, versioned with the serial form of Programs. Each stands beside the steps that do
+// the same with kernels (Call::lowered in program.h): a backend that takes a call replaces them,
+// any other runs them. Arrays are dense and row-major; their types and shapes are those of the
+// call's buffers. What each computes, corner cases too, is what the StableHLO op that it is named
+// after computes.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/types/shape.h"
+#include "core/types/status.h"
+
+namespace tenon::program {
+
+/// (lhs, rhs) -> result: dot_general. The result's dimensions are the batch ones, the free ones of
+/// lhs, the free ones of rhs, each in the order of the operand. Sums are rounded to the result's
+/// type or a wider one.
+struct Contraction {
+  Dims lhs_batch, rhs_batch;
+  Dims lhs_contracting, rhs_contracting;
+  bool operator==(const Contraction&) const = default;
+};
+
+/// Which dimension of an array of a convolution is what: of the kernel `batch` is the output
+/// feature.
+struct ConvolutionDims {
+  int64_t batch = 0;
+  int64_t feature = 0;
+  Dims spatial;
+  bool operator==(const ConvolutionDims&) const = default;
+};
+
+/// (input, kernel) -> result: convolution. Lists have one entry a spatial dimension.
+struct Convolution {
+  ConvolutionDims input, kernel, output;
+  Dims strides, padding_low, padding_high, input_dilation, kernel_dilation;
+  Dims reversed;  ///< Spatial dimensions along which the window runs backwards.
+  int64_t feature_groups = 1;
+  int64_t batch_groups = 1;
+  bool operator==(const Convolution&) const = default;
+};
+
+/// (arrays …) -> (arrays …): a stable sort along a dimension, by the array `key`.
+struct Sort {
+  int64_t dimension = 0;
+  uint32_t key = 0;
+  bool descending = false;
+  bool total_order = false;  ///< Of floats: -NaN < -inf … -0 < 0 … inf < NaN.
+  bool operator==(const Sort&) const = default;
+};
+
+enum class Combiner : uint8_t { kAdd, kMultiply, kMinimum, kMaximum, kAnd, kOr, kXor };
+
+/// (array, init) -> prefixes along a dimension: result[i] combines init and the elements up to i,
+/// or from i on if `reverse`. A reduce_window whose windows reach to the end of the array.
+struct Scan {
+  int64_t dimension = 0;
+  bool reverse = false;
+  Combiner combiner = Combiner::kAdd;
+  bool operator==(const Scan&) const = default;
+};
+
+enum class FftKind : uint8_t { kForward, kInverse, kRealForward, kRealInverse };
+
+/// array -> transforms along the last dimensions, of `lengths`: fft.
+struct Fft {
+  FftKind kind = FftKind::kForward;
+  Dims lengths;
+  bool operator==(const Fft&) const = default;
+};
+
+enum class RandomAlgorithm : uint8_t { kDefault, kThreeFry, kPhilox };
+
+/// state -> (next state, bits): rng_bit_generator.
+struct RandomBits {
+  RandomAlgorithm algorithm = RandomAlgorithm::kDefault;
+  bool operator==(const RandomBits&) const = default;
+};
+
+/// array -> result[i …] = array[start + i · strides], counted in elements of the flat array:
+/// transpose, slice, broadcast_in_dim, reverse.
+struct StridedCopy {
+  int64_t start = 0;
+  Dims strides;  ///< One a dimension of the result; 0 repeats, negative runs backwards.
+  bool operator==(const StridedCopy&) const = default;
+};
+
+using LibraryCall =
+    std::variant<Contraction, Convolution, Sort, Scan, Fft, RandomBits, StridedCopy>;
+
+/// "contraction", "strided_copy" …
+std::string_view name_of(const LibraryCall& call);
+/// Names of all kinds, in the order of the variant.
+std::span<const std::string_view> library_call_names();
+/// "contraction lhs_contracting=[1] rhs_contracting=[0]": the members that are not as by default.
+std::string to_string(const LibraryCall& call);
+
+/// OK, or why there is no such call on arrays of these shapes. Safe on values of any content.
+Status check(const LibraryCall& call, std::span<const Shape> operands,
+             std::span<const Shape> results);
+
+}  // namespace tenon::program

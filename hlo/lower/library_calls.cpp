@@ -1,0 +1,242 @@
+#include "hlo/lower/library_calls.h"
+
+#include <algorithm>
+
+namespace tenon::hlo::lower {
+namespace {
+
+using program::Combiner;
+using program::LibraryCall;
+using Call = std::optional<LibraryCall>;
+
+bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
+
+// Elements between neighbours along each dimension.
+Dims row_major(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
+  return strides;
+}
+
+Call contraction(const Instruction& op) {
+  const auto& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  const ElementType type = op.operand_type(0).element_type();
+  if (op.operand_type(1).element_type() != type) return {};
+  return program::Contraction{dims.lhs_batching, dims.rhs_batching, dims.lhs_contracting,
+                              dims.rhs_contracting};
+}
+
+// LT or GT of one pair of the comparator's arguments, which are interleaved.
+Call sort(const Instruction& op) {
+  const Computation& region = op.region(0);
+  const Instruction* compare = region.first();
+  const Instruction* end = region.return_instruction();
+  if (compare == end || compare->next() != end || compare->code() != OpCode::kCompare ||
+      end->operand(0).def != compare) {
+    return {};
+  }
+  const auto direction = compare->enumeration<ComparisonDirection>(AttrKey::comparison_direction);
+  if (direction != ComparisonDirection::kLt && direction != ComparisonDirection::kGt) return {};
+  for (uint32_t k = 0; k < op.operand_count(); ++k) {
+    const Value first = region.parameter(2 * k);
+    const Value second = region.parameter(2 * k + 1);
+    const bool straight = compare->operand(0) == first && compare->operand(1) == second;
+    const bool swapped = compare->operand(0) == second && compare->operand(1) == first;
+    if (!straight && !swapped) continue;
+    program::Sort call;
+    call.dimension = op.integer(AttrKey::dimension, -1);
+    if (call.dimension < 0) call.dimension += op.operand_type(0).rank();
+    call.key = k;
+    call.descending = (direction == ComparisonDirection::kGt) == straight;
+    call.total_order =
+        compare->enumeration<ComparisonType>(AttrKey::compare_type) == ComparisonType::kTotalOrder;
+    return call;
+  }
+  return {};
+}
+
+std::optional<Combiner> combiner_of(const Computation& region) {
+  const Instruction* op = op_of_two_parameters(region);
+  if (op == nullptr) return {};
+  switch (op->code()) {
+    case OpCode::kAdd:
+      return Combiner::kAdd;
+    case OpCode::kMultiply:
+      return Combiner::kMultiply;
+    case OpCode::kMinimum:
+      return Combiner::kMinimum;
+    case OpCode::kMaximum:
+      return Combiner::kMaximum;
+    case OpCode::kAnd:
+      return Combiner::kAnd;
+    case OpCode::kOr:
+      return Combiner::kOr;
+    case OpCode::kXor:
+      return Combiner::kXor;
+    default:
+      return {};
+  }
+}
+
+// Padding is combined as often as there is of it, which shows unless it changes nothing.
+bool padding_changes_nothing(const Instruction& op, Combiner combiner) {
+  const bool once = combiner == Combiner::kMinimum || combiner == Combiner::kMaximum ||
+                    combiner == Combiner::kAnd || combiner == Combiner::kOr;
+  if (once) return true;
+  const auto* init = op.operand(1).def->code() == OpCode::kConstant
+                         ? op.operand(1).def->attr<DenseAttr>(AttrKey::value)
+                         : nullptr;
+  if (init == nullptr || is_complex(init->shape.element_type())) return false;
+  return init->values.get_double(0) == (combiner == Combiner::kMultiply ? 1 : 0);
+}
+
+// A reduce_window over one dimension, whose windows begin before the array and end at each element,
+// or begin at each element and end behind the array.
+Call scan(const Instruction& op) {
+  const size_t rank = op.operand_type(0).dims().size();
+  const std::optional<Combiner> combiner = combiner_of(op.region(0));
+  const I64s& window = op.i64s(AttrKey::window_dimensions);
+  const I64s ones(rank, 1);
+  const bool plain = op.i64s_or(AttrKey::window_strides, rank, 1) == ones &&
+                     op.i64s_or(AttrKey::base_dilations, rank, 1) == ones &&
+                     op.i64s_or(AttrKey::window_dilations, rank, 1) == ones;
+  if (op.result_count() != 1 || !combiner || !plain || !padding_changes_nothing(op, *combiner) ||
+      op.result_type() != op.operand_type(0) ||
+      op.operand_type(1).element_type() != op.operand_type(0).element_type()) {
+    return {};
+  }
+  const auto wide = std::ranges::find_if(window, [](int64_t size) { return size != 1; });
+  if (wide == window.end() ||
+      std::count(window.begin(), window.end(), 1) + 1 != static_cast<int64_t>(window.size())) {
+    return {};
+  }
+  const int64_t d = wide - window.begin();
+  const int64_t size = op.operand_type(0).dims()[static_cast<size_t>(d)];
+  const I64Matrix padding = op.padding_or_zero(rank);
+  for (int64_t other = 0; other < static_cast<int64_t>(rank); ++other) {
+    if (other != d && (padding.at(other, 0) != 0 || padding.at(other, 1) != 0)) return {};
+  }
+  const bool forward = padding.at(d, 0) == size - 1 && padding.at(d, 1) == 0;
+  const bool backward = padding.at(d, 0) == 0 && padding.at(d, 1) == size - 1;
+  if (*wide != size || (!forward && !backward)) return {};
+  return program::Scan{d, backward, *combiner};
+}
+
+Call fft(const Instruction& op) {
+  program::Fft call;
+  call.kind = static_cast<program::FftKind>(op.enumeration<FftType>(AttrKey::fft_type));
+  call.lengths = op.i64s(AttrKey::fft_length);
+  return call;
+}
+
+Call random_bits(const Instruction& op) {
+  return program::RandomBits{
+      static_cast<program::RandomAlgorithm>(op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm))};
+}
+
+Call strided_copy(const Instruction& op) {
+  const Dims& from = op.operand_type(0).dims();
+  const Dims steps = row_major(from);
+  program::StridedCopy call;
+  call.strides.assign(op.result_type().dims().size(), 0);
+  for (size_t d = 0; d < from.size(); ++d) {
+    switch (op.code()) {
+      case OpCode::kTranspose: {
+        const I64s& order = op.i64s(AttrKey::permutation);
+        call.strides[d] = steps[static_cast<size_t>(order[d])];
+        break;
+      }
+      case OpCode::kBroadcastInDim: {
+        const auto to = static_cast<size_t>(op.i64s(AttrKey::broadcast_dimensions)[d]);
+        if (from[d] != 1) call.strides[to] = steps[d];
+        break;
+      }
+      case OpCode::kSlice:
+        call.start += op.i64s(AttrKey::start_indices)[d] * steps[d];
+        call.strides[d] = op.i64s_or(AttrKey::strides, from.size(), 1)[d] * steps[d];
+        break;
+      default: {  // reverse
+        const I64s& reversed = op.i64s(AttrKey::dimensions);
+        const bool back = contains(reversed, static_cast<int64_t>(d));
+        call.start += back ? (from[d] - 1) * steps[d] : 0;
+        call.strides[d] = back ? -steps[d] : steps[d];
+      }
+    }
+  }
+  return call;
+}
+
+Call call_of(const Instruction& op) {
+  switch (op.code()) {
+    case OpCode::kDotGeneral:
+      return contraction(op);
+    case OpCode::kConvolution:
+      if (op.operand_type(0).element_type() != op.operand_type(1).element_type()) return {};
+      return convolution_of(op);
+    case OpCode::kSort:
+      return op.operand_type(0).rank() == 0 ? Call() : sort(op);
+    case OpCode::kReduceWindow:
+      return scan(op);
+    case OpCode::kFft:
+      return fft(op);
+    case OpCode::kRngBitGenerator:
+      return random_bits(op);
+    case OpCode::kTranspose:
+    case OpCode::kBroadcastInDim:
+    case OpCode::kSlice:
+    case OpCode::kReverse:
+      return strided_copy(op);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+program::Convolution convolution_of(const Instruction& op) {
+  const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
+  const size_t spatial = dims.input_spatial.size();
+  program::Convolution c;
+  c.input = {dims.input_batch, dims.input_feature, dims.input_spatial};
+  c.kernel = {dims.kernel_output_feature, dims.kernel_input_feature, dims.kernel_spatial};
+  c.output = {dims.output_batch, dims.output_feature, dims.output_spatial};
+  c.strides = op.i64s_or(AttrKey::window_strides, spatial, 1);
+  c.input_dilation = op.i64s_or(AttrKey::lhs_dilation, spatial, 1);
+  c.kernel_dilation = op.i64s_or(AttrKey::rhs_dilation, spatial, 1);
+  const I64Matrix padding = op.padding_or_zero(spatial);
+  const auto* reversal = op.attr<BoolsAttr>(AttrKey::window_reversal);
+  for (size_t s = 0; s < spatial; ++s) {
+    c.padding_low.push_back(padding.at(static_cast<int64_t>(s), 0));
+    c.padding_high.push_back(padding.at(static_cast<int64_t>(s), 1));
+    if (reversal != nullptr && reversal->values[s] != 0) {
+      c.reversed.push_back(static_cast<int64_t>(s));
+    }
+  }
+  c.feature_groups = op.integer(AttrKey::feature_group_count, 1);
+  c.batch_groups = op.integer(AttrKey::batch_group_count, 1);
+  return c;
+}
+
+const Instruction* op_of_two_parameters(const Computation& region) {
+  const Instruction* inner = region.first();
+  const Instruction* end = region.return_instruction();
+  if (region.parameter_count() != 2 || inner == end || inner->next() != end) return nullptr;
+  const Value first = region.parameter(0);
+  const Value second = region.parameter(1);
+  const bool of_both =
+      inner->operand_count() == 2 && ((inner->operand(0) == first && inner->operand(1) == second) ||
+                                      (inner->operand(0) == second && inner->operand(1) == first));
+  return of_both && end->operand(0).def == inner ? inner : nullptr;
+}
+
+std::optional<LibraryCall> library_call_of(const Instruction& op) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (!op.operand_type(i).is_tensor() || is_empty(op.operand_type(i))) return {};
+  }
+  for (const Type& type : op.result_types()) {
+    if (!type.is_tensor() || is_empty(type)) return {};
+  }
+  return call_of(op);
+}
+
+}  // namespace tenon::hlo::lower
