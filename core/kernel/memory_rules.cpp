@@ -148,7 +148,8 @@ bool MemoryRules::writable(const Memory& m) {
 bool MemoryRules::is_own_part(const Node& node, const Memory& m, size_t first,
                               const BlockContext& context) {
   const Node* lanes = context.lanes;
-  bool own = lanes != nullptr && lanes->extents.size() == m.lane_rank;
+  bool own =
+      lanes != nullptr && lanes->op == OpCode::kLanes && lanes->extents.size() == m.lane_rank;
   for (size_t d = 0; own && d < m.lane_rank; ++d) {
     const ValueId index = node.operands[first + d];
     const bool only_one =

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "core/kernel/scalar.h"
+#include "core/kernel/structure.h"
 
 namespace tenon::kernel {
 namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 40;
-constexpr size_t kMaxRank = 64;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ bool OperandParser::extent(int64_t& out) {
 bool OperandParser::numbers(Dims& out, char closing) {
   while (scan_.peek() != closing) {
     if (!extent(out.emplace_back())) return false;
-    if (out.size() > kMaxRank) return scan_.fail("K0: more than {} dimensions", kMaxRank);
+    if (out.size() > kMostRank) return scan_.fail("K0: more than {} dimensions", kMostRank);
     if (!scan_.accept(',')) break;
   }
   return scan_.expect(closing);
@@ -67,7 +67,7 @@ bool OperandParser::induction(Names& names, Dims& extents) {
     if (!name(names.emplace_back()) || !scan_.expect(':') || !extent(extents.emplace_back())) {
       return false;
     }
-    if (extents.size() > kMaxRank) return scan_.fail("K0: more than {} dimensions", kMaxRank);
+    if (extents.size() > kMostRank) return scan_.fail("K0: more than {} dimensions", kMostRank);
     if (!scan_.accept(',')) break;
   }
   return scan_.expect(')');

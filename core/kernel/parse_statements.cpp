@@ -1,13 +1,11 @@
 #include "core/kernel/parse_statements.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "core/kernel/structure.h"
 
 namespace tenon::kernel {
-namespace {
-
-constexpr int kMaxDepth = 100;  // of statements
-
-}  // namespace
 
 bool StatementParser::statement(bool& yielded) {
   const size_t start = scan_.token_start();
@@ -73,7 +71,7 @@ bool StatementParser::statement_of(OpCode code, Values& made) {
 
 bool StatementParser::body(const Names& names, const Types& types, bool has_yield, BlockId& block) {
   if (!scan_.expect('{')) return false;
-  if (++depth_ > kMaxDepth) return scan_.fail("K0: nested deeper than {} levels", kMaxDepth);
+  if (++depth_ > kMostNesting) return scan_.fail("K0: nested deeper than {} levels", kMostNesting);
   block = builder_.begin_block(types);
   open_scope();
   define_all(names, builder_.arguments(block));
@@ -369,7 +367,12 @@ bool StatementParser::by(size_t count, std::vector<uint32_t>& out) {
     return scan_.fail_at(start,
                          fmt::format("K0: the box has {} dimensions, by {}", count, dims.size()));
   }
-  for (const int64_t d : dims) out.push_back(static_cast<uint32_t>(d));
+  for (const int64_t d : dims) {
+    if (d < 0 || d > std::numeric_limits<uint32_t>::max()) {
+      return scan_.fail_at(start, fmt::format("K0: {} is no dimension", d));
+    }
+    out.push_back(static_cast<uint32_t>(d));
+  }
   return true;
 }
 

@@ -177,7 +177,7 @@ TEST(Rules, K5Reductions) {
        "k:2: error: K5: commutative: swapping the sides of the combination gives another "
        "expression"},
       {reduce("%c = add %a, %b : f32", "store 1, %n[%i] : s32\nyield 1.0"),
-       "k:3: error: K5: a leaf or combination only computes: it does not store"},
+       "k:3: error: K5: a leaf, combination or condition only computes: it does not store"},
   });
 }
 

@@ -36,6 +36,9 @@ TEST(Text, ErrorsHaveTheirPlace) {
       {"kernel @k(%x: in s8[4,4], %y: out s8[4,4]) index s32 grid() {\n"
        "copy box(4, 4) %y[0, 0] by(1 ,) = %x[0, 0] by(0, 1)\n}",
        "t:2:25: error: K0: the box has 2 dimensions, by 1"},
+      {"kernel @k(%x: in s8[4], %y: out s8[4]) index s32 grid() {\n"
+       "copy box(4) %y[0] by(4294967296) = %x[0] by(0)\n}",
+       "t:2:19: error: K0: 4294967296 is no dimension"},
       {"kernel @k() index s32 grid() {}\nkernel @l() index s32 grid() {}",
        "t:1:1: error: one kernel expected, 2 found"},
   };
@@ -44,8 +47,8 @@ TEST(Text, ErrorsHaveTheirPlace) {
 
 TEST(Text, NestingIsBounded) {
   std::string text = "kernel @k() index s32 grid() {\n";
-  for (int i = 0; i < 200; ++i) text += "if true {\n";
-  EXPECT_EQ(error(text), "t:103:1: error: K0: nested deeper than 100 levels");
+  for (int i = 0; i < 300; ++i) text += "if true {\n";
+  EXPECT_EQ(error(text), "t:203:1: error: K0: nested deeper than 200 levels");
 }
 
 // A parameter may be called by a number, as the printer calls values.
