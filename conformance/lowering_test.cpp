@@ -128,7 +128,8 @@ TEST(Lowering, StridedCopiesAreTheirOps) {
     ASSERT_TRUE(program) << program.error().to_string();
     const auto& call = std::get<program::Call>(program->sequences[0].steps[0].action);
     const auto& copy = std::get<program::StridedCopy>(call.call);
-    const auto expected = hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{x});
+    const auto expected =
+        hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{x});
     ASSERT_TRUE(expected) << expected.error().to_string();
     const Dims& dims = expected->front().shape().dims();
     for (int64_t i = 0; i < element_count(dims); ++i) {

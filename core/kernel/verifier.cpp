@@ -160,7 +160,8 @@ class Verifier : private MemoryRules {
   // K1 and K5.
   bool may_stand(const Node& node, const BlockContext& context) {
     if (context.pure && (node.op == OpCode::kStore || node.op == OpCode::kAtomic)) {
-      return fail("K5: a leaf, combination or condition only computes: it does not {}", op_name(node.op));
+      return fail("K5: a leaf, combination or condition only computes: it does not {}",
+                  op_name(node.op));
     }
     const bool workgroup_only =
         node.op == OpCode::kLanes || node.op == OpCode::kScratch || node.op == OpCode::kPrivate ||
