@@ -11,9 +11,10 @@ constexpr Pass kPasses[] = {
     {"inline", "Calls, composites and asynchronous computations become the ops they stand for.",
      inline_all},
     {"decompose", "Decomposable ops become primitive ones.", decompose},
+    {"flatten", "Fusions within fusions become the ops that they consist of.", flatten_fusions},
     {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
 };
-constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "dce"};
+constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};
 
 }  // namespace
 

@@ -51,5 +51,6 @@ Result<bool> inline_all(Module& module);
 Result<bool> decompose(Module& module);
 /// Instructions without effect whose results nothing uses go.
 Result<bool> eliminate_dead(Module& module);
+Result<bool> flatten_fusions(Module& module);
 
 }  // namespace tenon::hlo
