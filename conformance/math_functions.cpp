@@ -30,10 +30,9 @@ Float128 wide_log_gamma(Float128 x) {
   return lgammaf128_r(x, &sign);
 }
 
-// Both have zeros between the poles on the negative axis, where the reflection's terms cancel:
-// log gamma(1 - x) and log(sin(pi x)), of which the zeros far from 0 lie too near the poles to be
-// met; digamma(1 - x), about log |x|, and pi / tan(pi x).
-double size_of_log_gamma(double x) { return x < 0 ? 1 : 0; }
+// Both have zeros between the poles on the negative axis, where the reflection's terms cancel: log
+// gamma(1 - x) and log(sin(pi x)); digamma(1 - x), about log |x|, and pi / tan(pi x).
+double size_of_log_gamma(double x) { return x < 0 ? std::max(1.0, log_gamma(1 - x)) : 0; }
 double size_of_digamma(double x) { return x < 0 ? std::max(1.0, std::log(-x)) : 0; }
 
 /// A function of one argument by its double and binary128 forms.
