@@ -81,7 +81,7 @@ void members(Text& t, const Fft& f) {
   t.list("lengths", f.lengths);
 }
 void members(Text& t, const RandomBits& r) {
-  static constexpr std::string_view kAlgorithms[] = {"default", "three_fry", "philox"};
+  static constexpr std::string_view kAlgorithms[] = {"three_fry", "philox"};
   t.word("algorithm", kAlgorithms[static_cast<size_t>(r.algorithm)]);
 }
 void members(Text& t, const StridedCopy& c) {
@@ -126,8 +126,16 @@ Dims joined(const Dims& a, const Dims& b) {
   return both;
 }
 
+// Factors are of one type.
+Status same_types(Shapes operands) {
+  if (operands[0].element_type() == operands[1].element_type()) return {};
+  return bad("operands of {} and {}", name_of(operands[0].element_type()),
+             name_of(operands[1].element_type()));
+}
+
 Status check_call(const Contraction& c, Shapes operands, Shapes results) {
   TENON_TRY(counts(operands, results, 2, 1));
+  TENON_TRY(same_types(operands));
   const Shape& lhs = operands[0];
   const Shape& rhs = operands[1];
   const Dims of_lhs = joined(c.lhs_batch, c.lhs_contracting);
@@ -172,7 +180,7 @@ Status check_window(const Convolution& c, Shapes operands, const Shape& result, 
     if ((*list)[i] < 1 || (*list)[i] > kMost) return bad("{} in a window", (*list)[i]);
   }
   for (const Dims* list : {&c.padding_low, &c.padding_high}) {
-    if (std::abs((*list)[i]) > kMost) return bad("padding of {}", (*list)[i]);
+    if ((*list)[i] < -kMost || (*list)[i] > kMost) return bad("padding of {}", (*list)[i]);
   }
   int64_t input = 0;
   int64_t kernel = 0;
@@ -195,6 +203,7 @@ Status check_window(const Convolution& c, Shapes operands, const Shape& result, 
 
 Status check_call(const Convolution& c, Shapes operands, Shapes results) {
   TENON_TRY(counts(operands, results, 2, 1));
+  TENON_TRY(same_types(operands));
   TENON_TRY(check_dims(c.input, operands[0], "input"));
   TENON_TRY(check_dims(c.kernel, operands[1], "kernel"));
   TENON_TRY(check_dims(c.output, results[0], "output"));
@@ -208,6 +217,7 @@ Status check_call(const Convolution& c, Shapes operands, Shapes results) {
   const int64_t input_features = size_of(operands[0], c.input.feature);
   const int64_t features = size_of(operands[1], c.kernel.batch);
   const bool grouped = c.feature_groups >= 1 && c.batch_groups >= 1 &&
+                       (c.feature_groups == 1 || c.batch_groups == 1) &&
                        input_features % c.feature_groups == 0 && features % c.feature_groups == 0 &&
                        batch % c.batch_groups == 0 && features % c.batch_groups == 0 &&
                        size_of(operands[1], c.kernel.feature) == input_features / c.feature_groups;
@@ -224,6 +234,10 @@ Status check_call(const Sort& s, Shapes operands, Shapes results) {
   TENON_TRY(counts(operands, results, std::max<size_t>(operands.size(), 1), operands.size()));
   TENON_TRY(dimension(s.dimension, operands[0]));
   if (s.key >= operands.size()) return bad("there is no array {} to sort by", s.key);
+  const ElementType type = operands[s.key].element_type();
+  if (is_complex(type) || (s.total_order && !is_float(type))) {
+    return bad("{} have no such order", name_of(type));
+  }
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i] == results[i] && operands[i].dims() == operands[0].dims()) continue;
     return bad("array {} is {} and becomes {}", i, operands[i].to_string(), results[i].to_string());
@@ -234,6 +248,12 @@ Status check_call(const Sort& s, Shapes operands, Shapes results) {
 Status check_call(const Scan& s, Shapes operands, Shapes results) {
   TENON_TRY(counts(operands, results, 2, 1));
   TENON_TRY(dimension(s.dimension, operands[0]));
+  const ElementType type = operands[0].element_type();
+  const bool bits = s.combiner >= Combiner::kAnd;
+  const bool order = s.combiner == Combiner::kMinimum || s.combiner == Combiner::kMaximum;
+  if ((bits && !is_integer(type) && !is_pred(type)) || (order && is_complex(type))) {
+    return bad("{} cannot be combined so", name_of(type));
+  }
   if (operands[0] == results[0] && operands[1] == Shape(operands[0].element_type(), {})) return {};
   return bad("{} with {} becomes {}", operands[0].to_string(), operands[1].to_string(),
              results[0].to_string());
@@ -259,16 +279,17 @@ Status check_call(const Fft& f, Shapes operands, Shapes results) {
   }
   const bool real_from = f.kind == FftKind::kRealForward;
   const bool real_to = f.kind == FftKind::kRealInverse;
-  if (is_complex(operands[0].element_type()) != real_from &&
-      is_complex(results[0].element_type()) != real_to) {
-    return {};
-  }
+  const ElementType from = operands[0].element_type();
+  const ElementType to = results[0].element_type();
+  const bool one_width = complex_part(from) == complex_part(to) && is_float(complex_part(from));
+  if (one_width && is_complex(from) != real_from && is_complex(to) != real_to) return {};
   return bad("{} becomes {}", operands[0].to_string(), results[0].to_string());
 }
 
 Status check_call(const RandomBits&, Shapes operands, Shapes results) {
   TENON_TRY(counts(operands, results, 1, 2));
-  if (operands[0] == results[0] && rank_of(operands[0]) == 1) return {};
+  const bool state = is_integer(operands[0].element_type()) && operands[0].byte_size() >= 16;
+  if (state && operands[0] == results[0] && rank_of(operands[0]) == 1) return {};
   return bad("a state of {} becomes {}", operands[0].to_string(), results[0].to_string());
 }
 

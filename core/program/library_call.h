@@ -21,8 +21,8 @@
 namespace tenon::program {
 
 /// (lhs, rhs) -> result: dot_general. The result's dimensions are the batch ones, the free ones of
-/// lhs, the free ones of rhs, each in the order of the operand. Sums are rounded to the result's
-/// type or a wider one.
+/// lhs, the free ones of rhs, each in the order of the operand. Products and sums are of the
+/// operands' precision or a greater one, never of a narrower form.
 struct Contraction {
   Dims lhs_batch, rhs_batch;
   Dims lhs_contracting, rhs_contracting;
@@ -30,7 +30,7 @@ struct Contraction {
 };
 
 /// Which dimension of an array of a convolution is what: of the kernel `batch` is the output
-/// feature.
+/// feature. Precision is that of a contraction.
 struct ConvolutionDims {
   int64_t batch = 0;
   int64_t feature = 0;
@@ -48,7 +48,8 @@ struct Convolution {
   bool operator==(const Convolution&) const = default;
 };
 
-/// (arrays …) -> (arrays …): a stable sort along a dimension, by the array `key`.
+/// (arrays …) -> (arrays …): a stable sort along a dimension, by the array `key`. Without
+/// `total_order` -0 and 0 are equal, and of floats with NaNs any result will do.
 struct Sort {
   int64_t dimension = 0;
   uint32_t key = 0;
@@ -70,18 +71,20 @@ struct Scan {
 
 enum class FftKind : uint8_t { kForward, kInverse, kRealForward, kRealInverse };
 
-/// array -> transforms along the last dimensions, of `lengths`: fft.
+/// array -> transforms along the last dimensions, of `lengths`, powers of two: fft. (Others are
+/// expanded to these before.)
 struct Fft {
   FftKind kind = FftKind::kForward;
   Dims lengths;
   bool operator==(const Fft&) const = default;
 };
 
-enum class RandomAlgorithm : uint8_t { kDefault, kThreeFry, kPhilox };
+enum class RandomAlgorithm : uint8_t { kThreeFry, kPhilox };
 
-/// state -> (next state, bits): rng_bit_generator.
+/// state -> (next state, bits): rng_bit_generator, in the layout that hlo/evaluator/random.cpp
+/// gives its words. The specification's DEFAULT is Philox here.
 struct RandomBits {
-  RandomAlgorithm algorithm = RandomAlgorithm::kDefault;
+  RandomAlgorithm algorithm = RandomAlgorithm::kPhilox;
   bool operator==(const RandomBits&) const = default;
 };
 

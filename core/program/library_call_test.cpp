@@ -146,6 +146,39 @@ TEST(LibraryCall, RowsFit) {
            "s32[3,4]"}});
 }
 
+// What no op gives: a file might.
+TEST(LibraryCall, TypesFit) {
+  const Shape c64(ElementType::kC64, {8});
+  const Shape u64(ElementType::kU64, {1});
+  const Shape f64(ElementType::kF64, {2, 2});
+  Convolution padded = kSame;
+  padded.padding_low = {INT64_MIN, 1};
+  padded.padding_high = {INT64_MIN, 1};
+  expect({{Fft{FftKind::kForward, {8}},
+           {Shape(ElementType::kC128, {8})},
+           {c64},
+           "fft: c128[8] becomes c64[8]"},
+          {Contraction{{}, {}, {1}, {0}},
+           {f32({2, 2}), f64},
+           {f32({2, 2})},
+           "contraction: operands of f32 and f64"},
+          {Sort{0, 0, false, false}, {c64}, {c64}, "sort: c64 have no such order"},
+          {Sort{0, 0, false, true}, {u64}, {u64}, "sort: u64 have no such order"},
+          {Scan{0, false, Combiner::kXor},
+           {f32({5}), f32({})},
+           {f32({5})},
+           "scan: f32 cannot be combined so"},
+          {Scan{0, false, Combiner::kMinimum},
+           {c64, Shape(ElementType::kC64, {})},
+           {c64},
+           "scan: c64 cannot be combined so"},
+          {RandomBits{}, {u64}, {u64, f32({4})}, "random_bits: a state of u64[1] becomes u64[1]"},
+          {padded,
+           {f32({2, 8, 8, 3}), f32({3, 3, 3, 4})},
+           {f32({2, 6, 8, 4})},
+           "convolution: padding of -9223372036854775808"}});
+}
+
 TEST(LibraryCall, StridedCopiesFit) {
   expect({{StridedCopy{0, {1, 3}}, {f32({2, 3})}, {f32({3, 2})}},
           {StridedCopy{2, {0, -1}}, {f32({3})}, {f32({7, 3})}},
@@ -183,6 +216,13 @@ TEST(LibraryCall, IsRunAsItIsLowered) {
   const auto results = ProgramInterpreter(p).run(arguments);
   ASSERT_TRUE(results) << results.error().to_string();
   EXPECT_EQ(results->front(), testing::four(6));
+  Program other = p;
+  other.sequences[1].steps = {{CustomCall{"mine", {}, {0}, {2}}, {}, ""}};
+  find_dependencies(other);
+  EXPECT_EQ(validate(other).message(), "program p: scan: it is lowered to more than kernels");
+  other = p;
+  std::get<Call>(other.sequences[0].steps[0].action).operands[0] = 2;
+  EXPECT_EQ(validate(other).message(), "program p: scan: result 0 lies in the memory of buffer 2");
   std::get<Call>(p.sequences[0].steps[0].action).operands = {0, 0};
   EXPECT_EQ(validate(p).message(), "program p: scan: f32[4] with f32[4] becomes f32[4]");
 }

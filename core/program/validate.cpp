@@ -297,7 +297,32 @@ class Validator {
     };
     const Status status = check(call.call, shapes(call.operands), shapes(call.results));
     if (!status.ok()) return bad("{}", status.message());
-    return sequence(call.lowered);
+    TENON_TRY(sequence(call.lowered));
+    return whole(call);
+  }
+
+  // Whoever takes the call does all that `lowered` does: it writes the results, which lie apart
+  // from the operands and from each other, and nothing else that anybody sees.
+  Status whole(const Call& call) const {
+    for (size_t r = 0; r < call.results.size(); ++r) {
+      for (size_t k = 0; k < r + call.operands.size(); ++k) {
+        const BufferId other = k < r ? call.results[k] : call.operands[k - r];
+        if (!overlap(program_, call.results[r], other)) continue;
+        return bad("{}: result {} lies in the memory of buffer {}", name_of(call.call), r, other);
+      }
+    }
+    for (const Step& step : program_.sequences[call.lowered].steps) {
+      const bool only_kernels =
+          std::holds_alternative<Launch>(step.action) || std::holds_alternative<Copy>(step.action);
+      if (!only_kernels) return bad("{}: it is lowered to more than kernels", name_of(call.call));
+      for (const BufferId w : accesses_of(program_, step).writes) {
+        const bool of_result = std::ranges::any_of(
+            call.results, [&](BufferId result) { return program_.root(result) == w; });
+        if (of_result || program_.buffer(w).kind == MemoryKind::kTemporary) continue;
+        return bad("{}: it is lowered to steps that write buffer {}", name_of(call.call), w);
+      }
+    }
+    return {};
   }
 
   static constexpr int64_t kMostBytes = int64_t{1} << 50;

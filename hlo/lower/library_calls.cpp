@@ -123,6 +123,8 @@ Call scan(const Instruction& op) {
 }
 
 Call fft(const Instruction& op) {
+  static_assert(static_cast<int>(FftType::kIrfft) ==
+                static_cast<int>(program::FftKind::kRealInverse));
   program::Fft call;
   call.kind = static_cast<program::FftKind>(op.enumeration<FftType>(AttrKey::fft_type));
   call.lengths = op.i64s(AttrKey::fft_length);
@@ -130,8 +132,10 @@ Call fft(const Instruction& op) {
 }
 
 Call random_bits(const Instruction& op) {
-  return program::RandomBits{
-      static_cast<program::RandomAlgorithm>(op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm))};
+  const auto algorithm = op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm);
+  return program::RandomBits{algorithm == RngAlgorithm::kThreeFry
+                                 ? program::RandomAlgorithm::kThreeFry
+                                 : program::RandomAlgorithm::kPhilox};
 }
 
 Call strided_copy(const Instruction& op) {
@@ -153,7 +157,10 @@ Call strided_copy(const Instruction& op) {
       }
       case OpCode::kSlice:
         call.start += op.i64s(AttrKey::start_indices)[d] * steps[d];
-        call.strides[d] = op.i64s_or(AttrKey::strides, from.size(), 1)[d] * steps[d];
+        // Where there is but one, the step to the next may be past all numbers.
+        if (op.result_type().dims()[d] != 1) {
+          call.strides[d] = op.i64s_or(AttrKey::strides, from.size(), 1)[d] * steps[d];
+        }
         break;
       default: {  // reverse
         const I64s& reversed = op.i64s(AttrKey::dimensions);

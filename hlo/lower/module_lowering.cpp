@@ -155,23 +155,29 @@ Status ModuleLowering::compute(const Instruction& op) {
     operands.push_back(memory_shape(op.operand_type(i)));
   }
   for (const Type& type : op.result_types()) results.push_back(memory_shape(type));
+  if (!program::check(step.call, operands, results).ok()) return kernels(op);
   if (!options_.takes_call(step.call, operands, results)) return kernels(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
     step.operands.push_back(buffer);
   }
+  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, options_.limits));
   step.results = result_buffers(op);
   step.lowered = enter();
-  TENON_TRY(launches(op, step.results));
+  TENON_TRY(launches(op, std::move(lowered), step.results));
   leave();
   add_step(std::move(step), op);
   return {};
 }
 
-Status ModuleLowering::kernels(const Instruction& op) { return launches(op, result_buffers(op)); }
-
-Status ModuleLowering::launches(const Instruction& op, const std::vector<BufferId>& results) {
+// What cannot be lowered leaves no buffers behind: a fusion is then taken apart.
+Status ModuleLowering::kernels(const Instruction& op) {
   TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, options_.limits));
+  return launches(op, std::move(lowered), result_buffers(op));
+}
+
+Status ModuleLowering::launches(const Instruction& op, LoweredOp lowered,
+                                const std::vector<BufferId>& results) {
   std::vector<BufferId> inputs;
   for (const Value value : lowered.inputs) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(value));

@@ -43,7 +43,7 @@ class ModuleLowering {
   Status compute(const Instruction& op);
   Status kernels(const Instruction& op);
   /// Kernels that leave their results in these buffers.
-  Status launches(const Instruction& op, const std::vector<BufferId>& results);
+  Status launches(const Instruction& op, LoweredOp lowered, const std::vector<BufferId>& results);
   Status custom_call(const Instruction& op);
   Status call_step(const Instruction& op, program::CustomCall call);
   /// An op of the host: communication, and calls that run functions of the Module.

@@ -51,6 +51,7 @@ Result<bool> inline_all(Module& module);
 Result<bool> decompose(Module& module);
 /// Instructions without effect whose results nothing uses go.
 Result<bool> eliminate_dead(Module& module);
+/// Fusions within fusions become the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
 
 }  // namespace tenon::hlo
