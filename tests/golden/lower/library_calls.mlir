@@ -19,7 +19,7 @@
 // CHECK: random_bits algorithm=three_fry
 // CHECK: strided_copy strides=[1,5]
 // CHECK: strided_copy start=4 strides=[5,-1]
-// CHECK: strided_copy start=6 strides=[10,2]
+// CHECK: strided_copy start=6 strides=[0,2]
 // CHECK: strided_copy strides=[0,5,1]
 
 // SOME-NOT: contraction
