@@ -18,7 +18,6 @@ namespace {
 
 namespace real = hlo::real;
 namespace reference = hlo::reference;
-using kernel::OpCode;
 
 // Without the C library's variable for the sign, which threads would share.
 double log_gamma(double x) {
