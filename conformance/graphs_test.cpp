@@ -117,8 +117,12 @@ bool check(uint64_t seed, int size, Counts* counts) {
   const Device device = interp(seed, counts);
   if (!compare(*failure.module, failure.arguments, device)) return true;
   const Failure reduced = reduce(std::move(failure), device);
-  fmt::print("FAIL seed {}: {}\n{}// build/conformance/graphs_test --seed={} --count=1 --size={}\n",
-             seed, reduced.text, to_mlir(reduced), seed, size);
+  Counts ignored;
+  fmt::print(
+      "FAIL seed {}: {} (at fault: {})\n{}// build/conformance/graphs_test --seed={} --count=1 "
+      "--size={}\n",
+      seed, reduced.text, name_of(fault_of(reduced, interp(seed, &ignored))), to_mlir(reduced),
+      seed, size);
   return false;
 }
 

@@ -261,6 +261,13 @@ Failure reduce(Failure failure, const Device& device, int budget) {
   return Reducer(std::move(failure), device, budget).run();
 }
 
+std::string_view name_of(Fault fault) { return fault == Fault::kLowering ? "lowering" : "backend"; }
+
+Fault fault_of(const Failure& failure, const Device& interpreter) {
+  return compare(*failure.module, failure.arguments, interpreter) ? Fault::kLowering
+                                                                  : Fault::kBackend;
+}
+
 std::string to_mlir(const Failure& failure) {
   const std::unique_ptr<hlo::Module> copy = failure.module->clone();
   Computation& function = *copy->entry();

@@ -70,6 +70,26 @@ TEST(Compare, NamesTheOpThatIsWrong) {
   EXPECT_EQ(found->op->code(), hlo::OpCode::kAdd);
 }
 
+// A mismatch is replayed through the interpreter: it is right where the backend alone is wrong.
+TEST(Reduce, SaysWhoIsAtFault) {
+  Failure failure = failing();
+  for (int64_t i = 0; i < 48; ++i) failure.arguments[0].set_integer(i, 42);
+  const auto wrong = [](const hlo::Module& module, const std::vector<Literal>& arguments) {
+    auto results = evaluate(module, arguments);
+    if (results) (*results)[0].set_integer(0, -1);
+    return results;
+  };
+  const auto interpreter = [](const hlo::Module& module, const std::vector<Literal>& arguments) {
+    std::vector<hlo::CheckFailure> failures;
+    int64_t checks = 0;
+    return hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks));
+  };
+  const auto found = compare(*failure.module, failure.arguments, wrong);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(name_of(fault_of(failure, interpreter)), "backend");
+  EXPECT_EQ(name_of(fault_of(failure, wrong)), "lowering");
+}
+
 TEST(Compare, ADeviceThatFails) {
   const Failure failure = failing();
   const auto refuses = [](const hlo::Module&, const std::vector<Literal>&) {
