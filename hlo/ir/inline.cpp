@@ -6,28 +6,17 @@ namespace tenon::hlo {
 namespace {
 
 Status inline_call(Instruction& call, int64_t& budget) {
-  Computation& into = *call.parent();
-  const Module* module = into.module();
+  const Module* module = call.parent()->module();
   const std::string_view name = call.text(AttrKey::callee);
   const Computation* callee = module ? module->find_function(name) : nullptr;
   if (callee == nullptr || callee->is_declaration()) {
     return not_found("func.call: function @{} is not defined", name)
         .at(position_of(call.location()));
   }
-  Cloner cloner;
-  for (size_t i = 0; i < callee->parameter_count(); ++i) {
-    cloner.map(callee->parameter(i), call.operand(i));
-  }
-  for (const Instruction& op : *callee) {
-    if (op.code() == OpCode::kReturn) {
-      for (uint32_t i = 0; i < op.operand_count(); ++i) {
-        call.replace_uses(i, cloner(op.operand(i)));
-      }
-      break;
-    }
-    if (--budget < 0) return resource_exhausted("inlining @{} makes too many instructions", name);
-    into.insert(cloner.clone(op), &call);
-  }
+  for (const Instruction& op : *callee) budget -= op.code() == OpCode::kReturn ? 0 : 1;
+  if (budget < 0) return resource_exhausted("inlining @{} makes too many instructions", name);
+  const std::vector<Value> results = clone_body(*callee, call.operands(), call);
+  for (uint32_t i = 0; i < results.size(); ++i) call.replace_uses(i, results[i]);
   return {};
 }
 
@@ -66,6 +55,21 @@ void add_references(const Computation& computation, std::vector<std::string>& na
 }
 
 }  // namespace
+
+std::vector<Value> clone_body(const Computation& body, const std::vector<Value>& arguments,
+                              Instruction& before) {
+  Cloner cloner;
+  for (size_t i = 0; i < body.parameter_count(); ++i) cloner.map(body.parameter(i), arguments[i]);
+  std::vector<Value> results;
+  for (const Instruction& op : body) {
+    if (op.code() == OpCode::kReturn) {
+      for (const Value value : op.operands()) results.push_back(cloner(value));
+      break;
+    }
+    before.parent()->insert(cloner.clone(op), &before);
+  }
+  return results;
+}
 
 Status inline_calls(Computation& computation, int64_t limit) {
   int64_t budget = limit;

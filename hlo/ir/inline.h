@@ -1,9 +1,16 @@
 // Inlining of calls.
 #pragma once
 
+#include <vector>
+
 #include "hlo/ir/instruction.h"
 
 namespace tenon::hlo {
+
+/// Puts copies of the instructions of `body` before `before`, with `arguments` for its parameters:
+/// what the body returns, there.
+std::vector<Value> clone_body(const Computation& body, const std::vector<Value>& arguments,
+                              Instruction& before);
 
 /// Replaces every func.call in `computation` and its regions by the callee's body, also calls in
 /// what was inlined. Calls are not recursive in a verified Module. Instructions keep their own

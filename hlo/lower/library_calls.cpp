@@ -11,13 +11,6 @@ using Call = std::optional<LibraryCall>;
 
 bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
 
-// Elements between neighbours along each dimension.
-Dims row_major(const Dims& dims) {
-  Dims strides(dims.size(), 1);
-  for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];
-  return strides;
-}
-
 Call contraction(const Instruction& op) {
   const auto& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
   const ElementType type = op.operand_type(0).element_type();
@@ -140,7 +133,7 @@ Call random_bits(const Instruction& op) {
 
 Call strided_copy(const Instruction& op) {
   const Dims& from = op.operand_type(0).dims();
-  const Dims steps = row_major(from);
+  const Dims steps = row_major_strides(from);
   program::StridedCopy call;
   call.strides.assign(op.result_type().dims().size(), 0);
   for (size_t d = 0; d < from.size(); ++d) {

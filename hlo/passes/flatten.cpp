@@ -1,27 +1,13 @@
+#include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
 namespace {
 
-// The body of a fusion in its place.
 void inline_fusion(Instruction& fusion) {
-  Computation& parent = *fusion.parent();
-  const Computation& body = fusion.region(0);
-  Cloner cloner;
-  for (size_t i = 0; i < body.parameter_count(); ++i) {
-    cloner.map(body.parameter(i), fusion.operand(i));
-  }
-  for (const Instruction& op : body) {
-    if (op.code() != OpCode::kReturn) {
-      parent.insert(cloner.clone(op), &fusion);
-      continue;
-    }
-    for (uint32_t i = 0; i < fusion.result_count(); ++i) {
-      fusion.replace_uses(i, cloner(op.operand(i)));
-    }
-    break;
-  }
-  parent.erase(&fusion);
+  const std::vector<Value> results = clone_body(fusion.region(0), fusion.operands(), fusion);
+  for (uint32_t i = 0; i < results.size(); ++i) fusion.replace_uses(i, results[i]);
+  fusion.parent()->erase(&fusion);
 }
 
 bool flatten(Computation& computation, bool in_fusion) {

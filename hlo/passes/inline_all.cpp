@@ -28,19 +28,7 @@ Instruction* call_of(Instruction& composite) {
 // The body of async_start in its place; whoever waits for the future gets what the body gives.
 Status inline_async(Instruction& start) {
   Computation& parent = *start.parent();
-  const Computation& body = start.region(0);
-  Cloner cloner;
-  for (size_t i = 0; i < body.parameter_count(); ++i) {
-    cloner.map(body.parameter(i), start.operand(i));
-  }
-  std::vector<Value> results;
-  for (const Instruction& op : body) {
-    if (op.code() == OpCode::kReturn) {
-      for (const Value value : op.operands()) results.push_back(cloner(value));
-      break;
-    }
-    parent.insert(cloner.clone(op), &start);
-  }
+  const std::vector<Value> results = clone_body(start.region(0), start.operands(), start);
   while (!start.uses().empty()) {
     Instruction* done = start.uses().front().user;
     if (done->code() != OpCode::kAsyncDone || done->result_count() != results.size()) {
