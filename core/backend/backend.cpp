@@ -1,0 +1,44 @@
+#include "core/backend/backend.h"
+
+#include <bit>
+
+#include "core/kernel/ops.h"
+
+namespace tenon::backend {
+namespace {
+
+Status not_offered(std::string_view what) {
+  return Status(unimplemented("the device does not offer {}", what));
+}
+
+}  // namespace
+
+std::string_view name_of(Reason reason) {
+  switch (reason) {
+    case Reason::kTooMuchScratch:
+      return "too much scratch memory";
+    case Reason::kTooMuchPrivate:
+      return "too much private memory";
+    case Reason::kTooManyParameters:
+      return "too many parameters";
+    case Reason::kTooMuchCode:
+      return "too much code";
+    case Reason::kNoSuchOperation:
+      return "an operation that it does not have";
+    case Reason::kNoSuchType:
+      return "a type that it does not have";
+    case Reason::kOther:
+      break;
+  }
+  return "another reason";
+}
+
+Status Device::fill(uint32_t, const Place&, int64_t, std::span<const std::byte>) {
+  return not_offered("fill");
+}
+Result<std::byte*> Device::map(MemoryHandle) { return tl::make_unexpected(not_offered("map")); }
+Result<double> Device::event_time(EventHandle) {
+  return tl::make_unexpected(not_offered("event_time"));
+}
+
+}  // namespace tenon::backend

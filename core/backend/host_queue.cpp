@@ -1,0 +1,85 @@
+#include "core/backend/host_queue.h"
+
+#include <chrono>
+
+namespace tenon::backend {
+
+void HostEvent::finish(Status status) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  {
+    const std::lock_guard lock(mutex_);
+    if (outcome_) return;
+    time_ = std::chrono::duration<double>(now).count();
+    outcome_ = std::move(status);
+  }
+  changed_.notify_all();
+}
+
+std::optional<Status> HostEvent::await(int64_t timeout) {
+  std::unique_lock lock(mutex_);
+  const auto done = [&] { return outcome_.has_value(); };
+  if (timeout < 0) {
+    changed_.wait(lock, done);
+  } else if (timeout > 0) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout), done);
+  }
+  return outcome_;
+}
+
+HostQueue::HostQueue() : thread_([this] { run(); }) {}
+
+HostQueue::~HostQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  added_.notify_all();
+  thread_.join();
+  for (const Item& item : items_) {
+    if (item.event) item.event->finish(Status(ErrorCode::kCancelled, "the device was closed"));
+  }
+}
+
+void HostQueue::add(Item item) {
+  {
+    const std::lock_guard lock(mutex_);
+    items_.push_back(std::move(item));
+  }
+  added_.notify_all();
+}
+
+void HostQueue::push(Work work) { add({std::move(work), nullptr}); }
+
+std::shared_ptr<HostEvent> HostQueue::record() {
+  auto event = std::make_shared<HostEvent>();
+  add({nullptr, event});
+  return event;
+}
+
+void HostQueue::wait(std::shared_ptr<HostEvent> event) {
+  push([event = std::move(event)]() -> Status {
+    event->await(-1);
+    return {};
+  });
+}
+
+void HostQueue::run() {
+  while (true) {
+    Item item;
+    {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [&] { return ending_ || !items_.empty(); });
+      if (ending_) return;
+      item = std::move(items_.front());
+      items_.pop_front();
+    }
+    if (item.event) {
+      item.event->finish(std::exchange(failed_, Status()));
+      continue;
+    }
+    Status status = item.work();
+    if (failed_.ok()) failed_ = std::move(status);
+  }
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,96 @@
+// Queues and events of a backend whose work runs on threads of this process: what `interp` and the
+// CPU backend share.
+//
+// Thread-safety: HostQueue as rule B7 says of a queue; HostEvents from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/backend/backend.h"
+
+namespace tenon::backend {
+
+/// Done once, with or without an error.
+class HostEvent {
+ public:
+  void finish(Status status);
+  /// The outcome, or nothing after `timeout` nanoseconds (B25).
+  std::optional<Status> await(int64_t timeout);
+  /// Seconds of the host's steady clock at which it was done.
+  double time() const { return time_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Status> outcome_;
+  double time_ = 0;
+};
+
+/// A thread that does one piece of work after the other.
+class HostQueue {
+ public:
+  using Work = std::function<Status()>;
+
+  HostQueue();
+  /// Ends the thread after the work that it is at; events that are left become kCancelled.
+  ~HostQueue();
+  HostQueue(const HostQueue&) = delete;
+  HostQueue& operator=(const HostQueue&) = delete;
+
+  void push(Work work);
+  /// An event of all that was pushed before, with the first error since the last record (B23).
+  std::shared_ptr<HostEvent> record();
+  /// What is pushed later waits for the event, whatever its outcome (B24).
+  void wait(std::shared_ptr<HostEvent> event);
+
+ private:
+  struct Item {
+    Work work;
+    std::shared_ptr<HostEvent> event;
+  };
+  void add(Item item);
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<Item> items_;
+  bool ending_ = false;
+  Status failed_;  // Of the work since the last record; the thread's own.
+  std::thread thread_;
+};
+
+/// Handles of things that are shared: events, modules, memory.
+template <class Thing>
+class Handles {
+ public:
+  uint64_t add(std::shared_ptr<Thing> thing) {
+    const std::lock_guard lock(mutex_);
+    things_.emplace(++last_, std::move(thing));
+    return last_;
+  }
+  /// Null of a handle that is none.
+  std::shared_ptr<Thing> find(uint64_t handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = things_.find(handle);
+    return found == things_.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<Thing> take(uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    const auto node = things_.extract(handle);
+    return node.empty() ? nullptr : std::move(node.mapped());
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<Thing>> things_;
+  uint64_t last_ = 0;
+};
+
+}  // namespace tenon::backend

@@ -1,0 +1,373 @@
+/* The seam between Tenon and a device, as a stable C ABI.
+ *
+ * A plug-in is a shared library that exports one symbol, tenon_plugin, which gives a table of
+ * functions. Fourteen functions of the table are required; the rest may be null and have defaults
+ * made by the host. A plug-in written in C++ implements backend.h instead and gets this table from
+ * adapter.h; the two say the same. core/backend/interp is the smallest complete backend.
+ *
+ * Words: the HOST is Tenon; the BACKEND is the plug-in; a QUEUE is a sequence of work on an open
+ * device; an EVENT tells when work is done; a SINK takes bytes or text from the backend.
+ *
+ * THE RULES. Checks, conformance cases and messages cite them by number.
+ *
+ * Versions and structs
+ *  B1  Every struct begins with its size in bytes as its writer knows it. A reader uses a member
+ *      only if the size covers it; members are appended, never moved, and each says in which version
+ *      it appeared. A member that is absent counts as zero or null.
+ *  B2  tenon_plugin may be called any number of times and gives the same table. The table, and what
+ *      it points to, live as long as the process. It exports nothing else.
+ *  B3  The backend states the ABI version that it was built for. The host loads a backend whose major
+ *      version is its own and whose minor version is its own or older.
+ *
+ * Errors
+ *  B4  A function that fails returns a code other than TENON_OK, has written one sentence to the text
+ *      sink of its arguments, has set no output, and has changed nothing; a failed copy or launch may
+ *      have written part of what it writes.
+ *  B5  No call ends the process, throws through the table, or writes to standard output. Every
+ *      argument that the rules allow has an answer.
+ *  B6  Work that fails after it was accepted fails the next event recorded on its queue, and no
+ *      other: that event is done with an error. The queue and the device stay usable.
+ *
+ * Threads and waiting
+ *  B7  devices and compile may be called at any time, from several threads at once. open and close
+ *      of one device, and load, unload, allocate and free on it, come one at a time. copy, launch,
+ *      record, wait, fill and the like come one at a time for each queue. await and release come at
+ *      any time from any thread. All of these may overlap with each other.
+ *  B8  Only await, open, close, compile and load may wait for long. The functions of queues may wait
+ *      for room in the queue, or do the work before they return; they never wait for the host.
+ *
+ * Devices
+ *  B9  devices opens nothing and gives the same devices with the same TargetInfo in every call.
+ *  B10 Handles (device, module, memory, event) are numbers that the backend chooses, never 0. A
+ *      handle is valid from the call that gave it until close, unload, free or release took it.
+ *  B11 A device is open once at a time. close ends the work of all queues, done or not, and frees
+ *      whatever of the device has not been freed; the host makes no other call for it meanwhile.
+ *  B12 Once a device is lost, every function for it returns TENON_UNAVAILABLE at once, and every
+ *      event that is not done becomes done with that code; close, free, unload and release succeed
+ *      and never wait. After close, open brings the device back, or fails with the same code.
+ *      Nothing else of an open device gives that code.
+ *
+ * Compiling and loading
+ *  B13 compile needs no open device and depends on its arguments and compiler_id alone. It is all or
+ *      nothing: it gives bytes to the binary sink and declines nothing, or declines some kernels,
+ *      each by its index, a reason and text, and gives no bytes.
+ *  B14 What compile gave may be loaded in another process with the same compiler_id and TargetInfo.
+ *      load gets the kernels again, in the same order; a kernel is launched by its index there.
+ *  B15 Kernels and binaries live until the call returns; the backend copies what it keeps.
+ *
+ * Memory
+ *  B16 allocate gives at least the bytes asked for, which are more than 0, aligned as the space
+ *      says, with any contents. When there is no room it returns TENON_RESOURCE_EXHAUSTED.
+ *  B17 A place in device memory is (handle, offset), never a pointer; offset + bytes lies within what
+ *      was allocated. Offsets of buffers are multiples of the space's alignment.
+ *  B18 The host frees memory only when no work that uses it is left.
+ *  B19 Host memory of a copy stays, unchanged if it is read and untouched if it is written, until an
+ *      event recorded after the copy is done. The two ends of a copy do not overlap; 0 bytes are no
+ *      copy.
+ *
+ * Work
+ *  B20 Work given to one queue takes effect as if done in the order in which it was given, each with
+ *      all that came before visible. Work of different queues is ordered by wait alone.
+ *  B21 A launch gives each buffer of the kernel a place with as many bytes as the kernel's buffer
+ *      has, and each scalar its bits, extended to 64. Buffers overlap only where the kernel says so
+ *      (K4). The label may be shown to people.
+ *  B22 The same binary on the same bytes gives the same bytes, in every run.
+ *  B23 record gives an event that is done when all work given to the queue before is done. Its error
+ *      is the first of the work that was given since the last record on the queue (B6).
+ *  B24 wait makes work given to the queue later wait for an event of the same device. An error of
+ *      that event does not cross: the host asks each event.
+ *  B25 await says whether an event is pending, done, or done with an error, after waiting for at
+ *      most `timeout` nanoseconds; 0 asks without waiting, less than 0 waits without limit. What it
+ *      says of a done event never changes.
+ *  B26 release may come before the event is done, and ends only the handle.
+ *  B27 A backend that shares the host's process polls tenon_host.stop on each backward jump of a
+ *      while loop, when it was given one, and ends the work with TENON_CANCELLED once it is not 0.
+ *
+ * Thread-safety of the host's services (TenonHost): all may be called from any thread at any time.
+ */
+#ifndef TENON_CORE_BACKEND_PLUGIN_H_
+#define TENON_CORE_BACKEND_PLUGIN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_ABI_MAJOR 1
+#define TENON_ABI_MINOR 0
+
+/* The numbers are those of PJRT_Error_Code. */
+typedef enum TenonCode {
+  TENON_OK = 0,
+  TENON_CANCELLED = 1,
+  TENON_UNKNOWN = 2,
+  TENON_INVALID_ARGUMENT = 3,
+  TENON_DEADLINE_EXCEEDED = 4,
+  TENON_NOT_FOUND = 5,
+  TENON_ALREADY_EXISTS = 6,
+  TENON_PERMISSION_DENIED = 7,
+  TENON_RESOURCE_EXHAUSTED = 8,
+  TENON_FAILED_PRECONDITION = 9,
+  TENON_ABORTED = 10,
+  TENON_OUT_OF_RANGE = 11,
+  TENON_UNIMPLEMENTED = 12,
+  TENON_INTERNAL = 13,
+  TENON_UNAVAILABLE = 14, /* Of an open device: it is lost (B12). */
+  TENON_DATA_LOSS = 15,
+  TENON_UNAUTHENTICATED = 16
+} TenonCode;
+
+typedef uint64_t TenonDevice;
+typedef uint64_t TenonModule;
+typedef uint64_t TenonMemory;
+typedef uint64_t TenonEvent;
+
+/* Takes bytes, in one or more calls, while the call that it was given to lasts. Text is UTF-8. */
+typedef struct TenonSink {
+  size_t size;
+  void* context;
+  void (*write)(void* context, const char* bytes, size_t count);
+} TenonSink;
+
+/* ---- What a device is (docs/backend-guide.md says what each number is used for) ---- */
+
+/* Element types are named as in the text of kernels: "f32", "bf16", "s8", "pred" … */
+typedef struct TenonTypeInfo {
+  size_t size;
+  const char* type;
+  uint8_t computed;    /* Operations on it; every type can be loaded and stored by its bytes. */
+  uint8_t atomics;     /* Integer atomics on it. */
+  uint8_t denormals;   /* Of floats: denormals are kept, not flushed to zero. */
+} TenonTypeInfo;
+
+/* A function of the kernel IR that the device has, with its greatest error. */
+typedef struct TenonMathInfo {
+  size_t size;
+  const char* function; /* "exp" */
+  const char* type;     /* "f32" */
+  double ulp;
+} TenonMathInfo;
+
+typedef enum TenonSpaceKind { TENON_SPACE_DEVICE = 0, TENON_SPACE_PINNED_HOST = 1 } TenonSpaceKind;
+
+typedef struct TenonSpaceInfo {
+  size_t size;
+  TenonSpaceKind kind;
+  uint8_t reachable;    /* By kernels. */
+  uint8_t host_visible; /* map gives the host a pointer to it. */
+  int64_t bytes;        /* In all; 0: not known. */
+  int64_t alignment;    /* Of allocations and of buffers within them: a power of two. */
+} TenonSpaceInfo;
+
+/* The form of kernels that the device wants; the host legalises them for it. */
+typedef enum TenonForm {
+  TENON_FORM_FMA = 1 << 0,            /* fma that rounds once. */
+  TENON_FORM_TILES = 1 << 1,          /* copy and contract statements. */
+  TENON_FORM_SCANS = 1 << 2,          /* scan statements. */
+  TENON_FORM_PRIVATE_MEMORY = 1 << 3, /* private memory. */
+  TENON_FORM_DIMENSIONS = 1 << 4      /* Memory of several dimensions. */
+} TenonForm;
+
+typedef struct TenonTargetInfo {
+  size_t size;
+  const char* name;        /* Of the kind of device: "chip", "sm_90". */
+  const char* compiler_id; /* Changes whenever compile gives other bytes for the same kernels. */
+  const TenonTypeInfo* types;
+  size_t type_count; /* pred, s32, u32 and f32 are computed whether listed or not. */
+  const TenonMathInfo* math;
+  size_t math_count;
+  uint64_t forms; /* TenonForm */
+  int64_t compute_units;   /* Workgroups at a time; 0: 1. */
+  int64_t preferred_lanes; /* Of a workgroup; 0: 1. */
+  int64_t most_lanes;      /* 0: no bound. */
+  int64_t vector_bytes;    /* Of one access; 0: that of an element. */
+  int64_t scratch_bytes;   /* Of a workgroup; 0: the host's own choice of 48 KiB. */
+  int64_t private_bytes;   /* Of a lane; 0: no bound. */
+  int64_t most_parameters; /* Of a kernel, buffers and scalars; 0: no bound. */
+  int64_t largest_buffer;  /* In bytes; 0: no bound. */
+  const TenonSpaceInfo* spaces;
+  size_t space_count; /* spaces[0] is where buffers lie. At least 1. */
+  uint32_t queues;    /* 0: 1 */
+  /* Costs, for choosing among ways; 0: not known. */
+  double flops;             /* A second, of f32. */
+  double bytes_per_second;  /* Of spaces[0]. */
+  double launch_seconds;
+  double copy_seconds; /* Of an empty copy between host and device. */
+} TenonTargetInfo;
+
+typedef struct TenonDeviceInfo {
+  size_t size;
+  const char* name; /* "chip:0" */
+  const TenonTargetInfo* target;
+} TenonDeviceInfo;
+
+/* ---- Kernels ---- */
+
+typedef struct TenonKernel TenonKernel; /* The host's; see TenonHost. */
+
+typedef enum TenonReason {
+  TENON_TOO_MUCH_SCRATCH = 1,
+  TENON_TOO_MUCH_PRIVATE = 2,
+  TENON_TOO_MANY_PARAMETERS = 3,
+  TENON_TOO_MUCH_CODE = 4,
+  TENON_NO_SUCH_OPERATION = 5,
+  TENON_NO_SUCH_TYPE = 6,
+  TENON_OTHER_REASON = 7
+} TenonReason;
+
+/* ---- What the host does for backends ---- */
+
+typedef enum TenonLanguage { TENON_C = 0, TENON_OPENCL = 1, TENON_CUDA = 2 } TenonLanguage;
+
+typedef struct TenonBufferInfo {
+  size_t size;
+  const char* type;
+  int64_t bytes;
+  uint8_t reads;
+  uint8_t writes;
+} TenonBufferInfo;
+
+typedef struct TenonKernelInfo {
+  size_t size;
+  const char* name;  /* Good as an identifier of the rendered source. */
+  const char* label; /* Of what it was made: op names and places. */
+  const TenonBufferInfo* buffers;
+  size_t buffer_count;
+  size_t scalar_count;
+  const int64_t* grid;
+  size_t grid_rank;
+} TenonKernelInfo;
+
+typedef struct TenonHost {
+  size_t size;
+  uint32_t abi_major, abi_minor;
+  /* Until the call that gave the kernel returns. */
+  TenonCode (*describe)(const TenonKernel* kernel, TenonKernelInfo* info);
+  /* Source of kernels for a compiler of a C-like language (core/kernel/render/render.h): a function
+   * each, of the kernel's name, its parameters pointers to the buffers and then the scalars. `lanes`:
+   * of a workgroup, where the language has them. Errors: what the language cannot say. */
+  TenonCode (*render)(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
+                      int64_t lanes, const TenonSink* source, const TenonSink* error);
+  /* The kernel as text (docs/kernel-ir.md), and in its serial form. */
+  void (*print)(const TenonKernel* kernel, const TenonSink* text);
+  void (*serialize)(const TenonKernel* kernel, const TenonSink* bytes);
+  /* One line for the host's log: what somebody should know, not what always happens. */
+  void (*log)(const char* text);
+  /* Calls body(context, i) for 0 <= i < count on the host's threads; returns when all are done. */
+  void (*parallel_for)(size_t count, void (*body)(void* context, size_t index), void* context);
+} TenonHost;
+
+/* ---- What a backend does ---- */
+
+typedef struct TenonCompileArgs {
+  size_t size;
+  const TenonTargetInfo* target;
+  const TenonKernel* const* kernels; /* Legal for the target. */
+  size_t kernel_count;
+  const TenonSink* binary;
+  void* declined_context;
+  void (*declined)(void* context, size_t kernel, TenonReason reason, const char* text);
+  const TenonSink* error;
+} TenonCompileArgs;
+
+typedef struct TenonLoadArgs {
+  size_t size;
+  TenonDevice device;
+  const char* binary;
+  size_t binary_size;
+  const TenonKernel* const* kernels;
+  size_t kernel_count;
+  const TenonSink* error;
+} TenonLoadArgs;
+
+/* A place in memory: of the device, or of the host if `memory` is 0. */
+typedef struct TenonPlace {
+  TenonMemory memory;
+  int64_t offset;
+  void* host;
+} TenonPlace;
+
+typedef struct TenonCopyArgs {
+  size_t size;
+  TenonDevice device;
+  uint32_t queue;
+  TenonPlace destination;
+  TenonPlace source;
+  int64_t bytes;
+  const TenonSink* error;
+} TenonCopyArgs;
+
+typedef struct TenonLaunchArgs {
+  size_t size;
+  TenonDevice device;
+  uint32_t queue;
+  TenonModule module;
+  uint32_t kernel;
+  const TenonPlace* buffers;
+  size_t buffer_count;
+  const uint64_t* scalars;
+  size_t scalar_count;
+  const char* label;
+  const volatile uint32_t* stop; /* Null, or what B27 polls. */
+  const TenonSink* error;
+} TenonLaunchArgs;
+
+typedef enum TenonEventState {
+  TENON_EVENT_PENDING = 0,
+  TENON_EVENT_DONE = 1,
+  TENON_EVENT_ERROR = 2
+} TenonEventState;
+
+typedef struct TenonBackend {
+  size_t size;
+  uint32_t abi_major, abi_minor;
+  const char* name;    /* Lower case, one word: what --device and TENON_DEVICE name. */
+  const char* version; /* Of the backend, for people. */
+
+  /* Calls found(context, info) for each device, in an order that does not change. */
+  TenonCode (*devices)(void* context, void (*found)(void* context, const TenonDeviceInfo* info),
+                       const TenonSink* error);
+  TenonCode (*open)(size_t index, TenonDevice* device, const TenonSink* error);
+  void (*close)(TenonDevice device);
+  TenonCode (*compile)(const TenonCompileArgs* args);
+  TenonCode (*load)(const TenonLoadArgs* args, TenonModule* module);
+  void (*unload)(TenonDevice device, TenonModule module);
+  TenonCode (*allocate)(TenonDevice device, uint32_t space, int64_t bytes, TenonMemory* memory,
+                        const TenonSink* error);
+  void (*free)(TenonDevice device, TenonMemory memory);
+  TenonCode (*copy)(const TenonCopyArgs* args);
+  TenonCode (*launch)(const TenonLaunchArgs* args);
+  TenonCode (*record)(TenonDevice device, uint32_t queue, TenonEvent* event,
+                      const TenonSink* error);
+  TenonCode (*wait)(TenonDevice device, uint32_t queue, TenonEvent event, const TenonSink* error);
+  /* The code and text are those of the event's error, or of the call's. */
+  TenonCode (*await)(TenonDevice device, TenonEvent event, int64_t timeout, TenonEventState* state,
+                     const TenonSink* error);
+  void (*release)(TenonDevice device, TenonEvent event);
+
+  /* ---- Optional: null, and the host does it with the functions above ---- */
+
+  /* Fills with copies of `pattern`, of 1, 2, 4 or 8 bytes that divide `bytes`. Else: copied. */
+  TenonCode (*fill)(TenonDevice device, uint32_t queue, TenonPlace destination, int64_t bytes,
+                    const void* pattern, size_t pattern_bytes, const TenonSink* error);
+  /* The host's pointer to memory of a host-visible space, until free. Else: none is used. */
+  TenonCode (*map)(TenonDevice device, TenonMemory memory, void** host, const TenonSink* error);
+  /* Seconds from a point that stays the same while the device is open, of a done event. Else: the
+   * host's clock when await answers. */
+  TenonCode (*event_time)(TenonDevice device, TenonEvent event, double* seconds,
+                          const TenonSink* error);
+} TenonBackend;
+
+/* The symbol that a plug-in exports. `host` lives as long as the process. Null if the backend cannot
+ * start at all, after a text to `error`. */
+const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error);
+typedef const TenonBackend* (*TenonPluginFunction)(const TenonHost* host, const TenonSink* error);
+#define TENON_PLUGIN_SYMBOL "tenon_plugin"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_CORE_BACKEND_PLUGIN_H_ */

@@ -1,0 +1,91 @@
+#include "core/backend/target.h"
+
+#include <fmt/ranges.h>
+
+#include <bit>
+
+#include "core/kernel/ops.h"
+
+namespace tenon::backend {
+
+Status check(const TargetInfo& target) {
+  const auto bad = [&](std::string what) {
+    return Status(failed_precondition("the target '{}' cannot be: {}", target.name, what));
+  };
+  if (target.name.empty()) return bad("it has no name");
+  if (target.compiler_id.empty()) return bad("it has no compiler_id");
+  if (target.spaces.empty()) return bad("it has no memory space");
+  if (target.queues < 1) return bad("it has no queue");
+  for (const SpaceInfo& space : target.spaces) {
+    if (space.alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(space.alignment))) {
+      return bad(fmt::format("an alignment of {} is no power of two", space.alignment));
+    }
+  }
+  if (!target.spaces[0].reachable) return bad("kernels do not reach spaces[0]");
+  for (const int64_t number : {target.compute_units, target.preferred_lanes, target.most_lanes,
+                               target.vector_bytes, target.scratch_bytes, target.private_bytes,
+                               target.most_parameters, target.largest_buffer}) {
+    if (number < 0) return bad(fmt::format("{} is negative", number));
+  }
+  for (const MathInfo& math : target.math) {
+    const auto op = kernel::op_from_name(math.function);
+    if (!op || !kernel::is_math(*op))
+      return bad(fmt::format("there is no math function '{}'", math.function));
+  }
+  return {};
+}
+
+std::string to_string(const TargetInfo& target) {
+  std::string text = fmt::format("name {}\ncompiler {}\n", target.name, target.compiler_id);
+  const auto types = [](const kernel::ElementTypes& set) {
+    std::vector<std::string_view> names;
+    for (size_t i = 0; i < kElementTypeCount; ++i) {
+      const auto type = static_cast<ElementType>(i);
+      if (set.contains(type)) names.push_back(tenon::name_of(type));
+    }
+    return fmt::format("{}", fmt::join(names, " "));
+  };
+  const auto line = [&](std::string_view name, const auto& value, const auto& usual) {
+    if (value != usual) text += fmt::format("{} {}\n", name, value);
+  };
+  const TargetInfo usual;
+  text += fmt::format("types {}\n", types(target.form.computed));
+  line("atomics", types(target.form.atomics), std::string());
+  line("flushed", types(target.flushed), std::string());
+  std::vector<std::string_view> forms;
+  const auto form = [&](bool has, std::string_view name) {
+    if (has) forms.push_back(name);
+  };
+  form(target.form.fma, "fma");
+  form(target.form.tiles, "tiles");
+  form(target.form.scans, "scans");
+  form(target.form.private_memory, "private_memory");
+  form(target.form.dimensions, "dimensions");
+  form(target.form.math, "math");
+  text += fmt::format("forms {}\n", fmt::join(forms, " "));
+  for (const MathInfo& math : target.math) {
+    text += fmt::format("math {} {} {} ulp\n", math.function, tenon::name_of(math.type), math.ulp);
+  }
+  line("compute_units", target.compute_units, usual.compute_units);
+  line("preferred_lanes", target.preferred_lanes, usual.preferred_lanes);
+  line("most_lanes", target.most_lanes, usual.most_lanes);
+  line("vector_bytes", target.vector_bytes, usual.vector_bytes);
+  line("scratch_bytes", target.scratch_bytes, usual.scratch_bytes);
+  line("private_bytes", target.private_bytes, usual.private_bytes);
+  line("most_parameters", target.most_parameters, usual.most_parameters);
+  line("largest_buffer", target.largest_buffer, usual.largest_buffer);
+  for (const SpaceInfo& space : target.spaces) {
+    text += fmt::format("space {}{}{} {} bytes, aligned to {}\n",
+                        space.kind == SpaceKind::kDevice ? "device" : "pinned_host",
+                        space.reachable ? "" : ", out of kernels' reach",
+                        space.host_visible ? ", host-visible" : "", space.bytes, space.alignment);
+  }
+  line("queues", target.queues, usual.queues);
+  line("flops", target.flops, usual.flops);
+  line("bytes_per_second", target.bytes_per_second, usual.bytes_per_second);
+  line("launch_seconds", target.launch_seconds, usual.launch_seconds);
+  line("copy_seconds", target.copy_seconds, usual.copy_seconds);
+  return text;
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,64 @@
+// TargetInfo: what a backend says of a device, as data. The C++ skin of TenonTargetInfo, member for
+// member (plugin.h says what each means).
+//
+// Thread-safety: a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kernel/legalize/legalize.h"
+#include "core/types/status.h"
+
+namespace tenon::backend {
+
+enum class SpaceKind : uint8_t { kDevice, kPinnedHost };
+
+struct SpaceInfo {
+  SpaceKind kind = SpaceKind::kDevice;
+  bool reachable = true;
+  bool host_visible = false;
+  int64_t bytes = 0;
+  int64_t alignment = 64;
+};
+
+struct MathInfo {
+  std::string function;
+  ElementType type{};
+  double ulp = 0;
+};
+
+struct TargetInfo {
+  std::string name;
+  std::string compiler_id;
+  /// The form that kernels are legalised for; `form.math` is set where the caller allows native
+  /// math functions and `math` lists them.
+  kernel::LegalForm form;
+  /// Float types whose denormals are flushed to zero.
+  kernel::ElementTypes flushed;
+  std::vector<MathInfo> math;
+  int64_t compute_units = 1;
+  int64_t preferred_lanes = 1;
+  int64_t most_lanes = 0;
+  int64_t vector_bytes = 0;
+  int64_t scratch_bytes = 48 << 10;
+  int64_t private_bytes = 0;
+  int64_t most_parameters = 0;
+  int64_t largest_buffer = 0;
+  std::vector<SpaceInfo> spaces = {SpaceInfo{}};
+  uint32_t queues = 1;
+  double flops = 0;
+  double bytes_per_second = 0;
+  double launch_seconds = 0;
+  double copy_seconds = 0;
+};
+
+/// OK, or what of it no device can be: no space, an alignment that is no power of two, …
+Status check(const TargetInfo& target);
+
+/// One line a member that is not as by default: `tenon devices --verbose`, and a part of the key of
+/// cached binaries.
+std::string to_string(const TargetInfo& target);
+
+}  // namespace tenon::backend

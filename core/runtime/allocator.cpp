@@ -1,0 +1,177 @@
+#include "core/runtime/allocator.h"
+
+#include <algorithm>
+
+namespace tenon::runtime {
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{32} << 20;
+
+int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+Region::~Region() { owner_->give_back(*this); }
+
+Allocator::Allocator(Device device, uint32_t space, const backend::SpaceInfo& info)
+    : device_(std::move(device)), space_(space), info_(info) {}
+
+Allocator::~Allocator() {
+  // No region is left: each keeps a share of its allocator.
+  static_cast<void>(trim());
+}
+
+Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string label) {
+  // An array without elements has a place too.
+  const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
+  auto region = take(taken, label);
+  if (region == nullptr) {
+    Status status = add_block(taken);
+    if (status.code() == ErrorCode::kResourceExhausted) {
+      // Work that is on its way holds regions that nobody else needs any more.
+      if (device_.drain) TENON_TRY(device_.drain());
+      TENON_TRY(trim());
+      region = take(taken, label);
+      status = region != nullptr ? Status() : add_block(taken);
+    }
+    if (status.code() == ErrorCode::kResourceExhausted) {
+      return tl::make_unexpected(exhausted(bytes, label, status));
+    }
+    TENON_TRY(std::move(status));
+    if (region == nullptr) region = take(taken, label);
+    // Another thread may have taken what was added.
+    if (region == nullptr) return allocate(bytes, std::move(label));
+  }
+  region->bytes_ = bytes;
+  return region;
+}
+
+// The smallest piece that is large enough.
+std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label) {
+  const std::lock_guard lock(mutex_);
+  Block* best = nullptr;
+  backend::MemoryHandle memory = 0;
+  std::map<int64_t, int64_t>::iterator piece;
+  for (auto& [handle, block] : blocks_) {
+    for (auto it = block.free.begin(); it != block.free.end(); ++it) {
+      if (it->second < bytes || (best != nullptr && it->second >= piece->second)) continue;
+      best = &block;
+      memory = handle;
+      piece = it;
+    }
+  }
+  if (best == nullptr) return nullptr;
+  auto region = std::shared_ptr<Region>(new Region());
+  region->owner_ = shared_from_this();
+  region->memory_ = memory;
+  region->offset_ = piece->first;
+  region->taken_ = bytes;
+  region->label_ = label;
+  const auto [offset, size] = *piece;
+  best->free.erase(piece);
+  if (size > bytes) best->free.emplace(offset + bytes, size - bytes);
+  live_[region.get()] = {bytes, label};
+  statistics_.bytes_in_use += bytes;
+  statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
+  statistics_.largest_region = std::max(statistics_.largest_region, bytes);
+  ++statistics_.allocations;
+  return region;
+}
+
+void Allocator::give_back(Region& region) {
+  const std::lock_guard lock(mutex_);
+  live_.erase(&region);
+  statistics_.bytes_in_use -= region.taken_;
+  const auto found = blocks_.find(region.memory_);
+  if (found == blocks_.end()) return;
+  std::map<int64_t, int64_t>& free = found->second.free;
+  auto at = free.emplace(region.offset_, region.taken_).first;
+  if (const auto next = std::next(at);
+      next != free.end() && at->first + at->second == next->first) {
+    at->second += next->second;
+    free.erase(next);
+  }
+  if (at == free.begin()) return;
+  const auto before = std::prev(at);
+  if (before->first + before->second != at->first) return;
+  before->second += at->second;
+  free.erase(at);
+}
+
+// Small requests share a block; of a small space a block is a part.
+Status Allocator::add_block(int64_t bytes) {
+  int64_t size = info_.bytes == 0 ? kBlockBytes : std::min(kBlockBytes, info_.bytes / 8);
+  size = std::max(bytes, rounded(size, info_.alignment));
+  Result<backend::MemoryHandle> memory = 0;
+  {
+    const std::lock_guard lock(*device_.one_at_a_time);
+    if (device_.device == nullptr) return failed_precondition("the device is closed");
+    memory = device_.device->allocate(space_, size);
+    if (!memory && memory.error().code() == ErrorCode::kResourceExhausted && size > bytes) {
+      size = bytes;
+      memory = device_.device->allocate(space_, size);
+    }
+  }
+  if (!memory) return memory.error();
+  const std::lock_guard lock(mutex_);
+  Block& block = blocks_[*memory];
+  block.bytes = size;
+  block.free.emplace(0, size);
+  statistics_.bytes_reserved += size;
+  return {};
+}
+
+Status Allocator::trim() {
+  std::vector<backend::MemoryHandle> free;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = blocks_.begin(); it != blocks_.end();) {
+      const Block& block = it->second;
+      const bool whole = block.free.size() == 1 && block.free.begin()->second == block.bytes;
+      if (!whole) {
+        ++it;
+        continue;
+      }
+      free.push_back(it->first);
+      statistics_.bytes_reserved -= block.bytes;
+      it = blocks_.erase(it);
+    }
+  }
+  if (free.empty()) return {};
+  const Status drained = device_.drain ? device_.drain() : Status();
+  const std::lock_guard lock(*device_.one_at_a_time);
+  if (device_.device == nullptr) return {};
+  for (const backend::MemoryHandle memory : free) device_.device->free(memory);
+  return drained;
+}
+
+void Allocator::abandon() {
+  const std::lock_guard one(*device_.one_at_a_time);
+  const std::lock_guard lock(mutex_);
+  device_.device = nullptr;
+  device_.drain = nullptr;
+  blocks_.clear();
+  statistics_.bytes_reserved = 0;
+}
+
+MemoryStatistics Allocator::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+Status Allocator::exhausted(int64_t bytes, const std::string& label, const Status& why) const {
+  constexpr size_t kListed = 5;
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<int64_t, std::string>> live;
+  for (const auto& [region, entry] : live_) live.push_back(entry);
+  std::ranges::sort(live, std::greater());
+  std::string text = fmt::format("there is no room for {} bytes of {}: {}; {} bytes are in use",
+                                 bytes, label, why.message(), statistics_.bytes_in_use);
+  for (size_t i = 0; i < std::min(live.size(), kListed); ++i) {
+    text += fmt::format("{}{} bytes of {}", i == 0 ? ", the largest: " : ", ", live[i].first,
+                        live[i].second);
+  }
+  return Status(ErrorCode::kResourceExhausted, std::move(text));
+}
+
+}  // namespace tenon::runtime

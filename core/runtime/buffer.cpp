@@ -1,0 +1,230 @@
+#include "core/runtime/buffer.h"
+
+#include <cstring>
+
+namespace tenon::runtime {
+namespace {
+
+void copy_strided(std::byte*& to, const std::byte* from, const Dims& dims, const Dims& strides,
+                  size_t axis, size_t width) {
+  if (axis == dims.size()) {
+    std::memcpy(to, from, width);
+    to += width;
+    return;
+  }
+  for (int64_t i = 0; i < dims[axis]; ++i) {
+    copy_strided(to, from + i * strides[axis], dims, strides, axis + 1, width);
+  }
+}
+
+bool is_dense(const HostArray& array) {
+  if (!array.byte_strides) return true;
+  const Dims& dims = array.shape.dims();
+  int64_t expected = static_cast<int64_t>(storage_bytes(array.shape.element_type()));
+  for (size_t d = dims.size(); d-- > 0;) {
+    if (dims[d] != 1 && (*array.byte_strides)[d] != expected) return false;
+    expected *= dims[d];
+  }
+  return true;
+}
+
+// Both an error of the copy and one of what it copies; the contents come first.
+Status worst(const Event& defined, Status status) {
+  if (!status.ok()) return status;
+  // Work of one queue is done in order: what was given before has its outcome.
+  return defined.is_ready() ? defined.await() : Status();
+}
+
+// Bytes between two places that the worker of `device` may name.
+Status copy_bytes(Device& device, const backend::Place& to, const backend::Place& from,
+                  int64_t bytes) {
+  if (bytes == 0) return {};
+  if (!to.on_host() || !from.on_host()) return device.device().copy(0, to, from, bytes);
+  TENON_TRY(device.drain_queue());
+  std::memcpy(to.host, from.host, static_cast<size_t>(bytes));
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(MemoryKind kind) {
+  return kind == MemoryKind::kDevice ? "device" : "pinned_host";
+}
+
+std::vector<std::byte> dense(const HostArray& array) {
+  std::vector<std::byte> bytes(static_cast<size_t>(array.shape.byte_size()));
+  if (bytes.empty()) return bytes;
+  if (is_dense(array)) {
+    std::memcpy(bytes.data(), array.data, bytes.size());
+    return bytes;
+  }
+  std::byte* to = bytes.data();
+  copy_strided(to, array.data, array.shape.dims(), *array.byte_strides, 0,
+               storage_bytes(array.shape.element_type()));
+  return bytes;
+}
+
+Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, Storage storage,
+               Event defined)
+    : device_(std::move(device)),
+      kind_(kind),
+      shape_(std::move(shape)),
+      defined_(std::move(defined)),
+      storage_(std::move(storage)) {}
+
+bool Buffer::is_deleted() const {
+  const std::lock_guard lock(mutex_);
+  return deleted_;
+}
+
+void Buffer::remove() {
+  Storage freed;  // Outside the lock: the allocator has one of its own.
+  const std::lock_guard lock(mutex_);
+  deleted_ = true;
+  if (held_ == 0) std::swap(freed, storage_);
+}
+
+Status Buffer::gone() const {
+  return Status(
+      failed_precondition("the buffer of {} has been deleted or donated", shape_.to_string()));
+}
+
+Status Buffer::hold() {
+  const std::lock_guard lock(mutex_);
+  if (deleted_) return gone();
+  ++held_;
+  return {};
+}
+
+void Buffer::release() {
+  Storage freed;
+  const std::lock_guard lock(mutex_);
+  if (held_ > 0) --held_;
+  if (held_ == 0 && deleted_) std::swap(freed, storage_);
+}
+
+Result<Storage> Buffer::storage() const {
+  const std::lock_guard lock(mutex_);
+  if (deleted_) return tl::make_unexpected(gone());
+  return storage_;
+}
+
+Result<Storage> Buffer::donate() {
+  const std::lock_guard lock(mutex_);
+  if (deleted_) return tl::make_unexpected(gone());
+  if (held_ > 0) {
+    return failed_precondition("the buffer of {} is in use and cannot be donated",
+                               shape_.to_string());
+  }
+  deleted_ = true;
+  return std::exchange(storage_, Storage());
+}
+
+void Buffer::restore(Storage storage) {
+  const std::lock_guard lock(mutex_);
+  storage_ = std::move(storage);
+  deleted_ = false;
+}
+
+Event Buffer::copy_to_host(std::span<std::byte> to) const {
+  const int64_t bytes = shape_.byte_size();
+  if (static_cast<int64_t>(to.size()) != bytes) {
+    return Event::ready(invalid_argument("{} has {} bytes, there is room for {}",
+                                         shape_.to_string(), bytes, to.size()));
+  }
+  Result<Storage> from = storage();
+  if (!from) return Event::ready(from.error());
+  auto promise = std::make_shared<Promise>(device_->pool());
+  const Event event = promise->event();
+  device_->post(
+      [device = device_, from = *from, to = to.data(), bytes] {
+        return copy_bytes(*device, backend::Place::of_host(to), from.place(), bytes);
+      },
+      [promise, from = *from, defined = defined_](Status status) {
+        promise->set(worst(defined, std::move(status)));
+      });
+  return event;
+}
+
+Result<Literal> Buffer::to_literal() const {
+  Literal literal(shape_);
+  TENON_TRY(copy_to_host(literal.mutable_data()).await());
+  return literal;
+}
+
+Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label) {
+  Storage storage;
+  const auto space = device.space_of(kind == MemoryKind::kDevice ? backend::SpaceKind::kDevice
+                                                                 : backend::SpaceKind::kPinnedHost);
+  if (space || kind == MemoryKind::kDevice) {
+    TENON_TRY(device.lost());
+    TENON_ASSIGN(storage.region,
+                 device.memory(space.value_or(0)).allocate(bytes, std::move(label)));
+    return storage;
+  }
+  try {
+    storage.host = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+  } catch (const std::exception&) {
+    return resource_exhausted("the host has no {} bytes for {}", bytes, label);
+  }
+  return storage;
+}
+
+Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryKind kind,
+                                  const HostArray& array) {
+  if (array.byte_strides && array.byte_strides->size() != array.shape.dims().size()) {
+    return invalid_argument("{} strides of {}", array.byte_strides->size(),
+                            array.shape.to_string());
+  }
+  const int64_t bytes = array.shape.byte_size();
+  TENON_ASSIGN(
+      const Storage storage,
+      allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string())));
+  const bool copied = array.lifetime == HostLifetime::kDuringCall || !is_dense(array);
+  auto staging = copied ? std::make_shared<std::vector<std::byte>>(dense(array)) : nullptr;
+  const std::byte* from = copied ? staging->data() : array.data;
+  auto defined = std::make_shared<Promise>(device->pool());
+  auto host_done = std::make_shared<Promise>(device->pool());
+  FromHost result = {std::make_shared<Buffer>(device, kind, array.shape, storage, defined->event()),
+                     copied ? Event::ready() : host_done->event()};
+  device->post(
+      [device, storage, from, bytes] {
+        return copy_bytes(*device, storage.place(), backend::Place::of_host(from), bytes);
+      },
+      [defined, host_done, staging](const Status& status) {
+        // The host's array is not touched any more, whatever came of it.
+        host_done->set({});
+        defined->set(status);
+      });
+  return result;
+}
+
+// Between devices bytes go through the host: the target's worker waits for the source's. Work is
+// posted to both in one order, so that no two wait for each other.
+Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryKind kind) const {
+  const int64_t bytes = shape_.byte_size();
+  TENON_ASSIGN(const Storage from, storage());
+  TENON_ASSIGN(const Storage to,
+               allocate(*device, kind, bytes, fmt::format("a copy of {}", shape_.to_string())));
+  auto defined = std::make_shared<Promise>(device->pool());
+  auto copy = std::make_shared<Buffer>(device, kind, shape_, to, defined->event());
+  if (device == device_) {
+    device->post(
+        [device, to, from, bytes] { return copy_bytes(*device, to.place(), from.place(), bytes); },
+        [defined, from, source = defined_](Status status) {
+          defined->set(worst(source, std::move(status)));
+        });
+    return copy;
+  }
+  auto staging = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+  const Event fetched = copy_to_host(*staging);
+  device->post(
+      [device, to, staging, fetched, bytes]() -> Status {
+        TENON_TRY(fetched.await());
+        return copy_bytes(*device, to.place(), backend::Place::of_host(staging->data()), bytes);
+      },
+      [defined, staging](const Status& status) { defined->set(status); });
+  return copy;
+}
+
+}  // namespace tenon::runtime

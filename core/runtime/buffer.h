@@ -1,0 +1,121 @@
+// Buffer: an array in the memory of a device.
+//
+// Thread-safety: everything, from any thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/runtime/device.h"
+#include "core/types/literal.h"
+
+namespace tenon::runtime {
+
+/// Where arrays of a device may lie. A device without host-visible memory of its own has plain host
+/// memory for kPinnedHost.
+enum class MemoryKind : uint8_t { kDevice, kPinnedHost };
+/// "device", "pinned_host"
+std::string_view name_of(MemoryKind kind);
+
+/// How long the host's array stays as it is.
+enum class HostLifetime : uint8_t {
+  kDuringCall,    ///< It may change when the call has returned: it is copied at once.
+  kUntilCopied,   ///< Until `host_done` has happened.
+  kUntilDeleted,  ///< As long as the buffer lives, whose memory it may be. `host_done` says when.
+};
+
+struct HostArray {
+  const std::byte* data = nullptr;
+  Shape shape;
+  /// Bytes between neighbours along each dimension, negative and zero ones too; absent: dense,
+  /// row-major.
+  std::optional<Dims> byte_strides;
+  HostLifetime lifetime = HostLifetime::kDuringCall;
+};
+
+/// Elements of `array` one after the other, row-major.
+std::vector<std::byte> dense(const HostArray& array);
+
+/// Host memory, where a device has none that the host can see.
+using HostMemory = std::shared_ptr<std::vector<std::byte>>;
+
+/// Bytes somewhere, shared by whoever still needs them.
+struct Storage {
+  std::shared_ptr<Region> region;
+  HostMemory host;
+
+  bool empty() const { return region == nullptr && host == nullptr; }
+  backend::Place place(int64_t offset = 0) const {
+    return region != nullptr ? region->place(offset)
+                             : backend::Place::of_host(host->data() + offset);
+  }
+};
+
+class Buffer;
+using BufferPtr = std::shared_ptr<Buffer>;
+
+class Buffer {
+ public:
+  /// `defined` is when its contents are there, or why they never will be.
+  Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, Storage storage,
+         Event defined);
+
+  const Shape& shape() const { return shape_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
+  MemoryKind memory_kind() const { return kind_; }
+  const Event& defined() const { return defined_; }
+
+  /// Deleted buffers keep their shape, device and event; their memory is free once the work that
+  /// was given uses it no more.
+  bool is_deleted() const;
+  void remove();
+
+  /// While it is held, the buffer is neither given away (donated) nor does `remove` free its
+  /// memory.
+  Status hold();
+  void release();
+
+  /// Copies the dense elements to `to`, of shape().byte_size() bytes, which stays until the event.
+  Event copy_to_host(std::span<std::byte> to) const;
+  /// Waits.
+  Result<Literal> to_literal() const;
+  /// A copy in the memory of that device, of whatever backend.
+  Result<BufferPtr> copy_to(const std::shared_ptr<Device>& device, MemoryKind kind) const;
+
+  // --- Of Executable
+
+  /// The memory, if it is still there.
+  Result<Storage> storage() const;
+  /// Takes the memory away, as `remove` does, if nobody holds it.
+  Result<Storage> donate();
+  /// Gives it back: what it was donated for did not come to be.
+  void restore(Storage storage);
+
+ private:
+  Status gone() const;
+
+  const std::shared_ptr<Device> device_;
+  const MemoryKind kind_;
+  const Shape shape_;
+  const Event defined_;
+  mutable std::mutex mutex_;
+  Storage storage_;
+  int held_ = 0;
+  bool deleted_ = false;
+};
+
+struct FromHost {
+  BufferPtr buffer;
+  Event host_done;
+};
+
+/// A buffer with the elements of `array`. Errors: no room; a lost device.
+Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryKind kind,
+                                  const HostArray& array);
+/// One whose contents are for the caller's executables to write.
+Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label);
+
+}  // namespace tenon::runtime

@@ -1,0 +1,148 @@
+#include "core/runtime/event.h"
+
+#include <chrono>
+
+namespace tenon::runtime {
+
+// --- CallbackPool
+
+struct CallbackPool::State {
+  std::mutex mutex;
+  std::condition_variable added;
+  std::deque<std::function<void()>> functions;
+  bool ending = false;
+};
+
+namespace {
+
+// Ends the threads, which have shares of the queue but none of this, when the last pool is gone.
+// That may be on one of the threads themselves, which then cannot be joined.
+struct Threads {
+  std::function<void()> end;
+  std::vector<std::thread> threads;
+  ~Threads() {
+    end();
+    for (std::thread& thread : threads) {
+      if (thread.get_id() == std::this_thread::get_id()) {
+        thread.detach();
+      } else {
+        thread.join();
+      }
+    }
+  }
+};
+
+}  // namespace
+
+CallbackPool::CallbackPool(size_t threads) {
+  const auto state = std::make_shared<State>();
+  const auto work = [state] {
+    while (true) {
+      std::function<void()> function;
+      {
+        std::unique_lock lock(state->mutex);
+        state->added.wait(lock, [&] { return state->ending || !state->functions.empty(); });
+        if (state->functions.empty()) return;
+        function = std::move(state->functions.front());
+        state->functions.pop_front();
+      }
+      function();
+    }
+  };
+  auto owner = std::make_shared<Threads>();
+  owner->end = [state] {
+    {
+      const std::lock_guard lock(state->mutex);
+      state->ending = true;
+    }
+    state->added.notify_all();
+  };
+  for (size_t i = 0; i < threads; ++i) owner->threads.emplace_back(work);
+  state_ = std::shared_ptr<State>(std::move(owner), state.get());
+}
+
+void CallbackPool::run(std::function<void()> function) const {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->functions.push_back(std::move(function));
+  }
+  state_->added.notify_one();
+}
+
+// --- Event
+
+struct Event::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Status> outcome;
+  std::vector<Callback> callbacks;
+  std::optional<CallbackPool> pool;  // Until it has happened.
+};
+
+Event Event::ready(Status status) {
+  auto state = std::make_shared<State>();
+  state->outcome = std::move(status);
+  return Event(std::move(state));
+}
+
+bool Event::is_ready() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->outcome.has_value();
+}
+
+Status Event::await() const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
+  return *state_->outcome;
+}
+
+std::optional<Status> Event::await_for(int64_t nanoseconds) const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_for(lock, std::chrono::nanoseconds(nanoseconds),
+                           [&] { return state_->outcome.has_value(); });
+  return state_->outcome;
+}
+
+void Event::on_ready(Callback callback) const {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->outcome) {
+      state_->callbacks.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback(*state_->outcome);  // It never changes again.
+}
+
+// --- Promise
+
+Promise::Promise(CallbackPool pool) : state_(std::make_shared<Event::State>()) {
+  state_->pool = std::move(pool);
+}
+
+Promise::~Promise() {
+  if (state_ != nullptr) set(internal_error("what was to happen was dropped"));
+}
+
+Promise& Promise::operator=(Promise&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+void Promise::set(Status status) {
+  std::vector<Event::Callback> callbacks;
+  std::optional<CallbackPool> pool;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->outcome) return;
+    state_->outcome = std::move(status);
+    callbacks.swap(state_->callbacks);
+    pool.swap(state_->pool);
+  }
+  state_->changed.notify_all();
+  for (Event::Callback& callback : callbacks) {
+    pool->run([callback = std::move(callback), state = state_] { callback(*state->outcome); });
+  }
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,197 @@
+#include "core/runtime/executable.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/runtime/run.h"
+
+namespace tenon::runtime {
+namespace {
+
+Shape shape_of(const program::Program& program, program::BufferId id) {
+  return {program.buffer(id).type, program.buffer(id).dims};
+}
+
+std::vector<Shape> shapes_of(const program::Program& program,
+                             const std::vector<program::BufferId>& ids) {
+  std::vector<Shape> shapes;
+  for (const program::BufferId id : ids) shapes.push_back(shape_of(program, id));
+  return shapes;
+}
+
+}  // namespace
+
+struct Executable::State : Loaded {
+  ~State() {
+    if (module != 0) device->unload(module);
+  }
+};
+
+Executable::~Executable() = default;
+const program::Program& Executable::program() const { return state_->compiled.program; }
+const std::shared_ptr<Device>& Executable::device() const { return state_->device; }
+std::vector<Shape> Executable::parameters() const {
+  return shapes_of(program(), program().parameters);
+}
+std::vector<Shape> Executable::results() const { return shapes_of(program(), program().results); }
+
+Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> device,
+                                                     CompiledProgram compiled, CustomCalls calls) {
+  auto state = std::make_shared<State>();
+  state->device = std::move(device);
+  state->compiled = std::move(compiled);
+  state->calls = std::move(calls);
+  const program::Program& program = state->compiled.program;
+  std::vector<const kernel::Kernel*> kernels;
+  for (size_t k = 0; k < program.kernels.size(); ++k) {
+    state->native.push_back(static_cast<uint32_t>(kernels.size()));
+    if (!state->compiled.on_host[k]) kernels.push_back(&program.kernels[k]);
+  }
+  if (!kernels.empty()) {
+    TENON_ASSIGN(state->module, state->device->load(state->compiled.binary, kernels));
+  }
+  for (size_t i = 0; i < program.constants.size(); ++i) {
+    const Literal& constant = program.constants[i];
+    const auto bytes = static_cast<int64_t>(constant.data().size());
+    TENON_ASSIGN(Storage storage, allocate(*state->device, MemoryKind::kDevice, bytes,
+                                           fmt::format("constant {} of {}", i, program.name)));
+    state->constants.push_back(storage);
+    auto defined = std::make_shared<Promise>(state->device->pool());
+    state->constants_defined.push_back(defined->event());
+    state->device->post(
+        // The state keeps the constant until it has been copied.
+        [state = std::shared_ptr<const State>(state), storage, &constant, bytes]() -> Status {
+          if (bytes == 0) return {};
+          return state->device->device().copy(
+              0, storage.place(), backend::Place::of_host(constant.data().data()), bytes);
+        },
+        [state = std::shared_ptr<const State>(state), defined](const Status& status) {
+          defined->set(status);
+        });
+  }
+  return std::shared_ptr<Executable>(new Executable(std::move(state)));
+}
+
+// --- Execution
+
+namespace {
+
+// What one execution uses until it is done.
+struct Flight {
+  std::shared_ptr<const Loaded> loaded;
+  Frame frame;
+  std::shared_ptr<std::atomic<uint32_t>> stop = std::make_shared<std::atomic<uint32_t>>(0);
+  std::vector<Event> inputs;
+  std::vector<Promise> results;
+  std::optional<Promise> done;
+
+  // An argument or constant that never came to be is the first thing that went wrong.
+  void finish(Status status) {
+    inputs.insert(inputs.end(), loaded->constants_defined.begin(), loaded->constants_defined.end());
+    for (const Event& input : inputs) {
+      if (!input.is_ready()) continue;
+      const Status defined = input.await();
+      if (defined.ok()) continue;
+      status = defined;
+      break;
+    }
+    for (Promise& result : results) result.set(status);
+    done->set(std::move(status));
+  }
+};
+
+Status check_argument(const Loaded& loaded, size_t i, const BufferPtr& argument) {
+  const program::Program& program = loaded.compiled.program;
+  const Shape expected = shape_of(program, program.parameters[i]);
+  if (argument == nullptr) {
+    return Status(invalid_argument("{}: argument {} is null", program.name, i));
+  }
+  if (argument->device() != loaded.device) {
+    return Status(invalid_argument("{}: argument {} is on {}, expected {}", program.name, i,
+                                   argument->device()->info().name, loaded.device->info().name));
+  }
+  if (argument->shape() != expected) {
+    return Status(invalid_argument("{}: argument {} is {}, expected {}", program.name, i,
+                                   argument->shape().to_string(), expected.to_string()));
+  }
+  if (argument->memory_kind() != MemoryKind::kDevice) {
+    return Status(invalid_argument("{}: argument {} is in {} memory, expected device memory",
+                                   program.name, i, name_of(argument->memory_kind())));
+  }
+  return {};
+}
+
+// All of them or none.
+Status donate(const std::set<Buffer*>& buffers) {
+  std::vector<std::pair<Buffer*, Storage>> taken;
+  for (Buffer* buffer : buffers) {
+    Result<Storage> storage = buffer->donate();
+    if (storage) {
+      taken.emplace_back(buffer, *std::move(storage));
+      continue;
+    }
+    for (auto& [earlier, memory] : taken) earlier->restore(std::move(memory));
+    return storage.error();
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
+                                      const ExecuteOptions& options) const {
+  const program::Program& program = this->program();
+  if (arguments.size() != program.parameters.size()) {
+    return invalid_argument("{}: {} arguments, expected {}", program.name, arguments.size(),
+                            program.parameters.size());
+  }
+  std::set<Buffer*> donated;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    TENON_TRY(check_argument(*state_, i, arguments[i]));
+    const auto index = static_cast<uint32_t>(i);
+    const bool given = std::ranges::find(program.donated, index) != program.donated.end() &&
+                       std::ranges::find(options.keep, index) == options.keep.end();
+    if (!given) continue;
+    if (std::ranges::count(arguments, arguments[i]) > 1) {
+      return invalid_argument("{}: argument {} is donated and given twice", program.name, i);
+    }
+    donated.insert(arguments[i].get());
+  }
+  auto flight = std::make_shared<Flight>();
+  flight->loaded = state_;
+  Execution execution;
+  const auto shapes = results();
+  for (size_t r = 0; r < shapes.size(); ++r) {
+    TENON_ASSIGN(flight->frame.results.emplace_back(),
+                 allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
+                          fmt::format("result {} of {}", r, program.name)));
+    flight->results.emplace_back(state_->device->pool());
+    execution.results.push_back(std::make_shared<Buffer>(state_->device, MemoryKind::kDevice,
+                                                         shapes[r], flight->frame.results.back(),
+                                                         flight->results.back().event()));
+  }
+  if (program.temporary_bytes > 0) {
+    TENON_ASSIGN(flight->frame.temporaries,
+                 allocate(*state_->device, MemoryKind::kDevice, program.temporary_bytes,
+                          fmt::format("temporaries of {}", program.name)));
+  }
+  // From here on what fails is given back: donated buffers are the last to be taken.
+  for (const BufferPtr& argument : arguments) {
+    flight->inputs.push_back(argument->defined());
+    TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
+  }
+  TENON_TRY(donate(donated));
+  flight->done.emplace(state_->device->pool());
+  execution.done = flight->done->event();
+  state_->device->post(
+      [flight] {
+        Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();
+        // Whoever gets this memory now queues work behind this.
+        flight->frame = {};
+        return status;
+      },
+      [flight](Status status) { flight->finish(std::move(status)); }, flight->stop);
+  return execution;
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,66 @@
+// Executable: a compiled Program, loaded on a device and ready to run.
+//
+// Thread-safety: everything, from any thread; several executions may be on their way at once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/program/interpreter.h"
+#include "core/program/program.h"
+#include "core/runtime/buffer.h"
+
+namespace tenon::runtime {
+
+/// What a driver makes of a Module for a target (hlo/compile/compile.h): a Program whose kernels
+/// are legal for it, and the backend's binary of those kernels that are not run on the host.
+struct CompiledProgram {
+  program::Program program;
+  std::string binary;
+  /// Of each kernel, whether the host interprets it, since the backend declined it.
+  std::vector<bool> on_host;
+};
+
+struct ExecuteOptions {
+  /// Parameters that keep their memory although the Program would take it.
+  std::vector<uint32_t> keep;
+};
+
+struct Execution {
+  std::vector<BufferPtr> results;
+  Event done = Event::ready();
+};
+
+/// Functions of the host by the target names of custom calls.
+using CustomCalls = std::map<std::string, program::CustomCallHandler>;
+
+class Executable {
+ public:
+  /// Loads the binary and copies the constants to the device.
+  static Result<std::shared_ptr<Executable>> load(std::shared_ptr<Device> device,
+                                                  CompiledProgram compiled, CustomCalls calls);
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  const program::Program& program() const;
+  const std::shared_ptr<Device>& device() const;
+  std::vector<Shape> parameters() const;
+  std::vector<Shape> results() const;
+
+  /// Runs it on one buffer a parameter. It returns when the work has been posted; errors of that
+  /// (wrong arguments, no room) leave everything as it was. What goes wrong later is the error of
+  /// `done` and of each result. Donated arguments are gone when it has returned without an error.
+  Result<Execution> execute(std::span<const BufferPtr> arguments,
+                            const ExecuteOptions& options = {}) const;
+
+ private:
+  struct State;
+  explicit Executable(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace tenon::runtime

@@ -1,0 +1,178 @@
+#include "core/runtime/run.h"
+
+#include <algorithm>
+
+namespace tenon::runtime {
+
+using program::BufferId;
+using program::Step;
+
+namespace {
+
+Status with_label(Status status, const Step& step) {
+  if (status.ok() || step.label.empty()) return status;
+  return Status(status.code(), fmt::format("{} (in {})", status.message(), step.label))
+      .at(status.position());
+}
+
+}  // namespace
+
+backend::Place Run::place(BufferId id) const {
+  const program::Buffer& b = program_.buffer(program_.root(id));
+  switch (b.kind) {
+    case program::MemoryKind::kParameter:
+      return frame_.parameters[b.index].place();
+    case program::MemoryKind::kResult:
+      return frame_.results[b.index].place();
+    case program::MemoryKind::kConstant:
+      return loaded_.constants[b.index].place();
+    case program::MemoryKind::kTemporary:
+      break;
+  }
+  return frame_.temporaries.place(b.offset);
+}
+
+Status Run::sequence(program::SequenceId id) {
+  for (const Step& each : program_.sequences[id].steps) TENON_TRY(step(each));
+  return {};
+}
+
+Status Run::step(const Step& step) {
+  if (stop_ != nullptr && stop_->load() != 0) {
+    return Status(ErrorCode::kCancelled, "the execution was stopped");
+  }
+  return std::visit([&](const auto& action) { return act(step, action); }, step.action);
+}
+
+Status Run::act(const Step& step, const program::Launch& launch) {
+  if (loaded_.compiled.on_host[launch.kernel]) return on_host(step, launch);
+  std::vector<backend::Place> buffers;
+  buffers.reserve(launch.buffers.size());
+  for (const BufferId id : launch.buffers) buffers.push_back(place(id));
+  backend::Launch work;
+  work.module = loaded_.module;
+  work.kernel = loaded_.native[launch.kernel];
+  work.buffers = buffers;
+  work.scalars = launch.scalars;
+  work.label = step.label.c_str();
+  // A word that is read as long as the work lasts; it belongs to the execution.
+  static_assert(std::atomic<uint32_t>::is_always_lock_free);
+  work.stop = reinterpret_cast<const volatile uint32_t*>(stop_);
+  return with_label(loaded_.device->device().launch(0, work), step);
+}
+
+Status Run::act(const Step& step, const program::Copy& copy) {
+  const int64_t bytes = program_.buffer(copy.destination).bytes();
+  if (bytes == 0) return {};
+  return with_label(
+      loaded_.device->device().copy(0, place(copy.destination), place(copy.source), bytes), step);
+}
+
+Status Run::fetch(BufferId id, std::span<std::byte> to) {
+  if (!to.empty()) {
+    TENON_TRY(loaded_.device->device().copy(0, backend::Place::of_host(to.data()), place(id),
+                                            static_cast<int64_t>(to.size())));
+  }
+  return loaded_.device->drain_queue();
+}
+
+// Waits, for `from` may be gone when it returns.
+Status Run::put(BufferId id, std::span<const std::byte> from) {
+  if (from.empty()) return {};
+  TENON_TRY(loaded_.device->device().copy(0, place(id), backend::Place::of_host(from.data()),
+                                          static_cast<int64_t>(from.size())));
+  return loaded_.device->drain_queue();
+}
+
+Result<Literal> Run::read(BufferId id) {
+  const program::Buffer& b = program_.buffer(id);
+  Literal literal(Shape(b.type, b.dims));
+  TENON_TRY(fetch(id, literal.mutable_data()));
+  return literal;
+}
+
+Status Run::act(const Step&, const program::While& loop) {
+  std::byte go{};
+  while (true) {
+    TENON_TRY(sequence(loop.condition));
+    TENON_TRY(fetch(loop.predicate, std::span(&go, 1)));
+    if ((go & std::byte{1}) == std::byte{0}) return {};
+    TENON_TRY(sequence(loop.body));
+  }
+}
+
+Status Run::act(const Step&, const program::Conditional& conditional) {
+  TENON_ASSIGN(const Literal index, read(conditional.index));
+  const int64_t number = index.get_integer(0);
+  const auto count = static_cast<int64_t>(conditional.branches.size());
+  int64_t chosen = number < 0 || number >= count ? count - 1 : number;
+  if (index.element_type() == ElementType::kPred) chosen = number != 0 ? 0 : 1;
+  return sequence(conditional.branches[static_cast<size_t>(chosen)]);
+}
+
+Status Run::act(const Step&, const program::Call& call) { return sequence(call.lowered); }
+
+// --- What the host does
+
+Status Run::on_host(const Step& step, const program::Launch& launch) {
+  const kernel::Kernel& kernel = program_.kernels[launch.kernel];
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<kernel::BufferArgument> arguments;
+  for (const BufferId id : launch.buffers) {
+    memory.emplace_back(static_cast<size_t>(program_.buffer(id).bytes()));
+  }
+  for (size_t i = 0; i < memory.size(); ++i) {
+    // A result that lies over an argument is that argument's memory (K4).
+    const uint32_t over = kernel.memories[i].over;
+    const bool in_place = over != kernel::kNone &&
+                          program_.root(launch.buffers[i]) == program_.root(launch.buffers[over]);
+    auto& bytes = in_place ? memory[over] : memory[i];
+    if (kernel.memories[i].access != kernel::Access::kOut) {
+      TENON_TRY(fetch(launch.buffers[i], bytes));
+    }
+    arguments.push_back({bytes.data(), bytes.size()});
+  }
+  kernel::InterpreterOptions options;
+  options.check = false;
+  options.cancelled = [this] { return stop_ != nullptr && stop_->load() != 0; };
+  TENON_TRY(with_label(kernel::Interpreter(kernel).run(arguments, launch.scalars, options), step));
+  for (size_t i = 0; i < memory.size(); ++i) {
+    if (kernel.memories[i].access == kernel::Access::kIn) continue;
+    TENON_TRY(put(launch.buffers[i], std::span(arguments[i].data, arguments[i].bytes)));
+  }
+  return {};
+}
+
+Status Run::act(const Step& step, const program::CustomCall& call) {
+  const auto handler = loaded_.calls.find(call.target);
+  if (handler == loaded_.calls.end()) {
+    return with_label(
+        unimplemented("custom call @{}: nobody here has such a function", call.target), step);
+  }
+  std::vector<Literal> operands;
+  for (const BufferId id : call.operands) {
+    TENON_ASSIGN(operands.emplace_back(), read(id));
+  }
+  std::vector<Shape> shapes;
+  for (const BufferId id : call.results) {
+    shapes.emplace_back(program_.buffer(id).type, program_.buffer(id).dims);
+  }
+  auto results = handler->second(step, call, operands, shapes);
+  if (!results) return with_label(results.error(), step);
+  if (results->size() != call.results.size()) {
+    return with_label(internal_error("custom call @{} gave {} results, expected {}", call.target,
+                                     results->size(), call.results.size()),
+                      step);
+  }
+  for (size_t i = 0; i < results->size(); ++i) {
+    if ((*results)[i].shape().byte_size() != shapes[i].byte_size()) {
+      return with_label(internal_error("custom call @{}: result {} is {}, expected {}", call.target,
+                                       i, (*results)[i].shape().to_string(), shapes[i].to_string()),
+                        step);
+    }
+    TENON_TRY(put(call.results[i], (*results)[i].data()));
+  }
+  return {};
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,64 @@
+// One execution of a Program on a device, step by step, on the device's worker. Of executable.cpp.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "core/runtime/executable.h"
+
+namespace tenon::runtime {
+
+/// What of an executable the steps need.
+struct Loaded {
+  std::shared_ptr<Device> device;
+  CompiledProgram compiled;
+  CustomCalls calls;
+  backend::ModuleHandle module = 0;
+  /// Of each kernel, its number in the module; of those on the host, nothing.
+  std::vector<uint32_t> native;
+  std::vector<Storage> constants;
+  std::vector<Event> constants_defined;
+};
+
+/// Memory of one execution.
+struct Frame {
+  std::vector<Storage> parameters;
+  std::vector<Storage> results;
+  Storage temporaries;
+};
+
+class Run {
+ public:
+  /// `stop` ends loops of the host once it is raised.
+  Run(const Loaded& loaded, const Frame& frame, const std::atomic<uint32_t>* stop)
+      : loaded_(loaded), program_(loaded.compiled.program), frame_(frame), stop_(stop) {}
+
+  /// Gives the work of all steps to the queue; waits where a step needs what the device computes (a
+  /// loop's predicate, a step of the host). Errors carry the step's label.
+  Status run() { return sequence(0); }
+
+ private:
+  Status sequence(program::SequenceId id);
+  Status step(const program::Step& step);
+  Status act(const program::Step& step, const program::Launch& launch);
+  Status act(const program::Step& step, const program::Copy& copy);
+  Status act(const program::Step& step, const program::While& loop);
+  Status act(const program::Step& step, const program::Conditional& conditional);
+  Status act(const program::Step& step, const program::CustomCall& call);
+  Status act(const program::Step& step, const program::Call& call);
+  Status on_host(const program::Step& step, const program::Launch& launch);
+
+  backend::Place place(program::BufferId id) const;
+  /// Waits for the bytes of a buffer.
+  Status fetch(program::BufferId id, std::span<std::byte> to);
+  Status put(program::BufferId id, std::span<const std::byte> from);
+  Result<Literal> read(program::BufferId id);
+
+  const Loaded& loaded_;
+  const program::Program& program_;
+  const Frame& frame_;
+  const std::atomic<uint32_t>* stop_;
+};
+
+}  // namespace tenon::runtime

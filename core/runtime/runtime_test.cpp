@@ -1,0 +1,431 @@
+// The runtime on `interp`.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <numeric>
+
+#include "core/backend/interp/interp.h"
+#include "core/program/program_test_util.h"
+#include "core/runtime/client.h"
+
+namespace tenon::runtime {
+namespace {
+
+using program::testing::control_flow;
+using program::testing::four;
+using program::testing::kernel_of;
+using program::testing::twice;
+
+std::shared_ptr<Client> client_of(const backend::InterpConfig& config = {},
+                                  const ClientOptions& options = {}) {
+  auto client = Client::open(backend::make_interp_backend(config), options);
+  EXPECT_TRUE(client) << client.error().to_string();
+  return *client;
+}
+
+// What hlo/compile does, without hlo.
+std::shared_ptr<Executable> load(const Client& client, program::Program program,
+                                 std::vector<bool> on_host = {}, CustomCalls calls = {}) {
+  EXPECT_EQ(validate(program).to_string(), "OK");
+  on_host.resize(program.kernels.size());
+  std::vector<const kernel::Kernel*> kernels;
+  for (size_t k = 0; k < program.kernels.size(); ++k) {
+    if (!on_host[k]) kernels.push_back(&program.kernels[k]);
+  }
+  const auto& device = client.devices()[0];
+  auto compiled = client.backend().compile(device->info().target, kernels);
+  EXPECT_TRUE(compiled);
+  auto executable = Executable::load(
+      device, {std::move(program), std::move(compiled->binary), std::move(on_host)},
+      std::move(calls));
+  EXPECT_TRUE(executable) << executable.error().to_string();
+  return *executable;
+}
+
+BufferPtr put(const std::shared_ptr<Device>& device, const Literal& literal,
+              MemoryKind kind = MemoryKind::kDevice) {
+  auto buffer = buffer_from_host(device, kind, {literal.data().data(), literal.shape(), {}, {}});
+  EXPECT_TRUE(buffer) << buffer.error().to_string();
+  return buffer->buffer;
+}
+
+Literal get(const BufferPtr& buffer) {
+  auto literal = buffer->to_literal();
+  EXPECT_TRUE(literal) << literal.error().to_string();
+  return literal ? *literal : Literal();
+}
+
+std::string error_of(const Status& status) { return status.message(); }
+
+// A kernel that never ends, unless it is stopped.
+program::Program endless() {
+  program::Program p = twice();
+  p.kernels = {
+      kernel_of("kernel @endless(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid() {\n"
+                "%r = while(%a = true) : pred {\nyield %a\n} do(%b) {\nyield %b\n}\n"
+                "lanes(%i: 4) {\nstore 0.0, %y[%i] : f32\n}\n}")};
+  return p;
+}
+
+// A kernel that finds out only when it runs that it reads behind its buffer.
+program::Program out_of_range() {
+  program::Program p = twice();
+  p.kernels = {kernel_of(
+      "kernel @behind(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
+      "%a = load %x[%i] : f32\n%k = convert %a : f32 -> s32\n%b = load %z[%k] : f32\n"
+      "store %b, %y[%i] : f32\n}")};
+  return p;
+}
+
+TEST(Runtime, RunsAProgram) {
+  const auto client = client_of();
+  const auto executable = load(*client, twice());
+  const auto x = put(client->devices()[0], four(2));
+  const auto run = executable->execute(std::vector{x});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(get(run->results[0]), four(6));
+  EXPECT_TRUE(run->done.await().ok());
+  EXPECT_FALSE(x->is_deleted());
+  EXPECT_EQ(executable->parameters(), std::vector{four(0).shape()});
+  EXPECT_EQ(executable->results(), std::vector{four(0).shape()});
+}
+
+TEST(Runtime, RunsLoopsAndBranches) {
+  const auto client = client_of();
+  const auto executable = load(*client, control_flow());
+  for (const auto& [from, to] : {std::pair{3.0, 12.0}, std::pair{11.0, 11.0}}) {
+    const auto run = executable->execute(std::vector{put(client->devices()[0], four(from))});
+    ASSERT_TRUE(run) << run.error().to_string();
+    EXPECT_EQ(get(run->results[0]), four(to));
+  }
+}
+
+TEST(Runtime, KernelsOfTheHost) {
+  const auto client = client_of();
+  for (const std::vector<bool>& on_host :
+       {std::vector{true, false, false}, std::vector{false, true, false},
+        std::vector{true, true, true}}) {
+    const auto executable = load(*client, control_flow(), on_host);
+    const auto run = executable->execute(std::vector{put(client->devices()[0], four(3))});
+    ASSERT_TRUE(run) << run.error().to_string();
+    EXPECT_EQ(get(run->results[0]), four(12));
+  }
+}
+
+TEST(Runtime, CustomCalls) {
+  const auto client = client_of();
+  program::Program p = twice();
+  p.sequences[0].steps = {{program::CustomCall{"mine", {}, {0}, {2}}, {}, "the call"}};
+  find_dependencies(p);
+  const CustomCalls calls = {
+      {"mine",
+       [](const program::Step&, const program::CustomCall&, const std::vector<Literal>& operands,
+          const std::vector<Shape>&) -> Result<std::vector<Literal>> {
+         if (operands[0].get_double(0) < 0) return invalid_argument("it is negative");
+         return std::vector{four(operands[0].get_double(0) + 1)};
+       }}};
+  const auto executable = load(*client, p, {}, calls);
+  auto run = executable->execute(std::vector{put(client->devices()[0], four(3))});
+  EXPECT_EQ(get(run->results[0]), four(4));
+  run = executable->execute(std::vector{put(client->devices()[0], four(-3))});
+  EXPECT_EQ(error_of(run->done.await()), "it is negative (in the call)");
+  EXPECT_EQ(error_of(run->results[0]->defined().await()), "it is negative (in the call)");
+  EXPECT_EQ(run->results[0]->to_literal().error().message(), "it is negative (in the call)");
+  const auto unknown = load(*client, p);
+  run = unknown->execute(std::vector{put(client->devices()[0], four(3))});
+  EXPECT_EQ(error_of(run->done.await()),
+            "custom call @mine: nobody here has such a function (in the call)");
+}
+
+// --- Arguments
+
+TEST(Runtime, WrongArgumentsLeaveEverythingAsItWas) {
+  backend::InterpConfig two;
+  two.devices = 2;
+  const auto client = client_of(two);
+  program::Program p = twice();
+  p.donated = {0};
+  const auto executable = load(*client, p);
+  const auto x = put(client->devices()[0], four(1));
+  const auto error = [&](const std::vector<BufferPtr>& arguments) {
+    const auto run = executable->execute(arguments);
+    return run ? "OK" : run.error().message();
+  };
+  EXPECT_EQ(error({}), "p: 0 arguments, expected 1");
+  EXPECT_EQ(error({nullptr}), "p: argument 0 is null");
+  EXPECT_EQ(error({put(client->devices()[0], Literal::scalar(ElementType::kF32, 1))}),
+            "p: argument 0 is f32[], expected f32[4]");
+  EXPECT_EQ(error({put(client->devices()[1], four(1))}),
+            "p: argument 0 is on interp:1, expected interp:0");
+  EXPECT_EQ(error({put(client->devices()[0], four(1), MemoryKind::kPinnedHost)}),
+            "p: argument 0 is in pinned_host memory, expected device memory");
+  ASSERT_TRUE(x->hold().ok());
+  EXPECT_EQ(error({x}), "the buffer of f32[4] is in use and cannot be donated");
+  x->release();
+  EXPECT_EQ(get(x), four(1));
+  EXPECT_EQ(error({x}), "OK");
+  EXPECT_EQ(error({x}), "the buffer of f32[4] has been deleted or donated");
+}
+
+TEST(Runtime, DonationTakesTheBuffer) {
+  const auto client = client_of();
+  program::Program p = twice();
+  p.donated = {0};
+  const auto executable = load(*client, p);
+  const auto x = put(client->devices()[0], four(2));
+  ExecuteOptions keep;
+  keep.keep = {0};
+  EXPECT_EQ(get(executable->execute(std::vector{x}, keep)->results[0]), four(6));
+  EXPECT_FALSE(x->is_deleted());
+  EXPECT_EQ(get(executable->execute(std::vector{x})->results[0]), four(6));
+  EXPECT_TRUE(x->is_deleted());
+  EXPECT_EQ(x->shape(), four(0).shape());
+  EXPECT_FALSE(x->to_literal());
+}
+
+TEST(Runtime, HeldBuffersKeepTheirMemory) {
+  const auto client = client_of();
+  const auto x = put(client->devices()[0], four(2));
+  EXPECT_EQ(get(x), four(2));
+  const auto used = [&] { return client->devices()[0]->memory().statistics().bytes_in_use; };
+  ASSERT_TRUE(x->hold().ok());
+  x->remove();
+  EXPECT_TRUE(x->is_deleted());
+  EXPECT_EQ(used(), 64);
+  EXPECT_FALSE(x->hold().ok());
+  x->release();
+  EXPECT_TRUE(client->devices()[0]->drain().ok());
+  EXPECT_EQ(used(), 0);
+}
+
+// --- Between host and devices
+
+TEST(Runtime, HostArraysOfAnyStrides) {
+  const auto client = client_of();
+  std::vector<int32_t> data(12);
+  std::iota(data.begin(), data.end(), 0);
+  const auto* bytes = reinterpret_cast<const std::byte*>(data.data());
+  const Shape shape(ElementType::kS32, {2, 3});
+  const auto read = [&](const std::byte* from, Dims strides, HostLifetime lifetime) {
+    auto made = buffer_from_host(client->devices()[0], MemoryKind::kDevice,
+                                 {from, shape, std::move(strides), lifetime});
+    EXPECT_TRUE(made) << made.error().to_string();
+    EXPECT_TRUE(made->host_done.await().ok());
+    return get(made->buffer).to_string();
+  };
+  for (const auto lifetime :
+       {HostLifetime::kDuringCall, HostLifetime::kUntilCopied, HostLifetime::kUntilDeleted}) {
+    EXPECT_EQ(read(bytes, {12, 4}, lifetime), "[[0, 1, 2], [3, 4, 5]]");
+    EXPECT_EQ(read(bytes, {4, 8}, lifetime), "[[0, 2, 4], [1, 3, 5]]");
+    EXPECT_EQ(read(bytes + 20, {-12, -4}, lifetime), "[[5, 4, 3], [2, 1, 0]]");
+    EXPECT_EQ(read(bytes + 4, {0, 0}, lifetime), "[[1, 1, 1], [1, 1, 1]]");
+  }
+  EXPECT_EQ(buffer_from_host(client->devices()[0], MemoryKind::kDevice,
+                             {bytes, shape, Dims{4}, HostLifetime::kDuringCall})
+                .error()
+                .message(),
+            "1 strides of s32[2,3]");
+}
+
+TEST(Runtime, WhatChangesAfterTheCallWasCopied) {
+  const auto client = client_of();
+  Literal x = four(3);
+  const auto buffer = put(client->devices()[0], x);
+  for (int64_t i = 0; i < 4; ++i) x.set_double(i, 0);
+  EXPECT_EQ(get(buffer), four(3));
+}
+
+TEST(Runtime, CopiesBetweenDevicesAndMemories) {
+  backend::InterpConfig two;
+  two.devices = 2;
+  const auto one = client_of(two);
+  const auto other = client_of();
+  const std::vector<std::pair<std::shared_ptr<Device>, MemoryKind>> places = {
+      {one->devices()[0], MemoryKind::kDevice},     {one->devices()[1], MemoryKind::kDevice},
+      {other->devices()[0], MemoryKind::kDevice},   {one->devices()[1], MemoryKind::kPinnedHost},
+      {one->devices()[1], MemoryKind::kPinnedHost}, {one->devices()[0], MemoryKind::kPinnedHost}};
+  BufferPtr x = put(one->devices()[0], four(7));
+  for (const auto& [device, kind] : places) {
+    auto copy = x->copy_to(device, kind);
+    ASSERT_TRUE(copy) << copy.error().to_string();
+    x->remove();  // The copy keeps what it needs.
+    x = *copy;
+    EXPECT_EQ(x->memory_kind(), kind);
+  }
+  EXPECT_EQ(get(x), four(7));
+}
+
+TEST(Runtime, EmptyArrays) {
+  const auto client = client_of();
+  const Literal none(Shape(ElementType::kF32, {0, 3}));
+  EXPECT_EQ(get(put(client->devices()[0], none)), none);
+  EXPECT_EQ(get(put(client->devices()[0], none, MemoryKind::kPinnedHost)), none);
+}
+
+// --- Memory
+
+TEST(Runtime, OutOfMemoryNamesTheLargestBuffers) {
+  backend::InterpConfig small;
+  small.memory_bytes = 4096;
+  const auto client = client_of(small);
+  const auto device = client->devices()[0];
+  const auto array = [](int64_t floats) { return Literal(Shape(ElementType::kF32, {floats})); };
+  const auto x = put(device, array(500));
+  auto y = put(device, array(300));
+  const Literal more = array(400);
+  const auto failed =
+      buffer_from_host(device, MemoryKind::kDevice, {more.data().data(), more.shape(), {}, {}});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(failed.error().message(),
+            "there is no room for 1600 bytes of an argument f32[400]: interp: 1600 bytes are asked "
+            "for, 3264 of 4096 are in use; 3264 bytes are in use, the largest: 2048 bytes of an "
+            "argument f32[500], 1216 bytes of an argument f32[300]");
+  y->remove();
+  EXPECT_EQ(get(put(device, more)), more);  // After giving back what is free.
+  EXPECT_EQ(get(x), array(500));
+}
+
+TEST(Runtime, MemoryIsUsedAgain) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  const auto executable = load(*client, twice());
+  BufferPtr x = put(device, four(1));
+  for (int i = 0; i < 100; ++i) {
+    auto run = executable->execute(std::vector{x});
+    ASSERT_TRUE(run) << run.error().to_string();
+    x = run->results[0];
+  }
+  ASSERT_TRUE(x->defined().await().ok());
+  EXPECT_EQ(get(x), four(INFINITY));
+  const MemoryStatistics statistics = device->memory().statistics();
+  EXPECT_EQ(statistics.bytes_reserved, int64_t{32} << 20);
+  EXPECT_EQ(statistics.bytes_in_use, 64);
+  EXPECT_GT(statistics.allocations, 200);
+  x = nullptr;
+  EXPECT_TRUE(device->memory().trim().ok());
+  EXPECT_EQ(device->memory().statistics().bytes_reserved, 0);
+}
+
+// --- Errors that come later
+
+TEST(Runtime, AnErrorReachesWhateverNeedsTheResult) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  const auto wrong = load(*client, out_of_range());
+  const auto right = load(*client, twice());
+  const auto x = put(device, four(1e6));
+  const auto first = wrong->execute(std::vector{x});
+  ASSERT_TRUE(first) << first.error().to_string();
+  const auto second = right->execute(std::vector{first->results[0]});
+  ASSERT_TRUE(second) << second.error().to_string();
+  const std::string text = error_of(first->done.await());
+  EXPECT_NE(text.find("K7"), std::string::npos) << text;
+  EXPECT_EQ(error_of(second->done.await()), text);
+  EXPECT_EQ(second->results[0]->to_literal().error().message(), text);
+  EXPECT_FALSE(first->results[0]->copy_to(device, MemoryKind::kPinnedHost).value()->to_literal());
+  // Nothing else is touched.
+  EXPECT_EQ(get(right->execute(std::vector{x})->results[0]), four(3e6));
+}
+
+TEST(Runtime, ALaunchPastTheTimeLimitLosesTheDevice) {
+  ClientOptions options;
+  options.limits.time_limit = 100'000'000;
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  auto client = *Client::open(backend, options);
+  const auto executable = load(*client, endless());
+  const auto x = put(client->devices()[0], four(1));
+  const auto run = executable->execute(std::vector{x});
+  ASSERT_TRUE(run);
+  const std::string text =
+      "interp:0: work took longer than the time limit of 100 ms; the device counts as lost";
+  EXPECT_EQ(run->done.await(), Status(ErrorCode::kUnavailable, text));
+  EXPECT_EQ(error_of(x->to_literal().error()), text);
+  EXPECT_EQ(error_of(executable->execute(std::vector{x}).error()), text);
+  client = *Client::open(backend, options);  // A new one runs.
+  EXPECT_EQ(get(load(*client, twice())
+                    ->execute(std::vector{put(client->devices()[0], four(1))})
+                    ->results[0]),
+            four(3));
+}
+
+// --- Threads
+
+TEST(Runtime, CallbacksMayUseTheClient) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  const auto executable = load(*client, twice());
+  const auto x = put(device, four(1));
+  std::atomic<int> right = 0;
+  std::vector<Promise> promises;
+  std::vector<Event> events;
+  for (int i = 0; i < 8; ++i) events.push_back(promises.emplace_back(device->pool()).event());
+  for (int i = 0; i < 8; ++i) {
+    const auto run = executable->execute(std::vector{x});
+    run->done.on_ready([&, i](const Status& status) {
+      EXPECT_TRUE(status.ok());
+      const auto again = executable->execute(std::vector{x});
+      if (get(again->results[0]) == four(3)) ++right;
+      promises[static_cast<size_t>(i)].set({});
+    });
+  }
+  for (const Event& event : events) EXPECT_TRUE(event.await().ok());
+  EXPECT_EQ(right, 8);
+}
+
+TEST(Runtime, SeveralThreads) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  const auto executable = load(*client, twice());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 25; ++i) {
+        const auto x = put(device, four(t + i));
+        const auto run = executable->execute(std::vector{x});
+        ASSERT_TRUE(run);
+        x->remove();
+        EXPECT_EQ(get(run->results[0]), four(3 * (t + i)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// What is left when the client goes keeps what it needs.
+TEST(Runtime, NothingHasToOutliveAnything) {
+  auto client = client_of();
+  auto executable = load(*client, twice());
+  BufferPtr result;
+  {
+    const auto run = executable->execute(std::vector{put(client->devices()[0], four(2))});
+    result = run->results[0];
+  }
+  client = nullptr;
+  executable = nullptr;
+  EXPECT_EQ(get(result), four(6));
+  auto other = client_of();
+  auto run = load(*other, twice())->execute(std::vector{put(other->devices()[0], four(2))});
+  other = nullptr;
+  const Event done = run->done;
+  run = tl::make_unexpected(Status());
+  EXPECT_TRUE(done.await().ok());
+}
+
+TEST(Event, CallbacksRunAtOnceWhenItHasHappened) {
+  int called = 0;
+  Event::ready().on_ready([&](const Status& status) { called += status.ok() ? 1 : 0; });
+  EXPECT_EQ(called, 1);
+  Event dropped = Event::ready();
+  {
+    Promise promise{CallbackPool(1)};
+    dropped = promise.event();
+    EXPECT_FALSE(dropped.is_ready());
+    EXPECT_FALSE(dropped.await_for(1000));
+  }
+  EXPECT_EQ(dropped.await().code(), ErrorCode::kInternal);
+}
+
+}  // namespace
+}  // namespace tenon::runtime
