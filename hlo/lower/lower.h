@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 
 #include "core/program/program.h"
@@ -22,6 +23,11 @@ struct LowerOptions {
   /// Asked of each op that is a library call; null takes none. The steps that do the same stay
   /// beside each call.
   TakesCall takes_call;
+  /// By a step's label, how much smaller its kernels must be than the limits allow, since the backend
+  /// declined them: from 1 on less and less scratch memory, then no private memory, and at kOpByOp a
+  /// fusion is taken apart.
+  std::map<std::string, int, std::less<>> smaller;
+  static constexpr int kOpByOp = 4;
 };
 
 /// Target of the custom calls that stand for ops of the host (communication, infeed …): "module" in

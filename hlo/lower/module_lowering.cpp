@@ -120,6 +120,20 @@ uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
 
 // --- Steps
 
+int ModuleLowering::level_of(const Instruction& op) const {
+  if (options_.smaller.empty()) return 0;
+  const auto found = options_.smaller.find(label_of(op));
+  return found == options_.smaller.end() ? 0 : found->second;
+}
+
+LowerLimits ModuleLowering::limits_for(const Instruction& op) const {
+  LowerLimits limits = options_.limits;
+  const int level = level_of(op);
+  limits.scratch_bytes >>= 3 * level;
+  if (level >= LowerOptions::kOpByOp - 1) limits.private_memory = false;
+  return limits;
+}
+
 void ModuleLowering::add_step(decltype(program::Step::action) action, const Instruction& op) {
   program_.sequences[open_.back()].steps.push_back({std::move(action), {}, label_of(op)});
 }
@@ -161,7 +175,7 @@ Status ModuleLowering::compute(const Instruction& op) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
     step.operands.push_back(buffer);
   }
-  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, options_.limits));
+  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, limits_for(op)));
   step.results = result_buffers(op);
   step.lowered = enter();
   TENON_TRY(launches(op, std::move(lowered), step.results));
@@ -172,7 +186,7 @@ Status ModuleLowering::compute(const Instruction& op) {
 
 // What cannot be lowered leaves no buffers behind: a fusion is then taken apart.
 Status ModuleLowering::kernels(const Instruction& op) {
-  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, options_.limits));
+  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, limits_for(op)));
   return launches(op, std::move(lowered), result_buffers(op));
 }
 
@@ -341,14 +355,14 @@ Status ModuleLowering::conditional(const Instruction& op) {
 
 // Control flow whose state fits a lane's registers or a workgroup's scratch memory.
 bool ModuleLowering::in_one_kernel(const Instruction& op) {
-  const ControlForm form = control_form(op, options_.limits);
+  const ControlForm form = control_form(op, limits_for(op));
   return form == ControlForm::kLane || (form == ControlForm::kWorkgroup &&
                                         schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0);
 }
 
 // As a whole, or op by op where some have no elements or it would be too large.
 Status ModuleLowering::fusion(const Instruction& op) {
-  if (is_elemental(op)) {
+  if (is_elemental(op) && level_of(op) < LowerOptions::kOpByOp) {
     Status status = kernels(op);
     if (status.code() != ErrorCode::kResourceExhausted) return status;
   }

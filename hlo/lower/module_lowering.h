@@ -39,6 +39,8 @@ class ModuleLowering {
   Status fusion(const Instruction& op);
   Status instructions(const Computation& computation);
   Status instruction(const Instruction& op);
+  int level_of(const Instruction& op) const;
+  LowerLimits limits_for(const Instruction& op) const;
   /// By a library call that the backend takes, or by kernels.
   Status compute(const Instruction& op);
   Status kernels(const Instruction& op);

@@ -1,0 +1,217 @@
+#include "hlo/compile/compile.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/kernel/verifier.h"
+#include "hlo/passes/pass.h"
+
+namespace tenon::hlo {
+namespace {
+
+using backend::Declined;
+using program::Program;
+using program::Step;
+
+kernel::LegalForm form_of(const backend::TargetInfo& target, bool native_math) {
+  kernel::LegalForm form = target.form;
+  form.math = form.math && native_math;
+  return form;
+}
+
+// Calls visit(step) for each step of the Program, those within steps too.
+template <class Visit>
+void for_each_step(const Program& program, const Visit& visit) {
+  for (const program::Sequence& sequence : program.sequences) {
+    for (const Step& step : sequence.steps) visit(step);
+  }
+}
+
+class Driver {
+ public:
+  Driver(const Module& module, backend::Backend& backend, const backend::TargetInfo& target,
+         const CompileOptions& options)
+      : module_(module),
+        backend_(backend),
+        target_(target),
+        options_(options),
+        form_(form_of(target, options.native_math)),
+        lower_(options.lower) {
+    if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
+    lower_.limits.fma = form_.fma;
+    lower_.limits.private_memory = form_.private_memory;
+  }
+
+  Result<Compilation> run() {
+    while (true) {
+      TENON_ASSIGN(result_.compiled.program, lower_module(module_, lower_));
+      TENON_TRY(attempt());
+      if (!smaller()) break;
+      ++result_.attempts;
+    }
+    TENON_TRY(on_host());
+    place();
+    if (options_.strict) TENON_TRY(strict());
+    return std::move(result_);
+  }
+
+ private:
+  // The legal form of each kernel, compiled; or what was declined.
+  Status attempt() {
+    declined_.clear();
+    Program& program = result_.compiled.program;
+    result_.compiled.on_host.assign(program.kernels.size(), false);
+    legal_.clear();
+    for (uint32_t k = 0; k < program.kernels.size(); ++k) {
+      auto legal = kernel::legalize(program.kernels[k], form_);
+      if (!legal) {
+        if (legal.error().code() != ErrorCode::kUnimplemented) return legal.error();
+        declined_.push_back({k, backend::Reason::kOther, legal.error().message()});
+        legal = program.kernels[k];
+      }
+      legal_.push_back(*std::move(legal));
+    }
+    return compile_legal();
+  }
+
+  // Those that have not been declined.
+  Status compile_legal() {
+    std::vector<const kernel::Kernel*> kernels;
+    std::vector<uint32_t> numbers;
+    for (uint32_t k = 0; k < legal_.size(); ++k) {
+      if (std::ranges::find(declined_, k, &Declined::kernel) != declined_.end()) continue;
+      kernels.push_back(&legal_[k]);
+      numbers.push_back(k);
+    }
+    result_.compiled.binary.clear();
+    if (kernels.empty()) return {};
+    TENON_ASSIGN(backend::Compiled compiled, backend_.compile(target_, kernels));
+    for (Declined& each : compiled.declined) {
+      if (each.kernel >= numbers.size()) {
+        return Status(internal_error("B13: {} declines kernel {} of {}", backend_.name(),
+                                     each.kernel, numbers.size()));
+      }
+      each.kernel = numbers[each.kernel];
+      declined_.push_back(std::move(each));
+    }
+    result_.compiled.binary = std::move(compiled.binary);
+    return {};
+  }
+
+  // Whether another lowering may do better: what was declined has not been lowered as small as it
+  // can be.
+  bool smaller() {
+    bool any = false;
+    for (const Declined& each : declined_) {
+      for_each_step(result_.compiled.program, [&](const Step& step) {
+        const auto* launch = std::get_if<program::Launch>(&step.action);
+        if (launch == nullptr || launch->kernel != each.kernel) return;
+        int& level = lower_.smaller[step.label];
+        if (level >= kSmallest || reached_.contains({step.label, result_.attempts})) return;
+        reached_.insert({step.label, result_.attempts});
+        ++level;
+        any = true;
+      });
+    }
+    return any;
+  }
+
+  // What is still declined, the host interprets as it was written.
+  Status on_host() {
+    Program& program = result_.compiled.program;
+    const std::vector<Declined> refused = declined_;
+    if (!refused.empty()) TENON_TRY(compile_legal());
+    if (declined_.size() != refused.size()) {
+      return Status(internal_error("B13: {} declines kernels that it took", backend_.name()));
+    }
+    for (uint32_t k = 0; k < program.kernels.size(); ++k) {
+      const auto found = std::ranges::find(declined_, k, &Declined::kernel);
+      result_.compiled.on_host[k] = found != declined_.end();
+      if (found == declined_.end()) program.kernels[k] = std::move(legal_[k]);
+    }
+    return program::validate(program);
+  }
+
+  std::string reason_of(uint32_t kernel) const {
+    const auto found = std::ranges::find(declined_, kernel, &Declined::kernel);
+    if (found == declined_.end()) return "";
+    return fmt::format("{}: {}", name_of(found->reason), found->text);
+  }
+
+  void place() {
+    const Program& program = result_.compiled.program;
+    for_each_step(program, [&](const Step& step) {
+      Placement placement;
+      placement.label = step.label;
+      if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
+        placement.kernel = program.kernels[launch->kernel].name;
+        placement.reason = reason_of(launch->kernel);
+        if (!placement.reason.empty()) placement.kind = PlacementKind::kHost;
+      } else if (const auto* call = std::get_if<program::CustomCall>(&step.action)) {
+        placement.kind = PlacementKind::kHost;
+        placement.reason = fmt::format("custom call @{}", call->target);
+      } else {
+        return;
+      }
+      const program::Accesses accesses = program::accesses_of(program, step);
+      for (const auto* list : {&accesses.reads, &accesses.writes}) {
+        for (const program::BufferId id : *list) placement.bytes += program.buffer(id).bytes();
+      }
+      result_.placement.push_back(std::move(placement));
+    });
+  }
+
+  Status strict() const {
+    for (const Placement& each : result_.placement) {
+      if (each.kind != PlacementKind::kHost || each.kernel.empty()) continue;
+      return Status(failed_precondition("{} would run on the host: {}", each.label, each.reason))
+          .in_stage("compile");
+    }
+    return {};
+  }
+
+  static constexpr int kSmallest = LowerOptions::kOpByOp;
+
+  const Module& module_;
+  backend::Backend& backend_;
+  const backend::TargetInfo& target_;
+  const CompileOptions& options_;
+  const kernel::LegalForm form_;
+  LowerOptions lower_;
+  std::vector<kernel::Kernel> legal_;
+  std::vector<Declined> declined_;
+  std::set<std::pair<std::string, int>> reached_;  // Label and attempt that it was made smaller in.
+  Compilation result_;
+};
+
+}  // namespace
+
+std::string_view name_of(PlacementKind kind) {
+  switch (kind) {
+    case PlacementKind::kNative:
+      return "native";
+    case PlacementKind::kKernel:
+      return "kernel";
+    case PlacementKind::kHost:
+      break;
+  }
+  return "host";
+}
+
+std::string summary(const std::vector<Placement>& placement) {
+  const auto count = [&](PlacementKind kind) {
+    return std::ranges::count(placement, kind, &Placement::kind);
+  };
+  return fmt::format("native {}, kernel {}, host {} of {}", count(PlacementKind::kNative),
+                     count(PlacementKind::kKernel), count(PlacementKind::kHost),
+                     placement.size());
+}
+
+Result<Compilation> compile(const Module& module, backend::Backend& backend,
+                            const backend::TargetInfo& target, const CompileOptions& options) {
+  const std::unique_ptr<Module> copy = module.clone();
+  TENON_TRY(run_passes(*copy, lowering_passes()));
+  return Driver(*copy, backend, target, options).run();
+}
+
+}  // namespace tenon::hlo
