@@ -19,8 +19,10 @@
 #include <iterator>
 
 #include "conformance/differential.h"
+#include "core/backend/interp/interp.h"
 #include "core/types/file.h"
 #include "hlo/compile/interp.h"
+#include "hlo/compile/run.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/evaluator/run_parallel.h"
 #include "hlo/import/import.h"
@@ -88,6 +90,18 @@ Runner on_interp(const InterpOptions& options) {
     InterpOptions mine = options;
     mine.lower.entry = entry.name();
     return run_on_interp(module, arguments, Checks(failures, checks), mine);
+  };
+}
+
+// By the runtime, on a backend's device.
+Runner on_device(std::shared_ptr<runtime::Client> client) {
+  return [client = std::move(client)](const Module& module, const Computation& entry,
+                                      const std::vector<Literal>& arguments,
+                                      std::vector<CheckFailure>* failures, int64_t* checks) {
+    CompileOptions options;
+    options.lower.entry = entry.name();
+    options.strict = true;
+    return run_on_device({client, 0}, module, arguments, Checks(failures, checks), options);
   };
 }
 
@@ -296,6 +310,13 @@ int main(int argc, char** argv) {
     if (path.find("invalid") == std::string::npos)
       vhlo_text.push_back(path.substr(0, path.size() - 3));
   }
+  // One device for the program, others for the processes that it starts.
+  tenon::backend::InterpConfig config;
+  config.devices = 33;
+  tenon::runtime::ClientOptions first;
+  first.devices = {0};
+  const auto client =
+      tenon::runtime::Client::open(tenon::backend::make_interp_backend(config), first).value();
   register_files<RunsRight>("Static", text_files, root);
   register_files<RunsRight>("Quantized", quantized, root);
   register_files<RunsRight>("Interpret", interpret, root);
@@ -303,6 +324,7 @@ int main(int argc, char** argv) {
        std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized,
                                                               &interpret}) {
     register_files<RunsRight>("Interp", *group, root, on_interp({}));
+    register_files<RunsRight>("InterpDevice", *group, root, on_device(client));
     std::vector<std::string> counted;
     std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);
     register_files<RunsRight>("InterpLegal", counted, root, on_interp(legalized("fma")));

@@ -8,10 +8,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/backend/interp/interp.h"
 #include "core/program/serial.h"
 #include "core/types/file.h"
 #include "core/types/npy.h"
-#include "hlo/compile/interp.h"
+#include "hlo/compile/run.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/evaluator/run_parallel.h"
 #include "hlo/import/refine.h"
@@ -33,6 +34,7 @@ struct RunOptions {
   bool wide = false;
   bool split = false;
   bool quiet = false;
+  bool strict = false;
 };
 
 struct Outcome {
@@ -75,12 +77,25 @@ Status check_results(const hlo::Computation& entry) {
   return {};
 }
 
-Result<hlo::InterpOptions> interp_options(const RunOptions& options) {
-  hlo::InterpOptions interp;
+// The device to run on, opened; others of its backend are for processes that a program starts.
+Result<hlo::Target> open_target(const RunOptions& options) {
+  backend::InterpConfig config;
+  config.devices = 65;
   if (!options.legalize.empty()) {
-    TENON_ASSIGN(interp.legal_form, kernel::LegalForm::parse(options.legalize));
+    TENON_ASSIGN(config.form, kernel::LegalForm::parse(options.legalize));
   }
-  return interp;
+  runtime::ClientOptions first;
+  first.devices = {0};
+  hlo::Target target;
+  TENON_ASSIGN(target.client, runtime::Client::open(backend::make_interp_backend(config), first));
+  return target;
+}
+
+hlo::CompileOptions compile_options(const RunOptions& options) {
+  hlo::CompileOptions compile;
+  compile.lower.entry = options.entry;
+  compile.strict = options.strict;
+  return compile;
 }
 
 // A saved Program: what is left is to run it.
@@ -102,10 +117,11 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
   }
   TENON_ASSIGN(const GivenArguments given, GivenArguments::read(entry, options.args));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
-  TENON_ASSIGN(const hlo::InterpOptions interp, interp_options(options));
+  TENON_ASSIGN(const hlo::Target target, open_target(options));
   Outcome outcome;
   const hlo::Checks checks(&outcome.failures, &outcome.checks);
-  TENON_ASSIGN(outcome.results, hlo::run_on_interp(program, arguments, checks, interp));
+  TENON_ASSIGN(outcome.results,
+               hlo::run_on_device(target, program, arguments, checks, compile_options(options)));
   return outcome;
 }
 
@@ -124,9 +140,10 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   Outcome outcome;
   if (options.device == "interp") {
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
-    TENON_ASSIGN(hlo::InterpOptions interp, interp_options(options));
-    interp.lower.entry = entry.name();
-    TENON_ASSIGN(outcome.results, hlo::run_on_interp(*module, arguments, checks, interp));
+    TENON_ASSIGN(const hlo::Target target, open_target(options));
+    hlo::CompileOptions compile = compile_options(options);
+    compile.lower.entry = entry.name();
+    TENON_ASSIGN(outcome.results, hlo::run_on_device(target, *module, arguments, checks, compile));
     return outcome;
   }
   Progress progress("running");
@@ -346,6 +363,8 @@ void add_run_command(CLI::App& app, int* exit_code) {
   command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself")
       ->excludes(out)
       ->excludes(json);
+  command->add_flag("--strict", options->strict,
+                    "Fail if a step would run on the host, since the device declines it");
   command->add_flag("--quiet", options->quiet, "Do not print results");
   command->footer(
       "Programs that call check.* targets exit with 1 and the first mismatch when a check\n"

@@ -167,7 +167,8 @@ typedef enum TenonForm {
   TENON_FORM_TILES = 1 << 1,          /* copy and contract statements. */
   TENON_FORM_SCANS = 1 << 2,          /* scan statements. */
   TENON_FORM_PRIVATE_MEMORY = 1 << 3, /* private memory. */
-  TENON_FORM_DIMENSIONS = 1 << 4      /* Memory of several dimensions. */
+  TENON_FORM_DIMENSIONS = 1 << 4,     /* Memory of several dimensions. */
+  TENON_FORM_AS_WRITTEN = 1 << 5      /* Everything: kernels are not legalised at all. */
 } TenonForm;
 
 typedef struct TenonTargetInfo {

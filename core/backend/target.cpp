@@ -56,6 +56,7 @@ std::string to_string(const TargetInfo& target) {
   const auto form = [&](bool has, std::string_view name) {
     if (has) forms.push_back(name);
   };
+  form(target.as_written, "as_written");
   form(target.form.fma, "fma");
   form(target.form.tiles, "tiles");
   form(target.form.scans, "scans");

@@ -32,6 +32,8 @@ struct MathInfo {
 struct TargetInfo {
   std::string name;
   std::string compiler_id;
+  /// Kernels come as they were written, of any type, with every statement: `form` is not asked.
+  bool as_written = false;
   /// The form that kernels are legalised for; `form.math` is set where the caller allows native
   /// math functions and `math` lists them.
   kernel::LegalForm form;

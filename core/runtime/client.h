@@ -34,6 +34,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   backend::Backend& backend() const { return *backend_; }
+  const std::shared_ptr<backend::Backend>& shared_backend() const { return backend_; }
   const std::vector<std::shared_ptr<Device>>& devices() const { return devices_; }
 
  private:

@@ -29,33 +29,47 @@ void for_each_step(const Program& program, const Visit& visit) {
 
 class Driver {
  public:
-  Driver(const Module& module, backend::Backend& backend, const backend::TargetInfo& target,
+  Driver(backend::Backend& backend, const backend::TargetInfo& target,
          const CompileOptions& options)
-      : module_(module),
-        backend_(backend),
+      : backend_(backend),
         target_(target),
         options_(options),
         form_(form_of(target, options.native_math)),
         lower_(options.lower) {
     if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
-    lower_.limits.fma = form_.fma;
-    lower_.limits.private_memory = form_.private_memory;
+    lower_.limits.fma = target.as_written || form_.fma;
+    lower_.limits.private_memory = target.as_written || form_.private_memory;
   }
 
-  Result<Compilation> run() {
+  Result<Compilation> run(const Module& module) {
     while (true) {
-      TENON_ASSIGN(result_.compiled.program, lower_module(module_, lower_));
+      TENON_ASSIGN(result_.compiled.program, lower_module(module, lower_));
       TENON_TRY(attempt());
       if (!smaller()) break;
       ++result_.attempts;
     }
+    return finish();
+  }
+
+  Result<Compilation> run(const Program& program) {
+    result_.compiled.program = program;
+    TENON_TRY(attempt());
+    return finish();
+  }
+
+ private:
+  Result<Compilation> finish() {
     TENON_TRY(on_host());
     place();
     if (options_.strict) TENON_TRY(strict());
     return std::move(result_);
   }
 
- private:
+  Result<kernel::Kernel> legal_form_of(const kernel::Kernel& kernel) const {
+    if (target_.as_written) return kernel;
+    return kernel::legalize(kernel, form_);
+  }
+
   // The legal form of each kernel, compiled; or what was declined.
   Status attempt() {
     declined_.clear();
@@ -63,7 +77,7 @@ class Driver {
     result_.compiled.on_host.assign(program.kernels.size(), false);
     legal_.clear();
     for (uint32_t k = 0; k < program.kernels.size(); ++k) {
-      auto legal = kernel::legalize(program.kernels[k], form_);
+      auto legal = legal_form_of(program.kernels[k]);
       if (!legal) {
         if (legal.error().code() != ErrorCode::kUnimplemented) return legal.error();
         declined_.push_back({k, backend::Reason::kOther, legal.error().message()});
@@ -172,7 +186,6 @@ class Driver {
 
   static constexpr int kSmallest = LowerOptions::kOpByOp;
 
-  const Module& module_;
   backend::Backend& backend_;
   const backend::TargetInfo& target_;
   const CompileOptions& options_;
@@ -203,15 +216,19 @@ std::string summary(const std::vector<Placement>& placement) {
     return std::ranges::count(placement, kind, &Placement::kind);
   };
   return fmt::format("native {}, kernel {}, host {} of {}", count(PlacementKind::kNative),
-                     count(PlacementKind::kKernel), count(PlacementKind::kHost),
-                     placement.size());
+                     count(PlacementKind::kKernel), count(PlacementKind::kHost), placement.size());
 }
 
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {
   const std::unique_ptr<Module> copy = module.clone();
   TENON_TRY(run_passes(*copy, lowering_passes()));
-  return Driver(*copy, backend, target, options).run();
+  return Driver(backend, target, options).run(*copy);
+}
+
+Result<Compilation> compile(const program::Program& program, backend::Backend& backend,
+                            const backend::TargetInfo& target, const CompileOptions& options) {
+  return Driver(backend, target, options).run(program);
 }
 
 }  // namespace tenon::hlo

@@ -1,8 +1,8 @@
 // The driver: a Module to a Program that a backend has compiled.
 //
-// Passes, lowering by what the target allows, legalisation, the backend's compile. A kernel that the
-// backend declines is lowered again smaller, then op by op, then run by the host; the rest of the
-// Program stays as it was.
+// Passes, lowering by what the target allows, legalisation, the backend's compile. A kernel that
+// the backend declines is lowered again smaller, then op by op, then run by the host; the rest of
+// the Program stays as it was.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ namespace tenon::hlo {
 
 struct CompileOptions {
   LowerOptions lower;
-  /// Take the target's own math functions, where it states some, instead of the expansions that give
-  /// the same bits everywhere.
+  /// Take the target's own math functions, where it states some, instead of the expansions that
+  /// give the same bits everywhere.
   bool native_math = false;
   /// A step of the host is an error that names it.
   bool strict = false;
@@ -48,6 +48,10 @@ struct Compilation {
 /// Errors: those of lowering; what the backend's compile says other than declining; with `strict`
 /// kFailedPrecondition.
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
+                            const backend::TargetInfo& target, const CompileOptions& options = {});
+
+/// The same of a Program that has been lowered: what is declined goes to the host at once.
+Result<Compilation> compile(const program::Program& program, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options = {});
 
 /// "native 7, kernel 104, host 0 of 111"

@@ -1,4 +1,5 @@
-// The device `interp`: a Module lowered to a Program that the kernel interpreter runs.
+// A Module lowered to a Program that the kernel interpreter runs, without a device: what devices
+// are held against.
 #pragma once
 
 #include "core/program/interpreter.h"
@@ -6,9 +7,6 @@
 #include "hlo/lower/lower.h"
 
 namespace tenon::hlo {
-
-/// Makes `interpreter` answer the check targets of test programs (hlo/evaluator/checks.h).
-void install_checks(program::ProgramInterpreter& interpreter, const Checks& checks);
 
 struct InterpOptions {
   LowerOptions lower;

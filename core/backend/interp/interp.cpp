@@ -13,17 +13,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr serial::Format kBinaryFormat = {"TNIP", "binary of interp", 1, 1};
 
-// Everything: a form that nothing has to be legalised for.
-kernel::LegalForm whole_form() {
-  kernel::LegalForm form;
-  for (size_t i = 0; i < kElementTypeCount; ++i) {
-    form.computed.insert(static_cast<ElementType>(i));
-    if (is_integer(static_cast<ElementType>(i))) form.atomics.insert(static_cast<ElementType>(i));
-  }
-  form.math = form.fma = form.tiles = form.scans = form.private_memory = form.dimensions = true;
-  return form;
-}
-
 struct Allocation {
   explicit Allocation(int64_t size)
       : bytes(size),
@@ -219,7 +208,8 @@ class InterpBackend final : public Backend {
     TargetInfo target;
     target.name = "interp";
     target.compiler_id = "interp-1";
-    target.form = config_.form.value_or(whole_form());
+    target.as_written = !config_.form.has_value();
+    target.form = config_.form.value_or(kernel::LegalForm());
     target.scratch_bytes = config_.scratch_bytes;
     target.spaces[0].host_visible = true;
     target.spaces[0].alignment = kAlignment;

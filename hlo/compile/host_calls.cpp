@@ -1,0 +1,107 @@
+#include "hlo/compile/host_calls.h"
+
+#include "hlo/evaluator/process.h"
+#include "hlo/evaluator/run_parallel.h"
+#include "hlo/import/import.h"
+#include "hlo/lower/lower.h"
+
+namespace tenon::hlo {
+namespace {
+
+Dict dict_of(const program::Config& config) {
+  Dict dict;
+  for (const auto& [key, value] : config) {
+    const std::string& name = key;
+    const auto add = [&](const auto& v) {
+      using V = std::decay_t<decltype(v)>;
+      if constexpr (std::is_same_v<V, double>) {
+        insert(dict, name, FloatAttr::of(ElementType::kF64, v));
+      } else {
+        insert(dict, name, v);
+      }
+    };
+    std::visit(add, value);
+  }
+  return dict;
+}
+
+std::vector<EvalValue> values_of(const std::vector<Literal>& literals) {
+  std::vector<EvalValue> values;
+  for (const Literal& literal : literals) {
+    values.push_back(EvalValue::of(tensor_from_literal(literal, false)));
+  }
+  return values;
+}
+
+std::vector<Literal> literals_of(const std::vector<EvalValue>& values) {
+  std::vector<Literal> literals;
+  for (const EvalValue& value : values) {
+    if (value.tensor != nullptr) literals.push_back(literal_from_tensor(*value));
+  }
+  return literals;
+}
+
+// The results of a function, where tokens stand for nothing.
+std::vector<EvalValue> with_tokens(const std::vector<Type>& types, std::vector<EvalValue> arrays) {
+  std::vector<EvalValue> values;
+  auto next = arrays.begin();
+  for (const Type& type : types) {
+    values.push_back(type.is_token() ? EvalValue{} : std::move(*next++));
+  }
+  return values;
+}
+
+// What the host does is evaluated; functions that it starts as processes run on devices.
+Result<std::vector<Literal>> host_step(const program::CustomCall& call,
+                                       const std::vector<Literal>& operands, const Checks& checks,
+                                       Evaluator* process, const RunProcess& run_process) {
+  const program::ConfigValue* value = program::find(call.config, "module");
+  const auto* text = value ? std::get_if<std::string>(value) : nullptr;
+  if (text == nullptr) return internal_error("custom call @{} without a module", call.target);
+  TENON_ASSIGN(const std::unique_ptr<Module> module, import_module(*text, "host"));
+  Evaluator evaluator(*module);
+  install_checks(evaluator, checks);
+  install_run_parallel(evaluator);
+  if (process != nullptr) evaluator.set_process(process->process());
+  evaluator.set_process_runner(
+      [&](Evaluator& started, const Computation& function,
+          const std::vector<EvalValue>& arguments) -> Result<std::vector<EvalValue>> {
+        const std::vector<Literal> literals = literals_of(arguments);
+        TENON_ASSIGN(const std::vector<Literal> results,
+                     run_process(started.module(), literals, function.name(), &started));
+        return with_tokens(function.result_types(), values_of(results));
+      });
+  const Computation* function = module->find_function(kHostFunction);
+  if (function == nullptr) {
+    return invalid_argument("custom call @{}: its module has no @{}", call.target, kHostFunction);
+  }
+  TENON_ASSIGN(std::vector<Literal> results, evaluator.run(*function, operands));
+  for (const auto& written : evaluator.outfeed()) {
+    if (process != nullptr) process->write_outfeed(written);
+  }
+  return results;
+}
+
+}  // namespace
+
+std::map<std::string, program::CustomCallHandler> host_calls(const Checks& checks,
+                                                             Evaluator* process,
+                                                             const RunProcess& run_process) {
+  std::map<std::string, program::CustomCallHandler> calls;
+  for (const std::string_view target : Checks::targets()) {
+    calls[std::string(target)] = [checks](const program::Step&, const program::CustomCall& call,
+                                          const std::vector<Literal>& operands,
+                                          const std::vector<Shape>& results) {
+      return checks.call(call.target, dict_of(call.config), operands, results, {});
+    };
+  }
+  calls[std::string(kHostTarget)] = [checks, process, run_process](
+                                        const program::Step&, const program::CustomCall& call,
+                                        const std::vector<Literal>& operands,
+                                        const std::vector<Shape>&) {
+    return host_step(call, operands, checks, process, run_process);
+  };
+  return calls;
+}
+
+}  // namespace tenon::hlo
