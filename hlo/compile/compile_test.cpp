@@ -1,0 +1,191 @@
+// Second tries: what a backend declines is lowered again smaller, then op by op, then run by the
+// host.
+#include "hlo/compile/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/backend/interp/interp.h"
+#include "hlo/compile/run.h"
+#include "hlo/import/import.h"
+#include "hlo/passes/fuse.h"
+
+namespace tenon::hlo {
+namespace {
+
+using backend::Declined;
+using backend::Reason;
+
+// `interp`, but for the kernels that a test declines.
+class Choosy final : public backend::Backend {
+ public:
+  using Decline = std::function<std::optional<Declined>(const kernel::Kernel&)>;
+  explicit Choosy(Decline decline) : decline_(std::move(decline)) {}
+
+  std::string_view name() const override { return "choosy"; }
+  std::string_view version() const override { return "1"; }
+  Result<std::vector<backend::DeviceInfo>> devices() override { return interp_->devices(); }
+  Result<std::unique_ptr<backend::Device>> open(size_t index) override {
+    return interp_->open(index);
+  }
+  Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                    backend::Kernels kernels) override {
+    ++compiled;
+    backend::Compiled refused;
+    for (uint32_t k = 0; k < kernels.size(); ++k) {
+      std::optional<Declined> declined = decline_(*kernels[k]);
+      if (!declined) continue;
+      declined->kernel = k;
+      refused.declined.push_back(*std::move(declined));
+    }
+    return refused.declined.empty() ? interp_->compile(target, kernels) : refused;
+  }
+
+  int compiled = 0;
+
+ private:
+  const Decline decline_;
+  const std::unique_ptr<backend::Backend> interp_ = backend::make_interp_backend();
+};
+
+int64_t scratch_of(const kernel::Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const kernel::Memory& m : kernel.memories) {
+    if (m.space == kernel::Space::kScratch) bytes += Shape(m.type, {m.span()}).byte_size();
+  }
+  return bytes;
+}
+
+struct Outcome {
+  std::vector<Literal> results;
+  RunInfo info;
+  int compiled = 0;
+};
+
+Outcome run(const Module& module, const std::vector<Literal>& arguments, Choosy::Decline decline,
+            const CompileOptions& options = {}) {
+  auto backend = std::make_shared<Choosy>(std::move(decline));
+  Target target;
+  target.client = *runtime::Client::open(backend);
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  Outcome outcome;
+  auto results =
+      run_on_device(target, module, arguments, Checks(&failures, &checks), options, &outcome.info);
+  EXPECT_TRUE(results) << results.error().to_string();
+  if (results) outcome.results = *std::move(results);
+  outcome.compiled = backend->compiled;
+  return outcome;
+}
+
+// sort of 100 numbers, a sum beside it.
+const char* const kSort = R"(func.func @main(%x: tensor<100xf32>) -> (tensor<100xf32>, tensor<100xf32>) {
+  %y = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<100xf32>) -> tensor<100xf32>
+  %z = stablehlo.add %x, %y : tensor<100xf32>
+  return %y, %z : tensor<100xf32>, tensor<100xf32>
+})";
+
+Literal numbers(int64_t count) {
+  Literal x(Shape(ElementType::kF32, {count}));
+  for (int64_t i = 0; i < count; ++i) x.set_double(i, static_cast<double>(i * 37 % 101));
+  return x;
+}
+
+TEST(Compile, NothingIsDeclined) {
+  const auto module = import_module(kSort, "t").value();
+  const Outcome outcome = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  EXPECT_EQ(outcome.compiled, 1);
+  EXPECT_EQ(summary(outcome.info.placement), "native 0, kernel 2, host 0 of 2");
+  EXPECT_EQ(outcome.info.placement[0].label, "stablehlo.sort at t:2:8");
+  EXPECT_EQ(outcome.info.placement[1].bytes, 1200);
+  EXPECT_GT(outcome.info.memory.peak_bytes_in_use, 1200);
+}
+
+// Rows in scratch become passes through memory; the sum is not touched.
+TEST(Compile, TooMuchScratchIsLoweredSmaller) {
+  const auto module = import_module(kSort, "t").value();
+  const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  const auto small = run(*module, {numbers(100)}, [](const kernel::Kernel& kernel) {
+    return scratch_of(kernel) > 200
+               ? std::optional(Declined{0, Reason::kTooMuchScratch, "200 bytes are all"})
+               : std::nullopt;
+  });
+  EXPECT_EQ(small.results, whole.results);
+  EXPECT_GT(small.compiled, 1);
+  EXPECT_EQ(summary(small.info.placement), "native 0, kernel 8, host 0 of 8");
+}
+
+// A fusion is taken apart; an op that is still declined alone is the host's.
+TEST(Compile, AFusionIsTakenApart) {
+  const auto module = import_module(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = stablehlo.negate %x : tensor<4xf32>
+  %b = stablehlo.exponential %a : tensor<4xf32>
+  %c = stablehlo.add %b, %x : tensor<4xf32>
+  return %c : tensor<4xf32>
+})",
+                                    "t")
+                          .value();
+  std::vector<Instruction*> ops;
+  for (Instruction& op : *module->entry()) {
+    if (op.code() != OpCode::kReturn) ops.push_back(&op);
+  }
+  ASSERT_TRUE(fuse(ops));
+  const auto whole = run(*module, {numbers(4)}, [](const auto&) { return std::nullopt; });
+  EXPECT_EQ(summary(whole.info.placement), "native 0, kernel 1, host 0 of 1");
+  const auto has = [](const kernel::Kernel& kernel, kernel::OpCode code) {
+    return std::ranges::any_of(kernel.nodes, [&](const auto& node) { return node.op == code; });
+  };
+  const Choosy::Decline no_exp = [&](const kernel::Kernel& kernel) {
+    return has(kernel, kernel::OpCode::kExp)
+               ? std::optional(Declined{0, Reason::kNoSuchOperation, "exp"})
+               : std::nullopt;
+  };
+  const auto apart = run(*module, {numbers(4)}, no_exp);
+  EXPECT_EQ(apart.results, whole.results);
+  EXPECT_EQ(summary(apart.info.placement), "native 0, kernel 2, host 1 of 3");
+  const auto host = std::ranges::find(apart.info.placement, PlacementKind::kHost, &Placement::kind);
+  EXPECT_EQ(host->label, "stablehlo.exponential at t:3:8");
+  EXPECT_EQ(host->reason, "an operation that it does not have: exp");
+  CompileOptions strict;
+  strict.strict = true;
+  Choosy backend(no_exp);
+  const auto target = backend.devices().value()[0].target;
+  EXPECT_EQ(compile(*module, backend, target, strict).error().message(),
+            "stablehlo.exponential at t:3:8 would run on the host: an operation that it does not "
+            "have: exp");
+}
+
+TEST(Compile, EverythingMayBeTheHosts) {
+  const auto module = import_module(kSort, "t").value();
+  const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  const auto none = run(*module, {numbers(100)}, [](const auto&) {
+    return std::optional(Declined{0, Reason::kOther, "no compiler here"});
+  });
+  EXPECT_EQ(none.results, whole.results);
+  for (const Placement& each : none.info.placement) {
+    EXPECT_EQ(each.kind, PlacementKind::kHost);
+    EXPECT_EQ(each.reason, "another reason: no compiler here");
+  }
+}
+
+// A backend that declines what it has just taken.
+TEST(Compile, AFickleBackendIsFoundOut) {
+  const auto module = import_module(kSort, "t").value();
+  int calls = 0;
+  Choosy backend([&](const kernel::Kernel&) -> std::optional<Declined> {
+    if (++calls % 2 == 0) return std::nullopt;
+    return Declined{0, Reason::kOther, "odd"};
+  });
+  const auto target = backend.devices().value()[0].target;
+  const auto compiled = compile(*module, backend, target);
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().message(), "B13: choosy declines kernels that it took");
+}
+
+}  // namespace
+}  // namespace tenon::hlo
