@@ -20,6 +20,7 @@
 
 #include "conformance/differential.h"
 #include "core/backend/interp/interp.h"
+#include "core/backend/registry.h"
 #include "core/types/file.h"
 #include "hlo/compile/interp.h"
 #include "hlo/compile/run.h"
@@ -317,6 +318,10 @@ int main(int argc, char** argv) {
   first.devices = {0};
   const auto client =
       tenon::runtime::Client::open(tenon::backend::make_interp_backend(config), first).value();
+  // And by the C interface, as a plug-in.
+  const auto plugin =
+      tenon::runtime::Client::open(tenon::backend::load_plugin(TENON_INTERP_PLUGIN).value(), first)
+          .value();
   register_files<RunsRight>("Static", text_files, root);
   register_files<RunsRight>("Quantized", quantized, root);
   register_files<RunsRight>("Interpret", interpret, root);
@@ -325,6 +330,7 @@ int main(int argc, char** argv) {
                                                               &interpret}) {
     register_files<RunsRight>("Interp", *group, root, on_interp({}));
     register_files<RunsRight>("InterpDevice", *group, root, on_device(client));
+    register_files<RunsRight>("InterpPlugin", *group, root, on_device(plugin));
     std::vector<std::string> counted;
     std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);
     register_files<RunsRight>("InterpLegal", counted, root, on_interp(legalized("fma")));

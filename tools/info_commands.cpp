@@ -1,33 +1,54 @@
 // `tenon devices` and `tenon ops`: what there is.
 #include <nlohmann/json.hpp>
 
+#include "core/backend/registry.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {
 namespace {
 
 struct DeviceRow {
-  std::string_view name;
-  std::string_view state;
-  std::string_view description;
+  std::string name;
+  std::string state;
+  std::string description;
 };
 
-constexpr DeviceRow kDevices[] = {
-    {"reference", "available", "evaluates the Module op by op: the oracle, slow on purpose"},
-    {"interp", "available", "lowers to kernels and interprets them, checking every rule"},
-};
+// What a backend's row says: its devices, or why there are none.
+DeviceRow row_of(const backend::Listed& listed) {
+  DeviceRow row = {listed.name, "unavailable", ""};
+  if (!listed.backend) {
+    row.description = listed.backend.error().message();
+    return row;
+  }
+  const auto devices = (*listed.backend)->devices();
+  if (!devices) {
+    row.description = devices.error().message();
+    return row;
+  }
+  row.state = devices->empty() ? "unavailable" : "available";
+  row.description =
+      fmt::format("{} {}{}", devices->size(), devices->size() == 1 ? "device" : "devices",
+                  devices->empty() ? "" : " of target " + devices->front().target.name);
+  if (listed.source != "built in") row.description += fmt::format(", from {}", listed.source);
+  return row;
+}
 
 void print_devices(bool json) {
+  std::vector<DeviceRow> rows = {
+      {"reference", "available", "evaluates the Module op by op: the oracle, slow on purpose"}};
+  for (const backend::Listed& each : backend::Registry::instance().list()) {
+    rows.push_back(row_of(each));
+  }
   if (json) {
     nlohmann::json document = nlohmann::json::array();
-    for (const DeviceRow& row : kDevices) {
+    for (const DeviceRow& row : rows) {
       document.push_back(
           {{"name", row.name}, {"state", row.state}, {"description", row.description}});
     }
     fmt::print("{}\n", document.dump(2));
     return;
   }
-  for (const DeviceRow& row : kDevices) {
+  for (const DeviceRow& row : rows) {
     fmt::print("{:<12} {:<12} {}\n", row.name, row.state, row.description);
   }
 }
@@ -48,6 +69,8 @@ void print_ops(bool markdown) {
 void add_devices_command(CLI::App& app, int* exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("devices", "List the devices");
+  command->footer(
+      "Plug-ins are looked for in TENON_PLUGIN_PATH: files and folders, separated by colons.");
   command->add_flag("--json", *json, "Print JSON");
   command->callback([json, exit_code] {
     print_devices(*json);

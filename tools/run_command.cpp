@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/backend/interp/interp.h"
+#include "core/backend/registry.h"
 #include "core/program/serial.h"
 #include "core/types/file.h"
 #include "core/types/npy.h"
@@ -79,15 +80,21 @@ Status check_results(const hlo::Computation& entry) {
 
 // The device to run on, opened; others of its backend are for processes that a program starts.
 Result<hlo::Target> open_target(const RunOptions& options) {
-  backend::InterpConfig config;
-  config.devices = 65;
-  if (!options.legalize.empty()) {
+  const std::string text = options.device.empty() ? "interp" : options.device;
+  TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(text));
+  std::shared_ptr<backend::Backend> backend;
+  if (name.backend == "interp" && !options.legalize.empty()) {
+    backend::InterpConfig config;
+    config.devices = 65;
     TENON_ASSIGN(config.form, kernel::LegalForm::parse(options.legalize));
+    backend = backend::make_interp_backend(config);
+  } else {
+    TENON_ASSIGN(backend, backend::Registry::instance().get(name.backend));
   }
-  runtime::ClientOptions first;
-  first.devices = {0};
+  runtime::ClientOptions one;
+  one.devices = {name.index};
   hlo::Target target;
-  TENON_ASSIGN(target.client, runtime::Client::open(backend::make_interp_backend(config), first));
+  TENON_ASSIGN(target.client, runtime::Client::open(std::move(backend), one));
   return target;
 }
 
@@ -138,7 +145,7 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   TENON_TRY(check_results(entry));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
   Outcome outcome;
-  if (options.device == "interp") {
+  if (options.device != "reference" && !options.device.empty()) {
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
     TENON_ASSIGN(const hlo::Target target, open_target(options));
     hlo::CompileOptions compile = compile_options(options);
@@ -294,8 +301,17 @@ bool is_blank(std::string_view text) {
   return true;
 }
 
+// A name that there is, or a path: what is wrong with a plug-in is said when it is opened.
+bool is_known(const std::string& device) {
+  const auto name = backend::parse_device_name(device);
+  if (!name) return false;
+  if (name->backend.find('/') != std::string::npos) return true;
+  const auto backend = backend::Registry::instance().get(name->backend);
+  return backend || backend.error().code() != ErrorCode::kNotFound;
+}
+
 int run(const RunOptions& options) {
-  if (!options.device.empty() && options.device != "reference" && options.device != "interp") {
+  if (!options.device.empty() && options.device != "reference" && !is_known(options.device)) {
     Status unknown =
         not_found("there is no device '{}'; 'tenon devices' lists them", options.device);
     return report(std::move(unknown).in_stage(kUsageStage));
@@ -332,8 +348,10 @@ void add_run_command(CLI::App& app, int* exit_code) {
       ->add_option("FILE", options->file,
                    "StableHLO text, portable artifact or saved program; '-' is standard input")
       ->required();
-  command->add_option("--device", options->device,
-                      "Device to run on: reference unless given, of a saved program interp");
+  command->add_option(
+      "--device", options->device,
+      "Device to run on: reference unless given (of a saved program interp), a backend's "
+      "NAME or NAME:NUMBER, or the path of a plug-in");
   command
       ->add_option("--arg", options->args,
                    "Argument N: N=@FILE.npy, N=VALUE (every element) or N=random[:SEED]")

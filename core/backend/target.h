@@ -48,7 +48,7 @@ struct TargetInfo {
   int64_t private_bytes = 0;
   int64_t most_parameters = 0;
   int64_t largest_buffer = 0;
-  std::vector<SpaceInfo> spaces = {SpaceInfo{}};
+  std::vector<SpaceInfo> spaces = std::vector<SpaceInfo>(1);
   uint32_t queues = 1;
   double flops = 0;
   double bytes_per_second = 0;

@@ -47,6 +47,7 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<backend::Backend> b
                                        &Device::dispose);
   TENON_ASSIGN(state->device_, backend->open(index));
   state->backend_ = std::move(backend);
+  state->number_ = index;
   const std::weak_ptr<Device> weak = state;
   for (uint32_t space = 0; space < state->info_.target.spaces.size(); ++space) {
     Allocator::Device device;

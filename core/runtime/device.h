@@ -50,6 +50,8 @@ class Device : public std::enable_shared_from_this<Device> {
   ~Device();
 
   const backend::DeviceInfo& info() const { return info_; }
+  /// Among the backend's devices.
+  size_t number() const { return number_; }
   const CallbackPool& pool() const { return pool_; }
   Allocator& memory(size_t space = 0) { return *spaces_[space]; }
   /// The first space of that kind.
@@ -92,6 +94,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Status outcome(backend::EventHandle event, std::atomic<uint32_t>* stop);
 
   std::shared_ptr<backend::Backend> backend_;
+  size_t number_ = 0;
   const backend::DeviceInfo info_;
   const CallbackPool pool_;
   const DeviceLimits limits_;

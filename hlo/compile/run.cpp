@@ -18,7 +18,7 @@ class SpareDevices {
     if (!counted_) {
       TENON_ASSIGN(const auto devices, target_.client->backend().devices());
       for (size_t i = 0; i < devices.size(); ++i) {
-        if (i != target_.device) free_.insert(i);
+        if (i != target_.client->devices()[target_.device]->number()) free_.insert(i);
       }
       count_ = devices.size();
       counted_ = true;

@@ -1,0 +1,193 @@
+#include "core/backend/c_types.h"
+
+#include "core/kernel/ops.h"
+
+namespace tenon::backend {
+
+void write(const TenonSink* sink, std::string_view text) {
+  if (sink != nullptr && sink->write != nullptr) {
+    sink->write(sink->context, text.data(), text.size());
+  }
+}
+
+TenonCode answer(const Status& status, const TenonSink* error) {
+  if (!status.ok()) write(error, status.message());
+  return static_cast<TenonCode>(status.code());
+}
+
+Status status_of(TenonCode code, Text& text) {
+  if (code == TENON_OK) return {};
+  const bool known = code > TENON_OK && code <= TENON_UNAUTHENTICATED;
+  std::string message = text.take();
+  if (message.empty()) message = fmt::format("code {} without a text (B4)", static_cast<int>(code));
+  return Status(known ? static_cast<ErrorCode>(code) : ErrorCode::kUnknown, std::move(message));
+}
+
+// --- TargetInfo
+
+CTarget::CTarget(const TargetInfo& target) : target_(target) {
+  for (size_t i = 0; i < kElementTypeCount; ++i) {
+    const auto type = static_cast<ElementType>(i);
+    const bool flushed = target_.flushed.contains(type);
+    if (!target_.form.computed.contains(type) && !flushed) continue;
+    TenonTypeInfo info{};
+    info.size = sizeof info;
+    info.type = tenon::name_of(type).data();
+    info.computed = target_.form.computed.contains(type) ? 1 : 0;
+    info.atomics = target_.form.atomics.contains(type) ? 1 : 0;
+    info.denormals = flushed ? 0 : 1;
+    types_.push_back(info);
+  }
+  for (const MathInfo& each : target_.math) {
+    math_.push_back(
+        {sizeof(TenonMathInfo), each.function.c_str(), tenon::name_of(each.type).data(), each.ulp});
+  }
+  for (const SpaceInfo& each : target_.spaces) {
+    TenonSpaceInfo info{};
+    info.size = sizeof info;
+    info.kind = static_cast<TenonSpaceKind>(each.kind);
+    info.reachable = each.reachable ? 1 : 0;
+    info.host_visible = each.host_visible ? 1 : 0;
+    info.bytes = each.bytes;
+    info.alignment = each.alignment;
+    spaces_.push_back(info);
+  }
+  const kernel::LegalForm& form = target_.form;
+  info_.size = sizeof info_;
+  info_.name = target_.name.c_str();
+  info_.compiler_id = target_.compiler_id.c_str();
+  info_.types = types_.data();
+  info_.type_count = types_.size();
+  info_.math = math_.data();
+  info_.math_count = math_.size();
+  info_.forms = (form.fma ? TENON_FORM_FMA : 0) | (form.tiles ? TENON_FORM_TILES : 0) |
+                (form.scans ? TENON_FORM_SCANS : 0) |
+                (form.private_memory ? TENON_FORM_PRIVATE_MEMORY : 0) |
+                (form.dimensions ? TENON_FORM_DIMENSIONS : 0) |
+                (target_.as_written ? TENON_FORM_AS_WRITTEN : 0);
+  info_.compute_units = target_.compute_units;
+  info_.preferred_lanes = target_.preferred_lanes;
+  info_.most_lanes = target_.most_lanes;
+  info_.vector_bytes = target_.vector_bytes;
+  info_.scratch_bytes = target_.scratch_bytes;
+  info_.private_bytes = target_.private_bytes;
+  info_.most_parameters = target_.most_parameters;
+  info_.largest_buffer = target_.largest_buffer;
+  info_.spaces = spaces_.data();
+  info_.space_count = spaces_.size();
+  info_.queues = target_.queues;
+  info_.flops = target_.flops;
+  info_.bytes_per_second = target_.bytes_per_second;
+  info_.launch_seconds = target_.launch_seconds;
+  info_.copy_seconds = target_.copy_seconds;
+}
+
+namespace {
+
+using Info = TenonTargetInfo;
+
+std::string text_or_nothing(const char* text) { return text == nullptr ? "" : text; }
+
+Result<ElementType> type_named(const char* name) {
+  const auto type = element_type_from_name(name == nullptr ? "" : name);
+  if (type) return *type;
+  return failed_precondition("there is no element type '{}'", text_or_nothing(name));
+}
+
+Status read_types(const Info& info, TargetInfo& target) {
+  const auto* types = member_or(info, &Info::types, {});
+  const size_t count = types == nullptr ? 0 : member_or(info, &Info::type_count, size_t{0});
+  // Written by another release, the elements may be of another size.
+  const auto* at = reinterpret_cast<const char*>(types);
+  for (size_t i = 0; i < count; ++i) {
+    const auto& each = *reinterpret_cast<const TenonTypeInfo*>(at);
+    TENON_ASSIGN(const ElementType type, type_named(each.type));
+    if (member_or(each, &TenonTypeInfo::computed, uint8_t{0}) != 0) {
+      target.form.computed.insert(type);
+    }
+    if (member_or(each, &TenonTypeInfo::atomics, uint8_t{0}) != 0) target.form.atomics.insert(type);
+    if (member_or(each, &TenonTypeInfo::denormals, uint8_t{0}) == 0 && is_float(type)) {
+      target.flushed.insert(type);
+    }
+    at += each.size;
+  }
+  return {};
+}
+
+Status read_math(const Info& info, TargetInfo& target) {
+  const auto* math = member_or(info, &Info::math, {});
+  const size_t count = math == nullptr ? 0 : member_or(info, &Info::math_count, size_t{0});
+  const auto* at = reinterpret_cast<const char*>(math);
+  for (size_t i = 0; i < count; ++i) {
+    const auto& each = *reinterpret_cast<const TenonMathInfo*>(at);
+    TENON_ASSIGN(const ElementType type, type_named(each.type));
+    target.math.push_back({text_or_nothing(each.function), type, each.ulp});
+    at += each.size;
+  }
+  return {};
+}
+
+void read_spaces(const Info& info, TargetInfo& target) {
+  target.spaces.clear();
+  const auto* spaces = member_or(info, &Info::spaces, {});
+  const size_t count = spaces == nullptr ? 0 : member_or(info, &Info::space_count, size_t{0});
+  const auto* at = reinterpret_cast<const char*>(spaces);
+  for (size_t i = 0; i < count; ++i) {
+    const auto& each = *reinterpret_cast<const TenonSpaceInfo*>(at);
+    SpaceInfo space;
+    space.kind = each.kind == TENON_SPACE_PINNED_HOST ? SpaceKind::kPinnedHost : SpaceKind::kDevice;
+    space.reachable = each.reachable != 0;
+    space.host_visible = each.host_visible != 0;
+    space.bytes = each.bytes;
+    space.alignment = each.alignment;
+    target.spaces.push_back(space);
+    at += each.size;
+  }
+}
+
+}  // namespace
+
+Result<TargetInfo> target_of(const Info& info) {
+  TargetInfo target;
+  const TargetInfo usual;
+  target.name = text_or_nothing(member_or(info, &Info::name, {}));
+  target.compiler_id = text_or_nothing(member_or(info, &Info::compiler_id, {}));
+  TENON_TRY(read_types(info, target));
+  TENON_TRY(read_math(info, target));
+  read_spaces(info, target);
+  const uint64_t forms = member_or(info, &Info::forms, uint64_t{0});
+  target.form.fma = (forms & TENON_FORM_FMA) != 0;
+  target.form.tiles = (forms & TENON_FORM_TILES) != 0;
+  target.form.scans = (forms & TENON_FORM_SCANS) != 0;
+  target.form.private_memory = (forms & TENON_FORM_PRIVATE_MEMORY) != 0;
+  target.form.dimensions = (forms & TENON_FORM_DIMENSIONS) != 0;
+  target.as_written = (forms & TENON_FORM_AS_WRITTEN) != 0;
+  target.form.math = !target.math.empty();
+  // 0 is "as usual" where that is not 0.
+  const auto number = [&](auto Info::* member, auto TargetInfo::* to) {
+    const auto value = member_or(info, member, {});
+    target.*to = value == 0 ? usual.*to : value;
+  };
+  number(&Info::compute_units, &TargetInfo::compute_units);
+  number(&Info::preferred_lanes, &TargetInfo::preferred_lanes);
+  number(&Info::most_lanes, &TargetInfo::most_lanes);
+  number(&Info::vector_bytes, &TargetInfo::vector_bytes);
+  number(&Info::scratch_bytes, &TargetInfo::scratch_bytes);
+  number(&Info::private_bytes, &TargetInfo::private_bytes);
+  number(&Info::most_parameters, &TargetInfo::most_parameters);
+  number(&Info::largest_buffer, &TargetInfo::largest_buffer);
+  number(&Info::queues, &TargetInfo::queues);
+  number(&Info::flops, &TargetInfo::flops);
+  number(&Info::bytes_per_second, &TargetInfo::bytes_per_second);
+  number(&Info::launch_seconds, &TargetInfo::launch_seconds);
+  number(&Info::copy_seconds, &TargetInfo::copy_seconds);
+  TENON_TRY(check(target));
+  return target;
+}
+
+TenonPlace c_place(const Place& place) { return {place.memory, place.offset, place.host}; }
+Place place_of(const TenonPlace& place) {
+  return {place.memory, place.offset, static_cast<std::byte*>(place.host)};
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,77 @@
+// TargetInfo, codes and texts in the types of plugin.h and back. Of the adapter.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "core/backend/backend.h"
+#include "core/backend/plugin.h"
+
+namespace tenon::backend {
+
+/// A member of a struct from outside, if its size covers it (B1).
+template <class Struct, class Member>
+Member member_or(const Struct& from, Member Struct::* member, Member fallback) {
+  const auto* begin = reinterpret_cast<const char*>(&from);
+  const auto* end = reinterpret_cast<const char*>(&(from.*member) + 1);
+  return static_cast<size_t>(end - begin) <= from.size ? from.*member : fallback;
+}
+
+/// Collects what is written to a sink.
+class Text {
+ public:
+  Text() : sink_{sizeof(TenonSink), &text_, &write} {}
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+
+  const TenonSink* sink() const { return &sink_; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  static void write(void* context, const char* bytes, size_t count) {
+    static_cast<std::string*>(context)->append(bytes, count);
+  }
+  std::string text_;
+  TenonSink sink_;
+};
+
+void write(const TenonSink* sink, std::string_view text);
+
+/// Writes the message and gives the code.
+TenonCode answer(const Status& status, const TenonSink* error);
+/// OK, or an error of that code; of a code that is none, kUnknown.
+Status status_of(TenonCode code, Text& text);
+
+/// A TargetInfo, with what it points to.
+class CTarget {
+ public:
+  explicit CTarget(const TargetInfo& target);
+  CTarget(const CTarget&) = delete;
+  CTarget& operator=(const CTarget&) = delete;
+  const TenonTargetInfo* get() const { return &info_; }
+
+ private:
+  const TargetInfo target_;
+  std::vector<TenonTypeInfo> types_;
+  std::vector<TenonMathInfo> math_;
+  std::vector<TenonSpaceInfo> spaces_;
+  TenonTargetInfo info_{};
+};
+
+/// Errors: names that are none.
+Result<TargetInfo> target_of(const TenonTargetInfo& info);
+
+TenonPlace c_place(const Place& place);
+Place place_of(const TenonPlace& place);
+
+}  // namespace tenon::backend
+
+/// A kernel as plug-ins see it: a handle for the host's services.
+struct TenonKernel {
+  const tenon::kernel::Kernel* kernel = nullptr;
+
+  struct Description;
+  /// Made at the first `describe`; lives as long as the handle.
+  mutable std::shared_ptr<Description> description;
+};

@@ -1,0 +1,133 @@
+// What the host does for plug-ins.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "core/backend/adapter.h"
+#include "core/backend/c_types.h"
+#include "core/kernel/render/render.h"
+#include "core/kernel/serial.h"
+#include "core/kernel/text.h"
+
+using tenon::kernel::Access;
+using tenon::kernel::Kernel;
+
+struct TenonKernel::Description {
+  std::string name;
+  std::vector<TenonBufferInfo> buffers;
+};
+
+namespace tenon::backend {
+namespace {
+
+std::shared_ptr<TenonKernel::Description> description_of(const Kernel& kernel) {
+  auto description = std::make_shared<TenonKernel::Description>();
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    const kernel::Memory& m = kernel.memories[i];
+    TenonBufferInfo info{};
+    info.size = sizeof info;
+    info.type = tenon::name_of(m.type).data();
+    info.bytes =
+        m.packed ? (m.span() * bit_width(m.type) + 7) / 8 : Shape(m.type, {m.span()}).byte_size();
+    info.reads = m.access != Access::kOut ? 1 : 0;
+    info.writes = m.access != Access::kIn ? 1 : 0;
+    description->buffers.push_back(info);
+  }
+  return description;
+}
+
+TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
+  const Kernel& kernel = *handle->kernel;
+  if (handle->description == nullptr) handle->description = description_of(kernel);
+  const TenonKernel::Description& d = *handle->description;
+  TenonKernelInfo all{};
+  all.size = sizeof all;
+  all.name = kernel.name.c_str();
+  all.label = kernel.label.c_str();
+  all.buffers = d.buffers.data();
+  all.buffer_count = d.buffers.size();
+  all.scalar_count = kernel.scalars.size();
+  all.grid = kernel.grid.data();
+  all.grid_rank = kernel.grid.size();
+  // As much as the caller knows of (B1).
+  const size_t size = std::min(info->size, sizeof all);
+  all.size = info->size;
+  std::memcpy(info, &all, size);
+  return TENON_OK;
+}
+
+TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
+                 int64_t lanes, const TenonSink* source, const TenonSink* error) {
+  try {
+    std::vector<Kernel> copies;
+    for (size_t i = 0; i < count; ++i) copies.push_back(*kernels[i]->kernel);
+    kernel::RenderOptions options;
+    options.language = language == TENON_OPENCL ? kernel::Language::kOpenCl
+                       : language == TENON_CUDA ? kernel::Language::kCuda
+                                                : kernel::Language::kC;
+    if (lanes > 0) options.lanes = lanes;
+    const auto text = kernel::render(copies, options);
+    if (!text) return answer(text.error(), error);
+    write(source, *text);
+    return TENON_OK;
+  } catch (const std::exception& e) {
+    return answer(internal_error("the host could not render: {}", e.what()), error);
+  }
+}
+
+void print(const TenonKernel* kernel, const TenonSink* text) {
+  write(text, kernel::print(*kernel->kernel));
+}
+
+void serialize(const TenonKernel* kernel, const TenonSink* bytes) {
+  write(bytes, kernel::save(*kernel->kernel));
+}
+
+struct Log {
+  std::mutex mutex;
+  std::function<void(std::string_view)> write = [](std::string_view text) {
+    std::cerr << "tenon: " << text << '\n';
+  };
+};
+Log& log_state() {
+  static Log log;
+  return log;
+}
+
+void log(const char* text) {
+  Log& state = log_state();
+  const std::lock_guard lock(state.mutex);
+  state.write(text);
+}
+
+void parallel_for(size_t count, void (*body)(void* context, size_t index), void* context) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(context, i);
+  };
+  std::vector<std::thread> threads;
+  const size_t others = std::min<size_t>(count, std::thread::hardware_concurrency());
+  for (size_t t = 1; t < others; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+const TenonHost* host_services() {
+  static const TenonHost host = {
+      sizeof(TenonHost), TENON_ABI_MAJOR, TENON_ABI_MINOR, describe, render, print, serialize, log,
+      parallel_for};
+  return &host;
+}
+
+void set_log(std::function<void(std::string_view)> log) {
+  Log& state = log_state();
+  const std::lock_guard lock(state.mutex);
+  state.write = std::move(log);
+}
+
+}  // namespace tenon::backend

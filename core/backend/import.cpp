@@ -1,0 +1,265 @@
+// A plug-in's table as a Backend.
+#include <algorithm>
+
+#include "core/backend/adapter.h"
+#include "core/backend/c_types.h"
+
+namespace tenon::backend {
+namespace {
+
+// The kernels of a call as handles, alive as long as this.
+class KernelHandles {
+ public:
+  explicit KernelHandles(Kernels kernels) {
+    handles_.reserve(kernels.size());
+    for (const kernel::Kernel* kernel : kernels) handles_.push_back({kernel, nullptr});
+    for (const TenonKernel& handle : handles_) pointers_.push_back(&handle);
+  }
+  const TenonKernel* const* data() const { return pointers_.data(); }
+  size_t size() const { return pointers_.size(); }
+
+ private:
+  std::vector<TenonKernel> handles_;
+  std::vector<const TenonKernel*> pointers_;
+};
+
+// Calls a function of the table with a sink for its text as the last argument.
+template <class Function, class... Args>
+Status call(Function function, Args... args) {
+  Text text;
+  return status_of(function(args..., text.sink()), text);
+}
+
+Status not_offered(std::string_view what) {
+  return Status(unimplemented("the plug-in does not offer {}", what));
+}
+
+class PluginDevice final : public Device {
+ public:
+  PluginDevice(const TenonBackend& table, TenonDevice device) : table_(table), device_(device) {}
+  ~PluginDevice() override { table_.close(device_); }
+
+  Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    const KernelHandles handles(kernels);
+    Text text;
+    TenonLoadArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.binary = binary.data();
+    args.binary_size = binary.size();
+    args.kernels = handles.data();
+    args.kernel_count = handles.size();
+    args.error = text.sink();
+    TenonModule module = 0;
+    TENON_TRY(status_of(table_.load(&args, &module), text));
+    return checked(module, "load");
+  }
+
+  void unload(ModuleHandle module) override { table_.unload(device_, module); }
+
+  Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
+    TenonMemory memory = 0;
+    TENON_TRY(call(table_.allocate, device_, space, bytes, &memory));
+    return checked(memory, "allocate");
+  }
+
+  void free(MemoryHandle memory) override { table_.free(device_, memory); }
+
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override {
+    Text text;
+    TenonCopyArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.destination = c_place(destination);
+    args.source = c_place(source);
+    args.bytes = bytes;
+    args.error = text.sink();
+    return status_of(table_.copy(&args), text);
+  }
+
+  Status launch(uint32_t queue, const Launch& launch) override {
+    std::vector<TenonPlace> buffers;
+    for (const Place& place : launch.buffers) buffers.push_back(c_place(place));
+    Text text;
+    TenonLaunchArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.module = launch.module;
+    args.kernel = launch.kernel;
+    args.buffers = buffers.data();
+    args.buffer_count = buffers.size();
+    args.scalars = launch.scalars.data();
+    args.scalar_count = launch.scalars.size();
+    args.label = launch.label;
+    args.stop = launch.stop;
+    args.error = text.sink();
+    return status_of(table_.launch(&args), text);
+  }
+
+  Result<EventHandle> record(uint32_t queue) override {
+    TenonEvent event = 0;
+    TENON_TRY(call(table_.record, device_, queue, &event));
+    return checked(event, "record");
+  }
+
+  Status wait(uint32_t queue, EventHandle event) override {
+    return call(table_.wait, device_, queue, event);
+  }
+
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    TenonEventState state = TENON_EVENT_PENDING;
+    TENON_TRY(call(table_.await, device_, event, timeout, &state));
+    return state == TENON_EVENT_DONE;
+  }
+
+  void release(EventHandle event) override { table_.release(device_, event); }
+
+  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    const auto fill = member_or(table_, &TenonBackend::fill, {});
+    if (fill == nullptr) return not_offered("fill");
+    return call(fill, device_, queue, c_place(destination), bytes,
+                static_cast<const void*>(pattern.data()), pattern.size());
+  }
+
+  Result<std::byte*> map(MemoryHandle memory) override {
+    const auto map = member_or(table_, &TenonBackend::map, {});
+    if (map == nullptr) return tl::make_unexpected(not_offered("map"));
+    void* host = nullptr;
+    TENON_TRY(call(map, device_, memory, &host));
+    return static_cast<std::byte*>(host);
+  }
+
+  Result<double> event_time(EventHandle event) override {
+    const auto time = member_or(table_, &TenonBackend::event_time, {});
+    if (time == nullptr) return tl::make_unexpected(not_offered("event_time"));
+    double seconds = 0;
+    TENON_TRY(call(time, device_, event, &seconds));
+    return seconds;
+  }
+
+ private:
+  static Result<uint64_t> checked(uint64_t handle, std::string_view function) {
+    if (handle != 0) return handle;
+    return internal_error("B10: {} gave the handle 0", function);
+  }
+
+  const TenonBackend& table_;
+  const TenonDevice device_;
+};
+
+class PluginBackend final : public Backend {
+ public:
+  explicit PluginBackend(const TenonBackend& table) : table_(table) {}
+
+  std::string_view name() const override { return table_.name; }
+  std::string_view version() const override {
+    return table_.version == nullptr ? "" : table_.version;
+  }
+
+  Result<std::vector<DeviceInfo>> devices() override {
+    struct Found {
+      std::vector<DeviceInfo> devices;
+      Status status;
+    } found;
+    const auto add = [](void* context, const TenonDeviceInfo* info) {
+      auto& into = *static_cast<Found*>(context);
+      if (!into.status.ok()) return;
+      auto target = target_of(*info->target);
+      if (!target) {
+        into.status = target.error();
+        return;
+      }
+      into.devices.push_back({info->name, *std::move(target)});
+    };
+    TENON_TRY(call(table_.devices, static_cast<void*>(&found),
+                   static_cast<void (*)(void*, const TenonDeviceInfo*)>(add)));
+    TENON_TRY(std::move(found.status));
+    return std::move(found.devices);
+  }
+
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    TenonDevice device = 0;
+    TENON_TRY(call(table_.open, index, &device));
+    if (device == 0) return internal_error("B10: open gave the handle 0");
+    return std::make_unique<PluginDevice>(table_, device);
+  }
+
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    const KernelHandles handles(kernels);
+    const CTarget c_target(target);
+    Compiled compiled;
+    Text binary;
+    Text text;
+    TenonCompileArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.kernels = handles.data();
+    args.kernel_count = handles.size();
+    args.binary = binary.sink();
+    args.declined_context = &compiled.declined;
+    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) {
+      const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
+      static_cast<std::vector<Declined>*>(context)->push_back(
+          {static_cast<uint32_t>(kernel), known ? static_cast<Reason>(reason) : Reason::kOther,
+           why == nullptr ? "" : why});
+    };
+    args.error = text.sink();
+    TENON_TRY(status_of(table_.compile(&args), text));
+    compiled.binary = binary.take();
+    if (!compiled.binary.empty() && !compiled.declined.empty()) {
+      return internal_error("B13: {} gave a binary and declined kernels", name());
+    }
+    return compiled;
+  }
+
+ private:
+  const TenonBackend& table_;
+};
+
+// The names of the required functions that are missing.
+std::string missing(const TenonBackend& table) {
+  std::string names;
+  const auto require = [&](auto TenonBackend::* member, std::string_view name) {
+    if (member_or(table, member, {}) != nullptr) return;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  };
+  require(&TenonBackend::devices, "devices");
+  require(&TenonBackend::open, "open");
+  require(&TenonBackend::close, "close");
+  require(&TenonBackend::compile, "compile");
+  require(&TenonBackend::load, "load");
+  require(&TenonBackend::unload, "unload");
+  require(&TenonBackend::allocate, "allocate");
+  require(&TenonBackend::free, "free");
+  require(&TenonBackend::copy, "copy");
+  require(&TenonBackend::launch, "launch");
+  require(&TenonBackend::record, "record");
+  require(&TenonBackend::wait, "wait");
+  require(&TenonBackend::await, "await");
+  require(&TenonBackend::release, "release");
+  return names;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> import_backend(const TenonBackend* table) {
+  if (table->abi_major != TENON_ABI_MAJOR || table->abi_minor > TENON_ABI_MINOR) {
+    return failed_precondition(
+        "the plug-in was built for version {}.{} of the interface, this is {}.{} (B3)",
+        table->abi_major, table->abi_minor, TENON_ABI_MAJOR, TENON_ABI_MINOR);
+  }
+  const std::string lacks = missing(*table);
+  if (!lacks.empty()) {
+    return failed_precondition("the plug-in lacks required functions: {}", lacks);
+  }
+  if (table->name == nullptr || *table->name == '\0') {
+    return failed_precondition("the plug-in has no name");
+  }
+  return std::make_shared<PluginBackend>(*table);
+}
+
+}  // namespace tenon::backend

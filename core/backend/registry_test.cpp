@@ -1,0 +1,187 @@
+// Plug-ins: loading, what is wrong with those that cannot be, finding them by name.
+#include "core/backend/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+
+#include "core/backend/c_types.h"
+#include "core/backend/interp/interp.h"
+#include "core/kernel/text.h"
+
+namespace tenon::backend {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kFolder = TENON_PLUGINS;
+
+std::string error_of(const std::string& file) {
+  const auto backend = load_plugin(kFolder + "/" + file);
+  if (backend) return "OK";
+  std::string text = backend.error().message();
+  for (size_t at = text.find(kFolder + "/"); at != std::string::npos;
+       at = text.find(kFolder + "/")) {
+    text.erase(at, kFolder.size() + 1);
+  }
+  return text;
+}
+
+TEST(Plugin, WhatIsWrongIsSaid) {
+  EXPECT_EQ(error_of("libtenon_interp.so"), "OK");
+  EXPECT_EQ(error_of("none.so"), "there is no plug-in none.so");
+  EXPECT_EQ(error_of("libbroken1.so"),
+            "libbroken1.so is no plug-in: it does not export tenon_plugin");
+  EXPECT_EQ(error_of("libbroken2.so"),
+            "libbroken2.so: the plug-in was built for version 77.0 of the interface, this is 1.0 "
+            "(B3)");
+  EXPECT_EQ(error_of("libbroken3.so"),
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.0 "
+            "(B3)");
+  EXPECT_EQ(error_of("libbroken4.so"),
+            "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
+            "load, unload, allocate, free, copy, launch, record, wait, await, release");
+  EXPECT_EQ(error_of("libbroken5.so"),
+            "libbroken5.so cannot start: the chip's driver is not installed");
+  EXPECT_EQ(error_of("libbroken6.so"), "libbroken6.so cannot start: it does not say why");
+  EXPECT_EQ(error_of("libbroken7.so"),
+            "libbroken7.so: the plug-in lacks required functions: devices, open, close, compile, "
+            "load, unload, allocate, free, copy, launch, record, wait, await, release");
+  const std::string text = error_of("core_runtime_test.p");
+  EXPECT_TRUE(text.starts_with("core_runtime_test.p cannot be loaded: ")) << text;
+}
+
+TEST(Registry, ByNameAndByPath) {
+  Registry registry("");
+  EXPECT_EQ(registry.get("interp").value()->name(), "interp");
+  EXPECT_EQ(registry.get("interp").value(), registry.get("interp").value());
+  EXPECT_EQ(registry.get("none").error().message(),
+            "there is no backend 'none'; there are interp (TENON_PLUGIN_PATH names plug-ins, or "
+            "give the path of one)");
+  const std::string path = kFolder + "/libtenon_interp.so";
+  const auto plugin = registry.get(path);
+  ASSERT_TRUE(plugin) << plugin.error().to_string();
+  EXPECT_EQ((*plugin)->name(), "interp");
+  // One file loaded twice is one backend.
+  EXPECT_EQ(registry.get(kFolder + "/../core/libtenon_interp.so").value(), *plugin);
+  EXPECT_EQ(registry.add("interp", nullptr).message(),
+            "there is a backend interp already (built in)");
+  EXPECT_TRUE(
+      registry.add("mine", [] { return Result<std::shared_ptr<Backend>>(make_interp_backend()); })
+          .ok());
+  EXPECT_TRUE(registry.get("mine"));
+  EXPECT_EQ(registry.get("/nowhere/lib.so").error().message(),
+            "there is no plug-in /nowhere/lib.so");
+}
+
+// Two of one name are an error of the plug-in; what is built in stays.
+TEST(Registry, ListsWhatFailsToo) {
+  Registry registry("/nowhere:" + kFolder + "/libbroken5.so:" + kFolder + "/libtenon_interp.so");
+  std::vector<std::string> lines;
+  for (const Listed& each : registry.list()) {
+    lines.push_back(each.name + ": " + (each.backend ? "OK" : each.backend.error().message()));
+  }
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "interp: OK");
+  EXPECT_TRUE(lines[1].ends_with("cannot start: the chip's driver is not installed"));
+  EXPECT_TRUE(lines[2].starts_with("libtenon_interp.so: backend interp is in built in and in "));
+  EXPECT_EQ(lines[3], "nowhere: there is no plug-in /nowhere");
+}
+
+TEST(DeviceName, Parses) {
+  const auto name = [](std::string_view text) {
+    const auto parsed = parse_device_name(text);
+    return parsed ? parsed->backend + " " + std::to_string(parsed->index)
+                  : parsed.error().message();
+  };
+  EXPECT_EQ(name("chip"), "chip 0");
+  EXPECT_EQ(name("chip:3"), "chip 3");
+  EXPECT_EQ(name("/opt/x.so:12"), "/opt/x.so 12");
+  EXPECT_EQ(name("chip:"), "'chip:' is no device: what follows the ':' is no number");
+  EXPECT_EQ(name("chip:1x"), "'chip:1x' is no device: what follows the ':' is no number");
+}
+
+// --- The adapter
+
+kernel::Kernel kernel_of(const std::string& text) { return kernel::parse(text, "k").value(); }
+
+// What the table of an exported backend says is what the backend says.
+TEST(Adapter, ATargetSurvivesTheTable) {
+  TargetInfo target;
+  target.name = "t";
+  target.compiler_id = "c";
+  target.form = kernel::LegalForm::parse("bf16,s64,u64,fma,scans").value();
+  target.form.atomics = {ElementType::kS32};
+  target.flushed = {ElementType::kF32};
+  target.math = {{"exp", ElementType::kF32, 2}};
+  target.form.math = true;
+  target.compute_units = 8;
+  target.most_lanes = 256;
+  target.spaces.push_back({SpaceKind::kPinnedHost, false, true, 1 << 20, 128});
+  target.flops = 1e9;
+  const CTarget c_target(target);
+  const auto back = target_of(*c_target.get());
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(to_string(*back), to_string(target));
+  EXPECT_EQ(to_string(target).substr(0, 24), "name t\ncompiler c\ntypes ");
+}
+
+// A struct of an older release ends earlier; what it lacks is as usual (B1).
+TEST(Adapter, AnOldersStructsAreRead) {
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info{};
+  info.size = offsetof(TenonTargetInfo, queues);
+  info.name = "old";
+  info.compiler_id = "1";
+  info.spaces = &space;
+  info.space_count = 1;
+  info.queues = 7;  // Not its own.
+  const auto target = target_of(info);
+  ASSERT_TRUE(target) << target.error().to_string();
+  EXPECT_EQ(target->queues, 1u);
+  EXPECT_EQ(target->scratch_bytes, 48 << 10);
+  EXPECT_TRUE(target->form.computed.contains(ElementType::kF32));
+  EXPECT_FALSE(target->form.fma);
+}
+
+TEST(Host, ServicesForPlugins) {
+  const TenonHost& host = *host_services();
+  const kernel::Kernel kernel = kernel_of(
+      "kernel @k(%x: in f32[4], %y: out f64[2,3], %n: scalar s32) index s32 grid(%i: 4, %j: 2) "
+      "label \"of\" {\n}");
+  const TenonKernel handle{&kernel, nullptr};
+  TenonKernelInfo info{};
+  info.size = sizeof info;
+  ASSERT_EQ(host.describe(&handle, &info), TENON_OK);
+  EXPECT_STREQ(info.name, "k");
+  EXPECT_STREQ(info.label, "of");
+  ASSERT_EQ(info.buffer_count, 2u);
+  EXPECT_STREQ(info.buffers[1].type, "f64");
+  EXPECT_EQ(info.buffers[1].bytes, 48);
+  EXPECT_EQ(info.buffers[1].reads, 0);
+  EXPECT_EQ(info.scalar_count, 1u);
+  EXPECT_EQ(info.grid_rank, 2u);
+  EXPECT_EQ(info.grid[1], 2);
+  const TenonKernel* kernels[] = {&handle};
+  Text source;
+  Text error;
+  EXPECT_EQ(host.render(kernels, 1, TENON_C, 0, source.sink(), error.sink()), TENON_OK);
+  EXPECT_NE(source.take().find("void k("), std::string::npos);
+  Text text;
+  host.print(&handle, text.sink());
+  EXPECT_EQ(text.take(), kernel::print(kernel));
+  std::string logged;
+  set_log([&](std::string_view line) { logged = line; });
+  host.log("hello");
+  set_log([](std::string_view) {});
+  EXPECT_EQ(logged, "hello");
+  std::atomic<size_t> sum = 0;
+  host.parallel_for(
+      100, [](void* context, size_t i) { *static_cast<std::atomic<size_t>*>(context) += i; }, &sum);
+  EXPECT_EQ(sum, 4950u);
+}
+
+}  // namespace
+}  // namespace tenon::backend

@@ -1,0 +1,33 @@
+/* Plug-ins that cannot be: BROKEN says how. In C99, as a maker's compiler would see plugin.h. */
+#include <string.h>
+
+#include "core/backend/plugin.h"
+
+#define NO_SYMBOL 1
+#define OTHER_MAJOR 2
+#define NEWER_MINOR 3
+#define LACKS_FUNCTIONS 4
+#define CANNOT_START 5
+#define SAYS_NOTHING 6
+#define NO_NAME 7
+
+#if BROKEN == NO_SYMBOL
+int not_a_plugin(void) { return 0; }
+#else
+
+static TenonBackend table;
+
+const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
+  static const char reason[] = "the chip's driver is not installed";
+  (void)host;
+  if (BROKEN == CANNOT_START) error->write(error->context, reason, strlen(reason));
+  if (BROKEN == CANNOT_START || BROKEN == SAYS_NOTHING) return NULL;
+  table.size = sizeof table;
+  table.abi_major = BROKEN == OTHER_MAJOR ? 77 : TENON_ABI_MAJOR;
+  table.abi_minor = BROKEN == NEWER_MINOR ? 99 : TENON_ABI_MINOR;
+  table.name = BROKEN == NO_NAME ? NULL : "broken";
+  /* An older writer's struct ends before what came later (B1). */
+  if (BROKEN == LACKS_FUNCTIONS) table.size = offsetof(TenonBackend, launch);
+  return &table;
+}
+#endif
