@@ -19,6 +19,7 @@
 #include <iterator>
 
 #include "conformance/differential.h"
+#include "backends/template/template.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/registry.h"
 #include "core/types/file.h"
@@ -322,6 +323,9 @@ int main(int argc, char** argv) {
   const auto plugin =
       tenon::runtime::Client::open(tenon::backend::load_plugin(TENON_INTERP_PLUGIN).value(), first)
           .value();
+  setenv("TENON_CHIPS", "33", 0);
+  const auto chip =
+      tenon::runtime::Client::open(tenon::backend::make_template_backend(), first).value();
   register_files<RunsRight>("Static", text_files, root);
   register_files<RunsRight>("Quantized", quantized, root);
   register_files<RunsRight>("Interpret", interpret, root);
@@ -331,6 +335,7 @@ int main(int argc, char** argv) {
     register_files<RunsRight>("Interp", *group, root, on_interp({}));
     register_files<RunsRight>("InterpDevice", *group, root, on_device(client));
     register_files<RunsRight>("InterpPlugin", *group, root, on_device(plugin));
+    register_files<RunsRight>("Template", *group, root, on_device(chip));
     std::vector<std::string> counted;
     std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);
     register_files<RunsRight>("InterpLegal", counted, root, on_interp(legalized("fma")));

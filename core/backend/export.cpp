@@ -19,9 +19,10 @@ struct Exported {
   TenonBackend table{};
 };
 
+// It outlives everything (B2): a host may close its devices while the process ends.
 std::unique_ptr<Exported>& exported() {
-  static std::unique_ptr<Exported> instance;
-  return instance;
+  static auto* instance = new std::unique_ptr<Exported>();
+  return *instance;
 }
 
 // Runs `body`, which gives a Status, so that nothing but a code leaves it.

@@ -34,24 +34,43 @@ Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::
 
 }  // namespace
 
-Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags) {
-  const TemporaryFolder folder;
+namespace {
+
+// Compiles `source` in `folder`, and gives the file that came of it.
+Result<std::string> compile_in(const TemporaryFolder& folder, const std::string& source,
+                               const std::string& compiler) {
   if (folder.path.empty()) return tl::unexpected(unavailable("no temporary folder can be made"));
   const std::string file = folder.path + "/kernels";
   if (Status written = write_file(file + ".c", source); !written.ok()) {
     return tl::unexpected(std::move(written));
   }
-  const char* given = std::getenv("CC");
   const std::string command = fmt::format(
-      "{} -std=c99 -ffp-contract=off -Wall -Wextra -Werror -Wno-unused-variable "
-      "-Wno-unused-function -Wno-unused-but-set-variable -fPIC -shared {} {}.c -o {}.so -lm "
-      "2>{}.log",
-      given != nullptr ? given : "cc", flags, file, file, file);
+      "{} -std=c99 -ffp-contract=off -fPIC -shared {}.c -o {}.so -lm >{}.log 2>&1", compiler, file,
+      file, file);
   if (std::system(command.c_str()) != 0) {
-    return tl::unexpected(unavailable(
-        fmt::format("the C compiler refused:\n{}", read_file(file + ".log").value_or(""))));
+    return tl::unexpected(unavailable(fmt::format("the C compiler refused ({}):\n{}", compiler,
+                                                  read_file(file + ".log").value_or(""))));
   }
-  void* handle = dlopen((file + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  return file + ".so";
+}
+
+}  // namespace
+
+Result<std::string> compile_c(const std::string& source, const std::string& compiler) {
+  const TemporaryFolder folder;
+  TENON_ASSIGN(const std::string file, compile_in(folder, source, compiler));
+  return read_file(file);
+}
+
+Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags) {
+  const TemporaryFolder folder;
+  const char* given = std::getenv("CC");
+  TENON_ASSIGN(const std::string file,
+               compile_in(folder, source,
+                          fmt::format("{} -Wall -Wextra -Werror -Wno-unused-variable "
+                                      "-Wno-unused-function -Wno-unused-but-set-variable {}",
+                                      given != nullptr ? given : "cc", flags)));
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return tl::unexpected(unavailable(dlerror()));
   return CLibrary(std::shared_ptr<void>(handle, [](void* p) { dlclose(p); }));
 }

@@ -9,6 +9,10 @@
 
 namespace tenon::kernel {
 
+/// The shared object that a C compiler makes of C99 source: `compiler` is the command, with flags.
+/// Floating-point operations are never contracted. Errors: kUnavailable, with what it said.
+Result<std::string> compile_c(const std::string& source, const std::string& compiler);
+
 /// Functions of C99 source. Thread-safe; they are gone with the last copy.
 class CLibrary {
  public:

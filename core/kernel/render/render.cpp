@@ -502,17 +502,55 @@ LegalForm source_form(Language language) {
   return form;
 }
 
+namespace {
+
+// A function of one signature for each kernel, and the table of them.
+std::string table_text(std::span<const Kernel> kernels, const Names& functions,
+                       const std::string& table) {
+  std::string text;
+  Names entries;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    Names arguments;
+    for (size_t b = 0; b < kernels[k].buffer_count; ++b) {
+      arguments.push_back(fmt::format("buffers[{}]", b));
+    }
+    for (size_t s = 0; s < kernels[k].scalars.size(); ++s) {
+      const ElementType type = kernels[k].value(kernels[k].scalars[s]).type;
+      // An integer that holds the bits; floats are read as such.
+      arguments.push_back(is_float(type)
+                              ? fmt::format("*(const {}*)&scalars[{}]", type_text(type), s)
+                              : fmt::format("({})scalars[{}]", type_text(type), s));
+    }
+    entries.push_back(fmt::format("{}_entry", functions[k]));
+    text += fmt::format(
+        "\nstatic void {}(void *const *buffers, const uint64_t *scalars) {{\n  (void)buffers;\n  "
+        "(void)scalars;\n  {}({});\n}}\n",
+        entries.back(), functions[k], fmt::join(arguments, ", "));
+  }
+  return fmt::format("{}\nvoid (*const {}[])(void *const *buffers, const uint64_t *scalars) = {{{}}};\n",
+                     text, table, fmt::join(entries, ", "));
+}
+
+}  // namespace
+
 Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options) {
   const Spelling& spelling = spelling_of(options.language);
   std::set<std::string> helpers;
-  NameTable functions;
+  NameTable taken;
+  if (!options.table.empty()) taken.take(options.table);
+  Names functions;
   std::string text;
   for (const Kernel& kernel : kernels) {
     TENON_ASSIGN(const Kernel legal, legalize(kernel, source_form(options.language)));
     if (spelling.has_lanes() && element_count(legal.grid) >= INT32_MAX) {
       return unimplemented("@{}: a grid of {} workgroups", kernel.name, element_count(legal.grid));
     }
-    text += "\n" + SourceWriter(legal, options, functions.take(kernel.name), helpers).take();
+    functions.push_back(taken.take(kernel.name));
+    text += "\n" + SourceWriter(legal, options, functions.back(), helpers).take();
+  }
+  if (!options.table.empty()) {
+    for (std::string& entry : functions) taken.take(entry + "_entry");
+    text += table_text(kernels, functions, options.table);
   }
   return fmt::format("{}\n{}{}", spelling.header, helper_text(spelling, helpers), text);
 }

@@ -20,6 +20,9 @@ struct RenderOptions {
   Language language = Language::kC;
   /// Lanes of a workgroup; of languages that have them.
   int64_t lanes = 128;
+  /// In C, the name of a table of all kernels in their order behind one signature:
+  /// void (*const TABLE[])(void *const *buffers, const uint64_t *scalars). Empty: none.
+  std::string table;
 };
 
 /// What a language has: integers of 8 bits and more, f32, f64, fma; atomics on some of the

@@ -1,0 +1,302 @@
+// The template: a backend for the chip in samples/chip, and where one for yours begins.
+//
+// It is complete: every op runs, by the fifteen functions of the seam, rules B1 … B27 of
+// core/backend/plugin.h. Replace what is marked PORT. `tenon new-backend` copies this file.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "backends/template/template.h"
+#include "core/kernel/render/c_library.h"
+#include "core/kernel/render/render.h"
+#include "samples/chip/chip.h"
+
+namespace tenon::backend {
+namespace {
+
+std::string setting(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+// --- PORT: your driver. A chip: its process, its registers, and the line on which it calls.
+
+Status lost() { return Status(ErrorCode::kUnavailable, "the chip is gone"); }
+
+class Chip {
+ public:
+  static Result<std::unique_ptr<Chip>> start() {
+    auto chip = std::make_unique<Chip>();
+    const int memory = memfd_create("chip", MFD_CLOEXEC);
+    int ends[2] = {-1, -1};
+    if (memory < 0 || ftruncate(memory, sizeof(ChipRegisters)) != 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+      return resource_exhausted("the host has no memory or files left for a chip");
+    }
+    chip->line_ = ends[0];
+    void* mapped = mmap(nullptr, sizeof(ChipRegisters), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    const std::string path = setting("TENON_CHIP", TENON_CHIP_PATH);
+    std::string bytes = "--memory=" + setting("TENON_CHIP_MEMORY", "268435456");
+    char* argv[] = {const_cast<char*>(path.c_str()), bytes.data(), nullptr};
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, memory, CHIP_REGISTERS_FD);
+    posix_spawn_file_actions_adddup2(&files, ends[1], CHIP_LINE_FD);
+    const int failed = posix_spawn(&chip->process_, path.c_str(), &files, nullptr, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(memory);
+    close(ends[1]);
+    if (failed != 0 || mapped == MAP_FAILED) {
+      chip->process_ = 0;
+      return make_error(ErrorCode::kUnavailable, "the chip {} does not start", path);
+    }
+    chip->registers_ = static_cast<ChipRegisters*>(mapped);
+    TENON_TRY(chip->listen(-1));
+    if (chip->registers_->version == CHIP_VERSION) return chip;
+    return failed_precondition("the chip is of version {}", chip->registers_->version);
+  }
+
+  ~Chip() {
+    if (process_ > 0) kill(process_, SIGKILL);
+    if (process_ > 0) waitpid(process_, nullptr, 0);
+    if (registers_ != nullptr) munmap(registers_, sizeof(ChipRegisters));
+    close(line_);
+  }
+
+  // Puts a command into the ring: its number. Waits for room.
+  Result<uint64_t> give(const ChipCommand& command) {
+    const std::lock_guard lock(mutex_);
+    while (!lost_ && given_ - harvest() == CHIP_SLOTS) TENON_TRY(listen(-1));
+    if (lost_) return tl::make_unexpected(lost());
+    registers_->ring[given_ % CHIP_SLOTS] = command;
+    __atomic_store_n(&registers_->given, ++given_, __ATOMIC_RELEASE);
+    if (send(line_, "", 1, MSG_NOSIGNAL) == 1) return given_ - 1;
+    lost_ = true;
+    return tl::make_unexpected(lost());
+  }
+
+  // Whether the command is done, after at most `timeout` nanoseconds; its error.
+  Result<bool> done(uint64_t number, int64_t timeout, uint64_t* result = nullptr) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout);
+    std::unique_lock lock(mutex_);
+    while (harvest() <= number) {
+      if (lost_) return tl::make_unexpected(lost());
+      const auto left = end - std::chrono::steady_clock::now();
+      if (timeout >= 0 && left.count() <= 0) return false;
+      lock.unlock();  // Others may give commands meanwhile; who listens hears for all.
+      const Status heard = listen(timeout < 0 ? 10 : std::min<int64_t>(left.count() / 1'000'000 + 1, 10));
+      lock.lock();
+      if (!heard.ok()) lost_ = true;
+    }
+    const Outcome& outcome = outcomes_.at(number);
+    if (result != nullptr) *result = outcome.result;
+    if (outcome.status == CHIP_OK) return true;
+    return make_error(outcome.status == CHIP_NO_MEMORY ? ErrorCode::kResourceExhausted
+                                                       : ErrorCode::kInternal,
+                      "chip: {}", outcome.text);
+  }
+
+  // Does a command and forgets it.
+  Result<uint64_t> finish(const ChipCommand& command) {
+    TENON_ASSIGN(const uint64_t number, give(command));
+    uint64_t result = 0;
+    const Result<bool> ended = done(number, -1, &result);
+    forget(number);
+    if (!ended) return tl::make_unexpected(ended.error());
+    return result;
+  }
+
+  void forget(uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    if (number < harvested_) outcomes_.erase(number);
+    else ignored_.insert({number, true});
+  }
+
+  // Bytes by way of the window, a piece at a time.
+  Status transfer(uint32_t opcode, uint64_t address, std::byte* host, int64_t bytes) {
+    const std::lock_guard lock(window_);
+    for (int64_t at = 0; at < bytes; at += CHIP_WINDOW_BYTES) {
+      const auto piece = static_cast<size_t>(std::min<int64_t>(bytes - at, CHIP_WINDOW_BYTES));
+      if (opcode == CHIP_WRITE) std::memcpy(registers_->window, host + at, piece);
+      ChipCommand command{};
+      command.opcode = opcode;
+      command.address = address + static_cast<uint64_t>(at);
+      command.bytes = piece;
+      TENON_TRY(finish(command));
+      if (opcode == CHIP_READ) std::memcpy(host + at, registers_->window, piece);
+    }
+    return {};
+  }
+
+ private:
+  struct Outcome {
+    uint32_t status = CHIP_OK;
+    uint64_t result = 0;
+    std::string text;
+  };
+
+  // Waits for the chip to call; at most `milliseconds`, -1: as long as it takes.
+  Status listen(int64_t milliseconds) {
+    pollfd line = {line_, POLLIN, 0};
+    if (poll(&line, 1, static_cast<int>(milliseconds)) <= 0) return {};
+    char bytes[256];
+    return recv(line_, bytes, sizeof bytes, MSG_DONTWAIT) == 0 ? lost() : Status();
+  }
+
+  // Notes how commands ended before their slots are used again: how many have.
+  uint64_t harvest() {
+    const uint64_t done = __atomic_load_n(&registers_->done, __ATOMIC_ACQUIRE);
+    for (; harvested_ < done; ++harvested_) {
+      const ChipCommand& c = registers_->ring[harvested_ % CHIP_SLOTS];
+      if (ignored_.erase(harvested_) == 0 && c.opcode != CHIP_LAUNCH && c.opcode != CHIP_COPY) {
+        outcomes_[harvested_] = {c.status, c.result, c.text};
+      }
+    }
+    return harvested_;
+  }
+
+  pid_t process_ = 0;
+  int line_ = -1;
+  ChipRegisters* registers_ = nullptr;
+  std::mutex mutex_;
+  std::mutex window_;
+  bool lost_ = false;
+  uint64_t given_ = 0;
+  uint64_t harvested_ = 0;
+  std::map<uint64_t, Outcome> outcomes_;
+  std::map<uint64_t, bool> ignored_;
+};
+
+// --- The device: each function is a command or two.
+
+ChipCommand command(ChipOpcode opcode, uint64_t address = 0, uint64_t other = 0, int64_t bytes = 0) {
+  ChipCommand c{};
+  c.opcode = opcode;
+  c.address = address;
+  c.other = other;
+  c.bytes = static_cast<uint64_t>(bytes);
+  return c;
+}
+
+uint64_t address_of(const Place& place) { return place.memory + static_cast<uint64_t>(place.offset); }
+
+class TemplateDevice final : public Device {
+ public:
+  explicit TemplateDevice(std::unique_ptr<Chip> chip) : chip_(std::move(chip)) {}
+
+  // PORT: how code gets onto the chip.
+  Result<ModuleHandle> load(std::string_view binary, Kernels) override {
+    const auto bytes = static_cast<int64_t>(binary.size());
+    TENON_ASSIGN(const uint64_t at, chip_->finish(command(CHIP_ALLOCATE, 0, 0, bytes)));
+    auto* host = reinterpret_cast<std::byte*>(const_cast<char*>(binary.data()));
+    TENON_TRY(chip_->transfer(CHIP_WRITE, at, host, bytes));
+    const Result<uint64_t> module = chip_->finish(command(CHIP_LOAD, at, 0, bytes));
+    TENON_TRY(chip_->finish(command(CHIP_FREE, at)));
+    return module;
+  }
+  void unload(ModuleHandle module) override {
+    static_cast<void>(chip_->finish(command(CHIP_UNLOAD, 0, module)));
+  }
+
+  Result<MemoryHandle> allocate(uint32_t, int64_t bytes) override {
+    return chip_->finish(command(CHIP_ALLOCATE, 0, 0, bytes));
+  }
+  void free(MemoryHandle memory) override {
+    static_cast<void>(chip_->finish(command(CHIP_FREE, memory)));
+  }
+
+  Status copy(uint32_t, const Place& to, const Place& from, int64_t bytes) override {
+    if (from.on_host()) return chip_->transfer(CHIP_WRITE, address_of(to), from.host, bytes);
+    if (to.on_host()) return chip_->transfer(CHIP_READ, address_of(from), to.host, bytes);
+    const ChipCommand c = command(CHIP_COPY, address_of(to), address_of(from), bytes);
+    TENON_TRY(chip_->give(c));
+    return {};
+  }
+
+  Status launch(uint32_t, const Launch& launch) override {
+    ChipCommand c = command(CHIP_LAUNCH, 0, launch.module);
+    c.kernel = launch.kernel;
+    for (const Place& place : launch.buffers) c.arguments[c.address_count++] = address_of(place);
+    for (const uint64_t scalar : launch.scalars) {
+      c.arguments[c.address_count + c.scalar_count++] = scalar;
+    }
+    TENON_TRY(chip_->give(c));
+    return {};
+  }
+
+  // An event is the number of a fence, counted from 1.
+  Result<EventHandle> record(uint32_t) override {
+    TENON_ASSIGN(const uint64_t number, chip_->give(command(CHIP_FENCE)));
+    return number + 1;
+  }
+  Status wait(uint32_t, EventHandle) override { return {}; }  // There is but one queue.
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    return chip_->done(event - 1, timeout);
+  }
+  void release(EventHandle event) override { chip_->forget(event - 1); }
+
+ private:
+  const std::unique_ptr<Chip> chip_;
+};
+
+class TemplateBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "template"; }
+  std::string_view version() const override { return "1"; }
+
+  // PORT: what your devices are.
+  Result<std::vector<DeviceInfo>> devices() override {
+    TargetInfo target;
+    target.name = "chip";
+    target.compiler_id = "template-1 " + compiler();
+    target.form = kernel::LegalForm::parse("s8,u8,s16,u16,s64,u64,fma,dimensions").value();
+    target.most_parameters = CHIP_ARGUMENTS;
+    target.spaces[0].bytes = std::stoll(setting("TENON_CHIP_MEMORY", "268435456"));
+    target.spaces[0].alignment = CHIP_ALIGNMENT;
+    std::vector<DeviceInfo> devices(std::stoul(setting("TENON_CHIPS", "4")));
+    for (size_t i = 0; i < devices.size(); ++i) devices[i] = {fmt::format("template:{}", i), target};
+    return devices;
+  }
+
+  Result<std::unique_ptr<Device>> open(size_t) override {
+    TENON_ASSIGN(std::unique_ptr<Chip> chip, Chip::start());
+    return std::make_unique<TemplateDevice>(std::move(chip));
+  }
+
+  // PORT: your compiler. This one takes source in C.
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    Compiled compiled;
+    std::vector<kernel::Kernel> copies;
+    for (uint32_t k = 0; k < kernels.size(); ++k) {
+      copies.push_back(*kernels[k]);
+      const auto parameters = static_cast<int64_t>(copies[k].buffer_count + copies[k].scalars.size());
+      if (parameters <= target.most_parameters) continue;
+      compiled.declined.push_back({k, Reason::kTooManyParameters, std::to_string(parameters)});
+    }
+    if (!compiled.declined.empty()) return compiled;
+    TENON_ASSIGN(const std::string source,
+                 kernel::render(copies, {kernel::Language::kC, 1, CHIP_KERNEL_TABLE}));
+    TENON_ASSIGN(compiled.binary, kernel::compile_c(source, compiler() + " -O1"));
+    return compiled;
+  }
+
+ private:
+  static std::string compiler() { return setting("TENON_TEMPLATE_CC", "cc"); }
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> make_template_backend() { return std::make_shared<TemplateBackend>(); }
+
+}  // namespace tenon::backend
