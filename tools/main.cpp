@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "backends/template/template.h"
+#include "core/backend/registry.h"
 #include "tools/cli.h"
 
 namespace {
@@ -21,6 +23,10 @@ int run(int argc, char** argv) {
       "'tenon COMMAND --help' tells the options of a command.\n"
       "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.");
   int exit_code = 0;
+  static_cast<void>(tenon::backend::Registry::instance().add("template", [] {
+    return tenon::Result<std::shared_ptr<tenon::backend::Backend>>(
+        tenon::backend::make_template_backend());
+  }));
   tenon::tools::add_run_command(app, &exit_code);
   tenon::tools::add_opt_command(app, &exit_code);
   tenon::tools::add_devices_command(app, &exit_code);
