@@ -1,0 +1,66 @@
+// A layer that changes nothing: what layers derive from.
+#pragma once
+
+#include "core/backend/backend.h"
+
+namespace tenon::backend {
+
+class ForwardingDevice : public Device {
+ public:
+  explicit ForwardingDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+
+  Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    return inner_->load(binary, kernels);
+  }
+  void unload(ModuleHandle module) override { inner_->unload(module); }
+  Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
+    return inner_->allocate(space, bytes);
+  }
+  void free(MemoryHandle memory) override { inner_->free(memory); }
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override {
+    return inner_->copy(queue, destination, source, bytes);
+  }
+  Status launch(uint32_t queue, const Launch& launch) override {
+    return inner_->launch(queue, launch);
+  }
+  Result<EventHandle> record(uint32_t queue) override { return inner_->record(queue); }
+  Status wait(uint32_t queue, EventHandle event) override { return inner_->wait(queue, event); }
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    return inner_->await(event, timeout);
+  }
+  void release(EventHandle event) override { inner_->release(event); }
+  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    return inner_->fill(queue, destination, bytes, pattern);
+  }
+  Result<std::byte*> map(MemoryHandle memory) override { return inner_->map(memory); }
+  Result<double> event_time(EventHandle event) override { return inner_->event_time(event); }
+
+ protected:
+  Device& inner() { return *inner_; }
+
+ private:
+  const std::unique_ptr<Device> inner_;
+};
+
+class ForwardingBackend : public Backend {
+ public:
+  explicit ForwardingBackend(std::shared_ptr<Backend> inner) : inner_(std::move(inner)) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  std::string_view version() const override { return inner_->version(); }
+  Result<std::vector<DeviceInfo>> devices() override { return inner_->devices(); }
+  Result<std::unique_ptr<Device>> open(size_t index) override { return inner_->open(index); }
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    return inner_->compile(target, kernels);
+  }
+
+ protected:
+  Backend& inner() { return *inner_; }
+
+ private:
+  const std::shared_ptr<Backend> inner_;
+};
+
+}  // namespace tenon::backend

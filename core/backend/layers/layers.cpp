@@ -1,0 +1,30 @@
+#include "core/backend/layers/layers.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/backend/layers/faults.h"
+
+namespace tenon::backend {
+
+Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
+                                             std::string_view names) {
+  // The last named is at the backend.
+  while (!names.empty()) {
+    const size_t comma = names.rfind(',');
+    const std::string_view name = comma == std::string_view::npos ? names : names.substr(comma + 1);
+    names = comma == std::string_view::npos ? std::string_view() : names.substr(0, comma);
+    if (name == "validate") {
+      inner = make_validate_layer(std::move(inner));
+    } else if (name == "faults") {
+      const char* plan_text = std::getenv("TENON_FAULTS");
+      TENON_ASSIGN(const FaultPlan plan, FaultPlan::parse(plan_text == nullptr ? "" : plan_text));
+      inner = make_faults_layer(std::move(inner), plan).backend;
+    } else if (!name.empty()) {
+      return not_found("there is no layer '{}'; there are validate and faults", name);
+    }
+  }
+  return inner;
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,27 @@
+// Layers: Backends that wrap a Backend, written once for every device.
+//
+//   validate   checks the numbered rules on both sides: what the host asks, what the backend
+//   answers faults     fails the n-th call of a kind, delays, loses the device (faults.h)
+//
+// `--layer=validate,faults` and TENON_LAYERS name them from the outermost to the one at the
+// backend.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/backend/backend.h"
+
+namespace tenon::backend {
+
+/// `inner` within the layers of a list separated by commas; an empty list is `inner`. Errors: a
+/// name that is none; a plan of faults (TENON_FAULTS) that does not parse.
+Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
+                                             std::string_view names);
+
+/// Breaks of rules, by whomever, are errors of the call that cite the rule, and kInternal: nothing
+/// that a program can do leads to one.
+std::shared_ptr<Backend> make_validate_layer(std::shared_ptr<Backend> inner);
+
+}  // namespace tenon::backend
