@@ -45,7 +45,7 @@
  *  B12 Once a device is lost, every function for it returns TENON_UNAVAILABLE at once, and every
  *      event that is not done becomes done with that code; close, free, unload and release succeed
  *      and never wait. After close, open brings the device back, or fails with the same code.
- *      Nothing else of an open device gives that code.
+ *      Nothing else of an open device gives that code. A lost device touches no host memory.
  *
  * Compiling and loading
  *  B13 compile needs no open device and depends on its arguments and compiler_id alone. It is all or

@@ -28,8 +28,6 @@ Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string l
   if (region == nullptr) {
     Status status = add_block(taken);
     if (status.code() == ErrorCode::kResourceExhausted) {
-      // Work that is on its way holds regions that nobody else needs any more.
-      if (device_.drain) TENON_TRY(device_.drain());
       TENON_TRY(trim());
       region = take(taken, label);
       status = region != nullptr ? Status() : add_block(taken);
@@ -121,7 +119,10 @@ Status Allocator::add_block(int64_t bytes) {
   return {};
 }
 
+// Work that is on its way holds regions that nobody else needs any more, so it is waited for first;
+// then nothing uses what is free (B18).
 Status Allocator::trim() {
+  const Status drained = device_.drain ? device_.drain() : Status();
   std::vector<backend::MemoryHandle> free;
   {
     const std::lock_guard lock(mutex_);
@@ -137,8 +138,7 @@ Status Allocator::trim() {
       it = blocks_.erase(it);
     }
   }
-  if (free.empty()) return {};
-  const Status drained = device_.drain ? device_.drain() : Status();
+  if (free.empty()) return drained;
   const std::lock_guard lock(*device_.one_at_a_time);
   if (device_.device == nullptr) return {};
   for (const backend::MemoryHandle memory : free) device_.device->free(memory);

@@ -109,9 +109,9 @@ void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> s
     if (status.ok()) status = self->noted(work());
     const auto event = status.code() == ErrorCode::kUnavailable
                            ? Result<backend::EventHandle>(tl::make_unexpected(status))
-                           : self->device_->record(0);
+                           : self->record();
     if (!event) {
-      Status why = status.ok() ? self->noted(event.error()) : status;
+      Status why = status.ok() ? event.error() : status;
       self->completions_->post([done, why = std::move(why)] { done(why); });
       return;
     }
@@ -124,9 +124,29 @@ void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> s
   });
 }
 
+Result<backend::EventHandle> Device::record() {
+  constexpr int kTries = 3;
+  Status why;
+  for (int i = 0; i < kTries; ++i) {
+    auto event = device_->record(0);
+    if (event) return event;
+    why = noted(event.error());
+    if (why.code() == ErrorCode::kUnavailable) break;
+  }
+  if (why.code() != ErrorCode::kUnavailable) {
+    why = noted(make_error(ErrorCode::kUnavailable, "{}: no event can be recorded: {}", info_.name,
+                           why.message()));
+  }
+  return tl::make_unexpected(std::move(why));
+}
+
 Status Device::outcome(backend::EventHandle event, std::atomic<uint32_t>* stop) {
   constexpr int64_t kGrace = 100'000'000;
-  if (Status gone = lost(); !gone.ok()) return gone;
+  if (Status gone = lost(); !gone.ok()) {
+    // A device that was stopped may still be at what it was given.
+    static_cast<void>(device_->await(event, kGrace));
+    return gone;
+  }
   const auto as_status = [&](const Result<bool>& done) {
     return done ? Status() : noted(done.error());
   };
@@ -145,8 +165,8 @@ Status Device::outcome(backend::EventHandle event, std::atomic<uint32_t>* stop) 
 
 Status Device::drain_queue() {
   if (Status gone = lost(); !gone.ok()) return gone;
-  const auto event = device_->record(0);
-  if (!event) return noted(event.error());
+  const auto event = record();
+  if (!event) return event.error();
   Status status = outcome(*event, nullptr);
   device_->release(*event);
   return status;

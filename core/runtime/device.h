@@ -90,6 +90,9 @@ class Device : public std::enable_shared_from_this<Device> {
   Device(backend::DeviceInfo info, CallbackPool pool, const DeviceLimits& limits)
       : info_(std::move(info)), pool_(std::move(pool)), limits_(limits) {}
 
+  /// An event of all that has been given; it is asked for more than once, since host memory may
+  /// not be let go before it is done (B19). A device that gives none counts as lost.
+  Result<backend::EventHandle> record();
   /// The event's outcome, within the time limit.
   Status outcome(backend::EventHandle event, std::atomic<uint32_t>* stop);
 

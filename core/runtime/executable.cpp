@@ -19,6 +19,18 @@ std::vector<Shape> shapes_of(const program::Program& program,
   return shapes;
 }
 
+bool has_loops(const program::Program& program) {
+  for (const program::Sequence& sequence : program.sequences) {
+    for (const program::Step& step : sequence.steps) {
+      if (std::holds_alternative<program::While>(step.action)) return true;
+    }
+  }
+  return std::ranges::any_of(program.kernels, [](const kernel::Kernel& kernel) {
+    return std::ranges::find(kernel.nodes, kernel::OpCode::kWhile, &kernel::Node::op) !=
+           kernel.nodes.end();
+  });
+}
+
 }  // namespace
 
 struct Executable::State : Loaded {
@@ -50,6 +62,7 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
   if (!kernels.empty()) {
     TENON_ASSIGN(state->module, state->device->load(state->compiled.binary, kernels));
   }
+  state->has_loops = has_loops(program);
   for (size_t i = 0; i < program.constants.size(); ++i) {
     const Literal& constant = program.constants[i];
     const auto bytes = static_cast<int64_t>(constant.data().size());
@@ -85,9 +98,14 @@ struct Flight {
   std::vector<Promise> results;
   std::optional<Promise> done;
 
+  // A loop might never end on what was never written, so one is not begun before it is known.
+  Status inputs_defined() const {
+    for (const Event& input : inputs) TENON_TRY(input.await());
+    return {};
+  }
+
   // An argument or constant that never came to be is the first thing that went wrong.
   void finish(Status status) {
-    inputs.insert(inputs.end(), loaded->constants_defined.begin(), loaded->constants_defined.end());
     for (const Event& input : inputs) {
       if (!input.is_ready()) continue;
       const Status defined = input.await();
@@ -181,10 +199,13 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
   }
   TENON_TRY(donate(donated));
+  flight->inputs.insert(flight->inputs.end(), state_->constants_defined.begin(),
+                        state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
   execution.done = flight->done->event();
   state_->device->post(
-      [flight] {
+      [flight]() -> Status {
+        if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
         Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();
         // Whoever gets this memory now queues work behind this.
         flight->frame = {};

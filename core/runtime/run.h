@@ -19,6 +19,8 @@ struct Loaded {
   std::vector<uint32_t> native;
   std::vector<Storage> constants;
   std::vector<Event> constants_defined;
+  /// Whether there are loops whose ends depend on what is computed.
+  bool has_loops = false;
 };
 
 /// Memory of one execution.

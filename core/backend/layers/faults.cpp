@@ -78,14 +78,17 @@ class FaultsDevice final : public ForwardingDevice {
   Status copy(uint32_t queue, const Place& destination, const Place& source,
               int64_t bytes) override {
     TENON_TRY(call(FaultKind::kCopy));
+    const std::lock_guard lock(queue_mutex_);
     return ForwardingDevice::copy(queue, destination, source, bytes);
   }
   Status launch(uint32_t queue, const Launch& launch) override {
     TENON_TRY(call(FaultKind::kLaunch));
+    const std::lock_guard lock(queue_mutex_);
     return ForwardingDevice::launch(queue, launch);
   }
   Result<EventHandle> record(uint32_t queue) override {
     TENON_TRY(call(FaultKind::kRecord));
+    const std::lock_guard queue_lock(queue_mutex_);
     Result<EventHandle> event = ForwardingDevice::record(queue);
     if (event && plan_->strikes(FaultKind::kEvent)) {
       const std::lock_guard lock(mutex_);
@@ -95,6 +98,7 @@ class FaultsDevice final : public ForwardingDevice {
   }
   Status wait(uint32_t queue, EventHandle event) override {
     TENON_TRY(alive());
+    const std::lock_guard lock(queue_mutex_);
     return ForwardingDevice::wait(queue, event);
   }
   // A pending event of a lost device is done with its error (B12); one that fails does so when it
@@ -120,8 +124,18 @@ class FaultsDevice final : public ForwardingDevice {
 
  private:
   Status alive() {
-    if (plan_->strikes(FaultKind::kLost)) lost_ = true;
+    if (plan_->strikes(FaultKind::kLost)) lose();
     return lost_ ? planned(FaultKind::kLost, ErrorCode::kUnavailable) : Status();
+  }
+
+  // What was given before may still be touching host memory, which a lost device does not (B12).
+  void lose() {
+    const std::lock_guard lock(queue_mutex_);
+    if (lost_.exchange(true)) return;
+    const auto event = ForwardingDevice::record(0);
+    if (!event) return;
+    static_cast<void>(ForwardingDevice::await(*event, -1));
+    ForwardingDevice::release(*event);
   }
 
   Status call(FaultKind kind, ErrorCode code = ErrorCode::kInternal) {
@@ -132,6 +146,7 @@ class FaultsDevice final : public ForwardingDevice {
 
   const std::shared_ptr<Plan> plan_;
   std::atomic<bool> lost_ = false;
+  std::mutex queue_mutex_;  // Of the inner device's queue functions (B7).
   std::mutex mutex_;
   std::set<EventHandle> failing_;
 };
