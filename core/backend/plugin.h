@@ -1,3 +1,4 @@
+/* clang-format off */
 /* The seam between Tenon and a device, as a stable C ABI.
  *
  * A plug-in is a shared library that exports one symbol, tenon_plugin, which gives a table of
@@ -85,6 +86,7 @@
  *
  * Thread-safety of the host's services (TenonHost): all may be called from any thread at any time.
  */
+/* clang-format on */
 #ifndef TENON_CORE_BACKEND_PLUGIN_H_
 #define TENON_CORE_BACKEND_PLUGIN_H_
 
@@ -137,9 +139,9 @@ typedef struct TenonSink {
 typedef struct TenonTypeInfo {
   size_t size;
   const char* type;
-  uint8_t computed;    /* Operations on it; every type can be loaded and stored by its bytes. */
-  uint8_t atomics;     /* Integer atomics on it. */
-  uint8_t denormals;   /* Of floats: denormals are kept, not flushed to zero. */
+  uint8_t computed;  /* Operations on it; every type can be loaded and stored by its bytes. */
+  uint8_t atomics;   /* Integer atomics on it. */
+  uint8_t denormals; /* Of floats: denormals are kept, not flushed to zero. */
 } TenonTypeInfo;
 
 /* A function of the kernel IR that the device has, with its greatest error. */
@@ -179,7 +181,7 @@ typedef struct TenonTargetInfo {
   size_t type_count; /* pred, s32, u32 and f32 are computed whether listed or not. */
   const TenonMathInfo* math;
   size_t math_count;
-  uint64_t forms; /* TenonForm */
+  uint64_t forms;          /* TenonForm */
   int64_t compute_units;   /* Workgroups at a time; 0: 1. */
   int64_t preferred_lanes; /* Of a workgroup; 0: 1. */
   int64_t most_lanes;      /* 0: no bound. */
@@ -192,8 +194,8 @@ typedef struct TenonTargetInfo {
   size_t space_count; /* spaces[0] is where buffers lie. At least 1. */
   uint32_t queues;    /* 0: 1 */
   /* Costs, for choosing among ways; 0: not known. */
-  double flops;             /* A second, of f32. */
-  double bytes_per_second;  /* Of spaces[0]. */
+  double flops;            /* A second, of f32. */
+  double bytes_per_second; /* Of spaces[0]. */
   double launch_seconds;
   double copy_seconds; /* Of an empty copy between host and device. */
 } TenonTargetInfo;
@@ -247,8 +249,8 @@ typedef struct TenonHost {
   /* Until the call that gave the kernel returns. */
   TenonCode (*describe)(const TenonKernel* kernel, TenonKernelInfo* info);
   /* Source of kernels for a compiler of a C-like language (core/kernel/render/render.h): a function
-   * each, of the kernel's name, its parameters pointers to the buffers and then the scalars. `lanes`:
-   * of a workgroup, where the language has them. Errors: what the language cannot say. */
+   * each, of the kernel's name, its parameters pointers to the buffers and then the scalars.
+   * `lanes`: of a workgroup, where the language has them. Errors: what the language cannot say. */
   TenonCode (*render)(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
                       int64_t lanes, const TenonSink* source, const TenonSink* error);
   /* The kernel as text (docs/kernel-ir.md), and in its serial form. */
@@ -361,8 +363,8 @@ typedef struct TenonBackend {
                           const TenonSink* error);
 } TenonBackend;
 
-/* The symbol that a plug-in exports. `host` lives as long as the process. Null if the backend cannot
- * start at all, after a text to `error`. */
+/* The symbol that a plug-in exports. `host` lives as long as the process. Null if the backend
+ * cannot start at all, after a text to `error`. */
 const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error);
 typedef const TenonBackend* (*TenonPluginFunction)(const TenonHost* host, const TenonSink* error);
 #define TENON_PLUGIN_SYMBOL "tenon_plugin"

@@ -1,12 +1,14 @@
 /* The chip as its host sees it: layouts and numbers, no functions.
  *
  * A made-up accelerator that behaves like a real one: a process of its own, with memory that the
- * host cannot touch, a ring of commands that it works through in order, a window through which bytes
- * come and go, and code that it loads and runs natively. It has no f64 and knows nothing of Tenon.
+ * host cannot touch, a ring of commands that it works through in order, a window through which
+ * bytes come and go, and code that it loads and runs natively. It has no f64 and knows nothing of
+ * Tenon.
  *
  * The host starts it with two file descriptors: CHIP_REGISTERS_FD, shared memory that holds
  * ChipRegisters, and CHIP_LINE_FD, a socket. A byte to the chip is the doorbell: there are new
- * commands. A byte from it is the interrupt: some are done. When either end closes, the chip is gone.
+ * commands. A byte from it is the interrupt: some are done. When either end closes, the chip is
+ * gone.
  *
  *   chip --memory=BYTES
  */
@@ -70,8 +72,8 @@ typedef struct ChipRegisters {
   unsigned char window[CHIP_WINDOW_BYTES];
 } ChipRegisters;
 
-/* Code is an ELF shared object that exports this table; buffers are pointers into the chip's memory.
- *   void (*const kernel_table[])(void* const* buffers, const uint64_t* scalars); */
+/* Code is an ELF shared object that exports this table; buffers are pointers into the chip's
+ * memory. void (*const kernel_table[])(void* const* buffers, const uint64_t* scalars); */
 #define CHIP_KERNEL_TABLE "kernel_table"
 
 #endif /* SAMPLES_CHIP_CHIP_H_ */
