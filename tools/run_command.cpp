@@ -8,7 +8,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/backend/interp/interp.h"
 #include "core/backend/registry.h"
 #include "core/program/serial.h"
 #include "core/types/file.h"
@@ -19,6 +18,7 @@
 #include "hlo/import/refine.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
+#include "tools/device_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -26,6 +26,7 @@ namespace {
 struct RunOptions {
   std::string file;
   std::string device;
+  DeviceOptions device_options;
   std::vector<std::string> args;
   std::vector<std::string> shapes;
   std::string out_dir;
@@ -80,21 +81,12 @@ Status check_results(const hlo::Computation& entry) {
 
 // The device to run on, opened; others of its backend are for processes that a program starts.
 Result<hlo::Target> open_target(const RunOptions& options) {
-  const std::string text = options.device.empty() ? "interp" : options.device;
-  TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(text));
-  std::shared_ptr<backend::Backend> backend;
-  if (name.backend == "interp" && !options.legalize.empty()) {
-    backend::InterpConfig config;
-    config.devices = 65;
-    TENON_ASSIGN(config.form, kernel::LegalForm::parse(options.legalize));
-    backend = backend::make_interp_backend(config);
-  } else {
-    TENON_ASSIGN(backend, backend::Registry::instance().get(name.backend));
-  }
+  TENON_ASSIGN(ChosenDevice chosen,
+               choose_device({options.device, options.device_options.layers, options.legalize}));
   runtime::ClientOptions one;
-  one.devices = {name.index};
+  one.devices = {chosen.index};
   hlo::Target target;
-  TENON_ASSIGN(target.client, runtime::Client::open(std::move(backend), one));
+  TENON_ASSIGN(target.client, runtime::Client::open(std::move(chosen.backend), one));
   return target;
 }
 
@@ -381,6 +373,7 @@ void add_run_command(CLI::App& app, int* exit_code) {
   command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself")
       ->excludes(out)
       ->excludes(json);
+  add_layer_option(*command, options->device_options);
   command->add_flag("--strict", options->strict,
                     "Fail if a step would run on the host, since the device declines it");
   command->add_flag("--quiet", options->quiet, "Do not print results");

@@ -1,0 +1,31 @@
+// Which device, within which layers: options that several commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "core/backend/backend.h"
+#include "core/types/status.h"
+
+namespace tenon::tools {
+
+struct DeviceOptions {
+  std::string device;
+  std::string layers;
+  std::string legalize;  ///< Of interp: the form that its kernels are legalised for.
+};
+
+/// --layer
+void add_layer_option(CLI::App& command, DeviceOptions& options);
+
+struct ChosenDevice {
+  std::shared_ptr<backend::Backend> backend;
+  size_t index = 0;
+};
+
+/// The backend of `device` ("interp" if it is empty), within the layers of --layer, else of
+/// TENON_LAYERS.
+Result<ChosenDevice> choose_device(const DeviceOptions& options);
+
+}  // namespace tenon::tools

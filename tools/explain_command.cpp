@@ -1,0 +1,97 @@
+// `tenon explain`: what becomes of a program on a device, without running it.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "hlo/compile/compile.h"
+#include "hlo/import/refine.h"
+#include "tools/arguments.h"
+#include "tools/cli.h"
+#include "tools/device_options.h"
+
+namespace tenon::tools {
+namespace {
+
+struct ExplainOptions {
+  std::string file;
+  DeviceOptions device;
+  std::vector<std::string> shapes;
+  std::string entry;
+  bool placement = true;
+  bool json = false;
+};
+
+Result<hlo::Compilation> compiled(const ExplainOptions& options) {
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
+  if (!options.shapes.empty()) {
+    hlo::ArgumentKnowledge known;
+    TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
+    TENON_ASSIGN(module, hlo::refine(*module, known));
+  }
+  TENON_ASSIGN(const ChosenDevice chosen, choose_device(options.device));
+  TENON_ASSIGN(const std::vector<backend::DeviceInfo> devices, chosen.backend->devices());
+  if (chosen.index >= devices.size()) {
+    return not_found("backend {} has {} devices, there is no number {}", chosen.backend->name(),
+                     devices.size(), chosen.index);
+  }
+  hlo::CompileOptions compile;
+  compile.lower.entry = options.entry;
+  return hlo::compile(*module, *chosen.backend, devices[chosen.index].target, compile);
+}
+
+void print_placement(const std::vector<hlo::Placement>& placement, bool json) {
+  if (json) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const hlo::Placement& each : placement) {
+      steps.push_back({{"step", each.label},
+                       {"runs", hlo::name_of(each.kind)},
+                       {"kernel", each.kernel},
+                       {"reason", each.reason},
+                       {"bytes", each.bytes}});
+    }
+    const nlohmann::json document = {{"summary", hlo::summary(placement)}, {"steps", steps}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  fmt::print("{}\n", hlo::summary(placement));
+  for (const hlo::Placement& each : placement) {
+    fmt::print("{:<8}{:>12} bytes  {}{}\n", hlo::name_of(each.kind), each.bytes, each.label,
+               each.reason.empty() ? "" : "  (" + each.reason + ")");
+  }
+}
+
+int explain(const ExplainOptions& options) {
+  const auto result = compiled(options);
+  if (!result) return report(result.error());
+  print_placement(result->placement, options.json);
+  return 0;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command =
+      app.add_subcommand("explain", "Say where each step of a program would run on a device");
+  command
+      ->add_option("FILE", options->file,
+                   "StableHLO text, HLO text or portable artifact; '-' is standard input")
+      ->required();
+  command->add_option("--device", options->device.device,
+                      "Device, as 'tenon run' takes it: interp unless given");
+  add_layer_option(*command, options->device);
+  command
+      ->add_option("--shape", options->shapes,
+                   "Refine a dynamic program: sizes of parameter N as N=2x3")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--entry", options->entry, "Function to compile instead of the main one");
+  command->add_flag("--placement", options->placement,
+                    "Where each step runs: as a native call, a kernel or on the host (all that there is)");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "native: a call that the backend took. kernel: compiled for the device. host: what the device "
+      "declined,\nor a function of the host; the bytes are those that the step reads and writes.");
+  command->callback([options, exit_code] { *exit_code = explain(*options); });
+}
+
+}  // namespace tenon::tools
