@@ -62,7 +62,8 @@ class Chip {
       return make_error(ErrorCode::kUnavailable, "the chip {} does not start", path);
     }
     chip->registers_ = static_cast<ChipRegisters*>(mapped);
-    TENON_TRY(chip->listen(-1));
+    char ready = 0;
+    if (recv(chip->line_, &ready, 1, 0) != 1) return tl::make_unexpected(lost());
     if (chip->registers_->version == CHIP_VERSION) return chip;
     return failed_precondition("the chip is of version {}", chip->registers_->version);
   }
@@ -76,14 +77,15 @@ class Chip {
 
   // Puts a command into the ring: its number. Waits for room.
   Result<uint64_t> give(const ChipCommand& command) {
-    const std::lock_guard lock(mutex_);
-    while (!lost_ && given_ - harvest() == CHIP_SLOTS) TENON_TRY(listen(-1));
+    std::unique_lock lock(mutex_);
+    while (!lost_ && given_ - harvest() == CHIP_SLOTS) listen(lock, 10);
     if (lost_) return tl::make_unexpected(lost());
     registers_->ring[given_ % CHIP_SLOTS] = command;
     __atomic_store_n(&registers_->given, ++given_, __ATOMIC_RELEASE);
-    if (send(line_, "", 1, MSG_NOSIGNAL) == 1) return given_ - 1;
-    lost_ = true;
-    return tl::make_unexpected(lost());
+    // A line that is full has rung already.
+    lost_ = send(line_, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1 && errno != EAGAIN;
+    if (lost_) return tl::make_unexpected(lost());
+    return given_ - 1;
   }
 
   // Whether the command is done, after at most `timeout` nanoseconds; its error.
@@ -94,10 +96,7 @@ class Chip {
       if (lost_) return tl::make_unexpected(lost());
       const auto left = end - std::chrono::steady_clock::now();
       if (timeout >= 0 && left.count() <= 0) return false;
-      lock.unlock();  // Others may give commands meanwhile; who listens hears for all.
-      const Status heard = listen(timeout < 0 ? 10 : std::min<int64_t>(left.count() / 1'000'000 + 1, 10));
-      lock.lock();
-      if (!heard.ok()) lost_ = true;
+      listen(lock, timeout < 0 ? 10 : std::min<int64_t>(left.count() / 1'000'000 + 1, 10));
     }
     const Outcome& outcome = outcomes_.at(number);
     if (result != nullptr) *result = outcome.result;
@@ -146,12 +145,17 @@ class Chip {
     std::string text;
   };
 
-  // Waits for the chip to call; at most `milliseconds`, -1: as long as it takes.
-  Status listen(int64_t milliseconds) {
+  // Waits for the chip to call, without the lock: others give commands meanwhile. Only one of those
+  // who listen hears a call, so each looks again after some milliseconds.
+  void listen(std::unique_lock<std::mutex>& lock, int64_t milliseconds) {
+    lock.unlock();
     pollfd line = {line_, POLLIN, 0};
-    if (poll(&line, 1, static_cast<int>(milliseconds)) <= 0) return {};
     char bytes[256];
-    return recv(line_, bytes, sizeof bytes, MSG_DONTWAIT) == 0 ? lost() : Status();
+    const bool called = poll(&line, 1, static_cast<int>(milliseconds)) > 0;
+    const ssize_t heard = called ? recv(line_, bytes, sizeof bytes, MSG_DONTWAIT) : 1;
+    const bool gone = heard == 0 || (heard < 0 && errno != EAGAIN);
+    lock.lock();
+    lost_ |= gone;
   }
 
   // Notes how commands ended before their slots are used again: how many have.

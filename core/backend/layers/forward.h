@@ -55,6 +55,7 @@ class ForwardingBackend : public Backend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     return inner_->compile(target, kernels);
   }
+  const Backend& root() const override { return inner_->root(); }
 
  protected:
   Backend& inner() { return *inner_; }
