@@ -101,6 +101,7 @@ class Device {
                       std::span<const std::byte> pattern);
   virtual Result<std::byte*> map(MemoryHandle memory);
   virtual Result<double> event_time(EventHandle event);
+  virtual Status abort();
 };
 
 class Backend {

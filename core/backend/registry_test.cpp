@@ -151,7 +151,8 @@ TEST(Host, ServicesForPlugins) {
   const kernel::Kernel kernel = kernel_of(
       "kernel @k(%x: in f32[4], %y: out f64[2,3], %n: scalar s32) index s32 grid(%i: 4, %j: 2) "
       "label \"of\" {\n}");
-  const TenonKernel handle{&kernel, nullptr};
+  TenonKernel handle;
+  handle.kernel = &kernel;
   TenonKernelInfo info{};
   info.size = sizeof info;
   ASSERT_EQ(host.describe(&handle, &info), TENON_OK);

@@ -17,6 +17,10 @@ Allocator::Allocator(Device device, uint32_t space, const backend::SpaceInfo& in
     : device_(std::move(device)), space_(space), info_(info) {}
 
 Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string label) {
+  if (bytes > INT64_MAX - info_.alignment) {
+    return tl::make_unexpected(
+        exhausted(bytes, label, Status(resource_exhausted("no device has so many"))));
+  }
   // An array without elements has a place too.
   const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
   auto region = take(taken, label);

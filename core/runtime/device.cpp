@@ -175,12 +175,13 @@ Status Device::overrun(backend::Device& device, backend::EventHandle event,
     stop->store(1);
     static_cast<void>(device.await(event, kGrace));
   }
+  const bool ended = device.abort().ok();
   return lose(make_error(ErrorCode::kUnavailable,
                          "{}: work took longer than the time limit of {} ms; the device counts as "
                          "lost",
                          info_.name, limits_.time_limit / 1'000'000)
                   .status(),
-              /*by_host=*/true);
+              /*by_host=*/!ended);
 }
 
 Status Device::drain_queue() {

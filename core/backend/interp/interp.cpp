@@ -102,7 +102,7 @@ class InterpDevice final : public Device {
     }
     std::vector<Pinned> buffers;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      TENON_ASSIGN(Pinned pinned, pin(launch.buffers[i], bytes_of(kernel.memories[i])));
+      TENON_ASSIGN(Pinned pinned, pin(launch.buffers[i], kernel.memories[i].bytes()));
       buffers.push_back(std::move(pinned));
     }
     queue_.push([this, module, index = launch.kernel, buffers = std::move(buffers),
@@ -154,11 +154,6 @@ class InterpDevice final : public Device {
     int64_t bytes = 0;
     std::shared_ptr<Allocation> memory;
   };
-
-  static int64_t bytes_of(const kernel::Memory& m) {
-    if (m.packed) return (m.span() * bit_width(m.type) + 7) / 8;
-    return Shape(m.type, {m.span()}).byte_size();
-  }
 
   Status check_queue(uint32_t queue) const {
     return queue == 0 ? Status() : broken("B10", fmt::format("there is no queue {}", queue));
