@@ -5,7 +5,9 @@
 namespace tenon::runtime {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{32} << 20;
+// Blocks are as large as all before them together, within these bounds.
+constexpr int64_t kSmallestBlock = int64_t{1} << 20;
+constexpr int64_t kLargestBlock = int64_t{32} << 20;
 
 int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -97,7 +99,8 @@ void Allocator::give_back(Region& region) {
 
 // Small requests share a block; of a small space a block is a part.
 Status Allocator::add_block(int64_t bytes) {
-  int64_t size = info_.bytes == 0 ? kBlockBytes : std::min(kBlockBytes, info_.bytes / 8);
+  int64_t size = std::clamp(statistics().bytes_reserved, kSmallestBlock, kLargestBlock);
+  if (info_.bytes != 0) size = std::min(size, info_.bytes / 8);
   size = std::max(bytes, rounded(size, info_.alignment));
   TENON_ASSIGN(const auto device, device_.use());
   Result<backend::MemoryHandle> memory = 0;

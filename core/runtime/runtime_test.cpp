@@ -267,7 +267,7 @@ TEST(Runtime, MemoryIsUsedAgain) {
   ASSERT_TRUE(x->defined().await().ok());
   EXPECT_EQ(get(x), four(INFINITY));
   const MemoryStatistics statistics = device->memory().statistics();
-  EXPECT_EQ(statistics.bytes_reserved, int64_t{32} << 20);
+  EXPECT_EQ(statistics.bytes_reserved, int64_t{1} << 20);
   EXPECT_EQ(statistics.bytes_in_use, 64);
   EXPECT_GT(statistics.allocations, 200);
   x = nullptr;
