@@ -84,6 +84,20 @@ class FaultsDevice final : public ForwardingDevice {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
     return ForwardingDevice::launch(queue, launch);
   }
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    return ForwardingDevice::copy_box(queue, destination, source, box);
+  }
+  Status call(uint32_t queue, const CallLaunch& call) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
+    return ForwardingDevice::call(queue, call);
+  }
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    return ForwardingDevice::pack(queue, plan, operand, destination, source);
+  }
   Result<EventHandle> record(uint32_t queue) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kRecord));
     Result<EventHandle> event = ForwardingDevice::record(queue);
@@ -185,6 +199,15 @@ class FaultsBackend final : public ForwardingBackend {
       return tl::make_unexpected(planned(FaultKind::kCompile));
     }
     return ForwardingBackend::compile(target, kernels);
+  }
+
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    plan_->delay();
+    if (plan_->strikes(FaultKind::kCompile)) {
+      return tl::make_unexpected(planned(FaultKind::kCompile));
+    }
+    return ForwardingBackend::compile_segment(target, segment);
   }
 
  private:

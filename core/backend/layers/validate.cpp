@@ -196,6 +196,42 @@ class ValidateDevice final : public ForwardingDevice {
     return answered("launch", [&] { return ForwardingDevice::launch(queue, moved); });
   }
 
+  // A backend that offers no copy_box, call or pack gets none: the host asks first.
+  Status call(uint32_t queue, const CallLaunch& launch) override {
+    const Turn turn(queue_);
+    TENON_TRY(begin(turn, queue));
+    CallLaunch moved = launch;
+    TENON_ASSIGN(const std::vector<Place> operands, used(queue, launch.operands, "an operand"));
+    TENON_ASSIGN(const std::vector<Place> results, used(queue, launch.results, "a result"));
+    moved.operands = operands;
+    moved.results = results;
+    moved.workspace = inside(launch.workspace);
+    return answered("call", [&] { return ForwardingDevice::call(queue, moved); });
+  }
+
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    const Turn turn(queue_);
+    TENON_TRY(begin(turn, queue));
+    const Place both[] = {destination, source};
+    TENON_ASSIGN(const std::vector<Place> moved, used(queue, both, "an operand to pack"));
+    return answered(
+        "pack", [&] { return ForwardingDevice::pack(queue, plan, operand, moved[0], moved[1]); });
+  }
+
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    const Turn turn(queue_);
+    TENON_TRY(begin(turn, queue));
+    if (destination.on_host() && source.on_host()) {
+      return broken("B19", "a copy from host to host");
+    }
+    const Place both[] = {destination, source};
+    TENON_ASSIGN(const std::vector<Place> moved, used(queue, both, "an end of a box"));
+    return answered("copy_box",
+                    [&] { return ForwardingDevice::copy_box(queue, moved[0], moved[1], box); });
+  }
+
   Result<EventHandle> record(uint32_t queue) override {
     const Turn turn(queue_);
     TENON_TRY(begin(turn, queue));
@@ -365,6 +401,17 @@ class ValidateDevice final : public ForwardingDevice {
     return {};
   }
 
+  // Places of arrays whose sizes the layer does not know, as they are within.
+  Result<std::vector<Place>> used(uint32_t queue, std::span<const Place> places,
+                                  std::string_view what) {
+    std::vector<Place> moved;
+    for (const Place& place : places) {
+      TENON_TRY(use(queue, place, 1, what));
+      moved.push_back(inside(place));
+    }
+    return moved;
+  }
+
   Result<LoadedKernel> kernel_of(const Launch& launch) {
     const std::lock_guard lock(mutex_);
     const auto module = modules_.find(launch.module);
@@ -510,6 +557,12 @@ class ValidateBackend final : public ForwardingBackend {
           broken("B13", "compile declined kernel {} of {}", each.kernel, kernels.size()));
     }
     return compiled;
+  }
+
+  // So that every launch is seen.
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    return Backend::compile_segment(target, segment);
   }
 
  private:
