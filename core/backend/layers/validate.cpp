@@ -406,7 +406,7 @@ class ValidateDevice final : public ForwardingDevice {
                                   std::string_view what) {
     std::vector<Place> moved;
     for (const Place& place : places) {
-      TENON_TRY(use(queue, place, 1, what));
+      TENON_TRY(use(queue, place, 0, what));
       moved.push_back(inside(place));
     }
     return moved;
@@ -417,6 +417,10 @@ class ValidateDevice final : public ForwardingDevice {
     const auto module = modules_.find(launch.module);
     if (module == modules_.end()) return fault("B10", "a launch of no module {}", launch.module);
     const std::vector<LoadedKernel>& kernels = module->second.kernels;
+    if (kernels.empty() && launch.kernel == 0) {  // A segment: what it takes is its own affair.
+      module->second.last_use = given_;
+      return LoadedKernel{"segment", std::vector<BufferUse>(launch.buffers.size()), 0};
+    }
     if (launch.kernel >= kernels.size()) {
       return fault("B14", "a launch of kernel {} of {}", launch.kernel, kernels.size());
     }
