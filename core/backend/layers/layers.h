@@ -1,7 +1,10 @@
 // Layers: Backends that wrap a Backend, written once for every device.
 //
-//   validate   checks the numbered rules on both sides: what the host asks, what the backend
-//   answers faults     fails the n-th call of a kind, delays, loses the device (faults.h)
+// clang-format off
+//   validate   checks the numbered rules on both sides: what the host asks, what the backend answers
+//   faults     fails the n-th call of a kind, delays, loses the device (faults.h)
+//   cache      keeps what was compiled (cache.h)
+// clang-format on
 //
 // `--layer=validate,faults` and TENON_LAYERS name them from the outermost to the one at the
 // backend.

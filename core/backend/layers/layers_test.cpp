@@ -3,12 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <array>
+#include <filesystem>
 
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/kernel/text.h"
+#include "core/types/file.h"
 
 namespace tenon::backend {
 namespace {
@@ -299,12 +304,70 @@ TEST(Faults, ALostDeviceStaysLost) {
   EXPECT_TRUE(device->allocate(0, 8));
 }
 
+// --- Cache
+
+class CacheTest : public testing::Test {
+ protected:
+  ~CacheTest() override { std::filesystem::remove_all(folder); }
+
+  CacheLayer layer() { return make_cache_layer(make_interp_backend(), config); }
+  // What compiling with a new layer says.
+  std::string compile(const std::string& compiler = "c") {
+    const CacheLayer made = layer();
+    TargetInfo target = made.backend->devices().value()[0].target;
+    target.compiler_id = compiler;
+    const kernel::Kernel kernel = add_one();
+    const kernel::Kernel* kernels[] = {&kernel};
+    const auto compiled = made.backend->compile(target, kernels);
+    EXPECT_TRUE(compiled);
+    if (binary.empty()) binary = compiled->binary;
+    EXPECT_EQ(compiled->binary, binary);
+    return made.counts->found == 1 ? "found" : "compiled";
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> list;
+    for (const auto& file : std::filesystem::directory_iterator(config.folder)) {
+      list.push_back(file.path().string());
+    }
+    return list;
+  }
+
+  const std::string folder = testing::TempDir() + fmt::format("tenon_cache_{}", getpid());
+  CacheConfig config = {folder};
+  std::string binary;
+};
+
+TEST_F(CacheTest, CompilesOnce) {
+  EXPECT_EQ(compile(), "compiled");
+  EXPECT_EQ(compile(), "found");
+  EXPECT_EQ(compile("another"), "compiled");
+  EXPECT_EQ(compile(), "found");
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(CacheTest, DamagedEntriesAreMadeAgain) {
+  EXPECT_EQ(compile(), "compiled");
+  for (const std::string_view damage : {"", "TNCE", "something else"}) {
+    ASSERT_TRUE(write_file(files()[0], damage).ok());
+    EXPECT_EQ(compile(), "compiled");
+    EXPECT_EQ(compile(), "found");
+  }
+}
+
+TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
+  config.most_bytes = 1;
+  EXPECT_EQ(compile(), "compiled");
+  EXPECT_TRUE(files().empty());
+  config.folder = "/dev/null/nowhere";  // As good as none.
+  EXPECT_EQ(compile(), "compiled");
+}
+
 TEST(Layers, ByName) {
   const auto inner = std::shared_ptr<Backend>(make_interp_backend());
   EXPECT_EQ(with_layers(inner, "").value(), inner);
   EXPECT_EQ(with_layers(inner, "validate,faults").value()->name(), "interp");
   EXPECT_EQ(with_layers(inner, "valid").error().message(),
-            "there is no layer 'valid'; there are validate and faults");
+            "there is no layer 'valid'; there are validate, faults and cache");
 }
 
 }  // namespace
