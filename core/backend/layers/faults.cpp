@@ -101,7 +101,8 @@ class FaultsDevice final : public ForwardingDevice {
   Result<EventHandle> record(uint32_t queue) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kRecord));
     Result<EventHandle> event = ForwardingDevice::record(queue);
-    if (event && plan_->strikes(FaultKind::kEvent)) {
+    // Only work can fail (B23).
+    if (event && std::exchange(worked_, false) && plan_->strikes(FaultKind::kEvent)) {
       const std::lock_guard lock(mutex_);
       failing_.insert(*event);
     }
@@ -169,11 +170,14 @@ class FaultsDevice final : public ForwardingDevice {
   }
   Result<std::unique_lock<std::mutex>> queue_call(FaultKind kind) {
     TENON_TRY(call(kind));
-    return queue_turn();
+    TENON_ASSIGN(auto turn, queue_turn());
+    worked_ |= kind != FaultKind::kRecord;
+    return turn;
   }
 
   const std::shared_ptr<Plan> plan_;
   std::atomic<bool> lost_ = false;
+  bool worked_ = false;     // Since the last record; of the queue.
   std::mutex queue_mutex_;  // Of the inner device's queue functions (B7).
   std::mutex mutex_;
   std::set<EventHandle> failing_;
