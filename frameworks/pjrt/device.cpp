@@ -188,7 +188,7 @@ void describe_devices(ClientState& state) {
     const backend::DeviceInfo& info = device->device->info();
     PJRT_DeviceDescription& description = device->description;
     description.id = static_cast<int>(i);
-    description.kind = info.target.name;
+    description.kind = state.engine->device_kind(i);
     description.text = fmt::format("TenonDevice(id={}, {})", i, info.name);
     description.debug_text = fmt::format("{}, {}", description.text, state.engine->description());
     description.backend_device = info.name;

@@ -93,6 +93,7 @@ class ReferenceEngine : public Engine {
   explicit ReferenceEngine(std::shared_ptr<runtime::Client> client) : Engine(std::move(client)) {}
 
   std::string description() const override { return "reference evaluator"; }
+  std::string device_kind(size_t) const override { return "reference"; }
 
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions&) override {

@@ -40,6 +40,10 @@ class Engine {
 
   /// Name and version of what computes, for people.
   virtual std::string description() const = 0;
+  /// What a device is: executables of one kind run on every device of it.
+  virtual std::string device_kind(size_t device) const {
+    return devices()[device]->info().target.name;
+  }
   const std::vector<std::shared_ptr<runtime::Device>>& devices() const {
     return client_->devices();
   }
