@@ -100,9 +100,15 @@ def test_cond():
 
 
 def test_random_numbers_are_those_of_the_cpu():
-    # threefry's words for key 0, as every platform of JAX gives them.
-    np.testing.assert_array_equal(jax.random.bits(jax.random.key(0), (3,)),
-                                  np.array([4070199207, 3191379092, 2103690135], np.uint32))
+    def draw():
+        keys = jax.random.split(jax.random.key(7), 3)
+        return jax.random.bits(keys[0], (5,)), jax.random.uniform(keys[1], (2, 3)), jax.random.permutation(keys[2], 9)
+
+    with jax.default_device(jax.devices("cpu")[0]):
+        expected = [np.asarray(drawn) for drawn in draw()]
+    for drawn, of_cpu in zip(draw(), expected):
+        assert drawn.devices() == {jax.devices()[0]}
+        np.testing.assert_array_equal(drawn, of_cpu)
 
 
 def test_sort_and_indexing():
