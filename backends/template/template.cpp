@@ -40,12 +40,13 @@ class Chip {
     auto chip = std::make_unique<Chip>();
     const int memory = memfd_create("chip", MFD_CLOEXEC);
     int ends[2] = {-1, -1};
-    if (memory < 0 || ftruncate(memory, sizeof(ChipRegisters)) != 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-      return resource_exhausted("the host has no memory or files left for a chip");
+    void* mapped = MAP_FAILED;
+    if (memory >= 0 && ftruncate(memory, sizeof(ChipRegisters)) == 0 &&
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+      mapped = mmap(nullptr, sizeof(ChipRegisters), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     }
     chip->line_ = ends[0];
-    void* mapped = mmap(nullptr, sizeof(ChipRegisters), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (mapped != MAP_FAILED) chip->registers_ = static_cast<ChipRegisters*>(mapped);
     const std::string path = setting("TENON_CHIP", TENON_CHIP_PATH);
     std::string bytes = "--memory=" + setting("TENON_CHIP_MEMORY", "268435456");
     char* argv[] = {const_cast<char*>(path.c_str()), bytes.data(), nullptr};
@@ -53,16 +54,16 @@ class Chip {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, memory, CHIP_REGISTERS_FD);
     posix_spawn_file_actions_adddup2(&files, ends[1], CHIP_LINE_FD);
-    const int failed = posix_spawn(&chip->process_, path.c_str(), &files, nullptr, argv, environ);
+    const bool started = chip->registers_ != nullptr &&
+                         posix_spawn(&chip->process_, path.c_str(), &files, nullptr, argv, environ) == 0;
     posix_spawn_file_actions_destroy(&files);
     close(memory);
     close(ends[1]);
-    if (failed != 0 || mapped == MAP_FAILED) {
-      chip->process_ = 0;
+    char ready = 0;
+    if (!started) chip->process_ = 0;
+    if (!started || recv(chip->line_, &ready, 1, 0) != 1) {
       return make_error(ErrorCode::kUnavailable, "the chip {} does not start", path);
     }
-    chip->registers_ = static_cast<ChipRegisters*>(mapped);
-    TENON_TRY(chip->listen(-1));
     if (chip->registers_->version == CHIP_VERSION) return chip;
     return failed_precondition("the chip is of version {}", chip->registers_->version);
   }
@@ -76,14 +77,15 @@ class Chip {
 
   // Puts a command into the ring: its number. Waits for room.
   Result<uint64_t> give(const ChipCommand& command) {
-    const std::lock_guard lock(mutex_);
-    while (!lost_ && given_ - harvest() == CHIP_SLOTS) TENON_TRY(listen(-1));
+    std::unique_lock lock(mutex_);
+    while (!lost_ && given_ - harvest() == CHIP_SLOTS) listen(lock, 10);
     if (lost_) return tl::make_unexpected(lost());
     registers_->ring[given_ % CHIP_SLOTS] = command;
     __atomic_store_n(&registers_->given, ++given_, __ATOMIC_RELEASE);
-    if (send(line_, "", 1, MSG_NOSIGNAL) == 1) return given_ - 1;
-    lost_ = true;
-    return tl::make_unexpected(lost());
+    // A line that is full has rung already.
+    lost_ = send(line_, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1 && errno != EAGAIN;
+    if (lost_) return tl::make_unexpected(lost());
+    return given_ - 1;
   }
 
   // Whether the command is done, after at most `timeout` nanoseconds; its error.
@@ -94,10 +96,7 @@ class Chip {
       if (lost_) return tl::make_unexpected(lost());
       const auto left = end - std::chrono::steady_clock::now();
       if (timeout >= 0 && left.count() <= 0) return false;
-      lock.unlock();  // Others may give commands meanwhile; who listens hears for all.
-      const Status heard = listen(timeout < 0 ? 10 : std::min<int64_t>(left.count() / 1'000'000 + 1, 10));
-      lock.lock();
-      if (!heard.ok()) lost_ = true;
+      listen(lock, timeout < 0 ? 10 : std::min<int64_t>(left.count() / 1'000'000 + 1, 10));
     }
     const Outcome& outcome = outcomes_.at(number);
     if (result != nullptr) *result = outcome.result;
@@ -116,6 +115,8 @@ class Chip {
     if (!ended) return tl::make_unexpected(ended.error());
     return result;
   }
+
+  void end() { kill(process_, SIGKILL); }
 
   void forget(uint64_t number) {
     const std::lock_guard lock(mutex_);
@@ -146,12 +147,17 @@ class Chip {
     std::string text;
   };
 
-  // Waits for the chip to call; at most `milliseconds`, -1: as long as it takes.
-  Status listen(int64_t milliseconds) {
+  // Waits for the chip to call, without the lock: others give commands meanwhile. Only one of those
+  // who listen hears a call, so each looks again after some milliseconds.
+  void listen(std::unique_lock<std::mutex>& lock, int64_t milliseconds) {
+    lock.unlock();
     pollfd line = {line_, POLLIN, 0};
-    if (poll(&line, 1, static_cast<int>(milliseconds)) <= 0) return {};
     char bytes[256];
-    return recv(line_, bytes, sizeof bytes, MSG_DONTWAIT) == 0 ? lost() : Status();
+    const bool called = poll(&line, 1, static_cast<int>(milliseconds)) > 0;
+    const ssize_t heard = called ? recv(line_, bytes, sizeof bytes, MSG_DONTWAIT) : 1;
+    const bool gone = heard == 0 || (heard < 0 && errno != EAGAIN);
+    lock.lock();
+    lost_ |= gone;
   }
 
   // Notes how commands ended before their slots are used again: how many have.
@@ -200,9 +206,10 @@ class TemplateDevice final : public Device {
     const auto bytes = static_cast<int64_t>(binary.size());
     TENON_ASSIGN(const uint64_t at, chip_->finish(command(CHIP_ALLOCATE, 0, 0, bytes)));
     auto* host = reinterpret_cast<std::byte*>(const_cast<char*>(binary.data()));
-    TENON_TRY(chip_->transfer(CHIP_WRITE, at, host, bytes));
-    const Result<uint64_t> module = chip_->finish(command(CHIP_LOAD, at, 0, bytes));
-    TENON_TRY(chip_->finish(command(CHIP_FREE, at)));
+    const Status written = chip_->transfer(CHIP_WRITE, at, host, bytes);
+    auto module = written.ok() ? chip_->finish(command(CHIP_LOAD, at, 0, bytes))
+                               : Result<uint64_t>(tl::make_unexpected(written));
+    free(at);
     return module;
   }
   void unload(ModuleHandle module) override {
@@ -245,6 +252,10 @@ class TemplateDevice final : public Device {
     return chip_->done(event - 1, timeout);
   }
   void release(EventHandle event) override { chip_->forget(event - 1); }
+  Status abort() override {
+    chip_->end();
+    return {};
+  }
 
  private:
   const std::unique_ptr<Chip> chip_;

@@ -40,5 +40,6 @@ Result<std::byte*> Device::map(MemoryHandle) { return tl::make_unexpected(not_of
 Result<double> Device::event_time(EventHandle) {
   return tl::make_unexpected(not_offered("event_time"));
 }
+Status Device::abort() { return not_offered("abort"); }
 
 }  // namespace tenon::backend

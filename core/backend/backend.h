@@ -101,6 +101,7 @@ class Device {
                       std::span<const std::byte> pattern);
   virtual Result<std::byte*> map(MemoryHandle memory);
   virtual Result<double> event_time(EventHandle event);
+  virtual Status abort();
 };
 
 class Backend {
@@ -117,6 +118,9 @@ class Backend {
   virtual Result<std::vector<DeviceInfo>> devices() = 0;
   virtual Result<std::unique_ptr<Device>> open(size_t index) = 0;
   virtual Result<Compiled> compile(const TargetInfo& target, Kernels kernels) = 0;
+
+  /// The backend within all layers, whose devices these are.
+  virtual const Backend& root() const { return *this; }
 };
 
 }  // namespace tenon::backend

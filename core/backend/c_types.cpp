@@ -94,55 +94,58 @@ Result<ElementType> type_named(const char* name) {
   return failed_precondition("there is no element type '{}'", text_or_nothing(name));
 }
 
-Status read_types(const Info& info, TargetInfo& target) {
-  const auto* types = member_or(info, &Info::types, {});
-  const size_t count = types == nullptr ? 0 : member_or(info, &Info::type_count, size_t{0});
-  // Written by another release, the elements may be of another size.
-  const auto* at = reinterpret_cast<const char*>(types);
-  for (size_t i = 0; i < count; ++i) {
-    const auto& each = *reinterpret_cast<const TenonTypeInfo*>(at);
-    TENON_ASSIGN(const ElementType type, type_named(each.type));
-    if (member_or(each, &TenonTypeInfo::computed, uint8_t{0}) != 0) {
-      target.form.computed.insert(type);
+// Calls `read` for the elements of an array that another release may have written, whose structs
+// are of another size then (B1).
+template <class Struct, class Read>
+Status each_of(const Struct* array, size_t count, const Read& read) {
+  const auto* at = reinterpret_cast<const char*>(array);
+  for (size_t i = 0; array != nullptr && i < count; ++i) {
+    const auto& element = *reinterpret_cast<const Struct*>(at);
+    constexpr size_t kMost = 4096;
+    if (element.size < sizeof(size_t) || element.size > kMost ||
+        element.size % alignof(Struct) != 0) {
+      return failed_precondition("B1: an element of an array states a size of {}", element.size);
     }
-    if (member_or(each, &TenonTypeInfo::atomics, uint8_t{0}) != 0) target.form.atomics.insert(type);
-    if (member_or(each, &TenonTypeInfo::denormals, uint8_t{0}) == 0 && is_float(type)) {
-      target.flushed.insert(type);
-    }
-    at += each.size;
+    TENON_TRY(read(element));
+    at += element.size;
   }
   return {};
 }
 
-Status read_math(const Info& info, TargetInfo& target) {
-  const auto* math = member_or(info, &Info::math, {});
-  const size_t count = math == nullptr ? 0 : member_or(info, &Info::math_count, size_t{0});
-  const auto* at = reinterpret_cast<const char*>(math);
-  for (size_t i = 0; i < count; ++i) {
-    const auto& each = *reinterpret_cast<const TenonMathInfo*>(at);
-    TENON_ASSIGN(const ElementType type, type_named(each.type));
-    target.math.push_back({text_or_nothing(each.function), type, each.ulp});
-    at += each.size;
-  }
+Status read_type(const TenonTypeInfo& info, TargetInfo& target) {
+  TENON_ASSIGN(const ElementType type, type_named(member_or(info, &TenonTypeInfo::type, {})));
+  const auto flag = [&](auto member) { return member_or(info, member, uint8_t{0}) != 0; };
+  if (flag(&TenonTypeInfo::computed)) target.form.computed.insert(type);
+  if (flag(&TenonTypeInfo::atomics)) target.form.atomics.insert(type);
+  if (!flag(&TenonTypeInfo::denormals) && is_float(type)) target.flushed.insert(type);
   return {};
 }
 
-void read_spaces(const Info& info, TargetInfo& target) {
-  target.spaces.clear();
-  const auto* spaces = member_or(info, &Info::spaces, {});
-  const size_t count = spaces == nullptr ? 0 : member_or(info, &Info::space_count, size_t{0});
-  const auto* at = reinterpret_cast<const char*>(spaces);
-  for (size_t i = 0; i < count; ++i) {
-    const auto& each = *reinterpret_cast<const TenonSpaceInfo*>(at);
-    SpaceInfo space;
-    space.kind = each.kind == TENON_SPACE_PINNED_HOST ? SpaceKind::kPinnedHost : SpaceKind::kDevice;
-    space.reachable = each.reachable != 0;
-    space.host_visible = each.host_visible != 0;
-    space.bytes = each.bytes;
-    space.alignment = each.alignment;
-    target.spaces.push_back(space);
-    at += each.size;
-  }
+Status read_math(const TenonMathInfo& info, TargetInfo& target) {
+  TENON_ASSIGN(const ElementType type, type_named(member_or(info, &TenonMathInfo::type, {})));
+  target.math.push_back({text_or_nothing(member_or(info, &TenonMathInfo::function, {})), type,
+                         member_or(info, &TenonMathInfo::ulp, {})});
+  return {};
+}
+
+Status read_space(const TenonSpaceInfo& info, TargetInfo& target) {
+  const auto kind = member_or(info, &TenonSpaceInfo::kind, TENON_SPACE_DEVICE);
+  SpaceInfo space;
+  space.kind = kind == TENON_SPACE_PINNED_HOST ? SpaceKind::kPinnedHost : SpaceKind::kDevice;
+  space.reachable = member_or(info, &TenonSpaceInfo::reachable, {}) != 0;
+  space.host_visible = member_or(info, &TenonSpaceInfo::host_visible, {}) != 0;
+  space.bytes = member_or(info, &TenonSpaceInfo::bytes, {});
+  space.alignment = member_or(info, &TenonSpaceInfo::alignment, {});
+  target.spaces.push_back(space);
+  return {};
+}
+
+// The elements of one of the arrays of `info`.
+template <class Struct>
+Status read_array(const Info& info, const Struct* Info::* array, size_t Info::* count,
+                  TargetInfo& target, Status (*read)(const Struct&, TargetInfo&)) {
+  return each_of(member_or(info, array, {}), member_or(info, count, {}),
+                 [&](const Struct& element) { return read(element, target); });
 }
 
 }  // namespace
@@ -152,9 +155,10 @@ Result<TargetInfo> target_of(const Info& info) {
   const TargetInfo usual;
   target.name = text_or_nothing(member_or(info, &Info::name, {}));
   target.compiler_id = text_or_nothing(member_or(info, &Info::compiler_id, {}));
-  TENON_TRY(read_types(info, target));
-  TENON_TRY(read_math(info, target));
-  read_spaces(info, target);
+  TENON_TRY(read_array(info, &Info::types, &Info::type_count, target, &read_type));
+  TENON_TRY(read_array(info, &Info::math, &Info::math_count, target, &read_math));
+  target.spaces.clear();
+  TENON_TRY(read_array(info, &Info::spaces, &Info::space_count, target, &read_space));
   const uint64_t forms = member_or(info, &Info::forms, uint64_t{0});
   target.form.fma = (forms & TENON_FORM_FMA) != 0;
   target.form.tiles = (forms & TENON_FORM_TILES) != 0;

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "core/backend/backend.h"
@@ -21,18 +22,26 @@ Member member_or(const Struct& from, Member Struct::* member, Member fallback) {
 /// Collects what is written to a sink.
 class Text {
  public:
-  Text() : sink_{sizeof(TenonSink), &text_, &write} {}
+  Text() : sink_{sizeof(TenonSink), this, &write} {}
   Text(const Text&) = delete;
   Text& operator=(const Text&) = delete;
 
   const TenonSink* sink() const { return &sink_; }
+  /// Whether the host had memory for all of it.
+  bool whole() const { return whole_; }
   std::string take() { return std::move(text_); }
 
  private:
-  static void write(void* context, const char* bytes, size_t count) {
-    static_cast<std::string*>(context)->append(bytes, count);
+  static void write(void* context, const char* bytes, size_t count) noexcept {
+    auto& self = *static_cast<Text*>(context);
+    try {
+      self.text_.append(bytes, count);
+    } catch (const std::exception&) {  // It comes from a plug-in, and must not go there (B5).
+      self.whole_ = false;
+    }
   }
   std::string text_;
+  bool whole_ = true;
   TenonSink sink_;
 };
 
@@ -73,5 +82,6 @@ struct TenonKernel {
 
   struct Description;
   /// Made at the first `describe`; lives as long as the handle.
-  mutable std::shared_ptr<Description> description;
+  mutable std::once_flag described;
+  mutable std::shared_ptr<const Description> description;
 };

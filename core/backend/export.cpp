@@ -227,6 +227,13 @@ TenonCode event_time(TenonDevice device, TenonEvent event, double* seconds,
   });
 }
 
+TenonCode abort_device(TenonDevice device, const TenonSink* error) {
+  return guarded(error, [&]() -> Status {
+    TENON_ASSIGN(const auto of, device_of(device));
+    return of->abort();
+  });
+}
+
 TenonBackend table_of(const Exported& from) {
   TenonBackend table{};
   table.size = sizeof table;
@@ -251,6 +258,7 @@ TenonBackend table_of(const Exported& from) {
   table.fill = fill;
   table.map = map;
   table.event_time = event_time;
+  table.abort = abort_device;
   return table;
 }
 

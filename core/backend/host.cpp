@@ -23,15 +23,14 @@ struct TenonKernel::Description {
 namespace tenon::backend {
 namespace {
 
-std::shared_ptr<TenonKernel::Description> description_of(const Kernel& kernel) {
+std::shared_ptr<const TenonKernel::Description> description_of(const Kernel& kernel) {
   auto description = std::make_shared<TenonKernel::Description>();
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const kernel::Memory& m = kernel.memories[i];
     TenonBufferInfo info{};
     info.size = sizeof info;
     info.type = tenon::name_of(m.type).data();
-    info.bytes =
-        m.packed ? (m.span() * bit_width(m.type) + 7) / 8 : Shape(m.type, {m.span()}).byte_size();
+    info.bytes = m.bytes();
     info.reads = m.access != Access::kOut ? 1 : 0;
     info.writes = m.access != Access::kIn ? 1 : 0;
     description->buffers.push_back(info);
@@ -41,7 +40,11 @@ std::shared_ptr<TenonKernel::Description> description_of(const Kernel& kernel) {
 
 TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   const Kernel& kernel = *handle->kernel;
-  if (handle->description == nullptr) handle->description = description_of(kernel);
+  try {
+    std::call_once(handle->described, [&] { handle->description = description_of(kernel); });
+  } catch (const std::exception&) {
+    return TENON_RESOURCE_EXHAUSTED;
+  }
   const TenonKernel::Description& d = *handle->description;
   TenonKernelInfo all{};
   all.size = sizeof all;
@@ -78,12 +81,21 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
   }
 }
 
+// Nothing is written if the host has no memory for it.
+template <class Make>
+void write_made(const TenonSink* sink, const Make& make) {
+  try {
+    write(sink, make());
+  } catch (const std::exception&) {
+  }
+}
+
 void print(const TenonKernel* kernel, const TenonSink* text) {
-  write(text, kernel::print(*kernel->kernel));
+  write_made(text, [&] { return kernel::print(*kernel->kernel); });
 }
 
 void serialize(const TenonKernel* kernel, const TenonSink* bytes) {
-  write(bytes, kernel::save(*kernel->kernel));
+  write_made(bytes, [&] { return kernel::save(*kernel->kernel); });
 }
 
 struct Log {
@@ -100,7 +112,10 @@ Log& log_state() {
 void log(const char* text) {
   Log& state = log_state();
   const std::lock_guard lock(state.mutex);
-  state.write(text);
+  try {
+    state.write(text);
+  } catch (const std::exception&) {
+  }
 }
 
 void parallel_for(size_t count, void (*body)(void* context, size_t index), void* context) {
@@ -110,7 +125,10 @@ void parallel_for(size_t count, void (*body)(void* context, size_t index), void*
   };
   std::vector<std::thread> threads;
   const size_t others = std::min<size_t>(count, std::thread::hardware_concurrency());
-  for (size_t t = 1; t < others; ++t) threads.emplace_back(work);
+  try {
+    for (size_t t = 1; t < others; ++t) threads.emplace_back(work);
+  } catch (const std::exception&) {  // Those that there are do all of it.
+  }
   work();
   for (std::thread& thread : threads) thread.join();
 }

@@ -1,5 +1,6 @@
 // A plug-in's table as a Backend.
 #include <algorithm>
+#include <deque>
 
 #include "core/backend/adapter.h"
 #include "core/backend/c_types.h"
@@ -11,15 +12,16 @@ namespace {
 class KernelHandles {
  public:
   explicit KernelHandles(Kernels kernels) {
-    handles_.reserve(kernels.size());
-    for (const kernel::Kernel* kernel : kernels) handles_.push_back({kernel, nullptr});
-    for (const TenonKernel& handle : handles_) pointers_.push_back(&handle);
+    for (const kernel::Kernel* kernel : kernels) {
+      handles_.emplace_back().kernel = kernel;
+      pointers_.push_back(&handles_.back());
+    }
   }
   const TenonKernel* const* data() const { return pointers_.data(); }
   size_t size() const { return pointers_.size(); }
 
  private:
-  std::vector<TenonKernel> handles_;
+  std::deque<TenonKernel> handles_;
   std::vector<const TenonKernel*> pointers_;
 };
 
@@ -112,7 +114,10 @@ class PluginDevice final : public Device {
   Result<bool> await(EventHandle event, int64_t timeout) override {
     TenonEventState state = TENON_EVENT_PENDING;
     TENON_TRY(call(table_.await, device_, event, timeout, &state));
-    return state == TENON_EVENT_DONE;
+    if (state == TENON_EVENT_DONE) return true;
+    if (state == TENON_EVENT_PENDING && timeout >= 0) return false;
+    return internal_error("B25: await{} answers OK with the state {}",
+                          timeout < 0 ? " without limit" : "", static_cast<int>(state));
   }
 
   void release(EventHandle event) override { table_.release(device_, event); }
@@ -141,6 +146,11 @@ class PluginDevice final : public Device {
     return seconds;
   }
 
+  Status abort() override {
+    const auto abort = member_or(table_, &TenonBackend::abort, {});
+    return abort == nullptr ? not_offered("abort") : call(abort, device_);
+  }
+
  private:
   static Result<uint64_t> checked(uint64_t handle, std::string_view function) {
     if (handle != 0) return handle;
@@ -149,6 +159,24 @@ class PluginDevice final : public Device {
 
   const TenonBackend& table_;
   const TenonDevice device_;
+};
+
+// The kernels that a plug-in declines.
+struct Declines {
+  std::vector<Declined> list;
+  bool whole = true;
+
+  static void add(void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
+    auto& self = *static_cast<Declines*>(context);
+    const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
+    try {
+      self.list.push_back({static_cast<uint32_t>(kernel),
+                           known ? static_cast<Reason>(reason) : Reason::kOther,
+                           why == nullptr ? "" : why});
+    } catch (const std::exception&) {
+      self.whole = false;
+    }
+  }
 };
 
 class PluginBackend final : public Backend {
@@ -164,16 +192,23 @@ class PluginBackend final : public Backend {
     struct Found {
       std::vector<DeviceInfo> devices;
       Status status;
+
+      Status add(const TenonDeviceInfo& info) noexcept try {
+        const char* name = member_or(info, &TenonDeviceInfo::name, {});
+        const TenonTargetInfo* target = member_or(info, &TenonDeviceInfo::target, {});
+        if (name == nullptr || target == nullptr) {
+          return failed_precondition("B9: a device without a name or a target");
+        }
+        TENON_ASSIGN(TargetInfo read, target_of(*target));
+        devices.push_back({name, std::move(read)});
+        return {};
+      } catch (const std::exception&) {
+        return Status(ErrorCode::kResourceExhausted, "");
+      }
     } found;
     const auto add = [](void* context, const TenonDeviceInfo* info) {
       auto& into = *static_cast<Found*>(context);
-      if (!into.status.ok()) return;
-      auto target = target_of(*info->target);
-      if (!target) {
-        into.status = target.error();
-        return;
-      }
-      into.devices.push_back({info->name, *std::move(target)});
+      if (into.status.ok()) into.status = into.add(*info);
     };
     TENON_TRY(call(table_.devices, static_cast<void*>(&found),
                    static_cast<void (*)(void*, const TenonDeviceInfo*)>(add)));
@@ -191,7 +226,7 @@ class PluginBackend final : public Backend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     const KernelHandles handles(kernels);
     const CTarget c_target(target);
-    Compiled compiled;
+    Declines declines;
     Text binary;
     Text text;
     TenonCompileArgs args{};
@@ -200,16 +235,14 @@ class PluginBackend final : public Backend {
     args.kernels = handles.data();
     args.kernel_count = handles.size();
     args.binary = binary.sink();
-    args.declined_context = &compiled.declined;
-    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) {
-      const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
-      static_cast<std::vector<Declined>*>(context)->push_back(
-          {static_cast<uint32_t>(kernel), known ? static_cast<Reason>(reason) : Reason::kOther,
-           why == nullptr ? "" : why});
-    };
+    args.declined_context = &declines;
+    args.declined = &Declines::add;
     args.error = text.sink();
     TENON_TRY(status_of(table_.compile(&args), text));
-    compiled.binary = binary.take();
+    if (!binary.whole() || !declines.whole) {
+      return resource_exhausted("the host has no memory for what {} compiled", name());
+    }
+    Compiled compiled = {binary.take(), std::move(declines.list)};
     if (!compiled.binary.empty() && !compiled.declined.empty()) {
       return internal_error("B13: {} gave a binary and declined kernels", name());
     }

@@ -14,7 +14,8 @@
  * Versions and structs
  *  B1  Every struct begins with its size in bytes as its writer knows it. A reader uses a member
  *      only if the size covers it; members are appended, never moved, and each says in which version
- *      it appeared. A member that is absent counts as zero or null.
+ *      it appeared. A member that is absent counts as zero or null. (TenonPlace, which never
+ *      changes, has no size.)
  *  B2  tenon_plugin may be called any number of times and gives the same table. The table, and what
  *      it points to, live as long as the process. It exports nothing else.
  *  B3  The backend states the ABI version that it was built for. The host loads a backend whose major
@@ -361,6 +362,9 @@ typedef struct TenonBackend {
    * host's clock when await answers. */
   TenonCode (*event_time)(TenonDevice device, TenonEvent event, double* seconds,
                           const TenonSink* error);
+  /* Makes the device lost (B12), whatever it is at: calls that wait return, its work ends. At any
+   * time, from any thread. Else: a device that hangs is closed when its calls have returned. */
+  TenonCode (*abort)(TenonDevice device, const TenonSink* error);
 } TenonBackend;
 
 /* The symbol that a plug-in exports. `host` lives as long as the process. Null if the backend

@@ -146,12 +146,46 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_FALSE(target->form.fma);
 }
 
+// Sizes that cannot be, and answers that rules forbid, are errors and not believed.
+TEST(Adapter, WhatAPluginMayNotSay) {
+  TenonSpaceInfo space{0, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info{};
+  info.size = sizeof info;
+  info.name = "t";
+  info.compiler_id = "1";
+  info.spaces = &space;
+  info.space_count = 1;
+  EXPECT_EQ(target_of(info).error().message(), "B1: an element of an array states a size of 0");
+  space.size = offsetof(TenonSpaceInfo, alignment);  // So it has none.
+  EXPECT_FALSE(target_of(info));
+
+  static TenonEventState state;
+  TenonBackend table = *export_backend(host_services(), nullptr, [] {
+    return Result<std::shared_ptr<Backend>>(make_interp_backend());
+  });
+  table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink*) {
+    *to = state;
+    return TENON_OK;
+  };
+  const auto device = (*import_backend(&table))->open(0).value();
+  const EventHandle event = device->record(0).value();
+  state = TENON_EVENT_ERROR;
+  EXPECT_EQ(device->await(event, 0).error().message(), "B25: await answers OK with the state 2");
+  state = TENON_EVENT_PENDING;
+  EXPECT_FALSE(device->await(event, 0).value());
+  EXPECT_EQ(device->await(event, -1).error().message(),
+            "B25: await without limit answers OK with the state 0");
+  state = TENON_EVENT_DONE;
+  EXPECT_TRUE(device->await(event, -1).value());
+}
+
 TEST(Host, ServicesForPlugins) {
   const TenonHost& host = *host_services();
   const kernel::Kernel kernel = kernel_of(
       "kernel @k(%x: in f32[4], %y: out f64[2,3], %n: scalar s32) index s32 grid(%i: 4, %j: 2) "
       "label \"of\" {\n}");
-  const TenonKernel handle{&kernel, nullptr};
+  TenonKernel handle;
+  handle.kernel = &kernel;
   TenonKernelInfo info{};
   info.size = sizeof info;
   ASSERT_EQ(host.describe(&handle, &info), TENON_OK);

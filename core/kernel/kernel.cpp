@@ -21,6 +21,10 @@ int64_t Memory::span() const {
   return last + 1;
 }
 
+int64_t Memory::bytes() const {
+  return packed ? (span() * bit_width(type) + 7) / 8 : Shape(type, {span()}).byte_size();
+}
+
 CopyOperands copy_operands(const Kernel& kernel, const Node& node) {
   const size_t destination_rank = kernel.memory(node.memories[0]).dims.size();
   const size_t source_rank = kernel.memory(node.memories[1]).dims.size();

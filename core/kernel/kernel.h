@@ -42,6 +42,8 @@ struct Memory {
   Dims resolved_strides() const;
   /// Elements between the first and one behind the last, 0 when empty.
   int64_t span() const;
+  /// Bytes that they take: packed, or each in whole bytes (K9).
+  int64_t bytes() const;
 };
 
 enum class ValueKind : uint8_t {

@@ -214,8 +214,7 @@ class Validator {
     }
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const kernel::Memory& m = kernel.memories[i];
-      const int64_t needed =
-          m.packed ? (m.span() * bit_width(m.type) + 7) / 8 : Shape(m.type, {m.span()}).byte_size();
+      const int64_t needed = m.bytes();
       const int64_t given = program_.buffer(launch.buffers[i]).bytes();
       if (needed > given) {
         return bad("@{}: %{} takes {} bytes, buffer {} has {}", kernel.name, m.name, needed,

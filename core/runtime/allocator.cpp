@@ -5,7 +5,9 @@
 namespace tenon::runtime {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{32} << 20;
+// Blocks are as large as all before them together, within these bounds.
+constexpr int64_t kSmallestBlock = int64_t{1} << 20;
+constexpr int64_t kLargestBlock = int64_t{32} << 20;
 
 int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -16,12 +18,11 @@ Region::~Region() { owner_->give_back(*this); }
 Allocator::Allocator(Device device, uint32_t space, const backend::SpaceInfo& info)
     : device_(std::move(device)), space_(space), info_(info) {}
 
-Allocator::~Allocator() {
-  // No region is left: each keeps a share of its allocator.
-  static_cast<void>(trim());
-}
-
 Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string label) {
+  if (bytes > INT64_MAX - info_.alignment) {
+    return tl::make_unexpected(
+        exhausted(bytes, label, Status(resource_exhausted("no device has so many"))));
+  }
   // An array without elements has a place too.
   const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
   auto region = take(taken, label);
@@ -98,19 +99,20 @@ void Allocator::give_back(Region& region) {
 
 // Small requests share a block; of a small space a block is a part.
 Status Allocator::add_block(int64_t bytes) {
-  int64_t size = info_.bytes == 0 ? kBlockBytes : std::min(kBlockBytes, info_.bytes / 8);
+  int64_t size = std::clamp(statistics().bytes_reserved, kSmallestBlock, kLargestBlock);
+  if (info_.bytes != 0) size = std::min(size, info_.bytes / 8);
   size = std::max(bytes, rounded(size, info_.alignment));
+  TENON_ASSIGN(const auto device, device_.use());
   Result<backend::MemoryHandle> memory = 0;
   {
     const std::lock_guard lock(*device_.one_at_a_time);
-    if (device_.device == nullptr) return failed_precondition("the device is closed");
-    memory = device_.device->allocate(space_, size);
+    memory = device->allocate(space_, size);
     if (!memory && memory.error().code() == ErrorCode::kResourceExhausted && size > bytes) {
       size = bytes;
-      memory = device_.device->allocate(space_, size);
+      memory = device->allocate(space_, size);
     }
   }
-  if (!memory) return memory.error();
+  if (!memory) return device_.noted(memory.error());
   const std::lock_guard lock(mutex_);
   Block& block = blocks_[*memory];
   block.bytes = size;
@@ -119,37 +121,39 @@ Status Allocator::add_block(int64_t bytes) {
   return {};
 }
 
-// Work that is on its way holds regions that nobody else needs any more, so it is waited for first;
-// then nothing uses what is free (B18).
-Status Allocator::trim() {
-  const Status drained = device_.drain ? device_.drain() : Status();
+std::vector<backend::MemoryHandle> Allocator::take_free_blocks() {
   std::vector<backend::MemoryHandle> free;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto it = blocks_.begin(); it != blocks_.end();) {
-      const Block& block = it->second;
-      const bool whole = block.free.size() == 1 && block.free.begin()->second == block.bytes;
-      if (!whole) {
-        ++it;
-        continue;
-      }
-      free.push_back(it->first);
-      statistics_.bytes_reserved -= block.bytes;
-      it = blocks_.erase(it);
+  const std::lock_guard lock(mutex_);
+  for (auto it = blocks_.begin(); it != blocks_.end();) {
+    const Block& block = it->second;
+    const bool whole = block.free.size() == 1 && block.free.begin()->second == block.bytes;
+    if (!whole) {
+      ++it;
+      continue;
     }
+    free.push_back(it->first);
+    statistics_.bytes_reserved -= block.bytes;
+    it = blocks_.erase(it);
   }
-  if (free.empty()) return drained;
+  return free;
+}
+
+// Work that is on its way holds regions that nobody else needs any more, so it is waited for first.
+// Between that and the taking of a block another thread may have used it and given it back, with
+// work still on its way: once it is taken, the device is waited for again (B18).
+Status Allocator::trim() {
+  TENON_TRY(device_.drain());
+  const std::vector<backend::MemoryHandle> free = take_free_blocks();
+  if (free.empty()) return {};
+  TENON_TRY(device_.drain());  // Of a lost device its close frees them.
+  TENON_ASSIGN(const auto device, device_.use());
   const std::lock_guard lock(*device_.one_at_a_time);
-  if (device_.device == nullptr) return {};
-  for (const backend::MemoryHandle memory : free) device_.device->free(memory);
-  return drained;
+  for (const backend::MemoryHandle memory : free) device->free(memory);
+  return {};
 }
 
 void Allocator::abandon() {
-  const std::lock_guard one(*device_.one_at_a_time);
   const std::lock_guard lock(mutex_);
-  device_.device = nullptr;
-  device_.drain = nullptr;
   blocks_.clear();
   statistics_.bytes_reserved = 0;
 }

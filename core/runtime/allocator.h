@@ -52,22 +52,23 @@ struct MemoryStatistics {
 
 class Allocator : public std::enable_shared_from_this<Allocator> {
  public:
-  /// What the device needs of its owner: allocate and free come one at a time with load and unload
-  /// (B7), and free only when no work is left (B18).
+  /// The open device: allocate and free come one at a time with load and unload (B7), and free only
+  /// when no work is left (B18).
   struct Device {
-    backend::Device* device = nullptr;
+    std::function<Result<std::shared_ptr<backend::Device>>()>
+        use;  ///< Unless it is lost or closed.
     std::mutex* one_at_a_time = nullptr;
-    std::function<Status()> drain;  ///< Waits for all work given so far.
+    std::function<Status()> drain;        ///< Waits for all work given so far.
+    std::function<Status(Status)> noted;  ///< Hears the device's own errors.
   };
 
   Allocator(Device device, uint32_t space, const backend::SpaceInfo& info);
-  ~Allocator();
 
   /// `label` says what for, and for whom. When there is no room, blocks that are free are given
   /// back and it is tried again; then it is an error of kResourceExhausted that lists the largest
   /// regions in use.
   Result<std::shared_ptr<Region>> allocate(int64_t bytes, std::string label);
-  /// Gives free blocks back to the backend, after waiting for the device.
+  /// Waits for the device, and gives the blocks that are free then back to the backend.
   Status trim();
   /// Forgets the device: what it had is gone or will be freed by its close.
   void abandon();
@@ -83,6 +84,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   void give_back(Region& region);
   std::shared_ptr<Region> take(int64_t bytes, const std::string& label);
   Status add_block(int64_t bytes);
+  /// Blocks without regions, which are the caller's then.
+  std::vector<backend::MemoryHandle> take_free_blocks();
   Status exhausted(int64_t bytes, const std::string& label, const Status& why) const;
 
   Device device_;

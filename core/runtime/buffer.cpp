@@ -35,33 +35,24 @@ Status worst(const Event& defined, Status status) {
   return defined.is_ready() ? defined.await() : Status();
 }
 
-// Bytes between two places that the worker of `device` may name.
-Status copy_bytes(Device& device, const backend::Place& to, const backend::Place& from,
-                  int64_t bytes) {
-  if (bytes == 0) return {};
-  if (!to.on_host() || !from.on_host()) return device.device().copy(0, to, from, bytes);
-  TENON_TRY(device.drain_queue());
-  std::memcpy(to.host, from.host, static_cast<size_t>(bytes));
-  return {};
-}
-
 }  // namespace
 
 std::string_view name_of(MemoryKind kind) {
   return kind == MemoryKind::kDevice ? "device" : "pinned_host";
 }
 
-std::vector<std::byte> dense(const HostArray& array) {
-  std::vector<std::byte> bytes(static_cast<size_t>(array.shape.byte_size()));
-  if (bytes.empty()) return bytes;
+Result<HostMemory> dense(const HostArray& array) {
+  TENON_ASSIGN(const HostMemory memory,
+               host_memory(array.shape.byte_size(), array.shape.to_string()));
+  if (memory->empty()) return memory;
+  std::byte* to = memory->data();
   if (is_dense(array)) {
-    std::memcpy(bytes.data(), array.data, bytes.size());
-    return bytes;
+    std::memcpy(to, array.data, memory->size());
+  } else {
+    copy_strided(to, array.data, array.shape.dims(), *array.byte_strides, 0,
+                 storage_bytes(array.shape.element_type()));
   }
-  std::byte* to = bytes.data();
-  copy_strided(to, array.data, array.shape.dims(), *array.byte_strides, 0,
-               storage_bytes(array.shape.element_type()));
-  return bytes;
+  return memory;
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, Storage storage,
@@ -132,16 +123,26 @@ Event Buffer::copy_to_host(std::span<std::byte> to) const {
     return Event::ready(invalid_argument("{} has {} bytes, there is room for {}",
                                          shape_.to_string(), bytes, to.size()));
   }
+  HostMemory staging;
+  if (device_->stages()) {
+    auto memory = host_memory(bytes, "a copy to the host");
+    if (!memory) return Event::ready(memory.error());
+    staging = *std::move(memory);
+  }
+  const auto in_order = device_->in_order();
   Result<Storage> from = storage();
   if (!from) return Event::ready(from.error());
   auto promise = std::make_shared<Promise>(device_->pool());
   const Event event = promise->event();
+  std::byte* const target = staging != nullptr ? staging->data() : to.data();
   device_->post(
-      [device = device_, from = *from, to = to.data(), bytes] {
-        return copy_bytes(*device, backend::Place::of_host(to), from.place(), bytes);
+      [device = device_.get(), from = *from, target, bytes] {
+        return device->copy(backend::Place::of_host(target), from.place(), bytes);
       },
-      [promise, from = *from, defined = defined_](Status status) {
-        promise->set(worst(defined, std::move(status)));
+      [promise, staging, to, defined = defined_](const Status& status) {
+        const Status outcome = worst(defined, status);
+        if (outcome.ok() && staging != nullptr) std::ranges::copy(*staging, to.begin());
+        promise->set(outcome);
       });
   return event;
 }
@@ -150,6 +151,14 @@ Result<Literal> Buffer::to_literal() const {
   Literal literal(shape_);
   TENON_TRY(copy_to_host(literal.mutable_data()).await());
   return literal;
+}
+
+Result<HostMemory> host_memory(int64_t bytes, std::string_view label) {
+  try {
+    return std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+  } catch (const std::exception&) {
+    return resource_exhausted("the host has no {} bytes for {}", bytes, label);
+  }
 }
 
 Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label) {
@@ -162,11 +171,7 @@ Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::st
                  device.memory(space.value_or(0)).allocate(bytes, std::move(label)));
     return storage;
   }
-  try {
-    storage.host = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
-  } catch (const std::exception&) {
-    return resource_exhausted("the host has no {} bytes for {}", bytes, label);
-  }
+  TENON_ASSIGN(storage.host, host_memory(bytes, label));
   return storage;
 }
 
@@ -180,16 +185,20 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
   TENON_ASSIGN(
       const Storage storage,
       allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string())));
-  const bool copied = array.lifetime == HostLifetime::kDuringCall || !is_dense(array);
-  auto staging = copied ? std::make_shared<std::vector<std::byte>>(dense(array)) : nullptr;
+  const bool copied =
+      array.lifetime == HostLifetime::kDuringCall || !is_dense(array) || device->stages();
+  HostMemory staging;
+  if (copied) {
+    TENON_ASSIGN(staging, dense(array));
+  }
   const std::byte* from = copied ? staging->data() : array.data;
   auto defined = std::make_shared<Promise>(device->pool());
   auto host_done = std::make_shared<Promise>(device->pool());
   FromHost result = {std::make_shared<Buffer>(device, kind, array.shape, storage, defined->event()),
                      copied ? Event::ready() : host_done->event()};
   device->post(
-      [device, storage, from, bytes] {
-        return copy_bytes(*device, storage.place(), backend::Place::of_host(from), bytes);
+      [device = device.get(), storage, from, bytes] {
+        return device->copy(storage.place(), backend::Place::of_host(from), bytes);
       },
       [defined, host_done, staging](const Status& status) {
         // The host's array is not touched any more, whatever came of it.
@@ -203,27 +212,28 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
 // posted to both in one order, so that no two wait for each other.
 Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryKind kind) const {
   const int64_t bytes = shape_.byte_size();
-  TENON_ASSIGN(const Storage from, storage());
   TENON_ASSIGN(const Storage to,
                allocate(*device, kind, bytes, fmt::format("a copy of {}", shape_.to_string())));
   auto defined = std::make_shared<Promise>(device->pool());
   auto copy = std::make_shared<Buffer>(device, kind, shape_, to, defined->event());
   if (device == device_) {
-    device->post(
-        [device, to, from, bytes] { return copy_bytes(*device, to.place(), from.place(), bytes); },
-        [defined, from, source = defined_](Status status) {
-          defined->set(worst(source, std::move(status)));
-        });
+    const auto in_order = device->in_order();
+    TENON_ASSIGN(const Storage from, storage());
+    device->post([device = device.get(), to, from,
+                  bytes] { return device->copy(to.place(), from.place(), bytes); },
+                 [defined, source = defined_](const Status& status) {
+                   defined->set(worst(source, status));
+                 });
     return copy;
   }
-  auto staging = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+  TENON_ASSIGN(const HostMemory staging, host_memory(bytes, "a copy between devices"));
   const Event fetched = copy_to_host(*staging);
   device->post(
-      [device, to, staging, fetched, bytes]() -> Status {
+      [device = device.get(), to, staging, fetched, bytes]() -> Status {
         TENON_TRY(fetched.await());
-        return copy_bytes(*device, to.place(), backend::Place::of_host(staging->data()), bytes);
+        return device->copy(to.place(), backend::Place::of_host(staging->data()), bytes);
       },
-      [defined, staging](const Status& status) { defined->set(status); });
+      [defined](const Status& status) { defined->set(status); });
   return copy;
 }
 

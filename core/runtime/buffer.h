@@ -36,11 +36,14 @@ struct HostArray {
   HostLifetime lifetime = HostLifetime::kDuringCall;
 };
 
-/// Elements of `array` one after the other, row-major.
-std::vector<std::byte> dense(const HostArray& array);
-
 /// Host memory, where a device has none that the host can see.
 using HostMemory = std::shared_ptr<std::vector<std::byte>>;
+
+/// Elements of `array` one after the other, row-major.
+Result<HostMemory> dense(const HostArray& array);
+
+/// Errors: kResourceExhausted, saying for what.
+Result<HostMemory> host_memory(int64_t bytes, std::string_view label);
 
 /// Bytes somewhere, shared by whoever still needs them.
 struct Storage {

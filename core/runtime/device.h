@@ -3,43 +3,33 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <optional>
 
 #include "core/backend/backend.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/event.h"
+#include "core/runtime/opening.h"
+#include "core/runtime/worker.h"
 
 namespace tenon::runtime {
 
-/// A thread that does what it is given, in order.
-class Worker {
- public:
-  Worker();
-  /// Does what is left first. Not on the thread itself.
-  ~Worker();
-  void post(std::function<void()> work);
-  bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
-
- private:
-  void run();
-
-  std::mutex mutex_;
-  std::condition_variable added_;
-  std::deque<std::function<void()>> work_;
-  bool ending_ = false;
-  std::thread thread_;
-};
-
 struct DeviceLimits {
-  /// Nanoseconds that a piece of work may take before the device counts as lost; 0: any.
+  /// Nanoseconds that a piece of work may take before the device counts as lost; 0: any. With a
+  /// limit, what is copied from and to the caller's memory goes through memory of the runtime,
+  /// which a device that hangs may still write when the caller has long had his error.
   int64_t time_limit = 0;
+  /// Nanoseconds to wait for a device that is still open (B11): clients close theirs when the last
+  /// of their work is done, soon after they are gone.
+  int64_t open_wait = 5'000'000'000;
 };
 
+/// A device that is lost, by its own word (B12) or since the host gave it up, answers everything
+/// with that error, and is closed as soon as no call of it is left, so that another client may open
+/// it again.
+///
 /// Thread-safety: `post` and what is const, from any thread; what is said to belong to the worker,
 /// on it alone.
 class Device : public std::enable_shared_from_this<Device> {
@@ -59,21 +49,27 @@ class Device : public std::enable_shared_from_this<Device> {
   size_t space_count() const { return spaces_.size(); }
   /// The error that every call ends with since the device is lost; OK as long as it is not.
   Status lost() const;
+  /// Whether the device must not be given memory of the caller.
+  bool stages() const { return limits_.time_limit > 0; }
 
   /// Work gives work to the queue on the worker's thread and returns an error that it could not;
   /// `done` hears the outcome, on a thread that it must not hold up, once all that work is done.
-  /// `stop` is raised when the time limit has passed.
+  /// Both are kept until then. `stop` is raised when the time limit has passed.
   using Work = std::function<Status()>;
-  using Done = std::function<void(Status)>;
+  using Done = std::function<void(const Status&)>;
   void post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop = nullptr);
+  /// Held while the memory of buffers is looked up and the work that uses it is posted, so that no
+  /// donation comes between them.
+  std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
 
   // --- Of the worker
 
-  backend::Device& device() { return *device_; }
-  /// Waits until all given work is done.
-  Status drain_queue();
-  /// Marks the device as lost if that is what the error says.
-  Status noted(Status status);
+  /// Host memory that `work` or `done` keeps, or the device's. 0 bytes are no copy.
+  Status copy(const backend::Place& to, const backend::Place& from, int64_t bytes);
+  Status launch(const backend::Launch& launch);
+  /// Waits for the bytes; any memory of the host.
+  Status fetch(std::span<std::byte> to, const backend::Place& from);
+  Status put(const backend::Place& to, std::span<const std::byte> from);
 
   // --- Of anybody
 
@@ -84,28 +80,57 @@ class Device : public std::enable_shared_from_this<Device> {
   Status drain();
 
  private:
+  struct Posted {
+    Work work;
+    Done done;
+    std::shared_ptr<std::atomic<uint32_t>> stop;
+  };
+  using Share = std::shared_ptr<backend::Device>;
+
   /// The last share may be dropped on one of the device's threads, which cannot end itself.
   static void dispose(Device* device);
 
   Device(backend::DeviceInfo info, CallbackPool pool, const DeviceLimits& limits)
       : info_(std::move(info)), pool_(std::move(pool)), limits_(limits) {}
 
+  /// What every call of the device is made with.
+  Result<Share> use() const;
+  /// Marks the device as lost if that is what an answer of its own says.
+  Status noted(Status status);
+  Status lose(Status why, bool by_host);
+  /// Work has ended with the loss of the device: when it is known to touch no memory of the host,
+  /// or what it may touch is kept.
+  void settle(const std::shared_ptr<const void>& work);
+
+  void give(const std::shared_ptr<Posted>& posted);
+  void finish(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);
   /// An event of all that has been given; it is asked for more than once, since host memory may
   /// not be let go before it is done (B19). A device that gives none counts as lost.
   Result<backend::EventHandle> record();
-  /// The event's outcome, within the time limit.
-  Status outcome(backend::EventHandle event, std::atomic<uint32_t>* stop);
+  /// The event's outcome, within nanoseconds if they are more than 0.
+  Status outcome(backend::EventHandle event, int64_t limit, std::atomic<uint32_t>* stop);
+  /// The work of the event took too long.
+  Status overrun(backend::Device& device, backend::EventHandle event, std::atomic<uint32_t>* stop);
+  /// Of the worker: waits until all that was given is done, within the limit of the work at hand.
+  Status drain_queue();
 
-  std::shared_ptr<backend::Backend> backend_;
-  size_t number_ = 0;
   const backend::DeviceInfo info_;
   const CallbackPool pool_;
   const DeviceLimits limits_;
-  std::unique_ptr<backend::Device> device_;  // Closed when the threads have ended.
-  std::mutex one_at_a_time_;                 // load, unload, allocate, free (B7)
+  size_t number_ = 0;
+  std::shared_ptr<Opening> opening_;
+  std::mutex order_;
+  std::mutex one_at_a_time_;  // load, unload, allocate, free (B7)
   mutable std::mutex lost_mutex_;
   Status lost_;
+  bool given_up_ = false;  // By the host: the device may go on.
+  Share device_;           // Until it is lost.
   std::vector<std::shared_ptr<Allocator>> spaces_;
+
+  // The worker's, of the work at hand.
+  std::atomic<uint32_t>* stop_ = nullptr;
+  std::optional<std::chrono::steady_clock::time_point> waiting_since_;
+
   std::optional<Worker> completions_;
   std::optional<Worker> worker_;
 };

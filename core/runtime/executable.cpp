@@ -74,13 +74,10 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
     state->device->post(
         // The state keeps the constant until it has been copied.
         [state = std::shared_ptr<const State>(state), storage, &constant, bytes]() -> Status {
-          if (bytes == 0) return {};
-          return state->device->device().copy(
-              0, storage.place(), backend::Place::of_host(constant.data().data()), bytes);
+          return state->device->copy(storage.place(),
+                                     backend::Place::of_host(constant.data().data()), bytes);
         },
-        [state = std::shared_ptr<const State>(state), defined](const Status& status) {
-          defined->set(status);
-        });
+        [defined](const Status& status) { defined->set(status); });
   }
   return std::shared_ptr<Executable>(new Executable(std::move(state)));
 }
@@ -194,6 +191,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                           fmt::format("temporaries of {}", program.name)));
   }
   // From here on what fails is given back: donated buffers are the last to be taken.
+  const auto in_order = state_->device->in_order();
   for (const BufferPtr& argument : arguments) {
     flight->inputs.push_back(argument->defined());
     TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
@@ -211,7 +209,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
         flight->frame = {};
         return status;
       },
-      [flight](Status status) { flight->finish(std::move(status)); }, flight->stop);
+      [flight](const Status& status) { flight->finish(status); }, flight->stop);
   return execution;
 }
 

@@ -58,30 +58,21 @@ Status Run::act(const Step& step, const program::Launch& launch) {
   // A word that is read as long as the work lasts; it belongs to the execution.
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
   work.stop = reinterpret_cast<const volatile uint32_t*>(stop_);
-  return with_label(loaded_.device->device().launch(0, work), step);
+  return with_label(loaded_.device->launch(work), step);
 }
 
 Status Run::act(const Step& step, const program::Copy& copy) {
   const int64_t bytes = program_.buffer(copy.destination).bytes();
   if (bytes == 0) return {};
-  return with_label(
-      loaded_.device->device().copy(0, place(copy.destination), place(copy.source), bytes), step);
+  return with_label(loaded_.device->copy(place(copy.destination), place(copy.source), bytes), step);
 }
 
 Status Run::fetch(BufferId id, std::span<std::byte> to) {
-  if (!to.empty()) {
-    TENON_TRY(loaded_.device->device().copy(0, backend::Place::of_host(to.data()), place(id),
-                                            static_cast<int64_t>(to.size())));
-  }
-  return loaded_.device->drain_queue();
+  return to.empty() ? Status() : loaded_.device->fetch(to, place(id));
 }
 
-// Waits, for `from` may be gone when it returns.
 Status Run::put(BufferId id, std::span<const std::byte> from) {
-  if (from.empty()) return {};
-  TENON_TRY(loaded_.device->device().copy(0, place(id), backend::Place::of_host(from.data()),
-                                          static_cast<int64_t>(from.size())));
-  return loaded_.device->drain_queue();
+  return from.empty() ? Status() : loaded_.device->put(place(id), from);
 }
 
 Result<Literal> Run::read(BufferId id) {

@@ -52,7 +52,6 @@ class Run {
   Status on_host(const program::Step& step, const program::Launch& launch);
 
   backend::Place place(program::BufferId id) const;
-  /// Waits for the bytes of a buffer.
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);
   Result<Literal> read(program::BufferId id);

@@ -1,5 +1,6 @@
 #include "core/backend/interp/interp.h"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -38,6 +39,7 @@ Status broken(std::string_view rule, std::string_view what) {
 class InterpDevice final : public Device {
  public:
   explicit InterpDevice(const InterpConfig& config) : config_(config) {}
+  ~InterpDevice() override { closing_ = true; }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     TENON_ASSIGN(const serial::Unsealed file, serial::unseal(binary, kBinaryFormat));
@@ -100,7 +102,7 @@ class InterpDevice final : public Device {
     }
     std::vector<Pinned> buffers;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      TENON_ASSIGN(Pinned pinned, pin(launch.buffers[i], bytes_of(kernel.memories[i])));
+      TENON_ASSIGN(Pinned pinned, pin(launch.buffers[i], kernel.memories[i].bytes()));
       buffers.push_back(std::move(pinned));
     }
     queue_.push([this, module, index = launch.kernel, buffers = std::move(buffers),
@@ -153,11 +155,6 @@ class InterpDevice final : public Device {
     std::shared_ptr<Allocation> memory;
   };
 
-  static int64_t bytes_of(const kernel::Memory& m) {
-    if (m.packed) return (m.span() * bit_width(m.type) + 7) / 8;
-    return Shape(m.type, {m.span()}).byte_size();
-  }
-
   Status check_queue(uint32_t queue) const {
     return queue == 0 ? Status() : broken("B10", fmt::format("there is no queue {}", queue));
   }
@@ -185,12 +182,13 @@ class InterpDevice final : public Device {
       arguments.push_back({buffer.data, static_cast<size_t>(buffer.bytes)});
     }
     kernel::InterpreterOptions options = config_.interpreter;
-    options.cancelled = [stop] { return stop != nullptr && *stop != 0; };
+    options.cancelled = [this, stop] { return closing_ || (stop != nullptr && *stop != 0); };
     return interpreter->run(arguments, scalars, options);
   }
 
   const InterpConfig config_;
   int64_t used_ = 0;
+  std::atomic<bool> closing_ = false;  // Ends the loop that a kernel may be in (B11).
   Handles<Allocation> memories_;
   Handles<Module> modules_;
   Handles<HostEvent> events_;

@@ -108,8 +108,7 @@ TEST(Target, WhatNoDeviceCanBe) {
     change(other);
     return check(other).message();
   };
-  EXPECT_EQ(error([](TargetInfo& t) { t.name = ""; }),
-            "the target '' cannot be: it has no name");
+  EXPECT_EQ(error([](TargetInfo& t) { t.name = ""; }), "the target '' cannot be: it has no name");
   EXPECT_EQ(error([](TargetInfo& t) { t.compiler_id = ""; }),
             "the target 'interp' cannot be: it has no compiler_id");
   EXPECT_EQ(error([](TargetInfo& t) { t.spaces.clear(); }),

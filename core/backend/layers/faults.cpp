@@ -77,18 +77,15 @@ class FaultsDevice final : public ForwardingDevice {
   }
   Status copy(uint32_t queue, const Place& destination, const Place& source,
               int64_t bytes) override {
-    TENON_TRY(call(FaultKind::kCopy));
-    const std::lock_guard lock(queue_mutex_);
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
     return ForwardingDevice::copy(queue, destination, source, bytes);
   }
   Status launch(uint32_t queue, const Launch& launch) override {
-    TENON_TRY(call(FaultKind::kLaunch));
-    const std::lock_guard lock(queue_mutex_);
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
     return ForwardingDevice::launch(queue, launch);
   }
   Result<EventHandle> record(uint32_t queue) override {
-    TENON_TRY(call(FaultKind::kRecord));
-    const std::lock_guard queue_lock(queue_mutex_);
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kRecord));
     Result<EventHandle> event = ForwardingDevice::record(queue);
     if (event && plan_->strikes(FaultKind::kEvent)) {
       const std::lock_guard lock(mutex_);
@@ -98,8 +95,13 @@ class FaultsDevice final : public ForwardingDevice {
   }
   Status wait(uint32_t queue, EventHandle event) override {
     TENON_TRY(alive());
-    const std::lock_guard lock(queue_mutex_);
+    TENON_ASSIGN(const auto turn, queue_turn());
     return ForwardingDevice::wait(queue, event);
+  }
+  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    return ForwardingDevice::fill(queue, destination, bytes, pattern);
   }
   // A pending event of a lost device is done with its error (B12); one that fails does so when it
   // would have been done.
@@ -142,6 +144,18 @@ class FaultsDevice final : public ForwardingDevice {
     plan_->delay();
     TENON_TRY(alive());
     return plan_->strikes(kind) ? planned(kind, code) : Status();
+  }
+
+  // The inner device's queue, unless the device has been lost meanwhile: nothing is given to it
+  // then.
+  Result<std::unique_lock<std::mutex>> queue_turn() {
+    std::unique_lock lock(queue_mutex_);
+    if (lost_) return tl::make_unexpected(planned(FaultKind::kLost, ErrorCode::kUnavailable));
+    return lock;
+  }
+  Result<std::unique_lock<std::mutex>> queue_call(FaultKind kind) {
+    TENON_TRY(call(kind));
+    return queue_turn();
   }
 
   const std::shared_ptr<Plan> plan_;

@@ -36,12 +36,15 @@ class ForwardingDevice : public Device {
   }
   Result<std::byte*> map(MemoryHandle memory) override { return inner_->map(memory); }
   Result<double> event_time(EventHandle event) override { return inner_->event_time(event); }
+  Status abort() override { return inner_->abort(); }
 
  protected:
-  Device& inner() { return *inner_; }
+  /// Closes the device: what a layer gave it is in use until then, so a layer that gave it something
+  /// does this first when it goes.
+  void close() { inner_.reset(); }
 
  private:
-  const std::unique_ptr<Device> inner_;
+  std::unique_ptr<Device> inner_;
 };
 
 class ForwardingBackend : public Backend {
@@ -55,6 +58,7 @@ class ForwardingBackend : public Backend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     return inner_->compile(target, kernels);
   }
+  const Backend& root() const override { return inner_->root(); }
 
  protected:
   Backend& inner() { return *inner_; }

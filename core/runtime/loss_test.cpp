@@ -1,0 +1,238 @@
+// Devices that hang, that are lost, and that several would have at once.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/backend/layers/forward.h"
+#include "core/backend/layers/layers.h"
+#include "core/runtime/runtime_test_util.h"
+
+namespace tenon::runtime {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+using program::testing::control_flow;
+using program::testing::four;
+using program::testing::twice;
+
+constexpr int64_t kMillisecond = 1'000'000;
+
+// What a device does wrong, once it is told to.
+struct Trouble {
+  std::atomic<bool> hangs = false;  // Work is not begun and events stay pending …
+  std::atomic<int> late = 0;        // … until close does the copies, so many.
+  std::atomic<bool> mute = false;   // No event can be recorded.
+  std::atomic<int64_t> closed = 0;
+};
+
+class TroubledDevice final : public backend::ForwardingDevice {
+ public:
+  TroubledDevice(std::unique_ptr<Device> inner, std::shared_ptr<Trouble> trouble)
+      : ForwardingDevice(std::move(inner)), trouble_(std::move(trouble)) {}
+  ~TroubledDevice() override {
+    for (const auto& [place, bytes] : late_) {
+      std::memset(place.host, 0xee, static_cast<size_t>(bytes));
+      ++trouble_->late;
+    }
+    ++trouble_->closed;
+  }
+
+  Status copy(uint32_t queue, const backend::Place& to, const backend::Place& from,
+              int64_t bytes) override {
+    if (!trouble_->hangs) return ForwardingDevice::copy(queue, to, from, bytes);
+    if (to.on_host()) late_.emplace_back(to, bytes);
+    return {};
+  }
+  Result<backend::EventHandle> record(uint32_t queue) override {
+    if (trouble_->mute) return internal_error("out of events");
+    return ForwardingDevice::record(queue);
+  }
+  Result<bool> await(backend::EventHandle event, int64_t timeout) override {
+    if (!trouble_->hangs) return ForwardingDevice::await(event, timeout);
+    EXPECT_GE(timeout, 0) << "a wait without limit for a device that hangs";
+    std::this_thread::sleep_for(std::chrono::nanoseconds(timeout));
+    return false;
+  }
+
+ private:
+  const std::shared_ptr<Trouble> trouble_;
+  std::vector<std::pair<backend::Place, int64_t>> late_;
+};
+
+class TroubledBackend final : public backend::ForwardingBackend {
+ public:
+  explicit TroubledBackend(std::shared_ptr<Trouble> trouble)
+      : ForwardingBackend(backend::make_interp_backend()), trouble_(std::move(trouble)) {}
+  Result<std::unique_ptr<backend::Device>> open(size_t index) override {
+    TENON_ASSIGN(auto device, ForwardingBackend::open(index));
+    return std::make_unique<TroubledDevice>(std::move(device), trouble_);
+  }
+
+ private:
+  const std::shared_ptr<Trouble> trouble_;
+};
+
+ClientOptions limit_of(int64_t milliseconds) {
+  ClientOptions options;
+  options.limits.time_limit = milliseconds * kMillisecond;
+  options.limits.open_wait = 2000 * kMillisecond;
+  return options;
+}
+
+void expect_runs(const std::shared_ptr<Client>& client) {
+  const auto run = load(*client, twice())->execute(std::vector{put(client->devices()[0], four(1))});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(get(run->results[0]), four(3));
+}
+
+constexpr auto kTooLong =
+    "interp:0: work took longer than the time limit of 100 ms; the device counts as lost";
+
+// The first client and what it has stay; a new one opens the device again.
+TEST(Loss, ALaunchPastTheTimeLimit) {
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  const auto client = *Client::open(backend, limit_of(100));
+  const auto executable = load(*client, endless());
+  const auto x = put(client->devices()[0], four(1));
+  const auto run = executable->execute(std::vector{x});
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->done.await(), Status(ErrorCode::kUnavailable, kTooLong));
+  EXPECT_EQ(x->to_literal().error().message(), kTooLong);
+  EXPECT_EQ(executable->execute(std::vector{x}).error().message(), kTooLong);
+  expect_runs(*Client::open(backend, limit_of(1000)));
+}
+
+TEST(Loss, ALoopThatTheHostWalks) {
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  const auto client = *Client::open(backend, limit_of(100));
+  // Twice a negative number is never 10.
+  const auto run =
+      load(*client, control_flow())->execute(std::vector{put(client->devices()[0], four(-1))});
+  EXPECT_EQ(run->done.await(), Status(ErrorCode::kUnavailable, kTooLong));
+  expect_runs(*Client::open(backend, limit_of(1000)));
+}
+
+// A device that hangs may write what it was given when it is closed, long after the caller's
+// memory is gone (the address sanitizer looks on).
+TEST(Loss, AHangingDeviceHasNoMemoryOfTheCaller) {
+  const auto trouble = std::make_shared<Trouble>();
+  const auto backend = std::make_shared<TroubledBackend>(trouble);
+  auto client = *Client::open(backend, limit_of(100));
+  const auto executable = load(*client, control_flow());
+  const auto x = put(client->devices()[0], four(3));
+  ASSERT_TRUE(x->defined().await().ok());
+  trouble->hangs = true;
+  auto memory = std::make_unique<std::array<std::byte, 16>>();
+  const Event copied = x->copy_to_host(*memory);
+  const auto run = executable->execute(std::vector{x});  // Reads a predicate.
+  const auto moved = x->copy_to(client->devices()[0], MemoryKind::kPinnedHost);
+  EXPECT_EQ(copied.await(), Status(ErrorCode::kUnavailable, kTooLong));
+  memory = nullptr;
+  EXPECT_FALSE(run && run->done.await().ok());
+  EXPECT_FALSE(moved && (*moved)->defined().await().ok());
+  trouble->hangs = false;
+  expect_runs(*Client::open(backend, limit_of(1000)));
+  EXPECT_GE(trouble->late, 1);
+}
+
+TEST(Loss, ADeviceWithoutEvents) {
+  const auto trouble = std::make_shared<Trouble>();
+  const auto backend = std::make_shared<TroubledBackend>(trouble);
+  const auto client = *Client::open(backend);
+  const auto executable = load(*client, twice());
+  const auto x = put(client->devices()[0], four(1));
+  ASSERT_TRUE(x->defined().await().ok());
+  trouble->mute = true;
+  EXPECT_EQ(x->to_literal().error(),
+            Status(ErrorCode::kUnavailable, "interp:0: no event can be recorded: out of events"));
+  EXPECT_EQ(trouble->closed, 1);  // So it does not write what `to_literal` has let go.
+  EXPECT_FALSE(executable->execute(std::vector{x}));
+  trouble->mute = false;
+  expect_runs(*Client::open(backend));
+}
+
+TEST(Loss, IsOfTheDeviceThatSaysSo) {
+  const auto client = client_of();
+  program::Program p = twice();
+  p.sequences[0].steps = {{program::CustomCall{"mine", {}, {0}, {2}}, {}, "the call"}};
+  find_dependencies(p);
+  const auto executable =
+      load(*client, p, {},
+           {{"mine",
+             [](const program::Step&, const program::CustomCall&, const std::vector<Literal>&,
+                const std::vector<Shape>&) -> Result<std::vector<Literal>> {
+               return make_error(ErrorCode::kUnavailable, "another machine is gone");
+             }}});
+  const auto x = put(client->devices()[0], four(1));
+  const auto run = executable->execute(std::vector{x});
+  EXPECT_EQ(run->done.await().message(), "another machine is gone (in the call)");
+  EXPECT_TRUE(client->devices()[0]->lost().ok());
+  EXPECT_EQ(get(x), four(1));
+}
+
+TEST(Loss, ADeviceIsOpenOnce) {
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  ClientOptions options;
+  options.limits.open_wait = kMillisecond;
+  auto client = Client::open(backend, options);
+  ASSERT_TRUE(client);
+  const auto second = Client::open(backend::make_validate_layer(backend), options);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error(),
+            Status(ErrorCode::kAlreadyExists,
+                   "interp:0 is open already, by another client of this process (B11)"));
+  client = second;
+  EXPECT_TRUE(Client::open(backend, options));
+}
+
+TEST(Loss, DonationsAndReadersOfOneBuffer) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  program::Program taking = twice();
+  taking.donated = {0};
+  const auto takes = load(*client, taking);
+  const auto reads = load(*client, twice());
+  for (int i = 0; i < 200; ++i) {
+    const auto x = put(device, four(5));
+    std::thread reader([&] {
+      const auto run = reads->execute(std::vector{x});
+      if (run) {
+        EXPECT_EQ(get(run->results[0]), four(15));
+      } else {
+        EXPECT_EQ(run.error().code(), ErrorCode::kFailedPrecondition);
+      }
+    });
+    const auto run = takes->execute(std::vector{x});
+    reader.join();
+    ASSERT_TRUE(run) << run.error().to_string();
+    EXPECT_EQ(get(run->results[0]), four(15));
+  }
+}
+
+// Blocks go back to the backend only when no work uses them, whoever works meanwhile.
+TEST(Loss, TrimmingWhileOthersWork) {
+  backend::InterpConfig small;
+  small.memory_bytes = 16384;
+  const auto client = *Client::open(
+      backend::make_validate_layer(std::shared_ptr(backend::make_interp_backend(small))));
+  const auto device = client->devices()[0];
+  const auto executable = load(*client, twice());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        if (t == 0) {
+          EXPECT_EQ(device->memory().trim().to_string(), "OK");
+          continue;
+        }
+        const auto run = executable->execute(std::vector{put(device, four(i))});
+        ASSERT_TRUE(run) << run.error().to_string();
+        EXPECT_EQ(get(run->results[0]), four(3 * i));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tenon::runtime

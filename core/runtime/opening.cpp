@@ -1,0 +1,93 @@
+#include "core/runtime/opening.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <set>
+#include <thread>
+
+namespace tenon::runtime {
+namespace {
+
+// The devices that are open in this process, by whatever client and within whatever layers.
+class OpenDevices {
+ public:
+  static OpenDevices& all() {
+    static auto* devices = new OpenDevices();  // Never destroyed: a device may close at exit.
+    return *devices;
+  }
+
+  /// Whether it could be had within the time.
+  bool take(const backend::Backend* backend, size_t index, std::chrono::nanoseconds time) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, time, [&] { return !open_.contains({backend, index}); })) {
+      return false;
+    }
+    open_.emplace(backend, index);
+    return true;
+  }
+
+  void give(const backend::Backend* backend, size_t index) {
+    {
+      const std::lock_guard lock(mutex_);
+      open_.erase({backend, index});
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::pair<const backend::Backend*, size_t>> open_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend> backend,
+                                               size_t index, const std::string& name,
+                                               int64_t wait) {
+  if (!OpenDevices::all().take(&backend->root(), index, std::chrono::nanoseconds(wait))) {
+    return make_error(ErrorCode::kAlreadyExists,
+                      "{} is open already, by another client of this process (B11)", name);
+  }
+  auto opening = std::shared_ptr<Opening>(new Opening());
+  opening->backend_ = std::move(backend);
+  opening->index_ = index;
+  auto device = opening->backend_->open(index);
+  if (!device) {
+    OpenDevices::all().give(&opening->backend_->root(), index);
+    return tl::make_unexpected(device.error());
+  }
+  opening->device_ = *std::move(device);
+  return opening;
+}
+
+std::shared_ptr<backend::Device> Opening::device() {
+  backend::Device* const device = device_.get();
+  return {device, [self = shared_from_this()](backend::Device*) {
+            if (!self->lost_) return self->close();
+            try {
+              std::thread([self] { self->close(); }).detach();
+            } catch (const std::exception&) {
+              self->close();
+            }
+          }};
+}
+
+void Opening::park(std::shared_ptr<const void> thing) {
+  const std::lock_guard lock(mutex_);
+  if (!is_closed_) parked_.push_back(std::move(thing));
+}
+
+void Opening::close() {
+  device_.reset();
+  OpenDevices::all().give(&backend_->root(), index_);
+  std::vector<std::shared_ptr<const void>> parked;
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    parked.swap(parked_);
+  }
+  closing_.set_value();
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,61 @@
+// What tests of the runtime share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "core/backend/interp/interp.h"
+#include "core/program/program_test_util.h"
+#include "core/runtime/client.h"
+
+namespace tenon::runtime::testing {
+
+inline std::shared_ptr<Client> client_of(const backend::InterpConfig& config = {},
+                                         const ClientOptions& options = {}) {
+  auto client = Client::open(backend::make_interp_backend(config), options);
+  EXPECT_TRUE(client) << client.error().to_string();
+  return *client;
+}
+
+// What hlo/compile does, without hlo.
+inline std::shared_ptr<Executable> load(const Client& client, program::Program program,
+                                        std::vector<bool> on_host = {}, CustomCalls calls = {}) {
+  EXPECT_EQ(validate(program).to_string(), "OK");
+  on_host.resize(program.kernels.size());
+  std::vector<const kernel::Kernel*> kernels;
+  for (size_t k = 0; k < program.kernels.size(); ++k) {
+    if (!on_host[k]) kernels.push_back(&program.kernels[k]);
+  }
+  const auto& device = client.devices()[0];
+  auto compiled = client.backend().compile(device->info().target, kernels);
+  EXPECT_TRUE(compiled);
+  auto executable = Executable::load(
+      device, {std::move(program), std::move(compiled->binary), std::move(on_host)},
+      std::move(calls));
+  EXPECT_TRUE(executable) << executable.error().to_string();
+  return *executable;
+}
+
+inline BufferPtr put(const std::shared_ptr<Device>& device, const Literal& literal,
+                     MemoryKind kind = MemoryKind::kDevice) {
+  auto buffer = buffer_from_host(device, kind, {literal.data().data(), literal.shape(), {}, {}});
+  EXPECT_TRUE(buffer) << buffer.error().to_string();
+  return buffer->buffer;
+}
+
+inline Literal get(const BufferPtr& buffer) {
+  auto literal = buffer->to_literal();
+  EXPECT_TRUE(literal) << literal.error().to_string();
+  return literal ? *literal : Literal();
+}
+
+// A kernel that never ends, unless it is stopped.
+inline program::Program endless() {
+  program::Program p = program::testing::twice();
+  p.kernels = {program::testing::kernel_of(
+      "kernel @endless(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid() {\n"
+      "%r = while(%a = true) : pred {\nyield %a\n} do(%b) {\nyield %b\n}\n"
+      "lanes(%i: 4) {\nstore 0.0, %y[%i] : f32\n}\n}")};
+  return p;
+}
+
+}  // namespace tenon::runtime::testing
