@@ -16,7 +16,7 @@ def pytest(python: str, device: str, label: str) -> None:
     settings = dict(os.environ, JAX_PLATFORMS="tenon,cpu", TENON_DEVICE=device)
     for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY"):
         settings.pop(name, None)
-    done = subprocess.run([python, "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=600",
+    done = subprocess.run([python, "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300", "--timeout-method=thread",
                            str(JAX / "tests")], env=settings, cwd=ROOT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
     found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (?:\S*/)?(\S+)(.*)$", done.stdout, re.MULTILINE)

@@ -51,11 +51,11 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
       return invalid_argument("{} strides of {} dimensions", args.num_byte_strides, args.num_dims);
     }
   }
-  std::vector<std::byte> normal;
+  runtime::HostMemory normal;
   if (bit_width(array.shape.element_type()) < 8 && !is_pred(array.shape.element_type())) {
-    normal = runtime::dense(array);
-    normalize(array.shape.element_type(), normal);
-    array.data = normal.data();
+    TENON_ASSIGN(normal, runtime::dense(array));
+    normalize(array.shape.element_type(), *normal);
+    array.data = normal->data();
     array.byte_strides.reset();
     array.lifetime = runtime::HostLifetime::kDuringCall;
   }
