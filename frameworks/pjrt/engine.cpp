@@ -1,5 +1,6 @@
 #include "frameworks/pjrt/engine.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "core/backend/interp/interp.h"
@@ -16,6 +17,13 @@ struct FailedChecks {
   std::vector<hlo::CheckFailure> failures;
   int64_t count = 0;
 };
+
+// JAX's way to say that a value is used, though by nobody.
+constexpr const char* kSink = "dce_sink";
+
+Error unanswered(std::string_view place, std::string_view target) {
+  return unimplemented("{}: nothing answers the custom call @{}", place, target);
+}
 
 // The host's custom calls; a check that does not hold (JAX's shape assertions) is an error of the
 // execution.
@@ -39,10 +47,8 @@ runtime::CustomCalls host_functions() {
       return invalid_argument("{}", failed->failures.front().text);
     };
   }
-  // JAX's way to say that a value is used, though by nobody.
-  calls["dce_sink"] = [](const program::Step&, const program::CustomCall&,
-                         const std::vector<Literal>&,
-                         const std::vector<Shape>&) { return Result<std::vector<Literal>>(); };
+  calls[kSink] = [](const program::Step&, const program::CustomCall&, const std::vector<Literal>&,
+                    const std::vector<Shape>&) { return Result<std::vector<Literal>>(); };
   return calls;
 }
 
@@ -51,7 +57,7 @@ Status check_targets(const program::Program& program, const runtime::CustomCalls
     for (const program::Step& step : sequence.steps) {
       const auto* call = std::get_if<program::CustomCall>(&step.action);
       if (call == nullptr || calls.contains(call->target)) continue;
-      return unimplemented("{}: nothing answers the custom call @{}", step.label, call->target);
+      return unanswered(step.label, call->target);
     }
   }
   return {};
@@ -91,6 +97,25 @@ class BackendEngine : public Engine {
 
 constexpr const char* kEvaluate = "tenon.evaluate";
 
+// The same of a Module that is evaluated.
+Status check_targets(const hlo::Module& module) {
+  const hlo::Instruction* unknown = nullptr;
+  const auto is_unknown = [&unknown](const hlo::Instruction& op) {
+    if (op.code() != hlo::OpCode::kCustomCall) return false;
+    const std::string_view target = op.text(hlo::AttrKey::call_target_name);
+    const auto known = hlo::Checks::targets();
+    if (target == kSink || std::ranges::find(known, target) != known.end()) return false;
+    unknown = &op;
+    return true;
+  };
+  for (const auto& function : module.functions()) {
+    if (!hlo::any_instruction(*function, is_unknown)) continue;
+    return unanswered(unknown->name(), unknown->text(hlo::AttrKey::call_target_name))
+        .at(hlo::position_of(unknown->location()));
+  }
+  return {};
+}
+
 // The memory is that of an `interp` device; what is computed there is computed by the evaluator.
 class ReferenceEngine : public Engine {
  public:
@@ -101,9 +126,9 @@ class ReferenceEngine : public Engine {
 
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions&) override {
-    const hlo::Computation* entry = module->entry();
+    TENON_TRY(check_targets(*module));
     runtime::CompiledProgram compiled;
-    compiled.program = one_step(*entry);
+    compiled.program = one_step(*module->entry());
     TENON_TRY(program::validate(compiled.program));
     runtime::CustomCalls calls;
     calls[kEvaluate] = [module](const program::Step&, const program::CustomCall&,
@@ -113,13 +138,19 @@ class ReferenceEngine : public Engine {
       int64_t checks = 0;
       hlo::Evaluator evaluator(*module);
       hlo::install_checks(evaluator, &failures, &checks);
+      evaluator.set_custom_call(
+          kSink, [](hlo::Evaluator&, const hlo::Instruction&, const std::vector<hlo::EvalValue>&) {
+            return Result<std::vector<hlo::EvalValue>>();
+          });
       TENON_ASSIGN(std::vector<Literal> results, evaluator.run(*module->entry(), operands));
       if (!failures.empty()) return invalid_argument("{}", failures.front().text);
       return results;
     };
     CompiledModule result;
+    int64_t bytes = 0;
+    for (const program::Buffer& buffer : compiled.program.buffers) bytes += buffer.bytes();
     result.placement.push_back({hlo::PlacementKind::kHost, module->name(), "",
-                                "the reference evaluates programs whole", 0});
+                                "the reference evaluates programs whole", bytes});
     TENON_ASSIGN(result.executable,
                  runtime::Executable::load(devices()[device], std::move(compiled), calls));
     return result;
