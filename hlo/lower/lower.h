@@ -36,6 +36,10 @@ struct LowerOptions {
 inline constexpr std::string_view kHostTarget = "tenon.host";
 inline constexpr std::string_view kHostFunction = "tenon_host";
 
+/// Whether the caller gives the memory of a parameter away: it carries tf.aliasing_output or
+/// jax.buffer_donor.
+bool is_donated(const Computation& function, size_t parameter);
+
 /// The Program of a function of `module`, on which lowering_passes() have been run. Buffers are
 /// placed, dependencies found; it has been validated. Arrays lie dense and row-major; tokens have
 /// no memory, nor do parameters and results of that type appear: steps with effects stay in order.
