@@ -85,6 +85,7 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
                        : language == TENON_CUDA ? kernel::Language::kCuda
                                                 : kernel::Language::kC;
     if (lanes > 0) options.lanes = lanes;
+    if (options.language == kernel::Language::kC) options.table = "kernel_table";
     const auto text = kernel::render(copies, options);
     if (!text) return answer(text.error(), error);
     write(source, *text);
