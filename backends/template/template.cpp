@@ -118,6 +118,11 @@ class Chip {
 
   void end() { kill(process_, SIGKILL); }
 
+  Status state() {
+    const std::lock_guard lock(mutex_);
+    return lost_ ? lost() : Status();
+  }
+
   void forget(uint64_t number) {
     const std::lock_guard lock(mutex_);
     if (number < harvested_) outcomes_.erase(number);
@@ -247,7 +252,7 @@ class TemplateDevice final : public Device {
     TENON_ASSIGN(const uint64_t number, chip_->give(command(CHIP_FENCE)));
     return number + 1;
   }
-  Status wait(uint32_t, EventHandle) override { return {}; }  // There is but one queue.
+  Status wait(uint32_t, EventHandle) override { return chip_->state(); }  // There is but one queue.
   Result<bool> await(EventHandle event, int64_t timeout) override {
     return chip_->done(event - 1, timeout);
   }
