@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -20,8 +23,6 @@ namespace tenon::backend {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr unsigned kMostSeconds = 120;  // Of a test: one that hangs ends the process.
 
 kernel::Kernel parsed(const std::string& text) { return kernel::parse(text, "test").value(); }
 
@@ -61,6 +62,34 @@ size_t open_files() {
       std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
 }
 
+// Ends this process, and chips that work for ever, if a test hangs.
+class TimeLimit {
+ public:
+  TimeLimit() : thread_([this] { watch(); }) {}
+  ~TimeLimit() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void watch() {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::seconds(120), [&] { return over_; })) return;
+    for (const pid_t chip : chips()) kill(chip, SIGKILL);
+    fmt::print(stderr, "the test does not end\n");
+    std::abort();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
 struct Skin {
   const char* name;
   std::shared_ptr<Backend> (*make)();
@@ -69,7 +98,7 @@ struct Skin {
 class Template : public testing::TestWithParam<Skin> {
  protected:
   void SetUp() override {
-    alarm(kMostSeconds);
+    limit_.emplace();
     backend_ = GetParam().make();
     device_ = backend_->open(0).value();
     x_ = device_->allocate(0, 4096).value();
@@ -77,7 +106,7 @@ class Template : public testing::TestWithParam<Skin> {
   }
   void TearDown() override {
     device_.reset();
-    alarm(0);
+    limit_.reset();
   }
 
   ModuleHandle load(const kernel::Kernel& kernel) {
@@ -106,6 +135,7 @@ class Template : public testing::TestWithParam<Skin> {
     return values[0];
   }
 
+  std::optional<TimeLimit> limit_;
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<Device> device_;
   MemoryHandle x_ = 0;
@@ -286,6 +316,23 @@ TEST_P(Template, CloseEndsWorkThatWouldNeverEnd) {
   static_cast<void>(device_->record(0).value());
   device_.reset();
   EXPECT_TRUE(chips().empty());
+}
+
+// An optional function that the template has: an endless kernel is no end of everything.
+TEST_P(Template, AbortEndsWhatOthersWaitFor) {
+  const ModuleHandle module = load(busy(int64_t{1} << 60));
+  ASSERT_TRUE(launch(module, x_, y_).ok());
+  const EventHandle event = device_->record(0).value();
+  std::thread aborter([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const Status aborted = device_->abort();
+    EXPECT_TRUE(aborted.ok()) << aborted.message();
+  });
+  float value = 0;
+  auto* host = reinterpret_cast<std::byte*>(&value);
+  EXPECT_EQ(device_->copy(0, Place::of_host(host), {y_, 0}, 4).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(code_of(device_->await(event, -1)), ErrorCode::kUnavailable);
+  aborter.join();
 }
 
 TEST_P(Template, NothingIsLeftOpen) {

@@ -158,8 +158,6 @@ static TenonCode gone(const TenonSink* error) {
 static TenonCode give(Chip* chip, const ChipCommand* command, Ticket* ticket,
                       const TenonSink* error) {
   pthread_mutex_lock(&chip->mutex);
-  /* The chip stops when its line is full: it is emptied even if nobody waits. */
-  if (!chip->listening && listen_at(chip->line, 0)) lose(chip);
   harvest(chip);
   while (!chip->lost && chip->given - chip->harvested == CHIP_SLOTS) hear(chip, SLICE);
   if (!chip->lost) {
@@ -242,8 +240,13 @@ static int spawn_chip(Chip* chip, const char* path, int memory, int line) {
   return spawned;
 }
 
-static void stop_chip(Chip* chip) {
+/* Until it is waited for, nobody else gets its number. */
+static void kill_chip(Chip* chip) {
   if (chip->process > 0) kill(chip->process, SIGKILL);
+}
+
+static void stop_chip(Chip* chip) {
+  kill_chip(chip);
   while (chip->process > 0 && waitpid(chip->process, NULL, 0) < 0 && errno == EINTR) continue;
   while (chip->events != NULL) forget_event(chip->events);
   if (chip->registers != NULL) munmap(chip->registers, sizeof *chip->registers);
@@ -448,6 +451,17 @@ static void release(TenonDevice device, TenonEvent event) {
   pthread_mutex_unlock(&chip->mutex);
 }
 
+static TenonCode abort_device(TenonDevice device, const TenonSink* error) {
+  (void)error;
+  Chip* chip = chip_of(device);
+  kill_chip(chip);
+  pthread_mutex_lock(&chip->mutex);
+  lose(chip);
+  pthread_cond_broadcast(&chip->heard);
+  pthread_mutex_unlock(&chip->mutex);
+  return TENON_OK;
+}
+
 /* ---- PORT: what your devices are. ---- */
 
 #define COMPUTED(name) {sizeof(TenonTypeInfo), name, 1, 0, 1}
@@ -642,6 +656,7 @@ static const TenonBackend table = {
     .wait = wait_for,
     .await = await,
     .release = release,
+    .abort = abort_device,
 };
 
 const TenonBackend* tenon_plugin(const TenonHost* services, const TenonSink* error) {
