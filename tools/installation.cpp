@@ -14,8 +14,8 @@ std::optional<Installation> installation() {
     if (prefix.filename() != part) return std::nullopt;
     prefix = prefix.parent_path();
   }
-  const Installation found = {prefix / TENON_LIBEXECDIR / "tenon/tenon-chip",
-                              prefix / TENON_LIBDIR / "pkgconfig"};
+  Installation found = {prefix / TENON_LIBEXECDIR / "tenon/tenon-chip",
+                        prefix / TENON_LIBDIR / "pkgconfig"};
   if (!fs::exists(found.chip, error)) return std::nullopt;
   return found;
 }
