@@ -474,10 +474,11 @@ typedef struct TenonBackend {
   TenonCode (*call)(const TenonCallArgs* args);
   /* Writes the packed form of an operand. */
   TenonCode (*pack)(const TenonPackArgs* args);
-  /* As compile: gives a binary of one kernel that does a whole part of a program, loops and branches
-   * included. TENON_UNIMPLEMENTED declines. Its buffers are the memories of the program: parameters,
-   * results, constants, each by its index, and the block of temporaries if there is one. It is
-   * loaded with no kernels, and launched like any other. Else: the host walks the steps. */
+  /* As compile: gives a binary of one kernel that does a whole part of a program, loops and
+   * branches included. TENON_UNIMPLEMENTED declines. Its buffers are the memories of the program:
+   * parameters, results, constants, each by its index, and the block of temporaries if there is
+   * one. It is loaded with no kernels, and launched like any other. Else: the host walks the steps.
+   */
   TenonCode (*compile_segment)(const TenonSegmentArgs* args);
   /* Calls found for figures of the device that people may want to see. Else: the host's own. */
   TenonCode (*statistics)(TenonDevice device, void* context,

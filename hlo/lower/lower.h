@@ -23,9 +23,9 @@ struct LowerOptions {
   /// Asked of each op that is a library call; null takes none. The steps that do the same stay
   /// beside each call.
   TakesCall takes_call;
-  /// By a step's label, how much smaller its kernels must be than the limits allow, since the backend
-  /// declined them: from 1 on less and less scratch memory, then no private memory, and at kOpByOp a
-  /// fusion is taken apart.
+  /// By a step's label, how much smaller its kernels must be than the limits allow, since the
+  /// backend declined them: from 1 on less and less scratch memory, then no private memory, and at
+  /// kOpByOp a fusion is taken apart.
   std::map<std::string, int, std::less<>> smaller;
   static constexpr int kOpByOp = 4;
 };
