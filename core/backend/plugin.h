@@ -35,8 +35,9 @@
  *      of one device, and load, unload, allocate and free on it, come one at a time. copy, launch,
  *      record, wait, fill and the like come one at a time for each queue. await and release come at
  *      any time from any thread. All of these may overlap with each other.
- *  B8  Only await, open, close, compile and load may wait for long. The functions of queues may wait
- *      for room in the queue, or do the work before they return; they never wait for the host.
+ *  B8  Only await, open, close, compile and load may wait for long. Others may wait for work given
+ *      before, that of queues also for room in the queue, or do the work before they return; none
+ *      waits for the host.
  *
  * Devices
  *  B9  devices opens nothing and gives the same devices with the same TargetInfo in every call.

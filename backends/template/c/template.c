@@ -362,14 +362,10 @@ static TenonCode copy(const TenonCopyArgs* args) {
     const ChipCommand command = command_of(CHIP_COPY, address_of(to), address_of(from), bytes);
     return give(chip, &command, NULL, args->error);
   }
-  TenonCode code;
   if (from.memory == 0) {
-    code = transfer(chip, CHIP_WRITE, address_of(to), from.host, bytes, args->error);
-  } else {
-    code = transfer(chip, CHIP_READ, address_of(from), to.host, bytes, args->error);
+    return transfer(chip, CHIP_WRITE, address_of(to), from.host, bytes, args->error);
   }
-  /* What the chip refused, its next fence says too: that is where it counts (B6). */
-  return code == TENON_UNAVAILABLE ? code : TENON_OK;
+  return transfer(chip, CHIP_READ, address_of(from), to.host, bytes, args->error);
 }
 
 static TenonCode launch(const TenonLaunchArgs* args) {
