@@ -1,3 +1,4 @@
+// clang-format off
 // The StableHLO test data: real programs with expected results, in the folder that the environment
 // variable TENON_STABLEHLO_DATA names. One test a file and question:
 //
@@ -7,12 +8,15 @@
 //   InterpLeast                    the same without fma: long, only if TENON_FULL is set
 //   InterpShuffled, InterpSchedule the same, iterations in other orders, choices of lowering drawn
 //   InterpDevice, InterpPlugin     by the runtime, on interp's device: built in, and as a plug-in
-//   Template, TemplateC            by the runtime, on the chip: the template in C++, and in C as a
-//   plug-in GivenPlugin                    the same on the plug-in that TENON_TEST_PLUGIN names by
-//   its path RoundTrip                      parse(print(m)) == m in both text forms Artifact the
-//   artifact imports to the same Module as the text beside it
+//   Template                       by the runtime, strict, on the chip, no source with a double
+//   TemplatePlugin, TemplateC      as plug-ins, in C++ and in C; every 8th file, all if TENON_FULL
+//   …Layers                        with rules checked and calls late; of the template every 8th file
+//   GivenPlugin                    the same on the plug-in that TENON_TEST_PLUGIN names by its path
+//   RoundTrip                      parse(print(m)) == m in both text forms
+//   Artifact                       the artifact imports to the same Module as the text beside it
 //
 // testdata/dynamic is checked by tests/dynamic_test.py, which writes sizes into texts.
+// clang-format on
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,6 +28,8 @@
 #include "backends/template/template.h"
 #include "conformance/differential.h"
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/faults.h"
+#include "core/backend/layers/layers.h"
 #include "core/backend/registry.h"
 #include "core/types/file.h"
 #include "hlo/compile/interp.h"
@@ -115,6 +121,12 @@ Runner on_first(std::shared_ptr<backend::Backend> backend) {
   runtime::ClientOptions first;
   first.devices = {0};
   return on_device(runtime::Client::open(std::move(backend), first).value());
+}
+
+// Rules checked, and every eighth call late.
+std::shared_ptr<backend::Backend> within_layers(std::shared_ptr<backend::Backend> inner) {
+  const auto plan = backend::FaultPlan::parse("delay%8");
+  return make_faults_layer(backend::make_validate_layer(std::move(inner)), plan.value()).backend;
 }
 
 // The first failure of running every part, or nothing.
@@ -325,18 +337,31 @@ int main(int argc, char** argv) {
   tenon::backend::InterpConfig config;
   config.devices = 33;
   setenv("TENON_CHIPS", "33", 0);
-  std::vector<std::pair<const char*, Runner>> devices = {
+  setenv("TENON_TEMPLATE_CC", TENON_CC_WITHOUT_DOUBLE, 0);
+  const bool full = std::getenv("TENON_FULL") != nullptr;
+  const auto plugin = [](const char* path) { return tenon::backend::load_plugin(path).value(); };
+  // Every how many files: compilers in C take their time.
+  struct OnDevice {
+    const char* suite;
+    Runner runner;
+    size_t every = 1;
+  };
+  const size_t some = full ? 1 : 8;
+  std::vector<OnDevice> devices = {
       {"InterpDevice", on_first(tenon::backend::make_interp_backend(config))},
-      {"InterpPlugin", on_first(tenon::backend::load_plugin(TENON_INTERP_PLUGIN).value())},
+      {"InterpLayers", on_first(within_layers(tenon::backend::make_interp_backend(config)))},
+      {"InterpPlugin", on_first(plugin(TENON_INTERP_PLUGIN))},
       {"Template", on_first(tenon::backend::make_template_backend())},
-      {"TemplateC", on_first(tenon::backend::load_plugin(TENON_TEMPLATE_C_PLUGIN).value())}};
+      {"TemplateLayers", on_first(within_layers(tenon::backend::make_template_backend())), some},
+      {"TemplatePlugin", on_first(plugin(TENON_TEMPLATE_PLUGIN)), some},
+      {"TemplateC", on_first(plugin(TENON_TEMPLATE_C_PLUGIN)), some}};
   if (const char* given = std::getenv("TENON_TEST_PLUGIN"); given != nullptr) {
     const auto backend = tenon::backend::load_plugin(given);
     if (!backend) {
       fmt::print("{}\n", backend.error().to_string());
       return 1;
     }
-    devices.emplace_back("GivenPlugin", on_first(*backend));
+    devices.push_back({"GivenPlugin", on_first(*backend)});
   }
   register_files<RunsRight>("Static", text_files, root);
   register_files<RunsRight>("Quantized", quantized, root);
@@ -345,13 +370,15 @@ int main(int argc, char** argv) {
        std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized,
                                                               &interpret}) {
     register_files<RunsRight>("Interp", *group, root, on_interp({}));
-    for (const auto& [suite, runner] : devices) {
-      register_files<RunsRight>(suite, *group, root, runner);
+    for (const OnDevice& device : devices) {
+      std::vector<std::string> files;
+      for (size_t i = 0; i < group->size(); i += device.every) files.push_back((*group)[i]);
+      register_files<RunsRight>(device.suite, files, root, device.runner);
     }
     std::vector<std::string> counted;
     std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);
     register_files<RunsRight>("InterpLegal", counted, root, on_interp(legalized("fma")));
-    if (std::getenv("TENON_FULL") != nullptr) {
+    if (full) {
       register_files<RunsRight>("InterpLeast", counted, root, on_interp(legalized("least")));
     }
     for (const uint64_t seed : {1, 2, 3}) {

