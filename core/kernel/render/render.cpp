@@ -553,7 +553,11 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
     for (std::string& entry : functions) taken.take(entry + "_entry");
     text += table_text(kernels, functions, options.table);
   }
-  return fmt::format("{}\n{}{}", spelling.header, helper_text(spelling, helpers), text);
+  text = helper_text(spelling, helpers) + text;
+  // A target may have no f64 at all, not even in a function that nobody calls.
+  const bool wide = text.find(type_text(ElementType::kF64)) != std::string::npos ||
+                    text.find(spelling.f64_from_bits) != std::string::npos;
+  return fmt::format("{}{}\n{}", spelling.header, wide ? spelling.header_f64 : "", text);
 }
 
 }  // namespace tenon::kernel

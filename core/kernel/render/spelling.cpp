@@ -16,13 +16,16 @@ constexpr std::string_view kCHeader = R"(// Compile with -ffp-contract=off: only
 #include <string.h>
 
 static inline float tenon_f32(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
-static inline double tenon_f64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
 static inline uint32_t tenon_bits32(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+)";
+
+constexpr std::string_view kCHeaderF64 =
+    R"(static inline double tenon_f64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
 static inline uint64_t tenon_bits64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
 )";
 
-constexpr std::string_view kOpenClHeader = R"(#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#pragma OPENCL FP_CONTRACT OFF
+constexpr std::string_view kOpenClHeaderF64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
+constexpr std::string_view kOpenClHeader = R"(#pragma OPENCL FP_CONTRACT OFF
 typedef char int8_t;
 typedef uchar uint8_t;
 typedef short int16_t;
@@ -49,6 +52,7 @@ typedef unsigned long long uint64_t;
 )";
 
 constexpr Spelling kC = {kCHeader,
+                         kCHeaderF64,
                          "void ",
                          "static inline ",
                          "",
@@ -65,6 +69,7 @@ constexpr Spelling kC = {kCHeader,
                          "tenon_bits64",
                          ""};
 constexpr Spelling kOpenCl = {kOpenClHeader,
+                              kOpenClHeaderF64,
                               "__kernel void ",
                               "inline ",
                               "__global ",
@@ -81,6 +86,7 @@ constexpr Spelling kOpenCl = {kOpenClHeader,
                               "as_ulong",
                               "atomic_"};
 constexpr Spelling kCuda = {kCudaHeader,
+                            "",
                             "extern \"C\" __global__ void ",
                             "static __device__ __forceinline__ ",
                             "",

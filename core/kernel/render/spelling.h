@@ -13,10 +13,11 @@ namespace tenon::kernel {
 
 /// A language as data; a new one is a row of spelling.cpp.
 struct Spelling {
-  std::string_view header;  ///< At the top of the source.
-  std::string_view kernel;  ///< Before a kernel's function.
-  std::string_view helper;  ///< Before a helper's.
-  std::string_view memory;  ///< Before a pointer to a buffer's type.
+  std::string_view header;      ///< At the top of the source.
+  std::string_view header_f64;  ///< Behind it, of a source that has a double.
+  std::string_view kernel;      ///< Before a kernel's function.
+  std::string_view helper;      ///< Before a helper's.
+  std::string_view memory;      ///< Before a pointer to a buffer's type.
   std::string_view restricted;
   std::string_view scratch;  ///< Before the declaration of workgroup memory.
   std::string_view group;    ///< The index of the workgroup; empty: calls run the whole grid.
