@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   tenon::tools::add_ops_command(app, &exit_code);
   tenon::tools::add_explain_command(app, &exit_code);
   tenon::tools::add_kernel_command(app, &exit_code);
+  tenon::tools::add_replay_command(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,8 @@
 #include "core/types/file.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +32,30 @@ Result<std::string> read_file(const std::string& path) {
     return make_error(ErrorCode::kDataLoss, "cannot read {}: {}", path, std::strerror(errno));
   }
   return bytes;
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  const auto failed = [&](int reason) {
+    return not_found("cannot read {}: {}", path, std::strerror(reason));
+  };
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return failed(errno);
+  struct stat is = {};
+  const bool known = fstat(file, &is) == 0;
+  int reason = !known ? errno : S_ISREG(is.st_mode) ? 0 : S_ISDIR(is.st_mode) ? EISDIR : ESPIPE;
+  void* mapped = nullptr;
+  const auto size = static_cast<size_t>(is.st_size);
+  if (reason == 0 && size != 0) {
+    mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapped == MAP_FAILED) reason = errno;
+  }
+  close(file);
+  if (reason != 0) return failed(reason);
+  return MappedFile({static_cast<const char*>(mapped), size});
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {

@@ -39,8 +39,9 @@ class ForwardingDevice : public Device {
   Status abort() override { return inner_->abort(); }
 
  protected:
-  /// Closes the device: what a layer gave it is in use until then, so a layer that gave it something
-  /// does this first when it goes.
+  Device& inner() { return *inner_; }
+  /// Closes the device: what a layer gave it is in use until then, so a layer that gave it
+  /// something does this first when it goes.
   void close() { inner_.reset(); }
 
  private:

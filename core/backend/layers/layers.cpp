@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/backend/layers/faults.h"
+#include "core/backend/layers/record.h"
 
 namespace tenon::backend {
 
@@ -20,8 +21,10 @@ Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
       const char* plan_text = std::getenv("TENON_FAULTS");
       TENON_ASSIGN(const FaultPlan plan, FaultPlan::parse(plan_text == nullptr ? "" : plan_text));
       inner = make_faults_layer(std::move(inner), plan).backend;
+    } else if (name == "record") {
+      TENON_ASSIGN(inner, make_record_layer(std::move(inner), RecordOptions::from_environment()));
     } else if (!name.empty()) {
-      return not_found("there is no layer '{}'; there are validate and faults", name);
+      return not_found("there is no layer '{}'; there are validate, faults and record", name);
     }
   }
   return inner;
