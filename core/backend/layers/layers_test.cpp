@@ -304,7 +304,7 @@ TEST(Layers, ByName) {
   EXPECT_EQ(with_layers(inner, "").value(), inner);
   EXPECT_EQ(with_layers(inner, "validate,faults").value()->name(), "interp");
   EXPECT_EQ(with_layers(inner, "valid").error().message(),
-            "there is no layer 'valid'; there are validate, faults and record");
+            "there is no layer 'valid'; there are validate, faults, record and trace");
 }
 
 }  // namespace
