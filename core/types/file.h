@@ -1,6 +1,7 @@
 // Whole files in and out.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,27 @@ class MappedFile {
  private:
   explicit MappedFile(std::string_view bytes) : bytes_(bytes) {}
   std::string_view bytes_;
+};
+
+/// A file that is written piece by piece, and is on disk as far as it is.
+class OutputFile {
+ public:
+  /// Makes the file, or makes it anew: who reads the old one keeps that.
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept
+      : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  /// Errors name the path and the system's reason.
+  Status write(uint64_t offset, std::string_view bytes) const;
+  /// Whether the file has these bytes there.
+  bool holds(uint64_t offset, std::string_view bytes) const;
+
+ private:
+  OutputFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
+  int file_ = -1;
+  std::string path_;
 };
 
 /// Writes through a temporary file beside `path` and renames it, so that no reader sees half a file

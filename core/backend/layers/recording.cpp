@@ -1,12 +1,6 @@
 #include "core/backend/layers/recording.h"
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "core/backend/layers/recording_serial.h"
 
@@ -35,19 +29,12 @@ std::string framed(const recorded::Entry& entry) {
 // --- Writing
 
 Result<std::shared_ptr<RecordingFile>> RecordingFile::create(const std::string& path) {
-  // A file that somebody reads, a replay for one, stays as it is for him.
-  struct stat is = {};
-  if (lstat(path.c_str(), &is) == 0 && S_ISREG(is.st_mode)) unlink(path.c_str());
-  constexpr int kPermissions = 0666;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kPermissions);
-  if (file < 0) return failed_precondition("cannot write {}: {}", path, std::strerror(errno));
-  auto recording = std::make_shared<RecordingFile>(file);
+  TENON_ASSIGN(OutputFile file, OutputFile::create(path));
+  auto recording = std::make_shared<RecordingFile>(std::move(file));
   recording->write(serial::seal(kRecordingFormat, {}));
   if (const Status status = recording->status(); !status.ok()) return tl::make_unexpected(status);
   return recording;
 }
-
-RecordingFile::~RecordingFile() { ::close(file_); }
 
 Number RecordingFile::add(const recorded::Entry& entry) {
   const std::lock_guard lock(mutex_);
@@ -60,18 +47,8 @@ Number RecordingFile::append(const recorded::Entry& entry) {
 }
 
 void RecordingFile::write(std::string_view bytes) {
-  while (status_.ok() && !bytes.empty()) {
-    const ssize_t done = ::write(file_, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) {
-      status_ = make_error(ErrorCode::kDataLoss, "the recording cannot be written: {}",
-                           std::strerror(errno))
-                    .status();
-      return;
-    }
-    size_ += static_cast<uint64_t>(done);
-    bytes.remove_prefix(static_cast<size_t>(done));
-  }
+  if (status_.ok()) status_ = file_.write(size_, bytes);
+  size_ += bytes.size();
 }
 
 Number RecordingFile::add_bytes(std::string_view bytes) {
@@ -79,25 +56,12 @@ Number RecordingFile::add_bytes(std::string_view bytes) {
   const size_t hash = std::hash<std::string_view>()(bytes);
   const auto [first, last] = known_.equal_range(hash);
   for (auto each = first; each != last; ++each) {
-    if (holds(each->second, bytes)) return each->second.number;
+    const Known& known = each->second;
+    if (known.size == bytes.size() && file_.holds(known.offset, bytes)) return known.number;
   }
   append(recorded::Bytes{bytes});
   known_.insert({hash, {blobs_, size_ - bytes.size(), bytes.size()}});
   return blobs_++;
-}
-
-bool RecordingFile::holds(const Known& known, std::string_view bytes) const {
-  if (known.size != bytes.size()) return false;
-  char buffer[size_t{1} << 14];
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t piece = std::min(sizeof buffer, bytes.size() - at);
-    const ssize_t got = pread(file_, buffer, piece, static_cast<off_t>(known.offset + at));
-    if (got <= 0 || std::memcmp(buffer, bytes.data() + at, static_cast<size_t>(got)) != 0) {
-      return false;
-    }
-    at += static_cast<size_t>(got);
-  }
-  return true;
 }
 
 Number RecordingFile::new_number() {

@@ -20,6 +20,7 @@
 #include "core/backend/backend.h"
 #include "core/kernel/kernel.h"
 #include "core/serial/archive.h"
+#include "core/types/file.h"
 
 namespace tenon::backend {
 
@@ -165,10 +166,7 @@ class RecordingFile {
  public:
   /// In place of what is at `path`. Errors: the system's.
   static Result<std::shared_ptr<RecordingFile>> create(const std::string& path);
-  explicit RecordingFile(int file) : file_(file) {}
-  ~RecordingFile();
-  RecordingFile(const RecordingFile&) = delete;
-  RecordingFile& operator=(const RecordingFile&) = delete;
+  explicit RecordingFile(OutputFile file) : file_(std::move(file)) {}
 
   /// The entry's number, counted from 0.
   recorded::Number add(const recorded::Entry& entry);
@@ -187,10 +185,9 @@ class RecordingFile {
   };
   recorded::Number append(const recorded::Entry& entry);
   void write(std::string_view bytes);
-  bool holds(const Known& known, std::string_view bytes) const;
 
   mutable std::mutex mutex_;
-  const int file_;
+  const OutputFile file_;
   Status status_;
   uint64_t size_ = 0;
   recorded::Number entries_ = 0;

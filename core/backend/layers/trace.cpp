@@ -56,16 +56,13 @@ struct Item {
   std::string arguments;
   double given = 0;
   EventHandle event = 0;
-  // When it is done:
-  double seen = 0;
-  std::optional<double> device_time;
 };
 
-// The work of one queue. A thread awaits each item in order.
+// The work of one queue. A thread awaits each item in order and draws it.
 class QueueTrace {
  public:
-  QueueTrace(Device& device, const TraceFile& file)
-      : device_(device), file_(file), waiter_([this] { run(); }) {}
+  QueueTrace(Device& device, TraceFile& file, TraceFile::Row row)
+      : device_(device), file_(file), row_(row), waiter_([this] { run(); }) {}
 
   void add(Item item) {
     {
@@ -85,7 +82,7 @@ class QueueTrace {
   // `timeout` nanoseconds.
   std::optional<Status> await(int64_t from, int64_t to, int64_t timeout) {
     std::unique_lock lock(mutex_);
-    const auto done = [&] { return static_cast<int64_t>(done_.size()) >= to || ended_; };
+    const auto done = [&] { return done_ >= to || ended_; };
     if (timeout < 0) {
       changed_.wait(lock, done);
     } else if (!changed_.wait_for(lock, std::chrono::nanoseconds(timeout), done)) {
@@ -96,7 +93,7 @@ class QueueTrace {
   }
 
   // Ends the thread when what has been given is done, or soon.
-  std::vector<Item> finish() {
+  void finish() {
     deadline_ = file_.now() + kClosingTime;
     {
       const std::lock_guard lock(mutex_);
@@ -104,7 +101,6 @@ class QueueTrace {
     }
     changed_.notify_all();
     waiter_.join();
-    return std::move(done_);
   }
 
  private:
@@ -122,8 +118,8 @@ class QueueTrace {
       device_.release(item.event);
       if (!outcome) break;
       const std::lock_guard lock(mutex_);
-      done_.push_back(std::move(item));
-      if (!outcome->ok()) errors_.emplace(static_cast<int64_t>(done_.size()), *outcome);
+      ++done_;
+      if (!outcome->ok()) errors_.emplace(done_, *outcome);
       changed_.notify_all();
     }
     const std::lock_guard lock(mutex_);
@@ -133,26 +129,44 @@ class QueueTrace {
   }
 
   // Nothing if the device was closed first.
-  std::optional<Status> await_item(Item& item) {
+  std::optional<Status> await_item(const Item& item) {
     while (true) {
       const Result<bool> done = device_.await(item.event, kLook);
-      item.seen = file_.now();
-      if (!done) return done.error();
-      if (*done) break;
+      if (!done || *done) {
+        draw(item, file_.now());
+        return done ? Status() : done.error();
+      }
       if (file_.now() > deadline_) return {};
     }
+  }
+
+  void draw(const Item& item, double seen) {
     const Result<double> time = device_.event_time(item.event);
-    if (time) item.device_time = *time;
-    return Status();
+    if (!named_) {
+      file_.name_row(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
+      named_ = true;
+    }
+    // Between the device's clock and the host's: an event is seen when it has been done.
+    if (time) offset_ = std::min(offset_, seen - *time);
+    const double end = std::max(time ? *time + offset_ : seen, idle_since_);
+    const double begin = std::min(std::max(item.given, idle_since_), end);
+    file_.slice(row_, item.name, begin, end, item.arguments);
+    idle_since_ = end;
   }
 
   Device& device_;
-  const TraceFile& file_;
+  TraceFile& file_;
+  const TraceFile::Row row_;
+  // The thread's:
+  bool named_ = false;
+  double offset_ = std::numeric_limits<double>::infinity();
+  double idle_since_ = 0;
+
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> waiting_;
   int64_t given_ = 0;
-  std::vector<Item> done_;
+  int64_t done_ = 0;
   std::map<int64_t, Status> errors_;  // By the item's number, from 1.
   bool ending_ = false;
   bool ended_ = false;
@@ -170,12 +184,9 @@ class TraceDevice final : public ForwardingDevice {
         events_(events) {}
 
   ~TraceDevice() override {
-    for (auto& [queue, trace] : queues_) draw(queue, trace->finish());
-    {
-      const HostCall call(*file_, process_, "close");
-      close();
-    }
-    file_->write();
+    for (auto& [queue, trace] : queues_) trace->finish();
+    const HostCall call(*file_, process_, "close");
+    close();
   }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
@@ -336,7 +347,8 @@ class TraceDevice final : public ForwardingDevice {
   // With the lock.
   QueueTrace* trace_of(uint32_t queue) {
     auto& trace = queues_[queue];
-    if (trace == nullptr) trace = std::make_unique<QueueTrace>(inner(), *file_);
+    if (trace == nullptr)
+      trace = std::make_unique<QueueTrace>(inner(), *file_, TraceFile::Row{process_, queue});
     return trace.get();
   }
 
@@ -353,25 +365,6 @@ class TraceDevice final : public ForwardingDevice {
     if (!event) return;
     const std::lock_guard lock(mutex_);
     trace_of(queue)->add({std::move(what.name), std::move(what.arguments), call.begin(), *event});
-  }
-
-  void draw(uint32_t queue, const std::vector<Item>& items) {
-    bool device_clock = !items.empty();
-    // Between the device's clock and the host's: an event is seen when it has been done.
-    double offset = std::numeric_limits<double>::infinity();
-    for (const Item& each : items) {
-      if (each.device_time) offset = std::min(offset, each.seen - *each.device_time);
-      device_clock = device_clock && each.device_time;
-    }
-    const TraceFile::Row row = {process_, queue};
-    file_->name_row(row, fmt::format("queue {}{}", queue, device_clock ? "" : " (host clock)"));
-    double free = 0;
-    for (const Item& each : items) {
-      const double end = each.device_time ? *each.device_time + offset : each.seen;
-      const double begin = std::min(std::max(each.given, free), end);
-      file_->slice(row, each.name, begin, end, each.arguments);
-      free = std::max(free, end);
-    }
   }
 
   const std::shared_ptr<TraceFile> file_;

@@ -8,7 +8,7 @@
 // row marked "host clock", those at which the host saw the event. Work begins when it was given or
 // when what came before it ended.
 //
-// The file is whole JSON at all times, and written anew whenever a device is closed.
+// The file is whole JSON at all times; what the host knows to be done is in it.
 #pragma once
 
 #include <memory>

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "core/backend/adapter.h"
-#include "core/types/file.h"
 
 namespace tenon::backend {
 namespace {
@@ -25,6 +24,9 @@ size_t character(std::string_view text) {
   if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
   return size;
 }
+
+constexpr std::string_view kHead = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
+constexpr std::string_view kTail = "\n]}\n";
 
 // Rows of the host's threads come behind those of queues.
 constexpr uint64_t kFirstThread = 1000;
@@ -54,14 +56,17 @@ std::string json_string(std::string_view text) {
 }
 
 Result<std::shared_ptr<TraceFile>> TraceFile::create(const std::string& path) {
-  auto file = std::shared_ptr<TraceFile>(new TraceFile(path));
-  TENON_TRY(file->save());
+  TENON_ASSIGN(OutputFile output, OutputFile::create(path));
+  auto file = std::shared_ptr<TraceFile>(new TraceFile(std::move(output)));
+  TENON_TRY(file->file_.write(0, kHead));
+  file->end_ = kHead.size();
   file->name_process(0, "host");
+  TENON_TRY(Status(file->status_));
   return file;
 }
 
 TraceFile::~TraceFile() {
-  if (!written_) write();
+  if (!status_.ok()) host_services()->log(("trace: " + status_.message()).c_str());
 }
 
 double TraceFile::host_clock() {
@@ -69,11 +74,13 @@ double TraceFile::host_clock() {
   return std::chrono::duration<double>(now).count();
 }
 
-void TraceFile::add(const std::string& event) {
+// Over the end of the file, which comes again behind it.
+void TraceFile::add(std::string_view event) {
   const std::lock_guard lock(mutex_);
-  if (!events_.empty()) events_ += ",\n";
-  events_ += event;
-  written_ = false;
+  if (!status_.ok()) return;
+  const std::string text = fmt::format("{}\n{}", end_ == kHead.size() ? "" : ",", event);
+  status_ = file_.write(end_, text + std::string(kTail));
+  end_ += text.size();
 }
 
 void TraceFile::slice(Row row, std::string_view name, double begin, double end,
@@ -112,19 +119,6 @@ TraceFile::Row TraceFile::row_of_this_thread(uint64_t process) {
   }
   if (added) name_row(row, "host calls");
   return row;
-}
-
-void TraceFile::write() {
-  const std::lock_guard lock(mutex_);
-  written_ = true;
-  if (const Status status = save(); !status.ok()) {
-    host_services()->log(("trace: " + status.message()).c_str());
-  }
-}
-
-Status TraceFile::save() const {
-  return write_file(path_,
-                    "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n" + events_ + "\n]}\n");
 }
 
 }  // namespace tenon::backend

@@ -1,5 +1,5 @@
 // A file in Chrome's trace format, which chrome://tracing and Perfetto show: slices on rows, and
-// counters, in microseconds.
+// counters, in microseconds. It is whole JSON after each of them, whatever becomes of the process.
 //
 // Thread-safety: all of it.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core/types/status.h"
+#include "core/types/file.h"
 
 namespace tenon::backend {
 
@@ -36,7 +36,6 @@ class TraceFile {
   /// Seconds of the host's steady clock since the file was made.
   double now() const { return host_clock() - start_; }
   static double host_clock();
-  double start() const { return start_; }
 
   /// `arguments` are members of a JSON object: "\"bytes\": 4".
   void slice(Row row, std::string_view name, double begin, double end, std::string_view arguments);
@@ -46,19 +45,15 @@ class TraceFile {
   /// A row for the calling thread, named the first time.
   Row row_of_this_thread(uint64_t process);
 
-  /// Everything so far. An error is a line in the host's log.
-  void write();
-
  private:
-  explicit TraceFile(std::string path) : path_(std::move(path)), start_(host_clock()) {}
-  void add(const std::string& event);
-  Status save() const;
+  explicit TraceFile(OutputFile file) : file_(std::move(file)), start_(host_clock()) {}
+  void add(std::string_view event);
 
-  const std::string path_;
+  const OutputFile file_;
   const double start_;
   std::mutex mutex_;
-  std::string events_;
-  bool written_ = true;
+  uint64_t end_ = 0;  // Of the events.
+  Status status_;     // The first error; a line in the host's log when the file is closed.
   std::map<std::pair<uint64_t, std::thread::id>, uint64_t> threads_;
 };
 
