@@ -8,18 +8,10 @@
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
-#include "core/kernel/text.h"
+#include "core/backend/layers/layers_test_util.h"
 
 namespace tenon::backend {
 namespace {
-
-kernel::Kernel add_one() {
-  return kernel::parse(
-             "kernel @k(%x: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
-             "%a = load %x[%i] : f32\n%b = add %a, 1.0 : f32\nstore %b, %y[%i] : f32\n}",
-             "k")
-      .value();
-}
 
 // A device that breaks a rule: what a test sets goes wrong.
 struct Breaks {
@@ -89,7 +81,7 @@ class BreakingBackend final : public ForwardingBackend {
   const Breaks& breaks_;
 };
 
-class ValidateTest : public testing::Test {
+class ValidateTest : public ::testing::Test {
  protected:
   ValidateTest() {
     backend = make_validate_layer(std::make_shared<BreakingBackend>(breaks));
@@ -108,13 +100,7 @@ class ValidateTest : public testing::Test {
     work.buffers = places;
     return device->launch(queue, work);
   }
-  Status done() {
-    const auto event = device->record(0);
-    if (!event) return event.error();
-    const auto outcome = device->await(*event, -1);
-    device->release(*event);
-    return outcome ? Status() : outcome.error();
-  }
+  Status done() { return testing::finish(*device); }
   // What the next call says of one that could not.
   std::string later() { return device->record(0).error().message(); }
 
@@ -122,7 +108,7 @@ class ValidateTest : public testing::Test {
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Device> device;
   TargetInfo target;
-  const kernel::Kernel kernel = add_one();
+  const kernel::Kernel kernel = testing::add_one("k");
   std::string binary;
   ModuleHandle module = 0;
   MemoryHandle x = 0;

@@ -12,6 +12,7 @@
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
+#include "core/backend/layers/layers_test_util.h"
 #include "core/backend/layers/replay.h"
 #include "core/kernel/serial.h"
 #include "core/kernel/text.h"
@@ -37,7 +38,7 @@ kernel::Kernel map_kernel(const std::string& name, const std::string& operation,
                 operation + "store %b, %y[%i] : f32\n}");
 }
 
-kernel::Kernel add_one() { return map_kernel("add_one", "%b = add %a, 1.0 : f32\n"); }
+kernel::Kernel add_one() { return testing::add_one("add_one"); }
 kernel::Kernel twice() { return map_kernel("twice", "%b = mul %a, 2.0 : f32\n"); }
 // Writes two elements of four.
 kernel::Kernel half() { return map_kernel("half", "%b = neg %a : f32\n", "2", "inout"); }
@@ -46,14 +47,6 @@ const std::byte* bytes_of(const Floats& values) {
   return reinterpret_cast<const std::byte*>(values.data());
 }
 std::byte* bytes_of(Floats& values) { return reinterpret_cast<std::byte*>(values.data()); }
-
-Status finish(Device& device, uint32_t queue = 0) {
-  const auto event = device.record(queue);
-  if (!event) return event.error();
-  const auto done = device.await(*event, -1);
-  device.release(*event);
-  return done ? Status() : done.error();
-}
 
 // Compiles another kernel in the place of one, and says that it is another backend, so that a
 // replay compiles.
@@ -74,7 +67,7 @@ class OtherBackend final : public ForwardingBackend {
   const std::optional<kernel::Kernel> instead_;
 };
 
-class RecordTest : public testing::Test {
+class RecordTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / fs::path("tenon_record_test_" + std::to_string(getpid()));
@@ -122,7 +115,7 @@ class RecordTest : public testing::Test {
       ASSERT_TRUE(launch(1, at(y), at(x), "mul at m.mlir:4").ok());
     }
     ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(x), 16).ok());
-    ASSERT_EQ(finish(*device).message(), "");
+    ASSERT_EQ(testing::finish(*device).message(), "");
     EXPECT_EQ(result, (Floats{10, 14, 18, 22}));
     device->free(x);
     device->free(y);
@@ -251,7 +244,7 @@ TEST_F(RecordTest, NansAreEqual) {
                    "%c = bitcast 2143289345 : u32 -> f32\n%b = select true, %c, %a : f32\n")});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(y), 16).ok());
-  ASSERT_EQ(finish(*device).message(), "");
+  ASSERT_EQ(testing::finish(*device).message(), "");
   const std::string file = closed();
   OtherBackend others(
       map_kernel("nan", "%c = bitcast 4290772992 : u32 -> f32\n%b = select true, %c, %a : f32\n"));
@@ -267,7 +260,7 @@ TEST_F(RecordTest, NansAreEqual) {
 TEST_F(RecordTest, MemoryBeginsTheSame) {
   open({half()});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
-  ASSERT_EQ(finish(*device).message(), "");
+  ASSERT_EQ(testing::finish(*device).message(), "");
   const std::string file = closed();
   const auto recording = read_recording(file).value();
   std::string_view written;
@@ -290,7 +283,7 @@ TEST_F(RecordTest, BuffersThatAreNotAlignedThereAreMoved) {
   ASSERT_TRUE(device->copy(0, at(x, 16), Place::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch(0, at(x, 16), at(y, 32)).ok());
   ASSERT_TRUE(launch(1, at(y, 32), at(y, 4)).ok());
-  ASSERT_EQ(finish(*device).message(), "");
+  ASSERT_EQ(testing::finish(*device).message(), "");
   const std::string file = closed();
   const ReplayReport report = replayed(file, *make_validate_layer(make_interp_backend()));
   EXPECT_EQ(report.compared, 2);
@@ -304,11 +297,11 @@ TEST_F(RecordTest, FailuresAreWrittenAndLeftOut) {
   ASSERT_TRUE(device->copy(0, at(x), Place::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   EXPECT_FALSE(launch(1, at(y), at(x)).ok());
-  ASSERT_EQ(finish(*device).message(), "");
+  ASSERT_EQ(testing::finish(*device).message(), "");
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
-  EXPECT_EQ(finish(*device).message(), "a planned fault: event");
+  EXPECT_EQ(testing::finish(*device).message(), "a planned fault: event");
   ASSERT_TRUE(launch(1, at(y), at(x)).ok());
-  ASSERT_EQ(finish(*device).message(), "");
+  ASSERT_EQ(testing::finish(*device).message(), "");
   const std::string file = closed();
   const std::string text = listing(file);
   EXPECT_NE(text.find("call 11 failed: a planned fault: launch (INTERNAL)"), std::string::npos)
@@ -359,7 +352,7 @@ TEST_F(RecordTest, EventsCoverWhatTheyWaitedFor) {
   ASSERT_TRUE(device->copy(1, Place::of_host(bytes_of(result)), at(x), 16).ok());
   const EventHandle copied = device->record(1).value();
   ASSERT_TRUE(device->wait(0, copied).ok());
-  ASSERT_TRUE(finish(*device, 0).ok());
+  ASSERT_TRUE(testing::finish(*device, 0).ok());
   result = {};
   device->release(copied);
   const std::string file = closed();
@@ -381,7 +374,7 @@ TEST_F(RecordTest, SameBytesAreWrittenOnce) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(device->copy(0, at(x), Place::of_host(block.data()), 200).ok());
   }
-  ASSERT_EQ(finish(*device).message(), "");
+  ASSERT_EQ(testing::finish(*device).message(), "");
   EXPECT_LT(closed().size(), 100u * 60 + 2000);
 }
 

@@ -12,8 +12,8 @@
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
+#include "core/backend/layers/layers_test_util.h"
 #include "core/backend/layers/trace_file.h"
-#include "core/kernel/text.h"
 #include "core/types/file.h"
 
 namespace tenon::backend {
@@ -21,14 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-kernel::Kernel add_one() {
-  return kernel::parse(
-             "kernel @add_one(%x: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
-             "%a = load %x[%i] : f32\n%b = add %a, 1.0 : f32\nstore %b, %y[%i] : f32\n}",
-             "k")
-      .value();
-}
 
 // A device that does not know the time.
 class Timeless final : public ForwardingBackend {
@@ -46,7 +38,7 @@ class Timeless final : public ForwardingBackend {
   };
 };
 
-class TraceTest : public testing::Test {
+class TraceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / fs::path("tenon_trace_test_" + std::to_string(getpid()));
@@ -60,7 +52,10 @@ class TraceTest : public testing::Test {
   }
 
   void open(std::shared_ptr<Backend> inner) {
-    backend = make_trace_layer(std::move(inner), options).value();
+    open_as_is(make_trace_layer(std::move(inner), options).value());
+  }
+  void open_as_is(std::shared_ptr<Backend> all) {
+    backend = std::move(all);
     device = backend->open(0).value();
     const kernel::Kernel* kernels[] = {&kernel};
     const auto target = backend->devices().value()[0].target;
@@ -77,13 +72,7 @@ class TraceTest : public testing::Test {
     work.label = label;
     return device->launch(0, work);
   }
-  Status done() {
-    const auto event = device->record(0);
-    if (!event) return event.error();
-    const auto outcome = device->await(*event, -1);
-    device->release(*event);
-    return outcome ? Status() : outcome.error();
-  }
+  Status done() { return testing::finish(*device); }
   void run(const char* label) {
     const std::array<float, 4> from = {1, 2, 3, 4};
     std::array<float, 4> to = {};
@@ -132,7 +121,7 @@ class TraceTest : public testing::Test {
   TraceOptions options;
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Device> device;
-  const kernel::Kernel kernel = add_one();
+  const kernel::Kernel kernel = testing::add_one("add_one");
   ModuleHandle module = 0;
   MemoryHandle x = 0;
   MemoryHandle y = 0;
@@ -215,13 +204,7 @@ TEST_F(TraceTest, RulesHoldWithinAndAround) {
   open(make_validate_layer(make_interp_backend()));
   run("add");
   device.reset();
-  backend = make_validate_layer(make_trace_layer(make_interp_backend(), options).value());
-  device = backend->open(0).value();
-  const kernel::Kernel* kernels[] = {&kernel};
-  const auto target = backend->devices().value()[0].target;
-  module = device->load(backend->compile(target, kernels).value().binary, kernels).value();
-  x = device->allocate(0, 64).value();
-  y = device->allocate(0, 64).value();
+  open_as_is(make_validate_layer(make_trace_layer(make_interp_backend(), options).value()));
   run("add");
   const auto event = device->record(0).value();
   // Pending or done, but in the end done.
