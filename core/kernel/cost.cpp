@@ -95,7 +95,8 @@ class Counter {
     }
     const __int128 step = std::max<int64_t>(n.extents[0], 1);
     const __int128 length = std::max<__int128>(high.high - low.low, 0);
-    Work all = static_cast<double>((length + step - 1) / step) * once;
+    const __int128 turns = (length + step - 1) / step;
+    Work all = static_cast<double>(turns) * once;
     all.exact = once.exact && known;
     return all;
   }
