@@ -431,7 +431,7 @@ def test_layers_that_cannot_be(folder):
     program = write(folder, "add.mlir", ADD)
     arguments = ("run", program, "--device=interp", "--arg", "0=1", "--arg", "1=2")
     contains(fails(1, *arguments, "--layer=recrod"),
-             "there is no layer 'recrod'; there are validate, faults, record and trace")
+             "there is no layer 'recrod'; there are validate, faults, cache, record and trace")
 
 
 def test_devices(_):

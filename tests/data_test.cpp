@@ -6,8 +6,11 @@
 //   InterpLegal                    the same, for a target of f32, fma and 32-bit integers alone
 //   InterpLeast                    the same without fma: long, only if TENON_FULL is set
 //   InterpShuffled, InterpSchedule the same, iterations in other orders, choices of lowering drawn
-//   RoundTrip                      parse(print(m)) == m in both text forms
-//   Artifact                       the artifact imports to the same Module as the text beside it
+//   InterpDevice, InterpPlugin     by the runtime, on interp's device: built in, and as a plug-in
+//   Template, TemplateC            by the runtime, on the chip: the template in C++, and in C as a
+//   plug-in GivenPlugin                    the same on the plug-in that TENON_TEST_PLUGIN names by
+//   its path RoundTrip                      parse(print(m)) == m in both text forms Artifact the
+//   artifact imports to the same Module as the text beside it
 //
 // testdata/dynamic is checked by tests/dynamic_test.py, which writes sizes into texts.
 #include <gtest/gtest.h>
@@ -18,8 +21,8 @@
 #include <functional>
 #include <iterator>
 
-#include "conformance/differential.h"
 #include "backends/template/template.h"
+#include "conformance/differential.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/registry.h"
 #include "core/types/file.h"
@@ -105,6 +108,13 @@ Runner on_device(std::shared_ptr<runtime::Client> client) {
     options.strict = true;
     return run_on_device({client, 0}, module, arguments, Checks(failures, checks), options);
   };
+}
+
+// By the runtime, on a backend's first device; others are for the processes that a program starts.
+Runner on_first(std::shared_ptr<backend::Backend> backend) {
+  runtime::ClientOptions first;
+  first.devices = {0};
+  return on_device(runtime::Client::open(std::move(backend), first).value());
 }
 
 // The first failure of running every part, or nothing.
@@ -312,20 +322,22 @@ int main(int argc, char** argv) {
     if (path.find("invalid") == std::string::npos)
       vhlo_text.push_back(path.substr(0, path.size() - 3));
   }
-  // One device for the program, others for the processes that it starts.
   tenon::backend::InterpConfig config;
   config.devices = 33;
-  tenon::runtime::ClientOptions first;
-  first.devices = {0};
-  const auto client =
-      tenon::runtime::Client::open(tenon::backend::make_interp_backend(config), first).value();
-  // And by the C interface, as a plug-in.
-  const auto plugin =
-      tenon::runtime::Client::open(tenon::backend::load_plugin(TENON_INTERP_PLUGIN).value(), first)
-          .value();
   setenv("TENON_CHIPS", "33", 0);
-  const auto chip =
-      tenon::runtime::Client::open(tenon::backend::make_template_backend(), first).value();
+  std::vector<std::pair<const char*, Runner>> devices = {
+      {"InterpDevice", on_first(tenon::backend::make_interp_backend(config))},
+      {"InterpPlugin", on_first(tenon::backend::load_plugin(TENON_INTERP_PLUGIN).value())},
+      {"Template", on_first(tenon::backend::make_template_backend())},
+      {"TemplateC", on_first(tenon::backend::load_plugin(TENON_TEMPLATE_C_PLUGIN).value())}};
+  if (const char* given = std::getenv("TENON_TEST_PLUGIN"); given != nullptr) {
+    const auto backend = tenon::backend::load_plugin(given);
+    if (!backend) {
+      fmt::print("{}\n", backend.error().to_string());
+      return 1;
+    }
+    devices.emplace_back("GivenPlugin", on_first(*backend));
+  }
   register_files<RunsRight>("Static", text_files, root);
   register_files<RunsRight>("Quantized", quantized, root);
   register_files<RunsRight>("Interpret", interpret, root);
@@ -333,9 +345,9 @@ int main(int argc, char** argv) {
        std::initializer_list<const std::vector<std::string>*>{&text_files, &quantized,
                                                               &interpret}) {
     register_files<RunsRight>("Interp", *group, root, on_interp({}));
-    register_files<RunsRight>("InterpDevice", *group, root, on_device(client));
-    register_files<RunsRight>("InterpPlugin", *group, root, on_device(plugin));
-    register_files<RunsRight>("Template", *group, root, on_device(chip));
+    for (const auto& [suite, runner] : devices) {
+      register_files<RunsRight>(suite, *group, root, runner);
+    }
     std::vector<std::string> counted;
     std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);
     register_files<RunsRight>("InterpLegal", counted, root, on_interp(legalized("fma")));

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ALONE = {"fuzz_test", "style_test", "sanitizer_test", "layers_test", "docs_test"}
+ALONE = {"fuzz_test", "new_backend_test", "style_test", "sanitizer_test", "layers_test", "docs_test"}
 
 
 def test_with(name: str, sanitizers: str) -> bool:

@@ -30,7 +30,7 @@ def check_format() -> bool:
 
 
 def check_tidy(build: str) -> bool:
-    patterns = [f"/{re.escape(name)}$" for name in sources("core", "hlo", "tools", "tests", "conformance")
+    patterns = [f"/{re.escape(name)}$" for name in sources("core", "hlo", "tools", "tests", "conformance", "frameworks")
                 if name.endswith(".cpp")]
     done = subprocess.run(["run-clang-tidy-19", "-p", build, "-quiet", f"-j{os.cpu_count()}", *patterns],
                           cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

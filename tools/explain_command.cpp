@@ -85,11 +85,13 @@ void add_explain_command(CLI::App& app, int* exit_code) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--entry", options->entry, "Function to compile instead of the main one");
-  command->add_flag("--placement", options->placement,
-                    "Where each step runs: as a native call, a kernel or on the host (all that there is)");
+  command->add_flag(
+      "--placement", options->placement,
+      "Where each step runs: as a native call, a kernel or on the host (all that there is)");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
-      "native: a call that the backend took. kernel: compiled for the device. host: what the device "
+      "native: a call that the backend took. kernel: compiled for the device. host: what the "
+      "device "
       "declined,\nor a function of the host; the bytes are those that the step reads and writes.");
   command->callback([options, exit_code] { *exit_code = explain(*options); });
 }

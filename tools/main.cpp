@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "backends/template/template.h"
 #include "core/backend/registry.h"
 #include "tools/cli.h"
+#include "tools/installation.h"
 
 namespace {
 
@@ -23,6 +25,11 @@ int run(int argc, char** argv) {
       "'tenon COMMAND --help' tells the options of a command.\n"
       "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.");
   int exit_code = 0;
+  // The simulated chip that was installed with this tool; in a build folder, the one that was
+  // built.
+  if (const auto installed = tenon::tools::installation()) {
+    setenv("TENON_CHIP", installed->chip.c_str(), 0);
+  }
   static_cast<void>(tenon::backend::Registry::instance().add("template", [] {
     return tenon::Result<std::shared_ptr<tenon::backend::Backend>>(
         tenon::backend::make_template_backend());
@@ -34,6 +41,7 @@ int run(int argc, char** argv) {
   tenon::tools::add_explain_command(app, &exit_code);
   tenon::tools::add_kernel_command(app, &exit_code);
   tenon::tools::add_replay_command(app, &exit_code);
+  tenon::tools::add_new_backend_command(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

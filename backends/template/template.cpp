@@ -54,8 +54,9 @@ class Chip {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, memory, CHIP_REGISTERS_FD);
     posix_spawn_file_actions_adddup2(&files, ends[1], CHIP_LINE_FD);
-    const bool started = chip->registers_ != nullptr &&
-                         posix_spawn(&chip->process_, path.c_str(), &files, nullptr, argv, environ) == 0;
+    const bool started =
+        chip->registers_ != nullptr &&
+        posix_spawn(&chip->process_, path.c_str(), &files, nullptr, argv, environ) == 0;
     posix_spawn_file_actions_destroy(&files);
     close(memory);
     close(ends[1]);
@@ -101,9 +102,9 @@ class Chip {
     const Outcome& outcome = outcomes_.at(number);
     if (result != nullptr) *result = outcome.result;
     if (outcome.status == CHIP_OK) return true;
-    return make_error(outcome.status == CHIP_NO_MEMORY ? ErrorCode::kResourceExhausted
-                                                       : ErrorCode::kInternal,
-                      "chip: {}", outcome.text);
+    return make_error(
+        outcome.status == CHIP_NO_MEMORY ? ErrorCode::kResourceExhausted : ErrorCode::kInternal,
+        "chip: {}", outcome.text);
   }
 
   // Does a command and forgets it.
@@ -118,10 +119,17 @@ class Chip {
 
   void end() { kill(process_, SIGKILL); }
 
+  Status state() {
+    const std::lock_guard lock(mutex_);
+    return lost_ ? lost() : Status();
+  }
+
   void forget(uint64_t number) {
     const std::lock_guard lock(mutex_);
-    if (number < harvested_) outcomes_.erase(number);
-    else ignored_.insert({number, true});
+    if (number < harvested_)
+      outcomes_.erase(number);
+    else
+      ignored_.insert({number, true});
   }
 
   // Bytes by way of the window, a piece at a time.
@@ -186,7 +194,8 @@ class Chip {
 
 // --- The device: each function is a command or two.
 
-ChipCommand command(ChipOpcode opcode, uint64_t address = 0, uint64_t other = 0, int64_t bytes = 0) {
+ChipCommand command(ChipOpcode opcode, uint64_t address = 0, uint64_t other = 0,
+                    int64_t bytes = 0) {
   ChipCommand c{};
   c.opcode = opcode;
   c.address = address;
@@ -195,7 +204,9 @@ ChipCommand command(ChipOpcode opcode, uint64_t address = 0, uint64_t other = 0,
   return c;
 }
 
-uint64_t address_of(const Place& place) { return place.memory + static_cast<uint64_t>(place.offset); }
+uint64_t address_of(const Place& place) {
+  return place.memory + static_cast<uint64_t>(place.offset);
+}
 
 class TemplateDevice final : public Device {
  public:
@@ -247,7 +258,7 @@ class TemplateDevice final : public Device {
     TENON_ASSIGN(const uint64_t number, chip_->give(command(CHIP_FENCE)));
     return number + 1;
   }
-  Status wait(uint32_t, EventHandle) override { return {}; }  // There is but one queue.
+  Status wait(uint32_t, EventHandle) override { return chip_->state(); }  // There is but one queue.
   Result<bool> await(EventHandle event, int64_t timeout) override {
     return chip_->done(event - 1, timeout);
   }
@@ -276,7 +287,8 @@ class TemplateBackend final : public Backend {
     target.spaces[0].bytes = std::stoll(setting("TENON_CHIP_MEMORY", "268435456"));
     target.spaces[0].alignment = CHIP_ALIGNMENT;
     std::vector<DeviceInfo> devices(std::stoul(setting("TENON_CHIPS", "4")));
-    for (size_t i = 0; i < devices.size(); ++i) devices[i] = {fmt::format("template:{}", i), target};
+    for (size_t i = 0; i < devices.size(); ++i)
+      devices[i] = {fmt::format("template:{}", i), target};
     return devices;
   }
 
@@ -291,7 +303,8 @@ class TemplateBackend final : public Backend {
     std::vector<kernel::Kernel> copies;
     for (uint32_t k = 0; k < kernels.size(); ++k) {
       copies.push_back(*kernels[k]);
-      const auto parameters = static_cast<int64_t>(copies[k].buffer_count + copies[k].scalars.size());
+      const auto parameters =
+          static_cast<int64_t>(copies[k].buffer_count + copies[k].scalars.size());
       if (parameters <= target.most_parameters) continue;
       compiled.declined.push_back({k, Reason::kTooManyParameters, std::to_string(parameters)});
     }

@@ -7,8 +7,8 @@
 
 namespace tenon::backend {
 
-/// Settings, from the environment: TENON_CHIP (the chip's program), TENON_CHIPS (how many), TENON_CHIP_MEMORY
-/// (bytes of each), TENON_TEMPLATE_CC (the C compiler).
+/// Settings, from the environment: TENON_CHIP (the chip's program), TENON_CHIPS (how many),
+/// TENON_CHIP_MEMORY (bytes of each), TENON_TEMPLATE_CC (the C compiler).
 std::shared_ptr<Backend> make_template_backend();
 
 }  // namespace tenon::backend

@@ -36,6 +36,22 @@ std::string_view name_of(Reason reason) {
 Status Device::fill(uint32_t, const Place&, int64_t, std::span<const std::byte>) {
   return not_offered("fill");
 }
+Status Device::copy_box(uint32_t, const Place&, const Place&, const Box&) {
+  return not_offered("copy_box");
+}
+Status Device::call(uint32_t, const CallLaunch&) { return not_offered("call"); }
+Status Device::pack(uint32_t, std::string_view, uint32_t, const Place&, const Place&) {
+  return not_offered("pack");
+}
+Result<std::vector<Statistic>> Device::statistics() {
+  return tl::make_unexpected(not_offered("statistics"));
+}
+Result<CallPlan> Backend::plan(const TargetInfo&, const CallSite&) {
+  return tl::make_unexpected(not_offered("plan"));
+}
+Result<std::string> Backend::compile_segment(const TargetInfo&, const program::Program&) {
+  return tl::make_unexpected(not_offered("compile_segment"));
+}
 Result<std::byte*> Device::map(MemoryHandle) { return tl::make_unexpected(not_offered("map")); }
 Result<double> Device::event_time(EventHandle) {
   return tl::make_unexpected(not_offered("event_time"));

@@ -14,6 +14,7 @@
 
 #include "core/backend/target.h"
 #include "core/kernel/kernel.h"
+#include "core/program/program.h"
 
 namespace tenon::backend {
 
@@ -65,6 +66,48 @@ struct Place {
   bool on_host() const { return memory == 0; }
 };
 
+/// A library call on arrays, in Backend::plan.
+struct CallSite {
+  const program::LibraryCall& call;
+  std::span<const Shape> operands;
+  std::span<const Shape> results;
+  /// Of each operand, whether it is a constant, which may be packed once.
+  const std::vector<bool>& constant;
+};
+
+/// How a backend does a library call.
+struct CallPlan {
+  std::string plan;             ///< The backend's own words, given back with each call.
+  int64_t workspace_bytes = 0;  ///< Memory for the time of a call.
+  /// Of each operand, the bytes of its packed form; 0, or none at all: as it is.
+  std::vector<int64_t> packed_bytes;
+  double seconds = 0;  ///< What it will take; 0: not known.
+};
+
+/// A library call for a queue. Operands are in their packed form where the plan has one.
+struct CallLaunch {
+  std::string_view plan;  ///< Lives until the work is done.
+  std::span<const Place> operands;
+  std::span<const Place> results;
+  Place workspace;
+  const char* label = "";
+  const volatile uint32_t* stop = nullptr;  ///< B27
+};
+
+/// An array between two places, of which each dimension has its own stride.
+struct Box {
+  int64_t element_bytes = 1;
+  Dims sizes;
+  Dims destination_strides;  ///< In bytes; negative ones too.
+  Dims source_strides;
+};
+
+/// A figure of an open device, for people.
+struct Statistic {
+  std::string name;
+  double value = 0;
+};
+
 struct Launch {
   ModuleHandle module = 0;
   uint32_t kernel = 0;
@@ -99,9 +142,16 @@ class Device {
 
   virtual Status fill(uint32_t queue, const Place& destination, int64_t bytes,
                       std::span<const std::byte> pattern);
+  virtual Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                          const Box& box);
+  virtual Status call(uint32_t queue, const CallLaunch& call);
+  /// Writes the packed form of an operand of the plan.
+  virtual Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+                      const Place& destination, const Place& source);
   virtual Result<std::byte*> map(MemoryHandle memory);
   virtual Result<double> event_time(EventHandle event);
   virtual Status abort();
+  virtual Result<std::vector<Statistic>> statistics();
 };
 
 class Backend {
@@ -118,6 +168,15 @@ class Backend {
   virtual Result<std::vector<DeviceInfo>> devices() = 0;
   virtual Result<std::unique_ptr<Device>> open(size_t index) = 0;
   virtual Result<Compiled> compile(const TargetInfo& target, Kernels kernels) = 0;
+
+  // --- Optional: kUnimplemented declines, and the host does it with kernels
+
+  virtual Result<CallPlan> plan(const TargetInfo& target, const CallSite& site);
+  /// A binary of one kernel that does the steps of `segment`'s entry. Its buffers are the memories
+  /// of the Program: parameters, results, constants, each by its index, and the block of
+  /// temporaries if there is one. It is loaded with no kernels, and launched like any other.
+  virtual Result<std::string> compile_segment(const TargetInfo& target,
+                                              const program::Program& segment);
 
   /// The backend within all layers, whose devices these are.
   virtual const Backend& root() const { return *this; }

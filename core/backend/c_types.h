@@ -76,6 +76,18 @@ Place place_of(const TenonPlace& place);
 
 }  // namespace tenon::backend
 
+/// Library calls and segments as plug-ins see them.
+struct TenonCall {
+  const tenon::backend::CallSite* site = nullptr;
+
+  struct Description;
+  mutable std::once_flag described;
+  mutable std::shared_ptr<const Description> description;
+};
+struct TenonSegment {
+  const tenon::program::Program* program = nullptr;
+};
+
 /// A kernel as plug-ins see it: a handle for the host's services.
 struct TenonKernel {
   const tenon::kernel::Kernel* kernel = nullptr;

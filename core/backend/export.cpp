@@ -1,10 +1,12 @@
 // A Backend as a plug-in's table.
+#include <algorithm>
 #include <mutex>
 
 #include "core/backend/adapter.h"
 #include "core/backend/c_types.h"
 #include "core/backend/host_queue.h"
 #include "core/kernel/serial.h"
+#include "core/program/serial.h"
 
 namespace tenon::backend {
 namespace {
@@ -153,11 +155,16 @@ TenonCode copy(const TenonCopyArgs* args) {
   });
 }
 
+std::vector<Place> places_of(const TenonPlace* places, size_t count) {
+  std::vector<Place> all;
+  for (size_t i = 0; i < count; ++i) all.push_back(place_of(places[i]));
+  return all;
+}
+
 TenonCode launch(const TenonLaunchArgs* args) {
   return guarded(args->error, [&]() -> Status {
     TENON_ASSIGN(const auto device, device_of(args->device));
-    std::vector<Place> buffers;
-    for (size_t i = 0; i < args->buffer_count; ++i) buffers.push_back(place_of(args->buffers[i]));
+    const std::vector<Place> buffers = places_of(args->buffers, args->buffer_count);
     Launch work;
     work.module = args->module;
     work.kernel = args->kernel;
@@ -234,6 +241,102 @@ TenonCode abort_device(TenonDevice device, const TenonSink* error) {
   });
 }
 
+TenonCode copy_box(TenonDevice device, uint32_t queue, TenonPlace destination, TenonPlace source,
+                   const TenonBox* box, const TenonSink* error) {
+  return guarded(error, [&]() -> Status {
+    TENON_ASSIGN(const auto of, device_of(device));
+    const auto dims = [&](const int64_t* list) { return Dims(list, list + box->rank); };
+    return of->copy_box(queue, place_of(destination), place_of(source),
+                        {box->element_bytes, dims(box->sizes), dims(box->destination_strides),
+                         dims(box->source_strides)});
+  });
+}
+
+TenonCode call(const TenonCallArgs* args) {
+  return guarded(args->error, [&]() -> Status {
+    TENON_ASSIGN(const auto device, device_of(args->device));
+    const std::vector<Place> operands = places_of(args->operands, args->operand_count);
+    const std::vector<Place> results = places_of(args->results, args->result_count);
+    CallLaunch launch;
+    launch.plan = {args->plan, args->plan_size};
+    launch.operands = operands;
+    launch.results = results;
+    launch.workspace = place_of(args->workspace);
+    launch.label = args->label;
+    launch.stop = args->stop;
+    return device->call(args->queue, launch);
+  });
+}
+
+TenonCode pack(const TenonPackArgs* args) {
+  return guarded(args->error, [&]() -> Status {
+    TENON_ASSIGN(const auto device, device_of(args->device));
+    return device->pack(args->queue, {args->plan, args->plan_size}, args->operand,
+                        place_of(args->destination), place_of(args->source));
+  });
+}
+
+Result<Shape> shape_of(const TenonArrayInfo& info) {
+  const auto type = element_type_from_name(info.type);
+  if (!type) return invalid_argument("there is no element type '{}'", info.type);
+  return Shape(*type, Dims(info.dims, info.dims + info.rank));
+}
+
+TenonCode plan(const TenonPlanArgs* args) {
+  return guarded(args->error, [&]() -> Status {
+    const TenonHost& host = *exported()->host;
+    TENON_ASSIGN(const TargetInfo target, target_of(*args->target));
+    Text bytes;
+    host.serialize_call(args->call, bytes.sink());
+    TENON_ASSIGN(const program::LibraryCall call, program::load_call(bytes.take()));
+    TenonCallInfo info{};
+    info.size = sizeof info;
+    if (host.describe_call(args->call, &info) != TENON_OK) {
+      return internal_error("the host does not describe a library call");
+    }
+    std::vector<Shape> operands;
+    std::vector<Shape> results;
+    std::vector<bool> constant;
+    for (size_t i = 0; i < info.operand_count; ++i) {
+      TENON_ASSIGN(operands.emplace_back(), shape_of(info.operands[i]));
+      constant.push_back(info.operands[i].constant != 0);
+    }
+    for (size_t i = 0; i < info.result_count; ++i) {
+      TENON_ASSIGN(results.emplace_back(), shape_of(info.results[i]));
+    }
+    TENON_ASSIGN(const CallPlan made,
+                 exported()->backend->plan(target, {call, operands, results, constant}));
+    write(args->plan, made.plan);
+    *args->workspace_bytes = made.workspace_bytes;
+    std::ranges::copy(made.packed_bytes, args->packed_bytes);
+    *args->seconds = made.seconds;
+    return {};
+  });
+}
+
+TenonCode compile_segment(const TenonSegmentArgs* args) {
+  return guarded(args->error, [&]() -> Status {
+    TENON_ASSIGN(const TargetInfo target, target_of(*args->target));
+    Text bytes;
+    exported()->host->serialize_segment(args->segment, bytes.sink());
+    TENON_ASSIGN(const program::Program segment, program::load_program(bytes.take()));
+    TENON_ASSIGN(const std::string binary, exported()->backend->compile_segment(target, segment));
+    write(args->binary, binary);
+    return {};
+  });
+}
+
+TenonCode statistics(TenonDevice device, void* context,
+                     void (*found)(void* context, const char* name, double value),
+                     const TenonSink* error) {
+  return guarded(error, [&]() -> Status {
+    TENON_ASSIGN(const auto of, device_of(device));
+    TENON_ASSIGN(const std::vector<Statistic> list, of->statistics());
+    for (const Statistic& each : list) found(context, each.name.c_str(), each.value);
+    return {};
+  });
+}
+
 TenonBackend table_of(const Exported& from) {
   TenonBackend table{};
   table.size = sizeof table;
@@ -259,6 +362,12 @@ TenonBackend table_of(const Exported& from) {
   table.map = map;
   table.event_time = event_time;
   table.abort = abort_device;
+  table.copy_box = copy_box;
+  table.plan = plan;
+  table.call = call;
+  table.pack = pack;
+  table.compile_segment = compile_segment;
+  table.statistics = statistics;
   return table;
 }
 

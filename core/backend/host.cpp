@@ -11,6 +11,7 @@
 #include "core/kernel/render/render.h"
 #include "core/kernel/serial.h"
 #include "core/kernel/text.h"
+#include "core/program/serial.h"
 
 using tenon::kernel::Access;
 using tenon::kernel::Kernel;
@@ -18,6 +19,14 @@ using tenon::kernel::Kernel;
 struct TenonKernel::Description {
   std::string name;
   std::vector<TenonBufferInfo> buffers;
+};
+
+struct TenonCall::Description {
+  std::string kind;
+  std::vector<TenonArrayInfo> operands;
+  std::vector<TenonArrayInfo> results;
+  std::vector<tenon::program::Attribute> members;
+  std::vector<TenonAttribute> attributes;
 };
 
 namespace tenon::backend {
@@ -38,6 +47,15 @@ std::shared_ptr<const TenonKernel::Description> description_of(const Kernel& ker
   return description;
 }
 
+// Gives as much of `all` as the caller knows of (B1).
+template <class Info>
+TenonCode give(Info all, Info* to) {
+  const size_t size = std::min(to->size, sizeof all);
+  all.size = to->size;
+  std::memcpy(to, &all, size);
+  return TENON_OK;
+}
+
 TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   const Kernel& kernel = *handle->kernel;
   try {
@@ -47,7 +65,6 @@ TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   }
   const TenonKernel::Description& d = *handle->description;
   TenonKernelInfo all{};
-  all.size = sizeof all;
   all.name = kernel.name.c_str();
   all.label = kernel.label.c_str();
   all.buffers = d.buffers.data();
@@ -55,11 +72,7 @@ TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   all.scalar_count = kernel.scalars.size();
   all.grid = kernel.grid.data();
   all.grid_rank = kernel.grid.size();
-  // As much as the caller knows of (B1).
-  const size_t size = std::min(info->size, sizeof all);
-  all.size = info->size;
-  std::memcpy(info, &all, size);
-  return TENON_OK;
+  return give(all, info);
 }
 
 TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
@@ -72,6 +85,7 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
                        : language == TENON_CUDA ? kernel::Language::kCuda
                                                 : kernel::Language::kC;
     if (lanes > 0) options.lanes = lanes;
+    if (options.language == kernel::Language::kC) options.table = "kernel_table";
     const auto text = kernel::render(copies, options);
     if (!text) return answer(text.error(), error);
     write(source, *text);
@@ -96,6 +110,57 @@ void print(const TenonKernel* kernel, const TenonSink* text) {
 
 void serialize(const TenonKernel* kernel, const TenonSink* bytes) {
   write_made(bytes, [&] { return kernel::save(*kernel->kernel); });
+}
+
+std::vector<TenonArrayInfo> array_infos(std::span<const Shape> shapes,
+                                        const std::vector<bool>& constant) {
+  std::vector<TenonArrayInfo> infos;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const bool same = i < constant.size() && constant[i];
+    infos.push_back({sizeof(TenonArrayInfo), tenon::name_of(shapes[i].element_type()).data(),
+                     shapes[i].dims().data(), shapes[i].dims().size(),
+                     static_cast<uint8_t>(same ? 1 : 0)});
+  }
+  return infos;
+}
+
+std::shared_ptr<const TenonCall::Description> description_of(const CallSite& site) {
+  auto description = std::make_shared<TenonCall::Description>();
+  description->kind = program::name_of(site.call);
+  description->operands = array_infos(site.operands, site.constant);
+  description->results = array_infos(site.results, {});
+  description->members = program::attributes_of(site.call);
+  for (const program::Attribute& each : description->members) {
+    description->attributes.push_back(
+        {sizeof(TenonAttribute), each.name.c_str(), each.values.data(), each.values.size()});
+  }
+  return description;
+}
+
+TenonCode describe_call(const TenonCall* call, TenonCallInfo* info) {
+  try {
+    std::call_once(call->described, [&] { call->description = description_of(*call->site); });
+  } catch (const std::exception&) {
+    return TENON_RESOURCE_EXHAUSTED;
+  }
+  const TenonCall::Description& d = *call->description;
+  TenonCallInfo all{};
+  all.kind = d.kind.c_str();
+  all.operands = d.operands.data();
+  all.operand_count = d.operands.size();
+  all.results = d.results.data();
+  all.result_count = d.results.size();
+  all.attributes = d.attributes.data();
+  all.attribute_count = d.attributes.size();
+  return give(all, info);
+}
+
+void serialize_call(const TenonCall* call, const TenonSink* bytes) {
+  write_made(bytes, [&] { return program::save_call(call->site->call); });
+}
+
+void serialize_segment(const TenonSegment* segment, const TenonSink* bytes) {
+  write_made(bytes, [&] { return program::save(*segment->program); });
 }
 
 struct Log {
@@ -136,9 +201,18 @@ void parallel_for(size_t count, void (*body)(void* context, size_t index), void*
 }  // namespace
 
 const TenonHost* host_services() {
-  static const TenonHost host = {
-      sizeof(TenonHost), TENON_ABI_MAJOR, TENON_ABI_MINOR, describe, render, print, serialize, log,
-      parallel_for};
+  static const TenonHost host = {sizeof(TenonHost),
+                                 TENON_ABI_MAJOR,
+                                 TENON_ABI_MINOR,
+                                 describe,
+                                 render,
+                                 print,
+                                 serialize,
+                                 log,
+                                 parallel_for,
+                                 describe_call,
+                                 serialize_call,
+                                 serialize_segment};
   return &host;
 }
 

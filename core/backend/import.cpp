@@ -32,8 +32,25 @@ Status call(Function function, Args... args) {
   return status_of(function(args..., text.sink()), text);
 }
 
-Status not_offered(std::string_view what) {
-  return Status(unimplemented("the plug-in does not offer {}", what));
+// What a plug-in reports, one by one. No exception leaves `add`, which the plug-in calls.
+template <class T>
+struct Collected {
+  std::vector<T> list;
+  bool whole = true;
+
+  void add(T each) noexcept {
+    try {
+      list.push_back(std::move(each));
+    } catch (const std::exception&) {
+      whole = false;
+    }
+  }
+};
+
+std::vector<TenonPlace> c_places(std::span<const Place> places) {
+  std::vector<TenonPlace> all;
+  for (const Place& place : places) all.push_back(c_place(place));
+  return all;
 }
 
 class PluginDevice final : public Device {
@@ -61,7 +78,7 @@ class PluginDevice final : public Device {
 
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
     TenonMemory memory = 0;
-    TENON_TRY(call(table_.allocate, device_, space, bytes, &memory));
+    TENON_TRY(backend::call(table_.allocate, device_, space, bytes, &memory));
     return checked(memory, "allocate");
   }
 
@@ -82,8 +99,7 @@ class PluginDevice final : public Device {
   }
 
   Status launch(uint32_t queue, const Launch& launch) override {
-    std::vector<TenonPlace> buffers;
-    for (const Place& place : launch.buffers) buffers.push_back(c_place(place));
+    const std::vector<TenonPlace> buffers = c_places(launch.buffers);
     Text text;
     TenonLaunchArgs args{};
     args.size = sizeof args;
@@ -103,17 +119,17 @@ class PluginDevice final : public Device {
 
   Result<EventHandle> record(uint32_t queue) override {
     TenonEvent event = 0;
-    TENON_TRY(call(table_.record, device_, queue, &event));
+    TENON_TRY(backend::call(table_.record, device_, queue, &event));
     return checked(event, "record");
   }
 
   Status wait(uint32_t queue, EventHandle event) override {
-    return call(table_.wait, device_, queue, event);
+    return backend::call(table_.wait, device_, queue, event);
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
     TenonEventState state = TENON_EVENT_PENDING;
-    TENON_TRY(call(table_.await, device_, event, timeout, &state));
+    TENON_TRY(backend::call(table_.await, device_, event, timeout, &state));
     if (state == TENON_EVENT_DONE) return true;
     if (state == TENON_EVENT_PENDING && timeout >= 0) return false;
     return internal_error("B25: await{} answers OK with the state {}",
@@ -122,33 +138,101 @@ class PluginDevice final : public Device {
 
   void release(EventHandle event) override { table_.release(device_, event); }
 
+  // What the table leaves out is as by default.
+
   Status fill(uint32_t queue, const Place& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     const auto fill = member_or(table_, &TenonBackend::fill, {});
-    if (fill == nullptr) return not_offered("fill");
-    return call(fill, device_, queue, c_place(destination), bytes,
-                static_cast<const void*>(pattern.data()), pattern.size());
+    if (fill == nullptr) return Device::fill(queue, destination, bytes, pattern);
+    return backend::call(fill, device_, queue, c_place(destination), bytes,
+                         static_cast<const void*>(pattern.data()), pattern.size());
+  }
+
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    const auto copy_box = member_or(table_, &TenonBackend::copy_box, {});
+    if (copy_box == nullptr) return Device::copy_box(queue, destination, source, box);
+    const TenonBox c_box = {sizeof c_box,
+                            box.element_bytes,
+                            box.sizes.size(),
+                            box.sizes.data(),
+                            box.destination_strides.data(),
+                            box.source_strides.data()};
+    return backend::call(copy_box, device_, queue, c_place(destination), c_place(source), &c_box);
+  }
+
+  Status call(uint32_t queue, const CallLaunch& launch) override {
+    const auto call = member_or(table_, &TenonBackend::call, {});
+    if (call == nullptr) return Device::call(queue, launch);
+    const std::vector<TenonPlace> operands = c_places(launch.operands);
+    const std::vector<TenonPlace> results = c_places(launch.results);
+    Text text;
+    TenonCallArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.plan = launch.plan.data();
+    args.plan_size = launch.plan.size();
+    args.operands = operands.data();
+    args.operand_count = operands.size();
+    args.results = results.data();
+    args.result_count = results.size();
+    args.workspace = c_place(launch.workspace);
+    args.label = launch.label;
+    args.stop = launch.stop;
+    args.error = text.sink();
+    return status_of(call(&args), text);
+  }
+
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    const auto pack = member_or(table_, &TenonBackend::pack, {});
+    if (pack == nullptr) return Device::pack(queue, plan, operand, destination, source);
+    Text text;
+    TenonPackArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.plan = plan.data();
+    args.plan_size = plan.size();
+    args.operand = operand;
+    args.destination = c_place(destination);
+    args.source = c_place(source);
+    args.error = text.sink();
+    return status_of(pack(&args), text);
   }
 
   Result<std::byte*> map(MemoryHandle memory) override {
     const auto map = member_or(table_, &TenonBackend::map, {});
-    if (map == nullptr) return tl::make_unexpected(not_offered("map"));
+    if (map == nullptr) return Device::map(memory);
     void* host = nullptr;
-    TENON_TRY(call(map, device_, memory, &host));
+    TENON_TRY(backend::call(map, device_, memory, &host));
     return static_cast<std::byte*>(host);
   }
 
   Result<double> event_time(EventHandle event) override {
     const auto time = member_or(table_, &TenonBackend::event_time, {});
-    if (time == nullptr) return tl::make_unexpected(not_offered("event_time"));
+    if (time == nullptr) return Device::event_time(event);
     double seconds = 0;
-    TENON_TRY(call(time, device_, event, &seconds));
+    TENON_TRY(backend::call(time, device_, event, &seconds));
     return seconds;
   }
 
   Status abort() override {
     const auto abort = member_or(table_, &TenonBackend::abort, {});
-    return abort == nullptr ? not_offered("abort") : call(abort, device_);
+    return abort == nullptr ? Device::abort() : backend::call(abort, device_);
+  }
+
+  Result<std::vector<Statistic>> statistics() override {
+    const auto statistics = member_or(table_, &TenonBackend::statistics, {});
+    if (statistics == nullptr) return Device::statistics();
+    Collected<Statistic> found;
+    const auto add = [](void* context, const char* name, double value) {
+      static_cast<Collected<Statistic>*>(context)->add({name == nullptr ? "" : name, value});
+    };
+    TENON_TRY(backend::call(statistics, device_, static_cast<void*>(&found),
+                            static_cast<void (*)(void*, const char*, double)>(add)));
+    return std::move(found.list);
   }
 
  private:
@@ -159,24 +243,6 @@ class PluginDevice final : public Device {
 
   const TenonBackend& table_;
   const TenonDevice device_;
-};
-
-// The kernels that a plug-in declines.
-struct Declines {
-  std::vector<Declined> list;
-  bool whole = true;
-
-  static void add(void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
-    auto& self = *static_cast<Declines*>(context);
-    const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
-    try {
-      self.list.push_back({static_cast<uint32_t>(kernel),
-                           known ? static_cast<Reason>(reason) : Reason::kOther,
-                           why == nullptr ? "" : why});
-    } catch (const std::exception&) {
-      self.whole = false;
-    }
-  }
 };
 
 class PluginBackend final : public Backend {
@@ -226,7 +292,7 @@ class PluginBackend final : public Backend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     const KernelHandles handles(kernels);
     const CTarget c_target(target);
-    Declines declines;
+    Collected<Declined> declines;
     Text binary;
     Text text;
     TenonCompileArgs args{};
@@ -236,7 +302,12 @@ class PluginBackend final : public Backend {
     args.kernel_count = handles.size();
     args.binary = binary.sink();
     args.declined_context = &declines;
-    args.declined = &Declines::add;
+    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) {
+      const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
+      static_cast<Collected<Declined>*>(context)->add(
+          {static_cast<uint32_t>(kernel), known ? static_cast<Reason>(reason) : Reason::kOther,
+           why == nullptr ? "" : why});
+    };
     args.error = text.sink();
     TENON_TRY(status_of(table_.compile(&args), text));
     if (!binary.whole() || !declines.whole) {
@@ -247,6 +318,48 @@ class PluginBackend final : public Backend {
       return internal_error("B13: {} gave a binary and declined kernels", name());
     }
     return compiled;
+  }
+
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    const auto plan = member_or(table_, &TenonBackend::plan, {});
+    if (plan == nullptr) return Backend::plan(target, site);
+    const CTarget c_target(target);
+    const TenonCall call{&site};
+    CallPlan result;
+    result.packed_bytes.resize(site.operands.size());
+    Text words;
+    Text text;
+    TenonPlanArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.call = &call;
+    args.plan = words.sink();
+    args.workspace_bytes = &result.workspace_bytes;
+    args.packed_bytes = result.packed_bytes.data();
+    args.seconds = &result.seconds;
+    args.error = text.sink();
+    TENON_TRY(status_of(plan(&args), text));
+    result.plan = words.take();
+    return result;
+  }
+
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    const auto compile = member_or(table_, &TenonBackend::compile_segment, {});
+    if (compile == nullptr) return Backend::compile_segment(target, segment);
+    const CTarget c_target(target);
+    const TenonSegment c_segment{&segment};
+    Text binary;
+    Text text;
+    TenonSegmentArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.segment = &c_segment;
+    args.binary = binary.sink();
+    args.error = text.sink();
+    TENON_TRY(status_of(compile(&args), text));
+    if (!binary.whole()) return resource_exhausted("the host has no memory for a segment's binary");
+    return binary.take();
   }
 
  private:

@@ -35,8 +35,9 @@
  *      of one device, and load, unload, allocate and free on it, come one at a time. copy, launch,
  *      record, wait, fill and the like come one at a time for each queue. await and release come at
  *      any time from any thread. All of these may overlap with each other.
- *  B8  Only await, open, close, compile and load may wait for long. The functions of queues may wait
- *      for room in the queue, or do the work before they return; they never wait for the host.
+ *  B8  Only await, open, close, compile and load may wait for long. Others may wait for work given
+ *      before, that of queues also for room in the queue, or do the work before they return; none
+ *      waits for the host.
  *
  * Devices
  *  B9  devices opens nothing and gives the same devices with the same TargetInfo in every call.
@@ -244,13 +245,50 @@ typedef struct TenonKernelInfo {
   size_t grid_rank;
 } TenonKernelInfo;
 
+/* A library call (core/program/library_call.h): the host's, until the call that gave it returns. */
+typedef struct TenonCall TenonCall;
+
+/* Dense, row-major. */
+typedef struct TenonArrayInfo {
+  size_t size;
+  const char* type;
+  const int64_t* dims;
+  size_t rank;
+  uint8_t constant; /* The same bytes in each run: it may be packed once. */
+} TenonArrayInfo;
+
+/* A member of the call: a number, flag or word has one value. A backend declines calls with members
+ * that it does not know. */
+typedef struct TenonAttribute {
+  size_t size;
+  const char* name; /* "lhs_contracting" */
+  const int64_t* values;
+  size_t count;
+} TenonAttribute;
+
+typedef struct TenonCallInfo {
+  size_t size;
+  const char* kind; /* "contraction" */
+  const TenonArrayInfo* operands;
+  size_t operand_count;
+  const TenonArrayInfo* results;
+  size_t result_count;
+  const TenonAttribute* attributes;
+  size_t attribute_count;
+} TenonCallInfo;
+
+/* A part of a program (core/program/segment.h): as TenonCall. */
+typedef struct TenonSegment TenonSegment;
+
 typedef struct TenonHost {
   size_t size;
   uint32_t abi_major, abi_minor;
   /* Until the call that gave the kernel returns. */
   TenonCode (*describe)(const TenonKernel* kernel, TenonKernelInfo* info);
   /* Source of kernels for a compiler of a C-like language (core/kernel/render/render.h): a function
-   * each, of the kernel's name, its parameters pointers to the buffers and then the scalars.
+   * each, of the kernel's name, its parameters pointers to the buffers and then the scalars. In C
+   * they stand, in the order of `kernels`, in a table behind one signature:
+   *   void (*const kernel_table[])(void* const* buffers, const uint64_t* scalars)
    * `lanes`: of a workgroup, where the language has them. Errors: what the language cannot say. */
   TenonCode (*render)(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
                       int64_t lanes, const TenonSink* source, const TenonSink* error);
@@ -261,6 +299,11 @@ typedef struct TenonHost {
   void (*log)(const char* text);
   /* Calls body(context, i) for 0 <= i < count on the host's threads; returns when all are done. */
   void (*parallel_for)(size_t count, void (*body)(void* context, size_t index), void* context);
+  /* Until the call that gave the library call returns. */
+  TenonCode (*describe_call)(const TenonCall* call, TenonCallInfo* info);
+  /* In their serial forms. */
+  void (*serialize_call)(const TenonCall* call, const TenonSink* bytes);
+  void (*serialize_segment)(const TenonSegment* segment, const TenonSink* bytes);
 } TenonHost;
 
 /* ---- What a backend does ---- */
@@ -318,6 +361,63 @@ typedef struct TenonLaunchArgs {
   const TenonSink* error;
 } TenonLaunchArgs;
 
+/* An array between two places, of which each dimension has its own stride, in bytes. */
+typedef struct TenonBox {
+  size_t size;
+  int64_t element_bytes;
+  size_t rank;
+  const int64_t* sizes;
+  const int64_t* destination_strides;
+  const int64_t* source_strides;
+} TenonBox;
+
+typedef struct TenonPlanArgs {
+  size_t size;
+  const TenonTargetInfo* target;
+  const TenonCall* call;
+  const TenonSink* plan;    /* What is written there is given back with each call. */
+  int64_t* workspace_bytes; /* 0, unless the backend sets it. */
+  int64_t* packed_bytes;    /* Of each operand; 0, as it is, unless the backend sets it. */
+  double* seconds;          /* 0: not known. */
+  const TenonSink* error;   /* Why it is declined. */
+} TenonPlanArgs;
+
+typedef struct TenonCallArgs {
+  size_t size;
+  TenonDevice device;
+  uint32_t queue;
+  const char* plan; /* Lives until the work is done. */
+  size_t plan_size;
+  const TenonPlace* operands; /* Constants in their packed form where the plan has one. */
+  size_t operand_count;
+  const TenonPlace* results;
+  size_t result_count;
+  TenonPlace workspace;
+  const char* label;
+  const volatile uint32_t* stop;
+  const TenonSink* error;
+} TenonCallArgs;
+
+typedef struct TenonPackArgs {
+  size_t size;
+  TenonDevice device;
+  uint32_t queue;
+  const char* plan; /* Lives until the work is done. */
+  size_t plan_size;
+  uint32_t operand;
+  TenonPlace destination;
+  TenonPlace source;
+  const TenonSink* error;
+} TenonPackArgs;
+
+typedef struct TenonSegmentArgs {
+  size_t size;
+  const TenonTargetInfo* target;
+  const TenonSegment* segment;
+  const TenonSink* binary;
+  const TenonSink* error;
+} TenonSegmentArgs;
+
 typedef enum TenonEventState {
   TENON_EVENT_PENDING = 0,
   TENON_EVENT_DONE = 1,
@@ -365,6 +465,26 @@ typedef struct TenonBackend {
   /* Makes the device lost (B12), whatever it is at: calls that wait return, its work ends. At any
    * time, from any thread. Else: a device that hangs is closed when its calls have returned. */
   TenonCode (*abort)(TenonDevice device, const TenonSink* error);
+  /* Copies an array whose elements lie apart, between device and host or on the device. Else: the
+   * host brings it into order before or behind a copy. */
+  TenonCode (*copy_box)(TenonDevice device, uint32_t queue, TenonPlace destination,
+                        TenonPlace source, const TenonBox* box, const TenonSink* error);
+  /* Whether and how the backend does a library call: as compile, at any time. TENON_UNIMPLEMENTED
+   * declines. Else: kernels. With plan come call and pack. */
+  TenonCode (*plan)(const TenonPlanArgs* args);
+  TenonCode (*call)(const TenonCallArgs* args);
+  /* Writes the packed form of an operand. */
+  TenonCode (*pack)(const TenonPackArgs* args);
+  /* As compile: gives a binary of one kernel that does a whole part of a program, loops and
+   * branches included. TENON_UNIMPLEMENTED declines. Its buffers are the memories of the program:
+   * parameters, results, constants, each by its index, and the block of temporaries if there is
+   * one. It is loaded with no kernels, and launched like any other. Else: the host walks the steps.
+   */
+  TenonCode (*compile_segment)(const TenonSegmentArgs* args);
+  /* Calls found for figures of the device that people may want to see. Else: the host's own. */
+  TenonCode (*statistics)(TenonDevice device, void* context,
+                          void (*found)(void* context, const char* name, double value),
+                          const TenonSink* error);
 } TenonBackend;
 
 /* The symbol that a plug-in exports. `host` lives as long as the process. Null if the backend

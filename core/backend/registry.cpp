@@ -44,6 +44,10 @@ Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
     return failed_precondition("{} cannot start: {}", path,
                                why.empty() ? "it does not say why" : why);
   }
+  if (start(host_services(), text.sink()) != table) {
+    return failed_precondition("{}: two calls of {} give two tables (B2)", path,
+                               TENON_PLUGIN_SYMBOL);
+  }
   auto backend = import_backend(table);
   if (backend) return backend;
   return tl::make_unexpected(Status(backend.error()).with_context(path));

@@ -49,6 +49,8 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken7.so"),
             "libbroken7.so: the plug-in lacks required functions: devices, open, close, compile, "
             "load, unload, allocate, free, copy, launch, record, wait, await, release");
+  EXPECT_EQ(error_of("libbroken8.so"),
+            "libbroken8.so: two calls of tenon_plugin give two tables (B2)");
   const std::string text = error_of("core_runtime_test.p");
   EXPECT_TRUE(text.starts_with("core_runtime_test.p cannot be loaded: ")) << text;
 }

@@ -10,39 +10,27 @@ namespace tenon::program {
 
 class ProgramInterpreter::Run {
  public:
-  Run(ProgramInterpreter& owner, std::span<const Literal> arguments,
+  Run(ProgramInterpreter& owner, const Memories& memories,
       const kernel::InterpreterOptions& options)
-      : owner_(owner), program_(owner.program_), arguments_(arguments), options_(options) {}
+      : owner_(owner), program_(owner.program_), memories_(memories), options_(options) {}
 
-  Result<std::vector<Literal>> run() {
-    temporaries_.resize(static_cast<size_t>(program_.temporary_bytes));
-    for (const BufferId id : program_.results) {
-      const Buffer& b = program_.buffer(id);
-      results_.emplace_back(Shape(b.type, b.dims));
-    }
-    TENON_TRY(sequence(0));
-    return std::move(results_);
-  }
+  Status run() { return sequence(0); }
 
  private:
   std::span<std::byte> memory(BufferId id) {
     const Buffer& b = program_.buffer(program_.root(id));
     const auto bytes = static_cast<size_t>(b.bytes());
-    // Kernels only read what they are given to read.
-    const auto readable = [&](const Literal& literal) {
-      return std::span(const_cast<std::byte*>(literal.data().data()), bytes);
-    };
     switch (b.kind) {
       case MemoryKind::kParameter:
-        return readable(arguments_[b.index]);
+        return {memories_.parameters[b.index], bytes};
       case MemoryKind::kConstant:
-        return readable(program_.constants[b.index]);
+        return {memories_.constants[b.index], bytes};
       case MemoryKind::kResult:
-        return {results_[b.index].mutable_data().data(), bytes};
+        return {memories_.results[b.index], bytes};
       case MemoryKind::kTemporary:
         break;
     }
-    return std::span(temporaries_).subspan(static_cast<size_t>(b.offset), bytes);
+    return {memories_.temporaries + b.offset, bytes};
   }
 
   Literal read(BufferId id) {
@@ -145,10 +133,8 @@ class ProgramInterpreter::Run {
 
   ProgramInterpreter& owner_;
   const Program& program_;
-  std::span<const Literal> arguments_;
+  const Memories& memories_;
   const kernel::InterpreterOptions& options_;
-  std::vector<std::byte> temporaries_;
-  std::vector<Literal> results_;
 };
 
 ProgramInterpreter::ProgramInterpreter(const Program& program)
@@ -168,14 +154,35 @@ Result<std::vector<Literal>> ProgramInterpreter::run(std::span<const Literal> ar
                               arguments[i].shape().to_string(), Shape(b.type, b.dims).to_string());
     }
   }
+  // Kernels only read what they are given to read.
+  const auto readable = [](const Literal& literal) {
+    return const_cast<std::byte*>(literal.data().data());
+  };
   // Sizes may come from a file: what does not fit is an answer.
   try {
-    return Run(*this, arguments, options).run();
+    Memories memories;
+    for (const Literal& each : arguments) memories.parameters.push_back(readable(each));
+    for (const Literal& each : program_.constants) memories.constants.push_back(readable(each));
+    std::vector<Literal> results;
+    for (const BufferId id : program_.results) {
+      const Buffer& b = program_.buffer(id);
+      results.emplace_back(Shape(b.type, b.dims));
+    }
+    for (Literal& each : results) memories.results.push_back(each.mutable_data().data());
+    std::vector<std::byte> temporaries(static_cast<size_t>(program_.temporary_bytes));
+    memories.temporaries = temporaries.data();
+    TENON_TRY(run_in(memories, options));
+    return results;
   } catch (const std::bad_alloc&) {
     return resource_exhausted("program {}: there is not enough memory for it", program_.name);
   } catch (const std::length_error&) {
     return resource_exhausted("program {}: it needs more memory than there can be", program_.name);
   }
+}
+
+Status ProgramInterpreter::run_in(const Memories& memories,
+                                  const kernel::InterpreterOptions& options) {
+  return Run(*this, memories, options).run();
 }
 
 }  // namespace tenon::program

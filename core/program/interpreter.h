@@ -20,6 +20,13 @@ using CustomCallHandler = std::function<Result<std::vector<Literal>>(
     const Step& step, const CustomCall& call, const std::vector<Literal>& operands,
     const std::vector<Shape>& results)>;
 
+/// Where the arrays of one run lie, each of its bytes. Kernels only write to results and
+/// temporaries.
+struct Memories {
+  std::vector<std::byte*> parameters, results, constants;
+  std::byte* temporaries = nullptr;
+};
+
 /// Thread-safety: one run at a time.
 class ProgramInterpreter {
  public:
@@ -37,6 +44,8 @@ class ProgramInterpreter {
   /// One argument a parameter, of its shape. Errors carry the step's label.
   Result<std::vector<Literal>> run(std::span<const Literal> arguments,
                                    const kernel::InterpreterOptions& options = {});
+  /// The same in memory of the caller's.
+  Status run_in(const Memories& memories, const kernel::InterpreterOptions& options = {});
 
  private:
   class Run;

@@ -29,8 +29,8 @@ class Text {
   void flag(std::string_view name, bool value) {
     if (value) text_ += fmt::format(" {}", name);
   }
-  void word(std::string_view name, std::string_view value) {
-    text_ += fmt::format(" {}={}", name, value);
+  void choice(std::string_view name, size_t value, std::span<const std::string_view> words) {
+    text_ += fmt::format(" {}={}", name, words[value]);
   }
   void dims(std::string_view name, const ConvolutionDims& dims) {
     text_ += fmt::format(" {}=({},{},[{}])", name, dims.batch, dims.feature,
@@ -42,13 +42,38 @@ class Text {
   std::string text_;
 };
 
-void members(Text& t, const Contraction& c) {
+// The same members as numbers, all of them.
+class Collector {
+ public:
+  void list(std::string_view name, const Dims& values) { add(name, values); }
+  void number(std::string_view name, int64_t value, int64_t) { add(name, {value}); }
+  void flag(std::string_view name, bool value) { add(name, {value ? 1 : 0}); }
+  void choice(std::string_view name, size_t value, std::span<const std::string_view>) {
+    add(name, {static_cast<int64_t>(value)});
+  }
+  void dims(std::string_view name, const ConvolutionDims& dims) {
+    add(fmt::format("{}_batch", name), {dims.batch});
+    add(fmt::format("{}_feature", name), {dims.feature});
+    add(fmt::format("{}_spatial", name), dims.spatial);
+  }
+  std::vector<Attribute> take() && { return std::move(attributes_); }
+
+ private:
+  void add(std::string_view name, Dims values) {
+    attributes_.push_back({std::string(name), std::move(values)});
+  }
+  std::vector<Attribute> attributes_;
+};
+
+template <class T>
+void members(T& t, const Contraction& c) {
   t.list("lhs_batch", c.lhs_batch);
   t.list("rhs_batch", c.rhs_batch);
   t.list("lhs_contracting", c.lhs_contracting);
   t.list("rhs_contracting", c.rhs_contracting);
 }
-void members(Text& t, const Convolution& c) {
+template <class T>
+void members(T& t, const Convolution& c) {
   t.dims("input", c.input);
   t.dims("kernel", c.kernel);
   t.dims("output", c.output);
@@ -61,30 +86,35 @@ void members(Text& t, const Convolution& c) {
   t.number("feature_groups", c.feature_groups, 1);
   t.number("batch_groups", c.batch_groups, 1);
 }
-void members(Text& t, const Sort& s) {
+template <class T>
+void members(T& t, const Sort& s) {
   t.number("dimension", s.dimension, -1);
   t.number("key", s.key, 0);
   t.flag("descending", s.descending);
   t.flag("total_order", s.total_order);
 }
-void members(Text& t, const Scan& s) {
+template <class T>
+void members(T& t, const Scan& s) {
   static constexpr std::string_view kCombiners[] = {"add", "multiply", "minimum", "maximum",
                                                     "and", "or",       "xor"};
-  t.word("combiner", kCombiners[static_cast<size_t>(s.combiner)]);
+  t.choice("combiner", static_cast<size_t>(s.combiner), kCombiners);
   t.number("dimension", s.dimension, -1);
   t.flag("reverse", s.reverse);
 }
-void members(Text& t, const Fft& f) {
+template <class T>
+void members(T& t, const Fft& f) {
   static constexpr std::string_view kKinds[] = {"forward", "inverse", "real_forward",
                                                 "real_inverse"};
-  t.word("kind", kKinds[static_cast<size_t>(f.kind)]);
+  t.choice("kind", static_cast<size_t>(f.kind), kKinds);
   t.list("lengths", f.lengths);
 }
-void members(Text& t, const RandomBits& r) {
+template <class T>
+void members(T& t, const RandomBits& r) {
   static constexpr std::string_view kAlgorithms[] = {"three_fry", "philox"};
-  t.word("algorithm", kAlgorithms[static_cast<size_t>(r.algorithm)]);
+  t.choice("algorithm", static_cast<size_t>(r.algorithm), kAlgorithms);
 }
-void members(Text& t, const StridedCopy& c) {
+template <class T>
+void members(T& t, const StridedCopy& c) {
   t.number("start", c.start, 0);
   t.list("strides", c.strides);
 }
@@ -324,6 +354,12 @@ std::string to_string(const LibraryCall& call) {
   Text text(name_of(call));
   std::visit([&](const auto& each) { members(text, each); }, call);
   return std::move(text).take();
+}
+
+std::vector<Attribute> attributes_of(const LibraryCall& call) {
+  Collector collector;
+  std::visit([&](const auto& each) { members(collector, each); }, call);
+  return std::move(collector).take();
 }
 
 Status check(const LibraryCall& call, Shapes operands, Shapes results) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/types/shape.h"
 #include "core/types/status.h"
@@ -105,6 +106,14 @@ std::string_view name_of(const LibraryCall& call);
 std::span<const std::string_view> library_call_names();
 /// "contraction lhs_contracting=[1] rhs_contracting=[0]": the members that are not as by default.
 std::string to_string(const LibraryCall& call);
+
+/// A member as numbers: of a flag 0 or 1, of an enumeration its number.
+struct Attribute {
+  std::string name;  ///< "lhs_contracting", "input_spatial"
+  Dims values;
+};
+/// All members, in the order of their declaration.
+std::vector<Attribute> attributes_of(const LibraryCall& call);
 
 /// OK, or why there is no such call on arrays of these shapes. Safe on values of any content.
 Status check(const LibraryCall& call, std::span<const Shape> operands,

@@ -103,6 +103,21 @@ std::string save(const Program& program) {
   return seal(kProgramFormat, std::move(writer).take());
 }
 
+std::string save_call(const LibraryCall& call) {
+  serial::Writer writer;
+  writer(call);
+  return seal(kCallFormat, std::move(writer).take());
+}
+
+Result<LibraryCall> load_call(std::string_view bytes) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kCallFormat));
+  serial::Reader reader(file.payload, file.version);
+  LibraryCall call;
+  reader(call);
+  TENON_TRY(Status(reader.status()));
+  return call;
+}
+
 Result<Program> load_program(std::string_view bytes, bool damaged_too) {
   TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kProgramFormat, damaged_too));
   serial::Reader reader(file.payload, file.version);

@@ -218,6 +218,17 @@ Status Device::launch(const backend::Launch& launch) {
   return noted(device->launch(0, launch));
 }
 
+Status Device::call(const backend::CallLaunch& call) {
+  TENON_ASSIGN(const Share device, use());
+  return noted(device->call(0, call));
+}
+
+Status Device::pack(std::string_view plan, uint32_t operand, const backend::Place& to,
+                    const backend::Place& from) {
+  TENON_ASSIGN(const Share device, use());
+  return noted(device->pack(0, plan, operand, to, from));
+}
+
 Status Device::fetch(std::span<std::byte> to, const backend::Place& from) {
   const auto transit = std::make_shared<std::vector<std::byte>>(to.size());
   Status status =

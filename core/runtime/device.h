@@ -67,6 +67,9 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Host memory that `work` or `done` keeps, or the device's. 0 bytes are no copy.
   Status copy(const backend::Place& to, const backend::Place& from, int64_t bytes);
   Status launch(const backend::Launch& launch);
+  Status call(const backend::CallLaunch& call);
+  Status pack(std::string_view plan, uint32_t operand, const backend::Place& to,
+              const backend::Place& from);
   /// Waits for the bytes; any memory of the host.
   Status fetch(std::span<std::byte> to, const backend::Place& from);
   Status put(const backend::Place& to, std::span<const std::byte> from);

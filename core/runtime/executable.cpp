@@ -36,8 +36,85 @@ bool has_loops(const program::Program& program) {
 struct Executable::State : Loaded {
   ~State() {
     if (module != 0) device->unload(module);
+    for (const Segment& each : segments) device->unload(each.module);
   }
 };
+
+namespace {
+
+Status load_modules(Loaded& state) {
+  const program::Program& program = state.compiled.program;
+  std::vector<const kernel::Kernel*> kernels;
+  for (size_t k = 0; k < program.kernels.size(); ++k) {
+    state.native.push_back(static_cast<uint32_t>(kernels.size()));
+    if (state.compiled.homes[k] == KernelHome::kDevice) kernels.push_back(&program.kernels[k]);
+  }
+  if (!kernels.empty()) {
+    TENON_ASSIGN(state.module, state.device->load(state.compiled.binary, kernels));
+  }
+  for (const CompiledSegment& each : state.compiled.segments) {
+    Loaded::Segment segment = {each.range, 0, ""};
+    segment.label = fmt::format("{}: steps {} to {} of sequence {}", program.name, each.range.begin,
+                                each.range.end - 1, each.range.sequence);
+    TENON_ASSIGN(segment.module, state.device->load(each.binary, {}));
+    state.segments.push_back(std::move(segment));
+  }
+  for (const auto& [lowered, plan] : state.compiled.plans) {
+    state.workspace_bytes = std::max(state.workspace_bytes, plan.workspace_bytes);
+  }
+  state.has_loops = has_loops(program);
+  return {};
+}
+
+// Posts work that fills memory which every execution reads.
+void post_definition(const std::shared_ptr<Loaded>& state, Device::Work work) {
+  auto defined = std::make_shared<Promise>(state->device->pool());
+  state->constants_defined.push_back(defined->event());
+  state->device->post(std::move(work), [defined](const Status& status) { defined->set(status); });
+}
+
+Status put_constants(const std::shared_ptr<Loaded>& state) {
+  const program::Program& program = state->compiled.program;
+  for (size_t i = 0; i < program.constants.size(); ++i) {
+    const Literal& constant = program.constants[i];
+    const auto bytes = static_cast<int64_t>(constant.data().size());
+    TENON_ASSIGN(Storage storage, allocate(*state->device, MemoryKind::kDevice, bytes,
+                                           fmt::format("constant {} of {}", i, program.name)));
+    state->constants.push_back(storage);
+    // The state keeps the constant until it has been copied.
+    post_definition(state, [state, storage, &constant, bytes] {
+      return state->device->copy(storage.place(), backend::Place::of_host(constant.data().data()),
+                                 bytes);
+    });
+  }
+  return {};
+}
+
+Status pack_constants(const std::shared_ptr<Loaded>& state) {
+  const program::Program& program = state->compiled.program;
+  for (const program::Sequence& sequence : program.sequences) {
+    for (const program::Step& step : sequence.steps) {
+      const auto* call = std::get_if<program::Call>(&step.action);
+      if (call == nullptr || !state->compiled.plans.contains(call->lowered)) continue;
+      const backend::CallPlan& plan = state->compiled.plans.at(call->lowered);
+      for (uint32_t i = 0; i < std::min(plan.packed_bytes.size(), call->operands.size()); ++i) {
+        const program::Buffer& from = program.buffer(program.root(call->operands[i]));
+        if (plan.packed_bytes[i] <= 0 || from.kind != program::MemoryKind::kConstant) continue;
+        TENON_ASSIGN(Storage packed,
+                     allocate(*state->device, MemoryKind::kDevice, plan.packed_bytes[i],
+                              fmt::format("a packed constant of {}", program.name)));
+        state->packed[{call->lowered, i}] = packed;
+        const Storage constant = state->constants[from.index];
+        post_definition(state, [state, &plan, i, packed, constant] {
+          return state->device->pack(plan.plan, i, packed.place(), constant.place());
+        });
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 Executable::~Executable() = default;
 const program::Program& Executable::program() const { return state_->compiled.program; }
@@ -53,32 +130,9 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
   state->device = std::move(device);
   state->compiled = std::move(compiled);
   state->calls = std::move(calls);
-  const program::Program& program = state->compiled.program;
-  std::vector<const kernel::Kernel*> kernels;
-  for (size_t k = 0; k < program.kernels.size(); ++k) {
-    state->native.push_back(static_cast<uint32_t>(kernels.size()));
-    if (!state->compiled.on_host[k]) kernels.push_back(&program.kernels[k]);
-  }
-  if (!kernels.empty()) {
-    TENON_ASSIGN(state->module, state->device->load(state->compiled.binary, kernels));
-  }
-  state->has_loops = has_loops(program);
-  for (size_t i = 0; i < program.constants.size(); ++i) {
-    const Literal& constant = program.constants[i];
-    const auto bytes = static_cast<int64_t>(constant.data().size());
-    TENON_ASSIGN(Storage storage, allocate(*state->device, MemoryKind::kDevice, bytes,
-                                           fmt::format("constant {} of {}", i, program.name)));
-    state->constants.push_back(storage);
-    auto defined = std::make_shared<Promise>(state->device->pool());
-    state->constants_defined.push_back(defined->event());
-    state->device->post(
-        // The state keeps the constant until it has been copied.
-        [state = std::shared_ptr<const State>(state), storage, &constant, bytes]() -> Status {
-          return state->device->copy(storage.place(),
-                                     backend::Place::of_host(constant.data().data()), bytes);
-        },
-        [defined](const Status& status) { defined->set(status); });
-  }
+  TENON_TRY(load_modules(*state));
+  TENON_TRY(put_constants(state));
+  TENON_TRY(pack_constants(state));
   return std::shared_ptr<Executable>(new Executable(std::move(state)));
 }
 
@@ -185,9 +239,10 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                                                          shapes[r], flight->frame.results.back(),
                                                          flight->results.back().event()));
   }
-  if (program.temporary_bytes > 0) {
+  if (program.temporary_bytes + state_->workspace_bytes > 0) {
     TENON_ASSIGN(flight->frame.temporaries,
-                 allocate(*state_->device, MemoryKind::kDevice, program.temporary_bytes,
+                 allocate(*state_->device, MemoryKind::kDevice,
+                          workspace_offset(program) + state_->workspace_bytes,
                           fmt::format("temporaries of {}", program.name)));
   }
   // From here on what fails is given back: donated buffers are the last to be taken.

@@ -11,17 +11,33 @@
 
 #include "core/program/interpreter.h"
 #include "core/program/program.h"
+#include "core/program/segment.h"
 #include "core/runtime/buffer.h"
 
 namespace tenon::runtime {
 
+/// Where a kernel is run.
+enum class KernelHome : uint8_t {
+  kDevice,
+  kHost,     ///< Interpreted, since the backend declined it.
+  kNowhere,  ///< Every step that launches it is within a segment or a call that the backend took.
+};
+
+/// Steps that the backend compiled as one (backend.h, compile_segment).
+struct CompiledSegment {
+  program::StepRange range;
+  std::string binary;
+};
+
 /// What a driver makes of a Module for a target (hlo/compile/compile.h): a Program whose kernels
-/// are legal for it, and the backend's binary of those kernels that are not run on the host.
+/// are legal for it, and what the backend made of it.
 struct CompiledProgram {
   program::Program program;
-  std::string binary;
-  /// Of each kernel, whether the host interprets it, since the backend declined it.
-  std::vector<bool> on_host;
+  std::string binary;             ///< Of the kernels that are at home on the device, in order.
+  std::vector<KernelHome> homes;  ///< Of each kernel.
+  std::vector<CompiledSegment> segments;
+  /// Library calls that the backend takes, by Call::lowered.
+  std::map<program::SequenceId, backend::CallPlan> plans;
 };
 
 struct ExecuteOptions {

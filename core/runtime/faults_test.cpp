@@ -58,8 +58,8 @@ Result<Literal> whole_run(const std::shared_ptr<backend::Backend>& backend, cons
   std::vector<const kernel::Kernel*> kernels;
   for (const kernel::Kernel& kernel : c.program.kernels) kernels.push_back(&kernel);
   TENON_ASSIGN(auto compiled, backend->compile(device->info().target, kernels));
-  CompiledProgram program = {c.program, std::move(compiled.binary),
-                             std::vector<bool>(kernels.size())};
+  CompiledProgram program = {
+      c.program, std::move(compiled.binary), std::vector<KernelHome>(kernels.size()), {}, {}};
   TENON_ASSIGN(const auto executable, Executable::load(device, std::move(program), kCalls));
   HostArray array;
   array.data = c.argument.data().data();
@@ -121,8 +121,9 @@ TEST(Faults, TheClientGoesOn) {
       for (const kernel::Kernel& kernel : c.program.kernels) kernels.push_back(&kernel);
       auto compiled = layer.backend->compile(device->info().target, kernels).value();
       const auto executable =
-          Executable::load(device, {c.program, compiled.binary, std::vector<bool>(kernels.size())},
-                           {})
+          Executable::load(
+              device, {c.program, compiled.binary, std::vector<KernelHome>(kernels.size()), {}, {}},
+              {})
               .value();
       int right = 0;
       for (int i = 0; i < 4; ++i) {

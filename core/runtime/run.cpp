@@ -7,6 +7,11 @@ namespace tenon::runtime {
 using program::BufferId;
 using program::Step;
 
+int64_t workspace_offset(const program::Program& program) {
+  return (program.temporary_bytes + program::kAlignment - 1) / program::kAlignment *
+         program::kAlignment;
+}
+
 namespace {
 
 Status with_label(Status status, const Step& step) {
@@ -33,8 +38,39 @@ backend::Place Run::place(BufferId id) const {
 }
 
 Status Run::sequence(program::SequenceId id) {
-  for (const Step& each : program_.sequences[id].steps) TENON_TRY(step(each));
+  const std::vector<Step>& steps = program_.sequences[id].steps;
+  for (uint32_t i = 0; i < steps.size();) {
+    const auto whole = std::ranges::find_if(loaded_.segments, [&](const Loaded::Segment& each) {
+      return each.range.sequence == id && each.range.begin == i;
+    });
+    if (whole != loaded_.segments.end()) {
+      TENON_TRY(segment(*whole));
+      i = whole->range.end;
+    } else {
+      TENON_TRY(step(steps[i++]));
+    }
+  }
   return {};
+}
+
+Status Run::segment(const Loaded::Segment& segment) {
+  std::vector<backend::Place> buffers;
+  for (const auto* list : {&frame_.parameters, &frame_.results, &loaded_.constants}) {
+    for (const Storage& storage : *list) buffers.push_back(storage.place());
+  }
+  if (program_.temporary_bytes > 0) buffers.push_back(frame_.temporaries.place());
+  backend::Launch work;
+  work.module = segment.module;
+  work.buffers = buffers;
+  work.label = segment.label.c_str();
+  work.stop = stop_word();
+  return loaded_.device->launch(work);
+}
+
+// A word that is read as long as the work lasts; it belongs to the execution.
+const volatile uint32_t* Run::stop_word() const {
+  static_assert(std::atomic<uint32_t>::is_always_lock_free);
+  return reinterpret_cast<const volatile uint32_t*>(stop_);
 }
 
 Status Run::step(const Step& step) {
@@ -45,7 +81,7 @@ Status Run::step(const Step& step) {
 }
 
 Status Run::act(const Step& step, const program::Launch& launch) {
-  if (loaded_.compiled.on_host[launch.kernel]) return on_host(step, launch);
+  if (loaded_.compiled.homes[launch.kernel] == KernelHome::kHost) return on_host(step, launch);
   std::vector<backend::Place> buffers;
   buffers.reserve(launch.buffers.size());
   for (const BufferId id : launch.buffers) buffers.push_back(place(id));
@@ -55,9 +91,7 @@ Status Run::act(const Step& step, const program::Launch& launch) {
   work.buffers = buffers;
   work.scalars = launch.scalars;
   work.label = step.label.c_str();
-  // A word that is read as long as the work lasts; it belongs to the execution.
-  static_assert(std::atomic<uint32_t>::is_always_lock_free);
-  work.stop = reinterpret_cast<const volatile uint32_t*>(stop_);
+  work.stop = stop_word();
   return with_label(loaded_.device->launch(work), step);
 }
 
@@ -101,7 +135,32 @@ Status Run::act(const Step&, const program::Conditional& conditional) {
   return sequence(conditional.branches[static_cast<size_t>(chosen)]);
 }
 
-Status Run::act(const Step&, const program::Call& call) { return sequence(call.lowered); }
+Status Run::act(const Step& step, const program::Call& call) {
+  const auto plan = loaded_.compiled.plans.find(call.lowered);
+  if (plan == loaded_.compiled.plans.end()) return sequence(call.lowered);
+  return with_label(on_device(step, call, plan->second), step);
+}
+
+Status Run::on_device(const Step& step, const program::Call& call, const backend::CallPlan& plan) {
+  std::vector<backend::Place> operands;
+  for (size_t i = 0; i < call.operands.size(); ++i) {
+    const auto packed = loaded_.packed.find({call.lowered, i});
+    operands.push_back(packed != loaded_.packed.end() ? packed->second.place()
+                                                      : place(call.operands[i]));
+  }
+  std::vector<backend::Place> results;
+  for (const BufferId id : call.results) results.push_back(place(id));
+  backend::CallLaunch launch;
+  launch.plan = plan.plan;
+  launch.operands = operands;
+  launch.results = results;
+  if (plan.workspace_bytes > 0) {
+    launch.workspace = frame_.temporaries.place(workspace_offset(program_));
+  }
+  launch.label = step.label.c_str();
+  launch.stop = stop_word();
+  return loaded_.device->call(launch);
+}
 
 // --- What the host does
 

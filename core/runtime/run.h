@@ -15,13 +15,26 @@ struct Loaded {
   CompiledProgram compiled;
   CustomCalls calls;
   backend::ModuleHandle module = 0;
-  /// Of each kernel, its number in the module; of those on the host, nothing.
+  /// Of each kernel that is at home on the device, its number in the module.
   std::vector<uint32_t> native;
+  struct Segment {
+    program::StepRange range;
+    backend::ModuleHandle module = 0;
+    std::string label;
+  };
+  std::vector<Segment> segments;
   std::vector<Storage> constants;
+  /// Packed forms of constants, by Call::lowered and operand.
+  std::map<std::pair<program::SequenceId, size_t>, Storage> packed;
+  /// Constants and their packed forms.
   std::vector<Event> constants_defined;
+  int64_t workspace_bytes = 0;  ///< The most of any call; it lies behind the temporaries.
   /// Whether there are loops whose ends depend on what is computed.
   bool has_loops = false;
 };
+
+/// Where the workspace of calls begins in the block of temporaries.
+int64_t workspace_offset(const program::Program& program);
 
 /// Memory of one execution.
 struct Frame {
@@ -42,6 +55,7 @@ class Run {
 
  private:
   Status sequence(program::SequenceId id);
+  Status segment(const Loaded::Segment& segment);
   Status step(const program::Step& step);
   Status act(const program::Step& step, const program::Launch& launch);
   Status act(const program::Step& step, const program::Copy& copy);
@@ -49,8 +63,11 @@ class Run {
   Status act(const program::Step& step, const program::Conditional& conditional);
   Status act(const program::Step& step, const program::CustomCall& call);
   Status act(const program::Step& step, const program::Call& call);
+  Status on_device(const program::Step& step, const program::Call& call,
+                   const backend::CallPlan& plan);
   Status on_host(const program::Step& step, const program::Launch& launch);
 
+  const volatile uint32_t* stop_word() const;
   backend::Place place(program::BufferId id) const;
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);

@@ -53,10 +53,12 @@ TEST(Runtime, RunsLoopsAndBranches) {
 
 TEST(Runtime, KernelsOfTheHost) {
   const auto client = client_of();
-  for (const std::vector<bool>& on_host :
-       {std::vector{true, false, false}, std::vector{false, true, false},
-        std::vector{true, true, true}}) {
-    const auto executable = load(*client, control_flow(), on_host);
+  constexpr auto kHost = KernelHome::kHost;
+  constexpr auto kDevice = KernelHome::kDevice;
+  for (const auto& homes :
+       {std::vector{kHost, kDevice, kDevice}, std::vector{kDevice, kHost, kDevice},
+        std::vector{kHost, kHost, kHost}}) {
+    const auto executable = load(*client, control_flow(), homes);
     const auto run = executable->execute(std::vector{put(client->devices()[0], four(3))});
     ASSERT_TRUE(run) << run.error().to_string();
     EXPECT_EQ(get(run->results[0]), four(12));

@@ -18,18 +18,19 @@ inline std::shared_ptr<Client> client_of(const backend::InterpConfig& config = {
 
 // What hlo/compile does, without hlo.
 inline std::shared_ptr<Executable> load(const Client& client, program::Program program,
-                                        std::vector<bool> on_host = {}, CustomCalls calls = {}) {
+                                        std::vector<KernelHome> homes = {},
+                                        CustomCalls calls = {}) {
   EXPECT_EQ(validate(program).to_string(), "OK");
-  on_host.resize(program.kernels.size());
+  homes.resize(program.kernels.size());
   std::vector<const kernel::Kernel*> kernels;
   for (size_t k = 0; k < program.kernels.size(); ++k) {
-    if (!on_host[k]) kernels.push_back(&program.kernels[k]);
+    if (homes[k] == KernelHome::kDevice) kernels.push_back(&program.kernels[k]);
   }
   const auto& device = client.devices()[0];
   auto compiled = client.backend().compile(device->info().target, kernels);
   EXPECT_TRUE(compiled);
   auto executable = Executable::load(
-      device, {std::move(program), std::move(compiled->binary), std::move(on_host)},
+      device, {std::move(program), std::move(compiled->binary), std::move(homes), {}, {}},
       std::move(calls));
   EXPECT_TRUE(executable) << executable.error().to_string();
   return *executable;

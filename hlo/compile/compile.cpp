@@ -1,6 +1,7 @@
 #include "hlo/compile/compile.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "core/kernel/verifier.h"
@@ -19,14 +20,6 @@ kernel::LegalForm form_of(const backend::TargetInfo& target, bool native_math) {
   return form;
 }
 
-// Calls visit(step) for each step of the Program, those within steps too.
-template <class Visit>
-void for_each_step(const Program& program, const Visit& visit) {
-  for (const program::Sequence& sequence : program.sequences) {
-    for (const Step& step : sequence.steps) visit(step);
-  }
-}
-
 class Driver {
  public:
   Driver(backend::Backend& backend, const backend::TargetInfo& target,
@@ -39,6 +32,13 @@ class Driver {
     if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
     lower_.limits.fma = target.as_written || form_.fma;
     lower_.limits.private_memory = target.as_written || form_.private_memory;
+    if (lower_.takes_call == nullptr) {
+      lower_.takes_call = [this](const program::LibraryCall& call, std::span<const Shape> operands,
+                                 std::span<const Shape> results) {
+        const std::vector<bool> constant(operands.size());
+        return backend_.plan(target_, {call, operands, results, constant}).has_value();
+      };
+    }
   }
 
   Result<Compilation> run(const Module& module) {
@@ -70,11 +70,10 @@ class Driver {
     return kernel::legalize(kernel, form_);
   }
 
-  // The legal form of each kernel, compiled; or what was declined.
+  // The legal form of each kernel, and what the backend makes of all; or what was declined.
   Status attempt() {
     declined_.clear();
-    Program& program = result_.compiled.program;
-    result_.compiled.on_host.assign(program.kernels.size(), false);
+    const Program& program = result_.compiled.program;
     legal_.clear();
     for (uint32_t k = 0; k < program.kernels.size(); ++k) {
       auto legal = legal_form_of(program.kernels[k]);
@@ -85,15 +84,102 @@ class Driver {
       }
       legal_.push_back(*std::move(legal));
     }
-    return compile_legal();
+    TENON_TRY(plan_calls());
+    TENON_TRY(compile_segments());
+    return compile_kernels();
   }
 
-  // Those that have not been declined.
-  Status compile_legal() {
+  bool is_planned(const Step& step) const {
+    const auto* call = std::get_if<program::Call>(&step.action);
+    return call != nullptr && result_.compiled.plans.contains(call->lowered);
+  }
+
+  // Calls visit(step) for the steps that are run outside of `segments`.
+  template <class Visit>
+  void for_each_step(const std::vector<program::StepRange>& segments, const Visit& visit) const {
+    program::for_each_step(
+        result_.compiled.program, segments, [&](const Step& step) { return !is_planned(step); },
+        visit);
+  }
+
+  Status plan_calls() {
+    runtime::CompiledProgram& compiled = result_.compiled;
+    compiled.plans.clear();
+    Status failed;
+    for_each_step({}, [&](const Step& step) {
+      const auto* call = std::get_if<program::Call>(&step.action);
+      if (call == nullptr || !failed.ok()) return;
+      const auto shapes = [&](const std::vector<program::BufferId>& ids) {
+        std::vector<Shape> list;
+        for (const program::BufferId id : ids) {
+          list.emplace_back(compiled.program.buffer(id).type, compiled.program.buffer(id).dims);
+        }
+        return list;
+      };
+      const std::vector<Shape> operands = shapes(call->operands);
+      const std::vector<Shape> results = shapes(call->results);
+      std::vector<bool> constant;
+      for (const program::BufferId id : call->operands) {
+        const program::Program& program = compiled.program;
+        constant.push_back(program.buffer(program.root(id)).kind == program::MemoryKind::kConstant);
+      }
+      auto plan = backend_.plan(target_, {call->call, operands, results, constant});
+      if (plan) {
+        compiled.plans[call->lowered] = *std::move(plan);
+      } else if (plan.error().code() != ErrorCode::kUnimplemented) {
+        failed = plan.error();
+      }
+    });
+    return failed;
+  }
+
+  Status compile_segments() {
+    runtime::CompiledProgram& compiled = result_.compiled;
+    compiled.segments.clear();
+    Program legal = compiled.program;
+    legal.kernels = legal_;
+    const auto apart = [&](const Step& step) {
+      const auto* launch = std::get_if<program::Launch>(&step.action);
+      return std::holds_alternative<program::CustomCall>(step.action) || is_planned(step) ||
+             (launch != nullptr && is_declined(launch->kernel));
+    };
+    for (const program::StepRange& range : program::segments_of(legal, apart)) {
+      auto binary = backend_.compile_segment(target_, program::segment_program(legal, range));
+      if (binary) {
+        compiled.segments.push_back({range, *std::move(binary)});
+      } else if (binary.error().code() != ErrorCode::kUnimplemented) {
+        return binary.error();
+      }
+    }
+    return {};
+  }
+
+  std::vector<program::StepRange> ranges() const {
+    std::vector<program::StepRange> list;
+    for (const runtime::CompiledSegment& each : result_.compiled.segments) {
+      list.push_back(each.range);
+    }
+    return list;
+  }
+
+  bool is_declined(uint32_t kernel) const {
+    return std::ranges::find(declined_, kernel, &Declined::kernel) != declined_.end();
+  }
+
+  // Those that are launched by themselves and have not been declined.
+  Status compile_kernels() {
+    std::vector<runtime::KernelHome>& homes = result_.compiled.homes;
+    homes.assign(legal_.size(), runtime::KernelHome::kNowhere);
+    for_each_step(ranges(), [&](const Step& step) {
+      const auto* launch = std::get_if<program::Launch>(&step.action);
+      if (launch == nullptr) return;
+      homes[launch->kernel] =
+          is_declined(launch->kernel) ? runtime::KernelHome::kHost : runtime::KernelHome::kDevice;
+    });
     std::vector<const kernel::Kernel*> kernels;
     std::vector<uint32_t> numbers;
     for (uint32_t k = 0; k < legal_.size(); ++k) {
-      if (std::ranges::find(declined_, k, &Declined::kernel) != declined_.end()) continue;
+      if (homes[k] != runtime::KernelHome::kDevice) continue;
       kernels.push_back(&legal_[k]);
       numbers.push_back(k);
     }
@@ -117,7 +203,7 @@ class Driver {
   bool smaller() {
     bool any = false;
     for (const Declined& each : declined_) {
-      for_each_step(result_.compiled.program, [&](const Step& step) {
+      for_each_step({}, [&](const Step& step) {
         const auto* launch = std::get_if<program::Launch>(&step.action);
         if (launch == nullptr || launch->kernel != each.kernel) return;
         int& level = lower_.smaller[step.label];
@@ -133,15 +219,13 @@ class Driver {
   // What is still declined, the host interprets as it was written.
   Status on_host() {
     Program& program = result_.compiled.program;
-    const std::vector<Declined> refused = declined_;
-    if (!refused.empty()) TENON_TRY(compile_legal());
-    if (declined_.size() != refused.size()) {
+    const size_t refused = declined_.size();
+    if (refused > 0) TENON_TRY(compile_kernels());
+    if (declined_.size() != refused) {
       return Status(internal_error("B13: {} declines kernels that it took", backend_.name()));
     }
     for (uint32_t k = 0; k < program.kernels.size(); ++k) {
-      const auto found = std::ranges::find(declined_, k, &Declined::kernel);
-      result_.compiled.on_host[k] = found != declined_.end();
-      if (found == declined_.end()) program.kernels[k] = std::move(legal_[k]);
+      if (!is_declined(k)) program.kernels[k] = std::move(legal_[k]);
     }
     return program::validate(program);
   }
@@ -154,13 +238,21 @@ class Driver {
 
   void place() {
     const Program& program = result_.compiled.program;
-    for_each_step(program, [&](const Step& step) {
+    std::set<const Step*> alone;
+    for_each_step(ranges(), [&](const Step& step) { alone.insert(&step); });
+    for_each_step({}, [&](const Step& step) {
       Placement placement;
       placement.label = step.label;
+      if (!alone.contains(&step)) placement.reason = "within a segment";
       if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
         placement.kernel = program.kernels[launch->kernel].name;
-        placement.reason = reason_of(launch->kernel);
-        if (!placement.reason.empty()) placement.kind = PlacementKind::kHost;
+        if (is_declined(launch->kernel)) {
+          placement.kind = PlacementKind::kHost;
+          placement.reason = reason_of(launch->kernel);
+        }
+      } else if (is_planned(step)) {
+        placement.kind = PlacementKind::kNative;
+        placement.reason = to_string(std::get<program::Call>(step.action).call);
       } else if (const auto* call = std::get_if<program::CustomCall>(&step.action)) {
         placement.kind = PlacementKind::kHost;
         placement.reason = fmt::format("custom call @{}", call->target);

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/layers.h"
+#include "core/backend/registry.h"
 #include "hlo/compile/run.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/fuse.h"
@@ -80,7 +82,8 @@ Outcome run(const Module& module, const std::vector<Literal>& arguments, Choosy:
 }
 
 // sort of 100 numbers, a sum beside it.
-const char* const kSort = R"(func.func @main(%x: tensor<100xf32>) -> (tensor<100xf32>, tensor<100xf32>) {
+const char* const kSort =
+    R"(func.func @main(%x: tensor<100xf32>) -> (tensor<100xf32>, tensor<100xf32>) {
   %y = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -185,6 +188,79 @@ TEST(Compile, AFickleBackendIsFoundOut) {
   const auto compiled = compile(*module, backend, target);
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().message(), "B13: choosy declines kernels that it took");
+}
+
+// --- What a backend takes whole
+
+std::vector<Literal> run_on(const std::shared_ptr<backend::Backend>& backend, const char* text,
+                            const std::vector<Literal>& arguments, RunInfo* info) {
+  const auto module = import_module(text, "t.mlir");
+  EXPECT_TRUE(module) << module.error().to_string();
+  Target target;
+  target.client = *runtime::Client::open(backend);
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  auto results = run_on_device(target, **module, arguments, Checks(&failures, &checks), {}, info);
+  EXPECT_TRUE(results) << results.error().to_string();
+  EXPECT_TRUE(failures.empty());
+  return results ? *results : std::vector<Literal>();
+}
+
+Literal numbers(const Dims& dims) {
+  Literal literal(Shape(ElementType::kF32, dims));
+  for (int64_t i = 0; i < literal.element_count(); ++i) literal.set_double(i, double(i % 5) - 2);
+  return literal;
+}
+
+// A check on the host parts the program in two.
+TEST(Segments, EndAtWhatTheHostDoes) {
+  const char* const parted = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  %2 = stablehlo.add %1, %x : tensor<4xf32>
+  check.expect_almost_eq %2, %2 : tensor<4xf32>
+  %3 = stablehlo.reduce(%2 init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  %4 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  %5 = stablehlo.multiply %4, %2 : tensor<4xf32>
+  return %5 : tensor<4xf32>
+})";
+  RunInfo whole;
+  const std::vector<Literal> arguments = {numbers({4})};
+  const auto results = run_on(backend::make_interp_backend(), parted, arguments, &whole);
+  backend::InterpConfig walked;
+  walked.segments = false;
+  RunInfo steps;
+  EXPECT_EQ(run_on(backend::make_interp_backend(walked), parted, arguments, &steps), results);
+  const auto within = [](const RunInfo& info) {
+    return std::ranges::count(info.placement, "within a segment", &Placement::reason);
+  };
+  EXPECT_EQ(within(steps), 0);
+  EXPECT_GE(within(whole), 4);
+  EXPECT_EQ(whole.placement.size(), steps.placement.size());
+}
+
+TEST(Calls, ArePlannedPackedAndCalled) {
+  const auto backend = backend::load_plugin(TENON_CALLS_PLUGIN);
+  ASSERT_TRUE(backend) << backend.error().to_string();
+  const char* const text =
+      R"(func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %c = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]> : tensor<3x2xf32>
+  %0 = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %2 = stablehlo.dot_general %1, %0, contracting_dims = [0] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>
+})";
+  const std::vector<Literal> arguments = {numbers({2, 3}), numbers({3, 2})};
+  RunInfo kernels;
+  RunInfo calls;
+  const auto expected = run_on(backend::make_interp_backend(), text, arguments, &kernels);
+  EXPECT_EQ(run_on(*backend, text, arguments, &calls), expected);
+  EXPECT_EQ(run_on(backend::make_validate_layer(*backend), text, arguments, &calls), expected);
+  // The third is transposed, which it does not take.
+  EXPECT_EQ(summary(calls.placement), "native 2, kernel 1, host 0 of 3");
+  EXPECT_EQ(calls.placement[0].reason, "contraction lhs_contracting=[1] rhs_contracting=[0]");
+  EXPECT_EQ(summary(kernels.placement), "native 0, kernel 3, host 0 of 3");
 }
 
 }  // namespace

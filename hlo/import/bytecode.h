@@ -15,7 +15,6 @@
 namespace tenon::hlo::bytecode {
 
 inline constexpr uint64_t kNewestBytecode = 6;
-inline constexpr std::string_view kNewestStableHlo = "1.20.0";
 
 /// Reads the primitive encodings from a part of the file.
 ///

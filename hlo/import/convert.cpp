@@ -190,13 +190,13 @@ Status ModuleBuilder::convert_op(const RawOp& raw, Computation& into) {
   return convert_known(*code, raw, into);
 }
 
-// Calls that only carry a sharding or a placement; identities on one device.
+// Calls that only carry a sharding, a placement or a wish for a layout; identities on one device.
 bool ModuleBuilder::is_sharding_call(const RawOp& raw) const {
   const auto* target = raw_attr<std::string>(raw, "call_target_name");
   if (target == nullptr || raw.operands.size() != 1 || raw.results.size() != 1) return false;
   return *target == "Sharding" || *target == "SPMDFullToShardShape" ||
          *target == "SPMDShardToFullShape" || *target == "xla.sdy.FuncResultSharding" ||
-         *target == "annotate_device_placement";
+         *target == "annotate_device_placement" || *target == "LayoutConstraint";
 }
 
 Status ModuleBuilder::alias_operand(const RawOp& raw) {

@@ -35,8 +35,9 @@ TEST(Convert, TypesOfAResultAreTheStatedOnes) {
 }
 
 TEST(Convert, ShardingCallsAreIdentities) {
-  for (const char* target : {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
-                             "xla.sdy.FuncResultSharding", "annotate_device_placement"}) {
+  for (const char* target :
+       {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
+        "annotate_device_placement", "LayoutConstraint"}) {
     EXPECT_EQ(body(fmt::format(
                   "%0 = stablehlo.custom_call @{}(%x) {{mhlo.sharding = \"{{replicated}}\"}} : "
                   "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>",

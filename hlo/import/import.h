@@ -10,6 +10,9 @@
 
 namespace tenon::hlo {
 
+/// The newest version of StableHLO that artifacts may have.
+inline constexpr std::string_view kNewestStableHlo = "1.20.0";
+
 /// Limits on what an input may ask for; each violation is an error, never a crash.
 struct ImportLimits {
   int max_depth = 256;  ///< Nesting of regions, types and attributes.

@@ -23,9 +23,9 @@ struct LowerOptions {
   /// Asked of each op that is a library call; null takes none. The steps that do the same stay
   /// beside each call.
   TakesCall takes_call;
-  /// By a step's label, how much smaller its kernels must be than the limits allow, since the backend
-  /// declined them: from 1 on less and less scratch memory, then no private memory, and at kOpByOp a
-  /// fusion is taken apart.
+  /// By a step's label, how much smaller its kernels must be than the limits allow, since the
+  /// backend declined them: from 1 on less and less scratch memory, then no private memory, and at
+  /// kOpByOp a fusion is taken apart.
   std::map<std::string, int, std::less<>> smaller;
   static constexpr int kOpByOp = 4;
 };
@@ -35,6 +35,10 @@ struct LowerOptions {
 /// operands.
 inline constexpr std::string_view kHostTarget = "tenon.host";
 inline constexpr std::string_view kHostFunction = "tenon_host";
+
+/// Whether the caller gives the memory of a parameter away: it carries tf.aliasing_output or
+/// jax.buffer_donor.
+bool is_donated(const Computation& function, size_t parameter);
 
 /// The Program of a function of `module`, on which lowering_passes() have been run. Buffers are
 /// placed, dependencies found; it has been validated. Arrays lie dense and row-major; tokens have

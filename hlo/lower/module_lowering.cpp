@@ -461,12 +461,7 @@ Status ModuleLowering::parameters(const Computation& entry) {
     const uint32_t index = buffer.index;
     program_.parameters.push_back(add_buffer(std::move(buffer)));
     place(entry.parameter(i)).buffer = program_.parameters.back();
-    if (i >= entry.parameter_attributes().size()) continue;
-    const Dict& attributes = entry.parameter_attributes()[i];
-    if (find(attributes, "tf.aliasing_output") != nullptr ||
-        find(attributes, "jax.buffer_donor") != nullptr) {
-      program_.donated.push_back(index);
-    }
+    if (is_donated(entry, i)) program_.donated.push_back(index);
   }
   return {};
 }
@@ -511,6 +506,13 @@ Result<program::Program> ModuleLowering::run(const Computation& entry) {
 }  // namespace tenon::hlo::lower
 
 namespace tenon::hlo {
+
+bool is_donated(const Computation& function, size_t parameter) {
+  if (parameter >= function.parameter_attributes().size()) return false;
+  const Dict& attributes = function.parameter_attributes()[parameter];
+  return find(attributes, "tf.aliasing_output") != nullptr ||
+         find(attributes, "jax.buffer_donor") != nullptr;
+}
 
 Result<program::Program> lower_module(const Module& module, const LowerOptions& options) {
   const Computation* entry =

@@ -36,7 +36,7 @@ typedef enum ChipOpcode {
   CHIP_UNLOAD = 7,   /* other: a module */
   CHIP_LAUNCH = 8,   /* other: a module, kernel, arguments: addresses, then scalars */
   CHIP_FENCE = 9     /* Its status is the first that was not CHIP_OK since the last fence, of
-                      * launches and copies. */
+                      * CHIP_LAUNCH and CHIP_COPY, which nobody waits for. */
 } ChipOpcode;
 
 typedef enum ChipStatus {

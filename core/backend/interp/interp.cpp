@@ -6,6 +6,8 @@
 
 #include "core/backend/host_queue.h"
 #include "core/kernel/serial.h"
+#include "core/program/interpreter.h"
+#include "core/program/serial.h"
 #include "core/serial/archive.h"
 
 namespace tenon::backend {
@@ -28,6 +30,8 @@ struct Allocation {
 };
 
 struct Module {
+  std::optional<program::Program> segment;
+  std::optional<program::ProgramInterpreter> segment_interpreter;
   std::vector<kernel::Kernel> kernels;
   std::vector<std::unique_ptr<kernel::Interpreter>> interpreters;  // Made at the first launch.
 };
@@ -42,6 +46,7 @@ class InterpDevice final : public Device {
   ~InterpDevice() override { closing_ = true; }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    if (binary.starts_with(program::kProgramFormat.letters)) return load_segment(binary);
     TENON_ASSIGN(const serial::Unsealed file, serial::unseal(binary, kBinaryFormat));
     auto module = std::make_shared<Module>();
     serial::Reader reader(file.payload, file.version);
@@ -91,6 +96,7 @@ class InterpDevice final : public Device {
   Status launch(uint32_t queue, const Launch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto module = modules_.find(launch.module);
+    if (module != nullptr && module->segment) return launch_segment(module, launch);
     if (module == nullptr || launch.kernel >= module->kernels.size()) {
       return broken("B14", "a launch of a kernel that is not loaded");
     }
@@ -148,6 +154,52 @@ class InterpDevice final : public Device {
   }
 
  private:
+  Result<ModuleHandle> load_segment(std::string_view binary) {
+    auto module = std::make_shared<Module>();
+    TENON_ASSIGN(module->segment, program::load_program(binary));
+    module->segment_interpreter.emplace(*module->segment);
+    return modules_.add(std::move(module));
+  }
+
+  Status launch_segment(const std::shared_ptr<Module>& module, const Launch& launch) {
+    const program::Program& program = *module->segment;
+    std::vector<int64_t> sizes;
+    for (const auto* list : {&program.parameters, &program.results}) {
+      for (const program::BufferId id : *list) sizes.push_back(program.buffer(id).bytes());
+    }
+    for (const Literal& constant : program.constants) {
+      sizes.push_back(static_cast<int64_t>(constant.data().size()));
+    }
+    if (program.temporary_bytes > 0) sizes.push_back(program.temporary_bytes);
+    if (launch.buffers.size() != sizes.size()) {
+      return broken("B21",
+                    fmt::format("a segment of {} takes {} buffers", program.name, sizes.size()));
+    }
+    std::vector<Pinned> buffers;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      TENON_ASSIGN(Pinned pinned, pin(launch.buffers[i], sizes[i]));
+      buffers.push_back(std::move(pinned));
+    }
+    queue_.push([this, module, buffers = std::move(buffers), stop = launch.stop] {
+      const program::Program& p = *module->segment;
+      program::Memories memories;
+      auto next = buffers.begin();
+      for (size_t i = 0; i < p.parameters.size(); ++i)
+        memories.parameters.push_back((next++)->data);
+      for (size_t i = 0; i < p.results.size(); ++i) memories.results.push_back((next++)->data);
+      for (size_t i = 0; i < p.constants.size(); ++i) memories.constants.push_back((next++)->data);
+      if (next != buffers.end()) memories.temporaries = next->data;
+      return module->segment_interpreter->run_in(memories, options(stop));
+    });
+    return {};
+  }
+
+  kernel::InterpreterOptions options(const volatile uint32_t* stop) const {
+    kernel::InterpreterOptions options = config_.interpreter;
+    options.cancelled = [this, stop] { return closing_ || (stop != nullptr && *stop != 0); };
+    return options;
+  }
+
   // Bytes, and what keeps them where they are.
   struct Pinned {
     std::byte* data = nullptr;
@@ -181,9 +233,7 @@ class InterpDevice final : public Device {
     for (const Pinned& buffer : buffers) {
       arguments.push_back({buffer.data, static_cast<size_t>(buffer.bytes)});
     }
-    kernel::InterpreterOptions options = config_.interpreter;
-    options.cancelled = [this, stop] { return closing_ || (stop != nullptr && *stop != 0); };
-    return interpreter->run(arguments, scalars, options);
+    return interpreter->run(arguments, scalars, options(stop));
   }
 
   const InterpConfig config_;
@@ -229,6 +279,12 @@ class InterpBackend final : public Backend {
     writer.number(kernels.size());
     for (const kernel::Kernel* kernel : kernels) writer(*kernel);
     return Compiled{serial::seal(kBinaryFormat, std::move(writer).take()), {}};
+  }
+
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    if (!config_.segments) return Backend::compile_segment(target, segment);
+    return program::save(segment);
   }
 
  private:

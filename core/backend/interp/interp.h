@@ -17,6 +17,8 @@ struct InterpConfig {
   /// Memory of a device, 0: as much as there is.
   int64_t memory_bytes = 0;
   int64_t scratch_bytes = 48 << 10;
+  /// Whether it takes whole parts of programs (compile_segment).
+  bool segments = true;
 };
 
 std::unique_ptr<Backend> make_interp_backend(const InterpConfig& config = {});

@@ -84,10 +84,25 @@ class FaultsDevice final : public ForwardingDevice {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
     return ForwardingDevice::launch(queue, launch);
   }
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    return ForwardingDevice::copy_box(queue, destination, source, box);
+  }
+  Status call(uint32_t queue, const CallLaunch& call) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
+    return ForwardingDevice::call(queue, call);
+  }
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    return ForwardingDevice::pack(queue, plan, operand, destination, source);
+  }
   Result<EventHandle> record(uint32_t queue) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kRecord));
     Result<EventHandle> event = ForwardingDevice::record(queue);
-    if (event && plan_->strikes(FaultKind::kEvent)) {
+    // Only work can fail (B23).
+    if (event && std::exchange(worked_, false) && plan_->strikes(FaultKind::kEvent)) {
       const std::lock_guard lock(mutex_);
       failing_.insert(*event);
     }
@@ -155,11 +170,14 @@ class FaultsDevice final : public ForwardingDevice {
   }
   Result<std::unique_lock<std::mutex>> queue_call(FaultKind kind) {
     TENON_TRY(call(kind));
-    return queue_turn();
+    TENON_ASSIGN(auto turn, queue_turn());
+    worked_ |= kind != FaultKind::kRecord;
+    return turn;
   }
 
   const std::shared_ptr<Plan> plan_;
   std::atomic<bool> lost_ = false;
+  bool worked_ = false;     // Since the last record; of the queue.
   std::mutex queue_mutex_;  // Of the inner device's queue functions (B7).
   std::mutex mutex_;
   std::set<EventHandle> failing_;
@@ -185,6 +203,15 @@ class FaultsBackend final : public ForwardingBackend {
       return tl::make_unexpected(planned(FaultKind::kCompile));
     }
     return ForwardingBackend::compile(target, kernels);
+  }
+
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    plan_->delay();
+    if (plan_->strikes(FaultKind::kCompile)) {
+      return tl::make_unexpected(planned(FaultKind::kCompile));
+    }
+    return ForwardingBackend::compile_segment(target, segment);
   }
 
  private:

@@ -34,9 +34,19 @@ class ForwardingDevice : public Device {
               std::span<const std::byte> pattern) override {
     return inner_->fill(queue, destination, bytes, pattern);
   }
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    return inner_->copy_box(queue, destination, source, box);
+  }
+  Status call(uint32_t queue, const CallLaunch& call) override { return inner_->call(queue, call); }
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    return inner_->pack(queue, plan, operand, destination, source);
+  }
   Result<std::byte*> map(MemoryHandle memory) override { return inner_->map(memory); }
   Result<double> event_time(EventHandle event) override { return inner_->event_time(event); }
   Status abort() override { return inner_->abort(); }
+  Result<std::vector<Statistic>> statistics() override { return inner_->statistics(); }
 
  protected:
   Device& inner() { return *inner_; }
@@ -58,6 +68,13 @@ class ForwardingBackend : public Backend {
   Result<std::unique_ptr<Device>> open(size_t index) override { return inner_->open(index); }
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     return inner_->compile(target, kernels);
+  }
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    return inner_->plan(target, site);
+  }
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    return inner_->compile_segment(target, segment);
   }
   const Backend& root() const override { return inner_->root(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/record.h"
 #include "core/backend/layers/trace.h"
@@ -22,13 +23,15 @@ Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
       const char* plan_text = std::getenv("TENON_FAULTS");
       TENON_ASSIGN(const FaultPlan plan, FaultPlan::parse(plan_text == nullptr ? "" : plan_text));
       inner = make_faults_layer(std::move(inner), plan).backend;
+    } else if (name == "cache") {
+      inner = make_cache_layer(std::move(inner), cache_config_from_environment()).backend;
     } else if (name == "record") {
       TENON_ASSIGN(inner, make_record_layer(std::move(inner), RecordOptions::from_environment()));
     } else if (name == "trace") {
       TENON_ASSIGN(inner, make_trace_layer(std::move(inner), TraceOptions::from_environment()));
     } else if (!name.empty()) {
-      return not_found("there is no layer '{}'; there are validate, faults, record and trace",
-                       name);
+      return not_found(
+          "there is no layer '{}'; there are validate, faults, cache, record and trace", name);
     }
   }
   return inner;

@@ -3,12 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <array>
+#include <filesystem>
+#include <functional>
+#include <thread>
 
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers_test_util.h"
+#include "core/types/file.h"
 
 namespace tenon::backend {
 namespace {
@@ -23,6 +30,10 @@ struct Breaks {
   bool other_devices = false;
   bool declines_and_gives = false;
   bool declines_nobody = false;
+  bool idle_errors = false;
+  bool comes_back = false;
+  bool other_bytes = false;
+  std::function<void()> meanwhile;  // Called from within a copy.
 };
 
 class BreakingDevice final : public ForwardingDevice {
@@ -34,6 +45,17 @@ class BreakingDevice final : public ForwardingDevice {
     const auto memory = ForwardingDevice::allocate(space, bytes);
     if (breaks_.zero_handles) return 0;
     return breaks_.same_handles ? Result<MemoryHandle>(1) : memory;
+  }
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override {
+    if (breaks_.meanwhile) breaks_.meanwhile();
+    return ForwardingDevice::copy(queue, destination, source, bytes);
+  }
+  Result<EventHandle> record(uint32_t queue) override {
+    if (breaks_.comes_back && ++records_ == 1) {
+      return make_error(ErrorCode::kUnavailable, "the device is gone");
+    }
+    return ForwardingDevice::record(queue);
   }
   Status launch(uint32_t queue, const Launch& launch) override {
     Status status = ForwardingDevice::launch(queue, launch);
@@ -47,6 +69,7 @@ class BreakingDevice final : public ForwardingDevice {
   }
   Result<bool> await(EventHandle event, int64_t timeout) override {
     if (breaks_.impatient) return false;
+    if (breaks_.idle_errors) return make_error(ErrorCode::kInternal, "what failed before");
     if (breaks_.fickle_events && ++awaits_ > 1) {
       return make_error(ErrorCode::kInternal, "now it failed");
     }
@@ -56,6 +79,7 @@ class BreakingDevice final : public ForwardingDevice {
  private:
   const Breaks& breaks_;
   int awaits_ = 0;
+  int records_ = 0;
 };
 
 class BreakingBackend final : public ForwardingBackend {
@@ -73,15 +97,17 @@ class BreakingBackend final : public ForwardingBackend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     auto compiled = ForwardingBackend::compile(target, kernels);
     if (breaks_.declines_and_gives) compiled->declined.push_back({0, Reason::kOther, ""});
+    if (breaks_.other_bytes) compiled->binary += std::to_string(++compiled_);
     if (breaks_.declines_nobody) *compiled = {"", {{7, Reason::kOther, ""}}};
     return compiled;
   }
 
  private:
   const Breaks& breaks_;
+  int compiled_ = 0;
 };
 
-class ValidateTest : public ::testing::Test {
+class ValidateTest : public testing::Test {
  protected:
   ValidateTest() {
     backend = make_validate_layer(std::make_shared<BreakingBackend>(breaks));
@@ -100,7 +126,7 @@ class ValidateTest : public ::testing::Test {
     work.buffers = places;
     return device->launch(queue, work);
   }
-  Status done() { return testing::finish(*device); }
+  Status done() { return finish(*device); }
   // What the next call says of one that could not.
   std::string later() { return device->record(0).error().message(); }
 
@@ -108,7 +134,7 @@ class ValidateTest : public ::testing::Test {
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Device> device;
   TargetInfo target;
-  const kernel::Kernel kernel = testing::add_one("k");
+  const kernel::Kernel kernel = add_one();
   std::string binary;
   ModuleHandle module = 0;
   MemoryHandle x = 0;
@@ -199,6 +225,7 @@ TEST_F(ValidateTest, TheBackendsBreaks) {
             "validate: B25: await without limit answers that the event is pending");
   EXPECT_EQ(error(&Breaks::fickle_events,
                   [&] {
+                    EXPECT_TRUE(launch({{x, 0, nullptr}, {y, 0, nullptr}}).ok());
                     const EventHandle event = device->record(0).value();
                     static_cast<void>(device->await(event, -1));
                     static_cast<void>(device->await(event, -1));
@@ -223,6 +250,49 @@ TEST_F(ValidateTest, TheBackendsBreaks) {
             "validate: B13: compile gave bytes and declined kernels");
   EXPECT_EQ(error(&Breaks::declines_nobody, compile),
             "validate: B13: compile declined kernel 7 of 1");
+}
+
+TEST_F(ValidateTest, EventsOfNoWorkDoNotFail) {
+  breaks.idle_errors = true;
+  EXPECT_EQ(done().message(), "validate: B23: an event of no work failed: what failed before");
+  ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 0, nullptr}}).ok());
+  EXPECT_EQ(done().message(), "what failed before");
+}
+
+TEST_F(ValidateTest, ALostDeviceStaysLost) {
+  breaks.comes_back = true;
+  EXPECT_EQ(done().message(), "the device is gone");
+  EXPECT_EQ(done().message(), "validate: B12: record answers 'OK' on a lost device");
+  EXPECT_EQ(launch({{x, 0, nullptr}, {y, 0, nullptr}}).message(),
+            "validate: B12: launch answers 'OK' on a lost device");
+}
+
+TEST_F(ValidateTest, DevicesAreOpenOnce) {
+  EXPECT_EQ(backend->open(0).error().message(), "validate: B11: device 0 is open already");
+  device = nullptr;
+  EXPECT_TRUE(backend->open(0));
+}
+
+TEST_F(ValidateTest, QueuesAreUsedByOneAtATime) {
+  std::array<std::byte, 4> host = {};
+  std::string other;
+  breaks.meanwhile = [&] {
+    std::thread([&] { other = device->wait(0, 1).message(); }).join();
+    breaks.meanwhile = nullptr;
+  };
+  EXPECT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(host.data()), 4).ok());
+  EXPECT_EQ(other, "validate: B7: two calls for queue 0 at once");
+}
+
+TEST(Validate, TheSameKernelsGiveTheSameBytes) {
+  Breaks breaks;
+  breaks.other_bytes = true;
+  const auto backend = make_validate_layer(std::make_shared<BreakingBackend>(breaks));
+  const kernel::Kernel kernel = add_one();
+  const kernel::Kernel* kernels[] = {&kernel};
+  const TargetInfo target = backend->devices().value()[0].target;
+  EXPECT_EQ(backend->compile(target, kernels).error().message(),
+            "validate: B13: the same kernels compile to other bytes");
 }
 
 // What nobody wrote is poison, and an error of the host's work is not lost to the layer's own.
@@ -262,12 +332,17 @@ TEST(Faults, TheNthCallFails) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error(), Status(ErrorCode::kResourceExhausted, "a planned fault: allocate"));
   EXPECT_TRUE(device->allocate(0, 8));
-  EXPECT_EQ(layer.counts->calls(FaultKind::kAllocate), 3);
-  EXPECT_EQ(layer.counts->faults(FaultKind::kAllocate), 1);
-  EXPECT_TRUE(device->await(device->record(0).value(), -1).value());
-  EXPECT_EQ(device->await(device->record(0).value(), -1).error().message(),
-            "a planned fault: event");
-  EXPECT_TRUE(device->await(device->record(0).value(), -1).value());
+  const MemoryHandle memory = device->allocate(0, 8).value();
+  std::array<std::byte, 8> host = {};
+  const auto work = [&] {
+    EXPECT_TRUE(device->copy(0, {memory, 0, nullptr}, Place::of_host(host.data()), 8).ok());
+    const auto done = device->await(device->record(0).value(), -1);
+    EXPECT_TRUE(device->await(device->record(0).value(), -1).value());  // Of no work.
+    return done ? "done" : done.error().message();
+  };
+  EXPECT_EQ(work(), "done");
+  EXPECT_EQ(work(), "a planned fault: event");
+  EXPECT_EQ(work(), "done");
 }
 
 TEST(Faults, ALostDeviceStaysLost) {
@@ -285,12 +360,70 @@ TEST(Faults, ALostDeviceStaysLost) {
   EXPECT_TRUE(device->allocate(0, 8));
 }
 
+// --- Cache
+
+class CacheTest : public testing::Test {
+ protected:
+  ~CacheTest() override { std::filesystem::remove_all(folder); }
+
+  CacheLayer layer() { return make_cache_layer(make_interp_backend(), config); }
+  // What compiling with a new layer says.
+  std::string compile(const std::string& compiler = "c") {
+    const CacheLayer made = layer();
+    TargetInfo target = made.backend->devices().value()[0].target;
+    target.compiler_id = compiler;
+    const kernel::Kernel kernel = add_one();
+    const kernel::Kernel* kernels[] = {&kernel};
+    const auto compiled = made.backend->compile(target, kernels);
+    EXPECT_TRUE(compiled);
+    if (binary.empty()) binary = compiled->binary;
+    EXPECT_EQ(compiled->binary, binary);
+    return made.counts->found == 1 ? "found" : "compiled";
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> list;
+    for (const auto& file : std::filesystem::directory_iterator(config.folder)) {
+      list.push_back(file.path().string());
+    }
+    return list;
+  }
+
+  const std::string folder = testing::TempDir() + fmt::format("tenon_cache_{}", getpid());
+  CacheConfig config = {folder};
+  std::string binary;
+};
+
+TEST_F(CacheTest, CompilesOnce) {
+  EXPECT_EQ(compile(), "compiled");
+  EXPECT_EQ(compile(), "found");
+  EXPECT_EQ(compile("another"), "compiled");
+  EXPECT_EQ(compile(), "found");
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(CacheTest, DamagedEntriesAreMadeAgain) {
+  EXPECT_EQ(compile(), "compiled");
+  for (const std::string_view damage : {"", "TNCE", "something else"}) {
+    ASSERT_TRUE(write_file(files()[0], damage).ok());
+    EXPECT_EQ(compile(), "compiled");
+    EXPECT_EQ(compile(), "found");
+  }
+}
+
+TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
+  config.most_bytes = 1;
+  EXPECT_EQ(compile(), "compiled");
+  EXPECT_TRUE(files().empty());
+  config.folder = "/dev/null/nowhere";  // As good as none.
+  EXPECT_EQ(compile(), "compiled");
+}
+
 TEST(Layers, ByName) {
   const auto inner = std::shared_ptr<Backend>(make_interp_backend());
   EXPECT_EQ(with_layers(inner, "").value(), inner);
   EXPECT_EQ(with_layers(inner, "validate,faults").value()->name(), "interp");
   EXPECT_EQ(with_layers(inner, "valid").error().message(),
-            "there is no layer 'valid'; there are validate, faults, record and trace");
+            "there is no layer 'valid'; there are validate, faults, cache, record and trace");
 }
 
 }  // namespace

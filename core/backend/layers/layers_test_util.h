@@ -4,10 +4,10 @@
 #include "core/backend/backend.h"
 #include "core/kernel/text.h"
 
-namespace tenon::backend::testing {
+namespace tenon::backend {
 
 /// y = x + 1, of f32[4].
-inline kernel::Kernel add_one(const std::string& name) {
+inline kernel::Kernel add_one(const std::string& name = "k") {
   return kernel::parse("kernel @" + name +
                            "(%x: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
                            "%a = load %x[%i] : f32\n%b = add %a, 1.0 : f32\n"
@@ -25,4 +25,4 @@ inline Status finish(Device& device, uint32_t queue = 0) {
   return outcome ? Status() : outcome.error();
 }
 
-}  // namespace tenon::backend::testing
+}  // namespace tenon::backend

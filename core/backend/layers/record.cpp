@@ -211,6 +211,10 @@ class RecordDevice final : public ForwardingDevice {
     return unimplemented("memory is not mapped while it is recorded");
   }
 
+  Status copy_box(uint32_t, const Place&, const Place&, const Box&) override {
+    return Status(unimplemented("boxes are copied by kernels while they are recorded"));
+  }
+
   Status abort() override {
     aborted_ = true;
     return ForwardingDevice::abort();
@@ -396,6 +400,14 @@ class RecordBackend final : public ForwardingBackend {
     }
     file_->add(entry);
     return compiled;
+  }
+
+  // What a recording holds is kernels.
+  Result<CallPlan> plan(const TargetInfo&, const CallSite&) override {
+    return unimplemented("calls are made of kernels while they are recorded");
+  }
+  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
+    return unimplemented("steps are launched one by one while they are recorded");
   }
 
  private:

@@ -5,7 +5,8 @@
 // in. The bytes of copies from the host are in it, those that copies to the host brought, and, with
 // `values`, what each launch left in the buffers that it writes: copies of the layer's own behind
 // the launch. All of that is written when an event of the host's has shown it to be done. Memory
-// begins with kUnwritten in each byte. `map` is declined, so that no byte comes in unseen.
+// begins with kUnwritten in each byte. Segments, library calls, boxes and `map` are declined: the
+// host does them with kernels and copies, and no byte comes in unseen.
 //
 // A file that can no longer be written is a line in the host's log; the run goes on.
 #pragma once

@@ -38,7 +38,6 @@ kernel::Kernel map_kernel(const std::string& name, const std::string& operation,
                 operation + "store %b, %y[%i] : f32\n}");
 }
 
-kernel::Kernel add_one() { return testing::add_one("add_one"); }
 kernel::Kernel twice() { return map_kernel("twice", "%b = mul %a, 2.0 : f32\n"); }
 // Writes two elements of four.
 kernel::Kernel half() { return map_kernel("half", "%b = neg %a : f32\n", "2", "inout"); }
@@ -67,7 +66,7 @@ class OtherBackend final : public ForwardingBackend {
   const std::optional<kernel::Kernel> instead_;
 };
 
-class RecordTest : public ::testing::Test {
+class RecordTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / fs::path("tenon_record_test_" + std::to_string(getpid()));
@@ -107,7 +106,7 @@ class RecordTest : public ::testing::Test {
   }
   // x + 1 into y, twice of that into x, twice.
   void run_chain() {
-    open({add_one(), twice()});
+    open({add_one("add_one"), twice()});
     const Floats from = {1, 2, 3, 4};
     ASSERT_TRUE(device->copy(0, at(x), Place::of_host(bytes_of(from)), 16).ok());
     for (int i = 0; i < 2; ++i) {
@@ -115,7 +114,7 @@ class RecordTest : public ::testing::Test {
       ASSERT_TRUE(launch(1, at(y), at(x), "mul at m.mlir:4").ok());
     }
     ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(x), 16).ok());
-    ASSERT_EQ(testing::finish(*device).message(), "");
+    ASSERT_EQ(finish(*device).message(), "");
     EXPECT_EQ(result, (Floats{10, 14, 18, 22}));
     device->free(x);
     device->free(y);
@@ -244,7 +243,7 @@ TEST_F(RecordTest, NansAreEqual) {
                    "%c = bitcast 2143289345 : u32 -> f32\n%b = select true, %c, %a : f32\n")});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(y), 16).ok());
-  ASSERT_EQ(testing::finish(*device).message(), "");
+  ASSERT_EQ(finish(*device).message(), "");
   const std::string file = closed();
   OtherBackend others(
       map_kernel("nan", "%c = bitcast 4290772992 : u32 -> f32\n%b = select true, %c, %a : f32\n"));
@@ -260,7 +259,7 @@ TEST_F(RecordTest, NansAreEqual) {
 TEST_F(RecordTest, MemoryBeginsTheSame) {
   open({half()});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
-  ASSERT_EQ(testing::finish(*device).message(), "");
+  ASSERT_EQ(finish(*device).message(), "");
   const std::string file = closed();
   const auto recording = read_recording(file).value();
   std::string_view written;
@@ -278,12 +277,12 @@ TEST_F(RecordTest, MemoryBeginsTheSame) {
 }
 
 TEST_F(RecordTest, BuffersThatAreNotAlignedThereAreMoved) {
-  open({add_one(), half()});
+  open({add_one("add_one"), half()});
   const Floats from = {1, 2, 3, 4};
   ASSERT_TRUE(device->copy(0, at(x, 16), Place::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch(0, at(x, 16), at(y, 32)).ok());
   ASSERT_TRUE(launch(1, at(y, 32), at(y, 4)).ok());
-  ASSERT_EQ(testing::finish(*device).message(), "");
+  ASSERT_EQ(finish(*device).message(), "");
   const std::string file = closed();
   const ReplayReport report = replayed(file, *make_validate_layer(make_interp_backend()));
   EXPECT_EQ(report.compared, 2);
@@ -292,16 +291,16 @@ TEST_F(RecordTest, BuffersThatAreNotAlignedThereAreMoved) {
 
 TEST_F(RecordTest, FailuresAreWrittenAndLeftOut) {
   const auto plan = FaultPlan::parse("launch@2 event@2").value();
-  open({add_one(), twice()}, make_faults_layer(make_interp_backend(), plan).backend);
+  open({add_one("add_one"), twice()}, make_faults_layer(make_interp_backend(), plan).backend);
   const Floats from = {1, 2, 3, 4};
   ASSERT_TRUE(device->copy(0, at(x), Place::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   EXPECT_FALSE(launch(1, at(y), at(x)).ok());
-  ASSERT_EQ(testing::finish(*device).message(), "");
+  ASSERT_EQ(finish(*device).message(), "");
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
-  EXPECT_EQ(testing::finish(*device).message(), "a planned fault: event");
+  EXPECT_EQ(finish(*device).message(), "a planned fault: event");
   ASSERT_TRUE(launch(1, at(y), at(x)).ok());
-  ASSERT_EQ(testing::finish(*device).message(), "");
+  ASSERT_EQ(finish(*device).message(), "");
   const std::string file = closed();
   const std::string text = listing(file);
   EXPECT_NE(text.find("call 11 failed: a planned fault: launch (INTERNAL)"), std::string::npos)
@@ -346,13 +345,13 @@ class TwoQueues final : public ForwardingBackend {
 
 // The host's memory is his own as soon as an event says so that comes behind another queue's.
 TEST_F(RecordTest, EventsCoverWhatTheyWaitedFor) {
-  open({add_one()}, std::make_shared<TwoQueues>());
+  open({add_one("add_one")}, std::make_shared<TwoQueues>());
   const Floats from = {1, 2, 3, 4};
   ASSERT_TRUE(device->copy(1, at(x), Place::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(device->copy(1, Place::of_host(bytes_of(result)), at(x), 16).ok());
   const EventHandle copied = device->record(1).value();
   ASSERT_TRUE(device->wait(0, copied).ok());
-  ASSERT_TRUE(testing::finish(*device, 0).ok());
+  ASSERT_TRUE(finish(*device, 0).ok());
   result = {};
   device->release(copied);
   const std::string file = closed();
@@ -362,19 +361,19 @@ TEST_F(RecordTest, EventsCoverWhatTheyWaitedFor) {
 }
 
 TEST_F(RecordTest, WhatNobodyAwaitedIsWrittenOnClose) {
-  open({add_one()});
+  open({add_one("add_one")});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   const std::string file = closed();
   EXPECT_EQ(replayed(file, *make_interp_backend()).compared, 1);
 }
 
 TEST_F(RecordTest, SameBytesAreWrittenOnce) {
-  open({add_one()});
+  open({add_one("add_one")});
   const std::vector<std::byte> block(200, std::byte{7});
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(device->copy(0, at(x), Place::of_host(block.data()), 200).ok());
   }
-  ASSERT_EQ(testing::finish(*device).message(), "");
+  ASSERT_EQ(finish(*device).message(), "");
   EXPECT_LT(closed().size(), 100u * 60 + 2000);
 }
 
@@ -464,7 +463,7 @@ std::string error_of(std::vector<recorded::Entry> entries) {
 }
 
 TEST(Recording, EntriesAreChecked) {
-  const std::string kernel = kernel::save(add_one());
+  const std::string kernel = kernel::save(add_one("add_one"));
   const std::vector<recorded::Entry> begin = {
       recorded::Open{1, "interp", "1", "interp:0", "interp-1", "t"},
       recorded::Bytes{kernel},

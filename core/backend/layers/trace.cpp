@@ -268,6 +268,34 @@ class TraceDevice final : public ForwardingDevice {
     return {};
   }
 
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    const int64_t bytes = element_count(box.sizes) * box.element_bytes;
+    const HostCall made(*file_, process_, "give copy_box", bytes_argument(bytes));
+    TENON_TRY(ForwardingDevice::copy_box(queue, destination, source, box));
+    give(queue, made, {"copy_box", bytes_argument(bytes)});
+    return {};
+  }
+
+  Status call(uint32_t queue, const CallLaunch& call) override {
+    const HostCall made(*file_, process_, "give call");
+    TENON_TRY(ForwardingDevice::call(queue, call));
+    const std::string_view label = call.label == nullptr ? "" : call.label;
+    give(queue, made,
+         {std::string(label.empty() ? "call" : label),
+          fmt::format(R"("operands": {}, "results": {})", call.operands.size(),
+                      call.results.size())});
+    return {};
+  }
+
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    const HostCall made(*file_, process_, "give pack");
+    TENON_TRY(ForwardingDevice::pack(queue, plan, operand, destination, source));
+    give(queue, made, {"pack", fmt::format(R"("operand": {})", operand)});
+    return {};
+  }
+
   Result<EventHandle> record(uint32_t queue) override {
     const HostCall call(*file_, process_, "record");
     TENON_ASSIGN(const EventHandle event, ForwardingDevice::record(queue));
@@ -398,6 +426,11 @@ class TraceBackend final : public ForwardingBackend {
         *file_, 0, "compile",
         fmt::format(R"("kernels": {}, "target": {})", kernels.size(), json_string(target.name)));
     return ForwardingBackend::compile(target, kernels);
+  }
+
+  // Every launch is to be seen.
+  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
+    return unimplemented("steps are launched one by one while they are traced");
   }
 
  private:

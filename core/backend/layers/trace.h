@@ -6,7 +6,7 @@
 // have (kernel/cost.h; "counted" is "roughly" where turns are not known). The layer records an
 // event behind each launch and copy, so that the times are theirs: those of event_time, or, on a
 // row marked "host clock", those at which the host saw the event. Work begins when it was given or
-// when what came before it ended.
+// when what came before it ended. Segments are declined, so that every launch is seen.
 //
 // The file is whole JSON at all times; what the host knows to be done is in it.
 #pragma once

@@ -38,7 +38,7 @@ class Timeless final : public ForwardingBackend {
   };
 };
 
-class TraceTest : public ::testing::Test {
+class TraceTest : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / fs::path("tenon_trace_test_" + std::to_string(getpid()));
@@ -72,7 +72,7 @@ class TraceTest : public ::testing::Test {
     work.label = label;
     return device->launch(0, work);
   }
-  Status done() { return testing::finish(*device); }
+  Status done() { return finish(*device); }
   void run(const char* label) {
     const std::array<float, 4> from = {1, 2, 3, 4};
     std::array<float, 4> to = {};
@@ -121,7 +121,7 @@ class TraceTest : public ::testing::Test {
   TraceOptions options;
   std::shared_ptr<Backend> backend;
   std::unique_ptr<Device> device;
-  const kernel::Kernel kernel = testing::add_one("add_one");
+  const kernel::Kernel kernel = add_one("add_one");
   ModuleHandle module = 0;
   MemoryHandle x = 0;
   MemoryHandle y = 0;

@@ -10,24 +10,27 @@
 #define CANNOT_START 5
 #define SAYS_NOTHING 6
 #define NO_NAME 7
+#define TWO_TABLES 8
 
 #if BROKEN == NO_SYMBOL
 int not_a_plugin(void) { return 0; }
 #else
 
-static TenonBackend table;
+static TenonBackend tables[2];
+static int calls;
 
 const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
   static const char reason[] = "the chip's driver is not installed";
   (void)host;
   if (BROKEN == CANNOT_START) error->write(error->context, reason, strlen(reason));
   if (BROKEN == CANNOT_START || BROKEN == SAYS_NOTHING) return NULL;
-  table.size = sizeof table;
-  table.abi_major = BROKEN == OTHER_MAJOR ? 77 : TENON_ABI_MAJOR;
-  table.abi_minor = BROKEN == NEWER_MINOR ? 99 : TENON_ABI_MINOR;
-  table.name = BROKEN == NO_NAME ? NULL : "broken";
+  TenonBackend* const table = &tables[BROKEN == TWO_TABLES ? calls++ % 2 : 0];
+  table->size = sizeof *table;
+  table->abi_major = BROKEN == OTHER_MAJOR ? 77 : TENON_ABI_MAJOR;
+  table->abi_minor = BROKEN == NEWER_MINOR ? 99 : TENON_ABI_MINOR;
+  table->name = BROKEN == NO_NAME ? NULL : "broken";
   /* An older writer's struct ends before what came later (B1). */
-  if (BROKEN == LACKS_FUNCTIONS) table.size = offsetof(TenonBackend, launch);
-  return &table;
+  if (BROKEN == LACKS_FUNCTIONS) table->size = offsetof(TenonBackend, launch);
+  return table;
 }
 #endif

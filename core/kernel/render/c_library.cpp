@@ -44,9 +44,9 @@ Result<std::string> compile_in(const TemporaryFolder& folder, const std::string&
   if (Status written = write_file(file + ".c", source); !written.ok()) {
     return tl::unexpected(std::move(written));
   }
-  const std::string command = fmt::format(
-      "{} -std=c99 -ffp-contract=off -fPIC -shared {}.c -o {}.so -lm >{}.log 2>&1", compiler, file,
-      file, file);
+  const std::string command =
+      fmt::format("{} -std=c99 -ffp-contract=off -fPIC -shared {}.c -o {}.so -lm >{}.log 2>&1",
+                  compiler, file, file, file);
   if (std::system(command.c_str()) != 0) {
     return tl::unexpected(unavailable(fmt::format("the C compiler refused ({}):\n{}", compiler,
                                                   read_file(file + ".log").value_or(""))));

@@ -527,8 +527,9 @@ std::string table_text(std::span<const Kernel> kernels, const Names& functions,
         "(void)scalars;\n  {}({});\n}}\n",
         entries.back(), functions[k], fmt::join(arguments, ", "));
   }
-  return fmt::format("{}\nvoid (*const {}[])(void *const *buffers, const uint64_t *scalars) = {{{}}};\n",
-                     text, table, fmt::join(entries, ", "));
+  return fmt::format(
+      "{}\nvoid (*const {}[])(void *const *buffers, const uint64_t *scalars) = {{{}}};\n", text,
+      table, fmt::join(entries, ", "));
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Runs one step of the tests of a backend, and says which programs are wrong.
+
+    run.py TOOL PLUGIN STEP
+
+TOOL is the command `tenon`, PLUGIN the backend's shared library. STEP is 1_devices (it is found and says what it
+has), 10_errors (what fails, fails with a text, and ends), or the name of a file of programs/: each program runs on
+the backend, strict and with the rules of the interface checked, and on Tenon's own interpreter of kernels; the
+results must be the same bits, or within the tolerance that the program names.
+
+A file has a program after each line "// ----- NAME". Lines that may follow it: "// args: …" is what `tenon run --arg`
+takes; "// tolerance: X" is the greatest difference, absolute or relative; "// each: A B …" makes a program of each
+word, in the place of EACH.
+"""
+
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIMIT = 60  # seconds a program
+
+
+class Program:
+    """One program of a file and how to run it."""
+
+    def __init__(self, name, text):
+        self.name = name
+        self.text = text
+        found = re.search(r"^// tolerance: (\S+)$", text, re.MULTILINE)
+        self.tolerance = float(found.group(1)) if found else 0.0
+        found = re.search(r"^// args: (.*)$", text, re.MULTILINE)
+        self.arguments = [word for each in (found.group(1).split() if found else []) for word in ("--arg", each)]
+
+
+def programs_of(path):
+    programs = []
+    for part in re.split(r"^// ----- ", path.read_text(), flags=re.MULTILINE)[1:]:
+        name, text = part.split("\n", 1)
+        each = re.search(r"^// each: (.*)$", text, re.MULTILINE)
+        for word in each.group(1).split() if each else [""]:
+            programs.append(Program(name.replace("EACH", word), text.replace("EACH", word)))
+    return programs
+
+
+def run(command, text="", **variables):
+    """Exit status, output and errors of a command; a time-out is status -1."""
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=LIMIT,
+                              env={**os.environ, **variables})
+        return done.returncode, done.stdout, done.stderr.strip()
+    except subprocess.TimeoutExpired:
+        return -1, "", f"no end after {LIMIT} s"
+
+
+def numbers(value):
+    """The elements of nested lists; infinities and NaN are written as text there."""
+    if isinstance(value, list):
+        for each in value:
+            yield from numbers(each)
+    else:
+        yield float(value)
+
+
+def difference(found, expected, tolerance):
+    """What is wrong about a result, or nothing. Both are as `tenon run --json` writes them."""
+    # One NaN is as good as another.
+    if json.dumps(found).replace("-nan", "nan") == json.dumps(expected).replace("-nan", "nan"):
+        return ""
+    if (found["type"], found["dims"]) != (expected["type"], expected["dims"]):
+        return f"is {found['type']}{found['dims']}, expected {expected['type']}{expected['dims']}"
+    for index, (x, y) in enumerate(zip(numbers(found["value"]), numbers(expected["value"]))):
+        same = x == y and math.copysign(1, x) == math.copysign(1, y)
+        if not same and not (math.isnan(x) and math.isnan(y)) and not abs(x - y) <= tolerance * max(1, abs(y)):
+            return f"element {index} is {x!r}, expected {y!r}"
+    return "" if tolerance else "differs beyond the digits of a double"
+
+
+def check(tool, plugin, program):
+    """What is wrong about a program on the backend, or nothing."""
+    command = [tool, "run", "-", "--json", *program.arguments]
+    status, expected, errors = run([*command, "--device=interp"], program.text)
+    if status != 0:
+        return f"the interpreter of kernels fails: {errors}"
+    status, found, errors = run([*command, f"--device={plugin}", "--strict", "--layer=validate"], program.text)
+    if status != 0:
+        return errors or f"exit status {status}"
+    results = zip(json.loads(found)["results"], json.loads(expected)["results"], strict=True)
+    for number, (x, y) in enumerate(results):
+        wrong = difference(x, y, program.tolerance)
+        if wrong:
+            return f"result {number}: {wrong}"
+    return ""
+
+
+def check_programs(tool, plugin, step):
+    programs = programs_of(HERE / "programs" / f"{step}.mlir")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda program: check(tool, plugin, program), programs)
+        return [(program.name, wrong) for program, wrong in zip(programs, found)]
+
+
+def check_devices(tool, plugin):
+    """The plug-in is found in a folder, loads, and has devices."""
+    status, found, errors = run([tool, "devices", "--json"], TENON_PLUGIN_PATH=str(pathlib.Path(plugin).parent))
+    rows = [row for row in json.loads(found) if plugin in row["description"]] if status == 0 else []
+    if not rows:
+        return [("found", errors or f"'tenon devices' does not list it:\n{found}")]
+    return [("found", ""), ("available", "" if rows[0]["state"] == "available" else rows[0]["description"])]
+
+
+SMALL = """func.func @main(%x: tensor<64x64xi32>) -> tensor<64x64xi32> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+    : (tensor<64x64xi32>, tensor<64x64xi32>) -> tensor<64x64xi32>
+  %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0]
+    : (tensor<64x64xi32>, tensor<64x64xi32>) -> tensor<64x64xi32>
+  return %1 : tensor<64x64xi32>
+}
+"""
+# PORT: settings that leave your device too little memory, or none to open, and a word of what it says then.
+STARVED = {"TENON_CHIP_MEMORY": "4096"}, "memory"
+ABSENT = {"TENON_CHIP": "/nowhere/chip"}, "does not start"
+
+
+def check_errors(tool, plugin):
+    """Nothing that goes wrong hangs, ends the process, or passes for a result."""
+    command = [tool, "run", "-", "--arg=0=1", "--strict", f"--device={plugin}"]
+    outcomes = []
+    for name, (variables, word) in {"too little memory": STARVED, "no device": ABSENT}.items():
+        status, _, errors = run(command, SMALL, **variables)
+        said = status == 1 and word in errors
+        outcomes.append((name, "" if said else f"exit status {status}, says '{errors}', nothing of '{word}'"))
+    # Tenon fails the 1st, 2nd, … call of a kind, or loses the device there. Some it makes good by itself.
+    _, right, _ = run(command, SMALL)
+    for kind in ("open", "load", "allocate", "copy", "launch", "record", "event", "lost"):
+        wrong = ""
+        for count in range(1, 7):
+            status, found, errors = run([*command, "--layer=faults"], SMALL, TENON_FAULTS=f"{kind}@{count}")
+            if not (status == 0 and found == right or status == 1 and errors):
+                wrong = wrong or f"at {kind} {count}: exit status {status}: {errors or 'other results'}"
+        outcomes.append((f"{kind} fails", wrong))
+    return outcomes
+
+
+def main():
+    tool, plugin, step = sys.argv[1:]
+    plugin = str(pathlib.Path(plugin).resolve())
+    if step == "1_devices":
+        outcomes = check_devices(tool, plugin)
+    elif step == "10_errors":
+        outcomes = check_errors(tool, plugin)
+    else:
+        outcomes = check_programs(tool, plugin, step)
+    for name, wrong in outcomes:
+        print(f"WRONG {name}: {wrong}" if wrong else f"right {name}")
+    bad = [name for name, wrong in outcomes if wrong]
+    print(f"{step}: {len(outcomes) - len(bad)} right, {len(bad)} wrong" + (": " + ", ".join(bad) if bad else ""))
+    return 1 if bad or not outcomes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

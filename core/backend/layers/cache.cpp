@@ -1,0 +1,156 @@
+#include "core/backend/layers/cache.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/backend/layers/forward.h"
+#include "core/kernel/serial.h"
+#include "core/program/serial.h"
+#include "core/serial/archive.h"
+#include "core/types/file.h"
+
+namespace tenon::backend {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
+constexpr std::string_view kExtension = ".tenon-binary";
+
+// FNV-1a. It only names the file; the key itself is compared.
+uint64_t hash(std::string_view bytes, uint64_t seed) {
+  uint64_t value = 0xcbf29ce484222325u ^ seed;
+  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return value;
+}
+
+class CacheBackend final : public ForwardingBackend {
+ public:
+  CacheBackend(std::shared_ptr<Backend> inner, CacheConfig config,
+               std::shared_ptr<CacheCounts> counts)
+      : ForwardingBackend(std::move(inner)),
+        config_(std::move(config)),
+        counts_(std::move(counts)) {
+    std::error_code ignored;
+    fs::create_directories(config_.folder, ignored);
+  }
+
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    std::string what = "kernels";
+    for (const kernel::Kernel* kernel : kernels) append(what, kernel::save(*kernel));
+    const std::string key = key_of(target, what);
+    if (std::optional<std::string> found = find(key)) return Compiled{*std::move(found), {}};
+    TENON_ASSIGN(Compiled compiled, ForwardingBackend::compile(target, kernels));
+    if (compiled.declined.empty()) keep(key, compiled.binary);
+    return compiled;
+  }
+
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    std::string what = "segment";
+    append(what, program::save(segment));
+    const std::string key = key_of(target, what);
+    if (std::optional<std::string> found = find(key)) return *std::move(found);
+    TENON_ASSIGN(std::string binary, ForwardingBackend::compile_segment(target, segment));
+    keep(key, binary);
+    return binary;
+  }
+
+ private:
+  static void append(std::string& to, std::string_view part) {
+    to += fmt::format("|{}|", part.size());
+    to += part;
+  }
+
+  std::string key_of(const TargetInfo& target, std::string_view what) const {
+    std::string key;
+    for (const std::string_view part : {name(), version()}) append(key, part);
+    append(key, to_string(target));
+    append(key, what);
+    return key;
+  }
+
+  fs::path path_of(std::string_view key) const {
+    return fs::path(config_.folder) /
+           fmt::format("{:016x}{:016x}{}", hash(key, 0), hash(key, 1), kExtension);
+  }
+
+  std::optional<std::string> find(const std::string& key) {
+    const fs::path path = path_of(key);
+    const auto bytes = read_file(path.string());
+    if (!bytes) return {};
+    const auto file = serial::unseal(*bytes, kEntryFormat);
+    if (!file) return {};
+    serial::Reader reader(file->payload, file->version);
+    std::string stored;
+    std::string binary;
+    reader(stored, binary);
+    if (!reader.ok() || stored != key) return {};
+    std::error_code ignored;  // What was used last goes last.
+    fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+    ++counts_->found;
+    return binary;
+  }
+
+  void keep(const std::string& key, const std::string& binary) {
+    ++counts_->compiled;
+    serial::Writer writer;
+    writer(key, binary);
+    const std::string entry = serial::seal(kEntryFormat, std::move(writer).take());
+    if (write_file(path_of(key).string(), entry).ok()) trim();
+  }
+
+  void trim() const {
+    struct Entry {
+      fs::file_time_type time;
+      int64_t bytes;
+      fs::path path;
+    };
+    std::vector<Entry> entries;
+    int64_t all = 0;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(config_.folder, error)) {
+      if (file.path().extension() != kExtension) continue;
+      const auto bytes = static_cast<int64_t>(file.file_size(error));
+      if (error) continue;  // Another process has just removed it.
+      entries.push_back({file.last_write_time(error), bytes, file.path()});
+      all += bytes;
+    }
+    std::ranges::sort(entries, {}, &Entry::time);
+    for (const Entry& entry : entries) {
+      if (all <= config_.most_bytes) return;
+      fs::remove(entry.path, error);
+      all -= entry.bytes;
+    }
+  }
+
+  const CacheConfig config_;
+  const std::shared_ptr<CacheCounts> counts_;
+};
+
+}  // namespace
+
+CacheLayer make_cache_layer(std::shared_ptr<Backend> inner, const CacheConfig& config) {
+  auto counts = std::make_shared<CacheCounts>();
+  return {std::make_shared<CacheBackend>(std::move(inner), config, counts), counts};
+}
+
+CacheConfig cache_config_from_environment() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  CacheConfig config;
+  config.folder = variable("TENON_CACHE");
+  if (config.folder.empty()) {
+    const std::string home = variable("XDG_CACHE_HOME");
+    config.folder = (home.empty() ? variable("HOME") + "/.cache" : home) + "/tenon";
+  }
+  const std::string bytes = variable("TENON_CACHE_BYTES");
+  std::from_chars(bytes.data(), bytes.data() + bytes.size(), config.most_bytes);
+  return config;
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,36 @@
+// Segments: runs of steps that a backend may compile as one executable, loops and branches included
+// (backend.h, compile_segment).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/program/program.h"
+
+namespace tenon::program {
+
+/// Steps [begin, end) of a sequence.
+struct StepRange {
+  SequenceId sequence = 0;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  bool operator==(const StepRange&) const = default;
+};
+
+/// The longest runs of steps none of which, itself or within, is one that `apart` says stands
+/// alone; of more than one step, or of a loop or branch. Sequences within such a run are not
+/// searched.
+std::vector<StepRange> segments_of(const Program& program,
+                                   const std::function<bool(const Step&)>& apart);
+
+/// The Program whose entry is the steps of the range; its kernels, buffers and constants are those
+/// of the whole, so that both mean the same memory by the same number. Valid if `program` is.
+Program segment_program(const Program& program, const StepRange& range);
+
+/// Visits the steps of the Program that are run outside of `segments`, those within loops, branches
+/// and, if `descends` says so of a Call, within what it is lowered to, too.
+void for_each_step(const Program& program, const std::vector<StepRange>& segments,
+                   const std::function<bool(const Step&)>& descends,
+                   const std::function<void(const Step&)>& visit);
+
+}  // namespace tenon::program

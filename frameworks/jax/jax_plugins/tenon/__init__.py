@@ -1,0 +1,64 @@
+"""The JAX platform `tenon`: devices that Tenon has a backend for.
+
+JAX finds this module by its entry point (or as a part of the namespace package `jax_plugins`) and calls
+`initialize`. The platform is there to be asked for, never chosen silently:
+
+    JAX_PLATFORMS=tenon TENON_DEVICE=interp python program.py
+
+TENON_DEVICE names the device: that of a built-in backend ("interp", "template:1"), of a plug-in
+("/opt/libnpu.so:0"), or "reference", the reference evaluator. TENON_DEVICE_COUNT opens more than one, TENON_LAYERS
+puts layers around the backend. TENON_PJRT_LIBRARY is the library to load, if not the one in this package.
+"""
+
+import logging
+import os
+import pathlib
+
+PLATFORM = "tenon"
+LIBRARY = "libtenon_pjrt.so"
+# Below the CPU's, which is 0.
+PRIORITY = -100
+
+_log = logging.getLogger(__name__)
+
+
+def library_path() -> str | None:
+    """The library that makes the platform, or None if there is none."""
+    named = os.environ.get("TENON_PJRT_LIBRARY")
+    path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / LIBRARY
+    return str(path.resolve()) if path.is_file() else None
+
+
+def initialize() -> None:
+    """Registers the platform; without a library it only says so, and JAX goes on without it."""
+    path = library_path()
+    if path is None:
+        asked_for = PLATFORM in os.environ.get("JAX_PLATFORMS", "").split(",")
+        _log.log(logging.WARNING if asked_for else logging.INFO,
+                 "no platform %s: %s is not in this package and TENON_PJRT_LIBRARY names no file", PLATFORM, LIBRARY)
+        return
+    _register(path)
+    _allow_donation()
+
+
+def _register(path: str) -> None:
+    from functools import partial
+
+    from jax._src import xla_bridge
+
+    c_api = xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, library_path=path)
+    # Again, so that a device that is not there leaves a program alone that has not asked for it.
+    xla_bridge.register_backend_factory(
+        PLATFORM, partial(xla_bridge.make_pjrt_c_api_client, PLATFORM), priority=PRIORITY, fail_quietly=True,
+        experimental=False, c_api=c_api)
+
+
+def _allow_donation() -> None:
+    # JAX drops donations on platforms that are not in this list.
+    from jax._src.interpreters import mlir
+
+    platforms = getattr(mlir, "_platforms_with_donation", None)
+    if platforms is None:
+        _log.warning("this version of JAX has no list of platforms with donation; donated arrays are copied")
+    elif PLATFORM not in platforms:
+        platforms.append(PLATFORM)

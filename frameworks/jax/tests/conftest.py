@@ -1,0 +1,21 @@
+"""What the JAX tests share: they run on the device that TENON_DEVICE names, as the platform `tenon`."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+@pytest.fixture
+def run_program():
+    """Runs a program in a process of its own, with settings of its own; gives its output."""
+
+    def run(program: str, **settings: str) -> str:
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env={**os.environ, **settings},
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run

@@ -1,0 +1,142 @@
+"""Functions of JAX: jit, grad, vmap and control flow, against numpy."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+DTYPES = [np.bool_, np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.float16, ml_dtypes.bfloat16,
+          np.float32, np.complex64, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+
+
+def test_platform():
+    assert {device.platform for device in jax.devices()} == {"tenon"}
+    assert jax.default_backend() == "tenon"
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
+def test_dtypes_there_and_back(dtype):
+    values = np.arange(-4, 8).reshape(3, 4).astype(dtype)
+    result = jax.jit(lambda x: x[::-1])(values)
+    assert result.dtype == values.dtype
+    np.testing.assert_array_equal(np.asarray(result), values[::-1])
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in (np.bool_, ml_dtypes.int4, ml_dtypes.uint4)],
+                         ids=lambda dtype: np.dtype(dtype).name)
+def test_arithmetic(dtype):
+    x = np.array([1, 2, 3, 4]).astype(dtype)
+    result = jax.jit(lambda x: x * x + x)(x)
+    np.testing.assert_array_equal(np.asarray(result).astype(np.complex64), (x * x + x).astype(np.complex64))
+
+
+def test_wide_types():
+    with jax.enable_x64(True):
+        for dtype in (np.int64, np.uint64, np.float64, np.complex128):
+            x = np.array([1, 2, 3]).astype(dtype)
+            result = jax.jit(lambda x: x / 2 if x.dtype.kind in "fc" else x * (1 << 40))(x)
+            assert result.dtype == dtype
+            np.testing.assert_array_equal(result, x / 2 if dtype in (np.float64, np.complex128) else x * (1 << 40))
+
+
+def test_no_arguments_and_no_elements():
+    assert jax.jit(lambda: jnp.int32(7))() == 7
+    empty = jax.jit(lambda x: x + 1)(np.zeros((0, 3), np.float32))
+    assert empty.shape == (0, 3)
+    assert jnp.sum(empty) == 0
+
+
+def test_several_results():
+    q, (r, s) = jax.jit(lambda a, b: (a + b, (a - b, a)))(np.float32(5), np.float32(3))
+    assert (float(q), float(r), float(s)) == (8, 2, 5)
+
+
+def test_grad():
+    def f(x):
+        return jnp.sum(jnp.tanh(x) ** 2)
+
+    x = np.linspace(-1, 1, 7, dtype=np.float32)
+    t = np.tanh(x)
+    np.testing.assert_allclose(jax.grad(f)(x), 2 * t * (1 - t**2), rtol=1e-5, atol=1e-6)
+    hessian = jax.jit(jax.hessian(f))(x)
+    np.testing.assert_allclose(hessian, np.diag(2 * (1 - t**2) ** 2 - 4 * t**2 * (1 - t**2)), rtol=1e-4, atol=1e-5)
+
+
+def test_vmap():
+    a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    b = np.arange(40, dtype=np.float32).reshape(2, 4, 5)
+    np.testing.assert_array_equal(jax.vmap(jnp.dot)(a, b), a @ b)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda x: x[::-1], in_axes=1, out_axes=1))(a), a[::-1])
+
+
+def test_while_loop():
+    def collatz(n):
+        return lax.while_loop(lambda state: state[0] != 1,
+                              lambda state: (jnp.where(state[0] % 2 == 0, state[0] // 2, 3 * state[0] + 1),
+                                             state[1] + 1), (n, 0))[1]
+
+    assert int(jax.jit(collatz)(27)) == 111
+    np.testing.assert_array_equal(jax.jit(jax.vmap(collatz))(jnp.array([1, 7, 27])), [0, 16, 111])
+
+
+def test_scan():
+    xs = np.arange(10, dtype=np.float32)
+    last, sums = jax.jit(lambda xs: lax.scan(lambda c, x: (c + x, c * x), jnp.float32(1), xs))(xs)
+    carried = np.concatenate([[1], 1 + np.cumsum(xs)])
+    assert float(last) == carried[-1]
+    np.testing.assert_array_equal(sums, carried[:-1] * xs)
+    grad = jax.grad(lambda w: lax.scan(lambda c, x: (c * w + x, None), jnp.float32(0), xs[:4])[0])(jnp.float32(2))
+    assert float(grad) == 2 * 2 * 1 + 2 * 1 * 2 * 0 + 2 - 2 + 2  # d/dw (x1 w^2 + x2 w + x3), x = 0 1 2 3, w = 2
+
+
+def test_cond():
+    f = jax.jit(lambda p, x: lax.cond(p, lambda x: x + 1, lambda x: x * 10, x))
+    assert (int(f(True, 4)), int(f(False, 4))) == (5, 40)
+    g = jax.jit(lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, lambda x: -x], x))
+    for i, expected in enumerate([np.sin(0.5), np.cos(0.5), -0.5]):
+        np.testing.assert_allclose(g(i, 0.5), expected, rtol=1e-6)
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    def draw():
+        keys = jax.random.split(jax.random.key(7), 3)
+        return jax.random.bits(keys[0], (5,)), jax.random.uniform(keys[1], (2, 3)), jax.random.permutation(keys[2], 9)
+
+    with jax.default_device(jax.devices("cpu")[0]):
+        expected = [np.asarray(drawn) for drawn in draw()]
+    for drawn, of_cpu in zip(draw(), expected):
+        assert drawn.devices() == {jax.devices()[0]}
+        np.testing.assert_array_equal(drawn, of_cpu)
+
+
+def test_sort_and_indexing():
+    x = np.random.RandomState(1).permutation(100).astype(np.float32)
+    np.testing.assert_array_equal(jnp.sort(x), np.sort(x))
+    values, indices = lax.top_k(x, 5)
+    np.testing.assert_array_equal(values, np.sort(x)[::-1][:5])
+    np.testing.assert_array_equal(x[np.asarray(indices)], values)
+    np.testing.assert_array_equal(jnp.zeros(5).at[jnp.array([1, 3, 9])].add(2.0), [0, 2, 0, 2, 0])
+
+
+def test_error_names_the_custom_call():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*@no_such_target"):
+        jax.ffi.ffi_call("no_such_target", jax.ShapeDtypeStruct((), np.float32), vmap_method=None)(np.float32(1))
+
+
+def test_ahead_of_time():
+    compiled = jax.jit(lambda x: x @ x).lower(np.zeros((8, 8), np.float32)).compile()
+    memory = compiled.memory_analysis()
+    assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (256, 256)
+    assert compiled.cost_analysis()["bytes accessed"] >= 512
+    np.testing.assert_array_equal(compiled(np.eye(8, dtype=np.float32)), np.eye(8))
+
+
+def test_unknown_compiler_option():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: there is no compiler option 'speed'"):
+        jax.jit(lambda x: x, compiler_options={"speed": "warp"})(1.0)
+
+
+def test_strict_option():
+    assert float(jax.jit(lambda x: x + 1, compiler_options={"tenon_strict": True})(1.0)) == 2

@@ -1,0 +1,21 @@
+// Buffers, as the functions of several groups make them.
+#pragma once
+
+#include "frameworks/pjrt/objects.h"
+
+struct PJRT_Buffer {
+  std::shared_ptr<tenon::pjrt::ClientState> client;
+  PJRT_Memory* memory = nullptr;
+  std::vector<int64_t> order;  ///< Dimensions from the fastest: the layout.
+  tenon::runtime::BufferPtr buffer;
+
+  PJRT_Device* device() const { return tenon::pjrt::of(memory).device; }
+};
+
+namespace tenon::pjrt {
+
+/// For the caller to destroy.
+PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memory,
+                         runtime::BufferPtr buffer);
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,167 @@
+#include "frameworks/pjrt/compile_options.h"
+
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+namespace tenon::pjrt {
+namespace {
+
+using Message = protozero::pbf_reader;
+
+// Fields of the messages, by their numbers.
+constexpr uint32_t kArgumentLayouts = 1, kTupledArguments = 2, kBuildOptions = 3, kOverrides = 7;
+constexpr uint32_t kDeviceOrdinal = 1, kResultLayout = 2, kReplicas = 4, kPartitions = 5,
+                   kDeviceAssignment = 9;
+constexpr uint32_t kReplicaCount = 1, kComputationCount = 2, kComputationDevices = 3,
+                   kReplicaDeviceIds = 1;
+constexpr uint32_t kTupleShapes = 4, kLayout = 5, kMinorToMajor = 1;
+constexpr uint32_t kKey = 1, kValue = 2, kBoolValue = 2;
+constexpr int kMostTuples = 16;
+
+// Of a ShapeProto and the shapes within: whether the layouts it names are row-major.
+Status check_layout(Message shape, int depth = 0) {
+  if (depth > kMostTuples) return invalid_argument("a shape of tuples in tuples in tuples");
+  while (shape.next()) {
+    if (shape.tag() == kTupleShapes) {
+      TENON_TRY(check_layout(shape.get_message(), depth + 1));
+    } else if (shape.tag() == kLayout) {
+      Message layout = shape.get_message();
+      std::vector<int64_t> order;
+      while (layout.next(kMinorToMajor)) {
+        if (layout.wire_type() == protozero::pbf_wire_type::length_delimited) {
+          for (const int64_t dim : layout.get_packed_int64()) order.push_back(dim);
+        } else {
+          order.push_back(layout.get_int64());
+        }
+      }
+      for (size_t i = 0; i < order.size(); ++i) {
+        if (order[i] == static_cast<int64_t>(order.size() - 1 - i)) continue;
+        return unimplemented("an argument or result in a layout other than row-major");
+      }
+    } else {
+      shape.skip();
+    }
+  }
+  return {};
+}
+
+void read_assignment(Message assignment, std::vector<int64_t>& devices) {
+  while (assignment.next(kComputationDevices)) {
+    Message computation = assignment.get_message();
+    while (computation.next(kReplicaDeviceIds)) {
+      if (computation.wire_type() == protozero::pbf_wire_type::length_delimited) {
+        for (const int64_t id : computation.get_packed_int64()) devices.push_back(id);
+      } else {
+        devices.push_back(computation.get_int64());
+      }
+    }
+  }
+}
+
+Status read_build_options(Message options, CompileOptions& read) {
+  int64_t ordinal = -1;
+  while (options.next()) {
+    switch (options.tag()) {
+      case kDeviceOrdinal:
+        ordinal = options.get_int64();
+        break;
+      case kResultLayout:
+        TENON_TRY(check_layout(options.get_message()));
+        break;
+      case kReplicas:
+        read.replicas = std::max<int64_t>(options.get_int64(), 1);
+        break;
+      case kPartitions:
+        read.partitions = std::max<int64_t>(options.get_int64(), 1);
+        break;
+      case kDeviceAssignment:
+        read_assignment(options.get_message(), read.devices);
+        break;
+      default:
+        options.skip();
+    }
+  }
+  if (read.devices.empty() && ordinal >= 0) read.devices = {ordinal};
+  return {};
+}
+
+// An entry of the map of options that the user has set.
+Status read_override(Message entry, CompileOptions& read) {
+  std::string name;
+  std::optional<bool> flag;
+  while (entry.next()) {
+    if (entry.tag() == kKey) {
+      name = entry.get_string();
+    } else if (entry.tag() == kValue) {
+      Message value = entry.get_message();
+      while (value.next()) {
+        if (value.tag() == kBoolValue) {
+          flag = value.get_bool();
+        } else {
+          value.skip();
+        }
+      }
+    } else {
+      entry.skip();
+    }
+  }
+  bool* const option = name == "tenon_strict"        ? &read.compile.strict
+                       : name == "tenon_native_math" ? &read.compile.native_math
+                                                     : nullptr;
+  if (option == nullptr) {
+    return invalid_argument(
+        "there is no compiler option '{}'; there are tenon_strict and tenon_native_math", name);
+  }
+  if (!flag) return invalid_argument("compiler option '{}' is true or false", name);
+  *option = *flag;
+  return {};
+}
+
+Result<CompileOptions> read_all(std::string_view bytes) {
+  CompileOptions read;
+  Message message(bytes.data(), bytes.size());
+  while (message.next()) {
+    switch (message.tag()) {
+      case kArgumentLayouts:
+        TENON_TRY(check_layout(message.get_message()));
+        break;
+      case kTupledArguments:
+        if (message.get_bool()) return unimplemented("arguments in a tuple are not supported");
+        break;
+      case kBuildOptions:
+        TENON_TRY(read_build_options(message.get_message(), read));
+        break;
+      case kOverrides:
+        TENON_TRY(read_override(message.get_message(), read));
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
+Result<CompileOptions> parse_compile_options(std::string_view bytes) {
+  try {
+    return read_all(bytes);
+  } catch (const protozero::exception& error) {
+    return invalid_argument("the compile options are no CompileOptionsProto: {}", error.what());
+  } catch (const std::out_of_range& error) {
+    return invalid_argument("the compile options are no CompileOptionsProto: {}", error.what());
+  }
+}
+
+std::string device_assignment_of(int device) {
+  std::string bytes;
+  protozero::pbf_writer assignment(bytes);
+  assignment.add_int32(kReplicaCount, 1);
+  assignment.add_int32(kComputationCount, 1);
+  protozero::pbf_writer computation(assignment, kComputationDevices);
+  const std::array<int64_t, 1> ids = {device};
+  computation.add_packed_int64(kReplicaDeviceIds, ids.begin(), ids.end());
+  return bytes;
+}
+
+}  // namespace tenon::pjrt

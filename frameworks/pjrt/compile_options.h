@@ -1,0 +1,30 @@
+// The CompileOptionsProto that comes with a program (openxla/xla:
+// xla/pjrt/proto/compile_options.proto): the few fields that matter here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/compile/compile.h"
+
+namespace tenon::pjrt {
+
+struct CompileOptions {
+  int64_t replicas = 1;
+  int64_t partitions = 1;
+  /// Global ids, of every replica of the first partition, then of the second …; empty: none named.
+  std::vector<int64_t> devices;
+  /// Of "tenon_strict" and "tenon_native_math", booleans that a user may override.
+  hlo::CompileOptions compile;
+};
+
+/// Errors: kInvalidArgument of what is no such message, and of options that do not exist;
+/// kUnimplemented of tupled arguments and of layouts that are not row-major.
+Result<CompileOptions> parse_compile_options(std::string_view bytes);
+
+/// A DeviceAssignmentProto of one device.
+std::string device_assignment_of(int device);
+
+}  // namespace tenon::pjrt

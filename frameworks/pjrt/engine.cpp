@@ -1,0 +1,213 @@
+#include "frameworks/pjrt/engine.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/backend/interp/interp.h"
+#include "core/backend/layers/layers.h"
+#include "core/backend/registry.h"
+#include "hlo/compile/host_calls.h"
+
+namespace tenon::pjrt {
+namespace {
+
+// Where the calls of the host put the checks that failed. One call at a time.
+struct FailedChecks {
+  std::mutex mutex;
+  std::vector<hlo::CheckFailure> failures;
+  int64_t count = 0;
+};
+
+// JAX's way to say that a value is used, though by nobody.
+constexpr const char* kSink = "dce_sink";
+
+Error unanswered(std::string_view place, std::string_view target) {
+  return unimplemented("{}: nothing answers the custom call @{}", place, target);
+}
+
+// The host's custom calls; a check that does not hold (JAX's shape assertions) is an error of the
+// execution.
+runtime::CustomCalls host_functions() {
+  const auto failed = std::make_shared<FailedChecks>();
+  runtime::CustomCalls calls =
+      hlo::host_calls(hlo::Checks(&failed->failures, &failed->count), nullptr,
+                      [](const hlo::Module&, std::span<const Literal>, const std::string&,
+                         hlo::Evaluator*) -> Result<std::vector<Literal>> {
+                        return unimplemented("programs of a framework start no processes");
+                      });
+  for (auto& [target, handler] : calls) {
+    handler = [failed, inner = std::move(handler)](
+                  const program::Step& step, const program::CustomCall& call,
+                  const std::vector<Literal>& operands,
+                  const std::vector<Shape>& results) -> Result<std::vector<Literal>> {
+      const std::lock_guard lock(failed->mutex);
+      failed->failures.clear();
+      TENON_ASSIGN(std::vector<Literal> values, inner(step, call, operands, results));
+      if (failed->failures.empty()) return values;
+      return invalid_argument("{}", failed->failures.front().text);
+    };
+  }
+  calls[kSink] = [](const program::Step&, const program::CustomCall&, const std::vector<Literal>&,
+                    const std::vector<Shape>&) { return Result<std::vector<Literal>>(); };
+  return calls;
+}
+
+Status check_targets(const program::Program& program, const runtime::CustomCalls& calls) {
+  for (const program::Sequence& sequence : program.sequences) {
+    for (const program::Step& step : sequence.steps) {
+      const auto* call = std::get_if<program::CustomCall>(&step.action);
+      if (call == nullptr || calls.contains(call->target)) continue;
+      return unanswered(step.label, call->target);
+    }
+  }
+  return {};
+}
+
+Result<std::shared_ptr<runtime::Client>> open_client(std::shared_ptr<backend::Backend> backend,
+                                                     size_t first, int64_t count) {
+  runtime::ClientOptions options;
+  for (int64_t i = 0; i < count; ++i) options.devices.push_back(first + static_cast<size_t>(i));
+  return runtime::Client::open(std::move(backend), options);
+}
+
+class BackendEngine : public Engine {
+ public:
+  explicit BackendEngine(std::shared_ptr<runtime::Client> client) : Engine(std::move(client)) {}
+
+  std::string description() const override {
+    return fmt::format("{} {}", client().backend().name(), client().backend().version());
+  }
+
+  Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
+                                 const hlo::CompileOptions& options) override {
+    const std::shared_ptr<runtime::Device>& target = devices()[device];
+    TENON_ASSIGN(hlo::Compilation compilation,
+                 hlo::compile(*module, client().backend(), target->info().target, options));
+    runtime::CustomCalls calls = host_functions();
+    TENON_TRY(check_targets(compilation.compiled.program, calls));
+    CompiledModule compiled;
+    compiled.placement = std::move(compilation.placement);
+    compiled.binary_bytes = static_cast<int64_t>(compilation.compiled.binary.size());
+    TENON_ASSIGN(
+        compiled.executable,
+        runtime::Executable::load(target, std::move(compilation.compiled), std::move(calls)));
+    return compiled;
+  }
+};
+
+constexpr const char* kEvaluate = "tenon.evaluate";
+
+// The same of a Module that is evaluated.
+Status check_targets(const hlo::Module& module) {
+  const hlo::Instruction* unknown = nullptr;
+  const auto is_unknown = [&unknown](const hlo::Instruction& op) {
+    if (op.code() != hlo::OpCode::kCustomCall) return false;
+    const std::string_view target = op.text(hlo::AttrKey::call_target_name);
+    const auto known = hlo::Checks::targets();
+    if (target == kSink || std::ranges::find(known, target) != known.end()) return false;
+    unknown = &op;
+    return true;
+  };
+  for (const auto& function : module.functions()) {
+    if (!hlo::any_instruction(*function, is_unknown)) continue;
+    return unanswered(unknown->name(), unknown->text(hlo::AttrKey::call_target_name))
+        .at(hlo::position_of(unknown->location()));
+  }
+  return {};
+}
+
+// The memory is that of an `interp` device; what is computed there is computed by the evaluator.
+class ReferenceEngine : public Engine {
+ public:
+  explicit ReferenceEngine(std::shared_ptr<runtime::Client> client) : Engine(std::move(client)) {}
+
+  std::string description() const override { return "reference evaluator"; }
+  std::string device_kind(size_t) const override { return "reference"; }
+
+  Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
+                                 const hlo::CompileOptions&) override {
+    TENON_TRY(check_targets(*module));
+    runtime::CompiledProgram compiled;
+    compiled.program = one_step(*module->entry());
+    TENON_TRY(program::validate(compiled.program));
+    runtime::CustomCalls calls;
+    calls[kEvaluate] = [module](const program::Step&, const program::CustomCall&,
+                                const std::vector<Literal>& operands,
+                                const std::vector<Shape>&) -> Result<std::vector<Literal>> {
+      std::vector<hlo::CheckFailure> failures;
+      int64_t checks = 0;
+      hlo::Evaluator evaluator(*module);
+      hlo::install_checks(evaluator, &failures, &checks);
+      evaluator.set_custom_call(
+          kSink, [](hlo::Evaluator&, const hlo::Instruction&, const std::vector<hlo::EvalValue>&) {
+            return Result<std::vector<hlo::EvalValue>>();
+          });
+      TENON_ASSIGN(std::vector<Literal> results, evaluator.run(*module->entry(), operands));
+      if (!failures.empty()) return invalid_argument("{}", failures.front().text);
+      return results;
+    };
+    CompiledModule result;
+    int64_t bytes = 0;
+    for (const program::Buffer& buffer : compiled.program.buffers) bytes += buffer.bytes();
+    result.placement.push_back({hlo::PlacementKind::kHost, module->name(), "",
+                                "the reference evaluates programs whole", bytes});
+    TENON_ASSIGN(result.executable,
+                 runtime::Executable::load(devices()[device], std::move(compiled), calls));
+    return result;
+  }
+
+ private:
+  static program::BufferId add(program::Program& program, const hlo::Type& type,
+                               program::MemoryKind kind, size_t index) {
+    program::Buffer buffer;
+    buffer.type = type.element_type();
+    buffer.dims = type.dims();
+    buffer.kind = kind;
+    buffer.index = static_cast<uint32_t>(index);
+    program.buffers.push_back(std::move(buffer));
+    return static_cast<program::BufferId>(program.buffers.size() - 1);
+  }
+
+  static program::Program one_step(const hlo::Computation& entry) {
+    program::Program program;
+    program.name = entry.name();
+    for (size_t i = 0; i < entry.parameter_count(); ++i) {
+      program.parameters.push_back(
+          add(program, entry.parameter(i).type(), program::MemoryKind::kParameter, i));
+      if (hlo::is_donated(entry, i)) program.donated.push_back(static_cast<uint32_t>(i));
+    }
+    const std::vector<hlo::Type> results = entry.result_types();
+    for (size_t i = 0; i < results.size(); ++i) {
+      program.results.push_back(add(program, results[i], program::MemoryKind::kResult, i));
+    }
+    program::Step step;
+    step.action = program::CustomCall{kEvaluate, {}, program.parameters, program.results};
+    step.label = entry.name();
+    program.sequences.emplace_back().steps.push_back(std::move(step));
+    program::find_dependencies(program);
+    return program;
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  if (options.device_count < 1) {
+    return invalid_argument("{} devices; one at least", options.device_count);
+  }
+  if (options.device == "reference") {
+    backend::InterpConfig config;
+    config.devices = static_cast<size_t>(options.device_count);
+    TENON_ASSIGN(auto backend,
+                 backend::with_layers(backend::make_interp_backend(config), options.layers));
+    TENON_ASSIGN(auto client, open_client(std::move(backend), 0, options.device_count));
+    return std::make_unique<ReferenceEngine>(std::move(client));
+  }
+  TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(options.device));
+  TENON_ASSIGN(auto backend, backend::Registry::instance().get(name.backend));
+  TENON_ASSIGN(backend, backend::with_layers(std::move(backend), options.layers));
+  TENON_ASSIGN(auto client, open_client(std::move(backend), name.index, options.device_count));
+  return std::make_unique<BackendEngine>(std::move(client));
+}
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,63 @@
+// Engine: the devices behind a client of the plug-in, and what compiles for them.
+//
+// Arrays always lie on runtime::Devices and programs are always runtime::Executables; only how a
+// Module becomes one differs: by the driver for a backend, or, on the device `reference`, as a
+// single step of the host that evaluates the Module.
+//
+// Thread-safety: everything, from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/runtime/client.h"
+#include "hlo/compile/compile.h"
+
+namespace tenon::pjrt {
+
+struct EngineOptions {
+  /// "interp", "template:2", "/opt/libnpu.so:1" (core/backend/registry.h), or "reference".
+  std::string device = "interp";
+  /// Layers between the runtime and the backend, the outermost first (core/backend/layers).
+  std::string layers;
+  /// Devices to open, from the named one on.
+  int64_t device_count = 1;
+};
+
+/// A Module that is ready to run on a device.
+struct CompiledModule {
+  std::shared_ptr<runtime::Executable> executable;
+  std::vector<hlo::Placement> placement;
+  int64_t binary_bytes = 0;
+};
+
+class Engine {
+ public:
+  /// Errors: no such device or layer; those of the backend.
+  static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  virtual ~Engine() = default;
+
+  /// Name and version of what computes, for people.
+  virtual std::string description() const = 0;
+  /// What a device is: executables of one kind run on every device of it.
+  virtual std::string device_kind(size_t device) const {
+    return devices()[device]->info().target.name;
+  }
+  const std::vector<std::shared_ptr<runtime::Device>>& devices() const {
+    return client_->devices();
+  }
+  /// `device` is a place in devices(). Errors: those of the driver; a custom call that nothing
+  /// answers is kUnimplemented and names its target.
+  virtual Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
+                                         const hlo::CompileOptions& options) = 0;
+
+ protected:
+  explicit Engine(std::shared_ptr<runtime::Client> client) : client_(std::move(client)) {}
+  runtime::Client& client() const { return *client_; }
+
+ private:
+  const std::shared_ptr<runtime::Client> client_;
+};
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,54 @@
+// Executables: what a program and its compile options became.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frameworks/pjrt/objects.h"
+
+namespace tenon::pjrt {
+
+/// The sorts of one parameter list or result list, as the getters give them.
+struct Signature {
+  std::vector<runtime::MemoryKind> memory;  ///< Where each array lies.
+  std::vector<PJRT_Buffer_Type> types;
+  std::vector<int64_t> dims;  ///< Of all, one after the other.
+  std::vector<size_t> ranks;
+  std::vector<const char*> kinds;
+  std::vector<size_t> kind_sizes;
+  int64_t bytes = 0;
+};
+
+/// What stays the same of an executable, whoever holds it. Immutable.
+struct ExecutableState {
+  std::shared_ptr<ClientState> client;
+  PJRT_Device* device = nullptr;
+  std::string name;
+  std::string fingerprint;
+  std::string code;     ///< The program as it came.
+  std::string options;  ///< A CompileOptionsProto.
+  std::string device_assignment;
+  Signature parameters;
+  Signature results;
+  std::vector<PJRT_NamedValue> costs;
+  int64_t code_bytes = 0;
+  int64_t temporary_bytes = 0;
+};
+
+/// Compiles StableHLO, an artifact or text, for the one device that the options name. Errors: those
+/// of the import and of the driver; kUnimplemented of programs for more than one device.
+Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
+                                       std::string_view code, std::string_view options);
+
+}  // namespace tenon::pjrt
+
+struct PJRT_Executable {
+  std::shared_ptr<const tenon::pjrt::ExecutableState> state;
+};
+
+struct PJRT_LoadedExecutable {
+  std::shared_ptr<const tenon::pjrt::ExecutableState> state;
+  std::mutex mutex;
+  /// Null once it has been deleted.
+  std::shared_ptr<const tenon::runtime::Executable> executable;
+};

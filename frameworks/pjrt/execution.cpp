@@ -1,0 +1,120 @@
+// Executables run.
+#include <algorithm>
+
+#include "frameworks/pjrt/buffers.h"
+#include "frameworks/pjrt/executables.h"
+#include "frameworks/pjrt/table.h"
+#include "frameworks/pjrt/types.h"
+
+namespace tenon::pjrt {
+namespace {
+
+// What an execution is given, once it lies in device memory.
+struct Arguments {
+  std::vector<runtime::BufferPtr> buffers;
+  /// Donated buffers of other memory, whose copies are given instead.
+  std::vector<runtime::BufferPtr> replaced;
+  runtime::ExecuteOptions options;
+};
+
+bool is_donated(const program::Program& program, const runtime::ExecuteOptions& options, size_t i) {
+  const auto index = static_cast<uint32_t>(i);
+  return std::ranges::find(program.donated, index) != program.donated.end() &&
+         std::ranges::find(options.keep, index) == options.keep.end();
+}
+
+// Kernels read device memory alone: what lies elsewhere is copied first.
+Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
+                               const runtime::Executable& executable) {
+  Arguments arguments;
+  const PJRT_ExecuteOptions* options = args.options;
+  for (size_t i = 0; options != nullptr && i < options->num_non_donatable_input_indices; ++i) {
+    arguments.options.keep.push_back(
+        static_cast<uint32_t>(options->non_donatable_input_indices[i]));
+  }
+  if (args.num_args != executable.program().parameters.size()) {
+    return invalid_argument("{} arguments, the program takes {}", args.num_args,
+                            executable.program().parameters.size());
+  }
+  for (size_t i = 0; i < args.num_args; ++i) {
+    const PJRT_Buffer* given = args.argument_lists[0][i];
+    if (given == nullptr) return invalid_argument("argument {} is null", i);
+    runtime::BufferPtr buffer = given->buffer;
+    if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
+      if (is_donated(executable.program(), arguments.options, i)) {
+        arguments.replaced.push_back(buffer);
+      }
+      TENON_ASSIGN(buffer, buffer->copy_to(buffer->device(), runtime::MemoryKind::kDevice));
+    }
+    arguments.buffers.push_back(std::move(buffer));
+  }
+  return arguments;
+}
+
+// Results that the program wants elsewhere are copied there.
+Status move_results(const Signature& results, std::vector<runtime::BufferPtr>& buffers) {
+  for (size_t r = 0; r < buffers.size(); ++r) {
+    if (results.memory[r] == runtime::MemoryKind::kDevice) continue;
+    TENON_ASSIGN(buffers[r], buffers[r]->copy_to(buffers[r]->device(), results.memory[r]));
+  }
+  return {};
+}
+
+Status check_devices(const PJRT_LoadedExecutable_Execute_Args& args, const ExecutableState& state) {
+  if (args.num_devices != 1) {
+    return invalid_argument("an execution on {} devices of a program for one", args.num_devices);
+  }
+  if (args.execute_device != nullptr && args.execute_device != state.device) {
+    return invalid_argument("the program was compiled for {}, not for {}",
+                            state.device->description.text, args.execute_device->description.text);
+  }
+  const PJRT_ExecuteOptions* options = args.options;
+  if (options != nullptr && (options->num_send_ops != 0 || options->num_recv_ops != 0)) {
+    return unimplemented("send and receive callbacks are not supported");
+  }
+  return {};
+}
+
+Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
+  const ExecutableState& state = *args.executable->state;
+  TENON_TRY(check_devices(args, state));
+  std::shared_ptr<const runtime::Executable> executable;
+  {
+    const std::lock_guard lock(args.executable->mutex);
+    executable = args.executable->executable;
+  }
+  if (executable == nullptr) return failed_precondition("{} has been deleted", state.name);
+  TENON_ASSIGN(Arguments arguments, arguments_of(args, *executable));
+  // The handles are made first: once the arguments are taken, nothing may fail for want of memory.
+  std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
+  for (const runtime::MemoryKind kind : state.results.memory) {
+    PJRT_Memory* const memory = state.device->memories[static_cast<size_t>(kind)];
+    outputs.push_back(
+        std::make_unique<PJRT_Buffer>(PJRT_Buffer{state.client, memory, {}, nullptr}));
+    outputs.back()->order = row_major_order(state.results.ranks[outputs.size() - 1]);
+  }
+  auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
+  TENON_ASSIGN(runtime::Execution execution,
+               executable->execute(arguments.buffers, arguments.options));
+  for (const runtime::BufferPtr& buffer : arguments.replaced) buffer->remove();
+  TENON_TRY(move_results(state.results, execution.results));
+  for (size_t r = 0; r < outputs.size(); ++r) {
+    outputs[r]->buffer = std::move(execution.results[r]);
+    args.output_lists[0][r] = outputs[r].release();
+  }
+  if (args.device_complete_events != nullptr) {
+    event->event = execution.done;
+    args.device_complete_events[0] = event.release();
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_execution(PJRT_Api& api) {
+  api.PJRT_LoadedExecutable_Execute = entry<execute>;
+  api.PJRT_ExecuteContext_Create = refuse<"ExecuteContext_Create: there is no FFI extension">;
+  api.PJRT_ExecuteContext_Destroy = refuse<"ExecuteContext_Destroy: there is no FFI extension">;
+}
+
+}  // namespace tenon::pjrt

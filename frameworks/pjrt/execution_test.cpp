@@ -1,0 +1,339 @@
+// The plug-in without a framework: programs compiled, kept, run.
+#include <thread>
+
+#include "frameworks/pjrt/plugin_test_util.h"
+
+namespace tenon::pjrt::testing {
+namespace {
+
+using Floats = std::vector<float>;
+
+constexpr const char* kSum = R"(
+module @jit_sum {
+  func.func public @main(%x: tensor<3xf32> DONATED, %y: tensor<3xf32>)
+      -> (tensor<3xf32>, tensor<i1>) {
+    %0 = stablehlo.add %x, %y : tensor<3xf32>
+    %1 = stablehlo.constant dense<true> : tensor<i1>
+    return %0, %1 : tensor<3xf32>, tensor<i1>
+  }
+})";
+
+std::string sum(const std::string& attributes = "") {
+  std::string text = kSum;
+  return text.replace(text.find("DONATED"), 7, attributes);
+}
+
+const std::string kDonated = "{jax.buffer_donor = true}";
+
+// A CompileOptionsProto in which the message of field 3 has these bytes.
+std::string build_options(const std::string& bytes) {
+  return "\x1a" + std::string(1, static_cast<char>(bytes.size())) + bytes;
+}
+
+class OnDevice : public ::testing::TestWithParam<const char*> {
+ protected:
+  Client client_{GetParam()};
+};
+
+TEST_P(OnDevice, Runs) {
+  PJRT_LoadedExecutable* executable = client_.compiled(sum());
+  PJRT_Buffer* x = client_.floats({1, 2, 3}, {3});
+  PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
+  std::vector<PJRT_Buffer*> results(2);
+  PJRT_Event* done = nullptr;
+  ASSERT_EQ(execute(executable, {x, y}, results, {}, &done), "");
+  EXPECT_EQ(outcome(done), "");
+  destroy(executable);  // What it made stays.
+  EXPECT_EQ(values<float>(results[0]), (Floats{11, 22, 33}));
+  EXPECT_EQ(values<uint8_t>(results[1]), std::vector<uint8_t>{1});
+  EXPECT_FALSE(is_deleted(x));
+  for (PJRT_Buffer* buffer : {x, y, results[0], results[1]}) destroy(buffer);
+}
+
+TEST_P(OnDevice, DonatedArgumentsAreGone) {
+  PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
+  PJRT_Buffer* x = client_.floats({1, 2, 3}, {3});
+  PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
+  std::vector<PJRT_Buffer*> results(2);
+  ASSERT_EQ(execute(executable, {x, y}, results, {0}), "");  // Not this time.
+  EXPECT_FALSE(is_deleted(x));
+  for (PJRT_Buffer* buffer : results) destroy(buffer);
+  ASSERT_EQ(execute(executable, {x, y}, results), "");
+  EXPECT_TRUE(is_deleted(x));
+  EXPECT_FALSE(is_deleted(y));
+  EXPECT_EQ(values<float>(results[0]), (Floats{11, 22, 33}));
+  std::vector<PJRT_Buffer*> nothing(2);
+  EXPECT_EQ(execute(executable, {x, y}, nothing),
+            "9: the buffer of f32[3] has been deleted or donated");
+  EXPECT_EQ(nothing[0], nullptr);
+  for (PJRT_Buffer* buffer : {x, y, results[0], results[1]}) destroy(buffer);
+  destroy(executable);
+}
+
+TEST_P(OnDevice, FailedCallsTakeNothing) {
+  PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
+  PJRT_Buffer* x = client_.floats({1, 2, 3}, {3});
+  PJRT_Buffer* small = client_.floats({1, 2}, {2});
+  std::vector<PJRT_Buffer*> results(2);
+  EXPECT_EQ(execute(executable, {x, small}, results),
+            "3: main: argument 1 is f32[2], expected f32[3]");
+  EXPECT_EQ(execute(executable, {x}, results), "3: 1 arguments, the program takes 2");
+  EXPECT_EQ(execute(executable, {x, nullptr}, results), "3: argument 1 is null");
+  EXPECT_EQ(execute(executable, {x, x}, results), "3: main: argument 0 is donated and given twice");
+  PJRT_Buffer_IncreaseExternalReferenceCount_Args hold = {sizeof hold, nullptr, x};
+  call(api().PJRT_Buffer_IncreaseExternalReferenceCount, hold);
+  PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
+  EXPECT_EQ(execute(executable, {x, y}, results),
+            "9: the buffer of f32[3] is in use and cannot be donated");
+  PJRT_Buffer_DecreaseExternalReferenceCount_Args release = {sizeof release, nullptr, x};
+  call(api().PJRT_Buffer_DecreaseExternalReferenceCount, release);
+  EXPECT_FALSE(is_deleted(x));
+  EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));
+  for (PJRT_Buffer* buffer : {x, y, small}) destroy(buffer);
+  destroy(executable);
+}
+
+TEST_P(OnDevice, ArgumentsAndResultsInHostMemory) {
+  PJRT_LoadedExecutable* executable = client_.compiled(R"(
+    func.func public @main(%x: tensor<2xf32> {mhlo.memory_kind = "pinned_host"})
+        -> (tensor<2xf32> {mhlo.memory_kind = "pinned_host"}) {
+      %0 = stablehlo.negate %x : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    })");
+  auto args = client_.host_args(nullptr, PJRT_Buffer_Type_F32, {});
+  const Floats data = {1, -2};
+  const int64_t dim = 2;
+  args.data = data.data();
+  args.dims = &dim;
+  args.num_dims = 1;
+  args.memory = client_.memories()[1];
+  call(api().PJRT_Client_BufferFromHostBuffer, args);
+  EXPECT_EQ(outcome(args.done_with_host_buffer), "");
+  std::vector<PJRT_Buffer*> results(1);
+  ASSERT_EQ(execute(executable, {args.buffer}, results), "");
+  EXPECT_EQ(values<float>(results[0]), (Floats{-1, 2}));
+  EXPECT_EQ(get(api().PJRT_Buffer_Memory, results[0], &PJRT_Buffer_Memory_Args::buffer,
+                &PJRT_Buffer_Memory_Args::memory),
+            client_.memories()[1]);
+  destroy(args.buffer);
+  destroy(results[0]);
+  destroy(executable);
+}
+
+TEST_P(OnDevice, FromSeveralThreads) {
+  PJRT_LoadedExecutable* executable = client_.compiled(sum());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      PJRT_LoadedExecutable* own = client_.compiled(sum(kDonated));
+      PJRT_Buffer* y = client_.floats({1, 1, 1}, {3});
+      PJRT_Buffer* x = client_.floats(Floats(3, static_cast<float>(t)), {3});
+      std::vector<PJRT_Buffer*> results(2);
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(execute(i % 2 == 0 ? own : executable, {x, y}, results), "");
+        destroy(results[1]);
+        destroy(x);
+        x = results[0];
+      }
+      EXPECT_EQ(values<float>(x), Floats(3, static_cast<float>(t + 10)));
+      destroy(x);
+      destroy(y);
+      destroy(own);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  destroy(executable);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OnDevice, ::testing::Values("interp", "template", "reference"),
+                         [](const auto& given) { return std::string(given.param); });
+
+// --- Compiling
+
+TEST(Compile, Refusals) {
+  const Client client;
+  PJRT_LoadedExecutable* none = nullptr;
+  const auto options = [&](const std::string& bytes) {
+    return client.compile(sum(), bytes, &none);
+  };
+  EXPECT_EQ(options(build_options("\x28\x02")),
+            "12: a program of 1 replicas and 2 partitions: programs run on one device, and none is "
+            "partitioned yet");
+  EXPECT_EQ(options("\x10\x01"), "12: arguments in a tuple are not supported");
+  EXPECT_EQ(options("\x3a\x0b\x0a\x05speed\x12\x02\x10\x01"),
+            "3: there is no compiler option 'speed'; there are tenon_strict and tenon_native_math");
+  EXPECT_TRUE(options("\x1a\x7f").starts_with("3: the compile options are no CompileOptionsProto"));
+  // A device assignment of one replica and one partition, to device 7.
+  EXPECT_EQ(options(build_options(std::string("\x4a\x09\x08\x01\x10\x01\x1a\x03\x0a\x01\x07", 11))),
+            "3: a device assignment to 1 devices, the first 7; there are 2");
+  EXPECT_EQ(client.compile(sum(), "", &none, "hlo"),
+            "12: a program of format 'hlo'; 'mlir' is read, as an artifact or as text");
+  EXPECT_EQ(client.compile(sum("{mhlo.memory_kind = \"moon\"}"), "", &none),
+            "12: there is no memory of kind 'moon'; there are device and pinned_host");
+  EXPECT_EQ(client.compile("func.func @main(%x: tensor<2x2xf32> {mhlo.layout_mode = \"{0,1}\"}) {\n"
+                           "  return\n}",
+                           "", &none),
+            "12: layout {0,1}: arrays lie dense and row-major");
+  EXPECT_TRUE(client.compile("func.func @main(", "", &none).starts_with("3: program:1:"));
+  EXPECT_EQ(client.compile("func.func @main() -> tensor<f32> {\n"
+                           "  %0 = stablehlo.custom_call @nobody() : () -> tensor<f32>\n"
+                           "  return %0 : tensor<f32>\n}",
+                           "", &none),
+            "12: stablehlo.custom_call at program:2:8: nothing answers the custom call @nobody");
+}
+
+TEST(Compile, ForTheDeviceAssigned) {
+  const Client client;
+  PJRT_LoadedExecutable* executable = nullptr;
+  const std::string second =
+      build_options(std::string("\x4a\x09\x08\x01\x10\x01\x1a\x03\x0a\x01\x01", 11));
+  ASSERT_EQ(client.compile(sum(), second, &executable), "");
+  auto devices = uninitialized<PJRT_LoadedExecutable_AddressableDevices_Args>();
+  devices.executable = executable;
+  call(api().PJRT_LoadedExecutable_AddressableDevices, devices);
+  ASSERT_EQ(devices.num_addressable_devices, 1);
+  EXPECT_EQ(devices.addressable_devices[0], client.devices()[1]);
+  auto assignment = uninitialized<PJRT_LoadedExecutable_GetDeviceAssignment_Args>();
+  assignment.executable = executable;
+  call(api().PJRT_LoadedExecutable_GetDeviceAssignment, assignment);
+  EXPECT_EQ(std::string(assignment.serialized_bytes, assignment.serialized_bytes_size),
+            std::string("\x08\x01\x10\x01\x1a\x03\x0a\x01\x01", 9));
+  assignment.serialized_device_assignment_deleter(assignment.serialized_device_assignment);
+  PJRT_Buffer* elsewhere = client.floats({1, 2, 3}, {3});
+  std::vector<PJRT_Buffer*> results(2);
+  EXPECT_EQ(execute(executable, {elsewhere, elsewhere}, results),
+            "3: main: argument 0 is on interp:0, expected interp:1");
+  destroy(elsewhere);
+  destroy(executable);
+}
+
+PJRT_Executable* executable_of(PJRT_LoadedExecutable* loaded) {
+  return get(api().PJRT_LoadedExecutable_GetExecutable, loaded,
+             &PJRT_LoadedExecutable_GetExecutable_Args::loaded_executable,
+             &PJRT_LoadedExecutable_GetExecutable_Args::executable);
+}
+
+void destroy(PJRT_Executable* executable) {
+  PJRT_Executable_Destroy_Args args = {sizeof args, nullptr, executable};
+  call(api().PJRT_Executable_Destroy, args);
+}
+
+TEST(Executables, SayWhatTheyAre) {
+  const Client client;
+  PJRT_LoadedExecutable* loaded = client.compiled(sum());
+  PJRT_Executable* executable = executable_of(loaded);
+  testing::destroy(loaded);  // Its description stays.
+  auto name = uninitialized<PJRT_Executable_Name_Args>();
+  name.executable = executable;
+  call(api().PJRT_Executable_Name, name);
+  EXPECT_EQ(std::string(name.executable_name, name.executable_name_size), "jit_sum");
+  auto types = uninitialized<PJRT_Executable_OutputElementTypes_Args>();
+  types.executable = executable;
+  call(api().PJRT_Executable_OutputElementTypes, types);
+  EXPECT_EQ(std::vector(types.output_types, types.output_types + types.num_output_types),
+            (std::vector{PJRT_Buffer_Type_F32, PJRT_Buffer_Type_PRED}));
+  auto dims = uninitialized<PJRT_Executable_OutputDimensions_Args>();
+  dims.executable = executable;
+  call(api().PJRT_Executable_OutputDimensions, dims);
+  EXPECT_EQ(std::vector(dims.dim_sizes, dims.dim_sizes + dims.num_outputs),
+            (std::vector<size_t>{1, 0}));
+  EXPECT_EQ(dims.dims[0], 3);
+  auto kinds = uninitialized<PJRT_Executable_OutputMemoryKinds_Args>();
+  kinds.executable = executable;
+  call(api().PJRT_Executable_OutputMemoryKinds, kinds);
+  ASSERT_EQ(kinds.num_outputs, 2);
+  EXPECT_EQ(std::string(kinds.memory_kinds[1], kinds.memory_kind_sizes[1]), "device");
+  // A caller of a version without the later members.
+  auto memory = uninitialized<PJRT_Executable_GetCompiledMemoryStats_Args>();
+  memory.executable = executable;
+  memory.struct_size = offsetof(PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes);
+  call(api().PJRT_Executable_GetCompiledMemoryStats, memory);
+  EXPECT_EQ(memory.argument_size_in_bytes, 24);
+  EXPECT_EQ(memory.output_size_in_bytes, 13);
+  EXPECT_EQ(memory.peak_memory_in_bytes, int64_t(0xa5a5a5a5a5a5a5a5));
+  memory.struct_size = sizeof memory + 64;  // And one of a later version.
+  call(api().PJRT_Executable_GetCompiledMemoryStats, memory);
+  EXPECT_GE(memory.peak_memory_in_bytes, 37);
+  destroy(executable);
+}
+
+TEST(Executables, DeletedOnesDoNotRun) {
+  const Client client;
+  PJRT_LoadedExecutable* executable = client.compiled(sum());
+  PJRT_LoadedExecutable_Delete_Args remove = {sizeof remove, nullptr, executable};
+  call(api().PJRT_LoadedExecutable_Delete, remove);
+  EXPECT_TRUE(get(api().PJRT_LoadedExecutable_IsDeleted, executable,
+                  &PJRT_LoadedExecutable_IsDeleted_Args::executable,
+                  &PJRT_LoadedExecutable_IsDeleted_Args::is_deleted));
+  std::vector<PJRT_Buffer*> results(2);
+  EXPECT_EQ(execute(executable, {}, results), "9: jit_sum has been deleted");
+  testing::destroy(executable);
+}
+
+TEST(Executables, SerialForm) {
+  const Client client;
+  PJRT_LoadedExecutable* loaded = client.compiled(sum());
+  PJRT_Executable* executable = executable_of(loaded);
+  auto args = uninitialized<PJRT_Executable_Serialize_Args>();
+  args.executable = executable;
+  call(api().PJRT_Executable_Serialize, args);
+  std::string bytes(args.serialized_bytes, args.serialized_bytes_size);
+  args.serialized_executable_deleter(args.serialized_executable);
+  destroy(executable);
+  testing::destroy(loaded);
+  const auto load = [&](const Client& by, const std::string& from) {
+    auto given = uninitialized<PJRT_Executable_DeserializeAndLoad_Args>();
+    // Of before the options could be replaced.
+    given.struct_size =
+        offsetof(PJRT_Executable_DeserializeAndLoad_Args, overridden_serialized_compile_options);
+    given.client = by.get();
+    given.serialized_executable = from.data();
+    given.serialized_executable_size = from.size();
+    std::string error = take(api().PJRT_Executable_DeserializeAndLoad(&given));
+    loaded = error.empty() ? given.loaded_executable : nullptr;
+    return error;
+  };
+  ASSERT_EQ(load(client, bytes), "");
+  PJRT_Buffer* x = client.floats({1, 2, 3}, {3});
+  std::vector<PJRT_Buffer*> results(2);
+  EXPECT_EQ(execute(loaded, {x, x}, results), "");
+  EXPECT_EQ(values<float>(results[0]), (Floats{2, 4, 6}));
+  for (PJRT_Buffer* buffer : {x, results[0], results[1]}) testing::destroy(buffer);
+  testing::destroy(loaded);
+  const Client reference("reference");
+  EXPECT_EQ(load(reference, bytes), "9: the executable is for interp, not for reference");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  EXPECT_TRUE(load(client, bytes).starts_with("15: "));
+  EXPECT_TRUE(load(client, "nonsense").starts_with("3: "));
+}
+
+// A check that does not hold is an error of the execution, in its event and its results.
+TEST(Execution, ErrorsThatComeLater) {
+  const Client client;
+  PJRT_LoadedExecutable* executable = client.compiled(R"(
+    func.func public @main(%x: tensor<i1>) -> tensor<i1> {
+      stablehlo.custom_call @shape_assertion(%x) {
+        error_message = "that is false", has_side_effect = true} : (tensor<i1>) -> ()
+      return %x : tensor<i1>
+    })");
+  for (const bool holds : {false, true}) {
+    auto args = client.host_args(&holds, PJRT_Buffer_Type_PRED, {});
+    call(api().PJRT_Client_BufferFromHostBuffer, args);
+    testing::destroy(args.done_with_host_buffer);
+    std::vector<PJRT_Buffer*> results(1);
+    PJRT_Event* done = nullptr;
+    ASSERT_EQ(execute(executable, {args.buffer}, results, {}, &done), "");
+    const std::string error = outcome(done);
+    EXPECT_EQ(error.find("that is false") == std::string::npos, holds) << error;
+    EXPECT_EQ(
+        outcome(get(api().PJRT_Buffer_ReadyEvent, results[0], &PJRT_Buffer_ReadyEvent_Args::buffer,
+                    &PJRT_Buffer_ReadyEvent_Args::event)),
+        error);
+    testing::destroy(results[0]);
+    testing::destroy(args.buffer);
+  }
+  testing::destroy(executable);
+}
+
+}  // namespace
+}  // namespace tenon::pjrt::testing

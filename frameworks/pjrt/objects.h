@@ -1,0 +1,103 @@
+// The objects behind the handles of the PJRT C API.
+//
+// A client's devices, memories and topology live in its ClientState, which buffers and executables
+// share: they may be used and destroyed after the client.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/client.h"
+#include "frameworks/pjrt/engine.h"
+#include "frameworks/pjrt/pjrt_c_api.h"
+
+/// Handles are structures of the global namespace, as the C API declares them.
+struct PJRT_Event {
+  tenon::runtime::Event event;
+};
+
+struct PJRT_DeviceDescription {
+  int id = 0;
+  std::string kind;
+  std::string text;
+  std::string debug_text;
+  std::string backend_device;  ///< Attribute: the backend's own name of it.
+  std::vector<PJRT_NamedValue> attributes;
+};
+
+struct PJRT_Device {
+  std::shared_ptr<tenon::runtime::Device> device;
+  size_t place = 0;  ///< Among the client's devices.
+  PJRT_DeviceDescription description;
+  std::vector<PJRT_Memory*> memories;  ///< By runtime::MemoryKind; the first is the default.
+};
+
+struct PJRT_TopologyDescription {
+  std::string platform_version;
+  std::vector<PJRT_DeviceDescription*> descriptions;
+  std::string serialized;
+  uint64_t fingerprint = 0;
+};
+
+namespace tenon::pjrt {
+
+inline constexpr std::string_view kPlatformName = "tenon";
+
+/// Device memory or host memory of one device. `vtable` lets the caller keep data with it.
+struct Memory : PJRT_Memory {
+  Memory();
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  int id = 0;
+  runtime::MemoryKind kind = runtime::MemoryKind::kDevice;
+  PJRT_Device* device = nullptr;
+  std::string text;
+
+  struct UserData {
+    void* data = nullptr;
+    void (*destroy)(void*) = nullptr;
+  };
+  std::mutex mutex;
+  std::map<const void*, UserData> user_data;
+};
+
+inline Memory& of(PJRT_Memory* memory) { return *static_cast<Memory*>(memory); }
+
+struct ClientState {
+  std::unique_ptr<Engine> engine;
+  std::string platform_version;
+  std::vector<std::unique_ptr<PJRT_Device>> owned_devices;
+  std::vector<std::unique_ptr<Memory>> owned_memories;
+  std::vector<PJRT_Device*> devices;
+  std::vector<PJRT_Memory*> memories;
+  PJRT_TopologyDescription topology;
+};
+
+/// FNV-1a, for fingerprints and the checksum of serial forms.
+uint64_t hash_of(std::string_view bytes);
+
+/// Makes what describes `state.engine`.
+void describe_devices(ClientState& state);
+void describe_topology(ClientState& state);
+
+/// Text of an array of characters that may be null when empty.
+inline std::string_view view_of(const char* text, size_t size) {
+  return size == 0 ? std::string_view() : std::string_view(text, size);
+}
+
+/// A value whose name and text live as long as it does.
+PJRT_NamedValue named(std::string_view name, std::string_view value);
+PJRT_NamedValue named(std::string_view name, const int64_t* values, size_t count);
+PJRT_NamedValue named(std::string_view name, float value);
+
+}  // namespace tenon::pjrt
+
+struct PJRT_Client {
+  std::shared_ptr<tenon::pjrt::ClientState> state;
+};

@@ -1,0 +1,445 @@
+// The plug-in without a framework: the table, errors, events, clients, buffers.
+#include <map>
+#include <set>
+#include <thread>
+
+#include "frameworks/pjrt/plugin_test_util.h"
+
+namespace tenon::pjrt::testing {
+namespace {
+
+using Floats = std::vector<float>;
+
+// --- The table
+
+TEST(Table, IsFilledButForWhatCallersLookAtFirst) {
+  EXPECT_EQ(api().struct_size, sizeof(PJRT_Api));
+  EXPECT_EQ(api().pjrt_api_version.major_version, 0);
+  EXPECT_EQ(api().pjrt_api_version.minor_version, PJRT_API_MINOR);
+  const std::set<size_t> left_null = {126, 127, 128, 129, 130, 131, 135, 136, 137};
+  const auto* slots = reinterpret_cast<void* const*>(&api().PJRT_Error_Destroy);
+  for (size_t i = 0; i < 138; ++i) {
+    EXPECT_EQ(slots[i] == nullptr, left_null.contains(i)) << "function " << i;
+  }
+}
+
+TEST(Table, IsAllThatTheLibraryExports) {
+  void* library = dlopen(TENON_PJRT_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr);
+  EXPECT_NE(dlsym(library, "GetPjrtApi"), nullptr);
+  EXPECT_EQ(dlsym(library, "_ZN5tenon15error_code_nameENS_9ErrorCodeE"), nullptr);
+  dlclose(library);
+}
+
+TEST(Table, RefusesWhatIsNotThere) {
+  auto args = uninitialized<PJRT_Client_DmaMap_Args>();
+  EXPECT_EQ(take(api().PJRT_Client_DmaMap(&args)), "12: Client_DmaMap: host memory is not mapped");
+}
+
+TEST(Plugin, StatesTheVersionsOfStableHlo) {
+  auto args = uninitialized<PJRT_Plugin_Attributes_Args>();
+  call(api().PJRT_Plugin_Attributes, args);
+  std::map<std::string, std::vector<int64_t>> versions;
+  for (const PJRT_NamedValue& value : std::span(args.attributes, args.num_attributes)) {
+    ASSERT_EQ(value.type, PJRT_NamedValue_kInt64List);
+    versions[std::string(value.name, value.name_size)] = {
+        value.int64_array_value, value.int64_array_value + value.value_size};
+  }
+  EXPECT_EQ(versions.at("stablehlo_current_version"), (std::vector<int64_t>{1, 20, 0}));
+  EXPECT_EQ(versions.at("stablehlo_minimum_version"), (std::vector<int64_t>{0, 9, 0}));
+}
+
+// --- Errors
+
+PJRT_Error* an_error() {
+  const PJRT_NamedValue device = option("device", "nonesuch");
+  auto args = uninitialized<PJRT_Client_Create_Args>();
+  args.create_options = &device;
+  args.num_options = 1;
+  return api().PJRT_Client_Create(&args);
+}
+
+TEST(Errors, SayWhatWasWrong) {
+  const std::string text = take(an_error());
+  EXPECT_TRUE(text.starts_with("5: there is no backend 'nonesuch'; there are interp, template"))
+      << text;
+}
+
+TEST(Errors, HaveNoPayloads) {
+  PJRT_Error* error = an_error();
+  auto args = uninitialized<PJRT_Error_ForEachPayload_Args>();
+  args.error = error;
+  args.visitor = [](const char*, size_t, const char*, size_t, void*) { FAIL(); };
+  EXPECT_EQ(api().PJRT_Error_ForEachPayload(&args), nullptr);
+  take(error);
+}
+
+// Code without a table at hand goes through the first word of an error.
+TEST(Errors, AnswerThroughTheirOwnFunctions) {
+  PJRT_Error* error = an_error();
+  EXPECT_EQ(error->vtable->get_code(error), PJRT_Error_Code_NOT_FOUND);
+  const char* text = nullptr;
+  size_t size = 0;
+  error->vtable->message(error, &text, &size);
+  EXPECT_TRUE(std::string(text, size).starts_with("there is no backend"));
+  error->vtable->destroy(error);
+}
+
+TEST(Errors, DestroyOfNull) {
+  PJRT_Error_Destroy_Args args = {sizeof args, nullptr, nullptr};
+  api().PJRT_Error_Destroy(&args);
+}
+
+// --- Clients, devices, memories
+
+TEST(Clients, OptionsAreChecked) {
+  const auto create = [](std::vector<PJRT_NamedValue> options) {
+    auto args = uninitialized<PJRT_Client_Create_Args>();
+    args.create_options = options.data();
+    args.num_options = options.size();
+    return take(api().PJRT_Client_Create(&args));
+  };
+  EXPECT_EQ(create({option("device_count", "two")}),
+            "3: create option 'device_count' is no number");
+  EXPECT_EQ(create({option("device_count", "0")}), "3: 0 devices; one at least");
+  EXPECT_EQ(create({option("device", "interp:x")}),
+            "3: 'interp:x' is no device: what follows the ':' is no number");
+  EXPECT_EQ(create({option("layers", "glaze")}),
+            "5: there is no layer 'glaze'; there are validate and faults");
+}
+
+TEST(Clients, DescribeTheirDevices) {
+  const Client client;
+  ASSERT_EQ(client.devices().size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    auto look_up = uninitialized<PJRT_Client_LookupDevice_Args>();
+    look_up.client = client.get();
+    look_up.id = i;
+    call(api().PJRT_Client_LookupDevice, look_up);
+    EXPECT_EQ(look_up.device, client.devices()[static_cast<size_t>(i)]);
+    PJRT_DeviceDescription* description = get(api().PJRT_Device_GetDescription, look_up.device,
+                                              &PJRT_Device_GetDescription_Args::device,
+                                              &PJRT_Device_GetDescription_Args::device_description);
+    EXPECT_EQ(get(api().PJRT_DeviceDescription_Id, description,
+                  &PJRT_DeviceDescription_Id_Args::device_description,
+                  &PJRT_DeviceDescription_Id_Args::id),
+              i);
+  }
+  auto look_up = uninitialized<PJRT_Client_LookupDevice_Args>();
+  look_up.client = client.get();
+  look_up.id = 2;
+  EXPECT_EQ(take(api().PJRT_Client_LookupDevice(&look_up)), "5: there is no device 2; there are 2");
+  auto name = uninitialized<PJRT_Client_PlatformName_Args>();
+  name.client = client.get();
+  call(api().PJRT_Client_PlatformName, name);
+  EXPECT_EQ(std::string(name.platform_name, name.platform_name_size), "tenon");
+}
+
+TEST(Memories, EachBelongsToOneDevice) {
+  const Client client;
+  std::set<int> ids;
+  for (size_t d = 0; d < 2; ++d) {
+    std::vector<std::string> kinds;
+    for (PJRT_Memory* memory : client.memories(d)) {
+      auto kind = uninitialized<PJRT_Memory_Kind_Args>();
+      kind.memory = memory;
+      call(api().PJRT_Memory_Kind, kind);
+      kinds.emplace_back(kind.kind, kind.kind_size);
+      ids.insert(get(api().PJRT_Memory_Id, memory, &PJRT_Memory_Id_Args::memory,
+                     &PJRT_Memory_Id_Args::id));
+      auto devices = uninitialized<PJRT_Memory_AddressableByDevices_Args>();
+      devices.memory = memory;
+      call(api().PJRT_Memory_AddressableByDevices, devices);
+      ASSERT_EQ(devices.num_devices, 1);
+      EXPECT_EQ(devices.devices[0], client.devices()[d]);
+    }
+    EXPECT_EQ(kinds, (std::vector<std::string>{"device", "pinned_host"}));
+  }
+  EXPECT_EQ(ids.size(), 4);
+}
+
+TEST(Memories, KeepWhatCallersGiveThem) {
+  static int destroyed = 0;
+  const auto count = [](void* data) { destroyed += *static_cast<int*>(data); };
+  int one = 1;
+  int ten = 10;
+  int key = 0;
+  {
+    const Client client;
+    PJRT_Memory* memory = client.memories()[0];
+    EXPECT_EQ(memory->vtable->get_user_data(memory, &key), nullptr);
+    memory->vtable->set_user_data(memory, &key, &one, count);
+    memory->vtable->set_user_data(memory, &key, &ten, count);
+    EXPECT_EQ(destroyed, 1);
+    EXPECT_EQ(memory->vtable->get_user_data(memory, &key), &ten);
+  }
+  EXPECT_EQ(destroyed, 11);
+}
+
+TEST(Memories, StatisticsForCallersOfAnyVersion) {
+  const Client client;
+  auto args = uninitialized<PJRT_Device_MemoryStats_Args>();
+  args.device = client.devices()[0];
+  args.struct_size = offsetof(PJRT_Device_MemoryStats_Args, peak_allocated_bytes);
+  call(api().PJRT_Device_MemoryStats, args);
+  EXPECT_EQ(args.bytes_in_use, 0);
+  EXPECT_TRUE(args.peak_bytes_in_use_is_set);
+  EXPECT_FALSE(args.bytes_limit_is_set);
+  unsigned char behind = 0;
+  std::memcpy(&behind, &args.peak_allocated_bytes_is_set, 1);
+  EXPECT_EQ(behind, 0xa5);  // Not written: this caller does not have it.
+}
+
+// --- Buffers
+
+TEST(Buffers, StridesOfAnySign) {
+  const Client client;
+  const Floats data = {0, 1, 2, 3, 4, 5};
+  const auto made = [&](const float* from, std::vector<int64_t> dims,
+                        std::vector<int64_t> strides) {
+    auto args = client.host_args(from, PJRT_Buffer_Type_F32, dims);
+    args.byte_strides = strides.data();
+    args.num_byte_strides = strides.size();
+    EXPECT_EQ(take(api().PJRT_Client_BufferFromHostBuffer(&args)), "");
+    EXPECT_EQ(outcome(args.done_with_host_buffer), "");
+    Floats read = values<float>(args.buffer);
+    destroy(args.buffer);
+    return read;
+  };
+  EXPECT_EQ(made(data.data(), {2, 3}, {12, 4}), data);
+  EXPECT_EQ(made(data.data(), {3, 2}, {4, 12}), (Floats{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(made(data.data() + 5, {6}, {-4}), (Floats{5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(made(data.data() + 2, {2, 2}, {0, 4}), (Floats{2, 3, 2, 3}));
+  EXPECT_EQ(made(data.data(), {0, 2}, {8, 4}), Floats());
+  EXPECT_EQ(made(data.data() + 4, {}, {}), (Floats{4}));
+}
+
+TEST(Buffers, WrongArguments) {
+  const Client client;
+  const float data = 0;
+  const auto fails = [&](auto change) {
+    auto args = client.host_args(&data, PJRT_Buffer_Type_F32, {});
+    change(args);
+    return take(api().PJRT_Client_BufferFromHostBuffer(&args));
+  };
+  EXPECT_EQ(fails([](auto& args) { args.type = PJRT_Buffer_Type_TOKEN; }),
+            "12: element type 23 of the PJRT C API is not supported");
+  EXPECT_EQ(fails([](auto& args) { args.memory = nullptr; }),
+            "3: neither a memory nor a device is named");
+  const std::vector<int64_t> huge = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_TRUE(fails([&](auto& args) {
+                args.dims = huge.data();
+                args.num_dims = 2;
+              }).starts_with("3: "));
+  const int64_t stride = 4;
+  EXPECT_EQ(fails([&](auto& args) {
+              args.byte_strides = &stride;
+              args.num_byte_strides = 1;
+            }),
+            "3: 1 strides of 0 dimensions");
+}
+
+// What a framework leaves in the high bits does not matter.
+TEST(Buffers, FourBitIntegersTakeAByte) {
+  const Client client;
+  const std::vector<uint8_t> data = {0xf7, 0x08, 0xff, 0x10};
+  const auto made = [&](PJRT_Buffer_Type type) {
+    const std::vector<int64_t> dims = {4};
+    auto args = client.host_args(data.data(), type, dims);
+    EXPECT_EQ(take(api().PJRT_Client_BufferFromHostBuffer(&args)), "");
+    EXPECT_EQ(outcome(args.done_with_host_buffer), "");
+    auto read = values<int8_t>(args.buffer);
+    destroy(args.buffer);
+    return read;
+  };
+  EXPECT_EQ(made(PJRT_Buffer_Type_S4), (std::vector<int8_t>{7, -8, -1, 0}));
+  EXPECT_EQ(made(PJRT_Buffer_Type_U4), (std::vector<int8_t>{7, 8, 15, 0}));
+}
+
+TEST(Buffers, ToTheHostInItsLayout) {
+  const Client client;
+  PJRT_Buffer* buffer = client.floats({0, 1, 2, 3, 4, 5}, {2, 3});
+  const std::vector<int64_t> column_order = {0, 1};
+  PJRT_Buffer_MemoryLayout layout = {};
+  layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  layout.tiled.minor_to_major = column_order.data();
+  layout.tiled.minor_to_major_size = 2;
+  EXPECT_EQ(values<float>(buffer, &layout), (Floats{0, 3, 1, 4, 2, 5}));
+  const std::vector<int64_t> strides = {4, 8};
+  layout = {};
+  layout.type = PJRT_Buffer_MemoryLayout_Type_Strides;
+  layout.strides.byte_strides = strides.data();
+  layout.strides.num_byte_strides = 2;
+  EXPECT_EQ(values<float>(buffer, &layout), (Floats{0, 3, 1, 4, 2, 5}));
+  auto short_of_room = uninitialized<PJRT_Buffer_ToHostBuffer_Args>();
+  float room[5];
+  short_of_room.src = buffer;
+  short_of_room.host_layout = nullptr;
+  short_of_room.dst = room;
+  short_of_room.dst_size = sizeof room;
+  EXPECT_EQ(take(api().PJRT_Buffer_ToHostBuffer(&short_of_room)),
+            "3: f32[2,3] has 24 bytes, there is room for 20");
+  destroy(buffer);
+}
+
+TEST(Buffers, AnswerWhenDeleted) {
+  const Client client;
+  PJRT_Buffer* buffer = client.floats({1, 2}, {2, 1});
+  PJRT_Buffer_Delete_Args remove = {sizeof remove, nullptr, buffer};
+  call(api().PJRT_Buffer_Delete, remove);
+  call(api().PJRT_Buffer_Delete, remove);  // Again: nothing.
+  EXPECT_TRUE(is_deleted(buffer));
+  EXPECT_EQ(get(api().PJRT_Buffer_ElementType, buffer, &PJRT_Buffer_ElementType_Args::buffer,
+                &PJRT_Buffer_ElementType_Args::type),
+            PJRT_Buffer_Type_F32);
+  auto dims = uninitialized<PJRT_Buffer_Dimensions_Args>();
+  dims.buffer = buffer;
+  call(api().PJRT_Buffer_Dimensions, dims);
+  EXPECT_EQ(std::vector(dims.dims, dims.dims + dims.num_dims), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(get(api().PJRT_Buffer_Device, buffer, &PJRT_Buffer_Device_Args::buffer,
+                &PJRT_Buffer_Device_Args::device),
+            client.devices()[0]);
+  EXPECT_EQ(get(api().PJRT_Buffer_Memory, buffer, &PJRT_Buffer_Memory_Args::buffer,
+                &PJRT_Buffer_Memory_Args::memory),
+            client.memories()[0]);
+  EXPECT_EQ(outcome(get(api().PJRT_Buffer_ReadyEvent, buffer, &PJRT_Buffer_ReadyEvent_Args::buffer,
+                        &PJRT_Buffer_ReadyEvent_Args::event)),
+            "");
+  auto layout = uninitialized<PJRT_Buffer_GetMemoryLayout_Args>();
+  layout.buffer = buffer;
+  call(api().PJRT_Buffer_GetMemoryLayout, layout);
+  EXPECT_EQ(layout.layout.tiled.minor_to_major[0], 1);
+  auto to_host = uninitialized<PJRT_Buffer_ToHostBuffer_Args>();
+  float room[2];
+  to_host.src = buffer;
+  to_host.host_layout = nullptr;
+  to_host.dst = room;
+  to_host.dst_size = sizeof room;
+  EXPECT_EQ(take(api().PJRT_Buffer_ToHostBuffer(&to_host)),
+            "9: the buffer of f32[2,1] has been deleted or donated");
+  destroy(buffer);
+}
+
+TEST(Buffers, CopiesToOtherMemories) {
+  const Client client;
+  PJRT_Buffer* buffer = client.floats({1, 2, 3}, {3});
+  for (PJRT_Memory* memory :
+       {client.memories(0)[1], client.memories(1)[0], client.memories(1)[1]}) {
+    auto copy = uninitialized<PJRT_Buffer_CopyToMemory_Args>();
+    copy.buffer = buffer;
+    copy.dst_memory = memory;
+    call(api().PJRT_Buffer_CopyToMemory, copy);
+    EXPECT_EQ(values<float>(copy.dst_buffer), (Floats{1, 2, 3}));
+    destroy(copy.dst_buffer);
+  }
+  destroy(buffer);
+}
+
+TEST(Buffers, OutliveTheClient) {
+  Client client;
+  PJRT_Buffer* buffer = client.floats({1, 2, 3}, {3});
+  client.end();
+  EXPECT_EQ(values<float>(buffer), (Floats{1, 2, 3}));
+  destroy(buffer);
+}
+
+TEST(Buffers, OfAnError) {
+  const Client client;
+  auto args = uninitialized<PJRT_Client_CreateErrorBuffer_Args>();
+  const int64_t dim = 2;
+  args.client = client.get();
+  args.error_code = PJRT_Error_Code_ABORTED;
+  args.error_message = "no luck";
+  args.error_message_size = 7;
+  args.shape_dims = &dim;
+  args.shape_num_dims = 1;
+  args.shape_element_type = PJRT_Buffer_Type_F32;
+  args.shape_layout = nullptr;
+  args.memory = client.memories()[0];
+  call(api().PJRT_Client_CreateErrorBuffer, args);
+  EXPECT_EQ(outcome(get(api().PJRT_Buffer_ReadyEvent, args.buffer,
+                        &PJRT_Buffer_ReadyEvent_Args::buffer, &PJRT_Buffer_ReadyEvent_Args::event)),
+            "10: no luck");
+  destroy(args.buffer);
+}
+
+// --- Events
+
+struct Heard {
+  PJRT_Event* event = nullptr;
+  std::atomic<int> times = 0;
+  std::string error;
+};
+
+// As the client does: the callback destroys the event that it comes from.
+void hear(PJRT_Error* error, void* user) {
+  auto* heard = static_cast<Heard*>(user);
+  heard->error = take(error);
+  if (heard->event != nullptr) destroy(heard->event);
+  ++heard->times;
+  heard->times.notify_all();
+}
+
+void on_ready(PJRT_Event* event, Heard& heard) {
+  PJRT_Event_OnReady_Args args = {sizeof args, nullptr, event, &hear, &heard};
+  call(api().PJRT_Event_OnReady, args);
+}
+
+TEST(Events, CallbacksMayDestroyTheEvent) {
+  const Client client;
+  const Floats data(1 << 16, 1);
+  for (int i = 0; i < 50; ++i) {
+    const std::vector<int64_t> dims = {1 << 16};
+    auto args = client.host_args(data.data(), PJRT_Buffer_Type_F32, dims);
+    args.host_buffer_semantics = PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes;
+    call(api().PJRT_Client_BufferFromHostBuffer, args);
+    Heard first;
+    Heard last;
+    last.event = args.done_with_host_buffer;
+    on_ready(args.done_with_host_buffer, first);
+    first.times.wait(0);
+    on_ready(args.done_with_host_buffer, last);  // Ready: it is called before this returns.
+    EXPECT_EQ(last.times, 1);
+    EXPECT_EQ(first.error + last.error, "");
+    Heard ready;
+    ready.event = get(api().PJRT_Buffer_ReadyEvent, args.buffer,
+                      &PJRT_Buffer_ReadyEvent_Args::buffer, &PJRT_Buffer_ReadyEvent_Args::event);
+    on_ready(ready.event, ready);
+    destroy(args.buffer);
+    ready.times.wait(0);
+    EXPECT_EQ(ready.error, "");
+  }
+}
+
+TEST(Events, DestroyedWhileSomebodyHasYetToHear) {
+  const Client client;
+  PJRT_Buffer* buffer = client.floats(Floats(1000, 1), {1000});
+  Heard heard;
+  PJRT_Event* event =
+      get(api().PJRT_Buffer_ReadyEvent, buffer, &PJRT_Buffer_ReadyEvent_Args::buffer,
+          &PJRT_Buffer_ReadyEvent_Args::event);
+  on_ready(event, heard);
+  destroy(event);
+  heard.times.wait(0);
+  EXPECT_EQ(heard.error, "");
+  destroy(buffer);
+}
+
+TEST(Events, FromSeveralThreads) {
+  const Client client;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&client, t] {
+      for (int i = 0; i < 50; ++i) {
+        const Floats data(100, static_cast<float>(t * 1000 + i));
+        PJRT_Buffer* buffer = client.floats(data, {10, 10});
+        EXPECT_EQ(values<float>(buffer), data);
+        destroy(buffer);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tenon::pjrt::testing

@@ -1,0 +1,138 @@
+#include "frameworks/pjrt/types.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace tenon::pjrt {
+namespace {
+
+struct Pair {
+  ElementType type;
+  PJRT_Buffer_Type buffer_type;
+};
+constexpr std::array<Pair, kElementTypeCount> kPairs = {{
+    {ElementType::kPred, PJRT_Buffer_Type_PRED},
+    {ElementType::kS2, PJRT_Buffer_Type_S2},
+    {ElementType::kS4, PJRT_Buffer_Type_S4},
+    {ElementType::kS8, PJRT_Buffer_Type_S8},
+    {ElementType::kS16, PJRT_Buffer_Type_S16},
+    {ElementType::kS32, PJRT_Buffer_Type_S32},
+    {ElementType::kS64, PJRT_Buffer_Type_S64},
+    {ElementType::kU2, PJRT_Buffer_Type_U2},
+    {ElementType::kU4, PJRT_Buffer_Type_U4},
+    {ElementType::kU8, PJRT_Buffer_Type_U8},
+    {ElementType::kU16, PJRT_Buffer_Type_U16},
+    {ElementType::kU32, PJRT_Buffer_Type_U32},
+    {ElementType::kU64, PJRT_Buffer_Type_U64},
+    {ElementType::kF4E2M1FN, PJRT_Buffer_Type_F4E2M1FN},
+    {ElementType::kF6E2M3FN, PJRT_Buffer_Type_F6E2M3FN},
+    {ElementType::kF6E3M2FN, PJRT_Buffer_Type_F6E3M2FN},
+    {ElementType::kF8E3M4, PJRT_Buffer_Type_F8E3M4},
+    {ElementType::kF8E4M3, PJRT_Buffer_Type_F8E4M3},
+    {ElementType::kF8E4M3FN, PJRT_Buffer_Type_F8E4M3FN},
+    {ElementType::kF8E4M3FNUZ, PJRT_Buffer_Type_F8E4M3FNUZ},
+    {ElementType::kF8E4M3B11FNUZ, PJRT_Buffer_Type_F8E4M3B11FNUZ},
+    {ElementType::kF8E5M2, PJRT_Buffer_Type_F8E5M2},
+    {ElementType::kF8E5M2FNUZ, PJRT_Buffer_Type_F8E5M2FNUZ},
+    {ElementType::kF8E8M0FNU, PJRT_Buffer_Type_F8E8M0FNU},
+    {ElementType::kBF16, PJRT_Buffer_Type_BF16},
+    {ElementType::kF16, PJRT_Buffer_Type_F16},
+    {ElementType::kF32, PJRT_Buffer_Type_F32},
+    {ElementType::kF64, PJRT_Buffer_Type_F64},
+    {ElementType::kC64, PJRT_Buffer_Type_C64},
+    {ElementType::kC128, PJRT_Buffer_Type_C128},
+}};
+
+Result<Dims> strides_of_tiled(const Shape& shape, const PJRT_Buffer_MemoryLayout_Tiled& tiled) {
+  if (tiled.num_tiles != 0) return unimplemented("a layout with tiles; arrays lie dense");
+  const auto rank = static_cast<size_t>(shape.rank());
+  if (tiled.minor_to_major_size != rank) {
+    return invalid_argument("a layout of {} dimensions for {}", tiled.minor_to_major_size,
+                            shape.to_string());
+  }
+  Dims strides(rank, 0);
+  auto stride = static_cast<int64_t>(storage_bytes(shape.element_type()));
+  std::vector<bool> seen(rank, false);
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t dim = tiled.minor_to_major[i];
+    if (dim < 0 || dim >= shape.rank() || seen[static_cast<size_t>(dim)]) {
+      return invalid_argument("a layout for {} whose order is no permutation", shape.to_string());
+    }
+    seen[static_cast<size_t>(dim)] = true;
+    strides[static_cast<size_t>(dim)] = stride;
+    stride *= std::max<int64_t>(shape.dim(static_cast<size_t>(dim)), 1);
+  }
+  return strides;
+}
+
+}  // namespace
+
+Result<ElementType> element_type_of(PJRT_Buffer_Type type) {
+  const auto* found = std::ranges::find(kPairs, type, &Pair::buffer_type);
+  if (found != kPairs.end()) return found->type;
+  return unimplemented("element type {} of the PJRT C API is not supported",
+                       static_cast<int>(type));
+}
+
+PJRT_Buffer_Type buffer_type_of(ElementType type) {
+  return std::ranges::find(kPairs, type, &Pair::type)->buffer_type;
+}
+
+Result<Shape> shape_of(PJRT_Buffer_Type type, const int64_t* dims, size_t rank) {
+  TENON_ASSIGN(const ElementType element, element_type_of(type));
+  Shape shape(element, rank == 0 ? Dims() : Dims(dims, dims + rank));
+  TENON_TRY(checked_element_count(shape.dims(), static_cast<int64_t>(storage_bytes(element))));
+  return shape;
+}
+
+Dims row_major_byte_strides(const Shape& shape) {
+  Dims strides = row_major_strides(shape.dims());
+  for (int64_t& stride : strides) {
+    stride *= static_cast<int64_t>(storage_bytes(shape.element_type()));
+  }
+  return strides;
+}
+
+Dims row_major_order(size_t rank) {
+  Dims order;
+  for (size_t d = rank; d-- > 0;) order.push_back(static_cast<int64_t>(d));
+  return order;
+}
+
+Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout) {
+  if (layout == nullptr) return row_major_byte_strides(shape);
+  if (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled) {
+    return strides_of_tiled(shape, layout->tiled);
+  }
+  if (layout->type != PJRT_Buffer_MemoryLayout_Type_Strides) {
+    return invalid_argument("layout type {}", static_cast<int>(layout->type));
+  }
+  const PJRT_Buffer_MemoryLayout_Strides& strides = layout->strides;
+  if (strides.num_byte_strides != shape.dims().size()) {
+    return invalid_argument("{} strides for {}", strides.num_byte_strides, shape.to_string());
+  }
+  return Dims(strides.byte_strides, strides.byte_strides + strides.num_byte_strides);
+}
+
+Status check_device_layout(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout) {
+  TENON_ASSIGN(const Dims strides, host_strides(shape, layout));
+  const Dims dense = row_major_byte_strides(shape);
+  for (size_t d = 0; d < dense.size(); ++d) {
+    if (shape.dim(d) <= 1 || strides[d] == dense[d]) continue;
+    return unimplemented("{} on a device in a layout other than row-major", shape.to_string());
+  }
+  return {};
+}
+
+void normalize(ElementType type, std::span<std::byte> bytes) {
+  const int unused = 8 - bit_width(type);
+  if (unused <= 0 || is_pred(type)) return;
+  for (std::byte& byte : bytes) {
+    const auto low = static_cast<uint8_t>(std::to_integer<uint8_t>(byte) << unused);
+    byte = is_signed_integer(type) ? static_cast<std::byte>(static_cast<int8_t>(low) >> unused)
+                                   : static_cast<std::byte>(low >> unused);
+  }
+}
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,36 @@
+// Element types and layouts of the PJRT C API, and those of Tenon.
+//
+// On the host side every element takes whole bytes, as in a Literal: sub-byte integers one byte
+// each, in its low bits.
+#pragma once
+
+#include <span>
+
+#include "core/types/shape.h"
+#include "frameworks/pjrt/pjrt_c_api.h"
+
+namespace tenon::pjrt {
+
+/// Errors: kUnimplemented for types that Tenon lacks (tokens, one-bit integers).
+Result<ElementType> element_type_of(PJRT_Buffer_Type type);
+PJRT_Buffer_Type buffer_type_of(ElementType type);
+
+/// Errors: negative sizes, too large.
+Result<Shape> shape_of(PJRT_Buffer_Type type, const int64_t* dims, size_t rank);
+
+/// Bytes between neighbours along each dimension of an array that lies on the host as `layout` says
+/// (null: row-major). Errors: tiles; a permutation that is none; another rank.
+Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout);
+/// Of a dense row-major array.
+Dims row_major_byte_strides(const Shape& shape);
+
+/// The dimensions of a dense row-major layout, from the fastest.
+Dims row_major_order(size_t rank);
+
+/// OK if `layout` is null or dense and row-major, which is how arrays lie on devices.
+Status check_device_layout(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout);
+
+/// Fills the high bits of elements of less than a byte, which callers leave as they like.
+void normalize(ElementType type, std::span<std::byte> bytes);
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,19 @@
+// Where this Tenon is installed: found from the running program, so that the prefix may be moved.
+//
+// Thread-safety: all of it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+namespace tenon::tools {
+
+struct Installation {
+  std::filesystem::path chip;        ///< The simulated chip's program.
+  std::filesystem::path pkg_config;  ///< The folder of tenon.pc.
+};
+
+/// Nothing if the program runs from a build folder.
+std::optional<Installation> installation();
+
+}  // namespace tenon::tools

@@ -1,0 +1,17 @@
+// What `tenon new-backend` writes: the template's own sources, as they are compiled in this tree,
+// and the files of a project around them. scripts/embed makes the definition when Tenon is built.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace tenon::tools {
+
+struct EmbeddedFile {
+  std::string_view path;  ///< Below backends/template: "template.cpp", "project/README.md".
+  std::string_view text;
+};
+
+std::span<const EmbeddedFile> new_backend_files();
+
+}  // namespace tenon::tools
