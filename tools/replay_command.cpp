@@ -112,7 +112,8 @@ void add_replay_command(CLI::App& app, int* exit_code) {
       "A device of the recording's target takes the recorded binary; any other compiles the "
       "recorded kernels.\nValues are equal if their bits are, or if both are NaN. The exit code is "
       "1 if one differs.\n\nExample:\n"
-      "  TENON_RECORD=add.record tenon run add.mlir --device=interp --layer=record --arg 0=1 --arg 1=2\n"
+      "  TENON_RECORD=add.record tenon run add.mlir --device=interp --layer=record --arg 0=1 --arg "
+      "1=2\n"
       "  tenon replay add.record --device=template");
   command->callback([options, exit_code] {
     const Result<int> code = run(*options);
