@@ -113,7 +113,7 @@ def test_version(_):
 def test_help_of_every_command(_):
     listing = succeeds("--help")
     contains(listing, "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.")
-    for command in ("run", "opt", "devices", "ops"):
+    for command in ("run", "opt", "devices", "ops", "replay"):
         contains(listing, command)
         contains(succeeds(command, "--help"), "--help")
 
@@ -396,6 +396,42 @@ def test_saved_kernels_are_kernels(folder):
     equal(succeeds("kernel", saved), text)
     saved.write_bytes(saved.read_bytes()[:-3])
     contains(fails(1, "kernel", saved), "softmax.tnkn: the kernel is damaged: its checksum differs")
+
+
+def test_record_and_replay(folder):
+    program, file, trace = write(folder, "add.mlir", ADD), folder / "add.record", folder / "add.json"
+    command = [TENON, "run", str(program), "--device=interp", "--arg", "0=1.5", "--arg", "1=2", "--quiet"]
+    environment = {**os.environ, "TENON_LAYERS": "trace,record", "TENON_RECORD": str(file), "TENON_TRACE": str(trace)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    equal((done.returncode, done.stdout, done.stderr), (0, "", ""))
+    names = [each["name"] for each in json.loads(trace.read_text())["traceEvents"]]
+    expect(any(name.startswith("stablehlo.add at ") for name in names), f"no add among {names}")
+    listing = succeeds("replay", file, "--list")
+    contains(listing, "compile @add for interp: ")
+    contains(listing, "launch @add(")
+    expect(len(json.loads(succeeds("replay", file, "--list", "--json"))["entries"]) == len(listing.splitlines()), listing)
+    contains(succeeds("replay", file), "modules: 1 loaded, 0 compiled; 2 values of 16 bytes compared, 0 differ")
+    contains(succeeds("replay", file, "--device=template", "--layer=validate"),
+             "modules: 0 loaded, 1 compiled; 2 values of 16 bytes compared, 0 differ")
+    equal(json.loads(succeeds("replay", file, "--json"))["differences"], [])
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-7])
+    contains(succeeds("replay", file, "--list"), "the file ends in an entry, ")
+    file.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
+    contains(fails(1, "replay", file), "add.record: entry 0: the entry of a recording is damaged: its checksum differs")
+    contains(fails(1, "replay", program), "add.mlir: this is no recording: it does not begin with 'TNRC'")
+    contains(fails(1, "replay", folder / "none"), "none: No such file or directory")
+    contains(fails(1, "replay", folder), "Is a directory")
+    file.write_bytes(whole)
+    contains(fails(1, "replay", file, "--device=interp:99"), "there is no number 99")
+    fails(2, "replay", file, "--most", "0")
+
+
+def test_layers_that_cannot_be(folder):
+    program = write(folder, "add.mlir", ADD)
+    arguments = ("run", program, "--device=interp", "--arg", "0=1", "--arg", "1=2")
+    contains(fails(1, *arguments, "--layer=recrod"),
+             "there is no layer 'recrod'; there are validate, faults, cache, record and trace")
 
 
 def test_devices(_):

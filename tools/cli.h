@@ -20,6 +20,7 @@ void add_devices_command(CLI::App& app, int* exit_code);
 void add_ops_command(CLI::App& app, int* exit_code);
 void add_explain_command(CLI::App& app, int* exit_code);
 void add_kernel_command(CLI::App& app, int* exit_code);
+void add_replay_command(CLI::App& app, int* exit_code);
 void add_new_backend_command(CLI::App& app, int* exit_code);
 
 /// Whether to colour what goes to `stream`: a terminal, and NO_COLOR not set.

@@ -10,9 +10,14 @@ namespace tenon::tools {
 
 void add_layer_option(CLI::App& command, DeviceOptions& options) {
   command
-      .add_option("--layer", options.layers,
-                  "Layers between Tenon and the backend, the outermost first: validate (checks the "
-                  "rules of the interface), faults (fails by the plan in TENON_FAULTS)")
+      .add_option(
+          "--layer", options.layers,
+          "Layers between Tenon and the backend, the outermost first: validate (checks the "
+          "rules of the interface), faults (fails by the plan in TENON_FAULTS), cache (keeps what "
+          "was compiled in the folder TENON_CACHE), record "
+          "(writes the file TENON_RECORD, tenon.record unless set, for 'tenon replay'), trace "
+          "(writes a timeline for Perfetto or chrome://tracing to the file TENON_TRACE, "
+          "tenon.trace.json unless set)")
       ->type_name("LAYER,…")
       ->envname("TENON_LAYERS");
 }

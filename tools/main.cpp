@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   tenon::tools::add_ops_command(app, &exit_code);
   tenon::tools::add_explain_command(app, &exit_code);
   tenon::tools::add_kernel_command(app, &exit_code);
+  tenon::tools::add_replay_command(app, &exit_code);
   tenon::tools::add_new_backend_command(app, &exit_code);
   try {
     app.parse(argc, argv);

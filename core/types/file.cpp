@@ -1,7 +1,11 @@
 #include "core/types/file.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,6 +33,69 @@ Result<std::string> read_file(const std::string& path) {
     return make_error(ErrorCode::kDataLoss, "cannot read {}: {}", path, std::strerror(errno));
   }
   return bytes;
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  const auto failed = [&](int reason) {
+    return not_found("cannot read {}: {}", path, std::strerror(reason));
+  };
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return failed(errno);
+  struct stat is = {};
+  const bool known = fstat(file, &is) == 0;
+  int reason = !known ? errno : S_ISREG(is.st_mode) ? 0 : S_ISDIR(is.st_mode) ? EISDIR : ESPIPE;
+  void* mapped = nullptr;
+  const auto size = static_cast<size_t>(is.st_size);
+  if (reason == 0 && size != 0) {
+    mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (mapped == MAP_FAILED) reason = errno;
+  }
+  close(file);
+  if (reason != 0) return failed(reason);
+  return MappedFile({static_cast<const char*>(mapped), size});
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  struct stat is = {};
+  if (lstat(path.c_str(), &is) == 0 && S_ISREG(is.st_mode)) unlink(path.c_str());
+  constexpr int kPermissions = 0666;
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, kPermissions);
+  if (file < 0) return failed_precondition("cannot write {}: {}", path, std::strerror(errno));
+  return OutputFile(file, path);
+}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) close(file_);
+}
+
+Status OutputFile::write(uint64_t offset, std::string_view bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) {
+      return make_error(ErrorCode::kDataLoss, "cannot write {}: {}", path_, std::strerror(errno));
+    }
+    offset += static_cast<uint64_t>(done);
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+  return {};
+}
+
+bool OutputFile::holds(uint64_t offset, std::string_view bytes) const {
+  char buffer[size_t{1} << 14];
+  while (!bytes.empty()) {
+    const size_t piece = std::min(sizeof buffer, bytes.size());
+    const ssize_t got = pread(file_, buffer, piece, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || std::memcmp(buffer, bytes.data(), static_cast<size_t>(got)) != 0) return false;
+    offset += static_cast<uint64_t>(got);
+    bytes.remove_prefix(static_cast<size_t>(got));
+  }
+  return true;
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {

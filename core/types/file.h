@@ -1,8 +1,10 @@
 // Whole files in and out.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/types/status.h"
 
@@ -10,6 +12,46 @@ namespace tenon {
 
 /// The bytes of a file. Errors name the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
+
+/// A file's bytes where the system keeps them, for files that are large. Nobody shortens the file
+/// meanwhile; it may be replaced.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedFile();
+
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::string_view bytes) : bytes_(bytes) {}
+  std::string_view bytes_;
+};
+
+/// A file that is written piece by piece, and is on disk as far as it is.
+class OutputFile {
+ public:
+  /// Makes the file, or makes it anew: who reads the old one keeps that.
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept
+      : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  /// Errors name the path and the system's reason.
+  Status write(uint64_t offset, std::string_view bytes) const;
+  /// Whether the file has these bytes there.
+  bool holds(uint64_t offset, std::string_view bytes) const;
+
+ private:
+  OutputFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
+  int file_ = -1;
+  std::string path_;
+};
 
 /// Writes through a temporary file beside `path` and renames it, so that no reader sees half a file
 /// and a failure leaves what was there before. A link is followed; a device or pipe is written to

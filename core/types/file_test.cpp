@@ -63,5 +63,41 @@ TEST_F(File, AFailedRenameLeavesWhatWasThere) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
+TEST_F(File, WhatIsMappedStays) {
+  ASSERT_TRUE(write_file(path("x"), "whole").ok());
+  auto mapped = MappedFile::open(path("x"));
+  ASSERT_TRUE(mapped) << mapped.error().to_string();
+  const MappedFile file = *std::move(mapped);
+  // A file in its place is another one.
+  const auto output = OutputFile::create(path("x"));
+  ASSERT_TRUE(output && output->write(0, "new").ok());
+  EXPECT_EQ(file.bytes(), "whole");
+  EXPECT_EQ(MappedFile::open(path("x"))->bytes(), "new");
+  ASSERT_TRUE(write_file(path("empty"), "").ok());
+  EXPECT_EQ(MappedFile::open(path("empty"))->bytes(), "");
+  EXPECT_EQ(MappedFile::open(path("missing")).error().message(),
+            "cannot read " + path("missing") + ": No such file or directory");
+  EXPECT_EQ(MappedFile::open(folder_.string()).error().message(),
+            "cannot read " + folder_.string() + ": Is a directory");
+}
+
+TEST_F(File, PiecesAreWrittenWhereTheyBelong) {
+  const auto file = OutputFile::create(path("x"));
+  ASSERT_TRUE(file) << file.error().to_string();
+  const std::string large(100000, 'a');
+  ASSERT_TRUE(file->write(0, large).ok());
+  ASSERT_TRUE(file->write(99999, "bc").ok());
+  EXPECT_EQ(read_file(path("x")), large.substr(1) + "bc");
+  EXPECT_TRUE(file->holds(0, large.substr(1)));
+  EXPECT_TRUE(file->holds(99998, "abc"));
+  EXPECT_FALSE(file->holds(0, large));
+  EXPECT_FALSE(file->holds(99998, "abcd"));
+  EXPECT_EQ(OutputFile::create(path("no/x")).error().message(),
+            "cannot write " + path("no/x") + ": No such file or directory");
+  const auto full = OutputFile::create("/dev/full");
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->write(0, "a").message(), "cannot write /dev/full: No space left on device");
+}
+
 }  // namespace
 }  // namespace tenon

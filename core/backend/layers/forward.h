@@ -49,6 +49,7 @@ class ForwardingDevice : public Device {
   Result<std::vector<Statistic>> statistics() override { return inner_->statistics(); }
 
  protected:
+  Device& inner() { return *inner_; }
   /// Closes the device: what a layer gave it is in use until then, so a layer that gave it
   /// something does this first when it goes.
   void close() { inner_.reset(); }

@@ -5,6 +5,8 @@
 
 #include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
+#include "core/backend/layers/record.h"
+#include "core/backend/layers/trace.h"
 
 namespace tenon::backend {
 
@@ -23,8 +25,13 @@ Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
       inner = make_faults_layer(std::move(inner), plan).backend;
     } else if (name == "cache") {
       inner = make_cache_layer(std::move(inner), cache_config_from_environment()).backend;
+    } else if (name == "record") {
+      TENON_ASSIGN(inner, make_record_layer(std::move(inner), RecordOptions::from_environment()));
+    } else if (name == "trace") {
+      TENON_ASSIGN(inner, make_trace_layer(std::move(inner), TraceOptions::from_environment()));
     } else if (!name.empty()) {
-      return not_found("there is no layer '{}'; there are validate, faults and cache", name);
+      return not_found(
+          "there is no layer '{}'; there are validate, faults, cache, record and trace", name);
     }
   }
   return inner;

@@ -14,19 +14,11 @@
 #include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
-#include "core/kernel/text.h"
+#include "core/backend/layers/layers_test_util.h"
 #include "core/types/file.h"
 
 namespace tenon::backend {
 namespace {
-
-kernel::Kernel add_one() {
-  return kernel::parse(
-             "kernel @k(%x: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
-             "%a = load %x[%i] : f32\n%b = add %a, 1.0 : f32\nstore %b, %y[%i] : f32\n}",
-             "k")
-      .value();
-}
 
 // A device that breaks a rule: what a test sets goes wrong.
 struct Breaks {
@@ -134,13 +126,7 @@ class ValidateTest : public testing::Test {
     work.buffers = places;
     return device->launch(queue, work);
   }
-  Status done() {
-    const auto event = device->record(0);
-    if (!event) return event.error();
-    const auto outcome = device->await(*event, -1);
-    device->release(*event);
-    return outcome ? Status() : outcome.error();
-  }
+  Status done() { return finish(*device); }
   // What the next call says of one that could not.
   std::string later() { return device->record(0).error().message(); }
 
@@ -437,7 +423,7 @@ TEST(Layers, ByName) {
   EXPECT_EQ(with_layers(inner, "").value(), inner);
   EXPECT_EQ(with_layers(inner, "validate,faults").value()->name(), "interp");
   EXPECT_EQ(with_layers(inner, "valid").error().message(),
-            "there is no layer 'valid'; there are validate, faults and cache");
+            "there is no layer 'valid'; there are validate, faults, cache, record and trace");
 }
 
 }  // namespace

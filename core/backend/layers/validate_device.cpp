@@ -11,6 +11,8 @@
 #include <type_traits>
 
 #include "core/backend/layers/forward.h"
+#include "core/backend/layers/loaded_kernel.h"
+#include "core/backend/layers/paint.h"
 #include "core/backend/layers/validate_device.h"
 
 namespace tenon::backend {
@@ -19,15 +21,6 @@ namespace {
 constexpr int64_t kCanaryBytes = 256;
 constexpr std::byte kCanary{0xCA};
 constexpr std::byte kPoison{0xA5};
-
-// Bytes that live as long as the process: what copies read may be read whenever (B19).
-constexpr int64_t kPatternBytes = int64_t{1} << 16;
-using Pattern = std::vector<std::byte>;
-const Pattern& pattern(std::byte of) {
-  static const auto* canary = new Pattern(kPatternBytes, kCanary);
-  static const auto* poison = new Pattern(kPatternBytes, kPoison);
-  return of == kCanary ? *canary : *poison;
-}
 
 // One caller at a time, of what rule B7 says comes one at a time.
 class Turn {
@@ -42,27 +35,6 @@ class Turn {
   std::atomic<int>& callers_;
   const bool alone_;
 };
-
-struct BufferUse {
-  int64_t bytes = 0;
-  bool writes = false;
-  uint32_t over = kernel::kNone;
-};
-
-struct LoadedKernel {
-  std::string name;
-  std::vector<BufferUse> buffers;
-  size_t scalars = 0;
-};
-
-LoadedKernel loaded(const kernel::Kernel& kernel) {
-  LoadedKernel result = {kernel.name, {}, kernel.scalars.size()};
-  for (size_t i = 0; i < kernel.buffer_count; ++i) {
-    const kernel::Memory& m = kernel.memories[i];
-    result.buffers.push_back({m.bytes(), m.access != kernel::Access::kIn, m.over});
-  }
-  return result;
-}
 
 class ValidateDevice final : public ForwardingDevice {
  public:
@@ -85,8 +57,7 @@ class ValidateDevice final : public ForwardingDevice {
     const std::lock_guard lock(mutex_);
     if (module == 0) return fault("B10", "load gave the handle 0");
     if (modules_.contains(module)) return fault("B10", "load gave handle {} twice", module);
-    std::vector<LoadedKernel>& list = modules_[module].kernels;
-    for (const kernel::Kernel* kernel : kernels) list.push_back(loaded(*kernel));
+    modules_[module].kernels = loaded(kernels);
     return module;
   }
 
@@ -460,17 +431,12 @@ class ValidateDevice final : public ForwardingDevice {
 
   // Canaries and poison, queued before the first work that uses the memory.
   Status paint(uint32_t queue, MemoryHandle memory, int64_t bytes) {
-    const auto write = [&](int64_t from, int64_t to, const Pattern& pattern) -> Status {
-      for (int64_t at = from; at < to; at += kPatternBytes) {
-        TENON_TRY(ForwardingDevice::copy(queue, {memory, at, nullptr},
-                                         Place::of_host(pattern.data()),
-                                         std::min<int64_t>(to - at, kPatternBytes)));
-      }
-      return {};
+    const auto write = [&](int64_t from, int64_t to, std::byte value) {
+      return tenon::backend::paint(inner(), queue, {memory, from, nullptr}, to - from, value);
     };
-    TENON_TRY(write(0, margin_, pattern(kCanary)));
-    TENON_TRY(write(margin_, margin_ + bytes, pattern(kPoison)));
-    return write(margin_ + bytes, bytes + 2 * margin_, pattern(kCanary));
+    TENON_TRY(write(0, margin_, kCanary));
+    TENON_TRY(write(margin_, margin_ + bytes, kPoison));
+    return write(margin_ + bytes, bytes + 2 * margin_, kCanary);
   }
 
   // Queues reading the canaries of all that has been used since the last record.

@@ -1,0 +1,36 @@
+// Device memory filled with one byte, from host memory that lives as long as the process: what
+// copies read may be read whenever (B19).
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/backend/backend.h"
+
+namespace tenon::backend {
+
+inline constexpr int64_t kPatternBytes = int64_t{1} << 16;
+
+/// That many of one byte.
+inline const std::vector<std::byte>& pattern(std::byte value) {
+  static auto* mutex = new std::mutex();
+  static auto* patterns = new std::map<std::byte, std::vector<std::byte>>();
+  const std::lock_guard lock(*mutex);
+  return patterns->try_emplace(value, kPatternBytes, value).first->second;
+}
+
+/// Queues copies that fill `bytes` bytes at `place` of the device's memory.
+inline Status paint(Device& device, uint32_t queue, Place place, int64_t bytes, std::byte value) {
+  const std::byte* const source = pattern(value).data();
+  while (bytes > 0) {
+    const int64_t piece = std::min(bytes, kPatternBytes);
+    TENON_TRY(device.copy(queue, place, Place::of_host(source), piece));
+    place.offset += piece;
+    bytes -= piece;
+  }
+  return {};
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,28 @@
+// What a launch of a kernel does, counted from the kernel alone.
+#pragma once
+
+#include <cstdint>
+
+#include "core/kernel/kernel.h"
+
+namespace tenon::kernel {
+
+struct Cost {
+  /// Arithmetic on floats, sums to roundings; an fma is two, a contraction of m, n and k 2mnk.
+  double flops = 0;
+  /// Calls of math functions (exp …) on floats, which are not among the flops. A legalised kernel
+  /// has them as arithmetic.
+  double transcendentals = 0;
+  /// Bytes of the buffers that are loaded from, and stored to, each buffer once.
+  int64_t bytes_read = 0;
+  int64_t bytes_written = 0;
+  /// False if how often something runs depends on what is computed: a `while` and a `for` of
+  /// unknown ends count as one turn, one whose ends have bounds as its longest, an `if` as the
+  /// branch with more flops.
+  bool exact = true;
+};
+
+/// Of a verified kernel.
+Cost cost_of(const Kernel& kernel);
+
+}  // namespace tenon::kernel

@@ -1,0 +1,124 @@
+// `tenon replay`: a recorded run again, here or on another device, or its entries as text.
+#include <nlohmann/json.hpp>
+
+#include "core/backend/layers/replay.h"
+#include "core/types/file.h"
+#include "tools/cli.h"
+#include "tools/device_options.h"
+
+namespace tenon::tools {
+namespace {
+
+struct ReplayCommand {
+  std::string file;
+  DeviceOptions device;
+  bool list = false;
+  bool json = false;
+  bool keep_going = false;
+  size_t most = 20;
+};
+
+void print_entries(const backend::Recording& recording, bool json) {
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t i = 0; i < recording.entries.size(); ++i) {
+    const std::string text = to_string(recording, recording.entries[i]);
+    if (json) {
+      list.push_back({{"entry", i}, {"text", text}});
+    } else {
+      fmt::print("{:>6}  {}\n", i, text);
+    }
+  }
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"entries", list}, {"cut", recording.cut}}.dump(2));
+  } else if (recording.cut != 0) {
+    fmt::print("        the file ends in an entry, {} bytes of which are there\n", recording.cut);
+  }
+}
+
+void print_report(const backend::ReplayReport& report) {
+  for (const std::string& error : report.errors) fmt::print("failed again: {}\n", error);
+  for (const backend::Difference& each : report.differences) fmt::print("{}\n", each.to_string());
+  fmt::print("{} launches, {} copies; modules: {} loaded, {} compiled; ", report.launches,
+             report.copies, report.modules_loaded, report.modules_compiled);
+  if (report.skipped != 0) fmt::print("{} entries left out; ", report.skipped);
+  fmt::print("{} values of {} bytes compared, {} differ{}\n", report.compared,
+             report.compared_bytes, report.differences.size(),
+             report.stopped ? "; stopped there" : "");
+}
+
+void print_json(const backend::ReplayReport& report) {
+  nlohmann::json differences = nlohmann::json::array();
+  for (const backend::Difference& each : report.differences) {
+    differences.push_back({{"entry", each.entry},
+                           {"label", each.label},
+                           {"kernel", each.kernel},
+                           {"buffer", each.buffer},
+                           {"type", name_of(each.type)},
+                           {"element", each.element},
+                           {"elements", each.elements},
+                           {"differing", each.differing},
+                           {"recorded", each.recorded},
+                           {"replayed", each.replayed}});
+  }
+  const nlohmann::json document = {{"launches", report.launches},
+                                   {"copies", report.copies},
+                                   {"modules_loaded", report.modules_loaded},
+                                   {"modules_compiled", report.modules_compiled},
+                                   {"compared", report.compared},
+                                   {"compared_bytes", report.compared_bytes},
+                                   {"left_out", report.skipped},
+                                   {"errors", report.errors},
+                                   {"stopped", report.stopped},
+                                   {"differences", differences}};
+  fmt::print("{}\n", document.dump(2));
+}
+
+Result<int> run(const ReplayCommand& command) {
+  TENON_ASSIGN(const MappedFile file, MappedFile::open(command.file));
+  auto recording = backend::read_recording(file.bytes());
+  if (!recording) return Error(std::move(recording).error().with_context(command.file));
+  if (command.list) {
+    print_entries(*recording, command.json);
+    return 0;
+  }
+  TENON_ASSIGN(const ChosenDevice chosen, choose_device(command.device));
+  backend::ReplayOptions options;
+  options.most_differences = command.keep_going ? command.most : 1;
+  TENON_ASSIGN(const backend::ReplayReport report,
+               backend::replay(*recording, *chosen.backend, chosen.index, options));
+  command.json ? print_json(report) : print_report(report);
+  return report.differences.empty() ? 0 : kExitError;
+}
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<ReplayCommand>();
+  CLI::App* command = app.add_subcommand(
+      "replay", "Do again what the layer record wrote down, and compare what comes out");
+  command->add_option("FILE", options->file, "A recording: TENON_RECORD=FILE … --layer=record")
+      ->required();
+  command->add_option("--device", options->device.device,
+                      "Device, as 'tenon run' takes it: interp unless given");
+  add_layer_option(*command, options->device);
+  command->add_flag("--list", options->list, "Print the entries, a line each, and do nothing");
+  command->add_flag("--keep-going", options->keep_going,
+                    "Go on after the first value that differs, with the recorded one in its place");
+  command->add_option("--most", options->most, "With --keep-going, stop at so many")
+      ->check(CLI::Range(size_t{1}, size_t{1} << 32))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(
+      "A device of the recording's target takes the recorded binary; any other compiles the "
+      "recorded kernels.\nValues are equal if their bits are, or if both are NaN. The exit code is "
+      "1 if one differs.\n\nExample:\n"
+      "  TENON_RECORD=add.record tenon run add.mlir --device=interp --layer=record --arg 0=1 --arg "
+      "1=2\n"
+      "  tenon replay add.record --device=template");
+  command->callback([options, exit_code] {
+    const Result<int> code = run(*options);
+    *exit_code = code ? *code : report(code.error());
+  });
+}
+
+}  // namespace tenon::tools
