@@ -7,6 +7,7 @@
 
 #include "backends/template/template.h"
 #include "core/backend/registry.h"
+#include "core/runtime/client.h"
 #include "tools/cli.h"
 #include "tools/installation.h"
 
@@ -48,6 +49,9 @@ int run(int argc, char** argv) {
     // CLI11 reports through exceptions; help and version are successes.
     return app.exit(error) == 0 ? 0 : tenon::tools::kExitUsage;
   }
+  // Devices close on threads of their own, and layers write the ends of their files then.
+  constexpr int64_t kLongest = 5'000'000'000;
+  static_cast<void>(tenon::runtime::await_all_closed(kLongest));
   if (std::fflush(stdout) != 0) {
     return tenon::tools::report(
         tenon::Status(tenon::ErrorCode::kDataLoss, "cannot write to standard output"));

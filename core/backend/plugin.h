@@ -465,8 +465,8 @@ typedef struct TenonBackend {
   /* Makes the device lost (B12), whatever it is at: calls that wait return, its work ends. At any
    * time, from any thread. Else: a device that hangs is closed when its calls have returned. */
   TenonCode (*abort)(TenonDevice device, const TenonSink* error);
-  /* Copies an array whose elements lie apart, between device and host or on the device. Else: the
-   * host brings it into order before or behind a copy. */
+  /* Copies an array whose elements lie apart, between device and host or on the device; places are
+   * those of the first element. Else: the host brings it into order before a copy. */
   TenonCode (*copy_box)(TenonDevice device, uint32_t queue, TenonPlace destination,
                         TenonPlace source, const TenonBox* box, const TenonSink* error);
   /* Whether and how the backend does a library call: as compile, at any time. TENON_UNIMPLEMENTED

@@ -28,6 +28,19 @@ bool is_dense(const HostArray& array) {
   return true;
 }
 
+// To dense memory.
+backend::Box box_of(const HostArray& array) {
+  backend::Box box;
+  box.element_bytes = static_cast<int64_t>(storage_bytes(array.shape.element_type()));
+  box.sizes = array.shape.dims();
+  box.source_strides = *array.byte_strides;
+  box.destination_strides.assign(box.sizes.size(), box.element_bytes);
+  for (size_t d = box.sizes.size(); d-- > 1;) {
+    box.destination_strides[d - 1] = box.destination_strides[d] * box.sizes[d];
+  }
+  return box;
+}
+
 // Both an error of the copy and one of what it copies; the contents come first.
 Status worst(const Event& defined, Status status) {
   if (!status.ok()) return status;
@@ -185,22 +198,29 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
   TENON_ASSIGN(
       const Storage storage,
       allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string())));
-  const bool copied =
-      array.lifetime == HostLifetime::kDuringCall || !is_dense(array) || device->stages();
-  HostMemory staging;
-  if (copied) {
-    TENON_ASSIGN(staging, dense(array));
+  // What may change when this returns, or must not reach the device, is copied at once.
+  const bool at_once = array.lifetime == HostLifetime::kDuringCall || device->stages();
+  auto staging = std::make_shared<HostMemory>();
+  if (at_once) {
+    TENON_ASSIGN(*staging, dense(array));
   }
-  const std::byte* from = copied ? staging->data() : array.data;
   auto defined = std::make_shared<Promise>(device->pool());
   auto host_done = std::make_shared<Promise>(device->pool());
   FromHost result = {std::make_shared<Buffer>(device, kind, array.shape, storage, defined->event()),
-                     copied ? Event::ready() : host_done->event()};
+                     at_once ? Event::ready() : host_done->event()};
   device->post(
-      [device = device.get(), storage, from, bytes] {
+      [device = device.get(), storage, array, staging, bytes]() -> Status {
+        const std::byte* from = array.data;
+        if (bytes > 0 && *staging == nullptr && !is_dense(array)) {
+          const Status boxed =
+              device->copy_box(storage.place(), backend::Place::of_host(from), box_of(array));
+          if (boxed.code() != ErrorCode::kUnimplemented) return boxed;
+          TENON_ASSIGN(*staging, dense(array));
+        }
+        if (*staging != nullptr) from = (*staging)->data();
         return device->copy(storage.place(), backend::Place::of_host(from), bytes);
       },
-      [defined, host_done, staging](const Status& status) {
+      [defined, host_done](const Status& status) {
         // The host's array is not touched any more, whatever came of it.
         host_done->set({});
         defined->set(status);

@@ -28,4 +28,6 @@ Result<std::shared_ptr<Client>> Client::open(std::shared_ptr<backend::Backend> b
 
 Client::~Client() = default;
 
+bool await_all_closed(int64_t wait) { return Opening::await_none_open(wait); }
+
 }  // namespace tenon::runtime

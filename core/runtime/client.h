@@ -24,6 +24,11 @@ struct ClientOptions {
   size_t callback_threads = 2;
 };
 
+/// Waits until every device that this process had opened is closed, for some nanoseconds at most:
+/// what is left of clients that are gone closes theirs on threads of its own. For a process that is
+/// about to end, since layers write the ends of their files then. False if some are open still.
+bool await_all_closed(int64_t wait);
+
 class Client {
  public:
   /// Errors: those of the backend; kNotFound if it has no device of a number.

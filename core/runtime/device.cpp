@@ -218,6 +218,15 @@ Status Device::launch(const backend::Launch& launch) {
   return noted(device->launch(0, launch));
 }
 
+Status Device::copy_box(const backend::Place& to, const backend::Place& from,
+                        const backend::Box& box) {
+  if (to.on_host() && from.on_host()) {
+    return Status(unimplemented("a box between two places of the host"));
+  }
+  TENON_ASSIGN(const Share device, use());
+  return noted(device->copy_box(0, to, from, box));
+}
+
 Status Device::call(const backend::CallLaunch& call) {
   TENON_ASSIGN(const Share device, use());
   return noted(device->call(0, call));

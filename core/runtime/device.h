@@ -67,6 +67,8 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Host memory that `work` or `done` keeps, or the device's. 0 bytes are no copy.
   Status copy(const backend::Place& to, const backend::Place& from, int64_t bytes);
   Status launch(const backend::Launch& launch);
+  /// kUnimplemented if the device does not offer it.
+  Status copy_box(const backend::Place& to, const backend::Place& from, const backend::Box& box);
   Status call(const backend::CallLaunch& call);
   Status pack(std::string_view plan, uint32_t operand, const backend::Place& to,
               const backend::Place& from);

@@ -26,6 +26,11 @@ class OpenDevices {
     return true;
   }
 
+  bool await_none(std::chrono::nanoseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [&] { return open_.empty(); });
+  }
+
   void give(const backend::Backend* backend, size_t index) {
     {
       const std::lock_guard lock(mutex_);
@@ -59,6 +64,10 @@ Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend>
   }
   opening->device_ = *std::move(device);
   return opening;
+}
+
+bool Opening::await_none_open(int64_t wait) {
+  return OpenDevices::all().await_none(std::chrono::nanoseconds(wait));
 }
 
 std::shared_ptr<backend::Device> Opening::device() {

@@ -31,6 +31,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   void park(std::shared_ptr<const void> thing);
   /// Until it is closed.
   void await_closed() const { closed_.wait(); }
+  /// Until no device of the process is open; false if some are after the nanoseconds.
+  static bool await_none_open(int64_t wait);
 
  private:
   Opening() = default;

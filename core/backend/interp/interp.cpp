@@ -93,6 +93,18 @@ class InterpDevice final : public Device {
     return {};
   }
 
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    TENON_TRY(check_queue(queue));
+    TENON_ASSIGN(const Pinned to, pin_box(destination, box, box.destination_strides));
+    TENON_ASSIGN(const Pinned from, pin_box(source, box, box.source_strides));
+    queue_.push([to, from, box]() -> Status {
+      copy_elements(to.data, from.data, box, 0);
+      return {};
+    });
+    return {};
+  }
+
   Status launch(uint32_t queue, const Launch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto module = modules_.find(launch.module);
@@ -154,6 +166,40 @@ class InterpDevice final : public Device {
   }
 
  private:
+  // Bytes, and what keeps them where they are.
+  struct Pinned {
+    std::byte* data = nullptr;
+    int64_t bytes = 0;
+    std::shared_ptr<Allocation> memory;
+  };
+
+  static void copy_elements(std::byte* to, const std::byte* from, const Box& box, size_t axis) {
+    if (axis == box.sizes.size()) {
+      std::memcpy(to, from, static_cast<size_t>(box.element_bytes));
+      return;
+    }
+    for (int64_t i = 0; i < box.sizes[axis]; ++i) {
+      copy_elements(to + i * box.destination_strides[axis], from + i * box.source_strides[axis],
+                    box, axis + 1);
+    }
+  }
+
+  // The first element; all of them lie within the memory.
+  Result<Pinned> pin_box(const Place& place, const Box& box, const Dims& strides) const {
+    if (place.on_host()) return Pinned{place.host, 0, nullptr};
+    int64_t low = 0;
+    int64_t high = box.element_bytes;
+    for (size_t d = 0; d < box.sizes.size(); ++d) {
+      const int64_t reach = (box.sizes[d] - 1) * strides[d];
+      (reach < 0 ? low : high) += reach;
+    }
+    Place whole = place;
+    whole.offset += low;
+    TENON_ASSIGN(Pinned pinned, pin(whole, high - low));
+    pinned.data -= low;
+    return pinned;
+  }
+
   Result<ModuleHandle> load_segment(std::string_view binary) {
     auto module = std::make_shared<Module>();
     TENON_ASSIGN(module->segment, program::load_program(binary));
@@ -199,13 +245,6 @@ class InterpDevice final : public Device {
     options.cancelled = [this, stop] { return closing_ || (stop != nullptr && *stop != 0); };
     return options;
   }
-
-  // Bytes, and what keeps them where they are.
-  struct Pinned {
-    std::byte* data = nullptr;
-    int64_t bytes = 0;
-    std::shared_ptr<Allocation> memory;
-  };
 
   Status check_queue(uint32_t queue) const {
     return queue == 0 ? Status() : broken("B10", fmt::format("there is no queue {}", queue));
