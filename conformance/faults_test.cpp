@@ -20,12 +20,11 @@
 #include <fstream>
 #include <future>
 
-#include "backends/template/template.h"
+#include "conformance/devices.h"
 #include "conformance/generator.h"
 #include "conformance/programs.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/layers.h"
-#include "core/backend/registry.h"
 #include "core/runtime/client.h"
 #include "core/types/random.h"
 #include "hlo/compile/compile.h"
@@ -344,11 +343,7 @@ Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace tenon;
   const auto options = conformance::parse(argc, argv);
-  auto& registry = backend::Registry::instance();
-  static_cast<void>(registry.add("template", [] {
-    return Result<std::shared_ptr<backend::Backend>>(backend::make_template_backend());
-  }));
-  auto backend = registry.get(options.device);
+  auto backend = conformance::backend_named(options.device);
   if (!backend) {
     fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());
     return 1;

@@ -1,23 +1,29 @@
 // Random programs on `interp` against the evaluator.
 //
 // clang-format off
-//   graphs_test [--seed=N] [--count=N] [--size=N]     a failure is reduced and printed as .mlir, with
-//                                                     the command that repeats it
+//   graphs_test [--seed=N] [--count=N] [--size=N] [--device=NAME|PATH]
+//                           a failure is reduced and printed as .mlir, with the command that repeats it
 // clang-format on
 //
 // The order of iterations, the choices of lowering, fusions and the form for which kernels are
-// legalised (of every fifth program) are drawn from each program's seed.
+// legalised (of every fifth program) are drawn from each program's seed. With --device the programs
+// run there, by the runtime, strict, with rules checked and calls late; only the fusions are drawn.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
+#include "conformance/devices.h"
 #include "conformance/generator.h"
 #include "conformance/random_fusions.h"
 #include "conformance/reducer.h"
+#include "core/backend/layers/faults.h"
+#include "core/backend/layers/layers.h"
 #include "core/types/random.h"
 #include "hlo/compile/interp.h"
+#include "hlo/compile/run.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/inference/verify.h"
 #include "hlo/text/printer.h"
@@ -29,6 +35,8 @@ struct Options {
   uint64_t seed = 1;
   int64_t count = 500;
   int size = 20;
+  std::string device;  ///< None: the interpreter of Programs.
+  std::shared_ptr<backend::Backend> backend;
 };
 
 bool read_option(std::string_view text, std::string_view name, int64_t* value) {
@@ -67,12 +75,38 @@ Device interp(uint64_t seed, Counts* counts) {
   };
 }
 
+Device on_backend(const std::shared_ptr<backend::Backend>& backend, uint64_t seed, Counts* counts) {
+  return [backend, seed, counts](
+             const hlo::Module& module,
+             const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
+    const auto fused = module.clone();
+    if (seed % 4 >= 2) counts->fusions += fuse_at_random(*fused, seed);
+    auto plan = backend::FaultPlan::parse("delay%8").value();
+    plan.seed = seed;
+    runtime::ClientOptions first;
+    first.devices = {0};
+    hlo::Target target;
+    const auto layered = make_faults_layer(backend::make_validate_layer(backend), plan);
+    TENON_ASSIGN(target.client, runtime::Client::open(layered.backend, first));
+    hlo::CompileOptions options;
+    options.strict = true;
+    std::vector<hlo::CheckFailure> failures;
+    int64_t checks = 0;
+    return hlo::run_on_device(target, *fused, arguments, hlo::Checks(&failures, &checks), options);
+  };
+}
+
+Device device_of(const Options& options, uint64_t seed, Counts* counts) {
+  return options.backend == nullptr ? interp(seed, counts)
+                                    : on_backend(options.backend, seed, counts);
+}
+
 // A program of integers that gives some of its values alone, so that fusions have others that are
 // never stored: the same bits in every result.
-bool check_hidden(uint64_t seed, int size, Counts* counts) {
+bool check_hidden(const Options& chosen, uint64_t seed, Counts* counts) {
   GeneratorOptions options;
   options.seed = seed;
-  options.size = size;
+  options.size = chosen.size;
   options.integers = true;
   const auto module = generate(options);
   hlo::Instruction* end = module->entry()->return_instruction();
@@ -88,7 +122,7 @@ bool check_hidden(uint64_t seed, int size, Counts* counts) {
   module->entry()->set_declared_result_types(types);
   const std::vector<Literal> arguments = generate_arguments(*module, seed);
   const auto expected = hlo::Evaluator(*module).run(*module->entry(), arguments);
-  const auto actual = interp(seed | 2, counts)(*module, arguments);
+  const auto actual = device_of(chosen, seed | 2, counts)(*module, arguments);
   if (expected && actual && *expected == *actual) return true;
   if (!expected && !actual) return true;
   fmt::print("FAIL seed {}: a program of integers that hides values: {}\n{}", seed,
@@ -99,10 +133,10 @@ bool check_hidden(uint64_t seed, int size, Counts* counts) {
 }
 
 // Whether the program of `seed` passes.
-bool check(uint64_t seed, int size, Counts* counts) {
+bool check(const Options& chosen, uint64_t seed, Counts* counts) {
   GeneratorOptions options;
   options.seed = seed;
-  options.size = size;
+  options.size = chosen.size;
   Failure failure;
   failure.module = generate(options);
   if (const Status status = hlo::verify(*failure.module); !status.ok()) {
@@ -114,15 +148,15 @@ bool check(uint64_t seed, int size, Counts* counts) {
     ++counts->ops;
   }
   failure.arguments = generate_arguments(*failure.module, seed);
-  const Device device = interp(seed, counts);
+  const Device device = device_of(chosen, seed, counts);
   if (!compare(*failure.module, failure.arguments, device)) return true;
   const Failure reduced = reduce(std::move(failure), device);
   Counts ignored;
   fmt::print(
       "FAIL seed {}: {} (at fault: {})\n{}// build/conformance/graphs_test --seed={} --count=1 "
-      "--size={}\n",
+      "--size={}{}\n",
       seed, reduced.text, name_of(fault_of(reduced, interp(seed, &ignored))), to_mlir(reduced),
-      seed, size);
+      seed, chosen.size, chosen.device.empty() ? "" : " --device=" + chosen.device);
   return false;
 }
 
@@ -131,16 +165,16 @@ int run(const Options& options) {
   Counts counts;
   for (int64_t i = 0; i < options.count && failed < 20; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
-    if (!check(seed, options.size, &counts)) ++failed;
-    if (seed % 4 == 3 && !check_hidden(seed, options.size, &counts)) ++failed;
+    if (!check(options, seed, &counts)) ++failed;
+    if (seed % 4 == 3 && !check_hidden(options, seed, &counts)) ++failed;
   }
   if (options.count >= 100 && counts.fusions == 0) {
     fmt::print("FAIL not one fusion was made\n");
     ++failed;
   }
   if (failed == 0) {
-    fmt::print("PASS {} random programs of {} ops, {} fusions\n", options.count, counts.ops,
-               counts.fusions);
+    fmt::print("PASS {} random programs of {} ops, {} fusions{}\n", options.count, counts.ops,
+               counts.fusions, options.device.empty() ? "" : " on " + options.device);
   }
   return failed == 0 ? 0 : 1;
 }
@@ -149,16 +183,25 @@ int run(const Options& options) {
 }  // namespace tenon::conformance
 
 int main(int argc, char** argv) {
-  tenon::conformance::Options options;
+  using namespace tenon;
+  conformance::Options options;
   for (int i = 1; i < argc; ++i) {
     int64_t number = 0;
-    if (tenon::conformance::read_option(argv[i], "--seed=", &number)) {
+    if (conformance::read_option(argv[i], "--seed=", &number)) {
       options.seed = static_cast<uint64_t>(number);
-    } else if (tenon::conformance::read_option(argv[i], "--count=", &number)) {
+    } else if (conformance::read_option(argv[i], "--count=", &number)) {
       options.count = number;
-    } else if (tenon::conformance::read_option(argv[i], "--size=", &number)) {
+    } else if (conformance::read_option(argv[i], "--size=", &number)) {
       options.size = static_cast<int>(number);
+    } else if (std::string_view(argv[i]).starts_with("--device=")) {
+      options.device = std::string_view(argv[i]).substr(std::strlen("--device="));
+      auto backend = conformance::backend_named(options.device);
+      if (!backend) {
+        fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());
+        return 1;
+      }
+      options.backend = *std::move(backend);
     }
   }
-  return run(options);
+  return conformance::run(options);
 }

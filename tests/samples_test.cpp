@@ -7,9 +7,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backends/template/template.h"
+#include "core/backend/interp/interp.h"
+#include "core/backend/layers/layers.h"
 #include "core/types/file.h"
 #include "core/types/npy.h"
 #include "hlo/compile/interp.h"
+#include "hlo/compile/run.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/import/import.h"
 #include "hlo/import/refine.h"
@@ -75,9 +79,39 @@ void expect_close(const Literal& actual, const Literal& expected, double toleran
   EXPECT_LE(worst, allowed) << where;
 }
 
-// Null means the reference device.
+// What runs a Module on arguments.
+using Runner = std::function<Result<std::vector<Literal>>(
+    const Module& module, std::span<const Literal> arguments, const Checks& checks)>;
+
+Result<std::vector<Literal>> on_reference(const Module& module, std::span<const Literal> arguments,
+                                          const Checks& checks) {
+  Evaluator evaluator(module);
+  install_checks(evaluator, checks);
+  return evaluator.run(*module.entry(), {arguments.begin(), arguments.end()});
+}
+
+Runner on_interp(InterpOptions options) {
+  return [options](const Module& module, std::span<const Literal> arguments, const Checks& checks) {
+    return run_on_interp(module, arguments, checks, options);
+  };
+}
+
+// By the runtime, without steps of the host.
+Runner on_device(std::shared_ptr<backend::Backend> backend) {
+  return [backend = std::move(backend)](const Module& module, std::span<const Literal> arguments,
+                                        const Checks& checks) -> Result<std::vector<Literal>> {
+    runtime::ClientOptions first;
+    first.devices = {0};
+    Target target;
+    TENON_ASSIGN(target.client, runtime::Client::open(backend, first));
+    CompileOptions options;
+    options.strict = true;
+    return run_on_device(target, module, arguments, checks, options);
+  };
+}
+
 void run_sample(const std::string& folder, const Json& manifest, const std::string& program,
-                const InterpOptions* interp = nullptr) {
+                const Runner& run) {
   std::unique_ptr<Module> module = load(folder + "/" + program);
   ASSERT_NE(module, nullptr);
   const std::vector<Literal> arguments = arguments_of(manifest, folder, *module->entry());
@@ -93,11 +127,7 @@ void run_sample(const std::string& folder, const Json& manifest, const std::stri
   }
   std::vector<CheckFailure> failures;
   int64_t checks = 0;
-  Evaluator evaluator(*module);
-  const Checks handlers(&failures, &checks);
-  install_checks(evaluator, handlers);
-  const auto results = interp == nullptr ? evaluator.run(*module->entry(), arguments)
-                                         : run_on_interp(*module, arguments, handlers, *interp);
+  const auto results = run(*module, arguments, Checks(&failures, &checks));
   ASSERT_TRUE(results) << results.error().to_string();
   ASSERT_EQ(results->size(), manifest["outputs"].size());
   for (size_t i = 0; i < results->size(); ++i) {
@@ -109,8 +139,6 @@ void run_sample(const std::string& folder, const Json& manifest, const std::stri
                  fmt::format("{} result {}", program, i));
   }
 }
-
-const InterpOptions kForward;
 
 class Sample : public testing::TestWithParam<std::string> {
  protected:
@@ -127,11 +155,23 @@ class Sample : public testing::TestWithParam<std::string> {
 // Those that came with JAX's results.
 class SampleResults : public Sample {};
 
-TEST_P(SampleResults, OfText) { run_sample(folder_, manifest_, "program.mlir"); }
+TEST_P(SampleResults, OfText) { run_sample(folder_, manifest_, "program.mlir", on_reference); }
 
-TEST_P(SampleResults, OfArtifact) { run_sample(folder_, manifest_, "program.mlirbc"); }
+TEST_P(SampleResults, OfArtifact) {
+  run_sample(folder_, manifest_, "program.mlirbc", on_reference);
+}
 
-TEST_P(SampleResults, OnInterp) { run_sample(folder_, manifest_, "program.mlir", &kForward); }
+TEST_P(SampleResults, OnInterp) { run_sample(folder_, manifest_, "program.mlir", on_interp({})); }
+
+TEST_P(SampleResults, OnInterpsDevice) {
+  run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_interp_backend()));
+}
+
+TEST_P(SampleResults, OnTheTemplate) {
+  const std::shared_ptr<backend::Backend> chip = backend::make_template_backend();
+  run_sample(folder_, manifest_, "program.mlir", on_device(chip));
+  run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_validate_layer(chip)));
+}
 
 TEST_P(SampleResults, OnInterpInAnyOrder) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -140,7 +180,7 @@ TEST_P(SampleResults, OnInterpInAnyOrder) {
     options.interpreter.order = kernel::Order::kShuffled;
     options.interpreter.seed = seed;
     options.lower.schedule = lower::Schedule::random(seed);
-    run_sample(folder_, manifest_, "program.mlir", &options);
+    run_sample(folder_, manifest_, "program.mlir", on_interp(options));
   }
 }
 
@@ -150,7 +190,7 @@ TEST_P(SampleResults, OnInterpLegalised) {
     if (form == std::string_view("least") && std::getenv("TENON_FULL") == nullptr) continue;
     InterpOptions options;
     options.legal_form = kernel::LegalForm::parse(form).value();
-    run_sample(folder_, manifest_, "program.mlir", &options);
+    run_sample(folder_, manifest_, "program.mlir", on_interp(options));
   }
 }
 

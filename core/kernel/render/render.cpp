@@ -72,6 +72,9 @@ class SourceWriter {
       : kernel_(kernel),
         spelling_(spelling_of(options.language)),
         lanes_(options.lanes),
+        // What the table names need not be seen, and a name of another library's must not be found
+        // instead: there is a `random` in C's.
+        local_(!options.table.empty()),
         function_(std::move(function)),
         helpers_(helpers),
         ranges_(kernel),
@@ -145,7 +148,7 @@ class SourceWriter {
       list.push_back(fmt::format("{} {}", stored(kernel_.value(scalar).type), names_[scalar]));
     }
     return fmt::format(
-        "{}{}({})", spelling_.kernel, function_,
+        "{}{}{}({})", local_ ? "static " : "", spelling_.kernel, function_,
         list.empty() && !spelling_.has_lanes() ? "void" : fmt::format("{}", fmt::join(list, ", ")));
   }
   bool is_under(MemoryId m) const {
@@ -468,6 +471,7 @@ class SourceWriter {
   const Kernel& kernel_;
   const Spelling& spelling_;
   int64_t lanes_;
+  const bool local_;
   std::string function_;
   std::set<std::string>& helpers_;
   Ranges ranges_;

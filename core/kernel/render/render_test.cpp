@@ -362,6 +362,21 @@ TEST(Render, NamesOfTheHeadersAreTaken) {
   EXPECT_TRUE(CLibrary::compile(*source));
 }
 
+// Behind a table no other library's function of the name is called: C's has a `random`.
+TEST(Render, WhatATableNamesIsItsOwn) {
+  const Kernel kernel = parse(
+                            "kernel @random(%y: out s32[1]) index s32 grid() {\n"
+                            "lanes(%i: 1) {\nstore 7, %y[%i] : s32\n}\n}",
+                            "t")
+                            .value();
+  RenderOptions options;
+  options.table = "kernel_table";
+  const auto source = render(std::span(&kernel, 1), options);
+  ASSERT_TRUE(source) << source.error().to_string();
+  EXPECT_NE(source->find("static void random("), std::string::npos) << *source;
+  EXPECT_EQ(source->find("double"), std::string::npos) << *source;
+}
+
 TEST(CLibrary, Errors) {
   const auto bad = CLibrary::compile("int f(void) { return x; }");
   ASSERT_FALSE(bad);
