@@ -116,10 +116,15 @@ static void read_settings(void) {
 static TenonCode devices(void* context, void (*found)(void* context, const TenonDeviceInfo* info),
                          const TenonSink* error) {
   (void)error;
-  const TenonDeviceInfo info = {sizeof info, "guide", &target};
 #if STEP >= 5
-  for (unsigned long i = 0; i < device_count; ++i) found(context, &info);
+  for (unsigned long i = 0; i < device_count; ++i) {
+    char name[32];
+    snprintf(name, sizeof name, "guide:%lu", i);
+    const TenonDeviceInfo info = {sizeof info, name, &target};
+    found(context, &info);
+  }
 #else
+  const TenonDeviceInfo info = {sizeof info, "guide:0", &target};
   found(context, &info);
 #endif
   return TENON_OK;
@@ -651,9 +656,11 @@ static TenonCode load(const TenonLoadArgs* args, TenonModule* handle) {
   remove_files(&files); /* The library stays mapped. */
   if (module->library != NULL) module->kernels = dlsym(module->library, "kernel_table");
   if (module->kernels == NULL) {
+    const char* why = file == NULL ? NULL : dlerror();
+    fail(args->error, TENON_INTERNAL, why == NULL ? "the kernels' code cannot be written" : why);
     if (module->library != NULL) dlclose(module->library);
     free(module);
-    return fail(args->error, TENON_INTERNAL, "the kernels' code cannot be loaded");
+    return TENON_INTERNAL;
   }
   add(&device_of(args->device)->modules, &module->link);
   *handle = (uintptr_t)module;
@@ -741,9 +748,15 @@ static void multiply_piece(void* context, size_t index) {
   }
 }
 
+/* Threads would cost more than a small product. */
 static void run_call(const Work* work) {
-  const int64_t pieces = (work->sizes.rows + ROWS_OF_A_PIECE - 1) / ROWS_OF_A_PIECE;
-  host->parallel_for((size_t)pieces, multiply_piece, (void*)work);
+  const Sizes* sizes = &work->sizes;
+  const size_t pieces = (size_t)((sizes->rows + ROWS_OF_A_PIECE - 1) / ROWS_OF_A_PIECE);
+  if (sizes->rows * sizes->inner >= (1 << 22) / (sizes->columns + 1)) {
+    host->parallel_for(pieces, multiply_piece, (void*)work);
+  } else {
+    for (size_t i = 0; i < pieces; ++i) multiply_piece((void*)work, i);
+  }
 }
 #else
 static void run_call(const Work* work) {
