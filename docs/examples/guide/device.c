@@ -1,27 +1,21 @@
 /* A device for Tenon in the host's own process: its memory is the host's, its kernels are C. */
 #define _GNU_SOURCE
-#if STEP >= 3
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#endif
-#if STEP >= 4
-#include <pthread.h>
-#endif
-#if STEP >= 3
-#include <spawn.h>
-#include <stdio.h>
-#endif
 #include <stdlib.h>
 #include <string.h>
 #if STEP >= 3
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #endif
 #if STEP >= 4
+
+#include <pthread.h>
 #include <time.h>
-#endif
-#if STEP >= 3
-#include <unistd.h>
 #endif
 
 #include "core/backend/plugin.h"
@@ -846,17 +840,17 @@ static const TenonBackend table = {
     .devices = devices,
     .open = open_device,
     .close = close_device,
-    .compile = compile,
-    .load = load,
-    .unload = unload,
     .allocate = allocate,
     .free = free_memory,
     .copy = copy,
-    .launch = launch,
     .record = record,
     .wait = wait_for,
     .await = await,
     .release = release,
+    .compile = compile,
+    .load = load,
+    .unload = unload,
+    .launch = launch,
 #if STEP >= 6
     .plan = plan,
     .call = call,
