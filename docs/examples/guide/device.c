@@ -320,6 +320,9 @@ static void stop(Device* device) {
     take_out(event);
     free(event);
   }
+  pthread_mutex_destroy(&device->mutex);
+  pthread_cond_destroy(&device->given);
+  pthread_cond_destroy(&device->done);
 }
 /* [/worker] */
 
