@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """The documentation against the program: commands in README.md run, generated pages are up to date.
 
+    docs_test.py BUILD [--write]
+
 A line "    $ build/tenon …" must succeed, unless the next line shows its error, which must then be
-what it prints. Prints PASS and FAIL lines.
+what it prints. What stands between "<!-- begin: COMMAND -->" and "<!-- end -->" must be what the command prints,
+in the shell, in the repository's folder; --write puts it there. Commands of build/tenon are shown before it.
+Prints PASS and FAIL lines.
 """
 
 import pathlib
@@ -49,17 +53,52 @@ def check_links() -> list[tuple[str, str]]:
     """Relative links of every page lead to files."""
     outcomes = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        broken = [link for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+        prose = re.sub(r"^    .*", "", page.read_text(), flags=re.MULTILINE)  # Without code.
+        broken = [link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose)
                   if not (page.parent / link).exists()]
         outcomes.append((f"links of {page.name}", ", ".join(broken)))
     return outcomes
 
 
+def printed_by(tenon: str, command: str) -> str:
+    """What a page shows of a command. Errors are shown too, so that they are seen."""
+    done = subprocess.run(["bash", "-c", "set -o pipefail; " + command.replace("build/tenon ", shlex.quote(tenon) + " ")],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, timeout=300)
+    lines = [f"$ {command}"] if command.startswith("build/tenon ") else []
+    lines += done.stdout.strip("\n").splitlines()
+    if done.returncode != 0:
+        lines.append(f"exit status {done.returncode}")
+    return "\n" + "".join(f"    {line}".rstrip() + "\n" for line in lines) + "\n"
+
+
+def check_generated(tenon: str, page: pathlib.Path, write: bool) -> list[tuple[str, str]]:
+    """Name and failure (or nothing) of each part of a page that a command prints."""
+    outcomes = []
+
+    def renewed(found: re.Match) -> str:
+        printed = printed_by(tenon, found.group(1))
+        same = printed == found.group(2)
+        failed = "    exit status " in printed
+        why = "its command fails" if failed else "run: tests/docs_test.py build --write"
+        outcomes.append((f"{page.name}, {found.group(1)}", "" if same and not failed else why))
+        return f"<!-- begin: {found.group(1)} -->\n{printed}<!-- end -->"
+
+    text = page.read_text()
+    renewed_text = re.sub(r"<!-- begin: (.*?) -->\n(.*?)<!-- end -->", renewed, text, flags=re.DOTALL)
+    if write:
+        page.write_text(renewed_text)
+    return outcomes
+
+
 def main() -> int:
-    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
+    write = "--write" in sys.argv
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]  # run_tests gives --full.
+    build = pathlib.Path(words[0] if words else "build").resolve()
     tenon = str(build / "tenon")
     outcomes = check_commands(tenon, ROOT / "README.md")
     outcomes.append(check_ops_page(tenon))
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        outcomes += check_generated(tenon, page, write)
     outcomes += check_links()
     for name, why in outcomes:
         print(f"FAIL {name}: {why}" if why else f"PASS {name}")
