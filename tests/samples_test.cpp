@@ -87,7 +87,7 @@ Result<std::vector<Literal>> on_reference(const Module& module, std::span<const 
                                           const Checks& checks) {
   Evaluator evaluator(module);
   install_checks(evaluator, checks);
-  return evaluator.run(*module.entry(), {arguments.begin(), arguments.end()});
+  return evaluator.run(*module.entry(), std::vector<Literal>(arguments.begin(), arguments.end()));
 }
 
 Runner on_interp(InterpOptions options) {
