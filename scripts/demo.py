@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Shows Tenon at work on scikit-learn's digits: inference of a trained net, then training one."""
+"""Shows Tenon at work on scikit-learn's digits: inference of a trained net, training one, and JAX training on a chip."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -62,6 +63,18 @@ def show_training(tenon: str, work: pathlib.Path) -> None:
         print(f"   step {step + 1:2}  loss {loss:.4f}  {'#' * round(20 * loss)}")
 
 
+def show_jax(build: pathlib.Path) -> None:
+    """Trains with an unmodified JAX on the simulated chip, if pip can get JAX."""
+    folder = ROOT / "frameworks/jax"
+    made = subprocess.run([folder / "make-venv"], env={**os.environ, "BUILD_DIR": str(build)}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode != 0:
+        print(f"   left out, there is no JAX here: {made.stdout.strip().splitlines()[-1]}")
+        return
+    subprocess.run([folder / ".venv/bin/python", folder / "examples/digits.py"], check=True,
+                   env={**os.environ, "JAX_PLATFORMS": "tenon", "TENON_DEVICE": "template"})
+
+
 def main() -> int:
     tenon = sys.argv[1]
     start = time.monotonic()
@@ -71,6 +84,8 @@ def main() -> int:
         show_inference(tenon, work)
         print("A new one, trained by running JAX's training step on Tenon, batch after batch:\n")
         show_training(tenon, work)
+    print("\nAnd one that JAX trains on the simulated chip of samples/chip, by the template backend:\n")
+    show_jax(pathlib.Path(tenon).resolve().parent)
     print(f"\n{time.monotonic() - start:.1f} s. 'build/tenon run --help' tells how to run your own program.")
     return 0
 

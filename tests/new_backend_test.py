@@ -197,6 +197,18 @@ def test_data_files(project, build, full):
     return f"{passed.group(1)} files, strict"
 
 
+def test_jax(project, build):
+    """JAX's functions on the device: frameworks/jax/tests."""
+    jax = ROOT / "frameworks/jax"
+    variables = {**os.environ, "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(project.plugin),
+                 "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so")}
+    output = succeeds(jax / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300",
+                      jax / "tests", folder=ROOT, variables=variables, limit=1800)
+    passed = re.search(r"(\d+) passed", output)
+    expect(passed and int(passed.group(1)) > 50 and "failed" not in output, output[-2000:])
+    return f"{passed.group(1)} cases"
+
+
 def attempt(name, function, *arguments):
     """Whether a test passed; prints its line."""
     try:
@@ -225,6 +237,10 @@ def main():
                 tests.append(test_mistakes_are_told)
             for test in tests:
                 good &= attempt(f"{language}: {test.__name__.removeprefix('test_')}", test, project)
+            if (ROOT / "frameworks/jax/.venv/bin/python").exists():
+                good &= attempt(f"{language}: JAX", test_jax, project, build)
+            else:
+                print(f"SKIP {language}: JAX: there is no environment with it (frameworks/jax/make-venv)")
             if "TENON_STABLEHLO_DATA" in os.environ:
                 good &= attempt(f"{language}: data files", test_data_files, project, build, "--full" in sys.argv)
             else:
