@@ -6,46 +6,14 @@
 #include <array>
 #include <cstring>
 
-#include "core/kernel/text.h"
+#include "core/backend/backend_test_util.h"
 
 namespace tenon::backend {
 namespace {
 
-kernel::Kernel add_one() {
-  return kernel::parse(
-             "kernel @k(%x: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
-             "%a = load %x[%i] : f32\n%b = add %a, 1.0 : f32\nstore %b, %y[%i] : f32\n}",
-             "k")
-      .value();
-}
-
-class InterpTest : public testing::Test {
+class InterpTest : public OnDevice {
  protected:
-  InterpTest() {
-    device = backend->open(0).value();
-    target = backend->devices().value()[0].target;
-    const kernel::Kernel* kernels[] = {&kernel};
-    binary = backend->compile(target, kernels).value().binary;
-    module = device->load(binary, kernels).value();
-    x = device->allocate(0, 16).value();
-    y = device->allocate(0, 64).value();
-  }
-
-  Status launch(std::vector<Place> places) {
-    Launch work;
-    work.module = module;
-    work.buffers = places;
-    return device->launch(0, work);
-  }
-
-  std::unique_ptr<Backend> backend = make_interp_backend();
-  std::unique_ptr<Device> device;
-  TargetInfo target;
-  const kernel::Kernel kernel = add_one();
-  std::string binary;
-  ModuleHandle module = 0;
-  MemoryHandle x = 0;
-  MemoryHandle y = 0;
+  InterpTest() { open(make_interp_backend(), 16, 64); }
 };
 
 TEST_F(InterpTest, RunsAKernel) {

@@ -10,11 +10,11 @@
 #include <functional>
 #include <thread>
 
+#include "core/backend/backend_test_util.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
-#include "core/backend/layers/layers_test_util.h"
 #include "core/types/file.h"
 
 namespace tenon::backend {
@@ -107,38 +107,16 @@ class BreakingBackend final : public ForwardingBackend {
   int compiled_ = 0;
 };
 
-class ValidateTest : public testing::Test {
+class ValidateTest : public OnDevice {
  protected:
-  ValidateTest() {
-    backend = make_validate_layer(std::make_shared<BreakingBackend>(breaks));
-    device = backend->open(0).value();
-    target = backend->devices().value()[0].target;
-    const kernel::Kernel* kernels[] = {&kernel};
-    binary = backend->compile(target, kernels).value().binary;
-    module = device->load(binary, kernels).value();
-    x = device->allocate(0, 64).value();
-    y = device->allocate(0, 128).value();
-  }
+  ValidateTest() { open(make_validate_layer(std::make_shared<BreakingBackend>(breaks)), 64, 128); }
+  ~ValidateTest() override { device = nullptr; }  // Before what it looks at.
 
-  Status launch(std::vector<Place> places, uint32_t queue = 0) {
-    Launch work;
-    work.module = module;
-    work.buffers = places;
-    return device->launch(queue, work);
-  }
   Status done() { return finish(*device); }
   // What the next call says of one that could not.
   std::string later() { return device->record(0).error().message(); }
 
   Breaks breaks;
-  std::shared_ptr<Backend> backend;
-  std::unique_ptr<Device> device;
-  TargetInfo target;
-  const kernel::Kernel kernel = add_one();
-  std::string binary;
-  ModuleHandle module = 0;
-  MemoryHandle x = 0;
-  MemoryHandle y = 0;
 };
 
 TEST_F(ValidateTest, WhatIsRightPasses) {

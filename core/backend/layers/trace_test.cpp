@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/backend/backend_test_util.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
-#include "core/backend/layers/layers_test_util.h"
 #include "core/backend/layers/trace_file.h"
 #include "core/types/file.h"
 
