@@ -306,6 +306,10 @@ TenonCode plan(const TenonPlanArgs* args) {
     }
     TENON_ASSIGN(const CallPlan made,
                  exported()->backend->plan(target, {call, operands, results, constant}));
+    if (made.packed_bytes.size() > operands.size()) {
+      return internal_error("a plan packs {} of {} operands", made.packed_bytes.size(),
+                            operands.size());
+    }
     write(args->plan, made.plan);
     *args->workspace_bytes = made.workspace_bytes;
     std::ranges::copy(made.packed_bytes, args->packed_bytes);

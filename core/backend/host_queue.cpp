@@ -77,7 +77,12 @@ void HostQueue::run() {
       item.event->finish(std::exchange(failed_, Status()));
       continue;
     }
-    Status status = item.work();
+    Status status;
+    try {
+      status = item.work();
+    } catch (const std::exception& e) {  // No memory, mostly; it is this work's error (B5, B6).
+      status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
+    }
     if (failed_.ok()) failed_ = std::move(status);
   }
 }

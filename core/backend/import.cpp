@@ -339,6 +339,12 @@ class PluginBackend final : public Backend {
     args.seconds = &result.seconds;
     args.error = text.sink();
     TENON_TRY(status_of(plan(&args), text));
+    if (!words.whole()) return resource_exhausted("the host has no memory for a plan");
+    constexpr int64_t kMost = int64_t{1} << 50;
+    const auto bad = [](int64_t bytes) { return bytes < 0 || bytes > kMost; };
+    if (bad(result.workspace_bytes) || std::ranges::any_of(result.packed_bytes, bad)) {
+      return internal_error("{} plans a call with sizes that cannot be", name());
+    }
     result.plan = words.take();
     return result;
   }

@@ -248,6 +248,8 @@ Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryK
   }
   TENON_ASSIGN(const HostMemory staging, host_memory(bytes, "a copy between devices"));
   const Event fetched = copy_to_host(*staging);
+  // The source writes there even if the target is lost and its work is dropped.
+  fetched.on_ready([staging](const Status&) {});
   device->post(
       [device = device.get(), to, staging, fetched, bytes]() -> Status {
         TENON_TRY(fetched.await());

@@ -45,6 +45,15 @@ class OpenDevices {
   std::set<std::pair<const backend::Backend*, size_t>> open_;
 };
 
+// A backend of this process may find no threads or memory.
+Result<std::unique_ptr<backend::Device>> open_guarded(backend::Backend& backend, size_t index) {
+  try {
+    return backend.open(index);
+  } catch (const std::exception& e) {
+    return resource_exhausted("the host cannot open the device: {}", e.what());
+  }
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend> backend,
@@ -57,7 +66,7 @@ Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend>
   auto opening = std::shared_ptr<Opening>(new Opening());
   opening->backend_ = std::move(backend);
   opening->index_ = index;
-  auto device = opening->backend_->open(index);
+  auto device = open_guarded(*opening->backend_, index);
   if (!device) {
     OpenDevices::all().give(&opening->backend_->root(), index);
     return tl::make_unexpected(device.error());

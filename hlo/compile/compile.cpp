@@ -246,7 +246,7 @@ class Driver {
       if (!alone.contains(&step)) placement.reason = "within a segment";
       if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
         placement.kernel = program.kernels[launch->kernel].name;
-        if (is_declined(launch->kernel)) {
+        if (alone.contains(&step) && is_declined(launch->kernel)) {
           placement.kind = PlacementKind::kHost;
           placement.reason = reason_of(launch->kernel);
         }

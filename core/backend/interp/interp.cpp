@@ -6,6 +6,7 @@
 
 #include "core/backend/host_queue.h"
 #include "core/kernel/serial.h"
+#include "core/kernel/verifier.h"
 #include "core/program/interpreter.h"
 #include "core/program/serial.h"
 #include "core/serial/archive.h"
@@ -55,6 +56,8 @@ class InterpDevice final : public Device {
     if (module->kernels.size() != kernels.size()) {
       return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
     }
+    // The bytes may come from a file.
+    for (const kernel::Kernel& kernel : module->kernels) TENON_TRY(kernel::verify(kernel));
     module->interpreters.resize(kernels.size());
     return modules_.add(std::move(module));
   }
