@@ -54,8 +54,10 @@ Status load_modules(Loaded& state) {
   }
   for (const CompiledSegment& each : state.compiled.segments) {
     Loaded::Segment segment = {each.range, 0, ""};
-    segment.label = fmt::format("{}: steps {} to {} of sequence {}", program.name, each.range.begin,
-                                each.range.end - 1, each.range.sequence);
+    segment.label =
+        fmt::format("{} and {} more steps",
+                    program.sequences[each.range.sequence].steps[each.range.begin].label,
+                    each.range.end - each.range.begin - 1);
     TENON_ASSIGN(segment.module, state.device->load(each.binary, {}));
     state.segments.push_back(std::move(segment));
   }

@@ -14,10 +14,13 @@ int64_t workspace_offset(const program::Program& program) {
 
 namespace {
 
-Status with_label(Status status, const Step& step) {
-  if (status.ok() || step.label.empty()) return status;
-  return Status(status.code(), fmt::format("{} (in {})", status.message(), step.label))
+Status with_label(Status status, const std::string& label) {
+  if (status.ok() || label.empty()) return status;
+  return Status(status.code(), fmt::format("{} (in {})", status.message(), label))
       .at(status.position());
+}
+Status with_label(Status status, const Step& step) {
+  return with_label(std::move(status), step.label);
 }
 
 }  // namespace
@@ -64,7 +67,7 @@ Status Run::segment(const Loaded::Segment& segment) {
   work.buffers = buffers;
   work.label = segment.label.c_str();
   work.stop = stop_word();
-  return loaded_.device->launch(work);
+  return with_label(loaded_.device->launch(work), segment.label);
 }
 
 // A word that is read as long as the work lasts; it belongs to the execution.
