@@ -1,6 +1,7 @@
 #include "core/backend/backend.h"
 
 #include <bit>
+#include <cstring>
 
 #include "core/kernel/ops.h"
 
@@ -11,7 +12,31 @@ Status not_offered(std::string_view what) {
   return Status(unimplemented("the device does not offer {}", what));
 }
 
+// The first `rank` dimensions of the box, of runs of `width` bytes.
+void copy_runs(std::byte* to, const std::byte* from, const Box& box, size_t axis, size_t rank,
+               size_t width) {
+  if (axis == rank) {
+    std::memcpy(to, from, width);
+    return;
+  }
+  for (int64_t i = 0; i < box.sizes[axis]; ++i) {
+    copy_runs(to + i * box.destination_strides[axis], from + i * box.source_strides[axis], box,
+              axis + 1, rank, width);
+  }
+}
+
 }  // namespace
+
+void copy_box(std::byte* to, const std::byte* from, const Box& box) {
+  int64_t width = box.element_bytes;
+  size_t rank = box.sizes.size();
+  for (; rank > 0; --rank) {
+    const size_t inner = rank - 1;
+    if (box.destination_strides[inner] != width || box.source_strides[inner] != width) break;
+    width *= box.sizes[inner];
+  }
+  if (width > 0) copy_runs(to, from, box, 0, rank, static_cast<size_t>(width));
+}
 
 std::string_view name_of(Reason reason) {
   switch (reason) {

@@ -101,6 +101,8 @@ struct Box {
   Dims destination_strides;  ///< In bytes; negative ones too.
   Dims source_strides;
 };
+/// The copy, between two places of the host.
+void copy_box(std::byte* to, const std::byte* from, const Box& box);
 
 /// A figure of an open device, for people.
 struct Statistic {

@@ -5,18 +5,6 @@
 namespace tenon::runtime {
 namespace {
 
-void copy_strided(std::byte*& to, const std::byte* from, const Dims& dims, const Dims& strides,
-                  size_t axis, size_t width) {
-  if (axis == dims.size()) {
-    std::memcpy(to, from, width);
-    to += width;
-    return;
-  }
-  for (int64_t i = 0; i < dims[axis]; ++i) {
-    copy_strided(to, from + i * strides[axis], dims, strides, axis + 1, width);
-  }
-}
-
 bool is_dense(const HostArray& array) {
   if (!array.byte_strides) return true;
   const Dims& dims = array.shape.dims();
@@ -28,17 +16,19 @@ bool is_dense(const HostArray& array) {
   return true;
 }
 
-// To dense memory.
-backend::Box box_of(const HostArray& array) {
-  backend::Box box;
-  box.element_bytes = static_cast<int64_t>(storage_bytes(array.shape.element_type()));
-  box.sizes = array.shape.dims();
-  box.source_strides = *array.byte_strides;
-  box.destination_strides.assign(box.sizes.size(), box.element_bytes);
-  for (size_t d = box.sizes.size(); d-- > 1;) {
-    box.destination_strides[d - 1] = box.destination_strides[d] * box.sizes[d];
+// Between dense elements and those that lie as `strides` say.
+backend::Box box_of(const Shape& shape, const Dims& to, const Dims& from) {
+  return {static_cast<int64_t>(storage_bytes(shape.element_type())), shape.dims(), to, from};
+}
+
+// Whether every element lies within `bytes` from the first; no strides lead out of the numbers.
+bool lies_within(const Shape& shape, const Dims& strides, size_t bytes) {
+  __int128 last = static_cast<__int128>(storage_bytes(shape.element_type()));
+  for (size_t d = 0; d < strides.size(); ++d) {
+    if (shape.dim(d) > 1 && strides[d] < 0) return false;
+    last += static_cast<__int128>(std::max<int64_t>(shape.dim(d) - 1, 0)) * strides[d];
   }
-  return box;
+  return shape.byte_size() == 0 || last <= static_cast<__int128>(bytes);
 }
 
 // Both an error of the copy and one of what it copies; the contents come first.
@@ -58,12 +48,11 @@ Result<HostMemory> dense(const HostArray& array) {
   TENON_ASSIGN(const HostMemory memory,
                host_memory(array.shape.byte_size(), array.shape.to_string()));
   if (memory->empty()) return memory;
-  std::byte* to = memory->data();
   if (is_dense(array)) {
-    std::memcpy(to, array.data, memory->size());
+    std::memcpy(memory->data(), array.data, memory->size());
   } else {
-    copy_strided(to, array.data, array.shape.dims(), *array.byte_strides, 0,
-                 storage_bytes(array.shape.element_type()));
+    copy_box(memory->data(), array.data,
+             box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides));
   }
   return memory;
 }
@@ -130,14 +119,23 @@ void Buffer::restore(Storage storage) {
   deleted_ = false;
 }
 
-Event Buffer::copy_to_host(std::span<std::byte> to) const {
+Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& strides) const {
   const int64_t bytes = shape_.byte_size();
-  if (static_cast<int64_t>(to.size()) != bytes) {
-    return Event::ready(invalid_argument("{} has {} bytes, there is room for {}",
-                                         shape_.to_string(), bytes, to.size()));
+  const Dims dense = row_major_byte_strides(shape_);
+  const Dims wanted = strides.value_or(dense);
+  if (wanted.size() != dense.size()) {
+    return Event::ready(invalid_argument("{} strides of {}", wanted.size(), shape_.to_string()));
+  }
+  if (!lies_within(shape_, wanted, to.size())) {
+    return Event::ready(
+        wanted == dense
+            ? invalid_argument("{} has {} bytes, there is room for {}", shape_.to_string(), bytes,
+                               to.size())
+            : invalid_argument("elements of {}, {} bytes apart, do not all lie within {} bytes",
+                               shape_.to_string(), dims_to_string(wanted, " and "), to.size()));
   }
   HostMemory staging;
-  if (device_->stages()) {
+  if (device_->stages() || wanted != dense) {
     auto memory = host_memory(bytes, "a copy to the host");
     if (!memory) return Event::ready(memory.error());
     staging = *std::move(memory);
@@ -152,9 +150,10 @@ Event Buffer::copy_to_host(std::span<std::byte> to) const {
       [device = device_.get(), from = *from, target, bytes] {
         return device->copy(backend::Place::of_host(target), from.place(), bytes);
       },
-      [promise, staging, to, defined = defined_](const Status& status) {
+      [promise, staging, to, defined = defined_,
+       box = box_of(shape_, wanted, dense)](const Status& status) {
         const Status outcome = worst(defined, status);
-        if (outcome.ok() && staging != nullptr) std::ranges::copy(*staging, to.begin());
+        if (outcome.ok() && staging != nullptr) copy_box(to.data(), staging->data(), box);
         promise->set(outcome);
       });
   return event;
@@ -212,8 +211,9 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
       [device = device.get(), storage, array, staging, bytes]() -> Status {
         const std::byte* from = array.data;
         if (bytes > 0 && *staging == nullptr && !is_dense(array)) {
-          const Status boxed =
-              device->copy_box(storage.place(), backend::Place::of_host(from), box_of(array));
+          const Status boxed = device->copy_box(
+              storage.place(), backend::Place::of_host(from),
+              box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides));
           if (boxed.code() != ErrorCode::kUnimplemented) return boxed;
           TENON_ASSIGN(*staging, dense(array));
         }
@@ -230,10 +230,13 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
 
 // Between devices bytes go through the host: the target's worker waits for the source's. Work is
 // posted to both in one order, so that no two wait for each other.
-Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryKind kind) const {
+Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryKind kind,
+                                  Storage to) const {
   const int64_t bytes = shape_.byte_size();
-  TENON_ASSIGN(const Storage to,
-               allocate(*device, kind, bytes, fmt::format("a copy of {}", shape_.to_string())));
+  if (to.empty()) {
+    TENON_ASSIGN(to,
+                 allocate(*device, kind, bytes, fmt::format("a copy of {}", shape_.to_string())));
+  }
   auto defined = std::make_shared<Promise>(device->pool());
   auto copy = std::make_shared<Buffer>(device, kind, shape_, to, defined->event());
   if (device == device_) {

@@ -81,12 +81,15 @@ class Buffer {
   Status hold();
   void release();
 
-  /// Copies the dense elements to `to`, of shape().byte_size() bytes, which stays until the event.
-  Event copy_to_host(std::span<std::byte> to) const;
+  /// Copies the elements to `to`, which stays until the event: dense and row-major, or with bytes
+  /// between neighbours along each dimension. Errors, as the event: elements outside of `to`.
+  Event copy_to_host(std::span<std::byte> to, const std::optional<Dims>& strides = {}) const;
   /// Waits.
   Result<Literal> to_literal() const;
-  /// A copy in the memory of that device, of whatever backend.
-  Result<BufferPtr> copy_to(const std::shared_ptr<Device>& device, MemoryKind kind) const;
+  /// A copy in the memory of that device, of whatever backend; in `into`, which allocate() gave for
+  /// it, if that is not empty.
+  Result<BufferPtr> copy_to(const std::shared_ptr<Device>& device, MemoryKind kind,
+                            Storage into = {}) const;
 
   // --- Of Executable
 

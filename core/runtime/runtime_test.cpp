@@ -180,6 +180,51 @@ TEST(Runtime, HostArraysOfAnyStrides) {
             "1 strides of s32[2,3]");
 }
 
+TEST(Runtime, ToTheHostInAnyStrides) {
+  const auto client = client_of();
+  Literal elements(Shape(ElementType::kS32, {2, 3}));
+  for (int64_t i = 0; i < 6; ++i) elements.set_double(i, static_cast<double>(i));
+  const BufferPtr buffer = put(client->devices()[0], elements);
+  std::vector<int32_t> to(9, -1);
+  const auto read = [&](const Dims& strides) {
+    to.assign(to.size(), -1);
+    return buffer->copy_to_host(std::as_writable_bytes(std::span(to)), strides).await().to_string();
+  };
+  EXPECT_EQ(read({12, 4}), "OK");
+  EXPECT_EQ(to, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, -1, -1, -1}));
+  EXPECT_EQ(read({16, 4}), "OK");  // What lies between stays.
+  EXPECT_EQ(to, (std::vector<int32_t>{0, 1, 2, -1, 3, 4, 5, -1, -1}));
+  EXPECT_EQ(read({4, 8}), "OK");
+  EXPECT_EQ(to, (std::vector<int32_t>{0, 3, 1, 4, 2, 5, -1, -1, -1}));
+  EXPECT_EQ(read({-4, 4}),
+            "error: elements of s32[2,3], -4 and 4 bytes apart, do not all lie within "
+            "36 bytes");
+  EXPECT_EQ(read({28, 4}),
+            "error: elements of s32[2,3], 28 and 4 bytes apart, do not all lie within "
+            "36 bytes");
+  EXPECT_EQ(read({INT64_MAX, INT64_MAX}),
+            "error: elements of s32[2,3], 9223372036854775807 and 9223372036854775807 "
+            "bytes apart, do not all lie within 36 bytes");
+  EXPECT_EQ(read({4}), "error: 1 strides of s32[2,3]");
+  // A callback may wait for it, though it fills the pool.
+  std::atomic<int> right = 0;
+  std::vector<Event> done;
+  Promise start(client->devices()[0]->pool());
+  for (int i = 0; i < 32; ++i) {
+    auto promise = std::make_shared<Promise>(client->devices()[0]->pool());
+    done.push_back(promise->event());
+    start.event().on_ready([&, promise](const Status&) {
+      std::vector<int32_t> mine(6);
+      promise->set(
+          buffer->copy_to_host(std::as_writable_bytes(std::span(mine)), Dims{4, 8}).await());
+      right += static_cast<int>(mine == std::vector<int32_t>{0, 3, 1, 4, 2, 5});
+    });
+  }
+  start.set({});
+  for (const Event& event : done) EXPECT_TRUE(event.await().ok());
+  while (right < 32) std::this_thread::yield();
+}
+
 TEST(Runtime, WhatChangesAfterTheCallWasCopied) {
   const auto client = client_of();
   Literal x = four(3);

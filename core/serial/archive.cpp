@@ -5,13 +5,6 @@ namespace {
 
 constexpr size_t kChecksumBytes = 8;
 
-// FNV-1a, 64 bits, of the version and the bytes.
-uint64_t checksum(uint32_t version, std::string_view bytes) {
-  uint64_t hash = 0xCBF29CE484222325 ^ version;
-  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
-  return hash;
-}
-
 std::string as_bytes(uint64_t value) {
   std::string bytes;
   for (size_t i = 0; i < kChecksumBytes; ++i) bytes += static_cast<char>(value >> (8 * i));
@@ -19,6 +12,12 @@ std::string as_bytes(uint64_t value) {
 }
 
 }  // namespace
+
+uint64_t hash_of(std::string_view bytes, uint64_t seed) {
+  uint64_t hash = 0xCBF29CE484222325 ^ seed;
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
+  return hash;
+}
 
 void Writer::symbol(std::string_view name) {
   const auto found = symbols_.find(name);
@@ -84,7 +83,7 @@ size_t Reader::count() {
 std::string seal(const Format& format, std::string_view payload) {
   std::string bytes(format.letters);
   bytes += static_cast<char>(format.newest);
-  bytes += as_bytes(checksum(format.newest, payload));
+  bytes += as_bytes(hash_of(payload, format.newest));
   return bytes.append(payload);
 }
 
@@ -102,7 +101,7 @@ Result<Unsealed> unseal(std::string_view bytes, const Format& format, bool damag
   }
   const std::string_view payload = bytes.substr(head);
   const std::string_view sum = bytes.substr(format.letters.size() + 1, kChecksumBytes);
-  if (!damaged_too && sum != as_bytes(checksum(version, payload))) {
+  if (!damaged_too && sum != as_bytes(hash_of(payload, version))) {
     return make_error(ErrorCode::kDataLoss, "the {} is damaged: its checksum differs", format.what);
   }
   return Unsealed{payload, version};

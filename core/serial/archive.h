@@ -201,6 +201,9 @@ struct Format {
   uint32_t newest;
 };
 
+/// FNV-1a of 64 bits: for checksums and names, not against those who mean harm.
+uint64_t hash_of(std::string_view bytes, uint64_t seed = 0);
+
 /// A file: letters, version, a checksum of version and payload, the payload.
 std::string seal(const Format& format, std::string_view payload);
 

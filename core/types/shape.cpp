@@ -67,6 +67,14 @@ Dims row_major_strides(const Dims& dims) {
   return strides;
 }
 
+Dims row_major_byte_strides(const Shape& shape) {
+  Dims strides = row_major_strides(shape.dims());
+  for (int64_t& stride : strides) {
+    stride *= static_cast<int64_t>(storage_bytes(shape.element_type()));
+  }
+  return strides;
+}
+
 std::string dims_to_string(const Dims& dims, std::string_view separator) {
   std::string text;
   for (size_t i = 0; i < dims.size(); ++i) {

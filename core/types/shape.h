@@ -65,6 +65,8 @@ Result<int64_t> checked_element_count(const Dims& dims, int64_t unit = 1);
 
 /// Distance in elements between neighbours along each axis of a dense row-major array.
 Dims row_major_strides(const Dims& dims);
+/// The same in bytes of storage.
+Dims row_major_byte_strides(const Shape& shape);
 
 /// The product of `dims`, which are known and whose product is known to fit; 1 of none.
 int64_t element_count(const Dims& dims);

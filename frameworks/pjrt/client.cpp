@@ -177,16 +177,6 @@ Status topology(PJRT_Client_TopologyDescription_Args& args) {
 // What other processes are at is nothing to a client of one.
 Status update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args&) { return {}; }
 
-}  // namespace
-
-uint64_t hash_of(std::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  return hash;
-}
-
-namespace {
-
 PJRT_NamedValue named(std::string_view name, PJRT_NamedValue_Type type, size_t size) {
   PJRT_NamedValue value = {};
   value.struct_size = sizeof(PJRT_NamedValue);

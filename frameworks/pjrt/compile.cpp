@@ -1,4 +1,5 @@
 // Programs become executables.
+#include "core/serial/archive.h"
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/executables.h"
 #include "frameworks/pjrt/table.h"
@@ -109,7 +110,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   state->temporary_bytes = compiled.executable->program().temporary_bytes;
   state->device_assignment = device_assignment_of(state->device->description.id);
   state->fingerprint = fmt::format("{:016x}{:016x}{:016x}", client->topology.fingerprint,
-                                   hash_of(code), hash_of(options));
+                                   serial::hash_of(code), serial::hash_of(options));
   auto loaded = std::make_unique<PJRT_LoadedExecutable>();
   loaded->state = std::move(state);
   loaded->executable = std::move(compiled.executable);

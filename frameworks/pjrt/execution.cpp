@@ -51,13 +51,18 @@ Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
   return arguments;
 }
 
-// Results that the program wants elsewhere are copied there.
-Status move_results(const Signature& results, std::vector<runtime::BufferPtr>& buffers) {
-  for (size_t r = 0; r < buffers.size(); ++r) {
+// Memory for the results that the program wants elsewhere, by their number.
+Result<std::map<size_t, runtime::Storage>> other_memory(const Signature& results,
+                                                        const runtime::Executable& executable) {
+  std::map<size_t, runtime::Storage> memory;
+  const std::vector<Shape> shapes = executable.results();
+  for (size_t r = 0; r < shapes.size(); ++r) {
     if (results.memory[r] == runtime::MemoryKind::kDevice) continue;
-    TENON_ASSIGN(buffers[r], buffers[r]->copy_to(buffers[r]->device(), results.memory[r]));
+    TENON_ASSIGN(memory[r],
+                 runtime::allocate(*executable.device(), results.memory[r], shapes[r].byte_size(),
+                                   fmt::format("result {} of {}", r, executable.program().name)));
   }
-  return {};
+  return memory;
 }
 
 Status check_devices(const PJRT_LoadedExecutable_Execute_Args& args, const ExecutableState& state) {
@@ -85,7 +90,8 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   if (executable == nullptr) return failed_precondition("{} has been deleted", state.name);
   TENON_ASSIGN(Arguments arguments, arguments_of(args, *executable));
-  // The handles are made first: once the arguments are taken, nothing may fail for want of memory.
+  // Handles and memory come first: once the arguments are taken, nothing may fail for want of
+  // memory.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
   for (const runtime::MemoryKind kind : state.results.memory) {
     PJRT_Memory* const memory = state.device->memories[static_cast<size_t>(kind)];
@@ -94,10 +100,15 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
     outputs.back()->order = row_major_order(state.results.ranks[outputs.size() - 1]);
   }
   auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
+  TENON_ASSIGN(auto elsewhere, other_memory(state.results, *executable));
   TENON_ASSIGN(runtime::Execution execution,
                executable->execute(arguments.buffers, arguments.options));
   for (const runtime::BufferPtr& buffer : arguments.replaced) buffer->remove();
-  TENON_TRY(move_results(state.results, execution.results));
+  for (auto& [r, memory] : elsewhere) {
+    runtime::BufferPtr& result = execution.results[r];
+    TENON_ASSIGN(result,
+                 result->copy_to(result->device(), state.results.memory[r], std::move(memory)));
+  }
   for (size_t r = 0; r < outputs.size(); ++r) {
     outputs[r]->buffer = std::move(execution.results[r]);
     args.output_lists[0][r] = outputs[r].release();

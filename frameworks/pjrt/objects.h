@@ -79,9 +79,6 @@ struct ClientState {
   PJRT_TopologyDescription topology;
 };
 
-/// FNV-1a, for fingerprints and the checksum of serial forms.
-uint64_t hash_of(std::string_view bytes);
-
 /// Makes what describes `state.engine`.
 void describe_devices(ClientState& state);
 void describe_topology(ClientState& state);

@@ -278,6 +278,17 @@ TEST(Buffers, ToTheHostInItsLayout) {
   short_of_room.dst_size = sizeof room;
   EXPECT_EQ(take(api().PJRT_Buffer_ToHostBuffer(&short_of_room)),
             "3: f32[2,3] has 24 bytes, there is room for 20");
+  const std::vector<int64_t> wide = {16, 4};
+  layout.strides.byte_strides = wide.data();
+  auto beyond = uninitialized<PJRT_Buffer_ToHostBuffer_Args>();
+  float exact[6];
+  beyond.src = buffer;
+  beyond.host_layout = &layout;
+  beyond.dst = exact;
+  beyond.dst_size = sizeof exact;
+  EXPECT_EQ(take(api().PJRT_Buffer_ToHostBuffer(&beyond)), "");
+  EXPECT_EQ(outcome(beyond.event),
+            "3: elements of f32[2,3], 16 and 4 bytes apart, do not all lie within 24 bytes");
   destroy(buffer);
 }
 

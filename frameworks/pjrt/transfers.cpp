@@ -6,35 +6,6 @@
 namespace tenon::pjrt {
 namespace {
 
-// Writes dense row-major elements to where strides say.
-void scatter(std::byte* to, const std::byte*& from, const Shape& shape, const Dims& strides,
-             size_t axis) {
-  const size_t width = storage_bytes(shape.element_type());
-  if (axis == strides.size()) {
-    std::memcpy(to, from, width);
-    from += width;
-    return;
-  }
-  for (int64_t i = 0; i < shape.dim(axis); ++i) {
-    scatter(to + i * strides[axis], from, shape, strides, axis + 1);
-  }
-}
-
-// Through memory of our own, from which the elements go to their places on the host.
-runtime::Event copy_strided(const runtime::BufferPtr& buffer, std::byte* to, Dims strides) {
-  const Shape& shape = buffer->shape();
-  auto staging = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(shape.byte_size()));
-  auto promise = std::make_shared<runtime::Promise>(buffer->device()->pool());
-  runtime::Event event = promise->event();
-  buffer->copy_to_host(*staging).on_ready(
-      [staging, promise, to, shape, strides = std::move(strides)](const Status& status) {
-        const std::byte* from = staging->data();
-        if (status.ok() && !staging->empty()) scatter(to, from, shape, strides, 0);
-        promise->set(status);
-      });
-  return event;
-}
-
 Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
   const runtime::BufferPtr& buffer = args.src->buffer;
   const auto bytes = static_cast<size_t>(buffer->shape().byte_size());
@@ -46,16 +17,14 @@ Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
     return invalid_argument("{} has {} bytes, there is room for {}", buffer->shape().to_string(),
                             bytes, args.dst_size);
   }
-  TENON_ASSIGN(Dims strides, host_strides(buffer->shape(), args.host_layout));
+  TENON_ASSIGN(const Dims strides, host_strides(buffer->shape(), args.host_layout));
   if (buffer->is_deleted()) {
     return failed_precondition("the buffer of {} has been deleted or donated",
                                buffer->shape().to_string());
   }
   auto* const to = static_cast<std::byte*>(args.dst);
   auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
-  const bool dense = strides == row_major_byte_strides(buffer->shape());
-  event->event =
-      dense ? buffer->copy_to_host({to, bytes}) : copy_strided(buffer, to, std::move(strides));
+  event->event = buffer->copy_to_host({to, args.dst_size}, strides);
   args.event = event.release();
   return {};
 }

@@ -21,8 +21,6 @@ Result<Shape> shape_of(PJRT_Buffer_Type type, const int64_t* dims, size_t rank);
 /// Bytes between neighbours along each dimension of an array that lies on the host as `layout` says
 /// (null: row-major). Errors: tiles; a permutation that is none; another rank.
 Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout);
-/// Of a dense row-major array.
-Dims row_major_byte_strides(const Shape& shape);
 
 /// The dimensions of a dense row-major layout, from the fastest.
 Dims row_major_order(size_t rank);

@@ -102,7 +102,7 @@ class InterpDevice final : public Device {
     TENON_ASSIGN(const Pinned to, pin_box(destination, box, box.destination_strides));
     TENON_ASSIGN(const Pinned from, pin_box(source, box, box.source_strides));
     queue_.push([to, from, box]() -> Status {
-      copy_elements(to.data, from.data, box, 0);
+      backend::copy_box(to.data, from.data, box);
       return {};
     });
     return {};
@@ -175,17 +175,6 @@ class InterpDevice final : public Device {
     int64_t bytes = 0;
     std::shared_ptr<Allocation> memory;
   };
-
-  static void copy_elements(std::byte* to, const std::byte* from, const Box& box, size_t axis) {
-    if (axis == box.sizes.size()) {
-      std::memcpy(to, from, static_cast<size_t>(box.element_bytes));
-      return;
-    }
-    for (int64_t i = 0; i < box.sizes[axis]; ++i) {
-      copy_elements(to + i * box.destination_strides[axis], from + i * box.source_strides[axis],
-                    box, axis + 1);
-    }
-  }
 
   // The first element; all of them lie within the memory.
   Result<Pinned> pin_box(const Place& place, const Box& box, const Dims& strides) const {

@@ -19,13 +19,6 @@ namespace fs = std::filesystem;
 constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
 constexpr std::string_view kExtension = ".tenon-binary";
 
-// FNV-1a. It only names the file; the key itself is compared.
-uint64_t hash(std::string_view bytes, uint64_t seed) {
-  uint64_t value = 0xcbf29ce484222325u ^ seed;
-  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return value;
-}
-
 class CacheBackend final : public ForwardingBackend {
  public:
   CacheBackend(std::shared_ptr<Backend> inner, CacheConfig config,
@@ -72,9 +65,10 @@ class CacheBackend final : public ForwardingBackend {
     return key;
   }
 
+  // The name is a hash; the key itself is compared.
   fs::path path_of(std::string_view key) const {
-    return fs::path(config_.folder) /
-           fmt::format("{:016x}{:016x}{}", hash(key, 0), hash(key, 1), kExtension);
+    return fs::path(config_.folder) / fmt::format("{:016x}{:016x}{}", serial::hash_of(key, 0),
+                                                  serial::hash_of(key, 1), kExtension);
   }
 
   std::optional<std::string> find(const std::string& key) {
