@@ -96,6 +96,18 @@ Program segment_program(const Program& program, const StepRange& range) {
   return segment;
 }
 
+std::vector<int64_t> memory_sizes(const Program& program) {
+  std::vector<int64_t> sizes;
+  for (const auto* list : {&program.parameters, &program.results}) {
+    for (const BufferId id : *list) sizes.push_back(program.buffer(id).bytes());
+  }
+  for (const Literal& constant : program.constants) {
+    sizes.push_back(static_cast<int64_t>(constant.data().size()));
+  }
+  if (program.temporary_bytes > 0) sizes.push_back(program.temporary_bytes);
+  return sizes;
+}
+
 void for_each_step(const Program& program, const std::vector<StepRange>& segments,
                    const std::function<bool(const Step&)>& descends,
                    const std::function<void(const Step&)>& visit) {

@@ -27,6 +27,10 @@ std::vector<StepRange> segments_of(const Program& program,
 /// of the whole, so that both mean the same memory by the same number. Valid if `program` is.
 Program segment_program(const Program& program, const StepRange& range);
 
+/// Bytes of the memories of a Program in the order in which a segment takes them: parameters,
+/// results, constants, the block of temporaries if there is one (compile_segment).
+std::vector<int64_t> memory_sizes(const Program& program);
+
 /// Visits the steps of the Program that are run outside of `segments`, those within loops, branches
 /// and, if `descends` says so of a Call, within what it is lowered to, too.
 void for_each_step(const Program& program, const std::vector<StepRange>& segments,

@@ -1,0 +1,165 @@
+#include "backends/cpu/code.h"
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <tbb/parallel_for.h>
+
+#include <cmath>
+
+#include "backends/cpu/emitter.h"
+#include "backends/cpu/host.h"
+#include "backends/llvm/operations.h"
+#include "core/kernel/cost.h"
+#include "core/serial/archive.h"
+
+namespace tenon::cpu {
+
+template <class A>
+void serialize(A& a, serial::Of<A, KernelCode>& code) {
+  a(code.symbol, code.workgroups, code.scratch_bytes, code.grain, code.buffers, code.scalars);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Code>& code) {
+  a(code.objects, code.kernels);
+}
+
+namespace {
+
+constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 1, 1};
+constexpr size_t kKernelsAnObject = 8;
+
+// The function of one signature that the others are called through.
+void make_entry(llvm::Module& module, const kernel::Kernel& kernel, llvm::Function* function,
+                const std::string& symbol) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  llvm::Type* const types[] = {b.getPtrTy(),   b.getPtrTy(), b.getInt64Ty(),
+                               b.getInt64Ty(), b.getPtrTy(), b.getPtrTy()};
+  llvm::Function* const entry =
+      llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                             llvm::Function::ExternalLinkage, symbol, module);
+  entry->setDoesNotThrow();
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "", entry));
+  std::vector<llvm::Value*> arguments;
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    arguments.push_back(
+        b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), entry->getArg(0), i)));
+  }
+  for (size_t i = 0; i < kernel.scalars.size(); ++i) {
+    const ElementType type = kernel.value(kernel.scalars[i]).type;
+    llvm::Value* const bits = b.CreateTrunc(
+        b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), entry->getArg(1), i)),
+        b.getIntNTy(static_cast<unsigned>(bit_width(type))));
+    arguments.push_back(b.CreateBitCast(bits, codegen::type_of(context, type)));
+  }
+  for (unsigned i = 2; i < 6; ++i) arguments.push_back(entry->getArg(i));
+  b.CreateCall(function, arguments);
+  b.CreateRetVoid();
+}
+
+// So many workgroups that they take some tens of microseconds: handing out a task costs about one.
+int64_t grain_of(const kernel::Kernel& kernel, int64_t workgroups) {
+  const kernel::Cost cost = kernel::cost_of(kernel);
+  const double nanoseconds = cost.flops / 8 + cost.transcendentals * 4 +
+                             static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
+  const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
+  constexpr double kTask = 20'000;
+  return each <= 0 ? workgroups
+                   : static_cast<int64_t>(std::clamp(
+                         kTask / each, 1.0, static_cast<double>(std::max<int64_t>(workgroups, 1))));
+}
+
+KernelCode emit(llvm::Module& module, const kernel::Kernel& kernel, size_t number) {
+  KernelCode code;
+  code.symbol = fmt::format("tenon_kernel_{}", number);
+  code.workgroups = element_count(kernel.grid);
+  code.grain = grain_of(kernel, code.workgroups);
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    code.buffers.push_back(kernel.memories[i].bytes());
+  }
+  code.scalars = static_cast<uint32_t>(kernel.scalars.size());
+  const KernelFunction emitted =
+      Emitter(module, kernel, host().vector_bytes).run(fmt::format("{}.{}", kernel.name, number));
+  code.scratch_bytes = emitted.scratch_bytes;
+  make_entry(module, kernel, emitted.function, code.symbol);
+  return code;
+}
+
+void prepare(llvm::Module& module, const llvm::TargetMachine& machine) {
+  module.setTargetTriple(host().triple);
+  module.setDataLayout(machine.createDataLayout());
+}
+
+}  // namespace
+
+kernel::LegalForm form_of_host() {
+  kernel::LegalForm form;
+  for (const ElementType type :
+       {ElementType::kS8, ElementType::kS16, ElementType::kS64, ElementType::kU8, ElementType::kU16,
+        ElementType::kU64, ElementType::kF64}) {
+    form.computed.insert(type);
+  }
+  for (const ElementType type :
+       {ElementType::kS8, ElementType::kS16, ElementType::kS32, ElementType::kS64, ElementType::kU8,
+        ElementType::kU16, ElementType::kU32, ElementType::kU64}) {
+    form.atomics.insert(type);
+  }
+  return form;
+}
+
+Result<Code> compile(backend::Kernels kernels) {
+  Code code;
+  code.kernels.resize(kernels.size());
+  code.objects.resize((kernels.size() + kKernelsAnObject - 1) / kKernelsAnObject);
+  std::vector<Status> outcomes(code.objects.size());
+  const auto compile_one = [&](size_t o) -> Status {
+    llvm::LLVMContext context;
+    const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
+    if (machine == nullptr) {
+      return Status(unimplemented("cpu: LLVM has no target {}", host().triple));
+    }
+    llvm::Module module("tenon", context);
+    prepare(module, *machine);
+    const size_t end = std::min(kernels.size(), (o + 1) * kKernelsAnObject);
+    for (size_t k = o * kKernelsAnObject; k < end; ++k) {
+      code.kernels[k] = emit(module, *kernels[k], k);
+    }
+    TENON_ASSIGN(code.objects[o], compile_to_object(module, *machine));
+    return {};
+  };
+  tbb::parallel_for(size_t{0}, code.objects.size(),
+                    [&](size_t o) { outcomes[o] = compile_one(o); });
+  for (Status& outcome : outcomes) TENON_TRY(std::move(outcome));
+  return code;
+}
+
+std::string save(const Code& code) {
+  serial::Writer writer;
+  serialize(writer, code);
+  return serial::seal(kCodeFormat, std::move(writer).take());
+}
+
+Result<Code> load_code(std::string_view bytes) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kCodeFormat));
+  serial::Reader reader(file.payload, file.version);
+  Code code;
+  serialize(reader, code);
+  TENON_TRY(Status(reader.status()));
+  return code;
+}
+
+Result<std::string> print_ir(backend::Kernels kernels) {
+  llvm::LLVMContext context;
+  const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
+  if (machine == nullptr) return unimplemented("cpu: LLVM has no target {}", host().triple);
+  llvm::Module module("tenon", context);
+  prepare(module, *machine);
+  for (size_t k = 0; k < kernels.size(); ++k) emit(module, *kernels[k], k);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return out.str();
+}
+
+}  // namespace tenon::cpu

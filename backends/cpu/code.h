@@ -1,0 +1,47 @@
+// Compiled kernels: object files and what a launch needs to know of each kernel.
+//
+// Thread-safety: compile from any thread; a value otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/backend/backend.h"
+
+namespace tenon::cpu {
+
+/// Of one kernel.
+struct KernelCode {
+  std::string symbol;
+  int64_t workgroups = 1;
+  int64_t scratch_bytes = 0;
+  /// Workgroups that are worth a task of their own.
+  int64_t grain = 1;
+  /// Bytes of each buffer.
+  std::vector<int64_t> buffers;
+  uint32_t scalars = 0;
+};
+
+struct Code {
+  std::vector<std::string> objects;
+  std::vector<KernelCode> kernels;
+};
+
+/// What each of the symbols is. `stops`: two words, of which either ends the loops (B27).
+using Entry = void (*)(std::byte* const* buffers, const uint64_t* scalars, int64_t begin,
+                       int64_t end, std::byte* scratch, const volatile uint32_t* const* stops);
+
+/// What the CPU computes with: kernels are legalised for it.
+kernel::LegalForm form_of_host();
+
+Result<Code> compile(backend::Kernels kernels);
+
+std::string save(const Code& code);
+/// Errors: kDataLoss of bytes that are not what save() gave.
+Result<Code> load_code(std::string_view bytes);
+
+/// The LLVM IR of kernels as it is emitted: for reading.
+Result<std::string> print_ir(backend::Kernels kernels);
+
+}  // namespace tenon::cpu

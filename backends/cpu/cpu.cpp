@@ -1,0 +1,164 @@
+#include "backends/cpu/cpu.h"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "backends/cpu/host.h"
+#include "backends/cpu/jit.h"
+#include "core/backend/host_device.h"
+
+namespace tenon::backend {
+namespace {
+
+// Memory of a thread that grows with what runs on it.
+class Scratch {
+ public:
+  ~Scratch() { release(); }
+  /// Null if there is not so much.
+  std::byte* at_least(int64_t bytes) {
+    if (bytes > bytes_) {
+      release();
+      data_ = static_cast<std::byte*>(::operator new(
+          static_cast<size_t>(bytes), std::align_val_t(HostDevice::kAlignment), std::nothrow));
+      bytes_ = data_ == nullptr ? 0 : bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void release() { ::operator delete(data_, std::align_val_t(HostDevice::kAlignment)); }
+  std::byte* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+Scratch& scratch_of_thread() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+
+class CpuDevice final : public HostDevice {
+ public:
+  CpuDevice() : HostDevice("cpu", 0) {}
+  ~CpuDevice() override { end_work(); }
+
+  Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    TENON_ASSIGN(cpu::Code code, cpu::load_code(binary));
+    if (code.kernels.size() != kernels.size()) {
+      return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
+    }
+    TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
+    return modules_.add(std::move(library));
+  }
+  void unload(ModuleHandle module) override { modules_.take(module); }
+
+  Status launch(uint32_t queue, const Launch& launch) override {
+    TENON_TRY(check_queue(queue));
+    const auto library = modules_.find(launch.module);
+    if (library == nullptr || launch.kernel >= library->code().kernels.size()) {
+      return broken("B14", "a launch of a kernel that is not loaded");
+    }
+    const cpu::KernelCode& kernel = library->code().kernels[launch.kernel];
+    if (launch.buffers.size() != kernel.buffers.size() || launch.scalars.size() != kernel.scalars) {
+      return broken("B21", fmt::format("the kernel takes {} buffers and {} scalars",
+                                       kernel.buffers.size(), kernel.scalars));
+    }
+    TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, kernel.buffers));
+    push([this, library, index = launch.kernel, buffers = std::move(buffers),
+          scalars = std::vector(launch.scalars.begin(), launch.scalars.end()),
+          stop = launch.stop] { return run(*library, index, buffers, scalars, stop); });
+    return {};
+  }
+
+ private:
+  Status run(const cpu::Library& library, uint32_t index, const std::vector<Pinned>& buffers,
+             const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
+    const cpu::KernelCode& kernel = library.code().kernels[index];
+    std::vector<std::byte*> data;
+    for (const Pinned& buffer : buffers) data.push_back(buffer.data);
+    std::atomic<bool> short_of_memory = false;
+    const auto stops = stop_words(stop);
+    const auto some = [&](int64_t begin, int64_t end) {
+      std::byte* const scratch = scratch_of_thread().at_least(kernel.scratch_bytes);
+      if (scratch == nullptr && kernel.scratch_bytes > 0) {
+        short_of_memory = true;
+        return;
+      }
+      library.entry(index)(data.data(), scalars.data(), begin, end, scratch, stops.data());
+    };
+    if (kernel.workgroups <= kernel.grain) {
+      some(0, kernel.workgroups);
+    } else {
+      tbb::parallel_for(
+          tbb::blocked_range<int64_t>(0, kernel.workgroups, kernel.grain),
+          [&](const tbb::blocked_range<int64_t>& range) { some(range.begin(), range.end()); });
+    }
+    if (short_of_memory) {
+      return Status(
+          resource_exhausted("cpu: there are no {} bytes of scratch memory", kernel.scratch_bytes));
+    }
+    if (is_stopped(stop)) return Status(ErrorCode::kCancelled, "cpu: the launch was stopped");
+    return {};
+  }
+
+  Handles<cpu::Library> modules_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(size_t devices) : devices_(devices) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::string_view version() const override { return "1"; }
+
+  Result<std::vector<DeviceInfo>> devices() override {
+    const cpu::Host& host = cpu::host();
+    TargetInfo target;
+    target.name = host.cpu;
+    target.compiler_id = fmt::format("cpu-1 llvm-19 {} {}", host.cpu, host.features);
+    target.form = cpu::form_of_host();
+    target.compute_units = tbb::this_task_arena::max_concurrency();
+    target.vector_bytes = host.vector_bytes;
+    target.scratch_bytes = 256 << 10;
+    target.spaces[0].host_visible = true;
+    target.spaces[0].alignment = HostDevice::kAlignment;
+    std::vector<DeviceInfo> devices;
+    for (size_t i = 0; i < devices_; ++i) devices.push_back({fmt::format("cpu:{}", i), target});
+    return devices;
+  }
+
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    if (index >= devices_) return not_found("cpu: there is no device {}", index);
+    return std::make_unique<CpuDevice>();
+  }
+
+  Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
+    TENON_ASSIGN(const cpu::Code code, cpu::compile(kernels));
+    return Compiled{cpu::save(code), {}};
+  }
+
+ private:
+  const size_t devices_;
+};
+
+// TENON_CPU_DEVICES, for programs of several devices.
+size_t devices_wanted() {
+  const char* text = std::getenv("TENON_CPU_DEVICES");
+  if (text == nullptr) return 1;
+  size_t count = 0;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), count);
+  return error == std::errc() && *end == 0 && count >= 1 && count <= 4096 ? count : 1;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() {
+  return std::make_unique<CpuBackend>(devices_wanted());
+}
+
+}  // namespace tenon::backend

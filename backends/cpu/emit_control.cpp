@@ -1,0 +1,186 @@
+// Loops and branches.
+#include "backends/cpu/emitter.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+
+void Emitter::loop(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body) {
+  loop(low, high, step, {}, {}, [&](Value* i, const Many&) {
+    body(i);
+    return Many{};
+  });
+}
+
+Emitter::Many Emitter::loop(Value* low, Value* high, int64_t step, const Ids& like,
+                            const Many& inits,
+                            const std::function<Many(Value*, const Many&)>& body) {
+  std::vector<Value*> first;
+  for (size_t i = 0; i < like.size(); ++i) first.push_back(as(like[i], inits[i]));
+  BasicBlock* const before = b_.GetInsertBlock();
+  BasicBlock* const turn = BasicBlock::Create(context_, "turn", function_);
+  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(low, high), turn, after);
+  b_.SetInsertPoint(turn);
+  llvm::PHINode* const i = b_.CreatePHI(low->getType(), 2);
+  i->addIncoming(low, before);
+  Many carried;
+  std::vector<llvm::PHINode*> phis;
+  for (size_t k = 0; k < like.size(); ++k) {
+    phis.push_back(b_.CreatePHI(first[k]->getType(), 2));
+    phis[k]->addIncoming(first[k], before);
+    carried.push_back(from(like[k], phis[k]));
+  }
+  const Many next = body(i, carried);
+  std::vector<Value*> last;
+  for (size_t k = 0; k < like.size(); ++k) last.push_back(as(like[k], next[k]));
+  // The last step may leave the type, so what is left is compared.
+  Value* const by = llvm::ConstantInt::getSigned(low->getType(), step);
+  Value* const left = b_.CreateSub(high, i);
+  Value* const more = b_.CreateICmpUGT(left, by);
+  Value* const after_step = b_.CreateAdd(i, by);
+  BasicBlock* const end = b_.GetInsertBlock();
+  b_.CreateCondBr(more, turn, after);
+  i->addIncoming(after_step, end);
+  b_.SetInsertPoint(after);
+  Many results;
+  for (size_t k = 0; k < like.size(); ++k) {
+    phis[k]->addIncoming(last[k], end);
+    llvm::PHINode* const result = b_.CreatePHI(first[k]->getType(), 2);
+    result->addIncoming(first[k], before);
+    result->addIncoming(last[k], end);
+    results.push_back(from(like[k], result));
+  }
+  return results;
+}
+
+void Emitter::for_loop(const Node& n) {
+  const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
+  set(n.results, loop(get(n.operands[0]).scalar, get(n.operands[1]).scalar, n.extents[0], n.results,
+                      get(n.operands, 2), [&](Value* k, const Many& carried) {
+                        values_[arguments[0]] = {k, nullptr, 0};
+                        set(arguments, carried, 1);
+                        return block(n.blocks[0]);
+                      }));
+}
+
+// Of a workgroup, or of one iteration of a lanes loop: never of several lanes together.
+void Emitter::while_loop(const Node& n) {
+  const Many inits = get(n.operands);
+  BasicBlock* const before = b_.GetInsertBlock();
+  BasicBlock* const test = BasicBlock::Create(context_, "test", function_);
+  BasicBlock* const turn = BasicBlock::Create(context_, "turn", function_);
+  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
+  b_.CreateBr(test);
+  b_.SetInsertPoint(test);
+  std::vector<llvm::PHINode*> phis;
+  Many carried;
+  for (const Lanes& init : inits) {
+    phis.push_back(b_.CreatePHI(init.scalar->getType(), 2));
+    phis.back()->addIncoming(init.scalar, before);
+    carried.push_back({phis.back(), nullptr, 0});
+  }
+  for (const kernel::BlockId each : n.blocks) set(kernel_.block(each).arguments, carried);
+  const Many go = block(n.blocks[0]);
+  b_.CreateCondBr(go[0].scalar, turn, after);
+  b_.SetInsertPoint(turn);
+  const Many next = block(n.blocks[1]);
+  poll_stop();
+  for (size_t i = 0; i < phis.size(); ++i)
+    phis[i]->addIncoming(next[i].scalar, b_.GetInsertBlock());
+  b_.CreateBr(test);
+  b_.SetInsertPoint(after);
+  set(n.results, carried);
+}
+
+// B27: the function ends where it stands.
+void Emitter::poll_stop() {
+  Value* words = nullptr;
+  for (uint64_t i = 0; i < 2; ++i) {
+    Value* const place =
+        b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), stops_, i));
+    Value* const word = b_.CreateLoad(b_.getInt32Ty(), place, /*isVolatile=*/true);
+    words = words == nullptr ? word : b_.CreateOr(words, word);
+  }
+  BasicBlock* const on = BasicBlock::Create(context_, "on", function_);
+  b_.CreateCondBr(b_.CreateICmpEQ(words, b_.getInt32(0)), on, exit_);
+  b_.SetInsertPoint(on);
+}
+
+void Emitter::if_else(const Node& n) {
+  const Lanes condition = get(n.operands[0]);
+  if (!condition.same()) return divergent_if(n);
+  BasicBlock* const sides[] = {BasicBlock::Create(context_, "then", function_),
+                               BasicBlock::Create(context_, "else", function_)};
+  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(condition.scalar, sides[0], sides[1]);
+  std::vector<llvm::PHINode*> phis;
+  for (size_t s = 0; s < 2; ++s) {
+    b_.SetInsertPoint(sides[s]);
+    const Many given = block(n.blocks[s]);
+    std::vector<Value*> list;
+    for (size_t i = 0; i < n.results.size(); ++i) list.push_back(as(n.results[i], given[i]));
+    BasicBlock* const end = b_.GetInsertBlock();
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (s == 0) phis.push_back(b_.CreatePHI(list[i]->getType(), 2));
+      phis[i]->addIncoming(list[i], end);
+    }
+  }
+  for (size_t i = 0; i < phis.size(); ++i) values_[n.results[i]] = from(n.results[i], phis[i]);
+}
+
+bool Emitter::only_computes(kernel::BlockId id) const {
+  for (const NodeId n : kernel_.block(id).nodes) {
+    const Node& node = kernel_.node(n);
+    if (!kernel::is_scalar_op(node.op) && node.op != OpCode::kYield) return false;
+  }
+  return true;
+}
+
+// The block with more lanes off, passed over if none is left on: what it gives, or anything.
+Emitter::Many Emitter::masked_block(kernel::BlockId id, Value* mask, const Ids& like) {
+  BasicBlock* const before = b_.GetInsertBlock();
+  BasicBlock* const some = BasicBlock::Create(context_, "some", function_);
+  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(b_.CreateOrReduce(mask), some, after);
+  b_.SetInsertPoint(some);
+  Value* const outer = std::exchange(mask_, mask);
+  const Many given = block(id);
+  mask_ = outer;
+  std::vector<Value*> list;
+  for (size_t i = 0; i < like.size(); ++i) list.push_back(vector_of(given[i]));
+  BasicBlock* const end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  Many results;
+  for (Value* const value : list) {
+    llvm::PHINode* const phi = b_.CreatePHI(value->getType(), 2);
+    phi->addIncoming(llvm::PoisonValue::get(value->getType()), before);
+    phi->addIncoming(value, end);
+    results.push_back({nullptr, phi, 0});
+  }
+  return results;
+}
+
+void Emitter::divergent_if(const Node& n) {
+  Value* const condition = vector_of(get(n.operands[0]));
+  const auto side = [&](size_t which) -> Many {
+    const kernel::BlockId id = n.blocks[which];
+    if (only_computes(id)) return block(id);
+    Value* const mine = which == 0 ? condition : b_.CreateNot(condition);
+    return masked_block(id, mask_ == nullptr ? mine : b_.CreateAnd(mask_, mine), n.results);
+  };
+  const Many then = side(0);
+  const Many otherwise = side(1);
+  for (size_t i = 0; i < n.results.size(); ++i) {
+    values_[n.results[i]] = {
+        nullptr, b_.CreateSelect(condition, vector_of(then[i]), vector_of(otherwise[i])), 0};
+  }
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,171 @@
+// Lanes loops as loops over vectors.
+#include <algorithm>
+#include <bit>
+
+#include "backends/cpu/emitter.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+
+using kernel::Block;
+using kernel::BlockId;
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+using kernel::ValueId;
+
+namespace {
+
+constexpr int64_t kWidest = 64;          // lanes
+constexpr size_t kMostNodes = 4000;      // in vectors
+constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the masked one
+
+}  // namespace
+
+// Along the last dimension, where neighbours lie side by side most often, unless it is short.
+Emitter::Plan Emitter::plan_of(const Node& n, const std::vector<BlockId>& blocks) {
+  if (n.extents.empty()) return {};
+  Plan plan;
+  plan.dimension = n.extents.size() - 1;
+  for (size_t d = 0; d < n.extents.size(); ++d) {
+    if (n.extents[plan.dimension] < 8 && n.extents[d] > n.extents[plan.dimension]) {
+      plan.dimension = d;
+    }
+  }
+  const int64_t extent = n.extents[plan.dimension];
+  if (extent < 2) return plan;
+  const Varying varying(kernel_, blocks, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
+  if (!varying.together() || varying.nodes() > kMostNodes) return plan;
+  const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
+  const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
+  plan.width = std::max<int64_t>(std::min({vector_bytes_ / element, most, kWidest}), 1);
+  return plan;
+}
+
+void Emitter::nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
+                   const std::function<void()>& body) {
+  const std::function<void(size_t)> around = [&](size_t d) {
+    if (d == except) ++d;
+    if (d >= extents.size()) return body();
+    loop(index(0), index(extents[d]), 1, [&](Value* i) {
+      values_[arguments[d]] = {i, nullptr, 0};
+      around(d + 1);
+    });
+  };
+  around(0);
+}
+
+void Emitter::in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body) {
+  const int64_t outer_width = std::exchange(width_, width);
+  const Varying* const outer = std::exchange(varying_, &varying);
+  body();
+  width_ = outer_width;
+  varying_ = outer;
+}
+
+void Emitter::lanes(const Node& n) {
+  const BlockId body = n.blocks[0];
+  const Ids& arguments = kernel_.block(body).arguments;
+  const Plan plan = plan_of(n, {body});
+  if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
+  const ValueId lane = arguments[plan.dimension];
+  const Varying varying(kernel_, {body}, lane);
+  nest(arguments, n.extents, plan.dimension, [&] {
+    Value* const count = bounded(kernel_.block(body), lane, n.extents[plan.dimension], varying);
+    in_lanes(plan.width, varying, [&] { strips(lane, count, [&] { block(body); }); });
+    taken_ = kernel::kNone;
+  });
+}
+
+void Emitter::strips(ValueId lane, Value* count, const std::function<void()>& body) {
+  llvm::Type* const type = codegen::type_of(context_, kernel_.index_type);
+  const auto at = [&](Value* place) {
+    values_[lane] = {b_.CreateTrunc(place, type), nullptr, 1};
+    body();
+  };
+  const auto masked = [&](Value* place) {
+    Value* const left = b_.CreateTrunc(b_.CreateSub(count, place), b_.getInt32Ty());
+    mask_ = b_.CreateICmpULT(steps(b_.getInt32Ty(), 1),
+                             b_.CreateVectorSplat(static_cast<unsigned>(width_), left));
+    at(place);
+    mask_ = nullptr;
+  };
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (known != nullptr && known->getSExtValue() % width_ == 0) {
+    return loop(number(0), count, width_, at);
+  }
+  if (varying_->nodes() > kMostNodesTwice) return loop(number(0), count, width_, masked);
+  Value* const full = b_.CreateAnd(count, number(-width_));
+  loop(number(0), full, width_, at);
+  BasicBlock* const rest = BasicBlock::Create(context_, "rest", function_);
+  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(full, count), rest, after);
+  b_.SetInsertPoint(rest);
+  masked(full);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+namespace {
+
+// How much `value` grows from one iteration of `lane` to the next, if that is always the same.
+std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varying,
+                              const kernel::Ranges& ranges, const Block& block, ValueId value,
+                              ValueId lane) {
+  if (value == lane) return 1;
+  if (!varying(value)) return 0;
+  for (const NodeId id : block.nodes) {
+    const Node& n = kernel.node(id);
+    if (n.results.size() != 1 || n.results[0] != value || ranges.may_overflow(value)) continue;
+    const auto of = [&](size_t i) {
+      return growth(kernel, varying, ranges, block, n.operands[i], lane);
+    };
+    if (n.op == OpCode::kConvert) {
+      return n.type == kernel.index_type ? of(0) : std::nullopt;
+    }
+    if (n.op != OpCode::kAdd && n.op != OpCode::kSub) return std::nullopt;
+    const auto x = of(0);
+    const auto y = of(1);
+    if (!x || !y) return std::nullopt;
+    return n.op == OpCode::kAdd ? *x + *y : *x - *y;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// The condition `x < y` of lane l is x0 + l < y, so it holds for the first y - x0 lanes.
+Emitter::Value* Emitter::bounded(const Block& body, ValueId lane, int64_t extent,
+                                 const Varying& varying) {
+  Value* const all = number(extent);
+  if (body.nodes.empty()) return all;
+  const NodeId last = body.nodes.back();
+  const Node& branch = kernel_.node(last);
+  if (branch.op != OpCode::kIf || !kernel_.block(branch.blocks[1]).nodes.empty()) return all;
+  const Node* condition = nullptr;
+  for (const NodeId id : body.nodes) {
+    const Node& n = kernel_.node(id);
+    if (id == last) break;
+    if (!kernel::is_scalar_op(n.op)) return all;
+    if (n.results[0] == branch.operands[0]) condition = &n;
+  }
+  if (condition == nullptr || condition->op != OpCode::kLt ||
+      kernel_.value(condition->operands[0]).type != kernel_.index_type ||
+      growth(kernel_, varying, ranges_, body, condition->operands[0], lane) != 1 ||
+      varying(condition->operands[1])) {
+    return all;
+  }
+  values_[lane] = {index(0), nullptr, 0};
+  for (const NodeId id : body.nodes) {
+    if (id != last) operation(kernel_.node(id));
+  }
+  const auto wide = [&](ValueId value) {
+    return b_.CreateSExt(get(value).scalar, b_.getInt64Ty());
+  };
+  Value* const left = b_.CreateSub(wide(condition->operands[1]), wide(condition->operands[0]));
+  taken_ = last;
+  return b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smax, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, all), number(0));
+}
+
+}  // namespace tenon::cpu

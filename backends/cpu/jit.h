@@ -1,0 +1,31 @@
+// Object files in memory, ready to be called.
+//
+// Thread-safety: all of it from any thread.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/code.h"
+
+namespace tenon::cpu {
+
+/// Code that is loaded; the destructor unloads it.
+class Library {
+ public:
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  virtual ~Library() = default;
+
+  const Code& code() const { return code_; }
+  Entry entry(size_t kernel) const { return entries_[kernel]; }
+
+ protected:
+  Code code_;  ///< Without its objects.
+  std::vector<Entry> entries_;
+};
+
+/// Errors: objects that do not link.
+Result<std::shared_ptr<Library>> load_library(Code code);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,38 @@
+// Operations on scalars of the kernel IR as LLVM IR: what code generators for hosts and for GPUs
+// share.
+//
+// Every function takes scalars, or vectors of one width, and gives the same. Types are those that
+// an LLVM target computes with: pred, integers of 8 to 64 bits, f32 and f64; others are legalised
+// away before.
+//
+// Thread-safety: that of the LLVMContext that the builder belongs to.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <span>
+
+#include "core/kernel/kernel.h"
+
+namespace tenon::codegen {
+
+/// i1 of pred, iN, float, double.
+llvm::Type* type_of(llvm::LLVMContext& context, ElementType type);
+/// The same but i8 of pred, which takes a byte.
+llvm::Type* memory_type_of(llvm::LLVMContext& context, ElementType type);
+/// A number from its bits as a kernel holds them.
+llvm::Constant* constant(llvm::LLVMContext& context, ElementType type, uint64_t bits);
+
+/// An operation of ops.inc that is no math function (those are expanded before). `from` is the
+/// type of the last operand; `fits` promises that an integer result does not wrap around.
+llvm::Value* operation(llvm::IRBuilderBase& builder, const kernel::Node& node, ElementType from,
+                       std::span<llvm::Value* const> operands, bool fits);
+
+/// The combination of two numbers of a type, as `operation` gives it.
+llvm::Value* combination(llvm::IRBuilderBase& builder, kernel::OpCode code, ElementType type,
+                         llvm::Value* x, llvm::Value* y);
+
+/// What `code` combines with any number of the type to that number, in every bit; null: nothing.
+llvm::Constant* identity_of(llvm::LLVMContext& context, kernel::OpCode code, ElementType type);
+
+}  // namespace tenon::codegen
