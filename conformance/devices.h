@@ -4,18 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "backends/template/template.h"
+#include "backends/backends.h"
 #include "core/backend/registry.h"
 
 namespace tenon::conformance {
 
-/// "interp", "template", the path of a plug-in.
+/// "interp", "cpu", "template", the path of a plug-in.
 inline Result<std::shared_ptr<backend::Backend>> backend_named(const std::string& name) {
-  backend::Registry& registry = backend::Registry::instance();
-  static_cast<void>(registry.add("template", [] {
-    return Result<std::shared_ptr<backend::Backend>>(backend::make_template_backend());
-  }));
-  return registry.get(name);
+  backend::add_backends(backend::Registry::instance());
+  return backend::Registry::instance().get(name);
 }
 
 }  // namespace tenon::conformance

@@ -25,6 +25,7 @@
 #include <functional>
 #include <iterator>
 
+#include "backends/cpu/cpu.h"
 #include "backends/template/template.h"
 #include "conformance/differential.h"
 #include "core/backend/interp/interp.h"
@@ -337,6 +338,7 @@ int main(int argc, char** argv) {
   tenon::backend::InterpConfig config;
   config.devices = 33;
   setenv("TENON_CHIPS", "33", 0);
+  setenv("TENON_CPU_DEVICES", "33", 0);
   setenv("TENON_TEMPLATE_CC", TENON_CC_WITHOUT_DOUBLE, 0);
   const bool full = std::getenv("TENON_FULL") != nullptr;
   const auto plugin = [](const char* path) { return tenon::backend::load_plugin(path).value(); };
@@ -351,6 +353,9 @@ int main(int argc, char** argv) {
       {"InterpDevice", on_first(tenon::backend::make_interp_backend(config))},
       {"InterpLayers", on_first(within_layers(tenon::backend::make_interp_backend(config)))},
       {"InterpPlugin", on_first(plugin(TENON_INTERP_PLUGIN))},
+      {"Cpu", on_first(tenon::backend::make_cpu_backend())},
+      {"CpuLayers", on_first(within_layers(tenon::backend::make_cpu_backend()))},
+      {"CpuPlugin", on_first(plugin(TENON_CPU_PLUGIN)), some},
       {"Template", on_first(tenon::backend::make_template_backend())},
       {"TemplateLayers", on_first(within_layers(tenon::backend::make_template_backend())), some},
       {"TemplatePlugin", on_first(plugin(TENON_TEMPLATE_PLUGIN)), some},

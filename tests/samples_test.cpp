@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/cpu.h"
 #include "backends/template/template.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/layers.h"
@@ -167,10 +168,14 @@ TEST_P(SampleResults, OnInterpsDevice) {
   run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_interp_backend()));
 }
 
-TEST_P(SampleResults, OnTheTemplate) {
-  const std::shared_ptr<backend::Backend> chip = backend::make_template_backend();
-  run_sample(folder_, manifest_, "program.mlir", on_device(chip));
-  run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_validate_layer(chip)));
+TEST_P(SampleResults, OnDevices) {
+  const std::shared_ptr<backend::Backend> devices[] = {backend::make_cpu_backend(),
+                                                       backend::make_template_backend()};
+  for (const auto& device : devices) {
+    SCOPED_TRACE(device->name());
+    run_sample(folder_, manifest_, "program.mlir", on_device(device));
+    run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_validate_layer(device)));
+  }
 }
 
 TEST_P(SampleResults, OnInterpInAnyOrder) {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
-#include "backends/template/template.h"
+#include "backends/backends.h"
 #include "core/backend/registry.h"
 #include "core/runtime/client.h"
 #include "tools/cli.h"
@@ -31,10 +31,7 @@ int run(int argc, char** argv) {
   if (const auto installed = tenon::tools::installation()) {
     setenv("TENON_CHIP", installed->chip.c_str(), 0);
   }
-  static_cast<void>(tenon::backend::Registry::instance().add("template", [] {
-    return tenon::Result<std::shared_ptr<tenon::backend::Backend>>(
-        tenon::backend::make_template_backend());
-  }));
+  tenon::backend::add_backends(tenon::backend::Registry::instance());
   tenon::tools::add_run_command(app, &exit_code);
   tenon::tools::add_opt_command(app, &exit_code);
   tenon::tools::add_devices_command(app, &exit_code);

@@ -1,5 +1,5 @@
 // The plug-in's one symbol.
-#include "backends/template/template.h"
+#include "backends/backends.h"
 #include "core/backend/registry.h"
 #include "frameworks/pjrt/table.h"
 
@@ -27,9 +27,7 @@ Table make_table() {
   add_compile(table.api);
   add_executables(table.api);
   add_execution(table.api);
-  static_cast<void>(backend::Registry::instance().add("template", [] {
-    return Result<std::shared_ptr<backend::Backend>>(backend::make_template_backend());
-  }));
+  backend::add_backends(backend::Registry::instance());
   return table;
 }
 

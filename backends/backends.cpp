@@ -1,0 +1,14 @@
+#include "backends/backends.h"
+
+#include "backends/cpu/cpu.h"
+#include "backends/template/template.h"
+
+namespace tenon::backend {
+
+void add_backends(Registry& registry) {
+  using Made = Result<std::shared_ptr<Backend>>;
+  static_cast<void>(registry.add("template", [] { return Made(make_template_backend()); }));
+  static_cast<void>(registry.add("cpu", [] { return Made(make_cpu_backend()); }));
+}
+
+}  // namespace tenon::backend

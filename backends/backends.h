@@ -1,0 +1,11 @@
+// The backends of this tree, for programs that have them built in.
+#pragma once
+
+#include "core/backend/registry.h"
+
+namespace tenon::backend {
+
+/// Adds `template` and `cpu`.
+void add_backends(Registry& registry);
+
+}  // namespace tenon::backend
