@@ -70,7 +70,8 @@ int64_t grain_of(const kernel::Kernel& kernel, int64_t workgroups) {
                          kTask / each, 1.0, static_cast<double>(std::max<int64_t>(workgroups, 1))));
 }
 
-KernelCode emit(llvm::Module& module, const kernel::Kernel& kernel, size_t number) {
+KernelCode emit(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
+                int64_t vector_bytes) {
   KernelCode code;
   code.symbol = fmt::format("tenon_kernel_{}", number);
   code.workgroups = element_count(kernel.grid);
@@ -80,7 +81,7 @@ KernelCode emit(llvm::Module& module, const kernel::Kernel& kernel, size_t numbe
   }
   code.scalars = static_cast<uint32_t>(kernel.scalars.size());
   const KernelFunction emitted =
-      Emitter(module, kernel, host().vector_bytes).run(fmt::format("{}.{}", kernel.name, number));
+      Emitter(module, kernel, vector_bytes).run(fmt::format("{}.{}", kernel.name, number));
   code.scratch_bytes = emitted.scratch_bytes;
   make_entry(module, kernel, emitted.function, code.symbol);
   return code;
@@ -108,7 +109,8 @@ kernel::LegalForm form_of_host() {
   return form;
 }
 
-Result<Code> compile(backend::Kernels kernels) {
+Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {
+  if (vector_bytes == 0) vector_bytes = host().vector_bytes;
   Code code;
   code.kernels.resize(kernels.size());
   code.objects.resize((kernels.size() + kKernelsAnObject - 1) / kKernelsAnObject);
@@ -123,7 +125,7 @@ Result<Code> compile(backend::Kernels kernels) {
     prepare(module, *machine);
     const size_t end = std::min(kernels.size(), (o + 1) * kKernelsAnObject);
     for (size_t k = o * kKernelsAnObject; k < end; ++k) {
-      code.kernels[k] = emit(module, *kernels[k], k);
+      code.kernels[k] = emit(module, *kernels[k], k, vector_bytes);
     }
     TENON_ASSIGN(code.objects[o], compile_to_object(module, *machine));
     return {};
@@ -155,7 +157,9 @@ Result<std::string> print_ir(backend::Kernels kernels) {
   if (machine == nullptr) return unimplemented("cpu: LLVM has no target {}", host().triple);
   llvm::Module module("tenon", context);
   prepare(module, *machine);
-  for (size_t k = 0; k < kernels.size(); ++k) emit(module, *kernels[k], k);
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    emit(module, *kernels[k], k, host().vector_bytes);
+  }
   std::string text;
   llvm::raw_string_ostream out(text);
   module.print(out, nullptr);

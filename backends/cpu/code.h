@@ -35,7 +35,9 @@ using Entry = void (*)(std::byte* const* buffers, const uint64_t* scalars, int64
 /// What the CPU computes with: kernels are legalised for it.
 kernel::LegalForm form_of_host();
 
-Result<Code> compile(backend::Kernels kernels);
+/// Kernels that are legal for form_of_host(). `vector_bytes`: of the registers that are used, 0 for
+/// the widest.
+Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 
 std::string save(const Code& code);
 /// Errors: kDataLoss of bytes that are not what save() gave.

@@ -7,35 +7,17 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/kernel/kernel_test_util.h"
-#include "core/kernel/op_test_util.h"
+#include "core/kernel/case_test_util.h"
 #include "core/kernel/render/c_library.h"
-#include "core/types/file.h"
 
 namespace tenon::kernel {
 namespace {
 
 using enum ElementType;
-using testing::element;
-
-void expect_same(const std::string& name, const Literal& actual, const Literal& expected) {
-  const ElementType type = actual.element_type();
-  int shown = 0;
-  for (size_t i = 0; i < static_cast<size_t>(actual.element_count()) && shown < 3; ++i) {
-    const uint64_t a = element(actual, i);
-    const uint64_t e = element(expected, i);
-    const bool nans =
-        is_float(type) && std::isnan(decode_float(type, a)) && std::isnan(decode_float(type, e));
-    if (a == e || nans) continue;
-    ++shown;
-    ADD_FAILURE() << fmt::format("{}: element {} is {:#x}, expected {:#x}", name, i, a, e);
-  }
-}
-
-struct Case {
-  Kernel kernel;
-  std::vector<Literal> buffers;
-};
+using testing::atomics;
+using testing::Case;
+using testing::kAtomicKinds;
+using testing::operation_cases;
 
 void expect_interpreters_bits(std::vector<Case>& cases) {
   std::vector<Kernel> kernels;
@@ -53,42 +35,10 @@ void expect_interpreters_bits(std::vector<Case>& cases) {
     ASSERT_TRUE(called.ok()) << called.to_string();
     for (size_t m = 0; m < mine.size(); ++m) {
       if (c.kernel.memories[m].access != Access::kIn) {
-        expect_same(c.kernel.name, mine[m], c.buffers[m]);
+        testing::expect_same(c.kernel.name, mine[m], c.buffers[m]);
       }
     }
   }
-}
-
-Case case_of(OpCode code, ElementType type, ElementType stated, size_t count) {
-  Case c;
-  c.buffers = testing::operands(code, type, count);
-  const int64_t n = c.buffers[0].element_count();
-  c.kernel = testing::of_op(code, type, stated, n);
-  const ElementType result = testing::result_type(code, type, stated);
-  c.kernel.name = fmt::format("{}_{}_{}", op_name(code), name_of(type), name_of(result));
-  c.buffers.emplace_back(Shape(result, {n}));
-  return c;
-}
-
-/// Kernels of every operation, conversion and bitcast on `types`.
-std::vector<Case> operation_cases(const std::vector<ElementType>& types) {
-  std::vector<Case> cases;
-  for (int o = 0; o < kScalarOpCount; ++o) {
-    const auto code = static_cast<OpCode>(o);
-    const ScalarOp& op = scalar_op(code);
-    for (const ElementType type : types) {
-      if (!contains(op.types, type) || (is_math(code) && type != kF32)) continue;
-      if (op.result != ResultType::kStated) {
-        cases.push_back(case_of(code, type, {}, 300));
-        continue;
-      }
-      for (const ElementType to : types) {
-        const bool fits = bit_width(type) == bit_width(to) && is_pred(type) == is_pred(to);
-        if (code == OpCode::kConvert || fits) cases.push_back(case_of(code, type, to, 100));
-      }
-    }
-  }
-  return cases;
 }
 
 TEST(Render, EveryOperation) {
@@ -98,123 +48,17 @@ TEST(Render, EveryOperation) {
 }
 
 TEST(Render, Examples) {
-  std::vector<Case> cases;
-  for (const auto& file :
-       std::filesystem::directory_iterator(std::string(TENON_SOURCE) + "/core/kernel/examples")) {
-    const auto text = read_file(file.path().string());
-    ASSERT_TRUE(text);
-    const auto kernel = parse(*text, "example");
-    ASSERT_TRUE(kernel);
-    Case c = {*kernel, testing::zero_buffers(*kernel)};
-    uint64_t seed = 3;
-    for (size_t m = 0; m < c.buffers.size(); ++m) {
-      if (kernel->memories[m].access == Access::kOut) continue;
-      Random random(seed++);
-      for (int64_t i = 0; i < c.buffers[m].element_count(); ++i) {
-        c.buffers[m].set_double(i, random.unit() * 4 - 2);
-      }
-    }
-    cases.push_back(std::move(c));
-  }
-  EXPECT_EQ(cases.size(), 6u);
+  std::vector<Case> cases = testing::example_cases(TENON_SOURCE);
   expect_interpreters_bits(cases);
 }
-
-constexpr std::string_view kLoops =
-    R"(kernel @loops(%x: in s32[12], %y: inout s32[12], %z: out s64[3]) index s32 grid(%g: 3) {
-  scratch %total : s32[1]
-  %a, %b = for %k = (0, 5, 2) carry(%p = 1, %q = 2) : s32, s32 {
-    %s = add %p, %q : s32
-    yield %q, %s
-  }
-  %n, %m = while(%i = 0, %j = %a) : s32, s32 {
-    %go = lt %i, 4 : s32
-    yield %go
-  } do(%i, %j) {
-    %i1 = add %i, 1 : s32
-    %j1 = mul %j, 3 : s32
-    yield %i1, %j1
-  }
-  lanes(%l: 4) {
-    %base = mul %g, 4 : s32
-    %at = add %base, %l : s32
-    %v = load %x[%at] : s32
-    %odd = and %v, 1 : s32
-    %is = ne %odd, 0 : s32
-    %w = if %is : s32 {
-      %t = add %v, %m : s32
-      yield %t
-    } else {
-      %t = sub %b, %v : s32
-      yield %t
-    }
-    store %w, %y[%at] : s32
-  }
-  %r = reduce lanes (%l: 4) init(0) : s32 commutative {
-    %base = mul %g, 4 : s32
-    %at = add %base, %l : s32
-    %v = load %x[%at] : s32
-    yield %v
-  } combine(%c, %d) {
-    %e = add %c, %d : s32
-    yield %e
-  }
-  store %r, %total[0] : s32
-  lanes(%l: 1) {
-    %t = load %total[0] : s32
-    %u = convert %t : s32 -> s64
-    store %u, %z[%g] : s64
-  }
-}
-)";
 
 TEST(Render, ControlFlowAndCarriedValues) {
-  std::string text(kLoops);
-  const auto kernel = parse(text, "loops");
-  ASSERT_TRUE(kernel) << kernel.error().to_string();
-  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
-  std::vector<Case> cases = {{*kernel, testing::zero_buffers(*kernel)}};
-  for (int64_t i = 0; i < 12; ++i) cases[0].buffers[0].set_integer(i, i * i - 17);
+  std::vector<Case> cases = testing::loop_cases();
   expect_interpreters_bits(cases);
 }
 
-// Every combination on an integer type, of lanes and of the workgroup as a whole.
-Kernel atomics(ElementType type, AtomicKind kind) {
-  Builder b(fmt::format("count_{}_{}", op_name(combination_of(kind)), name_of(type)));
-  const MemoryId x = b.buffer("x", type, {2, 24}, Access::kIn);
-  const MemoryId y = b.buffer("y", type, {3}, Access::kInOut);
-  const Values g = b.grid({2});
-  const MemoryId sums = b.scratch("sums", type, {3});
-  b.lanes({3}, [&](const Values& i) { b.store(b.integer(type, 5), sums, i); });
-  b.lanes({24}, [&](const Values& i) {
-    const Values third = {b.rem(i[0], b.index(3))};
-    b.atomic(kind, b.load(x, {g[0], i[0]}), y, third);
-    b.atomic(kind, b.load(x, {g[0], i[0]}), sums, third);
-  });
-  b.atomic(kind, b.load(sums, {b.index(1)}), y, {b.index(2)});
-  return b.finish();
-}
-
-constexpr AtomicKind kAtomicKinds[] = {AtomicKind::kAdd, AtomicKind::kMin, AtomicKind::kMax,
-                                       AtomicKind::kAnd, AtomicKind::kOr,  AtomicKind::kXor};
-
 TEST(Render, Atomics) {
-  std::vector<Case> cases;
-  for (const ElementType type : {kS8, kU16, kS32, kU32, kS64, kU64}) {
-    for (const AtomicKind kind : kAtomicKinds) {
-      Case c = {atomics(type, kind), {}};
-      ASSERT_TRUE(verify(c.kernel).ok()) << verify(c.kernel).to_string();
-      c.buffers = {testing::array(type, testing::patterns(type, 48, 3)),
-                   testing::array(type, testing::patterns(type, 3, 4))};
-      c.buffers[0] = Literal::from_bytes(Shape(type, {2, 24}),
-                                         c.buffers[0].data().first(48 * storage_bytes(type)))
-                         .value();
-      c.buffers[1] =
-          Literal::from_bytes(Shape(type, {3}), c.buffers[1].data().first(3 * storage_bytes(type)))
-              .value();
-      cases.push_back(std::move(c));
-    }
-  }
+  std::vector<Case> cases = testing::atomic_cases({kS8, kU16, kS32, kU32, kS64, kU64});
   expect_interpreters_bits(cases);
 }
 

@@ -1,0 +1,187 @@
+// Kernels compiled by LLVM give the interpreter's bits, in vectors of any width.
+#include "backends/cpu/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/host.h"
+#include "backends/cpu/jit.h"
+#include "core/kernel/case_test_util.h"
+
+namespace tenon::cpu {
+namespace {
+
+using enum ElementType;
+using kernel::Kernel;
+using kernel::testing::Case;
+
+// Of the host, and narrower ones that it has too.
+std::vector<int64_t> widths() {
+  std::vector<int64_t> list;
+  for (int64_t bytes = 4; bytes <= host().vector_bytes; bytes *= 4) list.push_back(bytes);
+  if (list.back() != host().vector_bytes) list.push_back(host().vector_bytes);
+  return list;
+}
+
+void run(const Library& library, size_t number, std::vector<Literal>& buffers) {
+  const KernelCode& kernel = library.code().kernels[number];
+  std::vector<std::byte*> data;
+  for (Literal& buffer : buffers) data.push_back(buffer.mutable_data().data());
+  std::vector<std::byte> scratch(static_cast<size_t>(kernel.scratch_bytes) + 64);
+  std::byte* aligned = scratch.data();
+  while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
+  const volatile uint32_t go = 0;
+  const volatile uint32_t* const stops[] = {&go, &go};
+  // In two parts, as two tasks do it.
+  const int64_t half = kernel.workgroups / 2;
+  library.entry(number)(data.data(), nullptr, half, kernel.workgroups, aligned, stops);
+  library.entry(number)(data.data(), nullptr, 0, half, aligned, stops);
+}
+
+void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
+  std::vector<Kernel> legal;
+  for (const Case& c : cases) {
+    auto kernel = kernel::legalize(c.kernel, form_of_host());
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    legal.push_back(*std::move(kernel));
+  }
+  std::vector<const Kernel*> kernels;
+  for (const Kernel& each : legal) kernels.push_back(&each);
+  for (const int64_t bytes : widths()) {
+    SCOPED_TRACE(bytes);
+    auto code = compile(kernels, bytes);
+    ASSERT_TRUE(code) << code.error().to_string();
+    const auto library = load_library(*std::move(code));
+    ASSERT_TRUE(library) << library.error().to_string();
+    for (size_t k = 0; k < cases.size(); ++k) {
+      std::vector<Literal> expected = cases[k].buffers;
+      std::vector<Literal> actual = cases[k].buffers;
+      ASSERT_TRUE(kernel::testing::run(cases[k].kernel, expected).ok());
+      run(**library, k, actual);
+      for (size_t m = 0; m < actual.size(); ++m) {
+        kernel::testing::expect_same(cases[k].kernel.name, actual[m], expected[m], tolerance);
+      }
+    }
+  }
+}
+
+TEST(Cpu, EveryOperation) {
+  expect_interpreters_bits(kernel::testing::operation_cases(
+      {kPred, kS4, kS8, kS16, kS32, kS64, kU8, kU16, kU32, kU64, kBF16, kF16, kF32, kF64}));
+}
+
+TEST(Cpu, Examples) {
+  expect_interpreters_bits(kernel::testing::example_cases(TENON_SOURCE), 1e-4);
+}
+
+TEST(Cpu, ControlFlowAndCarriedValues) { expect_interpreters_bits(kernel::testing::loop_cases()); }
+
+TEST(Cpu, Atomics) {
+  expect_interpreters_bits(kernel::testing::atomic_cases({kS8, kU16, kS32, kU32, kS64, kU64}));
+}
+
+// One for each way in which lanes go apart: a branch with and without stores, strides, places that
+// are loaded, a bound that is no constant.
+TEST(Cpu, LanesThatGoApart) {
+  const Kernel kernel =
+      kernel::parse(
+          R"(kernel @apart(%x: in s32[3,50], %at: in s32[50], %y: out s32[3,50], %z: out s32[3,50]) index s32 grid(%g: 3) {
+  lanes(%i: 50) {
+    %v = load %x[%g, %i] : s32
+    %odd = and %v, 1 : s32
+    %is = ne %odd, 0 : s32
+    %w = if %is : s32 {
+      %back = sub 49, %i : s32
+      %t = load %x[%g, %back] : s32
+      yield %t
+    } else {
+      %k = load %at[%i] : s32
+      %t = load %x[%g, %k] : s32
+      %u = for %n = (0, 3, 1) carry(%c = %t) : s32 {
+        %d = add %c, %n : s32
+        yield %d
+      }
+      yield %u
+    }
+    store %w, %y[%g, %i] : s32
+    %small = lt %v, 0 : s32
+    if %small {
+      store %i, %z[%g, %i] : s32
+    } else {
+      store %w, %z[%g, %i] : s32
+    }
+  }
+}
+)",
+          "apart")
+          .value();
+  ASSERT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
+  std::vector<Case> cases = {{kernel, kernel::testing::zero_buffers(kernel)}};
+  Random random(5);
+  for (int64_t i = 0; i < 150; ++i) cases[0].buffers[0].set_integer(i, random.below(100) - 50);
+  for (int64_t i = 0; i < 50; ++i) cases[0].buffers[1].set_integer(i, random.below(50));
+  expect_interpreters_bits(cases);
+}
+
+// Sums of integers in any order, and the first of the greatest: nothing is neutral there.
+TEST(Cpu, Reductions) {
+  std::vector<Case> cases;
+  for (const int64_t count : {1, 2, 7, 16, 33, 64, 200, 1000}) {
+    kernel::Builder b(fmt::format("reduce_{}", count));
+    const auto x = b.buffer("x", kS32, {3, count}, kernel::Access::kIn);
+    const auto y = b.buffer("y", kS32, {3}, kernel::Access::kOut);
+    const auto at = b.buffer("at", kS32, {2}, kernel::Access::kOut);
+    b.grid({});
+    b.lanes({3}, [&](const kernel::Values& i) {
+      b.store(b.reduce(
+                  {{count},
+                   false,
+                   true,
+                   {b.integer(kS32, 5)},
+                   [&](const kernel::Values& k) { return kernel::Values{b.load(x, {i[0], k[0]})}; },
+                   [&](const kernel::Values& v) { return kernel::Values{b.add(v[0], v[1])}; }})[0],
+              y, i);
+    });
+    const kernel::Values best =
+        b.reduce({{3, count},
+                  true,
+                  true,
+                  {b.integer(kS32, -1000000), b.integer(kS32, -1)},
+                  [&](const kernel::Values& k) {
+                    return kernel::Values{b.load(x, k), b.add(b.mul(k[0], b.index(count)), k[1])};
+                  },
+                  [&](const kernel::Values& v) {
+                    const auto greater = b.compare(kernel::OpCode::kGt, v[0], v[2]);
+                    const auto equal = b.compare(kernel::OpCode::kEq, v[0], v[2]);
+                    const auto before = b.compare(kernel::OpCode::kLt, v[1], v[3]);
+                    const auto left = b.logical_or(greater, b.logical_and(equal, before));
+                    return kernel::Values{b.select(left, v[0], v[2]), b.select(left, v[1], v[3])};
+                  }});
+    b.store(best[0], at, {b.index(0)});
+    b.store(best[1], at, {b.index(1)});
+    Case c = {b.finish(), {}};
+    c.buffers = kernel::testing::zero_buffers(c.kernel);
+    Random random(static_cast<uint64_t>(count));
+    for (int64_t i = 0; i < 3 * count; ++i) c.buffers[0].set_integer(i, random.below(90));
+    cases.push_back(std::move(c));
+  }
+  expect_interpreters_bits(cases);
+}
+
+TEST(Cpu, CodeIsWhatWasSaved) {
+  const Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, kF32, {}, 40);
+  const Kernel* const kernels[] = {&kernel};
+  const std::string bytes = save(compile(kernels).value());
+  const auto again = load_code(bytes);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->kernels[0].buffers, (std::vector<int64_t>{160, 160}));
+  EXPECT_TRUE(load_library(*again));
+  std::string damaged = bytes;
+  damaged[bytes.size() / 2] ^= 1;
+  EXPECT_EQ(load_code(damaged).error().code(), ErrorCode::kDataLoss);
+  Code broken = *again;
+  broken.objects[0].resize(100);
+  EXPECT_EQ(load_library(broken).error().code(), ErrorCode::kInternal);
+}
+
+}  // namespace
+}  // namespace tenon::cpu
