@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "backends/cpu/compiling.h"
 #include "backends/cpu/emitter.h"
 #include "backends/cpu/host.h"
 #include "backends/llvm/operations.h"
@@ -29,17 +30,58 @@ namespace {
 constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 1, 1};
 constexpr size_t kKernelsAnObject = 8;
 
-// The function of one signature that the others are called through.
+// So many workgroups that they take some tens of microseconds: handing out a task costs about one.
+int64_t grain_of(const kernel::Kernel& kernel, int64_t workgroups) {
+  const kernel::Cost cost = kernel::cost_of(kernel);
+  const double nanoseconds = cost.flops / 8 + cost.transcendentals * 4 +
+                             static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
+  const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
+  constexpr double kTask = 20'000;
+  return each <= 0 ? workgroups
+                   : static_cast<int64_t>(std::clamp(
+                         kTask / each, 1.0, static_cast<double>(std::max<int64_t>(workgroups, 1))));
+}
+
+void prepare(llvm::Module& module, const llvm::TargetMachine& machine) {
+  module.setTargetTriple(host().triple);
+  module.setDataLayout(machine.createDataLayout());
+}
+
+Status no_target() { return Status(unimplemented("cpu: LLVM has no target {}", host().triple)); }
+
+}  // namespace
+
+std::string direct_symbol(size_t number) { return fmt::format("tenon_direct_{}", number); }
+
+llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* const pointer = llvm::PointerType::getUnqual(context);
+  llvm::Type* const number = llvm::Type::getInt64Ty(context);
+  llvm::Type* const types[] = {pointer, pointer, number, number, pointer, pointer};
+  llvm::Function* const entry =
+      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
+                             llvm::Function::ExternalLinkage, symbol, module);
+  entry->setDoesNotThrow();
+  return entry;
+}
+
+llvm::Value* emit_poll(llvm::IRBuilderBase& b, llvm::Value* stops) {
+  llvm::Value* words = b.getInt32(0);
+  for (uint64_t i = 0; i < 2; ++i) {
+    llvm::Value* const place =
+        b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), stops, i));
+    words = b.CreateOr(words, b.CreateLoad(b.getInt32Ty(), place, /*isVolatile=*/true));
+  }
+  return b.CreateICmpEQ(words, b.getInt32(0));
+}
+
+namespace {
+
 void make_entry(llvm::Module& module, const kernel::Kernel& kernel, llvm::Function* function,
                 const std::string& symbol) {
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> b(context);
-  llvm::Type* const types[] = {b.getPtrTy(),   b.getPtrTy(), b.getInt64Ty(),
-                               b.getInt64Ty(), b.getPtrTy(), b.getPtrTy()};
-  llvm::Function* const entry =
-      llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
-                             llvm::Function::ExternalLinkage, symbol, module);
-  entry->setDoesNotThrow();
+  llvm::Function* const entry = make_entry_function(module, symbol);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "", entry));
   std::vector<llvm::Value*> arguments;
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
@@ -58,21 +100,12 @@ void make_entry(llvm::Module& module, const kernel::Kernel& kernel, llvm::Functi
   b.CreateRetVoid();
 }
 
-// So many workgroups that they take some tens of microseconds: handing out a task costs about one.
-int64_t grain_of(const kernel::Kernel& kernel, int64_t workgroups) {
-  const kernel::Cost cost = kernel::cost_of(kernel);
-  const double nanoseconds = cost.flops / 8 + cost.transcendentals * 4 +
-                             static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
-  const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
-  constexpr double kTask = 20'000;
-  return each <= 0 ? workgroups
-                   : static_cast<int64_t>(std::clamp(
-                         kTask / each, 1.0, static_cast<double>(std::max<int64_t>(workgroups, 1))));
-}
+}  // namespace
 
-KernelCode emit(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
-                int64_t vector_bytes) {
-  KernelCode code;
+EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
+                          int64_t vector_bytes) {
+  EmittedKernel emitted;
+  KernelCode& code = emitted.code;
   code.symbol = fmt::format("tenon_kernel_{}", number);
   code.workgroups = element_count(kernel.grid);
   code.grain = grain_of(kernel, code.workgroups);
@@ -80,19 +113,32 @@ KernelCode emit(llvm::Module& module, const kernel::Kernel& kernel, size_t numbe
     code.buffers.push_back(kernel.memories[i].bytes());
   }
   code.scalars = static_cast<uint32_t>(kernel.scalars.size());
-  const KernelFunction emitted =
-      Emitter(module, kernel, vector_bytes).run(fmt::format("{}.{}", kernel.name, number));
-  code.scratch_bytes = emitted.scratch_bytes;
-  make_entry(module, kernel, emitted.function, code.symbol);
-  return code;
+  const KernelFunction made = Emitter(module, kernel, vector_bytes).run(direct_symbol(number));
+  code.scratch_bytes = made.scratch_bytes;
+  emitted.function = made.function;
+  make_entry(module, kernel, made.function, code.symbol);
+  return emitted;
 }
 
-void prepare(llvm::Module& module, const llvm::TargetMachine& machine) {
-  module.setTargetTriple(host().triple);
-  module.setDataLayout(machine.createDataLayout());
+Result<std::vector<std::string>> compile_objects(
+    size_t count, const std::function<void(llvm::Module&, size_t)>& emit) {
+  std::vector<std::string> objects((count + kKernelsAnObject - 1) / kKernelsAnObject);
+  std::vector<Status> outcomes(objects.size());
+  const auto compile_one = [&](size_t o) -> Status {
+    llvm::LLVMContext context;
+    const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
+    if (machine == nullptr) return no_target();
+    llvm::Module module("tenon", context);
+    prepare(module, *machine);
+    const size_t end = std::min(count, (o + 1) * kKernelsAnObject);
+    for (size_t i = o * kKernelsAnObject; i < end; ++i) emit(module, i);
+    TENON_ASSIGN(objects[o], compile_to_object(module, *machine));
+    return {};
+  };
+  tbb::parallel_for(size_t{0}, objects.size(), [&](size_t o) { outcomes[o] = compile_one(o); });
+  for (Status& outcome : outcomes) TENON_TRY(std::move(outcome));
+  return objects;
 }
-
-}  // namespace
 
 kernel::LegalForm form_of_host() {
   kernel::LegalForm form;
@@ -113,26 +159,9 @@ Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {
   if (vector_bytes == 0) vector_bytes = host().vector_bytes;
   Code code;
   code.kernels.resize(kernels.size());
-  code.objects.resize((kernels.size() + kKernelsAnObject - 1) / kKernelsAnObject);
-  std::vector<Status> outcomes(code.objects.size());
-  const auto compile_one = [&](size_t o) -> Status {
-    llvm::LLVMContext context;
-    const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
-    if (machine == nullptr) {
-      return Status(unimplemented("cpu: LLVM has no target {}", host().triple));
-    }
-    llvm::Module module("tenon", context);
-    prepare(module, *machine);
-    const size_t end = std::min(kernels.size(), (o + 1) * kKernelsAnObject);
-    for (size_t k = o * kKernelsAnObject; k < end; ++k) {
-      code.kernels[k] = emit(module, *kernels[k], k, vector_bytes);
-    }
-    TENON_ASSIGN(code.objects[o], compile_to_object(module, *machine));
-    return {};
-  };
-  tbb::parallel_for(size_t{0}, code.objects.size(),
-                    [&](size_t o) { outcomes[o] = compile_one(o); });
-  for (Status& outcome : outcomes) TENON_TRY(std::move(outcome));
+  TENON_ASSIGN(code.objects, compile_objects(kernels.size(), [&](llvm::Module& module, size_t k) {
+                 code.kernels[k] = emit_kernel(module, *kernels[k], k, vector_bytes).code;
+               }));
   return code;
 }
 
@@ -154,11 +183,11 @@ Result<Code> load_code(std::string_view bytes) {
 Result<std::string> print_ir(backend::Kernels kernels) {
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
-  if (machine == nullptr) return unimplemented("cpu: LLVM has no target {}", host().triple);
+  if (machine == nullptr) return tl::make_unexpected(no_target());
   llvm::Module module("tenon", context);
   prepare(module, *machine);
   for (size_t k = 0; k < kernels.size(); ++k) {
-    emit(module, *kernels[k], k, host().vector_bytes);
+    emit_kernel(module, *kernels[k], k, host().vector_bytes);
   }
   std::string text;
   llvm::raw_string_ostream out(text);

@@ -39,6 +39,10 @@ kernel::LegalForm form_of_host();
 /// the widest.
 Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 
+/// A Program as one kernel, of which the buffers are its memories (Backend::compile_segment). Its
+/// kernels are legal for form_of_host().
+Result<Code> compile_segment(const program::Program& program);
+
 std::string save(const Code& code);
 /// Errors: kDataLoss of bytes that are not what save() gave.
 Result<Code> load_code(std::string_view bytes);

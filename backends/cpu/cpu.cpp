@@ -1,46 +1,18 @@
 #include "backends/cpu/cpu.h"
 
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
-#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "backends/cpu/host.h"
 #include "backends/cpu/jit.h"
+#include "backends/cpu/tasks.h"
 #include "core/backend/host_device.h"
 
 namespace tenon::backend {
 namespace {
-
-// Memory of a thread that grows with what runs on it.
-class Scratch {
- public:
-  ~Scratch() { release(); }
-  /// Null if there is not so much.
-  std::byte* at_least(int64_t bytes) {
-    if (bytes > bytes_) {
-      release();
-      data_ = static_cast<std::byte*>(::operator new(
-          static_cast<size_t>(bytes), std::align_val_t(HostDevice::kAlignment), std::nothrow));
-      bytes_ = data_ == nullptr ? 0 : bytes;
-    }
-    return data_;
-  }
-
- private:
-  void release() { ::operator delete(data_, std::align_val_t(HostDevice::kAlignment)); }
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
-
-Scratch& scratch_of_thread() {
-  thread_local Scratch scratch;
-  return scratch;
-}
 
 class CpuDevice final : public HostDevice {
  public:
@@ -49,7 +21,9 @@ class CpuDevice final : public HostDevice {
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     TENON_ASSIGN(cpu::Code code, cpu::load_code(binary));
-    if (code.kernels.size() != kernels.size()) {
+    // A segment is loaded without kernels, and is one.
+    const size_t count = kernels.empty() ? 1 : kernels.size();
+    if (code.kernels.size() != count) {
       return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
     }
     TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
@@ -81,24 +55,11 @@ class CpuDevice final : public HostDevice {
     const cpu::KernelCode& kernel = library.code().kernels[index];
     std::vector<std::byte*> data;
     for (const Pinned& buffer : buffers) data.push_back(buffer.data);
-    std::atomic<bool> short_of_memory = false;
     const auto stops = stop_words(stop);
-    const auto some = [&](int64_t begin, int64_t end) {
-      std::byte* const scratch = scratch_of_thread().at_least(kernel.scratch_bytes);
-      if (scratch == nullptr && kernel.scratch_bytes > 0) {
-        short_of_memory = true;
-        return;
-      }
-      library.entry(index)(data.data(), scalars.data(), begin, end, scratch, stops.data());
-    };
-    if (kernel.workgroups <= kernel.grain) {
-      some(0, kernel.workgroups);
-    } else {
-      tbb::parallel_for(
-          tbb::blocked_range<int64_t>(0, kernel.workgroups, kernel.grain),
-          [&](const tbb::blocked_range<int64_t>& range) { some(range.begin(), range.end()); });
-    }
-    if (short_of_memory) {
+    const bool ran =
+        cpu::run_tasks(library.entry(index), data.data(), scalars.data(), kernel.workgroups,
+                       kernel.grain, kernel.scratch_bytes, stops.data());
+    if (!ran) {
       return Status(
           resource_exhausted("cpu: there are no {} bytes of scratch memory", kernel.scratch_bytes));
     }
@@ -140,6 +101,11 @@ class CpuBackend final : public Backend {
   Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
     TENON_ASSIGN(const cpu::Code code, cpu::compile(kernels));
     return Compiled{cpu::save(code), {}};
+  }
+
+  Result<std::string> compile_segment(const TargetInfo&, const program::Program& segment) override {
+    TENON_ASSIGN(const cpu::Code code, cpu::compile_segment(segment));
+    return cpu::save(code);
   }
 
  private:

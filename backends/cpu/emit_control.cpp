@@ -1,4 +1,5 @@
 // Loops and branches.
+#include "backends/cpu/compiling.h"
 #include "backends/cpu/emitter.h"
 #include "backends/llvm/operations.h"
 
@@ -98,15 +99,8 @@ void Emitter::while_loop(const Node& n) {
 
 // B27: the function ends where it stands.
 void Emitter::poll_stop() {
-  Value* words = nullptr;
-  for (uint64_t i = 0; i < 2; ++i) {
-    Value* const place =
-        b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), stops_, i));
-    Value* const word = b_.CreateLoad(b_.getInt32Ty(), place, /*isVolatile=*/true);
-    words = words == nullptr ? word : b_.CreateOr(words, word);
-  }
   BasicBlock* const on = BasicBlock::Create(context_, "on", function_);
-  b_.CreateCondBr(b_.CreateICmpEQ(words, b_.getInt32(0)), on, exit_);
+  b_.CreateCondBr(emit_poll(b_, stops_), on, exit_);
   b_.SetInsertPoint(on);
 }
 

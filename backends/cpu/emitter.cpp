@@ -35,8 +35,9 @@ void Emitter::make_function(const std::string& name) {
   }
   types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()});
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
-                                     llvm::Function::InternalLinkage, name, module_);
+                                     llvm::Function::ExternalLinkage, name, module_);
   function_->setDoesNotThrow();
+  function_->setVisibility(llvm::Function::HiddenVisibility);
   auto* argument = function_->arg_begin();
   for (kernel::MemoryId m = 0; m < kernel_.buffer_count; ++m) {
     const kernel::Memory& buffer = kernel_.memory(m);

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/cpu/compiling.h"
 #include "backends/cpu/host.h"
+#include "backends/cpu/tasks.h"
 
 namespace tenon::cpu {
 namespace {
@@ -27,6 +29,7 @@ void define_functions(orc::LLJIT& jit, orc::JITDylib& library) {
   using OneF = float (*)(float);
   using Two = double (*)(double, double);
   using TwoF = float (*)(float, float);
+  add(kTaskFunction, static_cast<decltype(&run_tasks)>(run_tasks));
   add("memcpy", std::memcpy);
   add("memmove", std::memmove);
   add("memset", std::memset);

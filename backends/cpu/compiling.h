@@ -1,0 +1,36 @@
+// What compiling kernels and segments shares.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+
+#include "backends/cpu/code.h"
+
+namespace tenon::cpu {
+
+inline constexpr const char* kSegmentSymbol = "tenon_segment";
+/// run_tasks() of tasks.h, for code.
+inline constexpr const char* kTaskFunction = "tenon_run_tasks";
+
+struct EmittedKernel {
+  KernelCode code;
+  llvm::Function* function = nullptr;  ///< That of emitter.h, called `direct_symbol`.
+};
+
+/// The function of a kernel that takes its buffers one by one.
+std::string direct_symbol(size_t number);
+/// A function of the type Entry, without a body.
+llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol);
+/// Both functions of a kernel.
+EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
+                          int64_t vector_bytes);
+/// Whether neither of the two words at `stops` ends the work.
+llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
+
+/// Objects of `count` things, some to an object, by several threads; `emit` puts one into a module.
+Result<std::vector<std::string>> compile_objects(
+    size_t count, const std::function<void(llvm::Module&, size_t)>& emit);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,259 @@
+// A Program as one function: its steps in a row, kernels called in place.
+#include <llvm/IR/IRBuilder.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backends/cpu/code.h"
+#include "backends/cpu/compiling.h"
+#include "backends/cpu/host.h"
+#include "backends/llvm/operations.h"
+#include "core/program/segment.h"
+
+namespace tenon::cpu {
+namespace {
+
+using program::BufferId;
+using program::Program;
+using program::SequenceId;
+using program::Step;
+
+// Kernels of more nodes are compiled in modules of their own, by several threads.
+constexpr size_t kMostNodesInPlace = 150;
+
+class SegmentEmitter {
+ public:
+  SegmentEmitter(llvm::Module& module, const Program& program,
+                 const std::vector<KernelCode>& kernels, std::vector<llvm::Function*> in_place)
+      : module_(module),
+        program_(program),
+        kernels_(kernels),
+        functions_(std::move(in_place)),
+        b_(module.getContext()) {}
+
+  void run(const std::string& symbol) {
+    function_ = make_entry_function(module_, symbol);
+    b_.SetInsertPoint(llvm::BasicBlock::Create(context(), "", function_));
+    exit_ = llvm::BasicBlock::Create(context(), "exit", function_);
+    load_memories();
+    sequence(0);
+    b_.CreateBr(exit_);
+    b_.SetInsertPoint(exit_);
+    b_.CreateRetVoid();
+  }
+
+ private:
+  llvm::LLVMContext& context() { return module_.getContext(); }
+  llvm::Value* scratch() { return function_->getArg(4); }
+  llvm::Value* stops() { return function_->getArg(5); }
+
+  // In the order of memory_sizes().
+  void load_memories() {
+    uint64_t next = 0;
+    const auto load = [&] {
+      return b_.CreateLoad(b_.getPtrTy(),
+                           b_.CreateConstGEP1_64(b_.getPtrTy(), function_->getArg(0), next++));
+    };
+    for (size_t i = 0; i < program_.parameters.size(); ++i) parameters_.push_back(load());
+    for (size_t i = 0; i < program_.results.size(); ++i) results_.push_back(load());
+    for (size_t i = 0; i < program_.constants.size(); ++i) constants_.push_back(load());
+    if (program_.temporary_bytes > 0) temporaries_ = load();
+  }
+
+  llvm::Value* pointer(BufferId id) {
+    const program::Buffer& buffer = program_.buffer(program_.root(id));
+    switch (buffer.kind) {
+      case program::MemoryKind::kParameter:
+        return parameters_[buffer.index];
+      case program::MemoryKind::kResult:
+        return results_[buffer.index];
+      case program::MemoryKind::kConstant:
+        return constants_[buffer.index];
+      case program::MemoryKind::kTemporary:
+        break;
+    }
+    // An empty one may have no block to lie in.
+    if (temporaries_ == nullptr) return llvm::ConstantPointerNull::get(b_.getPtrTy());
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), temporaries_,
+                                 static_cast<uint64_t>(buffer.offset));
+  }
+
+  void sequence(SequenceId id) {
+    for (const Step& step : program_.sequences[id].steps) {
+      std::visit([&](const auto& action) { emit(action); }, step.action);
+    }
+  }
+
+  void emit(const program::Launch& launch) {
+    const KernelCode& kernel = kernels_[launch.kernel];
+    if (kernel.workgroups > kernel.grain) return launch_tasks(launch, kernel);
+    std::vector<llvm::Value*> arguments;
+    for (const BufferId id : launch.buffers) arguments.push_back(pointer(id));
+    const kernel::Kernel& source = program_.kernels[launch.kernel];
+    for (size_t i = 0; i < launch.scalars.size(); ++i) {
+      arguments.push_back(
+          codegen::constant(context(), source.value(source.scalars[i]).type, launch.scalars[i]));
+    }
+    arguments.insert(arguments.end(),
+                     {b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(kernel.workgroups)),
+                      scratch(), stops()});
+    b_.CreateCall(function_of(launch.kernel, arguments), arguments);
+  }
+
+  llvm::FunctionCallee function_of(uint32_t kernel, const std::vector<llvm::Value*>& arguments) {
+    if (functions_[kernel] != nullptr) return functions_[kernel];
+    std::vector<llvm::Type*> types;
+    for (const llvm::Value* each : arguments) types.push_back(each->getType());
+    return module_.getOrInsertFunction(direct_symbol(kernel),
+                                       llvm::FunctionType::get(b_.getVoidTy(), types, false));
+  }
+
+  // Through kTaskFunction: workgroups shared out among threads.
+  void launch_tasks(const program::Launch& launch, const KernelCode& kernel) {
+    llvm::Value* const buffers = array(b_.getPtrTy(), launch.buffers.size());
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      b_.CreateStore(pointer(launch.buffers[i]), b_.CreateConstGEP1_64(b_.getPtrTy(), buffers, i));
+    }
+    llvm::Value* const scalars = array(b_.getInt64Ty(), launch.scalars.size());
+    for (size_t i = 0; i < launch.scalars.size(); ++i) {
+      b_.CreateStore(b_.getInt64(launch.scalars[i]),
+                     b_.CreateConstGEP1_64(b_.getInt64Ty(), scalars, i));
+    }
+    llvm::FunctionCallee entry =
+        module_.getOrInsertFunction(kernel.symbol, function_->getFunctionType());
+    const auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
+    llvm::Value* const arguments[] = {entry.getCallee(),
+                                      buffers,
+                                      scalars,
+                                      number(kernel.workgroups),
+                                      number(kernel.grain),
+                                      number(kernel.scratch_bytes),
+                                      stops()};
+    std::vector<llvm::Type*> types;
+    for (const llvm::Value* each : arguments) types.push_back(each->getType());
+    b_.CreateCall(module_.getOrInsertFunction(
+                      kTaskFunction, llvm::FunctionType::get(b_.getInt1Ty(), types, false)),
+                  arguments);
+  }
+
+  llvm::Value* array(llvm::Type* element, size_t count) {
+    const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    llvm::BasicBlock& entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.begin());
+    return b_.CreateAlloca(element, b_.getInt64(std::max<size_t>(count, 1)));
+  }
+
+  void emit(const program::Copy& copy) {
+    const int64_t bytes = program_.buffer(copy.destination).bytes();
+    b_.CreateMemCpy(pointer(copy.destination), {}, pointer(copy.source), {},
+                    static_cast<uint64_t>(bytes));
+  }
+
+  llvm::Value* predicate(BufferId id) {
+    return b_.CreateTrunc(b_.CreateLoad(b_.getInt8Ty(), pointer(id)), b_.getInt1Ty());
+  }
+
+  llvm::BasicBlock* block(const char* name) {
+    return llvm::BasicBlock::Create(context(), name, function_);
+  }
+
+  void emit(const program::While& loop) {
+    llvm::BasicBlock* const test = block("test");
+    llvm::BasicBlock* const turn = block("turn");
+    llvm::BasicBlock* const after = block("after");
+    b_.CreateBr(test);
+    b_.SetInsertPoint(test);
+    sequence(loop.condition);
+    b_.CreateCondBr(predicate(loop.predicate), turn, after);
+    b_.SetInsertPoint(turn);
+    sequence(loop.body);
+    b_.CreateCondBr(emit_poll(b_, stops()), test, exit_);
+    b_.SetInsertPoint(after);
+  }
+
+  // Of pred true is branch 0; a number out of range is the last branch.
+  void emit(const program::Conditional& conditional) {
+    const bool is_truth = is_pred(program_.buffer(conditional.index).type);
+    llvm::BasicBlock* const after = block("after");
+    std::vector<llvm::BasicBlock*> branches;
+    for (size_t i = 0; i < conditional.branches.size(); ++i) branches.push_back(block("branch"));
+    llvm::Value* const which =
+        is_truth
+            ? b_.CreateZExt(b_.CreateNot(predicate(conditional.index)), b_.getInt32Ty())
+            : static_cast<llvm::Value*>(b_.CreateLoad(b_.getInt32Ty(), pointer(conditional.index)));
+    llvm::SwitchInst* const jump = b_.CreateSwitch(which, branches.back());
+    for (size_t i = 0; i + 1 < branches.size(); ++i) {
+      jump->addCase(b_.getInt32(static_cast<uint32_t>(i)), branches[i]);
+    }
+    for (size_t i = 0; i < branches.size(); ++i) {
+      b_.SetInsertPoint(branches[i]);
+      sequence(conditional.branches[i]);
+      b_.CreateBr(after);
+    }
+    b_.SetInsertPoint(after);
+  }
+
+  void emit(const program::Call& call) { sequence(call.lowered); }
+  // Stands outside of segments.
+  void emit(const program::CustomCall&) {}
+
+  llvm::Module& module_;
+  const Program& program_;
+  const std::vector<KernelCode>& kernels_;
+  std::vector<llvm::Function*> functions_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  llvm::BasicBlock* exit_ = nullptr;
+  std::vector<llvm::Value*> parameters_, results_, constants_;
+  llvm::Value* temporaries_ = nullptr;
+};
+
+std::vector<uint32_t> kernels_of(const Program& program) {
+  std::set<uint32_t> used;
+  for (const program::Sequence& sequence : program.sequences) {
+    for (const Step& step : sequence.steps) {
+      if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
+        used.insert(launch->kernel);
+      }
+    }
+  }
+  return {used.begin(), used.end()};
+}
+
+}  // namespace
+
+Result<Code> compile_segment(const Program& program) {
+  std::vector<KernelCode> kernels(program.kernels.size());
+  std::vector<uint32_t> apart;
+  std::vector<uint32_t> in_place;
+  for (const uint32_t k : kernels_of(program)) {
+    const bool small = program.kernels[k].nodes.size() <= kMostNodesInPlace;
+    (small ? in_place : apart).push_back(k);
+  }
+  Code code;
+  TENON_ASSIGN(code.objects, compile_objects(apart.size(), [&](llvm::Module& module, size_t i) {
+                 const uint32_t k = apart[i];
+                 kernels[k] = emit_kernel(module, program.kernels[k], k, host().vector_bytes).code;
+               }));
+  const auto whole = [&](llvm::Module& module, size_t) {
+    std::vector<llvm::Function*> functions(program.kernels.size());
+    for (const uint32_t k : in_place) {
+      EmittedKernel emitted = emit_kernel(module, program.kernels[k], k, host().vector_bytes);
+      functions[k] = emitted.function;
+      kernels[k] = std::move(emitted.code);
+    }
+    SegmentEmitter(module, program, kernels, std::move(functions)).run(kSegmentSymbol);
+  };
+  TENON_ASSIGN(std::vector<std::string> last, compile_objects(1, whole));
+  code.objects.push_back(std::move(last[0]));
+  KernelCode segment;
+  segment.symbol = kSegmentSymbol;
+  segment.buffers = program::memory_sizes(program);
+  for (const KernelCode& kernel : kernels) {
+    segment.scratch_bytes = std::max(segment.scratch_bytes, kernel.scratch_bytes);
+  }
+  code.kernels.push_back(std::move(segment));
+  return code;
+}
+
+}  // namespace tenon::cpu
