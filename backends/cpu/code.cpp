@@ -1,7 +1,6 @@
 #include "backends/cpu/code.h"
 
 #include <llvm/IR/LLVMContext.h>
-#include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <tbb/parallel_for.h>
 
@@ -178,21 +177,6 @@ Result<Code> load_code(std::string_view bytes) {
   serialize(reader, code);
   TENON_TRY(Status(reader.status()));
   return code;
-}
-
-Result<std::string> print_ir(backend::Kernels kernels) {
-  llvm::LLVMContext context;
-  const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
-  if (machine == nullptr) return tl::make_unexpected(no_target());
-  llvm::Module module("tenon", context);
-  prepare(module, *machine);
-  for (size_t k = 0; k < kernels.size(); ++k) {
-    emit_kernel(module, *kernels[k], k, host().vector_bytes);
-  }
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  module.print(out, nullptr);
-  return out.str();
 }
 
 }  // namespace tenon::cpu

@@ -47,7 +47,4 @@ std::string save(const Code& code);
 /// Errors: kDataLoss of bytes that are not what save() gave.
 Result<Code> load_code(std::string_view bytes);
 
-/// The LLVM IR of kernels as it is emitted: for reading.
-Result<std::string> print_ir(backend::Kernels kernels);
-
 }  // namespace tenon::cpu

@@ -38,11 +38,9 @@ Emitter::Many Emitter::loop(Value* low, Value* high, int64_t step, const Ids& li
   const Many next = body(i, carried);
   std::vector<Value*> last;
   for (size_t k = 0; k < like.size(); ++k) last.push_back(as(like[k], next[k]));
-  // The last step may leave the type, so what is left is compared.
-  Value* const by = llvm::ConstantInt::getSigned(low->getType(), step);
-  Value* const left = b_.CreateSub(high, i);
-  Value* const more = b_.CreateICmpUGT(left, by);
-  Value* const after_step = b_.CreateAdd(i, by);
+  // Indices are of 32 bits nearly always; if not, they are places in memory: no step leaves 64.
+  Value* const after_step = b_.CreateAdd(i, number(step), "", false, true);
+  Value* const more = b_.CreateICmpSLT(after_step, high);
   BasicBlock* const end = b_.GetInsertBlock();
   b_.CreateCondBr(more, turn, after);
   i->addIncoming(after_step, end);
@@ -60,9 +58,9 @@ Emitter::Many Emitter::loop(Value* low, Value* high, int64_t step, const Ids& li
 
 void Emitter::for_loop(const Node& n) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
-  set(n.results, loop(get(n.operands[0]).scalar, get(n.operands[1]).scalar, n.extents[0], n.results,
-                      get(n.operands, 2), [&](Value* k, const Many& carried) {
-                        values_[arguments[0]] = {k, nullptr, 0};
+  set(n.results, loop(wide_of(get(n.operands[0])), wide_of(get(n.operands[1])), n.extents[0],
+                      n.results, get(n.operands, 2), [&](Value* k, const Many& carried) {
+                        values_[arguments[0]] = index_from(k);
                         set(arguments, carried, 1);
                         return block(n.blocks[0]);
                       }));

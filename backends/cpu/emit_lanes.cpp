@@ -23,7 +23,7 @@ constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the
 }  // namespace
 
 // Along the last dimension, where neighbours lie side by side most often, unless it is short.
-Emitter::Plan Emitter::plan_of(const Node& n, const std::vector<BlockId>& blocks) {
+Emitter::Plan Emitter::plan_of(const Node& n) {
   if (n.extents.empty()) return {};
   Plan plan;
   plan.dimension = n.extents.size() - 1;
@@ -34,7 +34,7 @@ Emitter::Plan Emitter::plan_of(const Node& n, const std::vector<BlockId>& blocks
   }
   const int64_t extent = n.extents[plan.dimension];
   if (extent < 2) return plan;
-  const Varying varying(kernel_, blocks, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
+  const Varying varying(kernel_, n, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
   if (!varying.together() || varying.nodes() > kMostNodes) return plan;
   const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
@@ -47,8 +47,8 @@ void Emitter::nest(const Ids& arguments, const Dims& extents, std::optional<size
   const std::function<void(size_t)> around = [&](size_t d) {
     if (d == except) ++d;
     if (d >= extents.size()) return body();
-    loop(index(0), index(extents[d]), 1, [&](Value* i) {
-      values_[arguments[d]] = {i, nullptr, 0};
+    loop(number(0), number(extents[d]), 1, [&](Value* i) {
+      values_[arguments[d]] = index_from(i);
       around(d + 1);
     });
   };
@@ -66,10 +66,10 @@ void Emitter::in_lanes(int64_t width, const Varying& varying, const std::functio
 void Emitter::lanes(const Node& n) {
   const BlockId body = n.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
-  const Plan plan = plan_of(n, {body});
+  const Plan plan = plan_of(n);
   if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
   const ValueId lane = arguments[plan.dimension];
-  const Varying varying(kernel_, {body}, lane);
+  const Varying varying(kernel_, n, lane);
   nest(arguments, n.extents, plan.dimension, [&] {
     Value* const count = bounded(kernel_.block(body), lane, n.extents[plan.dimension], varying);
     in_lanes(plan.width, varying, [&] { strips(lane, count, [&] { block(body); }); });
@@ -78,9 +78,8 @@ void Emitter::lanes(const Node& n) {
 }
 
 void Emitter::strips(ValueId lane, Value* count, const std::function<void()>& body) {
-  llvm::Type* const type = codegen::type_of(context_, kernel_.index_type);
   const auto at = [&](Value* place) {
-    values_[lane] = {b_.CreateTrunc(place, type), nullptr, 1};
+    values_[lane] = index_from(place, 1);
     body();
   };
   const auto masked = [&](Value* place) {
@@ -155,14 +154,12 @@ Emitter::Value* Emitter::bounded(const Block& body, ValueId lane, int64_t extent
       varying(condition->operands[1])) {
     return all;
   }
-  values_[lane] = {index(0), nullptr, 0};
+  values_[lane] = index_from(number(0));
   for (const NodeId id : body.nodes) {
     if (id != last) operation(kernel_.node(id));
   }
-  const auto wide = [&](ValueId value) {
-    return b_.CreateSExt(get(value).scalar, b_.getInt64Ty());
-  };
-  Value* const left = b_.CreateSub(wide(condition->operands[1]), wide(condition->operands[0]));
+  Value* const left =
+      b_.CreateSub(wide_of(get(condition->operands[1])), wide_of(get(condition->operands[0])));
   taken_ = last;
   return b_.CreateBinaryIntrinsic(
       llvm::Intrinsic::smax, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, all), number(0));

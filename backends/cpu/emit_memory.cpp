@@ -47,9 +47,8 @@ Emitter::Address Emitter::address(kernel::MemoryId memory, const Ids& indices, s
       vectors.emplace_back(at.vector, strides[d]);
       continue;
     }
-    Value* const wide = b_.CreateSExt(at.scalar, b_.getInt64Ty());
-    offset = b_.CreateAdd(offset, b_.CreateMul(wide, number(strides[d]), "", false, true), "",
-                          false, true);
+    offset = b_.CreateAdd(offset, b_.CreateMul(wide_of(at), number(strides[d]), "", false, true),
+                          "", false, true);
     stride += at.stride * strides[d];
   }
   Value* const base = b_.CreateGEP(element, memories_[memory], offset);

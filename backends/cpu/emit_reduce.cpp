@@ -31,9 +31,9 @@ void Emitter::reduce_by_one(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
   const std::function<Many(size_t, const Many&)> nested = [&](size_t d, const Many& carried) {
     if (d == n.extents.size()) return combine(n, carried, block(n.blocks[0]));
-    return loop(index(0), index(n.extents[d]), 1, n.results, carried,
+    return loop(number(0), number(n.extents[d]), 1, n.results, carried,
                 [&](Value* i, const Many& inner) {
-                  values_[indices[d]] = {i, nullptr, 0};
+                  values_[indices[d]] = index_from(i);
                   return nested(d + 1, inner);
                 });
   };
@@ -89,13 +89,13 @@ bool Emitter::reduce_by_vectors(const Node& n) {
   for (const int64_t extent : n.extents) {
     if (extent < 1) return false;
   }
-  Plan plan = plan_of(n, {n.blocks[0], n.blocks[1]});
+  Plan plan = plan_of(n);
   const int64_t extent = n.extents.empty() ? 0 : n.extents[plan.dimension];
   while (plan.width > extent) plan.width /= 2;  // No lane without a leaf.
   if (plan.width < 2) return false;
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
   const ValueId lane = indices[plan.dimension];
-  const Varying varying(kernel_, {n.blocks[0], n.blocks[1]}, lane);
+  const Varying varying(kernel_, n, lane);
   for (const ValueId result : n.results) {
     if (!varying(result)) return false;
   }
@@ -135,7 +135,7 @@ Emitter::Many Emitter::partial_sums(const Node& n, const Plan& plan) {
     return is_first;
   };
   const auto take = [&](Many& carried, size_t which, Value* start, Value* place, Value* mask) {
-    values_[indices[plan.dimension]] = {place, nullptr, 1};
+    values_[indices[plan.dimension]] = index_from(place, 1);
     mask_ = mask;
     Many leaf = block(n.blocks[0]);
     mask_ = nullptr;
@@ -154,16 +154,16 @@ Emitter::Many Emitter::partial_sums(const Node& n, const Plan& plan) {
   const int64_t full = extent / width_ * width_;
   const auto along = [&](const Many& before) {
     Many carried =
-        loop(index(0), index(main), stride, like, before, [&](Value* place, const Many& inner) {
+        loop(number(0), number(main), stride, like, before, [&](Value* place, const Many& inner) {
           Many next = inner;
           for (size_t a = 0; a < accumulators; ++a) {
-            Value* const mine = b_.CreateAdd(place, index(static_cast<int64_t>(a) * width_));
+            Value* const mine = b_.CreateAdd(place, number(static_cast<int64_t>(a) * width_));
             take(next, a, place, mine, nullptr);
           }
           return next;
         });
     if (full > main) {
-      carried = loop(index(main), index(full), width_, like, carried,
+      carried = loop(number(main), number(full), width_, like, carried,
                      [&](Value* place, const Many& inner) {
                        Many next = inner;
                        take(next, 0, place, place, nullptr);
@@ -175,17 +175,18 @@ Emitter::Many Emitter::partial_sums(const Node& n, const Plan& plan) {
           b_.CreateICmpULT(steps(b_.getInt32Ty(), 1),
                            b_.CreateVectorSplat(static_cast<unsigned>(width_),
                                                 b_.getInt32(static_cast<uint32_t>(extent - full))));
-      take(carried, 0, index(full), index(full), mask);
+      take(carried, 0, number(full), number(full), mask);
     }
     return carried;
   };
   const std::function<Many(size_t, const Many&)> nested = [&](size_t d, const Many& carried) {
     if (d == plan.dimension) ++d;
     if (d >= n.extents.size()) return along(carried);
-    return loop(index(0), index(n.extents[d]), 1, like, carried, [&](Value* i, const Many& inner) {
-      values_[indices[d]] = {i, nullptr, 0};
-      return nested(d + 1, inner);
-    });
+    return loop(number(0), number(n.extents[d]), 1, like, carried,
+                [&](Value* i, const Many& inner) {
+                  values_[indices[d]] = index_from(i);
+                  return nested(d + 1, inner);
+                });
   };
   Many sums = nested(0, inits);
   for (size_t a = 1; a < accumulators; ++a) {

@@ -64,8 +64,7 @@ void Emitter::grid_loop() {
     for (size_t d = indices.size(); d-- > 0;) {
       Value* const extent = number(std::max<int64_t>(kernel_.grid[d], 1));
       Value* const at = d == 0 ? rest : b_.CreateURem(rest, extent);
-      values_[indices[d]].scalar =
-          b_.CreateTrunc(at, codegen::type_of(context_, kernel_.index_type));
+      values_[indices[d]] = index_from(at);
       if (d > 0) rest = b_.CreateUDiv(rest, extent);
     }
     block(kernel_.body);
@@ -185,6 +184,27 @@ void Emitter::operation(const Node& n) {
   // What is computed for lanes that do not run may be anything, so only scalars promise to fit.
   Value* const value = codegen::operation(b_, n, from, x, fits && same);
   values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
+  if (same && fits) values_[result].wide = wide(n);
+}
+
+Emitter::Lanes Emitter::index_from(Value* wide, int64_t stride) {
+  return {b_.CreateTrunc(wide, codegen::type_of(context_, kernel_.index_type)), nullptr, stride,
+          wide};
+}
+
+Emitter::Value* Emitter::wide_of(const Lanes& lanes) {
+  return lanes.wide != nullptr ? lanes.wide : b_.CreateSExt(lanes.scalar, b_.getInt64Ty());
+}
+
+// The same sum, difference or product in 64 bits, so that an address needs no extension in a loop.
+Emitter::Value* Emitter::wide(const Node& n) {
+  if (kernel_.value(n.results[0]).type != kernel_.index_type) return nullptr;
+  if (n.op != OpCode::kAdd && n.op != OpCode::kSub && n.op != OpCode::kMul) return nullptr;
+  Value* x[2];
+  for (size_t i = 0; i < 2; ++i) x[i] = wide_of(get(n.operands[i]));
+  if (n.op == OpCode::kAdd) return b_.CreateAdd(x[0], x[1], "", false, true);
+  if (n.op == OpCode::kSub) return b_.CreateSub(x[0], x[1], "", false, true);
+  return b_.CreateMul(x[0], x[1], "", false, true);
 }
 
 // Of index arithmetic that provably does not wrap: sums, differences, products with a constant.
@@ -198,15 +218,17 @@ std::optional<Emitter::Lanes> Emitter::linear(const Node& n) {
   }
   switch (n.op) {
     case OpCode::kAdd:
-      return Lanes{b_.CreateAdd(x[0].scalar, x[1].scalar), nullptr, x[0].stride + x[1].stride};
+      return Lanes{b_.CreateAdd(x[0].scalar, x[1].scalar), nullptr, x[0].stride + x[1].stride,
+                   wide(n)};
     case OpCode::kSub:
-      return Lanes{b_.CreateSub(x[0].scalar, x[1].scalar), nullptr, x[0].stride - x[1].stride};
+      return Lanes{b_.CreateSub(x[0].scalar, x[1].scalar), nullptr, x[0].stride - x[1].stride,
+                   wide(n)};
     case OpCode::kMul: {
       const size_t which = x[0].same() ? 0 : 1;
       const auto* by = llvm::dyn_cast<llvm::ConstantInt>(x[which].scalar);
       if (by == nullptr || !x[which].same()) return std::nullopt;
       return Lanes{b_.CreateMul(x[0].scalar, x[1].scalar), nullptr,
-                   x[1 - which].stride * by->getSExtValue()};
+                   x[1 - which].stride * by->getSExtValue(), wide(n)};
     }
     case OpCode::kConvert: {
       const ElementType from = kernel_.value(n.operands[0]).type;

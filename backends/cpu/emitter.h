@@ -45,11 +45,13 @@ class Emitter {
   using BasicBlock = llvm::BasicBlock;
 
   /// What stands for a value: a scalar, the one of lane 0 if `stride` is not 0 (lane l has
-  /// scalar + l * stride); or a vector.
+  /// scalar + l * stride); or a vector. Of an index, `wide` may be the scalar in 64 bits, for
+  /// addresses.
   struct Lanes {
     Value* scalar = nullptr;
     Value* vector = nullptr;
     int64_t stride = 0;
+    Value* wide = nullptr;
     bool same() const { return scalar != nullptr && stride == 0; }
   };
   using Many = std::vector<Lanes>;
@@ -75,6 +77,10 @@ class Emitter {
   void statement(const kernel::Node& n);
   void operation(const kernel::Node& n);
   std::optional<Lanes> linear(const kernel::Node& n);
+  Value* wide_of(const Lanes& lanes);
+  Value* wide(const kernel::Node& n);
+  /// An index from a number of 64 bits.
+  Lanes index_from(Value* wide, int64_t stride = 0);
 
   // --- emit_control.cpp
   /// Calls body(i) with i from `low` up to `high`, by `step`.
@@ -97,7 +103,7 @@ class Emitter {
     size_t dimension = 0;
     int64_t width = 1;
   };
-  Plan plan_of(const kernel::Node& n, const std::vector<kernel::BlockId>& blocks);
+  Plan plan_of(const kernel::Node& n);
   /// Loops around over all dimensions of `extents` but `except`; indices go to `arguments`.
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);

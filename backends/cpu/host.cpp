@@ -12,6 +12,11 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
 
+#include <atomic>
+#include <cstdlib>
+
+#include "core/types/file.h"
+
 namespace tenon::cpu {
 namespace {
 
@@ -56,6 +61,20 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.run(module, modules);
 }
 
+// FOLDER/0, FOLDER/1 …; empty if nobody asked.
+std::string name_of_dump() {
+  static std::atomic<uint32_t> next = 0;
+  const char* folder = std::getenv("TENON_CPU_DUMP");
+  return folder == nullptr ? "" : fmt::format("{}/{}", folder, next++);
+}
+
+void write(const llvm::Module& module, const std::string& path) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  static_cast<void>(write_file(path, out.str()));
+}
+
 }  // namespace
 
 const Host& host() {
@@ -80,7 +99,10 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
   if (llvm::verifyModule(module, &complaints)) {
     return internal_error("cpu: the module does not verify: {}", complaints.str());
   }
+  const std::string dump = name_of_dump();
+  if (!dump.empty()) write(module, dump + ".before.ll");
   optimize(module, machine);
+  if (!dump.empty()) write(module, dump + ".ll");
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager emission;
@@ -88,7 +110,9 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
     return internal_error("cpu: LLVM cannot write objects for {}", host().triple);
   }
   emission.run(module);
-  return std::string(bytes.begin(), bytes.end());
+  std::string object(bytes.begin(), bytes.end());
+  if (!dump.empty()) static_cast<void>(write_file(dump + ".o", object));
+  return object;
 }
 
 }  // namespace tenon::cpu

@@ -29,7 +29,8 @@ const Host& host();
 /// A machine of its own for a thread; null if LLVM has no such target.
 std::unique_ptr<llvm::TargetMachine> make_target_machine();
 
-/// Runs the passes and generates code: an object file. The module is changed.
+/// Runs the passes and generates code: an object file. The module is changed. With the folder
+/// TENON_CPU_DUMP, the module before and after the passes and the object are written there.
 Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace tenon::cpu

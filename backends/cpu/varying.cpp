@@ -10,14 +10,18 @@ using kernel::NodeId;
 using kernel::OpCode;
 using kernel::ValueId;
 
-Varying::Varying(const kernel::Kernel& kernel, const std::vector<BlockId>& blocks, ValueId lane)
+Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
     : kernel_(kernel), varies_(kernel.values.size()) {
   varies_[lane] = true;
   // What is carried around a loop may begin to vary at its end.
   do {
     changed_ = false;
     nodes_ = 0;
-    for (const BlockId id : blocks) block(id);
+    if (statement.op == OpCode::kReduce) {
+      reduce(statement);
+    } else {
+      block(statement.blocks[0]);
+    }
   } while (changed_);
 }
 

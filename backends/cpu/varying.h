@@ -7,12 +7,10 @@
 
 namespace tenon::cpu {
 
-/// Of the blocks of a statement (the body of `lanes`, or leaf and combination of a `reduce`), in
-/// which the index `lane` is another one in each lane.
+/// Within `lanes` or a `reduce`, whose index `lane` is another one in each lane.
 class Varying {
  public:
-  Varying(const kernel::Kernel& kernel, const std::vector<kernel::BlockId>& blocks,
-          kernel::ValueId lane);
+  Varying(const kernel::Kernel& kernel, const kernel::Node& statement, kernel::ValueId lane);
 
   /// Whether the lanes may have different values of it.
   bool operator()(kernel::ValueId value) const { return varies_[value]; }
@@ -21,7 +19,7 @@ class Varying {
   bool together() const { return together_; }
   /// Bytes of the widest number that varies and is no index; 0 if none is.
   int64_t widest() const { return widest_; }
-  /// Nodes in the blocks, those within them too.
+  /// Nodes within.
   size_t nodes() const { return nodes_; }
 
  private:
