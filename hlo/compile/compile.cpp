@@ -314,7 +314,7 @@ std::string summary(const std::vector<Placement>& placement) {
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {
   const std::unique_ptr<Module> copy = module.clone();
-  TENON_TRY(run_passes(*copy, lowering_passes()));
+  TENON_TRY(run_passes(*copy, optimizing_passes()));
   return Driver(backend, target, options).run(*copy);
 }
 

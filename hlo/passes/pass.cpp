@@ -12,9 +12,12 @@ constexpr Pass kPasses[] = {
      inline_all},
     {"decompose", "Decomposable ops become primitive ones.", decompose},
     {"flatten", "Fusions within fusions become the ops that they consist of.", flatten_fusions},
+    {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
     {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
 };
 constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline", "decompose", "flatten", "fusion",
+                                                  "dce"};
 
 }  // namespace
 
@@ -27,6 +30,7 @@ const Pass* find_pass(std::string_view name) {
 }
 
 std::span<const std::string_view> lowering_passes() { return kLoweringPasses; }
+std::span<const std::string_view> optimizing_passes() { return kOptimizingPasses; }
 
 Status run_passes(Module& module, std::span<const std::string_view> names,
                   const PassOptions& options) {

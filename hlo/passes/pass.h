@@ -40,6 +40,8 @@ Status run_passes(Module& module, std::span<const std::string_view> names,
 
 /// What lowering asks for: calls inlined, decomposable ops decomposed, nothing dead.
 std::span<const std::string_view> lowering_passes();
+/// The same, and what makes programs faster: what the driver runs (hlo/compile).
+std::span<const std::string_view> optimizing_passes();
 
 // --- The passes, a file each
 
@@ -51,6 +53,9 @@ Result<bool> inline_all(Module& module);
 Result<bool> decompose(Module& module);
 /// Instructions without effect whose results nothing uses go.
 Result<bool> eliminate_dead(Module& module);
+/// Elementwise ops, reductions of what they give, and what only moves elements for them become
+/// fusions.
+Result<bool> fuse_elements(Module& module);
 /// Fusions within fusions become the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
 
