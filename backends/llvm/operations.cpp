@@ -2,6 +2,8 @@
 
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "core/kernel/scalar.h"
 #include "core/types/float_convert.h"
 
@@ -191,6 +193,36 @@ llvm::Type* like(const Value* value, llvm::Type* element) {
   return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
 }
 
+// Toward zero, saturated, 0 of NaN. LLVM's own saturating conversion takes vectors apart; a plain
+// one of what does not fit is poison, which freeze makes some number, and that is replaced.
+Value* truncation(IRBuilderBase& b, ElementType to, Value* x) {
+  const bool is_signed = is_signed_integer(to);
+  if (bit_width(to) < 32) {
+    const ElementType wide = is_signed ? ElementType::kS32 : ElementType::kU32;
+    Value* const number = truncation(b, wide, x);
+    Value* const least = number_like(number, static_cast<uint64_t>(integer_min(to)));
+    Value* const most = number_like(number, static_cast<uint64_t>(integer_max(to)));
+    Value* const bounded =
+        is_signed ? b.CreateBinaryIntrinsic(
+                        llvm::Intrinsic::smax,
+                        b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, number, most), least)
+                  : b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, number, most);
+    return b.CreateTrunc(bounded, like(x, type_of(b.getContext(), to)));
+  }
+  llvm::Type* const type = like(x, type_of(b.getContext(), to));
+  const int bits = bit_width(to) - (is_signed ? 1 : 0);
+  const double above = std::ldexp(1.0, bits);
+  const auto real = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+  const auto integer = [&](int64_t value) { return llvm::ConstantInt::getSigned(type, value); };
+  Value* number = b.CreateFreeze(is_signed ? b.CreateFPToSI(x, type) : b.CreateFPToUI(x, type));
+  number = b.CreateSelect(b.CreateFCmpOGE(x, real(above)), integer(integer_max(to)), number);
+  // NaN is neither.
+  Value* const low = is_signed ? b.CreateFCmpOGE(x, real(-above)) : b.CreateFCmpOGT(x, real(0));
+  number = b.CreateSelect(low, number, integer(integer_min(to)));
+  if (!is_signed) return number;
+  return b.CreateSelect(b.CreateFCmpUNO(x, x), integer(0), number);
+}
+
 Value* conversion(IRBuilderBase& b, ElementType from, ElementType to, Value* x) {
   llvm::Type* const type = like(x, type_of(b.getContext(), to));
   if (from == to) return x;
@@ -199,11 +231,7 @@ Value* conversion(IRBuilderBase& b, ElementType from, ElementType to, Value* x) 
     return b.CreateICmpNE(x, number_like(x, 0));
   }
   if (is_float(from) && is_float(to)) return b.CreateFPCast(x, type);
-  if (is_float(from)) {
-    return b.CreateIntrinsic(
-        is_signed_integer(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-        {type, x->getType()}, {x});
-  }
+  if (is_float(from)) return truncation(b, to, x);
   if (is_float(to)) {
     return is_signed_integer(from) ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
   }
