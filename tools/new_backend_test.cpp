@@ -26,6 +26,10 @@ TEST(BackendName, IsALowerCaseIdentifierThatIsFree) {
     EXPECT_EQ(check_backend_name(taken).message(),
               fmt::format("the name '{}' is taken; choose another", taken));
   }
+  for (const char* target : {"all", "test", "install", "uninstall", "clean", "dist", "coverage"}) {
+    EXPECT_EQ(check_backend_name(target).message(),
+              fmt::format("the name '{}' is one of Meson's own targets; choose another", target));
+  }
 }
 
 TEST(BackendName, AsAType) {
