@@ -18,11 +18,6 @@ struct ReplayCommand {
   size_t most = 20;
 };
 
-// Names and labels are bytes of a file: what is no UTF-8 in them is shown as U+FFFD.
-void print(const nlohmann::json& document) {
-  fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
 void print_cut(const backend::Recording& recording) {
   if (recording.cut == 0) return;
   fmt::print("the file is cut off: it ends in an entry, {} bytes of which are there\n",
@@ -40,7 +35,7 @@ void print_entries(const backend::Recording& recording, bool json) {
     }
   }
   if (json) {
-    print({{"entries", list}, {"cut", recording.cut}});
+    print_json({{"entries", list}, {"cut", recording.cut}});
   } else {
     print_cut(recording);
   }
@@ -58,7 +53,7 @@ void print_report(const backend::Recording& recording, const backend::ReplayRepo
   print_cut(recording);
 }
 
-void print_json(const backend::Recording& recording, const backend::ReplayReport& report) {
+void print_report_json(const backend::Recording& recording, const backend::ReplayReport& report) {
   nlohmann::json differences = nlohmann::json::array();
   for (const backend::Difference& each : report.differences) {
     differences.push_back({{"entry", each.entry},
@@ -83,7 +78,7 @@ void print_json(const backend::Recording& recording, const backend::ReplayReport
                                    {"stopped", report.stopped},
                                    {"cut", recording.cut},
                                    {"differences", differences}};
-  print(document);
+  print_json(document);
 }
 
 Result<int> run(const ReplayCommand& command) {
@@ -99,7 +94,7 @@ Result<int> run(const ReplayCommand& command) {
   options.most_differences = command.keep_going ? command.most : 1;
   TENON_ASSIGN(const backend::ReplayReport report,
                backend::replay(*recording, *chosen.backend, chosen.index, options));
-  command.json ? print_json(*recording, report) : print_report(*recording, report);
+  command.json ? print_report_json(*recording, report) : print_report(*recording, report);
   return report.differences.empty() ? 0 : kExitError;
 }
 

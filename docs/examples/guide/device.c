@@ -582,21 +582,10 @@ static int send_file(const char* path, const TenonSink* sink) {
 /* [/flags] */
 
 static int run_compiler(const Files* files) {
-  /* Symbols are bound within the library: a kernel is called by its name, which the process may
-   * have a function of too. Products and sums are contracted only where the kernel says fma (K8).
-   */
-  const char* command[] = {"cc",
-                           "-std=c99",
-                           OPTIMIZED,
-                           "-ffp-contract=off",
-                           "-fPIC",
-                           "-shared",
-                           "-Wl,-Bsymbolic",
-                           files->source,
-                           "-o",
-                           files->object,
-                           "-lm",
-                           NULL};
+  /* Products and sums are contracted only where the kernel says fma (K8). */
+  const char* command[] = {"cc",          "-std=c99", OPTIMIZED,     "-ffp-contract=off",
+                           "-fPIC",       "-shared",  files->source, "-o",
+                           files->object, "-lm",      NULL};
   posix_spawn_file_actions_t output;
   pid_t process;
   int status = -1;
