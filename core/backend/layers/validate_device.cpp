@@ -118,8 +118,7 @@ class ValidateDevice final : public ForwardingDevice {
     if (destination.on_host() && source.on_host()) {
       return broken("B19", "a copy from host to host");
     }
-    if (!destination.on_host() && destination.memory == source.memory &&
-        destination.offset < source.offset + bytes && source.offset < destination.offset + bytes) {
+    if (overlap(destination, bytes, source, bytes)) {
       return broken("B19", "the ends of a copy of {} bytes overlap", bytes);
     }
     TENON_TRY(use(queue, destination, bytes, "a copy's destination"));
@@ -416,17 +415,10 @@ class ValidateDevice final : public ForwardingDevice {
   }
 
   static Status check_aliases(const LoadedKernel& kernel, std::span<const Place> places) {
-    for (size_t i = 0; i < places.size(); ++i) {
-      if (!kernel.buffers[i].writes) continue;
-      for (size_t k = 0; k < places.size(); ++k) {
-        const bool apart = places[i].memory != places[k].memory ||
-                           places[i].offset + kernel.buffers[i].bytes <= places[k].offset ||
-                           places[k].offset + kernel.buffers[k].bytes <= places[i].offset;
-        if (i == k || apart || kernel.buffers[i].over == k || kernel.buffers[k].over == i) continue;
-        return broken("B21", "@{}: buffers {} and {} overlap", kernel.name, i, k);
-      }
-    }
-    return {};
+    const auto aliases = first_alias(kernel, places);
+    if (!aliases) return {};
+    return broken("B21", "@{}: buffers {} and {} overlap", kernel.name, aliases->first,
+                  aliases->second);
   }
 
   // Canaries and poison, queued before the first work that uses the memory.
