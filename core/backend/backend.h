@@ -136,7 +136,8 @@ class Device {
   virtual Status launch(uint32_t queue, const Launch& launch) = 0;
   virtual Result<EventHandle> record(uint32_t queue) = 0;
   virtual Status wait(uint32_t queue, EventHandle event) = 0;
-  /// True: done. False: pending. An error is the event's, which is done then, or the call's.
+  /// True: done. An error is the event's, which is done then. False: pending, or not known to be
+  /// done, since the backend could not say (with a timeout less than 0 nothing else is pending).
   virtual Result<bool> await(EventHandle event, int64_t timeout) = 0;
   virtual void release(EventHandle event) = 0;
 

@@ -1,5 +1,6 @@
 // A plug-in's table as a Backend.
 #include <algorithm>
+#include <atomic>
 #include <deque>
 
 #include "core/backend/adapter.h"
@@ -129,11 +130,21 @@ class PluginDevice final : public Device {
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
     TenonEventState state = TENON_EVENT_PENDING;
-    TENON_TRY(backend::call(table_.await, device_, event, timeout, &state));
-    if (state == TENON_EVENT_DONE) return true;
-    if (state == TENON_EVENT_PENDING && timeout >= 0) return false;
-    return internal_error("B25: await{} answers OK with the state {}",
-                          timeout < 0 ? " without limit" : "", static_cast<int>(state));
+    const Status status = backend::call(table_.await, device_, event, timeout, &state);
+    const bool done = state == TENON_EVENT_DONE || state == TENON_EVENT_ERROR;
+    if (!status.ok()) {
+      // An error of the call says nothing of the event, whose work may go on; unless the device is
+      // lost (B12).
+      if (done || status.code() == ErrorCode::kUnavailable) return tl::make_unexpected(status);
+      warn_of_await(fmt::format("fails: {}", status.message()));
+      return false;
+    }
+    if (state == TENON_EVENT_ERROR)
+      return internal_error("B25: await answers OK of a failed event");
+    if (!done && (timeout < 0 || state != TENON_EVENT_PENDING)) {
+      warn_of_await(fmt::format("answers OK with the state {}", static_cast<int>(state)));
+    }
+    return done;
   }
 
   void release(EventHandle event) override { table_.release(device_, event); }
@@ -241,8 +252,15 @@ class PluginDevice final : public Device {
     return internal_error("B10: {} gave the handle 0", function);
   }
 
+  // Once a device: it will be asked again.
+  void warn_of_await(const std::string& what) {
+    if (warned_.exchange(true)) return;
+    host_services()->log(fmt::format("{}: await {} (B25)", table_.name, what).c_str());
+  }
+
   const TenonBackend& table_;
   const TenonDevice device_;
+  std::atomic<bool> warned_ = false;
 };
 
 class PluginBackend final : public Backend {

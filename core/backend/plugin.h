@@ -446,7 +446,8 @@ typedef struct TenonBackend {
   TenonCode (*record)(TenonDevice device, uint32_t queue, TenonEvent* event,
                       const TenonSink* error);
   TenonCode (*wait)(TenonDevice device, uint32_t queue, TenonEvent event, const TenonSink* error);
-  /* The code and text are those of the event's error, or of the call's. */
+  /* With the state ERROR the code and text are the event's. With any other state an error is the
+   * call's: the host does not take the event for done, and asks again. */
   TenonCode (*await)(TenonDevice device, TenonEvent event, int64_t timeout, TenonEventState* state,
                      const TenonSink* error);
   void (*release)(TenonDevice device, TenonEvent event);

@@ -107,6 +107,12 @@ TEST(DeviceName, Parses) {
 
 // --- The adapter
 
+// A process exports one backend.
+const TenonBackend* exported_interp() {
+  return export_backend(host_services(), nullptr,
+                        [] { return Result<std::shared_ptr<Backend>>(make_interp_backend()); });
+}
+
 kernel::Kernel kernel_of(const std::string& text) { return kernel::parse(text, "k").value(); }
 
 // What the table of an exported backend says is what the backend says.
@@ -162,9 +168,7 @@ TEST(Adapter, WhatAPluginMayNotSay) {
   EXPECT_FALSE(target_of(info));
 
   static TenonEventState state;
-  TenonBackend table = *export_backend(host_services(), nullptr, [] {
-    return Result<std::shared_ptr<Backend>>(make_interp_backend());
-  });
+  TenonBackend table = *exported_interp();
   table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink*) {
     *to = state;
     return TENON_OK;
@@ -172,13 +176,42 @@ TEST(Adapter, WhatAPluginMayNotSay) {
   const auto device = (*import_backend(&table))->open(0).value();
   const EventHandle event = device->record(0).value();
   state = TENON_EVENT_ERROR;
-  EXPECT_EQ(device->await(event, 0).error().message(), "B25: await answers OK with the state 2");
+  EXPECT_EQ(device->await(event, 0).error().message(), "B25: await answers OK of a failed event");
   state = TENON_EVENT_PENDING;
   EXPECT_FALSE(device->await(event, 0).value());
-  EXPECT_EQ(device->await(event, -1).error().message(),
-            "B25: await without limit answers OK with the state 0");
+  EXPECT_FALSE(device->await(event, -1).value());
   state = TENON_EVENT_DONE;
   EXPECT_TRUE(device->await(event, -1).value());
+}
+
+// An error of the call says nothing of the event, which may be pending.
+TEST(Adapter, AnErrorOfAwaitIsTheEventsIfItSaysSo) {
+  static TenonEventState state;
+  static TenonCode code;
+  TenonBackend table = *exported_interp();
+  table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink* error) {
+    *to = state;
+    write(error, "the driver is busy");
+    return code;
+  };
+  std::vector<std::string> logged;
+  set_log([&](std::string_view line) { logged.emplace_back(line); });
+  const auto device = (*import_backend(&table))->open(0).value();
+  const EventHandle event = device->record(0).value();
+  const auto answer = [&](TenonEventState of, TenonCode with) {
+    state = of;
+    code = with;
+    const auto done = device->await(event, -1);
+    return !done ? done.error().message() : *done ? "done" : "pending";
+  };
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_INTERNAL), "pending");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_RESOURCE_EXHAUSTED), "pending");
+  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_OK), "done");
+  set_log([](std::string_view) {});
+  EXPECT_EQ(logged, std::vector<std::string>{"interp: await fails: the driver is busy (B25)"});
 }
 
 TEST(Host, ServicesForPlugins) {

@@ -240,22 +240,27 @@ class ValidateDevice final : public ForwardingDevice {
     const Result<bool> done = ForwardingDevice::await(event, timeout);
     if (!done && done.error().code() == ErrorCode::kUnavailable) lost_ = true;
     const std::lock_guard lock(mutex_);
-    if (done && !*done && timeout < 0) {
-      return fault("B25", "await without limit answers that the event is pending");
-    }
-    if (done && !*done && lost) return fault("B12", "an event of a lost device is pending");
     const auto found = events_.find(event);
+    if (done && !*done) {
+      // Whatever is wrong with that, nobody may take the event for done.
+      if (timeout < 0) note(broken("B25", "await without limit answers that the event is pending"));
+      if (lost) note(broken("B12", "an event of a lost device is pending"));
+      if (found != events_.end() && !found->second.outcome.empty()) {
+        note(broken("B25", "an event that was '{}' is pending now", found->second.outcome));
+      }
+      return done;
+    }
     if (found == events_.end()) return done;
     if (!done && found->second.idle && done.error().code() != ErrorCode::kUnavailable) {
       return fault("B23", "an event of no work failed: {}", done.error().message());
     }
-    const std::string outcome = !done ? done.error().message() : *done ? "done" : "";
+    const std::string outcome = done ? "done" : done.error().message();
     if (!found->second.outcome.empty() && outcome != found->second.outcome) {
       return fault("B25", "an event that was '{}' is '{}' now", found->second.outcome, outcome);
     }
     found->second.outcome = outcome;
-    if (!outcome.empty()) done_ = std::max(done_, found->second.covers);
-    if (done && *done) TENON_TRY(check_canaries(found->second.canaries));
+    done_ = std::max(done_, found->second.covers);
+    if (done) TENON_TRY(check_canaries(found->second.canaries));
     TENON_TRY(noted());
     return done;
   }
