@@ -33,20 +33,24 @@ Status call(Function function, Args... args) {
   return status_of(function(args..., text.sink()), text);
 }
 
-// What a plug-in reports, one by one. No exception leaves `add`, which the plug-in calls.
+// What a plug-in reports, one by one. No exception leaves `add`, which makes each from what the
+// plug-in calls it with.
 template <class T>
 struct Collected {
   std::vector<T> list;
   bool whole = true;
 
-  void add(T each) noexcept {
+  template <class Make>
+  void add(const Make& make) noexcept {
     try {
-      list.push_back(std::move(each));
+      list.push_back(make());
     } catch (const std::exception&) {
       whole = false;
     }
   }
 };
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
 std::vector<TenonPlace> c_places(std::span<const Place> places) {
   std::vector<TenonPlace> all;
@@ -238,11 +242,13 @@ class PluginDevice final : public Device {
     const auto statistics = member_or(table_, &TenonBackend::statistics, {});
     if (statistics == nullptr) return Device::statistics();
     Collected<Statistic> found;
-    const auto add = [](void* context, const char* name, double value) {
-      static_cast<Collected<Statistic>*>(context)->add({name == nullptr ? "" : name, value});
+    const auto add = [](void* context, const char* name, double value) noexcept {
+      static_cast<Collected<Statistic>*>(context)->add(
+          [&] { return Statistic{text_of(name), value}; });
     };
     TENON_TRY(backend::call(statistics, device_, static_cast<void*>(&found),
                             static_cast<void (*)(void*, const char*, double)>(add)));
+    if (!found.whole) return resource_exhausted("the host has no memory for statistics");
     return std::move(found.list);
   }
 
@@ -290,7 +296,7 @@ class PluginBackend final : public Backend {
         return Status(ErrorCode::kResourceExhausted, "");
       }
     } found;
-    const auto add = [](void* context, const TenonDeviceInfo* info) {
+    const auto add = [](void* context, const TenonDeviceInfo* info) noexcept {
       auto& into = *static_cast<Found*>(context);
       if (into.status.ok()) into.status = into.add(*info);
     };
@@ -320,11 +326,12 @@ class PluginBackend final : public Backend {
     args.kernel_count = handles.size();
     args.binary = binary.sink();
     args.declined_context = &declines;
-    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) {
+    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
       const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
-      static_cast<Collected<Declined>*>(context)->add(
-          {static_cast<uint32_t>(kernel), known ? static_cast<Reason>(reason) : Reason::kOther,
-           why == nullptr ? "" : why});
+      static_cast<Collected<Declined>*>(context)->add([&] {
+        return Declined{static_cast<uint32_t>(kernel),
+                        known ? static_cast<Reason>(reason) : Reason::kOther, text_of(why)};
+      });
     };
     args.error = text.sink();
     TENON_TRY(status_of(table_.compile(&args), text));

@@ -9,6 +9,7 @@
 
 #include "core/backend/c_types.h"
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/forward.h"
 #include "core/kernel/text.h"
 
 namespace tenon::backend {
@@ -107,10 +108,49 @@ TEST(DeviceName, Parses) {
 
 // --- The adapter
 
+// The host of a newer release, whose structs are longer.
+struct LongerArrayInfo {
+  TenonArrayInfo known;
+  uint64_t what_came_later;
+};
+std::vector<LongerArrayInfo> longer(const TenonArrayInfo* infos, size_t count) {
+  std::vector<LongerArrayInfo> list;
+  for (size_t i = 0; i < count; ++i) list.push_back({infos[i], ~uint64_t{0}});
+  for (LongerArrayInfo& each : list) each.known.size = sizeof each;
+  return list;
+}
+TenonCode describe_call_later(const TenonCall* call, TenonCallInfo* info) {
+  static std::vector<LongerArrayInfo> operands;
+  static std::vector<LongerArrayInfo> results;
+  const TenonCode code = host_services()->describe_call(call, info);
+  operands = longer(info->operands, info->operand_count);
+  results = longer(info->results, info->result_count);
+  info->operands = &operands.data()->known;
+  info->results = &results.data()->known;
+  return code;
+}
+
+// Interp, which plans calls by saying what they are, or throws.
+class Planner final : public ForwardingBackend {
+ public:
+  Planner() : ForwardingBackend(make_interp_backend()) {}
+  Result<CallPlan> plan(const TargetInfo&, const CallSite& site) override {
+    CallPlan plan;
+    for (const auto& list : {site.operands, site.results}) {
+      for (const Shape& each : list) plan.plan += each.to_string() + " ";
+    }
+    for (const bool constant : site.constant) plan.plan += constant ? "c" : "v";
+    if (site.operands.size() == 1) throw 7;
+    return plan;
+  }
+};
+
 // A process exports one backend.
 const TenonBackend* exported_interp() {
-  return export_backend(host_services(), nullptr,
-                        [] { return Result<std::shared_ptr<Backend>>(make_interp_backend()); });
+  static TenonHost host = *host_services();
+  host.describe_call = describe_call_later;
+  return export_backend(
+      &host, nullptr, [] { return Result<std::shared_ptr<Backend>>(std::make_shared<Planner>()); });
 }
 
 kernel::Kernel kernel_of(const std::string& text) { return kernel::parse(text, "k").value(); }
@@ -152,6 +192,21 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_EQ(target->scratch_bytes, 48 << 10);
   EXPECT_TRUE(target->form.computed.contains(ElementType::kF32));
   EXPECT_FALSE(target->form.fma);
+}
+
+// A newer host's arrays of structs are stepped through by the size of each (B1).
+TEST(Adapter, ANewersArraysAreRead) {
+  const auto backend = import_backend(exported_interp()).value();
+  const TargetInfo target = backend->devices().value()[0].target;
+  const program::LibraryCall call = program::Contraction{{}, {}, {1}, {0}};
+  const std::vector<Shape> operands = {Shape(ElementType::kF32, {2, 3}),
+                                       Shape(ElementType::kBF16, {3, 5})};
+  const std::vector<Shape> results = {Shape(ElementType::kF32, {2, 5})};
+  const auto plan = backend->plan(target, {call, operands, results, {false, true}});
+  ASSERT_TRUE(plan) << plan.error().to_string();
+  EXPECT_EQ(plan->plan, "f32[2,3] bf16[3,5] f32[2,5] vc");
+  const auto thrown = backend->plan(target, {call, {operands.data(), 1}, results, {false}});
+  EXPECT_EQ(thrown.error(), Status(ErrorCode::kInternal, "the backend threw what is no exception"));
 }
 
 // Sizes that cannot be, and answers that rules forbid, are errors and not believed.
