@@ -175,6 +175,8 @@ class Backend {
   // --- Optional: kUnimplemented declines, and the host does it with kernels
 
   virtual Result<CallPlan> plan(const TargetInfo& target, const CallSite& site);
+  /// Whether compile_segment is worth asking, before a Program is made for it.
+  virtual bool takes_segments() const { return false; }
   /// A binary of one kernel that does the steps of `segment`'s entry. Its buffers are the memories
   /// of the Program: parameters, results, constants, each by its index, and the block of
   /// temporaries if there is one. It is loaded with no kernels, and launched like any other.

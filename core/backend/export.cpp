@@ -377,7 +377,7 @@ TenonBackend table_of(const Exported& from) {
   table.plan = plan;
   table.call = call;
   table.pack = pack;
-  table.compile_segment = compile_segment;
+  if (from.backend->takes_segments()) table.compile_segment = compile_segment;
   table.statistics = statistics;
   return table;
 }

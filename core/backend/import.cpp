@@ -374,6 +374,9 @@ class PluginBackend final : public Backend {
     return result;
   }
 
+  bool takes_segments() const override {
+    return member_or(table_, &TenonBackend::compile_segment, {}) != nullptr;
+  }
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
     const auto compile = member_or(table_, &TenonBackend::compile_segment, {});

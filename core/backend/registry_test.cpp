@@ -67,6 +67,8 @@ TEST(Registry, ByNameAndByPath) {
   const auto plugin = registry.get(path);
   ASSERT_TRUE(plugin) << plugin.error().to_string();
   EXPECT_EQ((*plugin)->name(), "interp");
+  EXPECT_TRUE((*plugin)->takes_segments());
+  EXPECT_FALSE(registry.get(kFolder + "/libcalls.so").value()->takes_segments());
   // One file loaded twice is one backend.
   EXPECT_EQ(registry.get(kFolder + "/../core/libtenon_interp.so").value(), *plugin);
   EXPECT_EQ(registry.add("interp", nullptr).message(),

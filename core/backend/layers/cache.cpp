@@ -43,7 +43,12 @@ class CacheBackend final : public ForwardingBackend {
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
     std::string what = "segment";
-    append(what, program::save(segment));
+    program::Program but_constants = segment;
+    but_constants.constants.clear();
+    append(what, program::save(but_constants));
+    for (const Literal& each : segment.constants) {
+      append(what, fmt::format("{} {}", each.shape().to_string(), hash_of(text_of(each.data()))));
+    }
     const std::string key = key_of(target, what);
     if (std::optional<std::string> found = find(key)) return *std::move(found);
     TENON_ASSIGN(std::string binary, ForwardingBackend::compile_segment(target, segment));
@@ -65,10 +70,16 @@ class CacheBackend final : public ForwardingBackend {
     return key;
   }
 
+  static std::string hash_of(std::string_view bytes) {
+    return fmt::format("{:016x}{:016x}", serial::hash_of(bytes, 0), serial::hash_of(bytes, 1));
+  }
+  static std::string_view text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
   // The name is a hash; the key itself is compared.
   fs::path path_of(std::string_view key) const {
-    return fs::path(config_.folder) / fmt::format("{:016x}{:016x}{}", serial::hash_of(key, 0),
-                                                  serial::hash_of(key, 1), kExtension);
+    return fs::path(config_.folder) / (hash_of(key) + std::string(kExtension));
   }
 
   std::optional<std::string> find(const std::string& key) {

@@ -15,6 +15,7 @@
 #include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
+#include "core/program/program_test_util.h"
 #include "core/types/file.h"
 
 namespace tenon::backend {
@@ -394,6 +395,35 @@ TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
   EXPECT_TRUE(files().empty());
   config.folder = "/dev/null/nowhere";  // As good as none.
   EXPECT_EQ(compile(), "compiled");
+}
+
+// Takes segments, of which it makes next to nothing.
+class Segmenting final : public ForwardingBackend {
+ public:
+  Segmenting() : ForwardingBackend(make_interp_backend()) {}
+  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
+    return "binary";
+  }
+};
+
+// An entry has no copy of a segment's constants, but depends on them.
+TEST_F(CacheTest, ConstantsCountByTheirContents) {
+  const auto compile_segment = [&](const Literal& constant) {
+    const CacheLayer made = make_cache_layer(std::make_shared<Segmenting>(), config);
+    EXPECT_TRUE(made.backend->takes_segments());
+    program::Program segment = program::testing::twice();
+    segment.constants = {constant};
+    const TargetInfo target = made.backend->devices().value()[0].target;
+    EXPECT_EQ(made.backend->compile_segment(target, segment).value(), "binary");
+    return made.counts->found == 1 ? "found" : "compiled";
+  };
+  Literal large(Shape(ElementType::kU8, {1 << 20}));
+  EXPECT_EQ(compile_segment(large), "compiled");
+  EXPECT_EQ(compile_segment(large), "found");
+  EXPECT_EQ(compile_segment(large.reshaped({1 << 10, 1 << 10})), "compiled");
+  large.set_integer(12345, 1);
+  EXPECT_EQ(compile_segment(large), "compiled");
+  for (const std::string& file : files()) EXPECT_LT(std::filesystem::file_size(file), 10'000u);
 }
 
 TEST(Layers, ByName) {

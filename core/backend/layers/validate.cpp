@@ -71,10 +71,7 @@ class ValidateBackend final : public ForwardingBackend {
   }
 
   // So that every launch is seen.
-  Result<std::string> compile_segment(const TargetInfo& target,
-                                      const program::Program& segment) override {
-    return Backend::compile_segment(target, segment);
-  }
+  bool takes_segments() const override { return false; }
 
  private:
   // Devices may outlive the layer.
