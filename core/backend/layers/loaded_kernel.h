@@ -1,7 +1,10 @@
 // What layers keep of a kernel that was loaded: what its launches read and write.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/backend/backend.h"
@@ -34,6 +37,23 @@ inline std::vector<LoadedKernel> loaded(Kernels kernels) {
     }
   }
   return result;
+}
+
+/// Two buffers of a launch, the first of them written, that overlap although the kernel does not
+/// say so (K4).
+inline std::optional<std::pair<size_t, size_t>> overlapping(const LoadedKernel& kernel,
+                                                            std::span<const Place> places) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!kernel.buffers[i].writes) continue;
+    for (size_t k = 0; k < places.size(); ++k) {
+      const bool apart = places[i].memory != places[k].memory ||
+                         places[i].offset + kernel.buffers[i].bytes <= places[k].offset ||
+                         places[k].offset + kernel.buffers[k].bytes <= places[i].offset;
+      if (i == k || apart || kernel.buffers[i].over == k || kernel.buffers[k].over == i) continue;
+      return std::pair(i, k);
+    }
+  }
+  return {};
 }
 
 }  // namespace tenon::backend
