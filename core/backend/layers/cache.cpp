@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
 constexpr std::string_view kExtension = ".tenon-binary";
+constexpr auto kLongestWrite = std::chrono::hours(1);
 
 class CacheBackend final : public ForwardingBackend {
  public:
@@ -115,13 +117,21 @@ class CacheBackend final : public ForwardingBackend {
     };
     std::vector<Entry> entries;
     int64_t all = 0;
-    std::error_code error;
-    for (const auto& file : fs::directory_iterator(config_.folder, error)) {
-      if (file.path().extension() != kExtension) continue;
-      const auto bytes = static_cast<int64_t>(file.file_size(error));
-      if (error) continue;  // Another process has just removed it.
-      entries.push_back({file.last_write_time(error), bytes, file.path()});
-      all += bytes;
+    const auto now = fs::file_time_type::clock::now();
+    std::error_code error;  // Other processes come and go.
+    for (fs::directory_iterator at(config_.folder, error), end; !error && at != end;
+         at.increment(error)) {
+      std::error_code gone;
+      const fs::path& path = at->path();
+      const auto time = fs::last_write_time(path, gone);
+      const auto bytes = static_cast<int64_t>(fs::file_size(path, gone));
+      if (gone) continue;
+      if (path.extension() == ".tmp" && now - time > kLongestWrite) {
+        fs::remove(path, gone);  // Whoever wrote it has died (write_file).
+      } else if (path.extension() == kExtension) {
+        entries.push_back({time, bytes, path});
+        all += bytes;
+      }
     }
     std::ranges::sort(entries, {}, &Entry::time);
     for (const Entry& entry : entries) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -298,7 +299,7 @@ TEST(Faults, PlansParse) {
     EXPECT_EQ(none.error().message(),
               "'" + std::string(wrong) +
                   "' is no fault: KIND@N (the N-th), KIND%N (one in N) or seed=N, of the kinds "
-                  "open, compile, load, allocate, copy, launch, record, event, lost, delay");
+                  "open, compile, plan, load, allocate, copy, launch, record, event, lost, delay");
   }
 }
 
@@ -322,6 +323,18 @@ TEST(Faults, TheNthCallFails) {
   EXPECT_EQ(work(), "done");
   EXPECT_EQ(work(), "a planned fault: event");
   EXPECT_EQ(work(), "done");
+}
+
+TEST(Faults, PlansOfCallsFailToo) {
+  const auto layer = make_faults_layer(make_interp_backend(), FaultPlan::parse("plan@2").value());
+  const Shape four(ElementType::kF32, {4});
+  const program::LibraryCall sort = program::Sort{};
+  const auto plan = [&] {
+    return layer.backend->plan({}, {sort, {&four, 1}, {&four, 1}, {false}}).error().code();
+  };
+  EXPECT_EQ(plan(), ErrorCode::kUnimplemented);
+  EXPECT_EQ(plan(), ErrorCode::kInternal);
+  EXPECT_EQ(plan(), ErrorCode::kUnimplemented);
 }
 
 TEST(Faults, ALostDeviceStaysLost) {
@@ -395,6 +408,19 @@ TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
   EXPECT_TRUE(files().empty());
   config.folder = "/dev/null/nowhere";  // As good as none.
   EXPECT_EQ(compile(), "compiled");
+}
+
+// What a process that died was writing goes; what another writes stays.
+TEST_F(CacheTest, HalfWrittenFilesGo) {
+  EXPECT_EQ(compile(), "compiled");
+  const std::string left = files()[0] + ".1.tmp";
+  const std::string written = files()[0] + ".2.tmp";
+  for (const std::string& each : {left, written}) ASSERT_TRUE(write_file(each, "TNCE").ok());
+  std::filesystem::last_write_time(
+      left, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  EXPECT_EQ(compile("another"), "compiled");
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(written));
 }
 
 // Takes segments, of which it makes next to nothing.

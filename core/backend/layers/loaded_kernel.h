@@ -24,33 +24,42 @@ struct LoadedKernel {
   size_t scalars = 0;
 };
 
+inline LoadedKernel loaded(const kernel::Kernel& kernel) {
+  LoadedKernel made;
+  made.name = kernel.name;
+  made.scalars = kernel.scalars.size();
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    const kernel::Memory& m = kernel.memories[i];
+    made.buffers.push_back(
+        {m.bytes(), m.access != kernel::Access::kOut, m.access != kernel::Access::kIn, m.over});
+  }
+  return made;
+}
+
 inline std::vector<LoadedKernel> loaded(Kernels kernels) {
   std::vector<LoadedKernel> result;
-  for (const kernel::Kernel* kernel : kernels) {
-    LoadedKernel& made = result.emplace_back();
-    made.name = kernel->name;
-    made.scalars = kernel->scalars.size();
-    for (size_t i = 0; i < kernel->buffer_count; ++i) {
-      const kernel::Memory& m = kernel->memories[i];
-      made.buffers.push_back(
-          {m.bytes(), m.access != kernel::Access::kOut, m.access != kernel::Access::kIn, m.over});
-    }
-  }
+  for (const kernel::Kernel* kernel : kernels) result.push_back(loaded(*kernel));
   return result;
 }
 
-/// Two buffers of a launch, the first of them written, that overlap although the kernel does not
-/// say so (K4).
-inline std::optional<std::pair<size_t, size_t>> overlapping(const LoadedKernel& kernel,
-                                                            std::span<const Place> places) {
+/// Whether two ranges of device memory have a byte in common. A place is a (memory, offset).
+template <class Place>
+bool overlap(const Place& a, int64_t a_bytes, const Place& b, int64_t b_bytes) {
+  return a.memory == b.memory && a.memory != 0 && a.offset < b.offset + b_bytes &&
+         b.offset < a.offset + a_bytes;
+}
+
+/// The first buffer that a launch would write over another, of which the kernel does not say so
+/// (B21, K4), and that other.
+template <class Place>
+std::optional<std::pair<size_t, size_t>> first_alias(const LoadedKernel& kernel,
+                                                     std::span<const Place> places) {
+  const std::vector<BufferUse>& buffers = kernel.buffers;
   for (size_t i = 0; i < places.size(); ++i) {
-    if (!kernel.buffers[i].writes) continue;
+    if (!buffers[i].writes) continue;
     for (size_t k = 0; k < places.size(); ++k) {
-      const bool apart = places[i].memory != places[k].memory ||
-                         places[i].offset + kernel.buffers[i].bytes <= places[k].offset ||
-                         places[k].offset + kernel.buffers[k].bytes <= places[i].offset;
-      if (i == k || apart || kernel.buffers[i].over == k || kernel.buffers[k].over == i) continue;
-      return std::pair(i, k);
+      if (i == k || buffers[i].over == k || buffers[k].over == i) continue;
+      if (overlap(places[i], buffers[i].bytes, places[k], buffers[k].bytes)) return {{i, k}};
     }
   }
   return {};

@@ -101,8 +101,7 @@ class ValidateDevice final : public ForwardingDevice {
     if (destination.on_host() && source.on_host()) {
       return broken("B19", "a copy from host to host");
     }
-    if (!destination.on_host() && destination.memory == source.memory &&
-        destination.offset < source.offset + bytes && source.offset < destination.offset + bytes) {
+    if (overlap(destination, bytes, source, bytes)) {
       return broken("B19", "the ends of a copy of {} bytes overlap", bytes);
     }
     TENON_ASSIGN(const Place to, use(queue, destination, bytes, "a copy's destination"));
@@ -138,10 +137,7 @@ class ValidateDevice final : public ForwardingDevice {
                       place.offset, alignment);
       }
     }
-    if (const auto both = overlapping(kernel, launch.buffers)) {
-      return broken("B21", "@{}: buffers {} and {} overlap", kernel.name, both->first,
-                    both->second);
-    }
+    TENON_TRY(check_aliases(kernel, launch.buffers));
     Launch moved = launch;
     moved.buffers = places;
     return answered("launch", [&] { return ForwardingDevice::launch(queue, moved); });
@@ -421,6 +417,13 @@ class ValidateDevice final : public ForwardingDevice {
     }
     progress_.use(queue, module->second.last_use);
     return kernel;
+  }
+
+  static Status check_aliases(const LoadedKernel& kernel, std::span<const Place> places) {
+    const auto aliases = first_alias(kernel, places);
+    if (!aliases) return {};
+    return broken("B21", "@{}: buffers {} and {} overlap", kernel.name, aliases->first,
+                  aliases->second);
   }
 
   // Queues reading the canaries of all that the queue has used since its last record.
