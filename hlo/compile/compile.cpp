@@ -136,6 +136,7 @@ class Driver {
   Status compile_segments() {
     runtime::CompiledProgram& compiled = result_.compiled;
     compiled.segments.clear();
+    if (!backend_.takes_segments()) return {};
     Program legal = compiled.program;
     legal.kernels = legal_;
     const auto apart = [&](const Step& step) {

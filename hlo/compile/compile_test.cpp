@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry.h"
 #include "hlo/compile/run.h"
@@ -238,6 +239,27 @@ TEST(Segments, EndAtWhatTheHostDoes) {
   EXPECT_EQ(within(steps), 0);
   EXPECT_GE(within(whole), 4);
   EXPECT_EQ(whole.placement.size(), steps.placement.size());
+}
+
+// Nothing is made for a backend that would decline it.
+TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
+  class Refusing final : public backend::ForwardingBackend {
+   public:
+    Refusing() : ForwardingBackend(backend::make_interp_backend()) {}
+    bool takes_segments() const override { return false; }
+    Result<std::string> compile_segment(const backend::TargetInfo&,
+                                        const program::Program&) override {
+      ADD_FAILURE() << "it was asked";
+      return internal_error("it was asked");
+    }
+  };
+  RunInfo info;
+  const char* const program = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})";
+  run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
 }
 
 TEST(Calls, ArePlannedPackedAndCalled) {

@@ -312,10 +312,10 @@ class InterpBackend final : public Backend {
     return Compiled{serial::seal(kBinaryFormat, std::move(writer).take()), {}};
   }
 
+  bool takes_segments() const override { return config_.segments; }
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
-    if (!config_.segments) return Backend::compile_segment(target, segment);
-    return program::save(segment);
+    return takes_segments() ? program::save(segment) : Backend::compile_segment(target, segment);
   }
 
  private:

@@ -17,7 +17,8 @@ namespace tenon::backend {
 namespace {
 
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
-    "open", "compile", "load", "allocate", "copy", "launch", "record", "event", "lost", "delay"};
+    "open",   "compile", "plan",  "load", "allocate", "copy",
+    "launch", "record",  "event", "lost", "delay"};
 
 // What all devices of a layer share: the plan and how far it is.
 class Plan final : public FaultCounts {
@@ -203,6 +204,12 @@ class FaultsBackend final : public ForwardingBackend {
       return tl::make_unexpected(planned(FaultKind::kCompile));
     }
     return ForwardingBackend::compile(target, kernels);
+  }
+
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    plan_->delay();
+    if (plan_->strikes(FaultKind::kPlan)) return tl::make_unexpected(planned(FaultKind::kPlan));
+    return ForwardingBackend::plan(target, site);
   }
 
   Result<std::string> compile_segment(const TargetInfo& target,

@@ -441,9 +441,7 @@ class RecordBackend final : public ForwardingBackend {
   Result<CallPlan> plan(const TargetInfo&, const CallSite&) override {
     return unimplemented("calls are made of kernels while they are recorded");
   }
-  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
-    return unimplemented("steps are launched one by one while they are recorded");
-  }
+  bool takes_segments() const override { return false; }
 
  private:
   const std::shared_ptr<RecordingFile> file_;
