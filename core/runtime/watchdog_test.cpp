@@ -74,7 +74,8 @@ class HangingDevice final : public backend::ForwardingDevice {
     std::unique_lock lock(hanging_->mutex);
     if (hanging_->function != function) return {};
     const auto over = [&] {
-      return hanging_->ended || (hanging_->polls && stop != nullptr && *stop != 0);
+      return hanging_->ended ||
+             (hanging_->polls && stop != nullptr && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0);
     };
     while (!over()) hanging_->changed.wait_for(lock, std::chrono::milliseconds(1));
     return Status(ErrorCode::kCancelled, "the call was ended");

@@ -234,7 +234,9 @@ class InterpDevice final : public Device {
 
   kernel::InterpreterOptions options(const volatile uint32_t* stop) const {
     kernel::InterpreterOptions options = config_.interpreter;
-    options.cancelled = [this, stop] { return closing_ || (stop != nullptr && *stop != 0); };
+    options.cancelled = [this, stop] {
+      return closing_ || (stop != nullptr && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0);
+    };
     return options;
   }
 

@@ -146,14 +146,16 @@ class FaultsDevice final : public ForwardingDevice {
     return lost_ ? planned(FaultKind::kLost, ErrorCode::kUnavailable) : Status();
   }
 
-  // What was given before may still be touching host memory, which a lost device does not (B12).
+  // What was given before may still be touching host memory, which a lost device does not (B12): it
+  // is not lost before that is done.
   void lose() {
     const std::lock_guard lock(queue_mutex_);
-    if (lost_.exchange(true)) return;
-    const auto event = ForwardingDevice::record(0);
-    if (!event) return;
-    static_cast<void>(ForwardingDevice::await(*event, -1));
-    ForwardingDevice::release(*event);
+    if (lost_) return;
+    if (const auto event = ForwardingDevice::record(0)) {
+      static_cast<void>(ForwardingDevice::await(*event, -1));
+      ForwardingDevice::release(*event);
+    }
+    lost_ = true;
   }
 
   Status call(FaultKind kind, ErrorCode code = ErrorCode::kInternal) {
