@@ -194,7 +194,7 @@ TEST(Compile, AFickleBackendIsFoundOut) {
 // --- What a backend takes whole
 
 std::vector<Literal> run_on(const std::shared_ptr<backend::Backend>& backend, const char* text,
-                            const std::vector<Literal>& arguments, RunInfo* info) {
+                            const std::vector<Literal>& arguments, RunInfo* info = nullptr) {
   const auto module = import_module(text, "t.mlir");
   EXPECT_TRUE(module) << module.error().to_string();
   Target target;
@@ -260,6 +260,33 @@ TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
   return %1 : tensor<4xf32>
 })";
   run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
+}
+
+// validate finds a place that is not as the device asks (B17).
+TEST(Driver, BuffersLieAsTheDeviceAsks) {
+  const char* const text = R"(func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+  %0 = stablehlo.sine %x : tensor<5xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<5xf32>
+  %2 = stablehlo.cosine %1 : tensor<5xf32>
+  %3 = stablehlo.reverse %2, dims = [0] : tensor<5xf32>
+  %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<5xf32>, tensor<5xf32>) -> tensor<10xf32>
+  %5 = stablehlo.slice %4 [2:7] : (tensor<10xf32>) -> tensor<5xf32>
+  return %5 : tensor<5xf32>
+})";
+  backend::InterpConfig config;
+  config.segments = false;
+  const std::vector<Literal> arguments = {numbers({5})};
+  const auto expected = run_on(backend::make_interp_backend(config), text, arguments);
+  config.alignment = 1024;
+  const std::shared_ptr<backend::Backend> wide = backend::make_interp_backend(config);
+  EXPECT_EQ(run_on(backend::make_validate_layer(wide), text, arguments), expected);
+  const auto module = import_module(text, "t").value();
+  const auto target = wide->devices().value()[0].target;
+  const Compilation compilation = compile(*module, *wide, target).value();
+  for (const program::Buffer& each : compilation.compiled.program.buffers) {
+    EXPECT_EQ(each.offset % 1024, 0);
+  }
+  EXPECT_GT(compilation.compiled.program.temporary_bytes, 1024);
 }
 
 TEST(Calls, ArePlannedPackedAndCalled) {

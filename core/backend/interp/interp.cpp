@@ -293,7 +293,7 @@ class InterpBackend final : public Backend {
     target.form = config_.form.value_or(kernel::LegalForm());
     target.scratch_bytes = config_.scratch_bytes;
     target.spaces[0].host_visible = true;
-    target.spaces[0].alignment = kAlignment;
+    target.spaces[0].alignment = config_.alignment;
     target.spaces[0].bytes = config_.memory_bytes;
     std::vector<DeviceInfo> devices;
     for (size_t i = 0; i < config_.devices; ++i) {
