@@ -38,9 +38,10 @@ using backend::FaultPlan;
 using std::chrono::steady_clock;
 using Literals = std::vector<Literal>;
 
-constexpr FaultKind kKinds[] = {FaultKind::kOpen,     FaultKind::kCompile, FaultKind::kLoad,
-                                FaultKind::kAllocate, FaultKind::kCopy,    FaultKind::kLaunch,
-                                FaultKind::kRecord,   FaultKind::kEvent,   FaultKind::kLost};
+constexpr FaultKind kKinds[] = {FaultKind::kOpen,   FaultKind::kCompile,  FaultKind::kPlan,
+                                FaultKind::kLoad,   FaultKind::kAllocate, FaultKind::kCopy,
+                                FaultKind::kLaunch, FaultKind::kRecord,   FaultKind::kEvent,
+                                FaultKind::kLost};
 
 struct Options {
   std::string device = "interp";
@@ -128,8 +129,9 @@ class Faults {
         for (int64_t n = 1;; ++n) {
           FaultPlan plan;
           plan.nth[static_cast<size_t>(kind)] = n;
-          const auto outcome = planned_run(fmt::format("{}, {}@{}", c.name, name_of(kind), n), c,
-                                           plan, kind == FaultKind::kCompile);
+          const auto outcome =
+              planned_run(fmt::format("{}, {}@{}", c.name, name_of(kind), n), c, plan,
+                          kind == FaultKind::kCompile || kind == FaultKind::kPlan);
           if (!outcome) break;
           ++(*outcome ? right : errors);
         }

@@ -68,9 +68,11 @@ def show_jax(build: pathlib.Path) -> None:
     folder = ROOT / "frameworks/jax"
     made = subprocess.run([folder / "make-venv"], env={**os.environ, "BUILD_DIR": str(build)}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if made.returncode != 0:
+    if made.returncode == 77:  # No Python, or no index to install from.
         print(f"   left out, there is no JAX here: {made.stdout.strip().splitlines()[-1]}")
         return
+    if made.returncode != 0:
+        raise SystemExit(made.stdout)
     subprocess.run([folder / ".venv/bin/python", folder / "examples/digits.py"], check=True,
                    env={**os.environ, "JAX_PLATFORMS": "tenon", "TENON_DEVICE": "template"})
 

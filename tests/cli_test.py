@@ -416,15 +416,32 @@ def test_record_and_replay(folder):
     equal(json.loads(succeeds("replay", file, "--json"))["differences"], [])
     whole = file.read_bytes()
     file.write_bytes(whole[:-7])
-    contains(succeeds("replay", file, "--list"), "the file ends in an entry, ")
+    contains(succeeds("replay", file, "--list"), "the file is cut off: it ends in an entry, ")
+    contains(succeeds("replay", file), "the file is cut off: it ends in an entry, ")
+    expect(json.loads(succeeds("replay", file, "--json"))["cut"] > 0, "a cut file that says nothing of it")
     file.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
     contains(fails(1, "replay", file), "add.record: entry 0: the entry of a recording is damaged: its checksum differs")
     contains(fails(1, "replay", program), "add.mlir: this is no recording: it does not begin with 'TNRC'")
     contains(fails(1, "replay", folder / "none"), "none: No such file or directory")
     contains(fails(1, "replay", folder), "Is a directory")
+    os.mkfifo(folder / "pipe")
+    contains(fails(1, "replay", folder / "pipe"), "pipe: a pipe or device; a regular file is needed")
+    contains(fails(1, "replay", "/dev/null"), "/dev/null: a pipe or device; a regular file is needed")
     file.write_bytes(whole)
     contains(fails(1, "replay", file, "--device=interp:99"), "there is no number 99")
     fails(2, "replay", file, "--most", "0")
+
+
+def test_json_of_names_that_are_no_text(folder):
+    """Labels have the name of the program's file, which may be any bytes."""
+    program, file = write(folder, os.fsdecode(b"add\xff.mlir"), ADD), folder / "add.record"
+    command = [TENON, "run", program, "--device=interp", "--arg", "0=1", "--arg", "1=2", "--quiet", "--layer=record"]
+    done = subprocess.run(command, capture_output=True, timeout=60, env={**os.environ, "TENON_RECORD": str(file)})
+    equal((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+    labels = [each["text"] for each in json.loads(succeeds("replay", file, "--list", "--json"))["entries"]]
+    expect(any("add\ufffd.mlir" in label for label in labels), f"{labels}")
+    contains(json.loads(succeeds("explain", program, "--device=interp", "--placement", "--json"))["steps"][0]["step"],
+             "add\ufffd.mlir")
 
 
 def test_layers_that_cannot_be(folder):

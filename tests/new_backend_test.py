@@ -186,6 +186,23 @@ def test_mistakes_are_told(project):
         project.succeeds("ninja", "-C", "build")
 
 
+def test_errors_want_a_result(project):
+    """The last step fails on a device that does nothing but fail."""
+    source = project.folder / f"{project.name}.c"
+    right = source.read_text()
+    text = "  ChipCommand command = command_of(CHIP_LAUNCH,"
+    try:
+        expect(right.count(text) == 1, f"'{text}' is not in the source")
+        source.write_text(right.replace(text, '  fail(args->error, TENON_INTERNAL, "no memory, does not start");\n'
+                                        "  if (args->device != 0) return TENON_INTERNAL;\n" + text))
+        project.succeeds("ninja", "-C", "build")
+        status, output = project.step("10_errors")
+        expect(status == 1 and "WRONG nothing fails" in output, f"ends with {status}: {output[-500:]}")
+    finally:
+        source.write_text(right)
+        project.succeeds("ninja", "-C", "build")
+
+
 def test_data_files(project, build, full):
     variables = {**os.environ, "TENON_TEST_PLUGIN": str(project.plugin)}
     if not full:
@@ -234,7 +251,7 @@ def main():
                 continue
             tests = [test_its_own_tests, test_is_a_device_by_name, test_jax_package]
             if language == "c":
-                tests.append(test_mistakes_are_told)
+                tests += [test_mistakes_are_told, test_errors_want_a_result]
             for test in tests:
                 good &= attempt(f"{language}: {test.__name__.removeprefix('test_')}", test, project)
             if (ROOT / "frameworks/jax/.venv/bin/python").exists():

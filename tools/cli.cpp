@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "core/types/file.h"
 
@@ -57,6 +58,10 @@ int report(const Status& status) {
   fmt::print(stderr, "{}\n", line);
   if (at.column != 0) fmt::print(stderr, "{:>{}}\n", "^", at.column);
   return kExitError;
+}
+
+void print_json(const nlohmann::json& document, int indent) {
+  fmt::print("{}\n", document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "hlo/import/import.h"
@@ -29,6 +30,10 @@ bool use_colour(FILE* stream);
 /// Prints "file:line:col: error: …" on stderr, the source line and a caret below it when the file
 /// can be read. Gives kExitError, or kExitUsage for an error of the stage kUsageStage.
 int report(const Status& status);
+
+/// On stdout, on one line if `indent` is -1. Names and labels may be any bytes of a file: what is
+/// no UTF-8 in them is shown as U+FFFD.
+void print_json(const nlohmann::json& document, int indent = 2);
 
 /// Reads and imports a program; "-" is standard input.
 Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path);

@@ -49,7 +49,7 @@ void print_placement(const std::vector<hlo::Placement>& placement, bool json) {
                        {"bytes", each.bytes}});
     }
     const nlohmann::json document = {{"summary", hlo::summary(placement)}, {"steps", steps}};
-    fmt::print("{}\n", document.dump(2));
+    print_json(document);
     return;
   }
   fmt::print("{}\n", hlo::summary(placement));

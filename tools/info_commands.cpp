@@ -45,7 +45,7 @@ void print_devices(bool json) {
       document.push_back(
           {{"name", row.name}, {"state", row.state}, {"description", row.description}});
     }
-    fmt::print("{}\n", document.dump(2));
+    print_json(document);
     return;
   }
   for (const DeviceRow& row : rows) {

@@ -16,4 +16,8 @@ struct Installation {
 /// Nothing if the program runs from a build folder.
 std::optional<Installation> installation();
 
+/// The folder that `tool` lies in BINDIR/tenon below; nothing if it lies elsewhere.
+std::optional<std::filesystem::path> prefix_of(const std::filesystem::path& tool,
+                                               const std::filesystem::path& bindir);
+
 }  // namespace tenon::tools

@@ -18,6 +18,10 @@ namespace fs = std::filesystem;
 // Backends that are built in, and names that files of the project have.
 constexpr std::array<std::string_view, 5> kTaken = {"interp", "plugin", "reference", "template",
                                                     "tenon"};
+// Names that Meson gives to targets of its own, and lets no project give.
+constexpr std::array<std::string_view, 11> kOfMeson = {
+    "all",     "benchmark", "clean",       "coverage", "dist",     "distcheck",
+    "install", "phony",     "reconfigure", "test",     "uninstall"};
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
@@ -71,6 +75,9 @@ Status check_backend_name(std::string_view name) {
   }
   if (std::ranges::find(kTaken, name) != kTaken.end()) {
     return invalid_argument("the name '{}' is taken; choose another", name);
+  }
+  if (std::ranges::find(kOfMeson, name) != kOfMeson.end()) {
+    return invalid_argument("the name '{}' is one of Meson's own targets; choose another", name);
   }
   return {};
 }

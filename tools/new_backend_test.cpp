@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/types/file.h"
+#include "tools/installation.h"
 
 namespace tenon::tools {
 namespace {
@@ -25,6 +26,10 @@ TEST(BackendName, IsALowerCaseIdentifierThatIsFree) {
   for (const char* taken : {"interp", "reference", "template", "plugin"}) {
     EXPECT_EQ(check_backend_name(taken).message(),
               fmt::format("the name '{}' is taken; choose another", taken));
+  }
+  for (const char* target : {"all", "test", "install", "uninstall", "clean", "dist", "coverage"}) {
+    EXPECT_EQ(check_backend_name(target).message(),
+              fmt::format("the name '{}' is one of Meson's own targets; choose another", target));
   }
 }
 
@@ -72,6 +77,16 @@ TEST(BackendProject, SaysWhatToReplace) {
     });
     EXPECT_GE(marks, 4);  // The source, meson.build, tests/run.py and README.md.
   }
+}
+
+// As many folders up as the tool is below the prefix.
+TEST(Installation, PrefixOfATool) {
+  EXPECT_EQ(prefix_of("/opt/tenon/bin/tenon", "bin"), "/opt/tenon");
+  EXPECT_EQ(prefix_of("/opt/tenon/a/b/tenon", "a/b"), "/opt/tenon");
+  EXPECT_EQ(prefix_of("/a/b/tenon", "a/b"), "/");
+  EXPECT_EQ(prefix_of("/opt/b/a/tenon", "a/b"), std::nullopt);
+  EXPECT_EQ(prefix_of("/work/build/tenon", "bin"), std::nullopt);
+  EXPECT_EQ(prefix_of("/usr/bin/tenon", "/usr/bin"), std::nullopt);
 }
 
 class WriteProject : public testing::Test {

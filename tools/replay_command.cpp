@@ -18,6 +18,12 @@ struct ReplayCommand {
   size_t most = 20;
 };
 
+void print_cut(const backend::Recording& recording) {
+  if (recording.cut == 0) return;
+  fmt::print("the file is cut off: it ends in an entry, {} bytes of which are there\n",
+             recording.cut);
+}
+
 void print_entries(const backend::Recording& recording, bool json) {
   nlohmann::json list = nlohmann::json::array();
   for (size_t i = 0; i < recording.entries.size(); ++i) {
@@ -29,13 +35,13 @@ void print_entries(const backend::Recording& recording, bool json) {
     }
   }
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"entries", list}, {"cut", recording.cut}}.dump(2));
-  } else if (recording.cut != 0) {
-    fmt::print("        the file ends in an entry, {} bytes of which are there\n", recording.cut);
+    print_json({{"entries", list}, {"cut", recording.cut}});
+  } else {
+    print_cut(recording);
   }
 }
 
-void print_report(const backend::ReplayReport& report) {
+void print_report(const backend::Recording& recording, const backend::ReplayReport& report) {
   for (const std::string& error : report.errors) fmt::print("failed again: {}\n", error);
   for (const backend::Difference& each : report.differences) fmt::print("{}\n", each.to_string());
   fmt::print("{} launches, {} copies; modules: {} loaded, {} compiled; ", report.launches,
@@ -44,9 +50,10 @@ void print_report(const backend::ReplayReport& report) {
   fmt::print("{} values of {} bytes compared, {} differ{}\n", report.compared,
              report.compared_bytes, report.differences.size(),
              report.stopped ? "; stopped there" : "");
+  print_cut(recording);
 }
 
-void print_json(const backend::ReplayReport& report) {
+void print_report_json(const backend::Recording& recording, const backend::ReplayReport& report) {
   nlohmann::json differences = nlohmann::json::array();
   for (const backend::Difference& each : report.differences) {
     differences.push_back({{"entry", each.entry},
@@ -69,8 +76,9 @@ void print_json(const backend::ReplayReport& report) {
                                    {"left_out", report.skipped},
                                    {"errors", report.errors},
                                    {"stopped", report.stopped},
+                                   {"cut", recording.cut},
                                    {"differences", differences}};
-  fmt::print("{}\n", document.dump(2));
+  print_json(document);
 }
 
 Result<int> run(const ReplayCommand& command) {
@@ -86,7 +94,7 @@ Result<int> run(const ReplayCommand& command) {
   options.most_differences = command.keep_going ? command.most : 1;
   TENON_ASSIGN(const backend::ReplayReport report,
                backend::replay(*recording, *chosen.backend, chosen.index, options));
-  command.json ? print_json(report) : print_report(report);
+  command.json ? print_report_json(*recording, report) : print_report(*recording, report);
   return report.differences.empty() ? 0 : kExitError;
 }
 

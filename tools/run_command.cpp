@@ -222,7 +222,7 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
     for (const hlo::CheckFailure& failure : outcome.failures) {
       document["failures"].push_back(failure.text);
     }
-    fmt::print("{}\n", document.dump());
+    print_json(document, -1);
     return;
   }
   if (!options.out_dir.empty()) {

@@ -103,6 +103,7 @@ class CpuBackend final : public Backend {
     return Compiled{cpu::save(code), {}};
   }
 
+  bool takes_segments() const override { return true; }
   Result<std::string> compile_segment(const TargetInfo&, const program::Program& segment) override {
     TENON_ASSIGN(const cpu::Code code, cpu::compile_segment(segment));
     return cpu::save(code);

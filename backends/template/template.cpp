@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -30,26 +31,40 @@ std::string setting(const char* name, const std::string& otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
+Result<int64_t> number_of(const char* name, const std::string& text, int64_t most) {
+  int64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (*read.ptr == '\0' && number >= 1 && number <= most) return number;
+  return invalid_argument("{} is '{}', expected a number of 1 to {}", name, text, most);
+}
+
 // --- PORT: your driver. A chip: its process, its registers, and the line on which it calls.
 
 Status lost() { return Status(ErrorCode::kUnavailable, "the chip is gone"); }
 
+// Above the numbers that the chip has its files by, and those that a host may have closed.
+int moved_up(int file) {
+  const int moved = fcntl(file, F_DUPFD_CLOEXEC, CHIP_LINE_FD + 1);
+  close(file);
+  return moved;
+}
+
 class Chip {
  public:
-  static Result<std::unique_ptr<Chip>> start() {
+  static Result<std::unique_ptr<Chip>> start(std::string memory_option) {
     auto chip = std::make_unique<Chip>();
-    const int memory = memfd_create("chip", MFD_CLOEXEC);
+    const int memory = moved_up(memfd_create("chip", MFD_CLOEXEC));
     int ends[2] = {-1, -1};
     void* mapped = MAP_FAILED;
     if (memory >= 0 && ftruncate(memory, sizeof(ChipRegisters)) == 0 &&
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
       mapped = mmap(nullptr, sizeof(ChipRegisters), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     }
+    for (int& end : ends) end = moved_up(end);
     chip->line_ = ends[0];
     if (mapped != MAP_FAILED) chip->registers_ = static_cast<ChipRegisters*>(mapped);
     const std::string path = setting("TENON_CHIP", TENON_CHIP_PATH);
-    std::string bytes = "--memory=" + setting("TENON_CHIP_MEMORY", "268435456");
-    char* argv[] = {const_cast<char*>(path.c_str()), bytes.data(), nullptr};
+    char* argv[] = {const_cast<char*>(path.c_str()), memory_option.data(), nullptr};
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, memory, CHIP_REGISTERS_FD);
@@ -93,11 +108,12 @@ class Chip {
   Result<bool> done(uint64_t number, int64_t timeout, uint64_t* result = nullptr) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout);
     std::unique_lock lock(mutex_);
-    while (harvest() <= number) {
+    for (bool over = false; harvest() <= number;) {
       if (lost_) return tl::make_unexpected(lost());
-      const auto left = end - std::chrono::steady_clock::now();
-      if (timeout >= 0 && left.count() <= 0) return false;
-      listen(lock, timeout < 0 ? 10 : std::min<int64_t>(left.count() / 1'000'000 + 1, 10));
+      if (over) return false;
+      const auto left = (end - std::chrono::steady_clock::now()).count();
+      over = timeout >= 0 && left <= 0;  // It listens once even so: the chip may be gone.
+      listen(lock, over ? 0 : timeout < 0 ? 10 : std::min<int64_t>(left / 1'000'000 + 1, 10));
     }
     const Outcome& outcome = outcomes_.at(number);
     if (result != nullptr) *result = outcome.result;
@@ -281,19 +297,19 @@ class TemplateBackend final : public Backend {
   Result<std::vector<DeviceInfo>> devices() override {
     TargetInfo target;
     target.name = "chip";
-    target.compiler_id = "template-1 " + compiler();
+    target.compiler_id = "template-1 " + compiler_;
     target.form = kernel::LegalForm::parse("s8,u8,s16,u16,s64,u64,fma,dimensions").value();
     target.most_parameters = CHIP_ARGUMENTS;
-    target.spaces[0].bytes = std::stoll(setting("TENON_CHIP_MEMORY", "268435456"));
+    TENON_ASSIGN(target.spaces[0].bytes, number_of("TENON_CHIP_MEMORY", memory_, INT64_MAX));
     target.spaces[0].alignment = CHIP_ALIGNMENT;
-    std::vector<DeviceInfo> devices(std::stoul(setting("TENON_CHIPS", "4")));
-    for (size_t i = 0; i < devices.size(); ++i)
-      devices[i] = {fmt::format("template:{}", i), target};
+    TENON_ASSIGN(const int64_t count, number_of("TENON_CHIPS", chips_, 1024));
+    std::vector<DeviceInfo> devices;
+    for (int64_t i = 0; i < count; ++i) devices.push_back({fmt::format("template:{}", i), target});
     return devices;
   }
 
   Result<std::unique_ptr<Device>> open(size_t) override {
-    TENON_ASSIGN(std::unique_ptr<Chip> chip, Chip::start());
+    TENON_ASSIGN(std::unique_ptr<Chip> chip, Chip::start("--memory=" + memory_));
     return std::make_unique<TemplateDevice>(std::move(chip));
   }
 
@@ -311,12 +327,15 @@ class TemplateBackend final : public Backend {
     if (!compiled.declined.empty()) return compiled;
     TENON_ASSIGN(const std::string source,
                  kernel::render(copies, {kernel::Language::kC, 1, CHIP_KERNEL_TABLE}));
-    TENON_ASSIGN(compiled.binary, kernel::compile_c(source, compiler() + " -O1"));
+    TENON_ASSIGN(compiled.binary, kernel::compile_c(source, compiler_ + " -O1"));
     return compiled;
   }
 
  private:
-  static std::string compiler() { return setting("TENON_TEMPLATE_CC", "cc"); }
+  // Read once, so that every call gives the same devices (B9).
+  const std::string chips_ = setting("TENON_CHIPS", "4");
+  const std::string memory_ = setting("TENON_CHIP_MEMORY", "268435456");
+  const std::string compiler_ = setting("TENON_TEMPLATE_CC", "cc");
 };
 
 }  // namespace

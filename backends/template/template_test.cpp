@@ -1,6 +1,7 @@
 // The template's own promises, in both languages: threads, events, what is lost and what leaks.
 #include "backends/template/template.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -310,6 +311,38 @@ TEST_P(Template, ALostDeviceAnswersAtOnce) {
   EXPECT_EQ(read(x_), 7);
 }
 
+// Somebody who only looks, again and again, hears of it too.
+TEST_P(Template, ADeadChipIsSeenWithoutWaiting) {
+  const ModuleHandle module = load(busy(int64_t{1} << 60));
+  ASSERT_TRUE(launch(module, x_, y_).ok());
+  const EventHandle never = device_->record(0).value();
+  for (const pid_t chip : chips()) kill(chip, SIGKILL);
+  Result<bool> done = false;
+  while (done && !*done) done = device_->await(never, 0);
+  EXPECT_EQ(code_of(done), ErrorCode::kUnavailable);
+}
+
+// Opens a chip with some of the lowest descriptors closed, and ends the process: 0 if it works and
+// nothing has got the number of a standard stream, which others write to.
+[[noreturn]] void open_without(Backend& backend, int closed) {
+  for (int file = 0; file < 5; ++file) {
+    if ((closed >> file & 1) != 0) close(file);
+  }
+  const auto device = backend.open(1);
+  bool right = device && (*device)->allocate(0, 64);
+  for (int file = 0; file < 3; ++file) {
+    if ((closed >> file & 1) != 0) right &= fcntl(file, F_GETFD) < 0;
+  }
+  _exit(right ? 0 : 1);
+}
+
+TEST_P(Template, StartsWhateverDescriptorsAreClosed) {
+  limit_.reset();  // Its thread would not be there in a copy of this process.
+  for (int closed = 0; closed < 32; ++closed) {
+    EXPECT_EXIT(open_without(*backend_, closed), testing::ExitedWithCode(0), "") << closed;
+  }
+}
+
 TEST_P(Template, CloseEndsWorkThatWouldNeverEnd) {
   const ModuleHandle module = load(busy(int64_t{1} << 60));
   ASSERT_TRUE(launch(module, x_, y_).ok());
@@ -348,6 +381,26 @@ TEST_P(Template, NothingIsLeftOpen) {
   }
   EXPECT_EQ(open_files(), files);
   EXPECT_TRUE(chips().empty());
+}
+
+// The C flavour reads its settings once in a process.
+TEST(TemplateSettings, AreReadOnceAndChecked) {
+  for (const auto& [name, most] :
+       {std::pair("TENON_CHIPS", "1024"), std::pair("TENON_CHIP_MEMORY", "9223372036854775807")}) {
+    for (const char* wrong : {"", "many", "0", "-1", "4 chips", "99999999999999999999"}) {
+      setenv(name, wrong, 1);
+      const auto devices = make_template_backend()->devices();
+      unsetenv(name);
+      ASSERT_FALSE(devices) << wrong;
+      EXPECT_EQ(devices.error().message(),
+                fmt::format("{} is '{}', expected a number of 1 to {}", name, wrong, most));
+    }
+  }
+  const auto backend = make_template_backend();
+  setenv("TENON_CHIPS", "7", 1);
+  EXPECT_EQ(backend->devices().value().size(), 4U);
+  EXPECT_EQ(make_template_backend()->devices().value().size(), 7U);
+  unsetenv("TENON_CHIPS");
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -136,7 +136,8 @@ class Device {
   virtual Status launch(uint32_t queue, const Launch& launch) = 0;
   virtual Result<EventHandle> record(uint32_t queue) = 0;
   virtual Status wait(uint32_t queue, EventHandle event) = 0;
-  /// True: done. False: pending. An error is the event's, which is done then, or the call's.
+  /// True: done. An error is the event's, which is done then. False: pending, or not known to be
+  /// done, since the backend could not say (with a timeout less than 0 nothing else is pending).
   virtual Result<bool> await(EventHandle event, int64_t timeout) = 0;
   virtual void release(EventHandle event) = 0;
 
@@ -174,6 +175,8 @@ class Backend {
   // --- Optional: kUnimplemented declines, and the host does it with kernels
 
   virtual Result<CallPlan> plan(const TargetInfo& target, const CallSite& site);
+  /// Whether compile_segment is worth asking, before a Program is made for it.
+  virtual bool takes_segments() const { return false; }
   /// A binary of one kernel that does the steps of `segment`'s entry. Its buffers are the memories
   /// of the Program: parameters, results, constants, each by its index, and the block of
   /// temporaries if there is one. It is loaded with no kernels, and launched like any other.

@@ -24,6 +24,7 @@ inline Status finish(Device& device, uint32_t queue = 0) {
   if (!event) return event.error();
   const auto outcome = device.await(*event, -1);
   device.release(*event);
+  if (outcome && !*outcome) return internal_error("the event is pending");
   return outcome ? Status() : outcome.error();
 }
 

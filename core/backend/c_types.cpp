@@ -94,24 +94,6 @@ Result<ElementType> type_named(const char* name) {
   return failed_precondition("there is no element type '{}'", text_or_nothing(name));
 }
 
-// Calls `read` for the elements of an array that another release may have written, whose structs
-// are of another size then (B1).
-template <class Struct, class Read>
-Status each_of(const Struct* array, size_t count, const Read& read) {
-  const auto* at = reinterpret_cast<const char*>(array);
-  for (size_t i = 0; array != nullptr && i < count; ++i) {
-    const auto& element = *reinterpret_cast<const Struct*>(at);
-    constexpr size_t kMost = 4096;
-    if (element.size < sizeof(size_t) || element.size > kMost ||
-        element.size % alignof(Struct) != 0) {
-      return failed_precondition("B1: an element of an array states a size of {}", element.size);
-    }
-    TENON_TRY(read(element));
-    at += element.size;
-  }
-  return {};
-}
-
 Status read_type(const TenonTypeInfo& info, TargetInfo& target) {
   TENON_ASSIGN(const ElementType type, type_named(member_or(info, &TenonTypeInfo::type, {})));
   const auto flag = [&](auto member) { return member_or(info, member, uint8_t{0}) != 0; };

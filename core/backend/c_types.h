@@ -19,6 +19,24 @@ Member member_or(const Struct& from, Member Struct::* member, Member fallback) {
   return static_cast<size_t>(end - begin) <= from.size ? from.*member : fallback;
 }
 
+/// Calls `read` for the elements of an array that another release may have written, whose structs
+/// are of another size then (B1).
+template <class Struct, class Read>
+Status each_of(const Struct* array, size_t count, const Read& read) {
+  const auto* at = reinterpret_cast<const char*>(array);
+  for (size_t i = 0; array != nullptr && i < count; ++i) {
+    const auto& element = *reinterpret_cast<const Struct*>(at);
+    constexpr size_t kMost = 4096;
+    if (element.size < sizeof(size_t) || element.size > kMost ||
+        element.size % alignof(Struct) != 0) {
+      return failed_precondition("B1: an element of an array states a size of {}", element.size);
+    }
+    TENON_TRY(read(element));
+    at += element.size;
+  }
+  return {};
+}
+
 /// Collects what is written to a sink.
 class Text {
  public:

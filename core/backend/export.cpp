@@ -27,16 +27,22 @@ std::unique_ptr<Exported>& exported() {
   return *instance;
 }
 
-// Runs `body`, which gives a Status, so that nothing but a code leaves it.
+// Runs `body`, which gives a Status, so that nothing but a code leaves it. To say what was thrown
+// takes no memory.
 template <class Body>
-TenonCode guarded(const TenonSink* error, const Body& body) {
+TenonCode guarded(const TenonSink* error, const Body& body) noexcept {
   try {
     return answer(body(), error);
   } catch (const std::bad_alloc&) {
-    return answer(resource_exhausted("the backend has no memory left on the host"), error);
+    write(error, "the backend has no memory left on the host");
+    return TENON_RESOURCE_EXHAUSTED;
   } catch (const std::exception& e) {
-    return answer(internal_error("the backend threw: {}", e.what()), error);
+    write(error, "the backend threw: ");
+    write(error, e.what());
+  } catch (...) {
+    write(error, "the backend threw what is no exception");
   }
+  return TENON_INTERNAL;
 }
 
 template <class T>
@@ -276,10 +282,16 @@ TenonCode pack(const TenonPackArgs* args) {
   });
 }
 
-Result<Shape> shape_of(const TenonArrayInfo& info) {
-  const auto type = element_type_from_name(info.type);
-  if (!type) return invalid_argument("there is no element type '{}'", info.type);
-  return Shape(*type, Dims(info.dims, info.dims + info.rank));
+// An array of the host's, which may be of a newer release.
+Status read_arrays(const TenonArrayInfo* infos, size_t count, std::vector<Shape>& shapes,
+                   std::vector<bool>* constant) {
+  return each_of(infos, count, [&](const TenonArrayInfo& info) -> Status {
+    const auto type = element_type_from_name(info.type);
+    if (!type) return invalid_argument("there is no element type '{}'", info.type);
+    shapes.emplace_back(*type, Dims(info.dims, info.dims + info.rank));
+    if (constant != nullptr) constant->push_back(info.constant != 0);
+    return {};
+  });
 }
 
 TenonCode plan(const TenonPlanArgs* args) {
@@ -297,13 +309,8 @@ TenonCode plan(const TenonPlanArgs* args) {
     std::vector<Shape> operands;
     std::vector<Shape> results;
     std::vector<bool> constant;
-    for (size_t i = 0; i < info.operand_count; ++i) {
-      TENON_ASSIGN(operands.emplace_back(), shape_of(info.operands[i]));
-      constant.push_back(info.operands[i].constant != 0);
-    }
-    for (size_t i = 0; i < info.result_count; ++i) {
-      TENON_ASSIGN(results.emplace_back(), shape_of(info.results[i]));
-    }
+    TENON_TRY(read_arrays(info.operands, info.operand_count, operands, &constant));
+    TENON_TRY(read_arrays(info.results, info.result_count, results, nullptr));
     TENON_ASSIGN(const CallPlan made,
                  exported()->backend->plan(target, {call, operands, results, constant}));
     if (made.packed_bytes.size() > operands.size()) {
@@ -370,7 +377,7 @@ TenonBackend table_of(const Exported& from) {
   table.plan = plan;
   table.call = call;
   table.pack = pack;
-  table.compile_segment = compile_segment;
+  if (from.backend->takes_segments()) table.compile_segment = compile_segment;
   table.statistics = statistics;
   return table;
 }

@@ -90,8 +90,10 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
     if (!text) return answer(text.error(), error);
     write(source, *text);
     return TENON_OK;
-  } catch (const std::exception& e) {
-    return answer(internal_error("the host could not render: {}", e.what()), error);
+  } catch (const std::exception& e) {  // To say so takes no memory.
+    write(error, "the host could not render: ");
+    write(error, e.what());
+    return TENON_INTERNAL;
   }
 }
 

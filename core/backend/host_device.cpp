@@ -16,7 +16,7 @@ HostDevice::Allocation::Allocation(int64_t size)
 HostDevice::Allocation::~Allocation() { ::operator delete(data, std::align_val_t(kAlignment)); }
 
 void HostDevice::end_work() {
-  closing_ = 1;
+  __atomic_store_n(&closing_, 1, __ATOMIC_RELAXED);
   queue_.reset();
 }
 

@@ -65,7 +65,7 @@ class HostDevice : public Device {
   void push(HostQueue::Work work) { queue_->push(std::move(work)); }
   /// Whether work should end early: the device is being closed (B11), or the host says so (B27).
   bool is_stopped(const volatile uint32_t* stop) const {
-    return closing_ != 0 || (stop != nullptr && *stop != 0);
+    return is_set(&closing_) || (stop != nullptr && is_set(stop));
   }
   /// The words that say so when they are not 0, for code that cannot ask: the second is the
   /// device's own, the first the launch's, or the second again.
@@ -76,6 +76,9 @@ class HostDevice : public Device {
   void end_work();
 
  private:
+  static bool is_set(const volatile uint32_t* word) {
+    return __atomic_load_n(word, __ATOMIC_RELAXED) != 0;
+  }
   Result<Pinned> pin_box(const Place& place, const Box& box, const Dims& strides) const;
 
   const std::string name_;

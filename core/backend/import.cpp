@@ -1,5 +1,6 @@
 // A plug-in's table as a Backend.
 #include <algorithm>
+#include <atomic>
 #include <deque>
 
 #include "core/backend/adapter.h"
@@ -32,20 +33,24 @@ Status call(Function function, Args... args) {
   return status_of(function(args..., text.sink()), text);
 }
 
-// What a plug-in reports, one by one. No exception leaves `add`, which the plug-in calls.
+// What a plug-in reports, one by one. No exception leaves `add`, which makes each from what the
+// plug-in calls it with.
 template <class T>
 struct Collected {
   std::vector<T> list;
   bool whole = true;
 
-  void add(T each) noexcept {
+  template <class Make>
+  void add(const Make& make) noexcept {
     try {
-      list.push_back(std::move(each));
+      list.push_back(make());
     } catch (const std::exception&) {
       whole = false;
     }
   }
 };
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
 std::vector<TenonPlace> c_places(std::span<const Place> places) {
   std::vector<TenonPlace> all;
@@ -129,11 +134,21 @@ class PluginDevice final : public Device {
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
     TenonEventState state = TENON_EVENT_PENDING;
-    TENON_TRY(backend::call(table_.await, device_, event, timeout, &state));
-    if (state == TENON_EVENT_DONE) return true;
-    if (state == TENON_EVENT_PENDING && timeout >= 0) return false;
-    return internal_error("B25: await{} answers OK with the state {}",
-                          timeout < 0 ? " without limit" : "", static_cast<int>(state));
+    const Status status = backend::call(table_.await, device_, event, timeout, &state);
+    const bool done = state == TENON_EVENT_DONE || state == TENON_EVENT_ERROR;
+    if (!status.ok()) {
+      // An error of the call says nothing of the event, whose work may go on; unless the device is
+      // lost (B12).
+      if (done || status.code() == ErrorCode::kUnavailable) return tl::make_unexpected(status);
+      warn_of_await(fmt::format("fails: {}", status.message()));
+      return false;
+    }
+    if (state == TENON_EVENT_ERROR)
+      return internal_error("B25: await answers OK of a failed event");
+    if (!done && (timeout < 0 || state != TENON_EVENT_PENDING)) {
+      warn_of_await(fmt::format("answers OK with the state {}", static_cast<int>(state)));
+    }
+    return done;
   }
 
   void release(EventHandle event) override { table_.release(device_, event); }
@@ -227,11 +242,13 @@ class PluginDevice final : public Device {
     const auto statistics = member_or(table_, &TenonBackend::statistics, {});
     if (statistics == nullptr) return Device::statistics();
     Collected<Statistic> found;
-    const auto add = [](void* context, const char* name, double value) {
-      static_cast<Collected<Statistic>*>(context)->add({name == nullptr ? "" : name, value});
+    const auto add = [](void* context, const char* name, double value) noexcept {
+      static_cast<Collected<Statistic>*>(context)->add(
+          [&] { return Statistic{text_of(name), value}; });
     };
     TENON_TRY(backend::call(statistics, device_, static_cast<void*>(&found),
                             static_cast<void (*)(void*, const char*, double)>(add)));
+    if (!found.whole) return resource_exhausted("the host has no memory for statistics");
     return std::move(found.list);
   }
 
@@ -241,8 +258,15 @@ class PluginDevice final : public Device {
     return internal_error("B10: {} gave the handle 0", function);
   }
 
+  // Once a device: it will be asked again.
+  void warn_of_await(const std::string& what) {
+    if (warned_.exchange(true)) return;
+    host_services()->log(fmt::format("{}: await {} (B25)", table_.name, what).c_str());
+  }
+
   const TenonBackend& table_;
   const TenonDevice device_;
+  std::atomic<bool> warned_ = false;
 };
 
 class PluginBackend final : public Backend {
@@ -272,7 +296,7 @@ class PluginBackend final : public Backend {
         return Status(ErrorCode::kResourceExhausted, "");
       }
     } found;
-    const auto add = [](void* context, const TenonDeviceInfo* info) {
+    const auto add = [](void* context, const TenonDeviceInfo* info) noexcept {
       auto& into = *static_cast<Found*>(context);
       if (into.status.ok()) into.status = into.add(*info);
     };
@@ -302,11 +326,12 @@ class PluginBackend final : public Backend {
     args.kernel_count = handles.size();
     args.binary = binary.sink();
     args.declined_context = &declines;
-    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) {
+    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
       const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
-      static_cast<Collected<Declined>*>(context)->add(
-          {static_cast<uint32_t>(kernel), known ? static_cast<Reason>(reason) : Reason::kOther,
-           why == nullptr ? "" : why});
+      static_cast<Collected<Declined>*>(context)->add([&] {
+        return Declined{static_cast<uint32_t>(kernel),
+                        known ? static_cast<Reason>(reason) : Reason::kOther, text_of(why)};
+      });
     };
     args.error = text.sink();
     TENON_TRY(status_of(table_.compile(&args), text));
@@ -349,6 +374,9 @@ class PluginBackend final : public Backend {
     return result;
   }
 
+  bool takes_segments() const override {
+    return member_or(table_, &TenonBackend::compile_segment, {}) != nullptr;
+  }
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
     const auto compile = member_or(table_, &TenonBackend::compile_segment, {});

@@ -14,8 +14,8 @@
  * Versions and structs
  *  B1  Every struct begins with its size in bytes as its writer knows it. A reader uses a member
  *      only if the size covers it; members are appended, never moved, and each says in which version
- *      it appeared. A member that is absent counts as zero or null. (TenonPlace, which never
- *      changes, has no size.)
+ *      it appeared. A member that is absent counts as zero or null. In an array each struct is as
+ *      far behind the one before as that is large. (TenonPlace, which never changes, has no size.)
  *  B2  tenon_plugin may be called any number of times and gives the same table. The table, and what
  *      it points to, live as long as the process. It exports nothing else.
  *  B3  The backend states the ABI version that it was built for. The host loads a backend whose major
@@ -446,7 +446,7 @@ typedef struct TenonBackend {
   TenonCode (*record)(TenonDevice device, uint32_t queue, TenonEvent* event,
                       const TenonSink* error);
   TenonCode (*wait)(TenonDevice device, uint32_t queue, TenonEvent event, const TenonSink* error);
-  /* The code and text are those of the event's error, or of the call's. */
+  /* The code and text are the event's with the state ERROR, else the call's: it is asked again. */
   TenonCode (*await)(TenonDevice device, TenonEvent event, int64_t timeout, TenonEventState* state,
                      const TenonSink* error);
   void (*release)(TenonDevice device, TenonEvent event);

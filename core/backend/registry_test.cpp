@@ -9,6 +9,7 @@
 
 #include "core/backend/c_types.h"
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/forward.h"
 #include "core/kernel/text.h"
 
 namespace tenon::backend {
@@ -66,6 +67,8 @@ TEST(Registry, ByNameAndByPath) {
   const auto plugin = registry.get(path);
   ASSERT_TRUE(plugin) << plugin.error().to_string();
   EXPECT_EQ((*plugin)->name(), "interp");
+  EXPECT_TRUE((*plugin)->takes_segments());
+  EXPECT_FALSE(registry.get(kFolder + "/libcalls.so").value()->takes_segments());
   // One file loaded twice is one backend.
   EXPECT_EQ(registry.get(kFolder + "/../core/libtenon_interp.so").value(), *plugin);
   EXPECT_EQ(registry.add("interp", nullptr).message(),
@@ -106,6 +109,51 @@ TEST(DeviceName, Parses) {
 }
 
 // --- The adapter
+
+// The host of a newer release, whose structs are longer.
+struct LongerArrayInfo {
+  TenonArrayInfo known;
+  uint64_t what_came_later;
+};
+std::vector<LongerArrayInfo> longer(const TenonArrayInfo* infos, size_t count) {
+  std::vector<LongerArrayInfo> list;
+  for (size_t i = 0; i < count; ++i) list.push_back({infos[i], ~uint64_t{0}});
+  for (LongerArrayInfo& each : list) each.known.size = sizeof each;
+  return list;
+}
+TenonCode describe_call_later(const TenonCall* call, TenonCallInfo* info) {
+  static std::vector<LongerArrayInfo> operands;
+  static std::vector<LongerArrayInfo> results;
+  const TenonCode code = host_services()->describe_call(call, info);
+  operands = longer(info->operands, info->operand_count);
+  results = longer(info->results, info->result_count);
+  info->operands = &operands.data()->known;
+  info->results = &results.data()->known;
+  return code;
+}
+
+// Interp, which plans calls by saying what they are, or throws.
+class Planner final : public ForwardingBackend {
+ public:
+  Planner() : ForwardingBackend(make_interp_backend()) {}
+  Result<CallPlan> plan(const TargetInfo&, const CallSite& site) override {
+    CallPlan plan;
+    for (const auto& list : {site.operands, site.results}) {
+      for (const Shape& each : list) plan.plan += each.to_string() + " ";
+    }
+    for (const bool constant : site.constant) plan.plan += constant ? "c" : "v";
+    if (site.operands.size() == 1) throw 7;
+    return plan;
+  }
+};
+
+// A process exports one backend.
+const TenonBackend* exported_interp() {
+  static TenonHost host = *host_services();
+  host.describe_call = describe_call_later;
+  return export_backend(
+      &host, nullptr, [] { return Result<std::shared_ptr<Backend>>(std::make_shared<Planner>()); });
+}
 
 kernel::Kernel kernel_of(const std::string& text) { return kernel::parse(text, "k").value(); }
 
@@ -148,6 +196,21 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_FALSE(target->form.fma);
 }
 
+// A newer host's arrays of structs are stepped through by the size of each (B1).
+TEST(Adapter, ANewersArraysAreRead) {
+  const auto backend = import_backend(exported_interp()).value();
+  const TargetInfo target = backend->devices().value()[0].target;
+  const program::LibraryCall call = program::Contraction{{}, {}, {1}, {0}};
+  const std::vector<Shape> operands = {Shape(ElementType::kF32, {2, 3}),
+                                       Shape(ElementType::kBF16, {3, 5})};
+  const std::vector<Shape> results = {Shape(ElementType::kF32, {2, 5})};
+  const auto plan = backend->plan(target, {call, operands, results, {false, true}});
+  ASSERT_TRUE(plan) << plan.error().to_string();
+  EXPECT_EQ(plan->plan, "f32[2,3] bf16[3,5] f32[2,5] vc");
+  const auto thrown = backend->plan(target, {call, {operands.data(), 1}, results, {false}});
+  EXPECT_EQ(thrown.error(), Status(ErrorCode::kInternal, "the backend threw what is no exception"));
+}
+
 // Sizes that cannot be, and answers that rules forbid, are errors and not believed.
 TEST(Adapter, WhatAPluginMayNotSay) {
   TenonSpaceInfo space{0, TENON_SPACE_DEVICE, 1, 0, 0, 64};
@@ -162,9 +225,7 @@ TEST(Adapter, WhatAPluginMayNotSay) {
   EXPECT_FALSE(target_of(info));
 
   static TenonEventState state;
-  TenonBackend table = *export_backend(host_services(), nullptr, [] {
-    return Result<std::shared_ptr<Backend>>(make_interp_backend());
-  });
+  TenonBackend table = *exported_interp();
   table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink*) {
     *to = state;
     return TENON_OK;
@@ -172,13 +233,42 @@ TEST(Adapter, WhatAPluginMayNotSay) {
   const auto device = (*import_backend(&table))->open(0).value();
   const EventHandle event = device->record(0).value();
   state = TENON_EVENT_ERROR;
-  EXPECT_EQ(device->await(event, 0).error().message(), "B25: await answers OK with the state 2");
+  EXPECT_EQ(device->await(event, 0).error().message(), "B25: await answers OK of a failed event");
   state = TENON_EVENT_PENDING;
   EXPECT_FALSE(device->await(event, 0).value());
-  EXPECT_EQ(device->await(event, -1).error().message(),
-            "B25: await without limit answers OK with the state 0");
+  EXPECT_FALSE(device->await(event, -1).value());
   state = TENON_EVENT_DONE;
   EXPECT_TRUE(device->await(event, -1).value());
+}
+
+// An error of the call says nothing of the event, which may be pending.
+TEST(Adapter, AnErrorOfAwaitIsTheEventsIfItSaysSo) {
+  static TenonEventState state;
+  static TenonCode code;
+  TenonBackend table = *exported_interp();
+  table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink* error) {
+    *to = state;
+    write(error, "the driver is busy");
+    return code;
+  };
+  std::vector<std::string> logged;
+  set_log([&](std::string_view line) { logged.emplace_back(line); });
+  const auto device = (*import_backend(&table))->open(0).value();
+  const EventHandle event = device->record(0).value();
+  const auto answer = [&](TenonEventState of, TenonCode with) {
+    state = of;
+    code = with;
+    const auto done = device->await(event, -1);
+    return !done ? done.error().message() : *done ? "done" : "pending";
+  };
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_INTERNAL), "pending");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_RESOURCE_EXHAUSTED), "pending");
+  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_OK), "done");
+  set_log([](std::string_view) {});
+  EXPECT_EQ(logged, std::vector<std::string>{"interp: await fails: the driver is busy (B25)"});
 }
 
 TEST(Host, ServicesForPlugins) {

@@ -121,8 +121,8 @@ Status Allocator::add_block(int64_t bytes) {
   return {};
 }
 
-std::vector<backend::MemoryHandle> Allocator::take_free_blocks() {
-  std::vector<backend::MemoryHandle> free;
+std::map<backend::MemoryHandle, Allocator::Block> Allocator::take_free_blocks() {
+  std::map<backend::MemoryHandle, Block> free;
   const std::lock_guard lock(mutex_);
   for (auto it = blocks_.begin(); it != blocks_.end();) {
     const Block& block = it->second;
@@ -131,9 +131,8 @@ std::vector<backend::MemoryHandle> Allocator::take_free_blocks() {
       ++it;
       continue;
     }
-    free.push_back(it->first);
     statistics_.bytes_reserved -= block.bytes;
-    it = blocks_.erase(it);
+    free.insert(blocks_.extract(it++));
   }
   return free;
 }
@@ -143,12 +142,18 @@ std::vector<backend::MemoryHandle> Allocator::take_free_blocks() {
 // work still on its way: once it is taken, the device is waited for again (B18).
 Status Allocator::trim() {
   TENON_TRY(device_.drain());
-  const std::vector<backend::MemoryHandle> free = take_free_blocks();
+  auto free = take_free_blocks();
   if (free.empty()) return {};
-  TENON_TRY(device_.drain());  // Of a lost device its close frees them.
-  TENON_ASSIGN(const auto device, device_.use());
+  Status idle = device_.drain();
+  const auto device = device_.use();
+  if (!idle.ok() || !device) {  // Of a lost device its close frees them.
+    const std::lock_guard lock(mutex_);
+    for (const auto& [memory, block] : free) statistics_.bytes_reserved += block.bytes;
+    blocks_.merge(free);
+    return idle.ok() ? device.error() : idle;
+  }
   const std::lock_guard lock(*device_.one_at_a_time);
-  for (const backend::MemoryHandle memory : free) device->free(memory);
+  for (const auto& [memory, block] : free) (*device)->free(memory);
   return {};
 }
 

@@ -85,7 +85,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   std::shared_ptr<Region> take(int64_t bytes, const std::string& label);
   Status add_block(int64_t bytes);
   /// Blocks without regions, which are the caller's then.
-  std::vector<backend::MemoryHandle> take_free_blocks();
+  std::map<backend::MemoryHandle, Block> take_free_blocks();
   Status exhausted(int64_t bytes, const std::string& label, const Status& why) const;
 
   Device device_;

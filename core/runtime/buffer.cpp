@@ -74,6 +74,7 @@ void Buffer::remove() {
   Storage freed;  // Outside the lock: the allocator has one of its own.
   const std::lock_guard lock(mutex_);
   deleted_ = true;
+  removed_ = true;
   if (held_ == 0) std::swap(freed, storage_);
 }
 
@@ -115,6 +116,7 @@ Result<Storage> Buffer::donate() {
 
 void Buffer::restore(Storage storage) {
   const std::lock_guard lock(mutex_);
+  if (removed_) return;
   storage_ = std::move(storage);
   deleted_ = false;
 }

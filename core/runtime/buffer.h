@@ -97,7 +97,8 @@ class Buffer {
   Result<Storage> storage() const;
   /// Takes the memory away, as `remove` does, if nobody holds it.
   Result<Storage> donate();
-  /// Gives it back: what it was donated for did not come to be.
+  /// Gives it back, unless the buffer was removed meanwhile: what it was donated for did not come
+  /// to be.
   void restore(Storage storage);
 
  private:
@@ -111,6 +112,7 @@ class Buffer {
   Storage storage_;
   int held_ = 0;
   bool deleted_ = false;
+  bool removed_ = false;  // Not donated.
 };
 
 struct FromHost {

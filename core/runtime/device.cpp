@@ -1,5 +1,7 @@
 #include "core/runtime/device.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 
@@ -37,14 +39,16 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<backend::Backend> b
   }
   state->completions_.emplace();
   state->worker_.emplace();
+  if (limits.time_limit > 0) {
+    state->watchdog_.emplace([device = state.get()] { device->call_is_late(); });
+  }
   return state;
 }
 
 void Device::dispose(Device* device) {
-  const auto ends_itself = [](const std::optional<Worker>& worker) {
-    return worker && worker->is_this_thread();
-  };
-  if (!ends_itself(device->worker_) && !ends_itself(device->completions_)) {
+  const auto ends_itself = [](const auto& thread) { return thread && thread->is_this_thread(); };
+  if (!ends_itself(device->worker_) && !ends_itself(device->completions_) &&
+      !ends_itself(device->watchdog_)) {
     delete device;
     return;
   }
@@ -53,6 +57,7 @@ void Device::dispose(Device* device) {
 }
 
 Device::~Device() {
+  watchdog_.reset();
   worker_.reset();
   completions_.reset();
   for (const auto& space : spaces_) space->abandon();
@@ -108,29 +113,53 @@ void Device::settle(const std::shared_ptr<const void>& work) {
 
 // --- Work
 
+namespace {
+
+// A backend of this process may find no memory; functions of the host may throw what they like.
+template <class Call>
+std::invoke_result_t<Call> guarded(std::string_view what, const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("{}: the host has no memory for it", what);
+  } catch (const std::exception& e) {
+    return internal_error("{}: it threw: {}", what, e.what());
+  }
+}
+
+int64_t nanoseconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
 void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
   auto posted = std::make_shared<Posted>(Posted{std::move(work), std::move(done), std::move(stop)});
-  worker_->post([self = shared_from_this(), posted = std::move(posted)] { self->give(posted); });
+  const auto self = shared_from_this();
+  if (!worker_->post([self, posted] { self->give(posted); })) pass_on(posted, 0, lost());
 }
 
 void Device::give(const std::shared_ptr<Posted>& posted) {
-  stop_ = posted->stop.get();
-  waiting_since_.reset();
+  at_hand_ = posted;
+  taken_ = 0;
   Status status = lost();
-  if (status.ok()) {
-    try {
-      status = posted->work();
-    } catch (const std::bad_alloc&) {
-      status = Status(resource_exhausted("the host has no memory for the work of {}", info_.name));
-    }
-  }
-  stop_ = nullptr;
+  if (status.ok()) status = guarded(info_.name, posted->work);
   // The event is waited for even if the work failed on its way: what it gave still runs.
-  const auto event = record();
-  completions_->post([self = shared_from_this(), posted, event = event.value_or(0),
-                      status = status.ok() && !event ? event.error() : std::move(status)] {
-    self->finish(posted, event, status);
-  });
+  const auto event = posted->left ? Result<backend::EventHandle>(0) : record();
+  if (posted->left) return;
+  at_hand_ = nullptr;
+  pass_on(posted, event.value_or(0), status.ok() && !event ? event.error() : std::move(status));
+}
+
+void Device::pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event,
+                     Status given) {
+  ++waited_for_;
+  try {
+    completions_->post(
+        [self = shared_from_this(), posted, event, given] { self->finish(posted, event, given); });
+  } catch (const std::exception&) {  // No memory; the device uses what the work keeps.
+    finish(posted, event, std::move(given));
+  }
 }
 
 void Device::finish(const std::shared_ptr<Posted>& posted, backend::EventHandle event,
@@ -140,16 +169,50 @@ void Device::finish(const std::shared_ptr<Posted>& posted, backend::EventHandle 
     if (const auto device = use()) (*device)->release(event);
     if (given.ok()) given = std::move(status);
   }
+  --waited_for_;
   settle(posted);
   posted->done(given);
+}
+
+template <class Call>
+std::invoke_result_t<Call, backend::Device&> Device::watched(const Call& call) {
+  TENON_ASSIGN(const Share device, use());
+  const auto guarded_call = [&] { return guarded(info_.name, [&] { return call(*device); }); };
+  if (!watchdog_) return guarded_call();
+  Posted& posted = *at_hand_;
+  // It may wait for work given before (B8), which has a time of its own.
+  const bool alone = waited_for_ == 0;
+  const auto begin = std::chrono::steady_clock::now();
+  watchdog_->begin(limits_.time_limit - taken_);
+  auto result = guarded_call();
+  const Watchdog::End end = watchdog_->end();
+  if (end == Watchdog::End::kInTime) {
+    if (alone) taken_ += nanoseconds_since(begin);
+    return result;
+  }
+  posted.left = end == Watchdog::End::kLeft;
+  return Error(lost());
+}
+
+void Device::call_is_late() {
+  if (waited_for_ > 0 && lost().ok()) return watchdog_->extend(limits_.time_limit);
+  const std::shared_ptr<Posted> posted = at_hand_;
+  const Status why = overrun(posted->stop.get(), [this](int64_t nanoseconds) {
+    return watchdog_->await_end(nanoseconds);
+  });
+  if (!watchdog_->leave()) return;
+  // The worker is lost with the device: what waits for it hears so from this thread.
+  pass_on(posted, 0, why);
+  for (const Worker::Work& work : worker_->leave()) work();
+  at_hand_ = nullptr;
 }
 
 Result<backend::EventHandle> Device::record() {
   constexpr int kTries = 3;
   Status why;
   for (int i = 0; i < kTries; ++i) {
-    TENON_ASSIGN(const Share device, use());
-    auto event = device->record(0);
+    TENON_TRY(lost());
+    auto event = watched([](backend::Device& device) { return device.record(0); });
     if (event) return event;
     why = noted(event.error());
   }
@@ -161,21 +224,43 @@ Result<backend::EventHandle> Device::record() {
 }
 
 Status Device::outcome(backend::EventHandle event, int64_t limit, std::atomic<uint32_t>* stop) {
+  constexpr int kTries = 3;
   TENON_ASSIGN(const Share device, use());
-  const Result<bool> done = device->await(event, limit > 0 ? limit : -1);
-  if (!done) return noted(done.error());
-  return *done ? Status() : overrun(*device, event, stop);
+  const auto await = [&](int64_t nanoseconds) -> Result<bool> {
+    try {
+      return device->await(event, nanoseconds);
+    } catch (const std::exception&) {  // That says nothing of the event.
+      return false;
+    }
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  int64_t left = limit > 0 ? limit : -1;
+  for (int i = 0; i < kTries && (left > 0 || limit == 0); ++i) {
+    const Result<bool> done = await(left);
+    if (!done) return noted(done.error());
+    if (*done) return {};
+    if (limit > 0) left = limit - nanoseconds_since(begin);
+  }
+  if (limit > 0) {
+    return overrun(stop, [&](int64_t nanoseconds) { return await(nanoseconds).value_or(true); });
+  }
+  return lose(make_error(ErrorCode::kUnavailable,
+                         "{}: await does not say whether work is done (B25); the device counts as "
+                         "lost",
+                         info_.name)
+                  .status(),
+              /*by_host=*/true);
 }
 
-Status Device::overrun(backend::Device& device, backend::EventHandle event,
-                       std::atomic<uint32_t>* stop) {
+Status Device::overrun(std::atomic<uint32_t>* stop, const std::function<bool(int64_t)>& ends) {
+  constexpr int64_t kGrace = 100'000'000;
   if (stop != nullptr) {
     // Time for a backend of this process to leave its loop (B27).
-    constexpr int64_t kGrace = 100'000'000;
     stop->store(1);
-    static_cast<void>(device.await(event, kGrace));
+    ends(kGrace);
   }
-  const bool ended = device.abort().ok();
+  const auto device = use();
+  const bool ended = device && (*device)->abort().ok() && ends(kGrace);
   return lose(make_error(ErrorCode::kUnavailable,
                          "{}: work took longer than the time limit of {} ms; the device counts as "
                          "lost",
@@ -185,19 +270,13 @@ Status Device::overrun(backend::Device& device, backend::EventHandle event,
 }
 
 Status Device::drain_queue() {
-  using std::chrono::steady_clock;
   TENON_ASSIGN(const backend::EventHandle event, record());
-  Status status;
-  if (limits_.time_limit > 0) {
-    // A loop that the host walks is one piece of work, however short its steps are.
-    if (!waiting_since_) waiting_since_ = steady_clock::now();
-    const std::chrono::nanoseconds waited = steady_clock::now() - *waiting_since_;
-    const int64_t left = limits_.time_limit - waited.count();
-    TENON_ASSIGN(const Share device, use());
-    status = left > 0 ? outcome(event, left, stop_) : overrun(*device, event, stop_);
-  } else {
-    status = outcome(event, 0, stop_);
-  }
+  std::atomic<uint32_t>* const stop = at_hand_->stop.get();
+  const auto begin = std::chrono::steady_clock::now();
+  // A loop that the host walks is one piece of work, however short its steps are.
+  const int64_t limit = limits_.time_limit;
+  Status status = outcome(event, limit > 0 ? std::max<int64_t>(limit - taken_, 1) : 0, stop);
+  taken_ += nanoseconds_since(begin);
   if (const auto device = use()) (*device)->release(event);
   return status;
 }
@@ -209,13 +288,11 @@ Status Device::copy(const backend::Place& to, const backend::Place& from, int64_
     std::memcpy(to.host, from.host, static_cast<size_t>(bytes));
     return {};
   }
-  TENON_ASSIGN(const Share device, use());
-  return noted(device->copy(0, to, from, bytes));
+  return noted(watched([&](backend::Device& device) { return device.copy(0, to, from, bytes); }));
 }
 
 Status Device::launch(const backend::Launch& launch) {
-  TENON_ASSIGN(const Share device, use());
-  return noted(device->launch(0, launch));
+  return noted(watched([&](backend::Device& device) { return device.launch(0, launch); }));
 }
 
 Status Device::copy_box(const backend::Place& to, const backend::Place& from,
@@ -223,19 +300,17 @@ Status Device::copy_box(const backend::Place& to, const backend::Place& from,
   if (to.on_host() && from.on_host()) {
     return Status(unimplemented("a box between two places of the host"));
   }
-  TENON_ASSIGN(const Share device, use());
-  return noted(device->copy_box(0, to, from, box));
+  return noted(watched([&](backend::Device& device) { return device.copy_box(0, to, from, box); }));
 }
 
 Status Device::call(const backend::CallLaunch& call) {
-  TENON_ASSIGN(const Share device, use());
-  return noted(device->call(0, call));
+  return noted(watched([&](backend::Device& device) { return device.call(0, call); }));
 }
 
 Status Device::pack(std::string_view plan, uint32_t operand, const backend::Place& to,
                     const backend::Place& from) {
-  TENON_ASSIGN(const Share device, use());
-  return noted(device->pack(0, plan, operand, to, from));
+  return noted(
+      watched([&](backend::Device& device) { return device.pack(0, plan, operand, to, from); }));
 }
 
 Status Device::fetch(std::span<std::byte> to, const backend::Place& from) {

@@ -1,25 +1,29 @@
 // An open device at work: one thread gives work to its queue, in the order in which it was posted;
-// another waits for it to be done. Client makes Devices; Buffers and Executables post the work.
+// another waits for it to be done. With a time limit a third looks whether the calls of the first
+// return. Client makes Devices; Buffers and Executables post the work.
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 
 #include "core/backend/backend.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/event.h"
 #include "core/runtime/opening.h"
+#include "core/runtime/watchdog.h"
 #include "core/runtime/worker.h"
 
 namespace tenon::runtime {
 
 struct DeviceLimits {
-  /// Nanoseconds that a piece of work may take before the device counts as lost; 0: any. With a
-  /// limit, what is copied from and to the caller's memory goes through memory of the runtime,
-  /// which a device that hangs may still write when the caller has long had his error.
+  /// Nanoseconds that a piece of work may take the device, in the calls that give it and after
+  /// them, before the device counts as lost; 0: any. With a limit, what is copied from and to the
+  /// caller's memory goes through memory of the runtime, which a device that hangs may still write
+  /// when the caller has long had his error.
   int64_t time_limit = 0;
   /// Nanoseconds to wait for a device that is still open (B11): clients close theirs when the last
   /// of their work is done, soon after they are gone.
@@ -89,6 +93,8 @@ class Device : public std::enable_shared_from_this<Device> {
     Work work;
     Done done;
     std::shared_ptr<std::atomic<uint32_t>> stop;
+    /// Of the worker: a call of the work did not return in time, and its outcome is known.
+    bool left = false;
   };
   using Share = std::shared_ptr<backend::Device>;
 
@@ -107,15 +113,23 @@ class Device : public std::enable_shared_from_this<Device> {
   /// or what it may touch is kept.
   void settle(const std::shared_ptr<const void>& work);
 
+  /// Of the worker: a call of the backend for the work at hand. Whatever it throws is an error.
+  template <class Call>
+  std::invoke_result_t<Call, backend::Device&> watched(const Call& call);
+  /// Of the watchdog: a call of the work at hand is past the time limit.
+  void call_is_late();
+
   void give(const std::shared_ptr<Posted>& posted);
+  /// Lets the waiter finish it.
+  void pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);
   void finish(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);
   /// An event of all that has been given; it is asked for more than once, since host memory may
   /// not be let go before it is done (B19). A device that gives none counts as lost.
   Result<backend::EventHandle> record();
   /// The event's outcome, within nanoseconds if they are more than 0.
   Status outcome(backend::EventHandle event, int64_t limit, std::atomic<uint32_t>* stop);
-  /// The work of the event took too long.
-  Status overrun(backend::Device& device, backend::EventHandle event, std::atomic<uint32_t>* stop);
+  /// Work took too long: raises its stop flag and aborts it. `ends` waits for it some nanoseconds.
+  Status overrun(std::atomic<uint32_t>* stop, const std::function<bool(int64_t)>& ends);
   /// Of the worker: waits until all that was given is done, within the limit of the work at hand.
   Status drain_queue();
 
@@ -132,12 +146,15 @@ class Device : public std::enable_shared_from_this<Device> {
   Share device_;           // Until it is lost.
   std::vector<std::shared_ptr<Allocator>> spaces_;
 
-  // The worker's, of the work at hand.
-  std::atomic<uint32_t>* stop_ = nullptr;
-  std::optional<std::chrono::steady_clock::time_point> waiting_since_;
+  // The worker's; the watchdog reads it during a call.
+  std::shared_ptr<Posted> at_hand_;
+  int64_t taken_ = 0;  // Nanoseconds that the device took for it so far.
+  // Pieces of work that the waiter has not heard of yet, which are watched by it.
+  std::atomic<int64_t> waited_for_ = 0;
 
   std::optional<Worker> completions_;
   std::optional<Worker> worker_;
+  std::optional<Watchdog> watchdog_;  // With a time limit.
 };
 
 }  // namespace tenon::runtime

@@ -130,18 +130,19 @@ Promise& Promise::operator=(Promise&& other) noexcept {
 }
 
 void Promise::set(Status status) {
+  const std::shared_ptr<Event::State> state = state_;  // Who hears of it may drop the promise.
   std::vector<Event::Callback> callbacks;
   std::optional<CallbackPool> pool;
   {
-    const std::lock_guard lock(state_->mutex);
-    if (state_->outcome) return;
-    state_->outcome = std::move(status);
-    callbacks.swap(state_->callbacks);
-    pool.swap(state_->pool);
+    const std::lock_guard lock(state->mutex);
+    if (state->outcome) return;
+    state->outcome = std::move(status);
+    callbacks.swap(state->callbacks);
+    pool.swap(state->pool);
   }
-  state_->changed.notify_all();
+  state->changed.notify_all();
   for (Event::Callback& callback : callbacks) {
-    pool->run([callback = std::move(callback), state = state_] { callback(*state->outcome); });
+    pool->run([callback = std::move(callback), state] { callback(*state->outcome); });
   }
 }
 

@@ -64,6 +64,8 @@ Status load_modules(Loaded& state) {
   for (const auto& [lowered, plan] : state.compiled.plans) {
     state.workspace_bytes = std::max(state.workspace_bytes, plan.workspace_bytes);
   }
+  const int64_t alignment = state.device->info().target.spaces[0].alignment;
+  state.workspace_offset = (program.temporary_bytes + alignment - 1) / alignment * alignment;
   state.has_loops = has_loops(program);
   return {};
 }
@@ -244,7 +246,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   if (program.temporary_bytes + state_->workspace_bytes > 0) {
     TENON_ASSIGN(flight->frame.temporaries,
                  allocate(*state_->device, MemoryKind::kDevice,
-                          workspace_offset(program) + state_->workspace_bytes,
+                          state_->workspace_offset + state_->workspace_bytes,
                           fmt::format("temporaries of {}", program.name)));
   }
   // From here on what fails is given back: donated buffers are the last to be taken.

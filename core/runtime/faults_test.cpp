@@ -144,6 +144,32 @@ TEST(Faults, TheClientGoesOn) {
   }
 }
 
+// A function of the host that throws is an error of its work, which is waited for all the same.
+TEST(Faults, FunctionsThatThrow) {
+  const auto client = Client::open(backend::make_interp_backend()).value();
+  const CustomCalls throws = {
+      {"mine",
+       [](const program::Step&, const program::CustomCall&, const std::vector<Literal>&,
+          const std::vector<Shape>&) -> Result<std::vector<Literal>> {
+         throw std::runtime_error("there is no such file");
+       }}};
+  const program::Program p = with_a_call();
+  std::vector<const kernel::Kernel*> kernels;
+  for (const kernel::Kernel& kernel : p.kernels) kernels.push_back(&kernel);
+  const auto& device = client->devices()[0];
+  auto compiled = client->backend().compile(device->info().target, kernels).value();
+  const auto executable =
+      Executable::load(
+          device, {p, compiled.binary, std::vector<KernelHome>(kernels.size()), {}, {}}, throws)
+          .value();
+  const Literal x = four(3);
+  const auto argument =
+      buffer_from_host(device, MemoryKind::kDevice, {x.data().data(), x.shape(), {}, {}}).value();
+  const auto run = executable->execute(std::vector{argument.buffer}).value();
+  EXPECT_EQ(run.done.await(),
+            Status(ErrorCode::kInternal, "interp:0: it threw: there is no such file"));
+}
+
 // Faults and delays at random: runs end, right or with an error; with delays only, right.
 TEST(Faults, AtRandom) {
   int64_t right = 0;

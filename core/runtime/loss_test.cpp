@@ -15,13 +15,12 @@ using program::testing::control_flow;
 using program::testing::four;
 using program::testing::twice;
 
-constexpr int64_t kMillisecond = 1'000'000;
-
 // What a device does wrong, once it is told to.
 struct Trouble {
   std::atomic<bool> hangs = false;  // Work is not begun and events stay pending …
   std::atomic<int> late = 0;        // … until close does the copies, so many.
   std::atomic<bool> mute = false;   // No event can be recorded.
+  std::atomic<int> vague = 0;       // So many times await does not say whether an event is done.
   std::atomic<int64_t> closed = 0;
 };
 
@@ -48,6 +47,10 @@ class TroubledDevice final : public backend::ForwardingDevice {
     return ForwardingDevice::record(queue);
   }
   Result<bool> await(backend::EventHandle event, int64_t timeout) override {
+    if (trouble_->vague > 0) {
+      --trouble_->vague;
+      return false;
+    }
     if (!trouble_->hangs) return ForwardingDevice::await(event, timeout);
     EXPECT_GE(timeout, 0) << "a wait without limit for a device that hangs";
     std::this_thread::sleep_for(std::chrono::nanoseconds(timeout));
@@ -71,22 +74,6 @@ class TroubledBackend final : public backend::ForwardingBackend {
  private:
   const std::shared_ptr<Trouble> trouble_;
 };
-
-ClientOptions limit_of(int64_t milliseconds) {
-  ClientOptions options;
-  options.limits.time_limit = milliseconds * kMillisecond;
-  options.limits.open_wait = 2000 * kMillisecond;
-  return options;
-}
-
-void expect_runs(const std::shared_ptr<Client>& client) {
-  const auto run = load(*client, twice())->execute(std::vector{put(client->devices()[0], four(1))});
-  ASSERT_TRUE(run) << run.error().to_string();
-  EXPECT_EQ(get(run->results[0]), four(3));
-}
-
-constexpr auto kTooLong =
-    "interp:0: work took longer than the time limit of 100 ms; the device counts as lost";
 
 // The first client and what it has stay; a new one opens the device again.
 TEST(Loss, ALaunchPastTheTimeLimit) {
@@ -148,6 +135,24 @@ TEST(Loss, ADeviceWithoutEvents) {
   EXPECT_EQ(trouble->closed, 1);  // So it does not write what `to_literal` has let go.
   EXPECT_FALSE(executable->execute(std::vector{x}));
   trouble->mute = false;
+  expect_runs(*Client::open(backend));
+}
+
+// What work uses is not let go before its event is known to be done; it is asked for again.
+TEST(Loss, ADeviceThatDoesNotSayWhatIsDone) {
+  const auto trouble = std::make_shared<Trouble>();
+  const auto backend = std::make_shared<TroubledBackend>(trouble);
+  const auto client = *Client::open(backend);
+  const auto x = put(client->devices()[0], four(1));
+  ASSERT_TRUE(x->defined().await().ok());
+  trouble->vague = 2;
+  EXPECT_EQ(get(x), four(1));
+  trouble->vague = 3;
+  EXPECT_EQ(x->to_literal().error(),
+            Status(ErrorCode::kUnavailable,
+                   "interp:0: await does not say whether work is done (B25); the device counts as "
+                   "lost"));
+  EXPECT_EQ(trouble->closed, 1);
   expect_runs(*Client::open(backend));
 }
 

@@ -7,11 +7,6 @@ namespace tenon::runtime {
 using program::BufferId;
 using program::Step;
 
-int64_t workspace_offset(const program::Program& program) {
-  return (program.temporary_bytes + program::kAlignment - 1) / program::kAlignment *
-         program::kAlignment;
-}
-
 namespace {
 
 Status with_label(Status status, const std::string& label) {
@@ -158,7 +153,7 @@ Status Run::on_device(const Step& step, const program::Call& call, const backend
   launch.operands = operands;
   launch.results = results;
   if (plan.workspace_bytes > 0) {
-    launch.workspace = frame_.temporaries.place(workspace_offset(program_));
+    launch.workspace = frame_.temporaries.place(loaded_.workspace_offset);
   }
   launch.label = step.label.c_str();
   launch.stop = stop_word();

@@ -28,13 +28,11 @@ struct Loaded {
   std::map<std::pair<program::SequenceId, size_t>, Storage> packed;
   /// Constants and their packed forms.
   std::vector<Event> constants_defined;
-  int64_t workspace_bytes = 0;  ///< The most of any call; it lies behind the temporaries.
+  int64_t workspace_bytes = 0;   ///< The most of any call.
+  int64_t workspace_offset = 0;  ///< Behind the temporaries.
   /// Whether there are loops whose ends depend on what is computed.
   bool has_loops = false;
 };
-
-/// Where the workspace of calls begins in the block of temporaries.
-int64_t workspace_offset(const program::Program& program);
 
 /// Memory of one execution.
 struct Frame {

@@ -406,6 +406,46 @@ TEST(Runtime, NothingHasToOutliveAnything) {
   EXPECT_TRUE(done.await().ok());
 }
 
+TEST(Runtime, ABufferThatWasRemovedIsNotRestored) {
+  const auto client = client_of();
+  const auto x = put(client->devices()[0], four(1));
+  Storage storage = x->donate().value();
+  x->restore(std::move(storage));
+  EXPECT_EQ(get(x), four(1));
+  storage = x->donate().value();
+  x->remove();
+  x->restore(std::move(storage));
+  EXPECT_TRUE(x->is_deleted());
+  EXPECT_FALSE(x->to_literal());
+}
+
+// Blocks that cannot be given back, since the device cannot be waited for, are still the pool's.
+TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
+  const auto backend = backend::make_interp_backend();
+  const std::shared_ptr<backend::Device> device = backend->open(0).value();
+  std::mutex one_at_a_time;
+  int drains = 0;
+  Allocator::Device of;
+  of.use = [&]() -> Result<std::shared_ptr<backend::Device>> { return device; };
+  of.one_at_a_time = &one_at_a_time;
+  of.drain = [&]() -> Status {
+    return ++drains == 2 ? internal_error("the second one fails") : Status();
+  };
+  of.noted = [](Status status) { return status; };
+  const auto allocator =
+      std::make_shared<Allocator>(of, 0, backend->devices().value()[0].target.spaces[0]);
+  auto region = allocator->allocate(100, "something").value();
+  const backend::MemoryHandle memory = region->place().memory;
+  region = nullptr;
+  const int64_t reserved = allocator->statistics().bytes_reserved;
+  EXPECT_GT(reserved, 0);
+  EXPECT_EQ(allocator->trim().message(), "the second one fails");
+  EXPECT_EQ(allocator->statistics().bytes_reserved, reserved);
+  EXPECT_EQ(allocator->allocate(100, "again").value()->place().memory, memory);
+  EXPECT_EQ(allocator->trim().message(), "");
+  EXPECT_EQ(allocator->statistics().bytes_reserved, 0);
+}
+
 TEST(Event, CallbacksRunAtOnceWhenItHasHappened) {
   int called = 0;
   Event::ready().on_ready([&](const Status& status) { called += status.ok() ? 1 : 0; });

@@ -49,6 +49,27 @@ inline Literal get(const BufferPtr& buffer) {
   return literal ? *literal : Literal();
 }
 
+constexpr int64_t kMillisecond = 1'000'000;
+
+inline ClientOptions limit_of(int64_t milliseconds) {
+  ClientOptions options;
+  options.limits.time_limit = milliseconds * kMillisecond;
+  options.limits.open_wait = 2000 * kMillisecond;
+  return options;
+}
+
+// What waits for a device of interp that is past a limit of 100 ms hears.
+constexpr auto kTooLong =
+    "interp:0: work took longer than the time limit of 100 ms; the device counts as lost";
+
+inline void expect_runs(const std::shared_ptr<Client>& client) {
+  using program::testing::four;
+  const auto run = load(*client, program::testing::twice())
+                       ->execute(std::vector{put(client->devices()[0], four(1))});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(get(run->results[0]), four(3));
+}
+
 // A kernel that never ends, unless it is stopped.
 inline program::Program endless() {
   program::Program p = program::testing::twice();

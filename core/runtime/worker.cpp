@@ -1,6 +1,7 @@
 #include "core/runtime/worker.h"
 
 #include <exception>
+#include <utility>
 
 namespace tenon::runtime {
 
@@ -15,17 +16,25 @@ Worker::~Worker() {
   thread_.join();
 }
 
-void Worker::post(std::function<void()> work) {
+bool Worker::post(Work work) {
   {
     const std::lock_guard lock(mutex_);
+    if (left_) return false;
     work_.push_back(std::move(work));
   }
   added_.notify_all();
+  return true;
+}
+
+std::deque<Worker::Work> Worker::leave() {
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  return std::exchange(work_, {});
 }
 
 void Worker::run() {
   while (true) {
-    std::function<void()> work;
+    Work work;
     {
       std::unique_lock lock(mutex_);
       added_.wait(lock, [&] { return ending_ || !work_.empty(); });

@@ -19,8 +19,12 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Work that throws has ended with that; promises that it held are broken, and say so.
-  void post(std::function<void()> work);
+  using Work = std::function<void()>;
+  /// Work that throws has ended with that; promises that it held are broken, and say so. False if
+  /// the thread was left.
+  bool post(Work work);
+  /// Leaves the thread at what it is at, for good, and gives what it has not begun.
+  std::deque<Work> leave();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
  private:
@@ -28,8 +32,9 @@ class Worker {
 
   std::mutex mutex_;
   std::condition_variable added_;
-  std::deque<std::function<void()>> work_;
+  std::deque<Work> work_;
   bool ending_ = false;
+  bool left_ = false;
   std::thread thread_;
 };
 

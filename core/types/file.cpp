@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -36,22 +37,22 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const auto failed = [&](int reason) {
-    return not_found("cannot read {}: {}", path, std::strerror(reason));
-  };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return failed(errno);
+  const auto failed = [&](const char* why) { return not_found("cannot read {}: {}", path, why); };
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // A pipe may wait.
+  if (file < 0) return failed(std::strerror(errno));
   struct stat is = {};
   const bool known = fstat(file, &is) == 0;
-  int reason = !known ? errno : S_ISREG(is.st_mode) ? 0 : S_ISDIR(is.st_mode) ? EISDIR : ESPIPE;
+  int reason = !known ? errno : S_ISDIR(is.st_mode) ? EISDIR : 0;
+  const bool other = reason == 0 && !S_ISREG(is.st_mode);
   void* mapped = nullptr;
   const auto size = static_cast<size_t>(is.st_size);
-  if (reason == 0 && size != 0) {
+  if (reason == 0 && !other && size != 0) {
     mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapped == MAP_FAILED) reason = errno;
   }
   close(file);
-  if (reason != 0) return failed(reason);
+  if (other) return failed("a pipe or device; a regular file is needed");
+  if (reason != 0) return failed(std::strerror(reason));
   return MappedFile({static_cast<const char*>(mapped), size});
 }
 
@@ -106,7 +107,9 @@ Status write_file(const std::string& path, std::string_view bytes) {
                                  : path;
   const auto status = std::filesystem::status(target, ignored);
   const bool special = std::filesystem::is_other(status);
-  const std::string temporary = special ? target : fmt::format("{}.{}.tmp", target, getpid());
+  static std::atomic<uint64_t> writes = 0;  // Two threads may write the same file.
+  const std::string temporary =
+      special ? target : fmt::format("{}.{}.{}.tmp", target, getpid(), ++writes);
   const auto failed = [&] {
     const int reason = errno;
     if (!special) std::remove(temporary.c_str());

@@ -1,9 +1,12 @@
 #include "core/types/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 namespace tenon {
 namespace {
@@ -61,6 +64,31 @@ TEST_F(File, AFailedRenameLeavesWhatWasThere) {
   EXPECT_EQ(status.message(), "cannot write " + path("target") + ": Is a directory");
   EXPECT_TRUE(fs::is_directory(folder_ / "target" / "inside"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(File, ThreadsMayWriteTheSameFile) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string bytes(5000, static_cast<char>('a' + t));
+      for (int i = 0; i < 200; ++i) {
+        const Status written = write_file(path("x"), bytes);
+        EXPECT_TRUE(written.ok()) << written.message();
+        const std::string read = read_file(path("x")).value_or("");
+        EXPECT_EQ(read, std::string(5000, read.empty() ? '?' : read[0]));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(File, APipeIsNotMapped) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const std::string& special : {path("pipe"), std::string("/dev/null")}) {
+    EXPECT_EQ(MappedFile::open(special).error().message(),
+              "cannot read " + special + ": a pipe or device; a regular file is needed");
+  }
 }
 
 TEST_F(File, WhatIsMappedStays) {

@@ -1,6 +1,8 @@
 // Buffers: how they are made, what they say of themselves, how they go.
 #include "frameworks/pjrt/buffers.h"
 
+#include <algorithm>
+
 #include "frameworks/pjrt/table.h"
 #include "frameworks/pjrt/types.h"
 
@@ -14,6 +16,11 @@ PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memor
   made->order = row_major_order(buffer->shape().dims().size());
   made->buffer = std::move(buffer);
   return made.release();
+}
+
+Status check_client(const ClientState& client, const PJRT_Memory* memory) {
+  if (std::ranges::find(client.memories, memory) != client.memories.end()) return {};
+  return invalid_argument("the memory is one of another client");
 }
 
 namespace {
@@ -32,14 +39,16 @@ runtime::HostLifetime lifetime_of(PJRT_HostBufferSemantics semantics) {
 }
 
 // The memory named, or a device's default one.
-Result<PJRT_Memory*> memory_of(PJRT_Memory* memory, PJRT_Device* device) {
-  if (memory != nullptr) return memory;
-  if (device != nullptr) return device->memories.front();
-  return invalid_argument("neither a memory nor a device is named");
+Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
+                               PJRT_Device* device) {
+  if (memory == nullptr && device != nullptr) memory = device->memories.front();
+  if (memory == nullptr) return invalid_argument("neither a memory nor a device is named");
+  TENON_TRY(check_client(*client->state, memory));
+  return memory;
 }
 
 Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
-  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.memory, args.device));
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
   runtime::HostArray array;
   TENON_ASSIGN(array.shape, shape_of(args.type, args.dims, args.num_dims));
   TENON_TRY(check_device_layout(array.shape, args.device_layout));
@@ -80,7 +89,7 @@ Result<PJRT_Buffer*> without_contents(PJRT_Client* client, PJRT_Memory* memory, 
 }
 
 Status uninitialized(PJRT_Client_CreateUninitializedBuffer_Args& args) {
-  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.memory, args.device));
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
   TENON_ASSIGN(const Shape shape,
                shape_of(args.shape_element_type, args.shape_dims, args.shape_num_dims));
   TENON_TRY(check_device_layout(shape, args.shape_layout));
@@ -90,7 +99,7 @@ Status uninitialized(PJRT_Client_CreateUninitializedBuffer_Args& args) {
 }
 
 Status error_buffer(PJRT_Client_CreateErrorBuffer_Args& args) {
-  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.memory, nullptr));
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, nullptr));
   TENON_ASSIGN(const Shape shape,
                shape_of(args.shape_element_type, args.shape_dims, args.shape_num_dims));
   Status error(code_of(args.error_code),

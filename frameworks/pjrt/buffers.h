@@ -18,4 +18,7 @@ namespace tenon::pjrt {
 PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memory,
                          runtime::BufferPtr buffer);
 
+/// OK if the memory is one of the client: buffers keep that alive alone.
+Status check_client(const ClientState& client, const PJRT_Memory* memory);
+
 }  // namespace tenon::pjrt

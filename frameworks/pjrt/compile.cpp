@@ -106,8 +106,8 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   TENON_ASSIGN(CompiledModule compiled,
                client->engine->compile(module, state->device->place, parsed.compile));
   add_costs(compiled, *state);
-  state->code_bytes = compiled.binary_bytes;
-  state->temporary_bytes = compiled.executable->program().temporary_bytes;
+  state->code_bytes = compiled.code_bytes;
+  state->temporary_bytes = compiled.temporary_bytes;
   state->device_assignment = device_assignment_of(state->device->description.id);
   state->fingerprint = fmt::format("{:016x}{:016x}{:016x}", client->topology.fingerprint,
                                    serial::hash_of(code), serial::hash_of(options));

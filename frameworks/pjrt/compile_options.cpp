@@ -8,6 +8,15 @@ namespace {
 
 using Message = protozero::pbf_reader;
 
+// What a field is read as, when it is in this wire type: one in another is an unknown field, as for
+// every reader of protocol buffers.
+constexpr uint32_t varint(uint32_t field) {
+  return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
+}
+constexpr uint32_t delimited(uint32_t field) {
+  return protozero::tag_and_type(field, protozero::pbf_wire_type::length_delimited);
+}
+
 // Fields of the messages, by their numbers.
 constexpr uint32_t kArgumentLayouts = 1, kTupledArguments = 2, kBuildOptions = 3, kOverrides = 7;
 constexpr uint32_t kDeviceOrdinal = 1, kResultLayout = 2, kReplicas = 4, kPartitions = 5,
@@ -18,22 +27,29 @@ constexpr uint32_t kTupleShapes = 4, kLayout = 5, kMinorToMajor = 1;
 constexpr uint32_t kKey = 1, kValue = 2, kBoolValue = 2;
 constexpr int kMostTuples = 16;
 
+// A repeated field, packed or not.
+std::vector<int64_t> integers(Message message, uint32_t field) {
+  std::vector<int64_t> values;
+  while (message.next()) {
+    if (message.tag_and_type() == delimited(field)) {
+      for (const int64_t value : message.get_packed_int64()) values.push_back(value);
+    } else if (message.tag_and_type() == varint(field)) {
+      values.push_back(message.get_int64());
+    } else {
+      message.skip();
+    }
+  }
+  return values;
+}
+
 // Of a ShapeProto and the shapes within: whether the layouts it names are row-major.
 Status check_layout(Message shape, int depth = 0) {
   if (depth > kMostTuples) return invalid_argument("a shape of tuples in tuples in tuples");
   while (shape.next()) {
-    if (shape.tag() == kTupleShapes) {
+    if (shape.tag_and_type() == delimited(kTupleShapes)) {
       TENON_TRY(check_layout(shape.get_message(), depth + 1));
-    } else if (shape.tag() == kLayout) {
-      Message layout = shape.get_message();
-      std::vector<int64_t> order;
-      while (layout.next(kMinorToMajor)) {
-        if (layout.wire_type() == protozero::pbf_wire_type::length_delimited) {
-          for (const int64_t dim : layout.get_packed_int64()) order.push_back(dim);
-        } else {
-          order.push_back(layout.get_int64());
-        }
-      }
+    } else if (shape.tag_and_type() == delimited(kLayout)) {
+      const std::vector<int64_t> order = integers(shape.get_message(), kMinorToMajor);
       for (size_t i = 0; i < order.size(); ++i) {
         if (order[i] == static_cast<int64_t>(order.size() - 1 - i)) continue;
         return unimplemented("an argument or result in a layout other than row-major");
@@ -46,14 +62,9 @@ Status check_layout(Message shape, int depth = 0) {
 }
 
 void read_assignment(Message assignment, std::vector<int64_t>& devices) {
-  while (assignment.next(kComputationDevices)) {
-    Message computation = assignment.get_message();
-    while (computation.next(kReplicaDeviceIds)) {
-      if (computation.wire_type() == protozero::pbf_wire_type::length_delimited) {
-        for (const int64_t id : computation.get_packed_int64()) devices.push_back(id);
-      } else {
-        devices.push_back(computation.get_int64());
-      }
+  while (assignment.next(kComputationDevices, protozero::pbf_wire_type::length_delimited)) {
+    for (const int64_t id : integers(assignment.get_message(), kReplicaDeviceIds)) {
+      devices.push_back(id);
     }
   }
 }
@@ -61,20 +72,20 @@ void read_assignment(Message assignment, std::vector<int64_t>& devices) {
 Status read_build_options(Message options, CompileOptions& read) {
   int64_t ordinal = -1;
   while (options.next()) {
-    switch (options.tag()) {
-      case kDeviceOrdinal:
+    switch (options.tag_and_type()) {
+      case varint(kDeviceOrdinal):
         ordinal = options.get_int64();
         break;
-      case kResultLayout:
+      case delimited(kResultLayout):
         TENON_TRY(check_layout(options.get_message()));
         break;
-      case kReplicas:
+      case varint(kReplicas):
         read.replicas = std::max<int64_t>(options.get_int64(), 1);
         break;
-      case kPartitions:
+      case varint(kPartitions):
         read.partitions = std::max<int64_t>(options.get_int64(), 1);
         break;
-      case kDeviceAssignment:
+      case delimited(kDeviceAssignment):
         read_assignment(options.get_message(), read.devices);
         break;
       default:
@@ -90,12 +101,12 @@ Status read_override(Message entry, CompileOptions& read) {
   std::string name;
   std::optional<bool> flag;
   while (entry.next()) {
-    if (entry.tag() == kKey) {
+    if (entry.tag_and_type() == delimited(kKey)) {
       name = entry.get_string();
-    } else if (entry.tag() == kValue) {
+    } else if (entry.tag_and_type() == delimited(kValue)) {
       Message value = entry.get_message();
       while (value.next()) {
-        if (value.tag() == kBoolValue) {
+        if (value.tag_and_type() == varint(kBoolValue)) {
           flag = value.get_bool();
         } else {
           value.skip();
@@ -121,17 +132,17 @@ Result<CompileOptions> read_all(std::string_view bytes) {
   CompileOptions read;
   Message message(bytes.data(), bytes.size());
   while (message.next()) {
-    switch (message.tag()) {
-      case kArgumentLayouts:
+    switch (message.tag_and_type()) {
+      case delimited(kArgumentLayouts):
         TENON_TRY(check_layout(message.get_message()));
         break;
-      case kTupledArguments:
+      case varint(kTupledArguments):
         if (message.get_bool()) return unimplemented("arguments in a tuple are not supported");
         break;
-      case kBuildOptions:
+      case delimited(kBuildOptions):
         TENON_TRY(read_build_options(message.get_message(), read));
         break;
-      case kOverrides:
+      case delimited(kOverrides):
         TENON_TRY(read_override(message.get_message(), read));
         break;
       default:

@@ -7,21 +7,24 @@ namespace {
 
 // --- What callers keep with a memory
 
-void* get_user_data(PJRT_Memory* memory, const void* key) {
+void* get_user_data(PJRT_Memory* memory, const void* key) noexcept {
   Memory& kept = of(memory);
   const std::lock_guard lock(kept.mutex);
   const auto found = kept.user_data.find(key);
   return found == kept.user_data.end() ? nullptr : found->second.data;
 }
 
-void set_user_data(PJRT_Memory* memory, const void* key, void* data, void (*destroy)(void*)) {
+// What there is no memory to keep is destroyed at once: the caller has no other way to hear of it.
+void set_user_data(PJRT_Memory* memory, const void* key, void* data,
+                   void (*destroy)(void*)) noexcept {
   Memory& kept = of(memory);
-  Memory::UserData before;
-  {
+  Memory::UserData gone = {data, destroy};
+  try {
     const std::lock_guard lock(kept.mutex);
-    before = std::exchange(kept.user_data[key], {data, destroy});
+    std::swap(gone, kept.user_data[key]);
+  } catch (const std::bad_alloc&) {
   }
-  if (before.destroy != nullptr) before.destroy(before.data);
+  if (gone.destroy != nullptr) gone.destroy(gone.data);
 }
 
 const PJRT_Memory_FunctionTable kMemoryFunctions = {sizeof(PJRT_Memory_FunctionTable), nullptr,

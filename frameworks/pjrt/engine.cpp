@@ -63,11 +63,47 @@ Status check_targets(const program::Program& program, const runtime::CustomCalls
   return {};
 }
 
+constexpr int64_t kMostDevices = 1024;
+
 Result<std::shared_ptr<runtime::Client>> open_client(std::shared_ptr<backend::Backend> backend,
                                                      size_t first, int64_t count) {
   runtime::ClientOptions options;
   for (int64_t i = 0; i < count; ++i) options.devices.push_back(first + static_cast<size_t>(i));
   return runtime::Client::open(std::move(backend), options);
+}
+
+// The forms that calls want constants packed into.
+int64_t packed_bytes(const runtime::CompiledProgram& compiled) {
+  int64_t bytes = 0;
+  for (const program::Sequence& sequence : compiled.program.sequences) {
+    for (const program::Step& step : sequence.steps) {
+      const auto* call = std::get_if<program::Call>(&step.action);
+      const auto plan = call == nullptr ? compiled.plans.end() : compiled.plans.find(call->lowered);
+      if (plan == compiled.plans.end()) continue;
+      const std::vector<int64_t>& packed = plan->second.packed_bytes;
+      for (size_t i = 0; i < std::min(packed.size(), call->operands.size()); ++i) {
+        const program::BufferId root = compiled.program.root(call->operands[i]);
+        const bool constant = compiled.program.buffer(root).kind == program::MemoryKind::kConstant;
+        bytes += constant ? std::max<int64_t>(packed[i], 0) : 0;
+      }
+    }
+  }
+  return bytes;
+}
+
+void add_memory(const runtime::CompiledProgram& from, CompiledModule& compiled) {
+  compiled.code_bytes = static_cast<int64_t>(from.binary.size()) + packed_bytes(from);
+  for (const runtime::CompiledSegment& segment : from.segments) {
+    compiled.code_bytes += static_cast<int64_t>(segment.binary.size());
+  }
+  for (const Literal& constant : from.program.constants) {
+    compiled.code_bytes += static_cast<int64_t>(constant.data().size());
+  }
+  int64_t workspace = 0;
+  for (const auto& [lowered, plan] : from.plans) {
+    workspace = std::max(workspace, plan.workspace_bytes);
+  }
+  compiled.temporary_bytes = from.program.temporary_bytes + workspace;
 }
 
 class BackendEngine : public Engine {
@@ -87,7 +123,7 @@ class BackendEngine : public Engine {
     TENON_TRY(check_targets(compilation.compiled.program, calls));
     CompiledModule compiled;
     compiled.placement = std::move(compilation.placement);
-    compiled.binary_bytes = static_cast<int64_t>(compilation.compiled.binary.size());
+    add_memory(compilation.compiled, compiled);
     TENON_ASSIGN(
         compiled.executable,
         runtime::Executable::load(target, std::move(compilation.compiled), std::move(calls)));
@@ -194,6 +230,9 @@ class ReferenceEngine : public Engine {
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   if (options.device_count < 1) {
     return invalid_argument("{} devices; one at least", options.device_count);
+  }
+  if (options.device_count > kMostDevices) {
+    return invalid_argument("{} devices; {} at most", options.device_count, kMostDevices);
   }
   if (options.device == "reference") {
     backend::InterpConfig config;

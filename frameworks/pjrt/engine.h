@@ -29,7 +29,10 @@ struct EngineOptions {
 struct CompiledModule {
   std::shared_ptr<runtime::Executable> executable;
   std::vector<hlo::Placement> placement;
-  int64_t binary_bytes = 0;
+  /// Of kernels and segments, and the constants that lie on the device for them.
+  int64_t code_bytes = 0;
+  /// Of temporaries and the workspace of calls, in each execution.
+  int64_t temporary_bytes = 0;
 };
 
 class Engine {

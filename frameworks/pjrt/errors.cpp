@@ -12,19 +12,8 @@ struct Error : PJRT_Error {
 
 const Error& of(const PJRT_Error* error) { return *static_cast<const Error*>(error); }
 
-// What is left to give when there is no memory for an error.
-Error& out_of_memory() {
-  static Error* const error = [] {
-    auto* made = new Error;
-    made->code = ErrorCode::kResourceExhausted;
-    made->message = "the host has no memory left";
-    return made;
-  }();
-  return *error;
-}
-
 void destroy(PJRT_Error* error) {
-  if (error != nullptr && error != &out_of_memory()) delete static_cast<Error*>(error);
+  if (error != nullptr && error != out_of_memory()) delete static_cast<Error*>(error);
 }
 
 void text_of(const PJRT_Error* error, const char** message, size_t* message_size) {
@@ -102,19 +91,36 @@ Status event_on_ready(PJRT_Event_OnReady_Args& args) {
   return {};
 }
 
+std::unique_ptr<Error> made(ErrorCode code, std::string text) {
+  auto error = std::make_unique<Error>();
+  error->vtable = &kErrorFunctions;
+  error->code = code;
+  error->message = std::move(text);
+  return error;
+}
+
 }  // namespace
 
-PJRT_Error* error_of(Status status) noexcept {
+PJRT_Error* out_of_memory() noexcept {
+  static Error* const error =
+      made(ErrorCode::kResourceExhausted, "the host has no memory left").release();
+  return error;
+}
+
+PJRT_Error* error_of(const Status& status) noexcept {
   if (status.ok()) return nullptr;
   try {
-    auto error = std::make_unique<Error>();
-    error->vtable = &kErrorFunctions;
-    error->code = status.code();
-    error->message = text_of(status);
-    return error.release();
-  } catch (const std::exception&) {
-    out_of_memory().vtable = &kErrorFunctions;
-    return &out_of_memory();
+    return made(status.code(), text_of(status)).release();
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+PJRT_Error* error_of(ErrorCode code, const char* text) noexcept {
+  try {
+    return made(code, text).release();
+  } catch (...) {
+    return out_of_memory();
   }
 }
 

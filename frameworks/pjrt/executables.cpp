@@ -153,7 +153,8 @@ Status memory_statistics(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
   args.host_output_size_in_bytes = 0;
   args.host_alias_size_in_bytes = 0;
   args.host_temp_size_in_bytes = 0;
-  const int64_t total = state.parameters.bytes + state.results.bytes + state.temporary_bytes;
+  const int64_t total =
+      state.parameters.bytes + state.results.bytes + state.temporary_bytes + state.code_bytes;
   set_if_known(args, &Args::peak_memory_in_bytes, total);
   set_if_known(args, &Args::total_size_in_bytes, total);
   set_if_known(args, &Args::total_allocation_bytes, total);

@@ -31,7 +31,7 @@ struct ExecutableState {
   Signature parameters;
   Signature results;
   std::vector<PJRT_NamedValue> costs;
-  int64_t code_bytes = 0;
+  int64_t code_bytes = 0;  ///< As of CompiledModule, this and the next.
   int64_t temporary_bytes = 0;
 };
 

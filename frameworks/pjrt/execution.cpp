@@ -17,10 +17,35 @@ struct Arguments {
   runtime::ExecuteOptions options;
 };
 
+// Donated buffers of other memory, which the runtime does not see. They have their memory back
+// unless the execution comes to be.
+class Donations {
+ public:
+  ~Donations() {
+    for (auto& [buffer, memory] : taken_) buffer->restore(std::move(memory));
+  }
+  Status take(const std::vector<runtime::BufferPtr>& buffers) {
+    taken_.reserve(buffers.size());
+    for (const runtime::BufferPtr& buffer : buffers) {
+      TENON_ASSIGN(runtime::Storage memory, buffer->donate());
+      taken_.emplace_back(buffer, std::move(memory));
+    }
+    return {};
+  }
+  void keep() { taken_.clear(); }
+
+ private:
+  std::vector<std::pair<runtime::BufferPtr, runtime::Storage>> taken_;
+};
+
 bool is_donated(const program::Program& program, const runtime::ExecuteOptions& options, size_t i) {
   const auto index = static_cast<uint32_t>(i);
   return std::ranges::find(program.donated, index) != program.donated.end() &&
          std::ranges::find(options.keep, index) == options.keep.end();
+}
+
+std::span<PJRT_Buffer* const> given_handles(const PJRT_LoadedExecutable_Execute_Args& args) {
+  return {args.argument_lists[0], args.num_args};
 }
 
 // Kernels read device memory alone: what lies elsewhere is copied first.
@@ -42,6 +67,10 @@ Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
     runtime::BufferPtr buffer = given->buffer;
     if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
       if (is_donated(executable.program(), arguments.options, i)) {
+        if (std::ranges::count(given_handles(args), given) > 1) {
+          return invalid_argument("{}: argument {} is donated and given twice",
+                                  executable.program().name, i);
+        }
         arguments.replaced.push_back(buffer);
       }
       TENON_ASSIGN(buffer, buffer->copy_to(buffer->device(), runtime::MemoryKind::kDevice));
@@ -101,9 +130,11 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
   TENON_ASSIGN(auto elsewhere, other_memory(state.results, *executable));
+  Donations donations;
+  TENON_TRY(donations.take(arguments.replaced));
   TENON_ASSIGN(runtime::Execution execution,
                executable->execute(arguments.buffers, arguments.options));
-  for (const runtime::BufferPtr& buffer : arguments.replaced) buffer->remove();
+  donations.keep();
   for (auto& [r, memory] : elsewhere) {
     runtime::BufferPtr& result = execution.results[r];
     TENON_ASSIGN(result,

@@ -25,10 +25,14 @@ std::string sum(const std::string& attributes = "") {
 
 const std::string kDonated = "{jax.buffer_donor = true}";
 
-// A CompileOptionsProto in which the message of field 3 has these bytes.
-std::string build_options(const std::string& bytes) {
-  return "\x1a" + std::string(1, static_cast<char>(bytes.size())) + bytes;
+// A field of a message of bytes, as protocol buffers write it.
+std::string field(int number, const std::string& bytes) {
+  return std::string(1, static_cast<char>(number << 3 | 2)) +
+         std::string(1, static_cast<char>(bytes.size())) + bytes;
 }
+
+// A CompileOptionsProto with these build options.
+std::string build_options(const std::string& bytes) { return field(3, bytes); }
 
 class OnDevice : public ::testing::TestWithParam<const char*> {
  protected:
@@ -100,23 +104,38 @@ TEST_P(OnDevice, ArgumentsAndResultsInHostMemory) {
       %0 = stablehlo.negate %x : tensor<2xf32>
       return %0 : tensor<2xf32>
     })");
-  auto args = client_.host_args(nullptr, PJRT_Buffer_Type_F32, {});
-  const Floats data = {1, -2};
-  const int64_t dim = 2;
-  args.data = data.data();
-  args.dims = &dim;
-  args.num_dims = 1;
-  args.memory = client_.memories()[1];
-  call(api().PJRT_Client_BufferFromHostBuffer, args);
-  EXPECT_EQ(outcome(args.done_with_host_buffer), "");
+  PJRT_Buffer* x = client_.floats({1, -2}, {2}, 1);
   std::vector<PJRT_Buffer*> results(1);
-  ASSERT_EQ(execute(executable, {args.buffer}, results), "");
+  ASSERT_EQ(execute(executable, {x}, results), "");
   EXPECT_EQ(values<float>(results[0]), (Floats{-1, 2}));
   EXPECT_EQ(get(api().PJRT_Buffer_Memory, results[0], &PJRT_Buffer_Memory_Args::buffer,
                 &PJRT_Buffer_Memory_Args::memory),
             client_.memories()[1]);
-  destroy(args.buffer);
+  destroy(x);
   destroy(results[0]);
+  destroy(executable);
+}
+
+TEST_P(OnDevice, DonatedArgumentsInHostMemory) {
+  PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
+  PJRT_Buffer* x = client_.floats({1, 2, 3}, {3}, 1);
+  PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
+  PJRT_Buffer* small = client_.floats({1, 2}, {2});
+  std::vector<PJRT_Buffer*> results(2);
+  EXPECT_EQ(execute(executable, {x, x}, results), "3: main: argument 0 is donated and given twice");
+  EXPECT_EQ(execute(executable, {x, small}, results),
+            "3: main: argument 1 is f32[2], expected f32[3]");
+  PJRT_Buffer_IncreaseExternalReferenceCount_Args hold = {sizeof hold, nullptr, x};
+  call(api().PJRT_Buffer_IncreaseExternalReferenceCount, hold);
+  EXPECT_EQ(execute(executable, {x, y}, results),
+            "9: the buffer of f32[3] is in use and cannot be donated");
+  PJRT_Buffer_DecreaseExternalReferenceCount_Args release = {sizeof release, nullptr, x};
+  call(api().PJRT_Buffer_DecreaseExternalReferenceCount, release);
+  EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));  // None of these took it.
+  ASSERT_EQ(execute(executable, {x, y}, results), "");
+  EXPECT_TRUE(is_deleted(x));
+  EXPECT_EQ(values<float>(results[0]), (Floats{11, 22, 33}));
+  for (PJRT_Buffer* buffer : {x, y, small, results[0], results[1]}) destroy(buffer);
   destroy(executable);
 }
 
@@ -180,6 +199,70 @@ TEST(Compile, Refusals) {
                            "  return %0 : tensor<f32>\n}",
                            "", &none),
             "12: stablehlo.custom_call at program:2:8: nothing answers the custom call @nobody");
+}
+
+// A field of this number in each of the wire types that there are: one varint, some bytes.
+std::vector<std::string> in_each_wire_type(int number) {
+  std::vector<std::string> fields;
+  for (const auto& [type, value] : {std::pair(0, std::string(1, '\0')),
+                                    {1, std::string(8, '\0')},
+                                    {2, std::string(1, '\0')},
+                                    {5, std::string(4, '\0')}}) {
+    fields.push_back(std::string(1, static_cast<char>(number << 3 | type)) + value);
+  }
+  return fields;
+}
+
+// Each field that is read, within the messages that it comes in: those of another wire type are
+// unknown fields, and never read as what they are not.
+TEST(Compile, OptionsInAnyWireType) {
+  const Client client;
+  PJRT_LoadedExecutable* none = nullptr;
+  const auto options = [&](const std::string& bytes) {
+    return client.compile("nonsense", bytes, &none);
+  };
+  const std::string read = options("");
+  ASSERT_TRUE(read.starts_with("3: program:1:")) << read;
+  const std::vector<std::vector<int>> paths = {{1},       {2},       {3},         {1, 4}, {1, 5},
+                                               {1, 5, 1}, {3, 1},    {3, 2},      {3, 4}, {3, 5},
+                                               {3, 9},    {3, 9, 3}, {3, 9, 3, 1}};
+  for (const std::vector<int>& path : paths) {
+    for (std::string bytes : in_each_wire_type(path.back())) {
+      for (size_t i = path.size() - 1; i-- > 0;) bytes = field(path[i], bytes);
+      EXPECT_EQ(options(bytes), read) << ::testing::PrintToString(path);
+    }
+  }
+  for (const std::vector<int>& path : {std::vector<int>{7}, {7, 1}, {7, 2}, {7, 2, 2}}) {
+    for (std::string bytes : in_each_wire_type(path.back())) {
+      for (size_t i = path.size() - 1; i-- > 0;) bytes = field(path[i], bytes);
+      const std::string error = options(bytes);
+      EXPECT_TRUE(error == read || error.starts_with("3: there is no compiler option ''")) << error;
+    }
+  }
+}
+
+TEST(Compile, OptionsThatAreNone) {
+  const Client client;
+  PJRT_LoadedExecutable* none = nullptr;
+  const auto options = [&](const std::string& bytes) {
+    return client.compile("nonsense", bytes, &none);
+  };
+  for (const std::string& bytes :
+       {std::string("\x0b\x0c"), std::string("\x1e"), std::string("\x1f"), std::string("\x10\xff"),
+        std::string("\x10") + std::string(11, '\xff'), std::string("\x1a\x05\x20"),
+        build_options("\x23\x24"), field(1, field(5, field(1, "\xff")))}) {
+    EXPECT_TRUE(options(bytes).starts_with("3: the compile options are no CompileOptionsProto"))
+        << options(bytes);
+  }
+  const std::string whole =
+      field(1, field(5, field(1, std::string("\1\0", 2)))) +
+      build_options("\x20\x01\x28\x01" + field(9, "\x08\x01\x10\x01" + field(3, "\x08\x01"))) +
+      field(7, field(1, "tenon_strict") + field(2, "\x10\x01"));
+  ASSERT_TRUE(options(whole).starts_with("3: program:1:")) << options(whole);
+  for (size_t size = 0; size < whole.size();
+       ++size) {  // Cut off anywhere: an error, of one or other.
+    EXPECT_TRUE(options(whole.substr(0, size)).starts_with("3: "));
+  }
 }
 
 TEST(Compile, ForTheDeviceAssigned) {
@@ -255,6 +338,26 @@ TEST(Executables, SayWhatTheyAre) {
   call(api().PJRT_Executable_GetCompiledMemoryStats, memory);
   EXPECT_GE(memory.peak_memory_in_bytes, 37);
   destroy(executable);
+}
+
+// Constants lie on the device as long as the executable does.
+TEST(Executables, MemoryOfConstants) {
+  const Client client;
+  PJRT_LoadedExecutable* loaded = client.compiled(R"(
+    func.func @main() -> tensor<4xf32> {
+      %0 = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    })");
+  PJRT_Executable* executable = executable_of(loaded);
+  auto memory = uninitialized<PJRT_Executable_GetCompiledMemoryStats_Args>();
+  memory.executable = executable;
+  call(api().PJRT_Executable_GetCompiledMemoryStats, memory);
+  EXPECT_GE(memory.generated_code_size_in_bytes, 16);
+  EXPECT_EQ(memory.total_size_in_bytes,
+            memory.argument_size_in_bytes + memory.output_size_in_bytes +
+                memory.temp_size_in_bytes + memory.generated_code_size_in_bytes);
+  destroy(executable);
+  testing::destroy(loaded);
 }
 
 TEST(Executables, DeletedOnesDoNotRun) {

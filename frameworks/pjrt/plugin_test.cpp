@@ -102,6 +102,10 @@ TEST(Clients, OptionsAreChecked) {
   EXPECT_EQ(create({option("device_count", "two")}),
             "3: create option 'device_count' is no number");
   EXPECT_EQ(create({option("device_count", "0")}), "3: 0 devices; one at least");
+  for (const char* device : {"interp", "reference"}) {
+    EXPECT_EQ(create({option("device", device), option("device_count", "4611686018427387904")}),
+              "3: 4611686018427387904 devices; 1024 at most");
+  }
   EXPECT_EQ(create({option("device", "interp:x")}),
             "3: 'interp:x' is no device: what follows the ':' is no number");
   EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));
@@ -225,6 +229,14 @@ TEST(Buffers, WrongArguments) {
             "12: element type 23 of the PJRT C API is not supported");
   EXPECT_EQ(fails([](auto& args) { args.memory = nullptr; }),
             "3: neither a memory nor a device is named");
+  const Client other("reference");
+  EXPECT_EQ(fails([&](auto& args) { args.memory = other.memories()[0]; }),
+            "3: the memory is one of another client");
+  EXPECT_EQ(fails([&](auto& args) {
+              args.memory = nullptr;
+              args.device = other.devices()[0];
+            }),
+            "3: the memory is one of another client");
   const std::vector<int64_t> huge = {int64_t{1} << 40, int64_t{1} << 40};
   EXPECT_TRUE(fails([&](auto& args) {
                 args.dims = huge.data();
@@ -342,6 +354,11 @@ TEST(Buffers, CopiesToOtherMemories) {
     EXPECT_EQ(values<float>(copy.dst_buffer), (Floats{1, 2, 3}));
     destroy(copy.dst_buffer);
   }
+  const Client other("reference");
+  auto copy = uninitialized<PJRT_Buffer_CopyToMemory_Args>();
+  copy.buffer = buffer;
+  copy.dst_memory = other.memories()[0];
+  EXPECT_EQ(take(api().PJRT_Buffer_CopyToMemory(&copy)), "3: the memory is one of another client");
   destroy(buffer);
 }
 

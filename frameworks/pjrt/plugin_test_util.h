@@ -149,9 +149,11 @@ class Client {
     args.device_layout = nullptr;
     return args;
   }
-  /// A buffer of floats in the default memory.
-  PJRT_Buffer* floats(const std::vector<float>& values, const std::vector<int64_t>& dims) const {
+  /// A buffer of floats in a memory of the first device; the first is the default.
+  PJRT_Buffer* floats(const std::vector<float>& values, const std::vector<int64_t>& dims,
+                      size_t memory = 0) const {
     auto args = host_args(values.data(), PJRT_Buffer_Type_F32, dims);
+    args.memory = memories()[memory];
     call(api().PJRT_Client_BufferFromHostBuffer, args);
     EXPECT_EQ(outcome(args.done_with_host_buffer), "");
     return args.buffer;

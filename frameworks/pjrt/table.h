@@ -11,9 +11,12 @@
 
 namespace tenon::pjrt {
 
-/// An error for the caller to destroy; null of an OK status. Never throws: without memory it is an
-/// error that says so.
-PJRT_Error* error_of(Status status) noexcept;
+/// An error for the caller to destroy; null of an OK status. Without memory for it,
+/// out_of_memory().
+PJRT_Error* error_of(const Status& status) noexcept;
+PJRT_Error* error_of(ErrorCode code, const char* text) noexcept;
+/// The error that takes no memory: it was made with the table.
+PJRT_Error* out_of_memory() noexcept;
 
 /// Codes from callers that are none are kUnknown.
 ErrorCode code_of(PJRT_Error_Code code);
@@ -29,9 +32,11 @@ struct Entry<function> {
     try {
       return error_of(function(*args));
     } catch (const std::bad_alloc&) {
-      return error_of(Status(ErrorCode::kResourceExhausted, "the host has no memory left"));
+      return out_of_memory();
     } catch (const std::exception& error) {
-      return error_of(Status(ErrorCode::kInternal, error.what()));
+      return error_of(ErrorCode::kInternal, error.what());
+    } catch (...) {
+      return error_of(ErrorCode::kInternal, "an exception of no standard type");
     }
   }
 };
@@ -50,7 +55,7 @@ struct Refusal {
   using Function = PJRT_Error* (*)(Args*);
   template <class Args>
   static PJRT_Error* call(Args*) noexcept {
-    return error_of(Status(ErrorCode::kUnimplemented, name.characters));
+    return error_of(ErrorCode::kUnimplemented, name.characters);
   }
   template <class Args>
   operator Function<Args>() const {

@@ -59,15 +59,16 @@ class Liveness {
   int64_t clock_ = 0;
 };
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + program::kAlignment - 1) / program::kAlignment * program::kAlignment;
+int64_t rounded(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace
 
 // First fit, the largest first: each goes to the lowest place that nothing alive at the same time
 // has.
-void assign_buffers(Program& program) {
+void assign_buffers(Program& program, int64_t alignment) {
+  const auto aligned = [&](int64_t bytes) { return rounded(bytes, alignment); };
   const std::vector<Life> lives = Liveness(program).lives();
   std::vector<BufferId> order;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {

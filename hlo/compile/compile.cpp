@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/kernel/verifier.h"
+#include "hlo/buffers/assign.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -30,6 +31,7 @@ class Driver {
         form_(form_of(target, options.native_math)),
         lower_(options.lower) {
     if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
+    lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
     lower_.limits.fma = target.as_written || form_.fma;
     lower_.limits.private_memory = target.as_written || form_.private_memory;
     if (lower_.takes_call == nullptr) {
@@ -53,6 +55,10 @@ class Driver {
 
   Result<Compilation> run(const Program& program) {
     result_.compiled.program = program;
+    if (lower_.limits.alignment > program::kAlignment) {
+      assign_buffers(result_.compiled.program, lower_.limits.alignment);
+      program::find_dependencies(result_.compiled.program);
+    }
     TENON_TRY(attempt());
     return finish();
   }
@@ -136,6 +142,7 @@ class Driver {
   Status compile_segments() {
     runtime::CompiledProgram& compiled = result_.compiled;
     compiled.segments.clear();
+    if (!backend_.takes_segments()) return {};
     Program legal = compiled.program;
     legal.kernels = legal_;
     const auto apart = [&](const Step& step) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/backend/interp/interp.h"
+#include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry.h"
 #include "hlo/compile/run.h"
@@ -193,7 +194,7 @@ TEST(Compile, AFickleBackendIsFoundOut) {
 // --- What a backend takes whole
 
 std::vector<Literal> run_on(const std::shared_ptr<backend::Backend>& backend, const char* text,
-                            const std::vector<Literal>& arguments, RunInfo* info) {
+                            const std::vector<Literal>& arguments, RunInfo* info = nullptr) {
   const auto module = import_module(text, "t.mlir");
   EXPECT_TRUE(module) << module.error().to_string();
   Target target;
@@ -238,6 +239,54 @@ TEST(Segments, EndAtWhatTheHostDoes) {
   EXPECT_EQ(within(steps), 0);
   EXPECT_GE(within(whole), 4);
   EXPECT_EQ(whole.placement.size(), steps.placement.size());
+}
+
+// Nothing is made for a backend that would decline it.
+TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
+  class Refusing final : public backend::ForwardingBackend {
+   public:
+    Refusing() : ForwardingBackend(backend::make_interp_backend()) {}
+    bool takes_segments() const override { return false; }
+    Result<std::string> compile_segment(const backend::TargetInfo&,
+                                        const program::Program&) override {
+      ADD_FAILURE() << "it was asked";
+      return internal_error("it was asked");
+    }
+  };
+  RunInfo info;
+  const char* const program = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})";
+  run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
+}
+
+// validate finds a place that is not as the device asks (B17).
+TEST(Driver, BuffersLieAsTheDeviceAsks) {
+  const char* const text = R"(func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+  %0 = stablehlo.sine %x : tensor<5xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<5xf32>
+  %2 = stablehlo.cosine %1 : tensor<5xf32>
+  %3 = stablehlo.reverse %2, dims = [0] : tensor<5xf32>
+  %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<5xf32>, tensor<5xf32>) -> tensor<10xf32>
+  %5 = stablehlo.slice %4 [2:7] : (tensor<10xf32>) -> tensor<5xf32>
+  return %5 : tensor<5xf32>
+})";
+  backend::InterpConfig config;
+  config.segments = false;
+  const std::vector<Literal> arguments = {numbers({5})};
+  const auto expected = run_on(backend::make_interp_backend(config), text, arguments);
+  config.alignment = 1024;
+  const std::shared_ptr<backend::Backend> wide = backend::make_interp_backend(config);
+  EXPECT_EQ(run_on(backend::make_validate_layer(wide), text, arguments), expected);
+  const auto module = import_module(text, "t").value();
+  const auto target = wide->devices().value()[0].target;
+  const Compilation compilation = compile(*module, *wide, target).value();
+  for (const program::Buffer& each : compilation.compiled.program.buffers) {
+    EXPECT_EQ(each.offset % 1024, 0);
+  }
+  EXPECT_GT(compilation.compiled.program.temporary_bytes, 1024);
 }
 
 TEST(Calls, ArePlannedPackedAndCalled) {

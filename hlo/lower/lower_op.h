@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/kernel/kernel.h"
+#include "core/program/program.h"
 #include "hlo/ir/instruction.h"
 #include "hlo/lower/schedule.h"
 
@@ -35,6 +35,7 @@ struct LoweredOp {
 /// What a target allows; the rest of TargetInfo follows with the seam.
 struct LowerLimits {
   int64_t scratch_bytes = 48 << 10;
+  int64_t alignment = program::kAlignment;  ///< Of buffers.
   bool fma = true;  ///< Contractions of floats may use it; without it their products are rounded.
   bool private_memory = true;  ///< Else it takes scratch.
 };

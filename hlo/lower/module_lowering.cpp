@@ -497,7 +497,7 @@ Result<program::Program> ModuleLowering::run(const Computation& entry) {
   TENON_TRY(parameters(entry));
   TENON_TRY(instructions(entry));
   TENON_TRY(results(entry));
-  assign_buffers(program_);
+  assign_buffers(program_, options_.limits.alignment);
   program::find_dependencies(program_);
   TENON_TRY(program::validate(program_));
   return std::move(program_);

@@ -31,6 +31,7 @@
 #define LOST UINT32_MAX         /* Beside ChipStatus: the chip is gone. */
 
 static const TenonHost* host;
+static int64_t chip_bytes; /* Memory of each chip. */
 
 static void say(const TenonSink* sink, const char* text) {
   if (sink != NULL) sink->write(sink->context, text, strlen(text));
@@ -49,6 +50,20 @@ static TenonCode fail(const TenonSink* error, TenonCode code, const char* format
 static const char* setting(const char* name, const char* otherwise) {
   const char* value = getenv(name);
   return value == NULL ? otherwise : value;
+}
+
+/* What is wrong with the settings, if it is not empty. */
+static char wrong_setting[256];
+
+static int64_t number_setting(const char* name, const char* otherwise, int64_t most) {
+  const char* text = setting(name, otherwise);
+  char* end;
+  errno = 0;
+  const int64_t number = strtoll(text, &end, 10);
+  if (errno == 0 && *end == '\0' && number >= 1 && number <= most) return number;
+  snprintf(wrong_setting, sizeof wrong_setting, "%s is '%s', expected a number of 1 to %lld", name,
+           text, (long long)most);
+  return 0;
 }
 
 static int64_t now(void) {
@@ -219,7 +234,8 @@ static TenonCode transfer(Chip* chip, ChipOpcode opcode, uint64_t address, char*
   return code;
 }
 
-/* Above the numbers that the chip has its files by, so that no dup2 of theirs closes another. */
+/* Above the numbers that the chip has its files by, and those that a host may have closed: no dup2
+ * closes another, and nobody who writes to what was stderr writes to the chip. */
 static int moved_up(int file) {
   const int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, CHIP_LINE_FD + 1);
   if (file >= 0) close(file);
@@ -228,7 +244,7 @@ static int moved_up(int file) {
 
 static int spawn_chip(Chip* chip, const char* path, int memory, int line) {
   char bytes[64];
-  snprintf(bytes, sizeof bytes, "--memory=%s", setting("TENON_CHIP_MEMORY", "268435456"));
+  snprintf(bytes, sizeof bytes, "--memory=%lld", (long long)chip_bytes);
   char* arguments[] = {(char*)path, bytes, NULL};
   posix_spawn_file_actions_t files;
   if (posix_spawn_file_actions_init(&files) != 0) return 0;
@@ -276,9 +292,10 @@ static int connect_chip(Chip* chip, int* memory, int* line) {
   int ends[2] = {-1, -1};
   *memory = moved_up(memfd_create("chip", MFD_CLOEXEC));
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) ends[0] = ends[1] = -1;
-  chip->line = ends[0];
+  chip->line = moved_up(ends[0]);
   *line = moved_up(ends[1]);
-  if (*memory < 0 || *line < 0 || ftruncate(*memory, sizeof(ChipRegisters)) != 0) return 0;
+  if (*memory < 0 || chip->line < 0 || *line < 0 || ftruncate(*memory, sizeof(ChipRegisters)) != 0)
+    return 0;
   void* mapped = mmap(NULL, sizeof(ChipRegisters), PROT_READ | PROT_WRITE, MAP_SHARED, *memory, 0);
   chip->registers = mapped == MAP_FAILED ? NULL : mapped;
   return chip->registers != NULL;
@@ -426,10 +443,10 @@ static TenonCode await(TenonDevice device, TenonEvent event, int64_t timeout,
   const int endless = timeout < 0 || timeout > INT64_MAX - start;
   pthread_mutex_lock(&chip->mutex);
   harvest(chip);
-  while (!ticket->done) {
+  for (int over = 0; !ticket->done && !over;) {
     const int64_t left = endless ? SLICE : start + timeout - now();
-    if (left <= 0) break;
-    hear(chip, left);
+    over = left <= 0; /* It listens once even so: the chip may be gone. */
+    hear(chip, over ? 0 : left);
   }
   const int done = ticket->done;
   pthread_mutex_unlock(&chip->mutex);
@@ -474,8 +491,9 @@ static void read_settings(void) {
   const char* command = strdup(setting("TENON_TEMPLATE_CC", "cc"));
   compiler = command == NULL ? "cc" : command;
   snprintf(compiler_id, sizeof compiler_id, "template-c-1 %s", compiler);
-  device_count = strtoul(setting("TENON_CHIPS", "4"), NULL, 10);
-  space.bytes = strtoll(setting("TENON_CHIP_MEMORY", "268435456"), NULL, 10);
+  device_count = (size_t)number_setting("TENON_CHIPS", "4", 1024);
+  chip_bytes = number_setting("TENON_CHIP_MEMORY", "268435456", INT64_MAX);
+  space.bytes = chip_bytes;
   target.size = sizeof target;
   target.name = "chip";
   target.compiler_id = compiler_id;
@@ -489,7 +507,7 @@ static void read_settings(void) {
 
 static TenonCode devices(void* context, void (*found)(void* context, const TenonDeviceInfo* info),
                          const TenonSink* error) {
-  (void)error;
+  if (wrong_setting[0] != '\0') return fail(error, TENON_INVALID_ARGUMENT, "%s", wrong_setting);
   for (size_t i = 0; i < device_count; ++i) {
     char name[64];
     snprintf(name, sizeof name, "template:%zu", i);

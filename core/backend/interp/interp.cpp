@@ -134,7 +134,7 @@ class InterpBackend final : public Backend {
     target.form = config_.form.value_or(kernel::LegalForm());
     target.scratch_bytes = config_.scratch_bytes;
     target.spaces[0].host_visible = true;
-    target.spaces[0].alignment = HostDevice::kAlignment;
+    target.spaces[0].alignment = config_.alignment;
     target.spaces[0].bytes = config_.memory_bytes;
     std::vector<DeviceInfo> devices;
     for (size_t i = 0; i < config_.devices; ++i) {
@@ -155,10 +155,10 @@ class InterpBackend final : public Backend {
     return Compiled{serial::seal(kBinaryFormat, std::move(writer).take()), {}};
   }
 
+  bool takes_segments() const override { return config_.segments; }
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
-    if (!config_.segments) return Backend::compile_segment(target, segment);
-    return program::save(segment);
+    return takes_segments() ? program::save(segment) : Backend::compile_segment(target, segment);
   }
 
  private:

@@ -17,6 +17,7 @@ struct InterpConfig {
   /// Memory of a device, 0: as much as there is.
   int64_t memory_bytes = 0;
   int64_t scratch_bytes = 48 << 10;
+  int64_t alignment = 64;  ///< What it asks of offsets; no less.
   /// Whether it takes whole parts of programs (compile_segment).
   bool segments = true;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
 constexpr std::string_view kExtension = ".tenon-binary";
+constexpr auto kLongestWrite = std::chrono::hours(1);
 
 class CacheBackend final : public ForwardingBackend {
  public:
@@ -43,7 +45,12 @@ class CacheBackend final : public ForwardingBackend {
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
     std::string what = "segment";
-    append(what, program::save(segment));
+    program::Program but_constants = segment;
+    but_constants.constants.clear();
+    append(what, program::save(but_constants));
+    for (const Literal& each : segment.constants) {
+      append(what, fmt::format("{} {}", each.shape().to_string(), hash_of(text_of(each.data()))));
+    }
     const std::string key = key_of(target, what);
     if (std::optional<std::string> found = find(key)) return *std::move(found);
     TENON_ASSIGN(std::string binary, ForwardingBackend::compile_segment(target, segment));
@@ -65,10 +72,16 @@ class CacheBackend final : public ForwardingBackend {
     return key;
   }
 
+  static std::string hash_of(std::string_view bytes) {
+    return fmt::format("{:016x}{:016x}", serial::hash_of(bytes, 0), serial::hash_of(bytes, 1));
+  }
+  static std::string_view text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
   // The name is a hash; the key itself is compared.
   fs::path path_of(std::string_view key) const {
-    return fs::path(config_.folder) / fmt::format("{:016x}{:016x}{}", serial::hash_of(key, 0),
-                                                  serial::hash_of(key, 1), kExtension);
+    return fs::path(config_.folder) / (hash_of(key) + std::string(kExtension));
   }
 
   std::optional<std::string> find(const std::string& key) {
@@ -104,13 +117,21 @@ class CacheBackend final : public ForwardingBackend {
     };
     std::vector<Entry> entries;
     int64_t all = 0;
-    std::error_code error;
-    for (const auto& file : fs::directory_iterator(config_.folder, error)) {
-      if (file.path().extension() != kExtension) continue;
-      const auto bytes = static_cast<int64_t>(file.file_size(error));
-      if (error) continue;  // Another process has just removed it.
-      entries.push_back({file.last_write_time(error), bytes, file.path()});
-      all += bytes;
+    const auto now = fs::file_time_type::clock::now();
+    std::error_code error;  // Other processes come and go.
+    for (fs::directory_iterator at(config_.folder, error), end; !error && at != end;
+         at.increment(error)) {
+      std::error_code gone;
+      const fs::path& path = at->path();
+      const auto time = fs::last_write_time(path, gone);
+      const auto bytes = static_cast<int64_t>(fs::file_size(path, gone));
+      if (gone) continue;
+      if (path.extension() == ".tmp" && now - time > kLongestWrite) {
+        fs::remove(path, gone);  // Whoever wrote it has died (write_file).
+      } else if (path.extension() == kExtension) {
+        entries.push_back({time, bytes, path});
+        all += bytes;
+      }
     }
     std::ranges::sort(entries, {}, &Entry::time);
     for (const Entry& entry : entries) {

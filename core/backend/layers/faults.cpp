@@ -17,7 +17,8 @@ namespace tenon::backend {
 namespace {
 
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
-    "open", "compile", "load", "allocate", "copy", "launch", "record", "event", "lost", "delay"};
+    "open",   "compile", "plan",  "load", "allocate", "copy",
+    "launch", "record",  "event", "lost", "delay"};
 
 // What all devices of a layer share: the plan and how far it is.
 class Plan final : public FaultCounts {
@@ -145,14 +146,16 @@ class FaultsDevice final : public ForwardingDevice {
     return lost_ ? planned(FaultKind::kLost, ErrorCode::kUnavailable) : Status();
   }
 
-  // What was given before may still be touching host memory, which a lost device does not (B12).
+  // What was given before may still be touching host memory, which a lost device does not (B12): it
+  // is not lost before that is done.
   void lose() {
     const std::lock_guard lock(queue_mutex_);
-    if (lost_.exchange(true)) return;
-    const auto event = ForwardingDevice::record(0);
-    if (!event) return;
-    static_cast<void>(ForwardingDevice::await(*event, -1));
-    ForwardingDevice::release(*event);
+    if (lost_) return;
+    if (const auto event = ForwardingDevice::record(0)) {
+      static_cast<void>(ForwardingDevice::await(*event, -1));
+      ForwardingDevice::release(*event);
+    }
+    lost_ = true;
   }
 
   Status call(FaultKind kind, ErrorCode code = ErrorCode::kInternal) {
@@ -203,6 +206,12 @@ class FaultsBackend final : public ForwardingBackend {
       return tl::make_unexpected(planned(FaultKind::kCompile));
     }
     return ForwardingBackend::compile(target, kernels);
+  }
+
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    plan_->delay();
+    if (plan_->strikes(FaultKind::kPlan)) return tl::make_unexpected(planned(FaultKind::kPlan));
+    return ForwardingBackend::plan(target, site);
   }
 
   Result<std::string> compile_segment(const TargetInfo& target,

@@ -72,6 +72,7 @@ class ForwardingBackend : public Backend {
   Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
     return inner_->plan(target, site);
   }
+  bool takes_segments() const override { return inner_->takes_segments(); }
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
     return inner_->compile_segment(target, segment);

@@ -1,7 +1,10 @@
 // What layers keep of a kernel that was loaded: what its launches read and write.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/backend/backend.h"
@@ -21,19 +24,45 @@ struct LoadedKernel {
   size_t scalars = 0;
 };
 
+inline LoadedKernel loaded(const kernel::Kernel& kernel) {
+  LoadedKernel made;
+  made.name = kernel.name;
+  made.scalars = kernel.scalars.size();
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    const kernel::Memory& m = kernel.memories[i];
+    made.buffers.push_back(
+        {m.bytes(), m.access != kernel::Access::kOut, m.access != kernel::Access::kIn, m.over});
+  }
+  return made;
+}
+
 inline std::vector<LoadedKernel> loaded(Kernels kernels) {
   std::vector<LoadedKernel> result;
-  for (const kernel::Kernel* kernel : kernels) {
-    LoadedKernel& made = result.emplace_back();
-    made.name = kernel->name;
-    made.scalars = kernel->scalars.size();
-    for (size_t i = 0; i < kernel->buffer_count; ++i) {
-      const kernel::Memory& m = kernel->memories[i];
-      made.buffers.push_back(
-          {m.bytes(), m.access != kernel::Access::kOut, m.access != kernel::Access::kIn, m.over});
+  for (const kernel::Kernel* kernel : kernels) result.push_back(loaded(*kernel));
+  return result;
+}
+
+/// Whether two ranges of device memory have a byte in common. A place is a (memory, offset).
+template <class Place>
+bool overlap(const Place& a, int64_t a_bytes, const Place& b, int64_t b_bytes) {
+  return a.memory == b.memory && a.memory != 0 && a.offset < b.offset + b_bytes &&
+         b.offset < a.offset + a_bytes;
+}
+
+/// The first buffer that a launch would write over another, of which the kernel does not say so
+/// (B21, K4), and that other.
+template <class Place>
+std::optional<std::pair<size_t, size_t>> first_alias(const LoadedKernel& kernel,
+                                                     std::span<const Place> places) {
+  const std::vector<BufferUse>& buffers = kernel.buffers;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!buffers[i].writes) continue;
+    for (size_t k = 0; k < places.size(); ++k) {
+      if (i == k || buffers[i].over == k || buffers[k].over == i) continue;
+      if (overlap(places[i], buffers[i].bytes, places[k], buffers[k].bytes)) return {{i, k}};
     }
   }
-  return result;
+  return {};
 }
 
 }  // namespace tenon::backend

@@ -2,6 +2,7 @@
 #include <optional>
 #include <set>
 
+#include "core/backend/layers/loaded_kernel.h"
 #include "core/backend/layers/recording_serial.h"
 #include "core/kernel/serial.h"
 
@@ -82,7 +83,11 @@ class Checker {
     const bool to_host = e.destination.memory == 0;
     if (from_host && to_host) return bad("a copy from host to host");
     if (!to_host) TENON_TRY(place(e.opening, e.destination, e.bytes));
-    return from_host ? data(e.data, e.bytes) : place(e.opening, e.source, e.bytes);
+    TENON_TRY(from_host ? data(e.data, e.bytes) : place(e.opening, e.source, e.bytes));
+    if (overlap(e.destination, e.bytes, e.source, e.bytes)) {
+      return bad("the ends of a copy of {} bytes overlap", e.bytes);
+    }
+    return {};
   }
 
   Status operator()(const recorded::Fill& e) {
@@ -113,7 +118,9 @@ class Checker {
     for (size_t i = 0; i < e.buffers.size(); ++i) {
       TENON_TRY(place(e.opening, e.buffers[i], kernel.memories[i].bytes()));
     }
-    return {};
+    const auto aliases = first_alias<recorded::Place>(loaded(kernel), e.buffers);
+    if (!aliases) return {};
+    return bad("@{}: buffers {} and {} overlap", kernel.name, aliases->first, aliases->second);
   }
 
   Status operator()(const recorded::Record& e) {
@@ -137,7 +144,7 @@ class Checker {
           copy != nullptr && copy->destination.memory == 0 && each.buffer == 0) {
         TENON_TRY(data(each.data, copy->bytes));
       } else if (const auto* launch = std::get_if<recorded::Launch>(&work);
-                 launch != nullptr && each.buffer < launch->buffers.size()) {
+                 launch != nullptr && writes(*launch, each.buffer)) {
         TENON_TRY(data(each.data, recording_.kernel_of(*launch).memories[each.buffer].bytes()));
       } else {
         return bad("entry {} writes no buffer {}", e.work, each.buffer);
@@ -148,6 +155,12 @@ class Checker {
 
   Status operator()(const recorded::Failed& e) {
     if (e.work >= recording_.entries.size()) return bad("there is no entry {} yet", e.work);
+    const recorded::Entry& work = recording_.entries[e.work];
+    if (!std::holds_alternative<recorded::Copy>(work) &&
+        !std::holds_alternative<recorded::Fill>(work) &&
+        !std::holds_alternative<recorded::Launch>(work)) {
+      return bad("entry {} is no work", e.work);
+    }
     if (e.code == 0 || e.code > static_cast<uint8_t>(ErrorCode::kUnauthenticated)) {
       return bad("{} is no code of an error", e.code);
     }
@@ -173,6 +186,11 @@ class Checker {
   Status fresh(Number number) {
     if (number == 0 || !numbers_.insert(number).second) return bad("the number {} again", number);
     return {};
+  }
+
+  bool writes(const recorded::Launch& launch, uint32_t buffer) const {
+    return buffer < launch.buffers.size() &&
+           recording_.kernel_of(launch).memories[buffer].access != kernel::Access::kIn;
   }
 
   // So many bytes, or any number of them.

@@ -11,6 +11,7 @@
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/loaded_kernel.h"
 #include "core/backend/layers/paint.h"
+#include "core/backend/layers/recorded_work.h"
 #include "core/backend/layers/recording.h"
 #include "core/kernel/serial.h"
 
@@ -35,26 +36,16 @@ std::vector<Number> add_kernels(RecordingFile& file, Kernels kernels) {
   return numbers;
 }
 
-// Work whose outcome is to be written once it is done.
-struct Work {
-  struct Output {
-    uint32_t buffer = 0;
-    const std::byte* data = nullptr;
-    int64_t bytes = 0;
-  };
-  Number entry = 0;
-  std::vector<Output> outputs;
-  std::vector<std::vector<std::byte>> storage;  // Of outputs that are the layer's.
-};
-
 class RecordDevice final : public ForwardingDevice {
  public:
   RecordDevice(std::unique_ptr<Device> inner, std::shared_ptr<RecordingFile> file, Number opening,
-               bool values)
+               bool one_queue, const RecordOptions& options)
       : ForwardingDevice(std::move(inner)),
         file_(std::move(file)),
         opening_(opening),
-        values_(values) {}
+        one_queue_(one_queue),
+        values_(options.values),
+        most_held_(options.most_held_bytes) {}
 
   ~RecordDevice() override {
     finish_queues();
@@ -107,7 +98,7 @@ class RecordDevice final : public ForwardingDevice {
     const Number entry =
         file_->add(recorded::Copy{opening_, queue, place(destination), place(source), bytes, data});
     TENON_TRY(noted(entry, ForwardingDevice::copy(queue, destination, source, bytes)));
-    Work work = {entry, {}, {}};
+    RecordedWork work = {entry, {}, {}};
     if (destination.on_host()) work.outputs.push_back({0, destination.host, bytes});
     given(queue, std::move(work));
     return {};
@@ -145,11 +136,12 @@ class RecordDevice final : public ForwardingDevice {
       TENON_TRY(paint_new(queue, each));
       written.buffers.push_back(place(each));
     }
+    if (values_) make_room(queue, written_bytes(kernel));
     const Number entry = file_->add(written);
     TENON_TRY(noted(entry, ForwardingDevice::launch(queue, launch)));
-    Work work = {entry, {}, {}};
-    if (values_) read_back(queue, kernel, launch.buffers, work);
-    given(queue, std::move(work));
+    RecordedWork work = {entry, {}, {}};
+    if (values_) add_outputs(kernel, work);
+    read_back(queue, launch.buffers, given(queue, std::move(work)));
     return {};
   }
 
@@ -163,7 +155,7 @@ class RecordDevice final : public ForwardingDevice {
     q.open.clear();
     q.seen.resize(std::max(q.seen.size(), size_t{queue} + 1));
     q.seen[queue] = span.record;
-    events_[handle] = {number, queue, span.record, q.seen};
+    events_[handle] = {number, queue, span.record, q.seen, std::exchange(q.failed, Status())};
     q.spans.push_back(std::move(span));
     return handle;
   }
@@ -188,7 +180,9 @@ class RecordDevice final : public ForwardingDevice {
     // Before the host hears of it: what was copied to its memory is his from then on.
     const std::lock_guard lock(mutex_);
     settle(event, done ? Status() : done.error());
-    return done;
+    const auto found = events_.find(event);
+    if (!done || found == events_.end() || found->second.failed.ok()) return done;
+    return tl::make_unexpected(found->second.failed);
   }
 
   void release(EventHandle event) override {
@@ -234,19 +228,22 @@ class RecordDevice final : public ForwardingDevice {
   struct Span {
     uint64_t record = 0;
     EventHandle event = 0;  // 0: released before anybody knew that it was done.
-    std::vector<Work> work;
+    std::vector<RecordedWork> work;
   };
   struct Queue {
     uint64_t records = 0;
-    std::vector<Work> open;      // Since the last record.
-    std::deque<Span> spans;      // That nobody has seen to be done.
-    std::vector<uint64_t> seen;  // Records of each queue that come before what is given next.
+    std::vector<RecordedWork> open;  // Since the last record.
+    std::deque<Span> spans;          // That nobody has seen to be done.
+    std::vector<uint64_t> seen;      // Records of each queue that come before what is given next.
+    int64_t held = 0;                // Bytes of the layer's that copies of open and spans write to.
+    Status failed;                   // Of what was drained since the last record.
   };
   struct Event {
     Number number = 0;
     uint32_t queue = 0;
     uint64_t record = 0;
     std::vector<uint64_t> covers;  // Records of each queue that are done when it is.
+    Status failed;                 // Of work before it that was drained.
   };
 
   recorded::Place place(const Place& place) {
@@ -258,17 +255,22 @@ class RecordDevice final : public ForwardingDevice {
 
   Queue& queue_of(uint32_t queue) { return queues_[queue]; }
 
-  // Of the queue's thread, before work is given that is the first to use the memory.
+  // 0 of what has been painted.
+  int64_t unpainted_bytes(MemoryHandle memory) {
+    const std::lock_guard lock(mutex_);
+    const auto found = memories_.find(memory);
+    return found == memories_.end() || found->second.painted ? 0 : found->second.bytes;
+  }
+
+  // Of the queue's thread, before work is given that is the first to use the memory. Where there
+  // are other queues, none of them uses it before it is painted.
   Status paint_new(uint32_t queue, const Place& place) {
-    if (place.on_host()) return {};
-    int64_t bytes = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = memories_.find(place.memory);
-      if (found == memories_.end() || found->second.painted) return {};
-      bytes = found->second.bytes;
-    }
+    if (place.on_host() || unpainted_bytes(place.memory) == 0) return {};
+    const std::lock_guard painting(painting_);
+    const int64_t bytes = unpainted_bytes(place.memory);
+    if (bytes == 0) return {};
     TENON_TRY(paint(inner(), queue, {place.memory, 0, nullptr}, bytes, kUnwritten));
+    if (!one_queue_) drain(queue);
     const std::lock_guard lock(mutex_);
     if (const auto found = memories_.find(place.memory); found != memories_.end()) {
       found->second.painted = true;
@@ -276,21 +278,44 @@ class RecordDevice final : public ForwardingDevice {
     return {};
   }
 
-  // Queues copies of what a launch writes into memory of the layer's. One that is refused leaves
-  // the launch without values.
-  void read_back(uint32_t queue, const LoadedKernel& kernel, std::span<const Place> buffers,
-                 Work& work) {
-    for (uint32_t i = 0; i < buffers.size(); ++i) {
-      const BufferUse& use = kernel.buffers[i];
-      if (!use.writes || use.bytes == 0) continue;
-      auto& memory = work.storage.emplace_back(static_cast<size_t>(use.bytes));
-      const Place to = Place::of_host(memory.data());
-      if (!ForwardingDevice::copy(queue, to, buffers[i], use.bytes).ok()) {
-        work.outputs.clear();
-        return;
-      }
-      work.outputs.push_back({i, memory.data(), use.bytes});
+  // Queues copies of what a launch writes, into memory that is kept until they are done. One that
+  // is refused leaves the launch without values.
+  void read_back(uint32_t queue, std::span<const Place> buffers, RecordedWork& work) {
+    for (size_t i = 0; i < work.outputs.size(); ++i) {
+      const Place to = Place::of_host(work.storage[i].data());
+      const RecordedWork::Output& output = work.outputs[i];
+      if (ForwardingDevice::copy(queue, to, buffers[output.buffer], output.bytes).ok()) continue;
+      work.outputs.clear();
     }
+  }
+
+  // Of the queue's thread, before a launch: what all launches of an execution write may be more
+  // than the host's memory.
+  void make_room(uint32_t queue, int64_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      const int64_t held = queue_of(queue).held;
+      if (held == 0 || bytes <= most_held_ - held) return;
+    }
+    drain(queue);
+  }
+
+  // Waits for what the queue was given, and writes down what came of it. An error of that is the
+  // next event's (B23): the host has not asked yet.
+  void drain(uint32_t queue) {
+    const Result<EventHandle> event = ForwardingDevice::record(queue);
+    if (!event) return;
+    const Result<bool> done = ForwardingDevice::await(*event, -1);
+    ForwardingDevice::release(*event);
+    if (done && !*done) return;
+    const std::lock_guard lock(mutex_);
+    Queue& q = queue_of(queue);
+    for (const Span& span : q.spans) write(span, outcome_of(span));
+    write({0, 0, std::move(q.open)}, done ? Status() : done.error());
+    q.spans.clear();
+    q.open.clear();
+    q.held = 0;
+    if (!done && q.failed.ok()) q.failed = done.error();
   }
 
   Status noted(Number entry, Status status) {
@@ -303,9 +328,13 @@ class RecordDevice final : public ForwardingDevice {
         recorded::Failed{entry, call, static_cast<uint8_t>(status.code()), status.message()});
   }
 
-  void given(uint32_t queue, Work work) {
+  // It stays where it is until more is given to the queue.
+  RecordedWork& given(uint32_t queue, RecordedWork work) {
     const std::lock_guard lock(mutex_);
-    queue_of(queue).open.push_back(std::move(work));
+    Queue& q = queue_of(queue);
+    q.open.push_back(std::move(work));
+    q.held += q.open.back().held();
+    return q.open.back();
   }
 
   // With the lock. An event is done: so is all that came before it.
@@ -317,6 +346,7 @@ class RecordDevice final : public ForwardingDevice {
       while (!spans.empty() && spans.front().record <= found->second.covers[q]) {
         const bool itself = spans.front().event == event;
         write(spans.front(), itself ? outcome : outcome_of(spans.front()));
+        for (const RecordedWork& work : spans.front().work) queue_of(q).held -= work.held();
         spans.pop_front();
       }
     }
@@ -332,14 +362,14 @@ class RecordDevice final : public ForwardingDevice {
 
   void write(const Span& span, const std::optional<Status>& outcome) {
     if (!outcome) return;
-    for (const Work& work : span.work) {
+    for (const RecordedWork& work : span.work) {
       if (!outcome->ok()) {
         failed(work.entry, /*call=*/false, *outcome);
         continue;
       }
       if (work.outputs.empty()) continue;
       recorded::Values values = {work.entry, {}};
-      for (const Work::Output& each : work.outputs) {
+      for (const RecordedWork::Output& each : work.outputs) {
         values.written.push_back({each.buffer, file_->add_bytes(as_text(each.data, each.bytes))});
       }
       file_->add(values);
@@ -360,8 +390,11 @@ class RecordDevice final : public ForwardingDevice {
 
   const std::shared_ptr<RecordingFile> file_;
   const Number opening_;
+  const bool one_queue_;
   const bool values_;
+  const int64_t most_held_;
   std::atomic<bool> aborted_ = false;
+  std::mutex painting_;  // Taken before mutex_.
   std::mutex mutex_;
   std::map<MemoryHandle, Memory> memories_;
   std::map<ModuleHandle, Module> modules_;
@@ -371,8 +404,9 @@ class RecordDevice final : public ForwardingDevice {
 
 class RecordBackend final : public ForwardingBackend {
  public:
-  RecordBackend(std::shared_ptr<Backend> inner, std::shared_ptr<RecordingFile> file, bool values)
-      : ForwardingBackend(std::move(inner)), file_(std::move(file)), values_(values) {}
+  RecordBackend(std::shared_ptr<Backend> inner, std::shared_ptr<RecordingFile> file,
+                RecordOptions options)
+      : ForwardingBackend(std::move(inner)), file_(std::move(file)), options_(std::move(options)) {}
 
   ~RecordBackend() override {
     if (const Status status = file_->status(); !status.ok()) {
@@ -388,7 +422,8 @@ class RecordBackend final : public ForwardingBackend {
     const Number opening = file_->new_number();
     file_->add(recorded::Open{opening, std::string(name()), std::string(version()), info.name,
                               info.target.compiler_id, to_string(info.target)});
-    return std::make_unique<RecordDevice>(std::move(device), file_, opening, values_);
+    return std::make_unique<RecordDevice>(std::move(device), file_, opening,
+                                          info.target.queues == 1, options_);
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
@@ -406,13 +441,11 @@ class RecordBackend final : public ForwardingBackend {
   Result<CallPlan> plan(const TargetInfo&, const CallSite&) override {
     return unimplemented("calls are made of kernels while they are recorded");
   }
-  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
-    return unimplemented("steps are launched one by one while they are recorded");
-  }
+  bool takes_segments() const override { return false; }
 
  private:
   const std::shared_ptr<RecordingFile> file_;
-  const bool values_;
+  const RecordOptions options_;
 };
 
 }  // namespace
@@ -430,7 +463,7 @@ RecordOptions RecordOptions::from_environment() {
 Result<std::shared_ptr<Backend>> make_record_layer(std::shared_ptr<Backend> inner,
                                                    const RecordOptions& options) {
   TENON_ASSIGN(std::shared_ptr<RecordingFile> file, RecordingFile::create(options.path));
-  return std::make_shared<RecordBackend>(std::move(inner), std::move(file), options.values);
+  return std::make_shared<RecordBackend>(std::move(inner), std::move(file), options);
 }
 
 }  // namespace tenon::backend

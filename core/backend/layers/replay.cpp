@@ -389,9 +389,13 @@ std::string Difference::to_string() const {
 
 Result<ReplayReport> replay(const Recording& recording, Backend& backend, size_t device,
                             const ReplayOptions& options) {
-  Replayer replayer(recording, backend, options);
-  TENON_TRY(replayer.open(device));
-  return replayer.run();
+  try {
+    Replayer replayer(recording, backend, options);
+    TENON_TRY(replayer.open(device));
+    return replayer.run();
+  } catch (const std::bad_alloc&) {  // A recording may name any number of bytes.
+    return resource_exhausted("the host has no memory for what the recording copies");
+  }
 }
 
 }  // namespace tenon::backend

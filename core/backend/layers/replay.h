@@ -3,7 +3,8 @@
 // Calls are made in the order of the file, each waited for. A module is loaded from the recorded
 // binary if the device has the compiler and the target of the recording; otherwise its kernels are
 // legalised and compiled for the device. They were legal for the target of the recording: what was
-// an f64 there may be two u32 now, and is compared as that.
+// an f64 there may be two u32 now, and is compared as that. A recorded binary runs as it is:
+// whoever wrote the file has chosen what the device of that target does.
 //
 // Compared are the bytes of each copy to the host and of each buffer that a launch writes, as far
 // as the recording has them: bit for bit, NaNs of float elements equal to each other. What differs

@@ -429,9 +429,7 @@ class TraceBackend final : public ForwardingBackend {
   }
 
   // Every launch is to be seen.
-  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
-    return unimplemented("steps are launched one by one while they are traced");
-  }
+  bool takes_segments() const override { return false; }
 
  private:
   const std::shared_ptr<TraceFile> file_;

@@ -1,5 +1,6 @@
 // The layer `validate`: the numbered rules, checked at each call, on both sides of the seam. What
 // an open device may do is in validate_device.cpp.
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -47,7 +48,7 @@ class ValidateBackend final : public ForwardingBackend {
       closed();
       return device;
     }
-    return make_validate_device(*std::move(device), devices[index].target, closed);
+    return make_validate_device(*std::move(device), devices[index].target, planned_, closed);
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
@@ -70,11 +71,14 @@ class ValidateBackend final : public ForwardingBackend {
     return compiled;
   }
 
-  // So that every launch is seen.
-  Result<std::string> compile_segment(const TargetInfo& target,
-                                      const program::Program& segment) override {
-    return Backend::compile_segment(target, segment);
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    TENON_ASSIGN(CallPlan plan, ForwardingBackend::plan(target, site));
+    planned_->add(site, plan);
+    return plan;
   }
+
+  // So that every launch is seen.
+  bool takes_segments() const override { return false; }
 
  private:
   // Devices may outlive the layer.
@@ -84,12 +88,40 @@ class ValidateBackend final : public ForwardingBackend {
   };
 
   const std::shared_ptr<Open> open_ = std::make_shared<Open>();
+  const std::shared_ptr<PlannedCalls> planned_ = std::make_shared<PlannedCalls>();
   std::atomic<bool> compiled_before_ = false;
   std::mutex mutex_;
   std::string seen_;
 };
 
 }  // namespace
+
+void PlannedCalls::add(const CallSite& site, const CallPlan& plan) {
+  PlannedCall call;
+  for (size_t i = 0; i < site.operands.size(); ++i) {
+    const bool packed =
+        site.constant[i] && i < plan.packed_bytes.size() && plan.packed_bytes[i] > 0;
+    call.operands.push_back(packed ? plan.packed_bytes[i] : site.operands[i].byte_size());
+  }
+  for (const Shape& each : site.results) call.results.push_back(each.byte_size());
+  call.workspace = plan.workspace_bytes;
+  const std::lock_guard lock(mutex_);
+  const auto [at, fresh] = calls_.emplace(plan.plan, call);
+  if (fresh) return;
+  const auto least = [](std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+    a.resize(std::min(a.size(), b.size()));
+    for (size_t i = 0; i < a.size(); ++i) a[i] = std::min(a[i], b[i]);
+  };
+  least(at->second.operands, call.operands);
+  least(at->second.results, call.results);
+  at->second.workspace = std::min(at->second.workspace, call.workspace);
+}
+
+PlannedCall PlannedCalls::find(std::string_view plan) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = calls_.find(plan);
+  return found == calls_.end() ? PlannedCall() : found->second;
+}
 
 std::shared_ptr<Backend> make_validate_layer(std::shared_ptr<Backend> inner) {
   return std::make_shared<ValidateBackend>(std::move(inner));

@@ -582,21 +582,10 @@ static int send_file(const char* path, const TenonSink* sink) {
 /* [/flags] */
 
 static int run_compiler(const Files* files) {
-  /* Symbols are bound within the library: a kernel is called by its name, which the process may
-   * have a function of too. Products and sums are contracted only where the kernel says fma (K8).
-   */
-  const char* command[] = {"cc",
-                           "-std=c99",
-                           OPTIMIZED,
-                           "-ffp-contract=off",
-                           "-fPIC",
-                           "-shared",
-                           "-Wl,-Bsymbolic",
-                           files->source,
-                           "-o",
-                           files->object,
-                           "-lm",
-                           NULL};
+  /* Products and sums are contracted only where the kernel says fma (K8). */
+  const char* command[] = {"cc",          "-std=c99", OPTIMIZED,     "-ffp-contract=off",
+                           "-fPIC",       "-shared",  files->source, "-o",
+                           files->object, "-lm",      NULL};
   posix_spawn_file_actions_t output;
   pid_t process;
   int status = -1;
@@ -670,18 +659,25 @@ static TenonCode load(const TenonLoadArgs* args, TenonModule* handle) {
 #if STEP >= 6
 /* ---- Library calls ---- */
 
+/* Of an array of structs, which a newer host may have made longer (B1). */
+static const void* element(const void* array, size_t index) {
+  const char* at = array;
+  while (index-- > 0) at += *(const size_t*)at;
+  return at;
+}
+
 static int is_matrix(const TenonArrayInfo* array) {
   return strcmp(array->type, "f32") == 0 && array->rank == 2;
 }
 
 /* Whether it is a product of two matrices, neither transposed. */
 static int is_product(const TenonCallInfo* call) {
-  if (strcmp(call->kind, "contraction") != 0 || !is_matrix(&call->operands[0]) ||
-      !is_matrix(&call->operands[1]) || !is_matrix(&call->results[0])) {
+  if (strcmp(call->kind, "contraction") != 0 || !is_matrix(call->operands) ||
+      !is_matrix(element(call->operands, 1)) || !is_matrix(call->results)) {
     return 0;
   }
   for (size_t i = 0; i < call->attribute_count; ++i) {
-    const TenonAttribute* a = &call->attributes[i];
+    const TenonAttribute* a = element(call->attributes, i);
     const int lhs = strcmp(a->name, "lhs_contracting") == 0;
     const int rhs = strcmp(a->name, "rhs_contracting") == 0;
     const int fits = lhs || rhs ? a->count == 1 && a->values[0] == lhs : a->count == 0;
@@ -697,8 +693,9 @@ static TenonCode plan(const TenonPlanArgs* args) {
   if (!is_product(&call)) {
     return fail(args->error, TENON_UNIMPLEMENTED, "not a product of two f32 matrices");
   }
-  const int64_t* lhs = call.operands[0].dims;
-  const Sizes sizes = {lhs[0], lhs[1], call.operands[1].dims[1]};
+  const TenonArrayInfo* lhs = call.operands;
+  const TenonArrayInfo* rhs = element(call.operands, 1);
+  const Sizes sizes = {lhs->dims[0], lhs->dims[1], rhs->dims[1]};
   args->plan->write(args->plan->context, (const char*)&sizes, sizeof sizes);
   return TENON_OK;
 }
