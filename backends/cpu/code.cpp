@@ -30,15 +30,17 @@ constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 1, 1};
 constexpr size_t kKernelsAnObject = 8;
 
 // So many workgroups that they take some tens of microseconds: handing out a task costs about one.
-int64_t grain_of(const kernel::Kernel& kernel, int64_t workgroups) {
-  const kernel::Cost cost = kernel::cost_of(kernel);
-  const double nanoseconds = cost.flops / 8 + cost.transcendentals * 4 +
-                             static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
+int64_t grain_of(double nanoseconds, int64_t workgroups) {
   const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
   constexpr double kTask = 20'000;
-  return each <= 0 ? workgroups
-                   : static_cast<int64_t>(std::clamp(
-                         kTask / each, 1.0, static_cast<double>(std::max<int64_t>(workgroups, 1))));
+  const auto most = static_cast<double>(std::max<int64_t>(workgroups, 1));
+  return each <= 0 ? workgroups : static_cast<int64_t>(std::clamp(kTask / each, 1.0, most));
+}
+
+double nanoseconds_of(const kernel::Kernel& kernel) {
+  const kernel::Cost cost = kernel::cost_of(kernel);
+  return cost.flops / 8 + cost.transcendentals * 4 +
+         static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
 }
 
 void prepare(llvm::Module& module, const llvm::TargetMachine& machine) {
@@ -76,19 +78,20 @@ llvm::Value* emit_poll(llvm::IRBuilderBase& b, llvm::Value* stops) {
 
 namespace {
 
-void make_entry(llvm::Module& module, const kernel::Kernel& kernel, llvm::Function* function,
-                const std::string& symbol) {
+// `scalars`: the types of those that `function` takes behind its buffers.
+void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
+                const std::vector<ElementType>& scalars, const std::string& symbol) {
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> b(context);
   llvm::Function* const entry = make_entry_function(module, symbol);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "", entry));
   std::vector<llvm::Value*> arguments;
-  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+  for (size_t i = 0; i < buffers; ++i) {
     arguments.push_back(
         b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), entry->getArg(0), i)));
   }
-  for (size_t i = 0; i < kernel.scalars.size(); ++i) {
-    const ElementType type = kernel.value(kernel.scalars[i]).type;
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    const ElementType type = scalars[i];
     llvm::Value* const bits = b.CreateTrunc(
         b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), entry->getArg(1), i)),
         b.getIntNTy(static_cast<unsigned>(bit_width(type))));
@@ -107,7 +110,7 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
   KernelCode& code = emitted.code;
   code.symbol = fmt::format("tenon_kernel_{}", number);
   code.workgroups = element_count(kernel.grid);
-  code.grain = grain_of(kernel, code.workgroups);
+  code.grain = grain_of(nanoseconds_of(kernel), code.workgroups);
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     code.buffers.push_back(kernel.memories[i].bytes());
   }
@@ -115,7 +118,27 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
   const KernelFunction made = Emitter(module, kernel, vector_bytes).run(direct_symbol(number));
   code.scratch_bytes = made.scratch_bytes;
   emitted.function = made.function;
-  make_entry(module, kernel, made.function, code.symbol);
+  std::vector<ElementType> scalars;
+  for (const kernel::ValueId each : kernel.scalars) scalars.push_back(kernel.value(each).type);
+  make_entry(module, made.function, kernel.buffer_count, scalars, code.symbol);
+  return emitted;
+}
+
+EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoops& loops,
+                                      const std::string& name, int64_t vector_bytes) {
+  const ContractionFunction made = emit_contraction(module, loops, name, vector_bytes);
+  EmittedKernel emitted;
+  emitted.function = made.kernel.function;
+  KernelCode& code = emitted.code;
+  code.symbol = name + ".entry";
+  code.workgroups = made.workgroups;
+  code.scratch_bytes = made.kernel.scratch_bytes;
+  constexpr double kFlopsANanosecond = 40;
+  code.grain =
+      grain_of(made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond,
+               made.workgroups);
+  code.buffers = loops.bytes;
+  make_entry(module, made.kernel.function, 3, {}, code.symbol);
   return emitted;
 }
 
@@ -152,6 +175,16 @@ kernel::LegalForm form_of_host() {
     form.atomics.insert(type);
   }
   return form;
+}
+
+Result<Code> compile_contraction(const ContractionLoops& loops) {
+  Code code;
+  TENON_ASSIGN(
+      code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
+        code.kernels = {
+            emit_contraction_kernel(module, loops, "tenon_contraction", host().vector_bytes).code};
+      }));
+  return code;
 }
 
 Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {

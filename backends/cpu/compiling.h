@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "backends/cpu/code.h"
+#include "backends/cpu/contraction.h"
 
 namespace tenon::cpu {
 
@@ -26,8 +27,14 @@ llvm::Function* make_entry_function(llvm::Module& module, const std::string& sym
 /// Both functions of a kernel.
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes);
+/// Both functions of a contraction, called `name` and `name`.entry.
+EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoops& loops,
+                                      const std::string& name, int64_t vector_bytes);
 /// Whether neither of the two words at `stops` ends the work.
 llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
+
+/// One as a binary of its own.
+Result<Code> compile_contraction(const ContractionLoops& loops);
 
 /// Objects of `count` things, some to an object, by several threads; `emit` puts one into a module.
 Result<std::vector<std::string>> compile_objects(

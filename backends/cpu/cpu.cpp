@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
+#include "backends/cpu/compiling.h"
 #include "backends/cpu/host.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/tasks.h"
@@ -43,13 +45,44 @@ class CpuDevice final : public HostDevice {
                                        kernel.buffers.size(), kernel.scalars));
     }
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, kernel.buffers));
-    push([this, library, index = launch.kernel, buffers = std::move(buffers),
-          scalars = std::vector(launch.scalars.begin(), launch.scalars.end()),
-          stop = launch.stop] { return run(*library, index, buffers, scalars, stop); });
+    queue_run(library, launch.kernel, std::move(buffers),
+              {launch.scalars.begin(), launch.scalars.end()}, launch.stop);
+    return {};
+  }
+
+  Status call(uint32_t queue, const CallLaunch& call) override {
+    TENON_TRY(check_queue(queue));
+    TENON_ASSIGN(const auto library, library_of(call.plan));
+    std::vector<Place> places(call.operands.begin(), call.operands.end());
+    places.insert(places.end(), call.results.begin(), call.results.end());
+    const cpu::KernelCode& kernel = library->code().kernels[0];
+    if (places.size() != kernel.buffers.size())
+      return broken("B21", "a contraction of other arrays");
+    TENON_ASSIGN(std::vector<Pinned> buffers, pin(places, kernel.buffers));
+    queue_run(library, 0, std::move(buffers), {}, call.stop);
     return {};
   }
 
  private:
+  void queue_run(const std::shared_ptr<cpu::Library>& library, uint32_t index,
+                 std::vector<Pinned> buffers, std::vector<uint64_t> scalars,
+                 const volatile uint32_t* stop) {
+    push([this, library, index, buffers = std::move(buffers), scalars = std::move(scalars), stop] {
+      return run(*library, index, buffers, scalars, stop);
+    });
+  }
+
+  // What a plan says is compiled when it is first called.
+  Result<std::shared_ptr<cpu::Library>> library_of(std::string_view plan) {
+    auto& library = planned_[std::string(plan)];
+    if (library == nullptr) {
+      TENON_ASSIGN(const cpu::ContractionLoops loops, cpu::load_loops(plan));
+      TENON_ASSIGN(cpu::Code code, cpu::compile_contraction(loops));
+      TENON_ASSIGN(library, cpu::load_library(std::move(code)));
+    }
+    return library;
+  }
+
   Status run(const cpu::Library& library, uint32_t index, const std::vector<Pinned>& buffers,
              const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
     const cpu::KernelCode& kernel = library.code().kernels[index];
@@ -68,6 +101,7 @@ class CpuDevice final : public HostDevice {
   }
 
   Handles<cpu::Library> modules_;
+  std::map<std::string, std::shared_ptr<cpu::Library>, std::less<>> planned_;
 };
 
 class CpuBackend final : public Backend {
@@ -101,6 +135,17 @@ class CpuBackend final : public Backend {
   Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
     TENON_ASSIGN(const cpu::Code code, cpu::compile(kernels));
     return Compiled{cpu::save(code), {}};
+  }
+
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    const auto* contraction = std::get_if<program::Contraction>(&site.call);
+    const auto loops = contraction == nullptr
+                           ? std::nullopt
+                           : cpu::loops_of(*contraction, site.operands, site.results[0]);
+    if (!loops) return Backend::plan(target, site);
+    CallPlan plan;
+    plan.plan = cpu::save(*loops);
+    return plan;
   }
 
   bool takes_segments() const override { return true; }

@@ -1,6 +1,7 @@
 // Loops and branches.
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/emitter.h"
+#include "backends/llvm/loops.h"
 #include "backends/llvm/operations.h"
 
 namespace tenon::cpu {
@@ -19,41 +20,21 @@ void Emitter::loop(Value* low, Value* high, int64_t step, const std::function<vo
 Emitter::Many Emitter::loop(Value* low, Value* high, int64_t step, const Ids& like,
                             const Many& inits,
                             const std::function<Many(Value*, const Many&)>& body) {
-  std::vector<Value*> first;
-  for (size_t i = 0; i < like.size(); ++i) first.push_back(as(like[i], inits[i]));
-  BasicBlock* const before = b_.GetInsertBlock();
-  BasicBlock* const turn = BasicBlock::Create(context_, "turn", function_);
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateCondBr(b_.CreateICmpSLT(low, high), turn, after);
-  b_.SetInsertPoint(turn);
-  llvm::PHINode* const i = b_.CreatePHI(low->getType(), 2);
-  i->addIncoming(low, before);
-  Many carried;
-  std::vector<llvm::PHINode*> phis;
-  for (size_t k = 0; k < like.size(); ++k) {
-    phis.push_back(b_.CreatePHI(first[k]->getType(), 2));
-    phis[k]->addIncoming(first[k], before);
-    carried.push_back(from(like[k], phis[k]));
-  }
-  const Many next = body(i, carried);
-  std::vector<Value*> last;
-  for (size_t k = 0; k < like.size(); ++k) last.push_back(as(like[k], next[k]));
   // Indices are of 32 bits nearly always; if not, they are places in memory: no step leaves 64.
-  Value* const after_step = b_.CreateAdd(i, number(step), "", false, true);
-  Value* const more = b_.CreateICmpSLT(after_step, high);
-  BasicBlock* const end = b_.GetInsertBlock();
-  b_.CreateCondBr(more, turn, after);
-  i->addIncoming(after_step, end);
-  b_.SetInsertPoint(after);
-  Many results;
-  for (size_t k = 0; k < like.size(); ++k) {
-    phis[k]->addIncoming(last[k], end);
-    llvm::PHINode* const result = b_.CreatePHI(first[k]->getType(), 2);
-    result->addIncoming(first[k], before);
-    result->addIncoming(last[k], end);
-    results.push_back(from(like[k], result));
-  }
-  return results;
+  const auto lanes_of = [&](const codegen::LlvmValues& values) {
+    Many list;
+    for (size_t k = 0; k < like.size(); ++k) list.push_back(from(like[k], values[k]));
+    return list;
+  };
+  const auto values_of = [&](const Many& lanes) {
+    codegen::LlvmValues list;
+    for (size_t k = 0; k < like.size(); ++k) list.push_back(as(like[k], lanes[k]));
+    return list;
+  };
+  return lanes_of(codegen::emit_loop(b_, low, high, step, values_of(inits),
+                                     [&](Value* i, const codegen::LlvmValues& carried) {
+                                       return values_of(body(i, lanes_of(carried)));
+                                     }));
 }
 
 void Emitter::for_loop(const Node& n) {

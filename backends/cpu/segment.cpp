@@ -6,6 +6,7 @@
 
 #include "backends/cpu/code.h"
 #include "backends/cpu/compiling.h"
+#include "backends/cpu/contraction.h"
 #include "backends/cpu/host.h"
 #include "backends/llvm/operations.h"
 #include "core/program/segment.h"
@@ -17,6 +18,16 @@ using program::BufferId;
 using program::Program;
 using program::SequenceId;
 using program::Step;
+
+std::optional<ContractionLoops> loops_of(const Program& program, const program::Call& call) {
+  const auto* contraction = std::get_if<program::Contraction>(&call.call);
+  if (contraction == nullptr) return std::nullopt;
+  const auto shape = [&](BufferId id) {
+    return Shape(program.buffer(id).type, program.buffer(id).dims);
+  };
+  const Shape operands[] = {shape(call.operands[0]), shape(call.operands[1])};
+  return cpu::loops_of(*contraction, operands, shape(call.results[0]));
+}
 
 // Kernels of more nodes are compiled in modules of their own, by several threads.
 constexpr size_t kMostNodesInPlace = 150;
@@ -31,7 +42,8 @@ class SegmentEmitter {
         functions_(std::move(in_place)),
         b_(module.getContext()) {}
 
-  void run(const std::string& symbol) {
+  /// Bytes of scratch memory that calls take.
+  int64_t run(const std::string& symbol) {
     function_ = make_entry_function(module_, symbol);
     b_.SetInsertPoint(llvm::BasicBlock::Create(context(), "", function_));
     exit_ = llvm::BasicBlock::Create(context(), "exit", function_);
@@ -40,6 +52,7 @@ class SegmentEmitter {
     b_.CreateBr(exit_);
     b_.SetInsertPoint(exit_);
     b_.CreateRetVoid();
+    return scratch_bytes_;
   }
 
  private:
@@ -86,43 +99,56 @@ class SegmentEmitter {
 
   void emit(const program::Launch& launch) {
     const KernelCode& kernel = kernels_[launch.kernel];
-    if (kernel.workgroups > kernel.grain) return launch_tasks(launch, kernel);
-    std::vector<llvm::Value*> arguments;
-    for (const BufferId id : launch.buffers) arguments.push_back(pointer(id));
     const kernel::Kernel& source = program_.kernels[launch.kernel];
+    std::vector<llvm::Constant*> scalars;
     for (size_t i = 0; i < launch.scalars.size(); ++i) {
-      arguments.push_back(
+      scalars.push_back(
           codegen::constant(context(), source.value(source.scalars[i]).type, launch.scalars[i]));
     }
+    llvm::Function* function = functions_[launch.kernel];
+    if (function == nullptr) function = declare_direct(launch, scalars);
+    run_workgroups(kernel, function, launch.buffers, scalars);
+  }
+
+  // A kernel of another module.
+  llvm::Function* declare_direct(const program::Launch& launch,
+                                 const std::vector<llvm::Constant*>& scalars) {
+    std::vector<llvm::Type*> types(launch.buffers.size(), b_.getPtrTy());
+    for (const llvm::Constant* each : scalars) types.push_back(each->getType());
+    types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()});
+    return llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                  llvm::Function::ExternalLinkage, direct_symbol(launch.kernel),
+                                  module_);
+  }
+
+  void run_workgroups(const KernelCode& kernel, llvm::Function* function,
+                      const std::vector<BufferId>& buffers,
+                      const std::vector<llvm::Constant*>& scalars) {
+    if (kernel.workgroups > kernel.grain) return run_tasks(kernel, buffers, scalars);
+    std::vector<llvm::Value*> arguments;
+    for (const BufferId id : buffers) arguments.push_back(pointer(id));
+    arguments.insert(arguments.end(), scalars.begin(), scalars.end());
     arguments.insert(arguments.end(),
                      {b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(kernel.workgroups)),
                       scratch(), stops()});
-    b_.CreateCall(function_of(launch.kernel, arguments), arguments);
-  }
-
-  llvm::FunctionCallee function_of(uint32_t kernel, const std::vector<llvm::Value*>& arguments) {
-    if (functions_[kernel] != nullptr) return functions_[kernel];
-    std::vector<llvm::Type*> types;
-    for (const llvm::Value* each : arguments) types.push_back(each->getType());
-    return module_.getOrInsertFunction(direct_symbol(kernel),
-                                       llvm::FunctionType::get(b_.getVoidTy(), types, false));
+    b_.CreateCall(function, arguments);
   }
 
   // Through kTaskFunction: workgroups shared out among threads.
-  void launch_tasks(const program::Launch& launch, const KernelCode& kernel) {
-    llvm::Value* const buffers = array(b_.getPtrTy(), launch.buffers.size());
-    for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      b_.CreateStore(pointer(launch.buffers[i]), b_.CreateConstGEP1_64(b_.getPtrTy(), buffers, i));
+  void run_tasks(const KernelCode& kernel, const std::vector<BufferId>& ids,
+                 const std::vector<llvm::Constant*>& numbers) {
+    llvm::Value* const buffers = array(b_.getPtrTy(), ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      b_.CreateStore(pointer(ids[i]), b_.CreateConstGEP1_64(b_.getPtrTy(), buffers, i));
     }
-    llvm::Value* const scalars = array(b_.getInt64Ty(), launch.scalars.size());
-    for (size_t i = 0; i < launch.scalars.size(); ++i) {
-      b_.CreateStore(b_.getInt64(launch.scalars[i]),
-                     b_.CreateConstGEP1_64(b_.getInt64Ty(), scalars, i));
+    llvm::Value* const scalars = array(b_.getInt64Ty(), numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      b_.CreateStore(numbers[i], b_.CreateConstGEP1_64(b_.getInt64Ty(), scalars, i));
     }
-    llvm::FunctionCallee entry =
-        module_.getOrInsertFunction(kernel.symbol, function_->getFunctionType());
+    const auto entry =
+        module_.getOrInsertFunction(kernel.symbol, function_->getFunctionType()).getCallee();
     const auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
-    llvm::Value* const arguments[] = {entry.getCallee(),
+    llvm::Value* const arguments[] = {entry,
                                       buffers,
                                       scalars,
                                       number(kernel.workgroups),
@@ -193,7 +219,18 @@ class SegmentEmitter {
     b_.SetInsertPoint(after);
   }
 
-  void emit(const program::Call& call) { sequence(call.lowered); }
+  // By a function of its own if it is a contraction that has one.
+  void emit(const program::Call& call) {
+    const auto loops = loops_of(program_, call);
+    if (!loops) return sequence(call.lowered);
+    const std::string name = fmt::format("tenon_contraction_{}", contractions_++);
+    const EmittedKernel emitted =
+        emit_contraction_kernel(module_, *loops, name, host().vector_bytes);
+    scratch_bytes_ = std::max(scratch_bytes_, emitted.code.scratch_bytes);
+    std::vector<BufferId> buffers = call.operands;
+    buffers.insert(buffers.end(), call.results.begin(), call.results.end());
+    run_workgroups(emitted.code, emitted.function, buffers, {});
+  }
   // Stands outside of segments.
   void emit(const program::CustomCall&) {}
 
@@ -206,17 +243,23 @@ class SegmentEmitter {
   llvm::BasicBlock* exit_ = nullptr;
   std::vector<llvm::Value*> parameters_, results_, constants_;
   llvm::Value* temporaries_ = nullptr;
+  size_t contractions_ = 0;
+  int64_t scratch_bytes_ = 0;
 };
 
+// Those that are launched, other than for calls that have functions of their own.
 std::vector<uint32_t> kernels_of(const Program& program) {
   std::set<uint32_t> used;
-  for (const program::Sequence& sequence : program.sequences) {
-    for (const Step& step : sequence.steps) {
-      if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
-        used.insert(launch->kernel);
-      }
-    }
-  }
+  program::for_each_step(
+      program, {},
+      [&](const Step& step) {
+        return !loops_of(program, std::get<program::Call>(step.action)).has_value();
+      },
+      [&](const Step& step) {
+        if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
+          used.insert(launch->kernel);
+        }
+      });
   return {used.begin(), used.end()};
 }
 
@@ -235,6 +278,7 @@ Result<Code> compile_segment(const Program& program) {
                  const uint32_t k = apart[i];
                  kernels[k] = emit_kernel(module, program.kernels[k], k, host().vector_bytes).code;
                }));
+  int64_t scratch = 0;
   const auto whole = [&](llvm::Module& module, size_t) {
     std::vector<llvm::Function*> functions(program.kernels.size());
     for (const uint32_t k : in_place) {
@@ -242,13 +286,14 @@ Result<Code> compile_segment(const Program& program) {
       functions[k] = emitted.function;
       kernels[k] = std::move(emitted.code);
     }
-    SegmentEmitter(module, program, kernels, std::move(functions)).run(kSegmentSymbol);
+    scratch = SegmentEmitter(module, program, kernels, std::move(functions)).run(kSegmentSymbol);
   };
   TENON_ASSIGN(std::vector<std::string> last, compile_objects(1, whole));
   code.objects.push_back(std::move(last[0]));
   KernelCode segment;
   segment.symbol = kSegmentSymbol;
   segment.buffers = program::memory_sizes(program);
+  segment.scratch_bytes = scratch;
   for (const KernelCode& kernel : kernels) {
     segment.scratch_bytes = std::max(segment.scratch_bytes, kernel.scratch_bytes);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "core/kernel/verifier.h"
 #include "hlo/buffers/assign.h"
@@ -139,26 +140,43 @@ class Driver {
     return failed;
   }
 
+  // With the calls that the backend takes; if it declines one of these, without.
   Status compile_segments() {
+    if (!backend_.takes_segments()) {
+      result_.compiled.segments.clear();
+      return {};
+    }
+    TENON_ASSIGN(const bool all, compile_segments(true));
+    if (!all && !result_.compiled.plans.empty()) {
+      TENON_ASSIGN(std::ignore, compile_segments(false));
+    }
+    return {};
+  }
+
+  // Whether all were compiled.
+  Result<bool> compile_segments(bool with_calls) {
     runtime::CompiledProgram& compiled = result_.compiled;
     compiled.segments.clear();
-    if (!backend_.takes_segments()) return {};
+    bool all = true;
     Program legal = compiled.program;
     legal.kernels = legal_;
     const auto apart = [&](const Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
-      return std::holds_alternative<program::CustomCall>(step.action) || is_planned(step) ||
+      return std::holds_alternative<program::CustomCall>(step.action) ||
+             (!with_calls && is_planned(step)) ||
              (launch != nullptr && is_declined(launch->kernel));
     };
     for (const program::StepRange& range : program::segments_of(legal, apart)) {
       auto binary = backend_.compile_segment(target_, program::segment_program(legal, range));
       if (binary) {
         compiled.segments.push_back({range, *std::move(binary)});
-      } else if (binary.error().code() != ErrorCode::kUnimplemented) {
-        return binary.error();
+      } else if (binary.error().code() == ErrorCode::kUnimplemented) {
+        all = false;
+      } else {
+        return tl::make_unexpected(binary.error());
       }
     }
-    return {};
+    return all;
   }
 
   std::vector<program::StepRange> ranges() const {

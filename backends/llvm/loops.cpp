@@ -1,0 +1,41 @@
+#include "backends/llvm/loops.h"
+
+namespace tenon::codegen {
+
+LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high, int64_t step,
+                     const LlvmValues& inits,
+                     const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body) {
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::Function* const function = before->getParent();
+  llvm::BasicBlock* const turn = llvm::BasicBlock::Create(b.getContext(), "turn", function);
+  llvm::BasicBlock* const after = llvm::BasicBlock::Create(b.getContext(), "after", function);
+  b.CreateCondBr(b.CreateICmpSLT(low, high), turn, after);
+  b.SetInsertPoint(turn);
+  llvm::PHINode* const i = b.CreatePHI(low->getType(), 2);
+  i->addIncoming(low, before);
+  LlvmValues carried;
+  std::vector<llvm::PHINode*> phis;
+  for (llvm::Value* const init : inits) {
+    phis.push_back(b.CreatePHI(init->getType(), 2));
+    phis.back()->addIncoming(init, before);
+    carried.push_back(phis.back());
+  }
+  const LlvmValues next = body(i, carried);
+  llvm::Value* const after_step = b.CreateAdd(i, number(b, step), "", false, true);
+  llvm::Value* const more = b.CreateICmpSLT(after_step, high);
+  llvm::BasicBlock* const end = b.GetInsertBlock();
+  b.CreateCondBr(more, turn, after);
+  i->addIncoming(after_step, end);
+  b.SetInsertPoint(after);
+  LlvmValues results;
+  for (size_t k = 0; k < inits.size(); ++k) {
+    phis[k]->addIncoming(next[k], end);
+    llvm::PHINode* const result = b.CreatePHI(inits[k]->getType(), 2);
+    result->addIncoming(inits[k], before);
+    result->addIncoming(next[k], end);
+    results.push_back(result);
+  }
+  return results;
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,25 @@
+// Loops of LLVM IR.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <functional>
+#include <vector>
+
+namespace tenon::codegen {
+
+using LlvmValues = std::vector<llvm::Value*>;
+
+/// A loop in the function that the builder stands in, with i = low, low + step … below `high`, all
+/// of 64 bits, which no step leaves; body(i, carried) gives the next carried values. What is
+/// carried at the end is the result. The builder then stands behind the loop.
+LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value* high,
+                     int64_t step, const LlvmValues& inits,
+                     const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body);
+
+/// A number of 64 bits.
+inline llvm::Value* number(llvm::IRBuilderBase& builder, int64_t value) {
+  return builder.getInt64(static_cast<uint64_t>(value));
+}
+
+}  // namespace tenon::codegen
