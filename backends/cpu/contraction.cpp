@@ -21,6 +21,12 @@ constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
 constexpr int64_t kRowsAWorkgroup = 144;
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
+// Whether every result is a sum over neighbours of both operands.
+bool is_dot_products(const ContractionLoops& loops) {
+  const ContractionLoop& sum = loops.sums[0];
+  return loops.columns.size() == 1 && loops.columns[0].extent == 1 && sum.lhs == 1 && sum.rhs == 1;
+}
+
 int64_t divided(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 // What of the loops is done how.
@@ -42,9 +48,19 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const ContractionLoop& sum = loops.sums[0];
   const auto bytes = static_cast<int64_t>(storage_bytes(loops.type));
   Tiling t;
+  if (is_dot_products(loops)) {
+    t.width = std::min(vector_bytes / bytes,
+                       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sum.extent))));
+    t.rows = std::min<int64_t>(row.extent, 4);
+    t.rows_a_group = divided(std::min<int64_t>(row.extent, kRowsAWorkgroup), t.rows) * t.rows;
+    t.sums_a_block = sum.extent;
+    return t;
+  }
   const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(column.extent)));
   t.width = std::min(vector_bytes / bytes, ceiling);
-  t.vectors = column.extent > t.width ? 2 : 1;
+  // With few rows, more columns, so that eight sums and more are under way at once.
+  const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
+  t.vectors = std::min(wide, divided(column.extent, t.width));
   // Accumulators, and some registers for a row of the right operand.
   const int64_t registers = vector_bytes >= 64 ? 32 : 16;
   const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
@@ -157,6 +173,10 @@ class ContractionEmitter {
         least(b_.CreateAdd(row, number(b_, t_.rows_a_group)), number(b_, row_.extent));
     Value* const last_column = least(b_.CreateAdd(column, number(b_, t_.panels * t_.columns())),
                                      number(b_, column_.extent));
+    if (is_dot_products(loops_)) {
+      each(row, last_row, t_.rows, [&](Value* at) { dots(at, last_row); });
+      return;
+    }
     each(number(b_, 0), number(b_, sum_.extent), t_.sums_a_block,
          [&](Value* sum) { block(sum, row, last_row, column, last_column); });
   }
@@ -249,6 +269,49 @@ class ContractionEmitter {
   Value* mask_of(Value* left) {
     Value* const splat = b_.CreateVectorSplat(static_cast<unsigned>(t_.width), left);
     return b_.CreateICmpSLT(steps(1), splat);
+  }
+
+  // --- Dot products
+
+  void dots(Value* row, Value* last_row) {
+    const int64_t odd = row_.extent % t_.rows;
+    if (odd == 0) return dots_of(row, t_.rows);
+    Value* const whole = b_.CreateICmpSGE(b_.CreateSub(last_row, row), number(b_, t_.rows));
+    branch(whole, [&] { dots_of(row, t_.rows); }, [&] { dots_of(row, odd); });
+  }
+
+  // The lanes of a vector are summed at the end.
+  void dots_of(Value* row, int64_t rows) {
+    Value* const a = offset(lhs_, times(row, row_.lhs));
+    const int64_t full = sum_.extent / t_.width * t_.width;
+    const auto add = [&](Value* k, const LlvmValues& before, Value* mask) {
+      const auto numbers = [&](Value* from) -> Value* {
+        if (mask == nullptr) return b_.CreateAlignedLoad(vector_, from, align());
+        return b_.CreateMaskedLoad(vector_, from, align(), mask,
+                                   llvm::Constant::getNullValue(vector_));
+      };
+      Value* const line = numbers(offset(rhs_, k));
+      LlvmValues next;
+      for (int64_t r = 0; r < rows; ++r) {
+        Value* const mine = numbers(offset(a, b_.CreateAdd(k, number(b_, r * row_.lhs))));
+        next.push_back(b_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_},
+                                          {mine, line, before[static_cast<size_t>(r)]}));
+      }
+      return next;
+    };
+    LlvmValues sums(static_cast<size_t>(rows), llvm::Constant::getNullValue(vector_));
+    sums = emit_loop(b_, number(b_, 0), number(b_, full), t_.width, sums,
+                     [&](Value* k, const LlvmValues& before) { return add(k, before, nullptr); });
+    if (full < sum_.extent) {
+      sums = add(number(b_, full), sums, mask_of(number(b_, sum_.extent - full)));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      auto* const total = llvm::cast<llvm::CallInst>(b_.CreateFAddReduce(
+          llvm::ConstantFP::getNegativeZero(element_), sums[static_cast<size_t>(r)]));
+      total->setHasAllowReassoc(true);
+      Value* const place = b_.CreateAdd(row, number(b_, r));
+      b_.CreateAlignedStore(total, offset(result_, times(place, row_.result)), align());
+    }
   }
 
   // --- Tiles
