@@ -66,6 +66,9 @@ Engine& engine() {
     auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(builder)).create();
     if (jit) {
       made->jit = std::move(*jit);
+      // What goes wrong is in the error that the caller gets.
+      made->jit->getExecutionSession().setErrorReporter(
+          [](llvm::Error error) { llvm::consumeError(std::move(error)); });
     } else {
       made->error = text_of(jit.takeError());
     }

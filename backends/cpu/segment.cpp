@@ -110,15 +110,15 @@ class SegmentEmitter {
     run_workgroups(kernel, function, launch.buffers, scalars);
   }
 
-  // A kernel of another module.
+  // A kernel of another module; it may be launched again.
   llvm::Function* declare_direct(const program::Launch& launch,
                                  const std::vector<llvm::Constant*>& scalars) {
     std::vector<llvm::Type*> types(launch.buffers.size(), b_.getPtrTy());
     for (const llvm::Constant* each : scalars) types.push_back(each->getType());
     types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()});
-    return llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
-                                  llvm::Function::ExternalLinkage, direct_symbol(launch.kernel),
-                                  module_);
+    const auto type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
+    return functions_[launch.kernel] = llvm::Function::Create(
+               type, llvm::Function::ExternalLinkage, direct_symbol(launch.kernel), module_);
   }
 
   void run_workgroups(const KernelCode& kernel, llvm::Function* function,

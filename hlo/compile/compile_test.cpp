@@ -215,19 +215,17 @@ Literal numbers(const Dims& dims) {
 
 // A check on the host parts the program in two.
 TEST(Segments, EndAtWhatTheHostDoes) {
-  const char* const parted = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %z = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
-  %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<4xf32>
-  %2 = stablehlo.add %1, %x : tensor<4xf32>
-  check.expect_almost_eq %2, %2 : tensor<4xf32>
-  %3 = stablehlo.reduce(%2 init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
-  %4 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<f32>) -> tensor<4xf32>
-  %5 = stablehlo.multiply %4, %2 : tensor<4xf32>
-  return %5 : tensor<4xf32>
+  const char* const parted = R"(func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.sine %x : tensor<2x3xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = stablehlo.cosine %1 : tensor<3x2xf32>
+  check.expect_almost_eq %2, %2 : tensor<3x2xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %4 = stablehlo.tanh %3 : tensor<2x3xf32>
+  return %4 : tensor<2x3xf32>
 })";
   RunInfo whole;
-  const std::vector<Literal> arguments = {numbers({4})};
+  const std::vector<Literal> arguments = {numbers({2, 3})};
   const auto results = run_on(backend::make_interp_backend(), parted, arguments, &whole);
   backend::InterpConfig walked;
   walked.segments = false;
