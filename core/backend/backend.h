@@ -180,7 +180,8 @@ class Backend {
   /// A binary of one kernel that does the steps of `segment`'s entry. Its buffers are the memories
   /// of the Program: parameters, results, constants, each by its index, and the block of
   /// temporaries if there is one. Calls among the steps that plan() took are done as the backend
-  /// likes, by itself or by what they are lowered to. It is loaded with no kernels, and launched like any other.
+  /// likes, by itself or by what they are lowered to. It is loaded with no kernels, and launched
+  /// like any other.
   virtual Result<std::string> compile_segment(const TargetInfo& target,
                                               const program::Program& segment);
 
