@@ -42,10 +42,31 @@ std::string kernel_name(const Instruction& op) {
   return name.empty() ? "fusion" : name;
 }
 
+namespace {
+
+// What a reader knows a fusion by: the ops that compute, each once, and how many more.
+std::string names_within(const Instruction& fusion) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string_view> names;
+  for (const Instruction& op : fusion.region(0)) {
+    const bool moves = op.info().category == Category::kShape || op.code() == OpCode::kConstant ||
+                       op.code() == OpCode::kReturn;
+    if (!moves && std::ranges::find(names, op.name()) == names.end()) names.push_back(op.name());
+  }
+  if (names.empty()) return std::string(fusion.name());
+  const size_t shown = std::min(names.size(), kMost);
+  const std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), " + "));
+  return shown == names.size() ? text : fmt::format("{} + {} more", text, names.size() - shown);
+}
+
+}  // namespace
+
 std::string label_of(const Instruction& op) {
+  const std::string name = op.code() == OpCode::kFusion ? names_within(op) : std::string(op.name());
   const SourcePosition at = position_of(op.location());
-  if (!at.known()) return std::string(op.name());
-  return fmt::format("{} at {}:{}:{}", op.name(), at.file, at.line, at.column);
+  if (!at.known()) return name;
+  return fmt::format("{} at {}:{}:{}", name, at.file, at.line, at.column);
 }
 
 KernelMaker::KernelMaker(const Instruction& op, const LoweredOp& lowered, std::string name,

@@ -70,7 +70,7 @@ void for_each_index(kernel::Builder& b, const Dims& dims, Schedule& schedule,
 
 /// A name for a kernel of `op`: "add", "reduce_sum".
 std::string kernel_name(const Instruction& op);
-/// "stablehlo.add at model.mlir:3:8".
+/// "stablehlo.add at model.mlir:3:8"; of a fusion "stablehlo.add + stablehlo.tanh at …".
 std::string label_of(const Instruction& op);
 
 }  // namespace tenon::hlo::lower
