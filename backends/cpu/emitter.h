@@ -121,8 +121,7 @@ class Emitter {
   void reduce_by_one(const kernel::Node& n);
   bool reduce_by_vectors(const kernel::Node& n);
   Many combine(const kernel::Node& n, const Many& left, const Many& right);
-  /// Vectors of which each lane combines some of the leaves.
-  Many partial_sums(const kernel::Node& n, const Plan& plan);
+  class PartialSums;
   /// One of each of the lanes of `vectors`.
   Many horizontal(const kernel::Node& n, Many vectors);
   /// What changes nothing that it is combined with, as vectors; empty if the combination is none

@@ -39,7 +39,9 @@ class Driver {
       lower_.takes_call = [this](const program::LibraryCall& call, std::span<const Shape> operands,
                                  std::span<const Shape> results) {
         const std::vector<bool> constant(operands.size());
-        return backend_.plan(target_, {call, operands, results, constant}).has_value();
+        const auto plan = backend_.plan(target_, {call, operands, results, constant});
+        if (!plan && plan.error().code() != ErrorCode::kUnimplemented) failed_ = plan.error();
+        return plan.has_value();
       };
     }
   }
@@ -47,6 +49,7 @@ class Driver {
   Result<Compilation> run(const Module& module) {
     while (true) {
       TENON_ASSIGN(result_.compiled.program, lower_module(module, lower_));
+      TENON_TRY(failed_);
       TENON_TRY(attempt());
       if (!smaller()) break;
       ++result_.attempts;
@@ -310,6 +313,7 @@ class Driver {
   LowerOptions lower_;
   std::vector<kernel::Kernel> legal_;
   std::vector<Declined> declined_;
+  Status failed_;  // Of a plan, other than declining.
   std::set<std::pair<std::string, int>> reached_;  // Label and attempt that it was made smaller in.
   Compilation result_;
 };
