@@ -478,8 +478,8 @@ typedef struct TenonBackend {
   /* As compile: gives a binary of one kernel that does a whole part of a program, loops and
    * branches included. TENON_UNIMPLEMENTED declines. Its buffers are the memories of the program:
    * parameters, results, constants, each by its index, and the block of temporaries if there is
-   * one. It is loaded with no kernels, and launched like any other. Else: the host walks the steps.
-   */
+   * one. Calls that plan() took may be among its steps. It is loaded with no kernels, and launched
+   * like any other. Else: the host walks the steps. */
   TenonCode (*compile_segment)(const TenonSegmentArgs* args);
   /* Calls found for figures of the device that people may want to see. Else: the host's own. */
   TenonCode (*statistics)(TenonDevice device, void* context,
