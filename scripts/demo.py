@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Shows Tenon at work on scikit-learn's digits: inference of a trained net, training one, and JAX training on a chip."""
+"""Shows Tenon at work on scikit-learn's digits: inference of a trained net, training one, and JAX training on the CPU and on a new device."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -63,18 +64,40 @@ def show_training(tenon: str, work: pathlib.Path) -> None:
         print(f"   step {step + 1:2}  loss {loss:.4f}  {'#' * round(20 * loss)}")
 
 
-def show_jax(build: pathlib.Path) -> None:
-    """Trains with an unmodified JAX on the simulated chip, if pip can get JAX."""
+def jax_python(build: pathlib.Path) -> pathlib.Path | None:
+    """An environment with an unmodified JAX; none if pip cannot get it."""
     folder = ROOT / "frameworks/jax"
     made = subprocess.run([folder / "make-venv"], env={**os.environ, "BUILD_DIR": str(build)}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if made.returncode == 77:  # No Python, or no index to install from.
         print(f"   left out, there is no JAX here: {made.stdout.strip().splitlines()[-1]}")
-        return
+        return None
     if made.returncode != 0:
         raise SystemExit(made.stdout)
-    subprocess.run([folder / ".venv/bin/python", folder / "examples/digits.py"], check=True,
-                   env={**os.environ, "JAX_PLATFORMS": "tenon", "TENON_DEVICE": "template"})
+    return folder / ".venv/bin/python"
+
+
+def show_jax(python: pathlib.Path, device: str) -> None:
+    """Trains with JAX on a device."""
+    subprocess.run([python, ROOT / "frameworks/jax/examples/digits.py"], check=True,
+                   env={**os.environ, "JAX_PLATFORMS": "tenon", "TENON_DEVICE": device})
+
+
+def new_device(build: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
+    """A backend that `tenon new-backend` writes, built against what is installed in `work`: its plug-in."""
+    listing = subprocess.run(["meson", "introspect", "--buildoptions", str(build)], check=True, capture_output=True, text=True)
+    options = {option["name"]: option["value"] for option in json.loads(listing.stdout)}
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", work / "installed"], check=True)
+    prefix = work / "installed" / options["prefix"].lstrip("/")
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / options["libdir"] / "pkgconfig")}
+    start = time.monotonic()
+    for command in ([prefix / options["bindir"] / "tenon", "new-backend", "mychip", "--lang", "c"],
+                    ["meson", "setup", "mychip/build", "mychip"], ["ninja", "-C", "mychip/build"]):
+        done = subprocess.run(command, cwd=work, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            raise SystemExit(done.stdout)
+    print(f"   written and built in {time.monotonic() - start:.1f} s")
+    return work / "mychip/build/libmychip.so"
 
 
 def main() -> int:
@@ -86,8 +109,13 @@ def main() -> int:
         show_inference(tenon, work)
         print("A new one, trained by running JAX's training step on Tenon, batch after batch:\n")
         show_training(tenon, work)
-    print("\nAnd one that JAX trains on the simulated chip of samples/chip, by the template backend:\n")
-    show_jax(pathlib.Path(tenon).resolve().parent)
+        build = pathlib.Path(tenon).resolve().parent
+        print("\nAnd one that JAX trains on the CPU, by LLVM:\n")
+        python = jax_python(build)
+        if python is not None:
+            show_jax(python, "cpu")
+            print("\nThe same on a simulated chip, by a backend that `tenon new-backend mychip --lang c` writes now:\n")
+            show_jax(python, str(new_device(build, work)))
     print(f"\n{time.monotonic() - start:.1f} s. 'build/tenon run --help' tells how to run your own program.")
     return 0
 
