@@ -313,7 +313,7 @@ class Driver {
   LowerOptions lower_;
   std::vector<kernel::Kernel> legal_;
   std::vector<Declined> declined_;
-  Status failed_;  // Of a plan, other than declining.
+  Status failed_;                                  // Of a plan, other than declining.
   std::set<std::pair<std::string, int>> reached_;  // Label and attempt that it was made smaller in.
   Compilation result_;
 };
