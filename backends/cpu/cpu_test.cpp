@@ -122,6 +122,33 @@ TEST(Cpu, LanesThatGoApart) {
   expect_interpreters_bits(cases);
 }
 
+// Lanes that are off take no part in a branch that is passed over, nor in what is asked of it.
+TEST(Cpu, WhatNoLaneDoes) {
+  const Kernel kernel =
+      kernel::parse(R"(kernel @k(%x: in f32[16], %y: inout f32[5]) index s32 grid() {
+  lanes(%j: 5) {
+    %c = ge %j, 5 : s32
+    %r = if %c : f32 {
+      %v = load %x[%j] : f32
+      yield %v
+    } else {
+      yield 0.0
+    }
+    %d = gt %r, 0.0 : f32
+    if %d {
+      store 1.0, %y[%j] : f32
+    }
+  }
+}
+)",
+                    "k")
+          .value();
+  ASSERT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
+  std::vector<Case> cases = {{kernel, kernel::testing::zero_buffers(kernel)}};
+  for (int64_t i = 0; i < 16; ++i) cases[0].buffers[0].set_double(i, 1);
+  expect_interpreters_bits(cases);
+}
+
 // Sums of integers in any order, and the first of the greatest: nothing is neutral there.
 TEST(Cpu, Reductions) {
   std::vector<Case> cases;

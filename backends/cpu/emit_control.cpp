@@ -115,7 +115,8 @@ bool Emitter::only_computes(kernel::BlockId id) const {
   return true;
 }
 
-// The block with more lanes off, passed over if none is left on: what it gives, or anything.
+// The block with more lanes off, passed over if none is left on: what it gives, or zeros. (Not
+// poison: what lanes that are off have goes into conditions, from which masks and branches follow.)
 Emitter::Many Emitter::masked_block(kernel::BlockId id, Value* mask, const Ids& like) {
   BasicBlock* const before = b_.GetInsertBlock();
   BasicBlock* const some = BasicBlock::Create(context_, "some", function_);
@@ -133,7 +134,7 @@ Emitter::Many Emitter::masked_block(kernel::BlockId id, Value* mask, const Ids& 
   Many results;
   for (Value* const value : list) {
     llvm::PHINode* const phi = b_.CreatePHI(value->getType(), 2);
-    phi->addIncoming(llvm::PoisonValue::get(value->getType()), before);
+    phi->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
     phi->addIncoming(value, end);
     results.push_back({nullptr, phi, 0});
   }

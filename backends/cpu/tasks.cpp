@@ -1,9 +1,12 @@
 #include "backends/cpu/tasks.h"
 
-#include <tbb/concurrent_vector.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
 #include <new>
 
 namespace tenon::cpu {
@@ -50,22 +53,32 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
     entry(buffers, scalars, 0, workgroups, mine, stops);
     return true;
   }
-  using Range = tbb::blocked_range<int64_t>;
-  tbb::concurrent_vector<Range> left;
-  const auto part = [&](const Range& range) {
+  // Of each part, whether it ran. Those that other threads had no scratch memory for run here, and
+  // all that never began if oneTBB ends early: no exception may pass through generated code.
+  const int64_t parts = (workgroups + grain - 1) / grain;
+  const std::unique_ptr<std::atomic<bool>[]> ran(
+      new (std::nothrow) std::atomic<bool>[static_cast<size_t>(parts)]());
+  const auto run = [&](int64_t i, std::byte* scratch) {
+    entry(buffers, scalars, i * grain, std::min((i + 1) * grain, workgroups), scratch, stops);
+  };
+  const auto part = [&](int64_t i) {
     std::byte* const scratch = scratch_of_thread().at_least(scratch_bytes);
-    if (scratch == nullptr && scratch_bytes > 0) {
-      left.push_back(range);
-    } else {
-      entry(buffers, scalars, range.begin(), range.end(), scratch, stops);
-    }
+    if (scratch == nullptr && scratch_bytes > 0) return;
+    run(i, scratch);
+    ran[static_cast<size_t>(i)] = true;
   };
   // While it waits this thread must not begin what others wait for: it may be within a segment,
   // whose scratch memory would grow under it.
-  tbb::this_task_arena::isolate(
-      [&] { tbb::parallel_for(Range(0, workgroups, static_cast<size_t>(grain)), part); });
-  // What other threads had no scratch memory for.
-  for (const Range& range : left) entry(buffers, scalars, range.begin(), range.end(), mine, stops);
+  try {
+    if (ran != nullptr) {
+      tbb::this_task_arena::isolate([&] { tbb::parallel_for(int64_t{0}, parts, part); });
+    }
+  } catch (const std::exception&) {
+    // Of memory there is none for tasks.
+  }
+  for (int64_t i = 0; i < parts; ++i) {
+    if (ran == nullptr || !ran[static_cast<size_t>(i)]) run(i, mine);
+  }
   return true;
 }
 

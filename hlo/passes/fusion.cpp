@@ -16,6 +16,7 @@
 #include <set>
 
 #include "hlo/lower/emitter.h"
+#include "hlo/lower/lower_op.h"
 #include "hlo/lower/reduction.h"
 #include "hlo/passes/fuse.h"
 #include "hlo/passes/pass.h"
@@ -79,6 +80,13 @@ std::optional<Dims> rows_of(const Instruction& op) {
   const I64s& reduced = op.i64s(AttrKey::dimensions);
   const bool minor = std::ranges::all_of(
       reduced, [&](int64_t d) { return d >= static_cast<int64_t>(rows.size()); });
+  // Few long rows are reduced in two stages, by many workgroups, before anything else.
+  constexpr int64_t kLong = int64_t{1} << 15;
+  constexpr int64_t kFew = 64;
+  const int64_t count = element_count(rows);
+  if (count <= kFew && element_count(whole) >= kLong * std::max<int64_t>(count, 1)) {
+    return std::nullopt;
+  }
   if (!minor || reduced.empty() || element_count(whole) == 0) return std::nullopt;
   return rows;
 }
@@ -122,12 +130,26 @@ class Fusing {
     }
   }
 
-  // A broadcast or reshape of what a chain has one of a row.
+  // A broadcast or reshape of what a chain has one of a row, to where its rows are.
   bool links_rows(const Instruction& op) const {
     if (op.code() != OpCode::kBroadcastInDim && op.code() != OpCode::kReshape) return false;
     const GroupPtr group = group_of(op.operand(0).def);
-    return group != nullptr && group->is_chain &&
-           without_ones(op.operand_type(0).dims()) == without_ones(group->rows);
+    if (group == nullptr || !group->is_chain) return false;
+    const Dims& from = op.operand_type(0).dims();
+    if (without_ones(from) != without_ones(group->rows)) return false;
+    if (op.code() == OpCode::kReshape) return true;
+    const I64s& to = op.i64s(AttrKey::broadcast_dimensions);
+    const Dims& dims = op.result_type().dims();
+    // Those of more than one element in their order, at the front of the domain or of the rows
+    // with ones among them.
+    size_t next = 0;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (from[i] == 1) continue;
+      const auto place = static_cast<size_t>(to[i]);
+      if (without_ones(Dims(dims.begin(), dims.begin() + to[i])).size() != next++) return false;
+      if (dims[place] != from[i]) return false;
+    }
+    return true;
   }
 
   // Whether what has these dimensions is of the chain: whole, or one of a row.
@@ -150,7 +172,7 @@ class Fusing {
     for (const Instruction* op : both.ops) {
       const bool reduces = op->code() == OpCode::kReduce;
       const Dims& dims = reduces ? op->operand_type(0).dims() : op->result_type().dims();
-      if (!is_of(both, dims)) return;
+      if (reduces ? dims != both.domain : !is_of(both, dims)) return;
     }
     if (both.is_closed && !ends_in_reduction(both)) return;
     if (inputs_of(both) > kMostInputs || stands_between(both)) return;
@@ -176,7 +198,9 @@ class Fusing {
     std::set<std::pair<const Instruction*, uint32_t>> inputs;
     for (const Instruction* op : group.ops) {
       for (const Value value : all_operands(*op)) {
-        if (!within.contains(value.def)) inputs.insert({value.def, value.index});
+        const bool inlined =
+            value.def->code() == OpCode::kConstant && lower::is_inline_constant(*value.def);
+        if (!within.contains(value.def) && !inlined) inputs.insert({value.def, value.index});
       }
     }
     return inputs.size();

@@ -76,3 +76,33 @@ func.func @between(%x: tensor<8xf32>) -> tensor<8xf32> {
   %2 = stablehlo.add %0, %1 : tensor<8xf32>
   return %2 : tensor<8xf32>
 }
+
+// Sums of rows that go along the columns are no chain: each would be computed for each element.
+// CHECK-LABEL: func.func @across
+// CHECK: stablehlo.reduce
+// CHECK: tenon.fusion(%{{.*}}) {fusion_kind = "elements"}
+// CHECK: stablehlo.subtract
+func.func @across(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.subtract %x, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+
+// The sum of very many is computed by many workgroups, before what needs it.
+// CHECK-LABEL: func.func @whole
+// CHECK: %[[S:.*]] = tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "elements"}
+// CHECK: stablehlo.multiply
+// CHECK: stablehlo.reduce
+// CHECK: }) : f32[]
+// CHECK: tenon.fusion(%[[S]], %arg{{[0-9]+}}) {fusion_kind = "elements"}
+// CHECK: stablehlo.divide
+func.func @whole(%x: tensor<65536xf32>) -> tensor<65536xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.multiply %x, %x : tensor<65536xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<65536xf32>, tensor<f32>) -> tensor<f32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<65536xf32>
+  %3 = stablehlo.divide %x, %2 : tensor<65536xf32>
+  return %3 : tensor<65536xf32>
+}
