@@ -85,7 +85,7 @@ TEST(Installation, PrefixOfATool) {
   EXPECT_EQ(prefix_of("/opt/tenon/a/b/tenon", "a/b"), "/opt/tenon");
   EXPECT_EQ(prefix_of("/a/b/tenon", "a/b"), "/");
   EXPECT_EQ(prefix_of("/opt/b/a/tenon", "a/b"), std::nullopt);
-  EXPECT_EQ(prefix_of("/work/build/tenon", "bin"), std::nullopt);
+  EXPECT_EQ(prefix_of("/src/build/tenon", "bin"), std::nullopt);
   EXPECT_EQ(prefix_of("/usr/bin/tenon", "/usr/bin"), std::nullopt);
 }
 

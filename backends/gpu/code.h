@@ -1,0 +1,32 @@
+// What compiling kernels for a GPU gives: an image for a Driver, and how each kernel is launched.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/backend/backend.h"
+
+namespace tenon::gpu {
+
+/// A kernel of an image.
+struct KernelCode {
+  std::string symbol;
+  int64_t blocks = 1;            ///< Workgroups; a launch of none does nothing.
+  uint32_t threads = 32;         ///< Of a block; whole warps.
+  std::vector<int64_t> buffers;  ///< Bytes that each must have, in the order of the launch.
+  std::vector<ElementType> scalars;
+};
+
+struct Code {
+  std::string image;  ///< A cubin or PTX for CudaDriver, a host object for SimDriver.
+  std::vector<KernelCode> kernels;
+};
+
+/// The binary of `Compiled`.
+std::string save(const Code& code);
+/// Errors: kDataLoss, bytes that save() did not write.
+Result<Code> load_code(std::string_view bytes);
+
+}  // namespace tenon::gpu

@@ -1,0 +1,88 @@
+// What runs a GPU's code: the CUDA driver, or the simulator. GpuDevice (device.h) is written on it.
+//
+// The functions mean what those of the CUDA driver API of the same purpose mean. Device memory is
+// an address that only the driver may look behind; streams are in order; functions but
+// synchronize() and the blocking ones named so return before the work is done.
+//
+// Thread-safety: a Driver from any thread; a Context as rule B7 says of a device.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/types/status.h"
+
+namespace tenon::gpu {
+
+using Address = uint64_t;  ///< Of device memory; 0: none.
+using Stream = uint64_t;
+using Event = uint64_t;
+using Module = uint64_t;
+using Function = uint64_t;
+
+struct Chip {
+  std::string name;                ///< "NVIDIA H200"
+  int32_t compute_capability = 0;  ///< 90: sm_90
+  int64_t memory_bytes = 0;
+  int64_t multiprocessors = 1;
+  int64_t shared_bytes = 48 << 10;  ///< Of a block, without asking for more.
+  int64_t most_threads = 1024;      ///< Of a block.
+};
+
+/// A launch of one-dimensional blocks; more than 2^31 - 1 blocks go along y.
+struct LaunchShape {
+  int64_t blocks = 1;
+  uint32_t threads = 32;
+};
+
+/// An open GPU. The destructor waits for what runs and gives everything back.
+class Context {
+ public:
+  Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  virtual ~Context() = default;
+
+  virtual Result<Address> allocate(int64_t bytes) = 0;
+  virtual Status free(Address memory) = 0;
+  virtual Result<Stream> create_stream() = 0;
+  virtual Status copy_to_device(Stream stream, Address to, const std::byte* from,
+                                int64_t bytes) = 0;
+  virtual Status copy_to_host(Stream stream, std::byte* to, Address from, int64_t bytes) = 0;
+  virtual Status copy_on_device(Stream stream, Address to, Address from, int64_t bytes) = 0;
+  /// `pattern` has 1, 2 or 4 bytes, of which `bytes` is a multiple.
+  virtual Status fill(Stream stream, Address to, int64_t bytes,
+                      std::span<const std::byte> pattern) = 0;
+  virtual Result<Module> load(std::string_view image) = 0;
+  virtual Status unload(Module module) = 0;
+  virtual Result<Function> function(Module module, const std::string& symbol) = 0;
+  /// `arguments`: a pointer to each parameter's value, read before this returns. `stop`: work that
+  /// the driver can end early ends when it is not 0 (B27).
+  virtual Status launch(Stream stream, Function function, const LaunchShape& shape,
+                        std::span<const void* const> arguments, const volatile uint32_t* stop) = 0;
+  virtual Result<Event> record(Stream stream) = 0;
+  virtual Status wait(Stream stream, Event event) = 0;
+  /// Whether the work before it is done; an error of that work is given here.
+  virtual Result<bool> query(Event event) = 0;
+  /// Blocks until it is done.
+  virtual Status synchronize(Event event) = 0;
+  /// Seconds from the opening of the context until `event` was reached.
+  virtual Result<double> seconds(Event event) = 0;
+  virtual void release(Event event) = 0;
+};
+
+class Driver {
+ public:
+  Driver() = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  virtual ~Driver() = default;
+
+  /// Errors: kUnavailable, with the reason: no driver, no GPU.
+  virtual Result<std::vector<Chip>> chips() = 0;
+  virtual Result<std::unique_ptr<Context>> open(size_t chip) = 0;
+};
+
+}  // namespace tenon::gpu
