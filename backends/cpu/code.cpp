@@ -39,7 +39,7 @@ int64_t grain_of(double nanoseconds, int64_t workgroups) {
 
 double nanoseconds_of(const kernel::Kernel& kernel) {
   const kernel::Cost cost = kernel::cost_of(kernel);
-  return cost.flops / 8 + cost.transcendentals * 4 +
+  return cost.flops / 8 + cost.transcendentals * 2 +
          static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
 }
 
@@ -174,6 +174,7 @@ kernel::LegalForm form_of_host() {
         ElementType::kU16, ElementType::kU32, ElementType::kU64}) {
     form.atomics.insert(type);
   }
+  form.math = true;
   return form;
 }
 

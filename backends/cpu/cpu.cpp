@@ -18,7 +18,7 @@ namespace {
 
 class CpuDevice final : public HostDevice {
  public:
-  CpuDevice() : HostDevice("cpu", 0) {}
+  CpuDevice() : HostDevice("cpu", 0, HostQueue::Thread::kCallers) {}
   ~CpuDevice() override { end_work(); }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
@@ -104,6 +104,19 @@ class CpuDevice final : public HostDevice {
   std::map<std::string, std::shared_ptr<cpu::Library>, std::less<>> planned_;
 };
 
+// All functions, by the shared expansions: their bits.
+std::vector<MathInfo> shared_math() {
+  std::vector<MathInfo> list;
+  for (size_t i = 0; i < static_cast<size_t>(kernel::kScalarOpCount); ++i) {
+    const auto op = static_cast<kernel::OpCode>(i);
+    if (!kernel::is_math(op)) continue;
+    for (const ElementType type : {ElementType::kF32, ElementType::kF64}) {
+      list.push_back({std::string(kernel::op_name(op)), type, 0});
+    }
+  }
+  return list;
+}
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(size_t devices) : devices_(devices) {}
@@ -117,6 +130,7 @@ class CpuBackend final : public Backend {
     target.name = host.cpu;
     target.compiler_id = fmt::format("cpu-1 llvm-19 {} {}", host.cpu, host.features);
     target.form = cpu::form_of_host();
+    target.math = shared_math();
     target.compute_units = tbb::this_task_arena::max_concurrency();
     target.vector_bytes = host.vector_bytes;
     target.scratch_bytes = 256 << 10;

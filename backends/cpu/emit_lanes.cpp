@@ -16,9 +16,10 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr int64_t kWidest = 64;          // lanes
-constexpr size_t kMostNodes = 4000;      // in vectors
-constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the masked one
+constexpr int64_t kWidest = 64;            // lanes
+constexpr size_t kMostNodesAbreast = 120;  // in several registers at once
+constexpr size_t kMostNodes = 4000;        // in vectors
+constexpr size_t kMostNodesTwice = 200;    // for a loop without a mask beside the masked one
 
 }  // namespace
 
@@ -38,7 +39,12 @@ Emitter::Plan Emitter::plan_of(const Node& n) {
   if (!varying.together() || varying.nodes() > kMostNodes) return plan;
   const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  plan.width = std::max<int64_t>(std::min({vector_bytes_ / element, most, kWidest}), 1);
+  int64_t lanes = vector_bytes_ / element;
+  // Operations on several registers overlap, as far as there are registers.
+  if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
+    lanes *= vector_bytes_ >= 64 ? 4 : 2;
+  }
+  plan.width = std::max<int64_t>(std::min({lanes, most, kWidest}), 1);
   return plan;
 }
 
@@ -68,11 +74,15 @@ void Emitter::lanes(const Node& n) {
   const Ids& arguments = kernel_.block(body).arguments;
   const Plan plan = plan_of(n);
   if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
+  if (lanes_transposed(n, plan)) return;
   const ValueId lane = arguments[plan.dimension];
+  const int64_t extent = n.extents[plan.dimension];
   const Varying varying(kernel_, n, lane);
   nest(arguments, n.extents, plan.dimension, [&] {
-    Value* const count = bounded(kernel_.block(body), lane, n.extents[plan.dimension], varying);
-    in_lanes(plan.width, varying, [&] { strips(lane, count, [&] { block(body); }); });
+    Value* const count = bounded(kernel_.block(body), lane, extent, varying);
+    in_lanes(plan.width, varying, [&] {
+      if (!lanes_down_columns(n, lane, extent, count)) strips(lane, count, [&] { block(body); });
+    });
     taken_ = kernel::kNone;
   });
 }
@@ -132,6 +142,11 @@ std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varyi
 }
 
 }  // namespace
+
+bool Emitter::grows_by_one(const Node& n, ValueId value, ValueId lane) const {
+  const Varying varying(kernel_, n, lane);
+  return growth(kernel_, varying, ranges_, kernel_.block(n.blocks[0]), value, lane) == 1;
+}
 
 // The condition `x < y` of lane l is x0 + l < y, so it holds for the first y - x0 lanes.
 Emitter::Value* Emitter::bounded(const Block& body, ValueId lane, int64_t extent,

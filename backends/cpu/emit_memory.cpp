@@ -18,8 +18,10 @@ llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type))
 
 // Small ones lie on the stack, where they may become registers.
 void Emitter::declare(kernel::MemoryId memory) {
-  const Memory& m = kernel_.memory(memory);
-  const int64_t bytes = std::max<int64_t>(m.bytes(), 1);
+  memories_[memory] = memory_of(std::max<int64_t>(kernel_.memory(memory).bytes(), 1));
+}
+
+Emitter::Value* Emitter::memory_of(int64_t bytes) {
   if (bytes <= kMostOnStack) {
     const llvm::IRBuilder<>::InsertPointGuard guard(b_);
     BasicBlock& entry = function_->getEntryBlock();
@@ -27,11 +29,11 @@ void Emitter::declare(kernel::MemoryId memory) {
     llvm::AllocaInst* const place =
         b_.CreateAlloca(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
     place->setAlignment(llvm::Align(kAlignment));
-    memories_[memory] = place;
-    return;
+    return place;
   }
-  memories_[memory] = b_.CreatePtrAdd(scratch_, number(scratch_bytes_));
+  Value* const place = b_.CreatePtrAdd(scratch_, number(scratch_bytes_));
   scratch_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return place;
 }
 
 Emitter::Address Emitter::address(kernel::MemoryId memory, const Ids& indices, size_t first) {
@@ -72,6 +74,13 @@ Emitter::Value* Emitter::mask_or_all() {
 }
 
 void Emitter::load(const Node& n) {
+  if (!provided_.empty()) {
+    const auto found = provided_.find(static_cast<kernel::NodeId>(&n - kernel_.nodes.data()));
+    if (found != provided_.end()) {
+      values_[n.results[0]] = {nullptr, found->second, 0};
+      return;
+    }
+  }
   const Address where = address(n.memories[0], n.operands, 0);
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
   const llvm::Align align = align_of(n.type);

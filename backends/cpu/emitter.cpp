@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/llvm/math.h"
 #include "backends/llvm/operations.h"
 
 namespace tenon::cpu {
@@ -181,6 +182,12 @@ void Emitter::operation(const Node& n) {
   }
   std::vector<Value*> x;
   for (const Lanes& each : operands) x.push_back(same ? each.scalar : vector_of(each));
+  if (kernel::is_math(n.op)) {
+    Value* const value = codegen::math_function(
+        b_, n.op, n.type, x[0], x.size() > 1 ? x[1] : nullptr, {vector_bytes_ >= 64});
+    values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
+    return;
+  }
   // What is computed for lanes that do not run may be anything, so only scalars promise to fit.
   Value* const value = codegen::operation(b_, n, from, x, fits && same);
   values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};

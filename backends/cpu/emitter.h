@@ -17,6 +17,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -116,6 +117,31 @@ class Emitter {
                  const Varying& varying);
   void in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body);
 
+  /// Whether `value` is one more in the next iteration of `lane`, in the body of a lanes loop.
+  bool grows_by_one(const kernel::Node& n, kernel::ValueId value, kernel::ValueId lane) const;
+
+  // --- emit_columns.cpp
+  /// A body: what comes before its one serial reduction and after it.
+  struct Columns {
+    std::vector<kernel::NodeId> before;
+    const kernel::Node* reduce = nullptr;
+    std::vector<kernel::NodeId> after;
+  };
+  std::optional<Columns> columns_of(const kernel::Node& n, const Varying& varying) const;
+  bool loads_along_lanes(kernel::BlockId id, const Varying& varying) const;
+  /// Within in_lanes(): false, and nothing emitted, where the body is no sum down columns.
+  bool lanes_down_columns(const kernel::Node& n, kernel::ValueId lane, int64_t extent,
+                          Value* count);
+  std::vector<kernel::NodeId> transposed_loads(const kernel::Node& n, kernel::ValueId lane,
+                                               kernel::ValueId down) const;
+  /// False, and nothing emitted, where nothing is to be transposed.
+  bool lanes_transposed(const kernel::Node& n, const Plan& plan);
+  void squares(const kernel::Node& n, size_t along, size_t down, int64_t size,
+               const std::vector<kernel::NodeId>& loads);
+  void load_rows(const kernel::Node& n, int64_t size, const std::vector<kernel::NodeId>& loads,
+                 std::map<kernel::NodeId, std::vector<Value*>>& rows);
+  void transpose(std::vector<Value*>& rows);
+
   // --- emit_reduce.cpp
   void reduce(const kernel::Node& n);
   void reduce_by_one(const kernel::Node& n);
@@ -139,6 +165,8 @@ class Emitter {
   void store(const kernel::Node& n);
   void atomic(const kernel::Node& n);
   void declare(kernel::MemoryId memory);
+  /// Memory of a workgroup: on the stack or in the scratch memory.
+  Value* memory_of(int64_t bytes);
   Value* mask_or_all();
   Value* gathered(const Address& where, llvm::Type* element);
 
@@ -159,7 +187,8 @@ class Emitter {
   // Where the emitter stands.
   int64_t width_ = 1;
   const Varying* varying_ = nullptr;
-  Value* mask_ = nullptr;                 ///< Null: all lanes.
+  Value* mask_ = nullptr;                      ///< Null: all lanes.
+  std::map<kernel::NodeId, Value*> provided_;  ///< Of loads, what is in registers already.
   kernel::NodeId taken_ = kernel::kNone;  ///< An `if` whose condition holds in all lanes that run.
 };
 

@@ -10,6 +10,12 @@ using kernel::NodeId;
 using kernel::OpCode;
 using kernel::ValueId;
 
+namespace {
+
+constexpr size_t kMathNodes = 20;  // that a math function becomes, or thereabouts
+
+}  // namespace
+
 Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
     : kernel_(kernel), varies_(kernel.values.size()) {
   varies_[lane] = true;
@@ -75,7 +81,7 @@ void Varying::loop(const Node& n) {
 }
 
 void Varying::node(const Node& n) {
-  ++nodes_;
+  nodes_ += kernel::is_scalar_op(n.op) && kernel::is_math(n.op) ? kMathNodes : 1;
   switch (n.op) {
     case OpCode::kLoad:
       set(n.results[0], any(n.operands));

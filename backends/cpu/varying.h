@@ -19,7 +19,7 @@ class Varying {
   bool together() const { return together_; }
   /// Bytes of the widest number that varies and is no index; 0 if none is.
   int64_t widest() const { return widest_; }
-  /// Nodes within.
+  /// Operations within.
   size_t nodes() const { return nodes_; }
 
  private:

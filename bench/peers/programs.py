@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import pathlib
 from typing import Any, Callable
 
 import jax
@@ -40,26 +41,19 @@ def rows() -> list[Program]:
     return [Program("rows", f"{name} 1024x1024", function, [x]) for name, function in listed.items()]
 
 
-# m, n, k
-CONTRACTIONS = [(s, s, s) for s in (16, 32, 64, 128, 256, 384, 512, 768, 1024)] + [
-    (m, n, k) for m in (1, 8, 32, 128) for n, k in ((64, 256), (256, 256), (256, 1024), (1024, 256), (1000, 784), (10, 784))] + [
-    (1024, 1, 1024), (256, 1, 4096), (100, 100, 100), (60, 60, 60), (3136, 64, 576), (784, 128, 1152), (196, 256, 2304),
-    (512, 64, 512), (64, 512, 512), (2048, 64, 64), (64, 2048, 64), (17, 33, 65), (129, 257, 65), (1000, 10, 500)]
-
-
 def contractions() -> list[Program]:
-    def plain(x, y):
-        return x @ y
-    listed = [Program("contractions", f"{m}x{n}x{k}", plain, [numbers(m, k), numbers(k, n, seed=1)])
-              for m, n, k in CONTRACTIONS]
-    for m, n, k in ((64, 64, 64), (256, 256, 256), (512, 512, 512), (128, 1024, 256)):
-        listed.append(Program("contractions", f"{m}x{n}x{k} transposed right", lambda x, y: x @ y.T,
-                              [numbers(m, k), numbers(n, k, seed=1)]))
-        listed.append(Program("contractions", f"{m}x{n}x{k} transposed left", lambda x, y: x.T @ y,
-                              [numbers(k, m), numbers(k, n, seed=1)]))
-    for batch, m, n, k in ((8, 64, 64, 64), (32, 128, 128, 32), (16, 32, 256, 64), (4, 256, 64, 256), (64, 16, 16, 16)):
-        listed.append(Program("contractions", f"batch of {batch} {m}x{n}x{k}", plain,
-                              [numbers(batch, m, k), numbers(batch, k, n, seed=1)]))
+    """Those of contractions.txt."""
+    listed = []
+    for line in (pathlib.Path(__file__).parent / "contractions.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        m, n, k, *forms = line.split()
+        m, n, k = int(m), int(n), int(k)
+        batch = [int(form[1:]) for form in forms if form.startswith("x")]
+        x, y = (k, m) if "tn" in forms else (m, k), (n, k) if "nt" in forms else (k, n)
+        def product(x, y, forms=tuple(forms)):
+            return (x.mT if "tn" in forms else x) @ (y.mT if "nt" in forms else y)
+        listed.append(Program("contractions", line, product, [numbers(*batch, *x), numbers(*batch, *y, seed=1)]))
     return listed
 
 

@@ -1,5 +1,5 @@
-// A device whose memory is the host's and whose work runs on a thread of this process, all but for
-// what it computes: what `interp`, the CPU backend and simulated devices share.
+// A device whose memory is the host's and whose work runs in this process, all but for what it
+// computes: what `interp`, the CPU backend and simulated devices share.
 //
 // Derived classes load modules and launch; they pin the memory of what they queue, and end their
 // queue first: end_work() in the destructor.
@@ -21,9 +21,13 @@ class HostDevice : public Device {
  public:
   static constexpr int64_t kAlignment = 64;
 
-  /// `name` for messages; `memory_bytes`: the most that may be allocated, 0 for no bound.
-  HostDevice(std::string name, int64_t memory_bytes)
-      : name_(std::move(name)), memory_bytes_(memory_bytes) {}
+  /// `name` for messages; `memory_bytes`: the most that may be allocated, 0 for no bound; `thread`:
+  /// that of the queue.
+  HostDevice(std::string name, int64_t memory_bytes,
+             HostQueue::Thread thread = HostQueue::Thread::kOwn)
+      : name_(std::move(name)),
+        memory_bytes_(memory_bytes),
+        queue_(std::make_unique<HostQueue>(thread)) {}
 
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override;
   void free(MemoryHandle memory) override;
@@ -87,7 +91,7 @@ class HostDevice : public Device {
   volatile uint32_t closing_ = 0;  // Once set, it stays so.
   Handles<Allocation> memories_;
   Handles<HostEvent> events_;
-  std::unique_ptr<HostQueue> queue_ = std::make_unique<HostQueue>();
+  std::unique_ptr<HostQueue> queue_;
 };
 
 }  // namespace tenon::backend

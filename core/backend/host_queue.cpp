@@ -26,15 +26,18 @@ std::optional<Status> HostEvent::await(int64_t timeout) {
   return outcome_;
 }
 
-HostQueue::HostQueue() : thread_([this] { run(); }) {}
+HostQueue::HostQueue(Thread thread) {
+  if (thread == Thread::kOwn) thread_.emplace([this] { run(); });
+}
 
 HostQueue::~HostQueue() {
+  if (!thread_) return;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   added_.notify_all();
-  thread_.join();
+  thread_->join();
   for (const Item& item : items_) {
     if (item.event) item.event->finish(Status(ErrorCode::kCancelled, "the device was closed"));
   }
@@ -48,11 +51,18 @@ void HostQueue::add(Item item) {
   added_.notify_all();
 }
 
-void HostQueue::push(Work work) { add({std::move(work), nullptr}); }
+void HostQueue::push(Work work) {
+  if (!thread_) return attempt(work);
+  add({std::move(work), nullptr});
+}
 
 std::shared_ptr<HostEvent> HostQueue::record() {
   auto event = std::make_shared<HostEvent>();
-  add({nullptr, event});
+  if (thread_) {
+    add({nullptr, event});
+  } else {
+    event->finish(std::exchange(failed_, Status()));
+  }
   return event;
 }
 
@@ -77,14 +87,18 @@ void HostQueue::run() {
       item.event->finish(std::exchange(failed_, Status()));
       continue;
     }
-    Status status;
-    try {
-      status = item.work();
-    } catch (const std::exception& e) {  // No memory, mostly; it is this work's error (B5, B6).
-      status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
-    }
-    if (failed_.ok()) failed_ = std::move(status);
+    attempt(item.work);
   }
+}
+
+void HostQueue::attempt(const Work& work) {
+  Status status;
+  try {
+    status = work();
+  } catch (const std::exception& e) {  // No memory, mostly; it is this work's error (B5, B6).
+    status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
+  }
+  if (failed_.ok()) failed_ = std::move(status);
 }
 
 }  // namespace tenon::backend

@@ -33,12 +33,14 @@ class HostEvent {
   double time_ = 0;
 };
 
-/// A thread that does one piece of work after the other.
+/// One piece of work after the other: on a thread of its own, or on the caller's before `push`
+/// returns, which B8 allows and which is sooner done where work is short.
 class HostQueue {
  public:
   using Work = std::function<Status()>;
+  enum class Thread : uint8_t { kOwn, kCallers };
 
-  HostQueue();
+  explicit HostQueue(Thread thread = Thread::kOwn);
   /// Ends the thread after the work that it is at; events that are left become kCancelled.
   ~HostQueue();
   HostQueue(const HostQueue&) = delete;
@@ -57,13 +59,14 @@ class HostQueue {
   };
   void add(Item item);
   void run();
+  void attempt(const Work& work);
 
   std::mutex mutex_;
   std::condition_variable added_;
   std::deque<Item> items_;
   bool ending_ = false;
-  Status failed_;  // Of the work since the last record; the thread's own.
-  std::thread thread_;
+  Status failed_;  // Of the work since the last record; of the thread that does it.
+  std::optional<std::thread> thread_;
 };
 
 /// Handles of things that are shared: events, modules, memory.

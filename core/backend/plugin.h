@@ -151,7 +151,7 @@ typedef struct TenonMathInfo {
   size_t size;
   const char* function; /* "exp" */
   const char* type;     /* "f32" */
-  double ulp;
+  double ulp;           /* 0: it gives the bits of the shared expansion. */
 } TenonMathInfo;
 
 typedef enum TenonSpaceKind { TENON_SPACE_DEVICE = 0, TENON_SPACE_PINNED_HOST = 1 } TenonSpaceKind;

@@ -17,11 +17,13 @@ struct Work {
   double flops = 0;
   double transcendentals = 0;
   bool exact = true;
+  bool bounded = true;
 
   Work& operator+=(const Work& other) {
     flops += other.flops;
     transcendentals += other.transcendentals;
     exact = exact && other.exact;
+    bounded = bounded && other.bounded;
     return *this;
   }
   bool operator==(const Work&) const = default;
@@ -60,7 +62,7 @@ class Counter {
       case OpCode::kWhile: {
         Work once = block(n.blocks[0]);
         once += block(n.blocks[1]);
-        once.exact = false;
+        once.exact = once.bounded = false;
         return once;
       }
       case OpCode::kIf:
@@ -90,7 +92,7 @@ class Counter {
     const bool known = low.low == low.high && high.low == high.high;
     const Range any = range_of_type(kernel_.value(n.operands[1]).type);
     if (!known && (low.low == any.low || high.high == any.high)) {
-      once.exact = false;
+      once.exact = once.bounded = false;
       return once;
     }
     const __int128 step = std::max<int64_t>(n.extents[0], 1);
@@ -98,6 +100,7 @@ class Counter {
     const __int128 turns = (length + step - 1) / step;
     Work all = static_cast<double>(turns) * once;
     all.exact = once.exact && known;
+    all.bounded = once.bounded;
     return all;
   }
 
@@ -106,6 +109,7 @@ class Counter {
     const Work otherwise = block(n.blocks[1]);
     Work larger = then.flops < otherwise.flops ? otherwise : then;
     larger.exact = then == otherwise && then.exact;
+    larger.bounded = then.bounded && otherwise.bounded;
     return larger;
   }
 
@@ -117,7 +121,7 @@ class Counter {
 
 Cost cost_of(const Kernel& kernel) {
   const Work work = product(kernel.grid) * Counter(kernel).block(kernel.body);
-  Cost cost = {work.flops, work.transcendentals, 0, 0, work.exact};
+  Cost cost = {work.flops, work.transcendentals, 0, 0, work.exact, work.bounded};
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const Memory& memory = kernel.memories[i];
     if (memory.access != Access::kOut) cost.bytes_read += memory.bytes();

@@ -20,6 +20,8 @@ struct Cost {
   /// unknown ends count as one turn, one whose ends have bounds as its longest, an `if` as the
   /// branch with more flops.
   bool exact = true;
+  /// Whether this is the most that it can be: no `while`, no `for` of unknown ends.
+  bool bounded = true;
 };
 
 /// Of a verified kernel.

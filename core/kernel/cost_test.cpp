@@ -67,9 +67,11 @@ TEST(Cost, Loops) {
   cost = of_body("for %k = (%i, 8, 1)" + loop);
   EXPECT_EQ(cost.flops, 8 * 8);
   EXPECT_FALSE(cost.exact);
+  EXPECT_TRUE(cost.bounded);
   cost = of_body("for %k = (0, %n, 1)" + loop, ", %n: scalar s32");
   EXPECT_EQ(cost.flops, 8 * 1);
   EXPECT_FALSE(cost.exact);
+  EXPECT_FALSE(cost.bounded);
   EXPECT_EQ(of_body("for %k = (5, 3, 1)" + loop).flops, 0);
 }
 
@@ -91,6 +93,7 @@ TEST(Cost, AWhileCountsOnce) {
       "%t = add %u, 1.0 : f32\nyield %t\n}\nstore %r, %y[%i] : f32");
   EXPECT_EQ(cost.flops, 8);
   EXPECT_FALSE(cost.exact);
+  EXPECT_FALSE(cost.bounded);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label)
   const auto [offset, size] = *piece;
   best->free.erase(piece);
   if (size > bytes) best->free.emplace(offset + bytes, size - bytes);
-  live_[region.get()] = {bytes, label};
+  live_.insert(region.get());
   statistics_.bytes_in_use += bytes;
   statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
   statistics_.largest_region = std::max(statistics_.largest_region, bytes);
@@ -171,14 +171,15 @@ MemoryStatistics Allocator::statistics() const {
 Status Allocator::exhausted(int64_t bytes, const std::string& label, const Status& why) const {
   constexpr size_t kListed = 5;
   const std::lock_guard lock(mutex_);
-  std::vector<std::pair<int64_t, std::string>> live;
-  for (const auto& [region, entry] : live_) live.push_back(entry);
-  std::ranges::sort(live, std::greater());
+  std::vector<const Region*> live(live_.begin(), live_.end());
+  std::ranges::sort(live, [](const Region* a, const Region* b) {
+    return std::pair(a->taken_, a->label_) > std::pair(b->taken_, b->label_);
+  });
   std::string text = fmt::format("there is no room for {} bytes of {}: {}; {} bytes are in use",
                                  bytes, label, why.message(), statistics_.bytes_in_use);
   for (size_t i = 0; i < std::min(live.size(), kListed); ++i) {
-    text += fmt::format("{}{} bytes of {}", i == 0 ? ", the largest: " : ", ", live[i].first,
-                        live[i].second);
+    text += fmt::format("{}{} bytes of {}", i == 0 ? ", the largest: " : ", ", live[i]->taken_,
+                        live[i]->label_);
   }
   return Status(ErrorCode::kResourceExhausted, std::move(text));
 }

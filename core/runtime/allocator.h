@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   const backend::SpaceInfo info_;
   mutable std::mutex mutex_;
   std::map<backend::MemoryHandle, Block> blocks_;
-  std::map<const Region*, std::pair<int64_t, std::string>> live_;
+  std::set<const Region*> live_;
   MemoryStatistics statistics_;
 };
 

@@ -134,7 +134,21 @@ int64_t nanoseconds_since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
-  auto posted = std::make_shared<Posted>(Posted{std::move(work), std::move(done), std::move(stop)});
+  post(posted_of(std::move(work), std::move(done), std::move(stop)));
+}
+
+// With a time limit the work has a thread that can be left.
+void Device::post_brief(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
+  const auto posted = posted_of(std::move(work), std::move(done), std::move(stop));
+  if (watchdog_ || !worker_->do_here([&] { give(posted); })) post(posted);
+}
+
+std::shared_ptr<Device::Posted> Device::posted_of(Work work, Done done,
+                                                  std::shared_ptr<std::atomic<uint32_t>> stop) {
+  return std::make_shared<Posted>(Posted{std::move(work), std::move(done), std::move(stop)});
+}
+
+void Device::post(const std::shared_ptr<Posted>& posted) {
   const auto self = shared_from_this();
   if (!worker_->post([self, posted] { self->give(posted); })) pass_on(posted, 0, lost());
 }
@@ -148,7 +162,21 @@ void Device::give(const std::shared_ptr<Posted>& posted) {
   const auto event = posted->left ? Result<backend::EventHandle>(0) : record();
   if (posted->left) return;
   at_hand_ = nullptr;
-  pass_on(posted, event.value_or(0), status.ok() && !event ? event.error() : std::move(status));
+  if (status.ok() && !event) status = event.error();
+  // Devices may have done the work before they returned (B8).
+  if (event && is_done(*event)) {
+    ++waited_for_;
+    return finish(posted, *event, std::move(status));
+  }
+  pass_on(posted, event.value_or(0), std::move(status));
+}
+
+bool Device::is_done(backend::EventHandle event) {
+  if (watchdog_ || waited_for_ > 0) return false;
+  const auto device = use();
+  if (!device) return false;
+  const auto done = guarded(info_.name, [&] { return (*device)->await(event, 0); });
+  return done && *done;
 }
 
 void Device::pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event,

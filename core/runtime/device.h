@@ -62,6 +62,10 @@ class Device : public std::enable_shared_from_this<Device> {
   using Work = std::function<Status()>;
   using Done = std::function<void(const Status&)>;
   void post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop = nullptr);
+  /// The same for work that is so brief that another thread would take longer to begin it: the
+  /// calling thread does it if the worker has nothing to do. No event that it waits for may be
+  /// open.
+  void post_brief(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop);
   /// Held while the memory of buffers is looked up and the work that uses it is posted, so that no
   /// donation comes between them.
   std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
@@ -119,7 +123,12 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Of the watchdog: a call of the work at hand is past the time limit.
   void call_is_late();
 
+  static std::shared_ptr<Posted> posted_of(Work work, Done done,
+                                           std::shared_ptr<std::atomic<uint32_t>> stop);
+  void post(const std::shared_ptr<Posted>& posted);
   void give(const std::shared_ptr<Posted>& posted);
+  /// Whether all that was given is done, and all before has been heard of.
+  bool is_done(backend::EventHandle event);
   /// Lets the waiter finish it.
   void pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);
   void finish(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);

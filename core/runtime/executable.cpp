@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/kernel/cost.h"
 #include "core/runtime/run.h"
 
 namespace tenon::runtime {
@@ -29,6 +30,29 @@ bool has_loops(const program::Program& program) {
     return std::ranges::find(kernel.nodes, kernel::OpCode::kWhile, &kernel::Node::op) !=
            kernel.nodes.end();
   });
+}
+
+// Operations and bytes that take some tens of microseconds.
+constexpr double kBrief = 200'000;
+
+// Of kernels on the device alone, each known to end.
+bool is_brief(const CompiledProgram& compiled) {
+  double work = 0;
+  for (const program::Sequence& sequence : compiled.program.sequences) {
+    for (const program::Step& step : sequence.steps) {
+      if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
+        const kernel::Cost cost = kernel::cost_of(compiled.program.kernels[launch->kernel]);
+        if (!cost.bounded || compiled.homes[launch->kernel] == KernelHome::kHost) return false;
+        work += cost.flops + cost.transcendentals;
+        work += static_cast<double>(cost.bytes_read + cost.bytes_written);
+      } else if (const auto* copy = std::get_if<program::Copy>(&step.action)) {
+        work += static_cast<double>(compiled.program.buffer(copy->destination).bytes());
+      } else if (!std::holds_alternative<program::Call>(step.action)) {
+        return false;
+      }
+    }
+  }
+  return work <= kBrief;
 }
 
 }  // namespace
@@ -67,6 +91,12 @@ Status load_modules(Loaded& state) {
   const int64_t alignment = state.device->info().target.spaces[0].alignment;
   state.workspace_offset = (program.temporary_bytes + alignment - 1) / alignment * alignment;
   state.has_loops = has_loops(program);
+  state.is_brief = is_brief(state.compiled);
+  state.results = shapes_of(program, program.results);
+  for (size_t r = 0; r < state.results.size(); ++r) {
+    state.result_labels.push_back(fmt::format("result {} of {}", r, program.name));
+  }
+  state.temporaries_label = fmt::format("temporaries of {}", program.name);
   return {};
 }
 
@@ -126,7 +156,7 @@ const std::shared_ptr<Device>& Executable::device() const { return state_->devic
 std::vector<Shape> Executable::parameters() const {
   return shapes_of(program(), program().parameters);
 }
-std::vector<Shape> Executable::results() const { return shapes_of(program(), program().results); }
+std::vector<Shape> Executable::results() const { return state_->results; }
 
 Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> device,
                                                      CompiledProgram compiled, CustomCalls calls) {
@@ -233,21 +263,21 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   auto flight = std::make_shared<Flight>();
   flight->loaded = state_;
   Execution execution;
-  const auto shapes = results();
+  const std::vector<Shape>& shapes = state_->results;
   for (size_t r = 0; r < shapes.size(); ++r) {
     TENON_ASSIGN(flight->frame.results.emplace_back(),
                  allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
-                          fmt::format("result {} of {}", r, program.name)));
+                          state_->result_labels[r]));
     flight->results.emplace_back(state_->device->pool());
     execution.results.push_back(std::make_shared<Buffer>(state_->device, MemoryKind::kDevice,
                                                          shapes[r], flight->frame.results.back(),
                                                          flight->results.back().event()));
   }
   if (program.temporary_bytes + state_->workspace_bytes > 0) {
-    TENON_ASSIGN(flight->frame.temporaries,
-                 allocate(*state_->device, MemoryKind::kDevice,
-                          state_->workspace_offset + state_->workspace_bytes,
-                          fmt::format("temporaries of {}", program.name)));
+    TENON_ASSIGN(
+        flight->frame.temporaries,
+        allocate(*state_->device, MemoryKind::kDevice,
+                 state_->workspace_offset + state_->workspace_bytes, state_->temporaries_label));
   }
   // From here on what fails is given back: donated buffers are the last to be taken.
   const auto in_order = state_->device->in_order();
@@ -260,15 +290,19 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
   execution.done = flight->done->event();
-  state_->device->post(
-      [flight]() -> Status {
-        if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
-        Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();
-        // Whoever gets this memory now queues work behind this.
-        flight->frame = {};
-        return status;
-      },
-      [flight](const Status& status) { flight->finish(status); }, flight->stop);
+  const auto work = [flight]() -> Status {
+    if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
+    Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();
+    // Whoever gets this memory now queues work behind this.
+    flight->frame = {};
+    return status;
+  };
+  const auto done = [flight](const Status& status) { flight->finish(status); };
+  if (state_->is_brief && std::ranges::all_of(flight->inputs, &Event::is_ready)) {
+    state_->device->post_brief(work, done, flight->stop);
+  } else {
+    state_->device->post(work, done, flight->stop);
+  }
   return execution;
 }
 

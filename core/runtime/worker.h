@@ -23,16 +23,20 @@ class Worker {
   /// Work that throws has ended with that; promises that it held are broken, and say so. False if
   /// the thread was left.
   bool post(Work work);
+  /// Does the work on the calling thread, in its turn, if the worker has nothing to do; else false.
+  bool do_here(const Work& work);
   /// Leaves the thread at what it is at, for good, and gives what it has not begun.
   std::deque<Work> leave();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
  private:
   void run();
+  static void attempt(const Work& work);
 
   std::mutex mutex_;
   std::condition_variable added_;
   std::deque<Work> work_;
+  bool busy_ = false;  // At work, on whatever thread.
   bool ending_ = false;
   bool left_ = false;
   std::thread thread_;

@@ -16,9 +16,13 @@ using backend::Declined;
 using program::Program;
 using program::Step;
 
+// A target's functions with an error of 0 give the bits of the shared expansions, so they are
+// portable too.
 kernel::LegalForm form_of(const backend::TargetInfo& target, bool native_math) {
+  const bool portable =
+      std::ranges::all_of(target.math, [](const backend::MathInfo& math) { return math.ulp == 0; });
   kernel::LegalForm form = target.form;
-  form.math = form.math && native_math;
+  form.math = form.math && (native_math || portable);
   return form;
 }
 

@@ -1,6 +1,7 @@
 // What the lowerings of reductions share.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "hlo/lower/emitter.h"
@@ -28,6 +29,10 @@ struct Reduction {
  private:
   Element promoted(size_t operand, const Values& index) const;
 };
+
+/// What changes nothing that it is combined with, as a constant of the region's type, if the region
+/// is one op of its two parameters of which that is known.
+std::optional<uint64_t> identity_of(const Computation& region);
 
 /// Of a reduce: the extents of the reduced dimensions, and the index of an element from the kept
 /// dimensions' and the reduced ones'.

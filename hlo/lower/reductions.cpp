@@ -1,4 +1,8 @@
 // reduce, reduce_window, select_and_scatter: elements combined by a region.
+#include <limits>
+
+#include "core/kernel/scalar.h"
+#include "core/types/float_convert.h"
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/library_calls.h"
@@ -46,6 +50,32 @@ bool Reduction::is_commutative() const {
   const Instruction* inner = op_of_two_parameters(region);
   return inner != nullptr && inner->info().commutative &&
          !is_complex(region.parameter(0).type().element_type());
+}
+
+std::optional<uint64_t> identity_of(const Computation& region) {
+  const Instruction* inner = op_of_two_parameters(region);
+  if (inner == nullptr) return std::nullopt;
+  const ElementType type = region.parameter(0).type().element_type();
+  // Narrower floats lack -0 or infinities.
+  const bool real = type == ElementType::kF16 || type == ElementType::kBF16 ||
+                    type == ElementType::kF32 || type == ElementType::kF64;
+  if (!real && !is_integer(type)) return std::nullopt;
+  const auto number = [&](double of_floats, int64_t of_integers) {
+    return real ? kernel::bits_of_real(type, of_floats) : static_cast<uint64_t>(of_integers);
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (inner->code()) {
+    case OpCode::kAdd:
+      return number(-0.0, 0);
+    case OpCode::kMultiply:
+      return number(1, 1);
+    case OpCode::kMinimum:
+      return number(kInfinity, real ? 0 : integer_max(type));
+    case OpCode::kMaximum:
+      return number(-kInfinity, real ? 0 : integer_min(type));
+    default:
+      return std::nullopt;
+  }
 }
 
 Dims reduced_extents(const Instruction& reduce) {

@@ -1,9 +1,12 @@
 // A large reduction to few results in two stages: workgroups reduce parts of the leaves, then one a
 // result reduces what they found.
 //
-// A part begins with its first leaf, so that the init value enters once, in the second stage (K5);
-// the leaves that do not fill a part go to the second stage too. Their order is kept.
+// The init value enters once, in the second stage (K5): a part begins with what changes nothing, if
+// that is known, else with its first leaf. Where it is known and parts can be whole runs of the
+// first dimension, leaves keep their dimensions; else they are counted, and those that do not fill
+// a part go to the second stage too. Their order is kept.
 #include <algorithm>
+#include <optional>
 
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/reduction.h"
@@ -20,7 +23,17 @@ struct Parts {
   int64_t count;
   int64_t size() const { return leaves / count; }
   int64_t rest() const { return leaves % count; }
+  /// What a part of whole runs begins with.
+  std::optional<uint64_t> identity = std::nullopt;
 };
+
+// The divisor of `extent` next below `most`; 1 if there is none that makes parts enough.
+int64_t even_parts(int64_t extent, int64_t most) {
+  for (int64_t count = most; count >= std::max<int64_t>(most / 4, 2); --count) {
+    if (extent % count == 0) return count;
+  }
+  return 1;
+}
 
 // The reduce whose results are those of the fusion, or null.
 const Instruction* root_of(const FusedOp& fused) {
@@ -39,9 +52,9 @@ Elements leaf_at(const Reduction& r, const Values& kept, ValueId leaf) {
   return r.leaf(unreduced_index(r.op, kept, reduced));
 }
 
-kernel::Builder::Reduction over_lanes(const Reduction& r, int64_t extent, Values inits) {
+kernel::Builder::Reduction over_lanes(const Reduction& r, Dims extents, Values inits) {
   kernel::Builder::Reduction reduction;
-  reduction.extents = {extent};
+  reduction.extents = std::move(extents);
   reduction.over_lanes = true;
   reduction.commutative = r.is_commutative();
   reduction.inits = std::move(inits);
@@ -61,8 +74,21 @@ void first_stage(KernelMaker& maker, const Instruction& reduce, const Parts& par
   grid.push_back(parts.count);
   const Values index = b.grid(grid);
   const Values kept(index.begin(), index.end() - 1);
+  if (parts.identity) {
+    Dims extents = reduced_extents(reduce);
+    extents[0] /= parts.count;
+    const ValueId first = b.mul(index.back(), b.index(extents[0]));
+    auto reduction = over_lanes(r, extents, {b.constant(r.types[0], *parts.identity)});
+    reduction.leaf = [&](const Values& at) {
+      Values reduced = at;
+      reduced[0] = b.add(first, reduced[0]);
+      return Emitter::flat(r.leaf(unreduced_index(reduce, kept, reduced)));
+    };
+    maker.e().store(Emitter::unflat(b.reduce(reduction), r.types)[0], found[0], index);
+    return;
+  }
   const ValueId first = b.mul(index.back(), b.index(parts.size()));
-  auto reduction = over_lanes(r, parts.size() - 1, Emitter::flat(leaf_at(r, kept, first)));
+  auto reduction = over_lanes(r, {parts.size() - 1}, Emitter::flat(leaf_at(r, kept, first)));
   reduction.leaf = [&](const Values& at) {
     const ValueId leaf = b.add(first, b.add(at[0], b.index(1)));
     return Emitter::flat(leaf_at(r, kept, leaf));
@@ -83,7 +109,7 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
     results.push_back(maker.result(k));
   }
   const Values kept = b.grid(reduce.result_type().dims());
-  auto reduction = over_lanes(r, parts.count + parts.rest(), Emitter::flat(r.inits()));
+  auto reduction = over_lanes(r, {parts.count + parts.rest()}, Emitter::flat(r.inits()));
   reduction.leaf = [&](const Values& at) {
     const auto part = [&] {
       Values index = kept;
@@ -116,9 +142,14 @@ Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& sc
   if (results == 0 || parts.leaves < 4) return false;
   const bool good = parts.leaves >= 1 << 15 && results <= 64;
   if (schedule.choose("two_stages", good ? 1 : 0, {0, 1}) == 0) return false;
-  const int64_t preferred = std::clamp<int64_t>(parts.leaves / 4096, 2, 256);
+  const Dims extents = reduced_extents(*reduce);
+  const auto identity = reduce->result_count() == 1 ? identity_of(reduce->region(0)) : std::nullopt;
+  int64_t preferred = std::clamp<int64_t>(parts.leaves / 4096, 2, 256);
+  const int64_t even = identity ? even_parts(extents[0], preferred) : 1;
+  if (even > 1) preferred = even;
   parts.count =
       std::min(schedule.choose_size("parts", preferred, {2, 3, 7}, 1 << 16), parts.leaves / 2);
+  if (extents[0] % parts.count == 0) parts.identity = identity;
   std::vector<ElementType> types = parameter_types(reduce->region(0));
   types.resize(reduce->result_count());
   Dims dims = reduce->result_type().dims();

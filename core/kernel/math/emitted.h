@@ -1,19 +1,36 @@
-// Numbers that write operations into a kernel: what the functions are instantiated with to expand
-// them (number.h).
+// Numbers that write operations down: what the functions are instantiated with to expand them
+// (number.h), into a kernel or into what a code generator writes.
+//
+// A builder B has a type B::Id and the functions unary, binary, select, fma, if_else, convert,
+// bitcast, real and integer of kernel::Builder. It may have `Id scale(Id x, Id n)`, x 2^n rounded
+// once, which gives Id() where it cannot.
 #pragma once
 
+#include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/kernel/builder.h"
 #include "core/kernel/math/number.h"
 
 namespace tenon::kernel::math {
 
-/// A value of a kernel, and where operations on it go.
+template <class B>
+struct IdOf {
+  using Type = typename B::Id;
+};
+template <>
+struct IdOf<Builder> {
+  using Type = ValueId;
+};
+
+/// A value, and where operations on it go.
+template <class B>
 struct Place {
-  Builder* builder = nullptr;
-  ValueId id = kNone;
+  using Id = typename IdOf<B>::Type;
+  B* builder = nullptr;
+  Id id{};
 
   Place op(OpCode code, Place y) const { return {builder, builder->binary(code, id, y.id)}; }
   Place op(OpCode code) const { return {builder, builder->unary(code, id)}; }
@@ -22,151 +39,163 @@ struct Place {
   }
 };
 
-struct EmittedBool : Place {};
-struct EmittedWord : Place {};  ///< u32
-template <class F>
-struct EmittedInt : Place {};  ///< s32 or s64
+template <class B>
+struct EmittedBool : Place<B> {};
+template <class B>
+struct EmittedWord : Place<B> {};  ///< u32
+template <class F, class B>
+struct EmittedInt : Place<B> {};  ///< s32 or s64
 /// A number of the format F.
-template <class F>
-struct Emitted : Place {};
+template <class F, class B = Builder>
+struct Emitted : Place<B> {};
 
 template <class F>
 inline constexpr ElementType kRealType = sizeof(F) == 4 ? ElementType::kF32 : ElementType::kF64;
 template <class F>
 inline constexpr ElementType kIntType = sizeof(F) == 4 ? ElementType::kS32 : ElementType::kS64;
 
-template <class F>
-struct NumberTraits<Emitted<F>> {
+template <class F, class B>
+struct NumberTraits<Emitted<F, B>> {
   using Format = F;
-  using Int = EmittedInt<F>;
-  using Word = EmittedWord;
-  using Bool = EmittedBool;
+  using Int = EmittedInt<F, B>;
+  using Word = EmittedWord<B>;
+  using Bool = EmittedBool<B>;
 };
 
 // --- Constants
 
-template <class F>
-Emitted<F> like(Emitted<F> as, std::type_identity_t<F> constant) {
+template <class F, class B>
+Emitted<F, B> like(Emitted<F, B> as, std::type_identity_t<F> constant) {
   return {{as.builder, as.builder->real(kRealType<F>, constant)}};
 }
-template <class F>
-EmittedInt<F> int_like(Emitted<F> as, int64_t constant) {
+template <class F, class B>
+EmittedInt<F, B> int_like(Emitted<F, B> as, int64_t constant) {
   return {as.integer(kIntType<F>, constant)};
 }
-template <class F>
-EmittedWord word_like(Emitted<F> as, uint32_t constant) {
+template <class F, class B>
+EmittedWord<B> word_like(Emitted<F, B> as, uint32_t constant) {
   return {as.integer(ElementType::kU32, constant)};
 }
 
 // --- Numbers
 
-template <class F>
-Emitted<F> operator+(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+Emitted<F, B> operator+(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kAdd, y)};
 }
-template <class F>
-Emitted<F> operator-(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+Emitted<F, B> operator-(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kSub, y)};
 }
-template <class F>
-Emitted<F> operator*(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+Emitted<F, B> operator*(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kMul, y)};
 }
-template <class F>
-Emitted<F> operator/(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+Emitted<F, B> operator/(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kDiv, y)};
 }
-template <class F>
-Emitted<F> operator+(Emitted<F> x, std::type_identity_t<F> y) {
+template <class F, class B>
+Emitted<F, B> operator+(Emitted<F, B> x, std::type_identity_t<F> y) {
   return x + like(x, y);
 }
-template <class F>
-Emitted<F> operator-(Emitted<F> x, std::type_identity_t<F> y) {
+template <class F, class B>
+Emitted<F, B> operator-(Emitted<F, B> x, std::type_identity_t<F> y) {
   return x - like(x, y);
 }
-template <class F>
-Emitted<F> operator*(Emitted<F> x, std::type_identity_t<F> y) {
+template <class F, class B>
+Emitted<F, B> operator*(Emitted<F, B> x, std::type_identity_t<F> y) {
   return x * like(x, y);
 }
-template <class F>
-Emitted<F> operator-(Emitted<F> x) {
+template <class F, class B>
+Emitted<F, B> operator-(Emitted<F, B> x) {
   return {x.op(OpCode::kNeg)};
 }
-template <class F>
-Emitted<F> fma(Emitted<F> x, Emitted<F> y, Emitted<F> z) {
+template <class F, class B>
+Emitted<F, B> fma(Emitted<F, B> x, Emitted<F, B> y, Emitted<F, B> z) {
   return {{x.builder, x.builder->fma(x.id, y.id, z.id)}};
 }
-template <class F>
-Emitted<F> sqrt(Emitted<F> x) {
+template <class F, class B>
+Emitted<F, B> sqrt(Emitted<F, B> x) {
   return {x.op(OpCode::kSqrt)};
 }
-template <class F>
-Emitted<F> abs(Emitted<F> x) {
+template <class F, class B>
+Emitted<F, B> abs(Emitted<F, B> x) {
   return {x.op(OpCode::kAbs)};
 }
-template <class F>
-Emitted<F> trunc(Emitted<F> x) {
+template <class F, class B>
+Emitted<F, B> trunc(Emitted<F, B> x) {
   return {x.op(OpCode::kTrunc)};
 }
-template <class F>
-Emitted<F> round_even(Emitted<F> x) {
+template <class F, class B>
+Emitted<F, B> round_even(Emitted<F, B> x) {
   return {x.op(OpCode::kRoundEven)};
 }
-template <class F>
-Emitted<F> min(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+Emitted<F, B> min(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kMin, y)};
 }
-template <class F>
-Emitted<F> max(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+Emitted<F, B> max(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kMax, y)};
 }
 
 // --- Comparisons
 
-template <class F>
-EmittedBool operator<(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+EmittedBool<B> operator<(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kLt, y)};
 }
-template <class F>
-EmittedBool operator>(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+EmittedBool<B> operator>(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kGt, y)};
 }
-template <class F>
-EmittedBool operator==(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+EmittedBool<B> operator==(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kEq, y)};
 }
-template <class F>
-EmittedBool operator!=(Emitted<F> x, Emitted<F> y) {
+template <class F, class B>
+EmittedBool<B> operator!=(Emitted<F, B> x, Emitted<F, B> y) {
   return {x.op(OpCode::kNe, y)};
 }
-template <class F>
-EmittedBool operator<(Emitted<F> x, std::type_identity_t<F> y) {
+template <class F, class B>
+EmittedBool<B> operator<(Emitted<F, B> x, std::type_identity_t<F> y) {
   return x < like(x, y);
 }
-template <class F>
-EmittedBool operator>(Emitted<F> x, std::type_identity_t<F> y) {
+template <class F, class B>
+EmittedBool<B> operator>(Emitted<F, B> x, std::type_identity_t<F> y) {
   return x > like(x, y);
 }
-template <class F>
-EmittedBool operator==(Emitted<F> x, std::type_identity_t<F> y) {
+template <class F, class B>
+EmittedBool<B> operator==(Emitted<F, B> x, std::type_identity_t<F> y) {
   return x == like(x, y);
 }
-inline EmittedBool both(EmittedBool x, EmittedBool y) { return {x.op(OpCode::kAnd, y)}; }
-inline EmittedBool either(EmittedBool x, EmittedBool y) { return {x.op(OpCode::kOr, y)}; }
-inline EmittedBool negate(EmittedBool x) { return {x.op(OpCode::kNot)}; }
+template <class B>
+EmittedBool<B> both(EmittedBool<B> x, EmittedBool<B> y) {
+  return {x.op(OpCode::kAnd, y)};
+}
+template <class B>
+EmittedBool<B> either(EmittedBool<B> x, EmittedBool<B> y) {
+  return {x.op(OpCode::kOr, y)};
+}
+template <class B>
+EmittedBool<B> negate(EmittedBool<B> x) {
+  return {x.op(OpCode::kNot)};
+}
 
-template <class T>
-T select(EmittedBool condition, T x, T y) {
+template <class T, class B>
+T select(EmittedBool<B> condition, T x, T y) {
   return {{x.builder, x.builder->select(condition.id, x.id, y.id)}};
 }
-template <class Then, class Otherwise>
-auto if_else(EmittedBool condition, const Then& then, const Otherwise& otherwise) {
+template <class B, class Then, class Otherwise>
+auto if_else(EmittedBool<B> condition, const Then& then, const Otherwise& otherwise) {
   using Results = decltype(then());
   const auto ids = [](const Results& results) {
-    return std::apply([](auto... result) { return Values{result.id...}; }, results);
+    return std::apply(
+        [](auto... result) { return std::vector<typename Place<B>::Id>{result.id...}; }, results);
   };
-  Builder* builder = condition.builder;
-  const Values values =
+  B* builder = condition.builder;
+  const auto values =
       builder->if_else(condition.id, [&] { return ids(then()); }, [&] { return ids(otherwise()); });
   Results results;
   size_t next = 0;
@@ -176,88 +205,125 @@ auto if_else(EmittedBool condition, const Then& then, const Otherwise& otherwise
 
 // --- Integers
 
-template <class F>
-EmittedInt<F> operator+(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedInt<F, B> operator+(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kAdd, y)};
 }
-template <class F>
-EmittedInt<F> operator-(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedInt<F, B> operator-(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kSub, y)};
 }
-template <class F>
-EmittedInt<F> operator*(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedInt<F, B> operator*(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kMul, y)};
 }
-template <class F>
-EmittedInt<F> operator&(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedInt<F, B> operator&(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kAnd, y)};
 }
-template <class F>
-EmittedInt<F> operator|(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedInt<F, B> operator|(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kOr, y)};
 }
-template <class F>
-EmittedInt<F> operator^(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedInt<F, B> operator^(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kXor, y)};
 }
-template <class F>
-EmittedInt<F> operator<<(EmittedInt<F> x, int amount) {
+template <class F, class B>
+EmittedInt<F, B> operator<<(EmittedInt<F, B> x, int amount) {
   return {x.op(OpCode::kShl, x.integer(kIntType<F>, amount))};
 }
-template <class F>
-EmittedInt<F> operator>>(EmittedInt<F> x, int amount) {
+template <class F, class B>
+EmittedInt<F, B> operator>>(EmittedInt<F, B> x, int amount) {
   return {x.op(OpCode::kSar, x.integer(kIntType<F>, amount))};
 }
-template <class F>
-EmittedBool operator<(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedBool<B> operator<(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kLt, y)};
 }
-template <class F>
-EmittedBool operator==(EmittedInt<F> x, EmittedInt<F> y) {
+template <class F, class B>
+EmittedBool<B> operator==(EmittedInt<F, B> x, EmittedInt<F, B> y) {
   return {x.op(OpCode::kEq, y)};
 }
 
-inline EmittedWord operator+(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kAdd, y)}; }
-inline EmittedWord operator*(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kMul, y)}; }
-inline EmittedWord operator&(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kAnd, y)}; }
-inline EmittedWord operator|(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kOr, y)}; }
-inline EmittedWord operator^(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kXor, y)}; }
-inline EmittedWord operator<<(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kShl, y)}; }
-inline EmittedWord operator>>(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kShr, y)}; }
-inline EmittedBool operator<(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kLt, y)}; }
-inline EmittedWord multiply_high(EmittedWord x, EmittedWord y) { return {x.op(OpCode::kMulHi, y)}; }
+template <class B>
+EmittedWord<B> operator+(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kAdd, y)};
+}
+template <class B>
+EmittedWord<B> operator*(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kMul, y)};
+}
+template <class B>
+EmittedWord<B> operator&(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kAnd, y)};
+}
+template <class B>
+EmittedWord<B> operator|(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kOr, y)};
+}
+template <class B>
+EmittedWord<B> operator^(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kXor, y)};
+}
+template <class B>
+EmittedWord<B> operator<<(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kShl, y)};
+}
+template <class B>
+EmittedWord<B> operator>>(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kShr, y)};
+}
+template <class B>
+EmittedBool<B> operator<(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kLt, y)};
+}
+template <class B>
+EmittedWord<B> multiply_high(EmittedWord<B> x, EmittedWord<B> y) {
+  return {x.op(OpCode::kMulHi, y)};
+}
 
 // --- From one to another
 
-template <class F>
-EmittedInt<F> bits(Emitted<F> x) {
+template <class F, class B>
+EmittedInt<F, B> bits(Emitted<F, B> x) {
   return {{x.builder, x.builder->bitcast(x.id, kIntType<F>)}};
 }
-template <class F>
-Emitted<F> from_bits(EmittedInt<F> x) {
+template <class F, class B>
+Emitted<F, B> from_bits(EmittedInt<F, B> x) {
   return {{x.builder, x.builder->bitcast(x.id, kRealType<F>)}};
 }
-template <class F>
-EmittedInt<F> to_int(Emitted<F> x) {
+template <class F, class B>
+EmittedInt<F, B> to_int(Emitted<F, B> x) {
   return {{x.builder, x.builder->convert(x.id, kIntType<F>)}};
 }
-template <class F>
-Emitted<F> to_real(EmittedInt<F> x) {
+template <class F, class B>
+Emitted<F, B> to_real(EmittedInt<F, B> x) {
   return {{x.builder, x.builder->convert(x.id, kRealType<F>)}};
 }
-template <class F>
-EmittedWord word_of(EmittedInt<F> x, int index) {
-  const Place shifted =
-      index == 0 ? Place(x) : x.op(OpCode::kSar, x.integer(kIntType<F>, 32 * index));
+template <class F, class B>
+EmittedWord<B> word_of(EmittedInt<F, B> x, int index) {
+  const Place<B> shifted =
+      index == 0 ? Place<B>(x) : x.op(OpCode::kSar, x.integer(kIntType<F>, 32 * index));
   return {{x.builder, x.builder->convert(shifted.id, ElementType::kU32)}};
 }
-template <class F>
-EmittedInt<F> int_of(Emitted<F>, EmittedWord x) {
+template <class F, class B>
+EmittedInt<F, B> int_of(Emitted<F, B>, EmittedWord<B> x) {
   return {{x.builder, x.builder->convert(x.id, kIntType<F>)}};
 }
-template <class F>
-Emitted<F> real_of(Emitted<F>, EmittedWord x) {
+template <class F, class B>
+Emitted<F, B> real_of(Emitted<F, B>, EmittedWord<B> x) {
   return {{x.builder, x.builder->convert(x.id, kRealType<F>)}};
+}
+
+/// x 2^n rounded once, where the builder has that.
+template <class F, class B>
+std::optional<Emitted<F, B>> scaled_at_once(Emitted<F, B> x, EmittedInt<F, B> n) {
+  if constexpr (requires { x.builder->scale(x.id, n.id); }) {
+    const auto id = x.builder->scale(x.id, n.id);
+    if (id != typename Place<B>::Id()) return Emitted<F, B>{{x.builder, id}};
+  }
+  return std::nullopt;
 }
 
 }  // namespace tenon::kernel::math

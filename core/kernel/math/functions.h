@@ -75,6 +75,7 @@ R power_of_two(R as, Int<R> n) {
 /// x 2^n for |n| up to twice the greatest exponent, rounded once for 1 <= |x| < 2.
 template <class R>
 R scaled(R x, Int<R> n) {
+  if (const auto at_once = scaled_at_once(x, n)) return *at_once;
   const Int<R> half = n >> 1;
   return x * power_of_two(x, half) * power_of_two(x, n - half);
 }
@@ -105,16 +106,33 @@ Split<R> split_any(R x) {
 
 // --- Exponentials
 
+/// A number rounded to the nearest integer, ties to even, as both.
+template <class R>
+struct Rounded {
+  R real;
+  Int<R> integer;
+};
+/// Of |x| < 2^21 (f64: 2^50): in a sum with 3/2 of a power of two, the last bit is that of the
+/// ones.
+template <class R>
+Rounded<R> round_to_int(R x) {
+  using F = Format<R>;
+  constexpr F kMagic = static_cast<F>(int64_t{3} << (kMantissaBits<F> - 1));
+  const R sum = x + kMagic;
+  return {sum - kMagic, bits(sum) - bits(like(x, kMagic))};
+}
+
 /// x = n log 2 + r, |r| <= log 2 / 2.
 template <class R>
 struct ExpReduction {
-  R n, r;
+  Rounded<R> n;
+  R r;
 };
 template <class R>
 ExpReduction<R> reduce_exp(R x) {
   using K = Constants<R>;
-  const R n = round_even(x * K::kLog2E);
-  return {n, fma(-n, like(x, K::kLn2Low), fma(-n, like(x, K::kLn2High), x))};
+  const Rounded<R> n = round_to_int(x * K::kLog2E);
+  return {n, fma(-n.real, like(x, K::kLn2Low), fma(-n.real, like(x, K::kLn2High), x))};
 }
 /// e^r - 1 for |r| <= log 2 / 2.
 template <class R>
@@ -133,7 +151,7 @@ R exp_of_sum(R x, R tail) {
   using F = Format<R>;
   const R clamped = min(max(x, like(x, kExpLow<F>)), like(x, kExpHigh<F>));
   const ExpReduction<R> reduced = reduce_exp(clamped);
-  return scaled(expm1_near_zero(reduced.r + tail) + F(1), to_int(reduced.n));
+  return scaled(expm1_near_zero(reduced.r + tail) + F(1), reduced.n.integer);
 }
 
 template <class R>
@@ -149,9 +167,9 @@ R expm1(R x) {
   const auto [n, r] = reduce_exp(clamped);
   const R near = expm1_near_zero(r);
   // Half of 2^n, which may overflow, times e^r - 1 / 2^n.
-  const R half = power_of_two(x, to_int(n) - int_like(x, 1));
+  const R half = power_of_two(x, n.integer - int_like(x, 1));
   const R far = fma(half, near, half - F(0.5)) * F(2);
-  return select(x == F(0), x, select(n == F(0), near, far));
+  return select(x == F(0), x, select(n.real == F(0), near, far));
 }
 
 template <class R>

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 namespace tenon::kernel::math {
@@ -188,6 +189,11 @@ T select(bool condition, T x, T y) {
 inline bool both(bool x, bool y) { return x && y; }
 inline bool either(bool x, bool y) { return x || y; }
 inline bool negate(bool x) { return !x; }
+/// Nothing: there is no such operation.
+template <Native F>
+std::optional<F> scaled_at_once(F, Integer<F>) {
+  return std::nullopt;
+}
 /// then() or otherwise(), of which only one is run.
 template <class Then, class Otherwise>
 auto if_else(bool condition, const Then& then, const Otherwise& otherwise) {

@@ -25,14 +25,14 @@ inline constexpr F kSmallAngle = sizeof(F) == 4 ? F(0x1p17) : F(0x1p39);
 template <class R>
 Angle<R> reduce_small(R x) {
   using K = Constants<R>;
-  const R n = round_even(x * K::kTwoOverPi);
+  const auto [n, quadrant] = round_to_int(x * K::kTwoOverPi);
   const R first = fma(-n, like(x, K::kPiOver2A), x);
   const R product = n * K::kPiOver2B;
   const R product_low = fma(n, like(x, K::kPiOver2B), -product);
   const Sum<R> second = two_sum(first, -product);
   const Sum<R> sum =
       fast_two_sum(second.high, fma(-n, like(x, K::kPiOver2C), second.low - product_low));
-  return {to_int(n), sum.high, sum.low};
+  return {quadrant, sum.high, sum.low};
 }
 
 // --- Great angles (Payne and Hanek 1983): the bits of 2 / pi that matter, times the significand

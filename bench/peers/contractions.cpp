@@ -1,0 +1,282 @@
+// Times the contractions of contractions.txt on Tenon's CPU backend, OpenBLAS and oneDNN, in turn
+// in one process, and prints medians and the ratio of the best library's time to Tenon's.
+//
+// Each is called as its users call it from C++: Tenon by a launch of the compiled program on an
+// open device, OpenBLAS by sgemm (sgemv for vectors), oneDNN by a matmul primitive made beforehand.
+#include <cblas.h>
+#include <fmt/format.h>
+#include <omp.h>
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <random>
+#include <sstream>
+
+#include "backends/cpu/cpu.h"
+#include "hlo/compile/compile.h"
+#include "hlo/import/import.h"
+
+namespace {
+
+using tenon::Result;
+using tenon::Status;
+
+struct Shape {
+  int64_t m = 0, n = 0, k = 0;
+  bool lhs_transposed = false;
+  bool rhs_transposed = false;
+  int64_t batch = 1;
+  std::string name;
+};
+
+struct Arrays {
+  std::vector<float> a, b, c;
+};
+
+using Function = std::function<void()>;
+
+// --- Peers
+
+Function openblas(const Shape& s, Arrays& x) {
+  return [&s, &x] {
+    for (int64_t i = 0; i < s.batch; ++i) {
+      const float* a = x.a.data() + i * s.m * s.k;
+      const float* b = x.b.data() + i * s.k * s.n;
+      float* c = x.c.data() + i * s.m * s.n;
+      const auto at = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
+      const auto m = static_cast<blasint>(s.m);
+      const auto n = static_cast<blasint>(s.n);
+      const auto k = static_cast<blasint>(s.k);
+      if (n == 1 && !s.lhs_transposed) {
+        cblas_sgemv(CblasRowMajor, CblasNoTrans, m, k, 1, a, k, b, 1, 0, c, 1);
+      } else if (m == 1 && !s.rhs_transposed) {
+        cblas_sgemv(CblasRowMajor, CblasTrans, k, n, 1, b, n, a, 1, 0, c, 1);
+      } else {
+        cblas_sgemm(CblasRowMajor, at(s.lhs_transposed), at(s.rhs_transposed), m, n, k, 1, a,
+                    s.lhs_transposed ? m : k, b, s.rhs_transposed ? k : n, 0, c, n);
+      }
+    }
+  };
+}
+
+Function onednn(const Shape& s, Arrays& x) {
+  using dnnl::memory;
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static dnnl::stream stream(engine);
+  const auto described = [&](int64_t rows, int64_t columns, bool transposed) {
+    const memory::dims strides = transposed ? memory::dims{rows * columns, 1, rows}
+                                            : memory::dims{rows * columns, columns, 1};
+    return memory::desc({s.batch, rows, columns}, memory::data_type::f32, strides);
+  };
+  const memory::desc a = described(s.m, s.k, s.lhs_transposed);
+  const memory::desc b = described(s.k, s.n, s.rhs_transposed);
+  const memory::desc c = described(s.m, s.n, false);
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::matmul matmul(dnnl::matmul::primitive_desc(engine, a, b, c));
+#else
+  const dnnl::matmul matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), engine));
+#endif
+  const std::unordered_map<int, memory> arguments = {
+      {DNNL_ARG_SRC, memory(a, engine, x.a.data())},
+      {DNNL_ARG_WEIGHTS, memory(b, engine, x.b.data())},
+      {DNNL_ARG_DST, memory(c, engine, x.c.data())}};
+  return [matmul, arguments] {
+    matmul.execute(stream, arguments);
+    stream.wait();
+  };
+}
+
+std::string text_of(const Shape& s) {
+  const auto type = [&](int64_t rows, int64_t columns, bool transposed) {
+    if (transposed) std::swap(rows, columns);
+    return fmt::format("tensor<{}x{}x{}xf32>", s.batch, rows, columns);
+  };
+  const std::string a = type(s.m, s.k, s.lhs_transposed);
+  const std::string b = type(s.k, s.n, s.rhs_transposed);
+  const std::string c = type(s.m, s.n, false);
+  return fmt::format(
+      "func.func @main(%a: {0}, %b: {1}) -> {2} {{\n  %c = stablehlo.dot_general %a, %b, "
+      "batching_dims = [0] x [0], contracting_dims = [{3}] x [{4}] : ({0}, {1}) -> {2}\n  return "
+      "%c : {2}\n}}\n",
+      a, b, c, s.lhs_transposed ? 1 : 2, s.rhs_transposed ? 2 : 1);
+}
+
+// The open device and what was compiled for it; errors end the program with their text.
+class Tenon {
+ public:
+  Tenon() : backend_(tenon::backend::make_cpu_backend()) {
+    target_ = must(backend_->devices())[0].target;
+    device_ = must(backend_->open(0));
+  }
+
+  Function prepare(const Shape& s, Arrays& x) {
+    const tenon::hlo::Module module = must(tenon::hlo::import_module(text_of(s), s.name));
+    const auto made = must(tenon::hlo::compile(module, *backend_, target_)).compiled;
+    if (made.segments.size() != 1) {
+      fail(fmt::format("{}: {} segments", s.name, made.segments.size()));
+    }
+    const auto handle = must(device_->load(made.segments[0].binary, {}));
+    std::vector<tenon::backend::Place> places;
+    for (std::vector<float>* each : {&x.a, &x.b, &x.c}) {
+      places.push_back(tenon::backend::Place::of_host(reinterpret_cast<std::byte*>(each->data())));
+    }
+    if (made.program.temporary_bytes > 0) {
+      places.push_back({must(device_->allocate(0, made.program.temporary_bytes)), 0, nullptr});
+    }
+    return [this, handle, places] {
+      tenon::backend::Launch launch;
+      launch.module = handle;
+      launch.buffers = places;
+      must(device_->launch(0, launch));
+    };
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& text) {
+    fmt::print(stderr, "contractions: {}\n", text);
+    std::exit(1);
+  }
+  template <class T>
+  static T must(Result<T> result) {
+    if (!result) fail(result.error().to_string());
+    return *std::move(result);
+  }
+  static void must(const Status& status) {
+    if (!status.ok()) fail(status.to_string());
+  }
+
+  std::unique_ptr<tenon::backend::Backend> backend_;
+  tenon::backend::TargetInfo target_;
+  std::unique_ptr<tenon::backend::Device> device_;
+};
+
+// --- Measuring
+
+double seconds_of(const Function& function, int64_t count) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i) function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
+         static_cast<double>(count);
+}
+
+double median(std::vector<double> list) {
+  std::ranges::sort(list);
+  return list[list.size() / 2];
+}
+
+struct Options {
+  std::string list = TENON_CONTRACTIONS;
+  int threads = 1;
+  int rounds = 5;
+  double seconds = 0.03;
+  std::string only;
+  std::string json;
+};
+
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max<double>(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+std::vector<Shape> read_shapes(const Options& options) {
+  std::vector<Shape> shapes;
+  std::ifstream file(options.list);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    Shape s;
+    s.name = line;
+    std::istringstream words(line);
+    words >> s.m >> s.n >> s.k;
+    for (std::string word; words >> word;) {
+      s.lhs_transposed |= word == "tn";
+      s.rhs_transposed |= word == "nt";
+      if (word[0] == 'x') s.batch = std::stoll(word.substr(1));
+    }
+    if (line.find(options.only) != std::string::npos) shapes.push_back(s);
+  }
+  return shapes;
+}
+
+Arrays arrays_of(const Shape& s) {
+  Arrays x;
+  std::mt19937 random(1);
+  std::normal_distribution<float> numbers;
+  x.a.resize(static_cast<size_t>(s.batch * s.m * s.k));
+  x.b.resize(static_cast<size_t>(s.batch * s.k * s.n));
+  x.c.resize(static_cast<size_t>(s.batch * s.m * s.n));
+  for (float& each : x.a) each = numbers(random);
+  for (float& each : x.b) each = numbers(random);
+  return x;
+}
+
+nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
+  Arrays x = arrays_of(s);
+  std::map<std::string, Function> peers = {
+      {"openblas", openblas(s, x)}, {"onednn", onednn(s, x)}, {"tenon", tenon.prepare(s, x)}};
+  peers["openblas"]();
+  const std::vector<float> expected = x.c;
+  std::map<std::string, std::vector<double>> rounds;
+  nlohmann::json figure = {{"group", "contractions"}, {"name", s.name}};
+  for (const auto& [name, function] : peers) {
+    std::ranges::fill(x.c, 0.F);
+    function();
+    if (difference(x.c, expected) > 1e-3 * static_cast<double>(s.k)) {
+      fmt::print(stderr, "contractions: {}: {} gives another result\n", s.name, name);
+    }
+  }
+  const double once = seconds_of(peers["openblas"], 3);
+  const auto count = std::max<int64_t>(1, static_cast<int64_t>(options.seconds / once));
+  for (int r = 0; r < options.rounds; ++r) {
+    for (const auto& [name, function] : peers) rounds[name].push_back(seconds_of(function, count));
+  }
+  for (const auto& [name, seconds] : rounds) figure[name] = median(seconds);
+  return figure;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Times contractions on Tenon's CPU backend, OpenBLAS and oneDNN.");
+  app.add_option("--list", options.list, "file of shapes")->check(CLI::ExistingFile);
+  app.add_option("--threads", options.threads, "cores that each may use");
+  app.add_option("--rounds", options.rounds, "times that each is measured");
+  app.add_option("--seconds", options.seconds, "of a measurement");
+  app.add_option("--only", options.only, "shapes whose line contains this");
+  app.add_option("--json", options.json, "also write the figures to this file");
+  CLI11_PARSE(app, argc, argv);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int i = 0; i < options.threads; ++i) CPU_SET(i, &cores);
+  sched_setaffinity(0, sizeof cores, &cores);
+  openblas_set_num_threads(options.threads);
+  omp_set_num_threads(options.threads);
+  Tenon tenon;
+  nlohmann::json figures = nlohmann::json::array();
+  double logarithms = 0;
+  fmt::print("{:24} {:>10} {:>10} {:>10} {:>9}  {}\n", "shape", "Tenon", "OpenBLAS", "oneDNN",
+             "GFLOP/s", "best / Tenon");
+  for (const Shape& s : read_shapes(options)) {
+    const nlohmann::json figure = measure(s, options, tenon);
+    const double mine = figure["tenon"];
+    const double best = std::min<double>(figure["openblas"], figure["onednn"]);
+    logarithms += std::log(best / mine);
+    fmt::print("{:24} {:8.2f}us {:8.2f}us {:8.2f}us {:9.1f}  {:.2f}\n", s.name, mine * 1e6,
+               figure["openblas"].get<double>() * 1e6, figure["onednn"].get<double>() * 1e6,
+               2e-9 * static_cast<double>(s.batch * s.m * s.n * s.k) / mine, best / mine);
+    std::fflush(stdout);
+    figures.push_back(figure);
+  }
+  fmt::print("{:24} {:>52.2f}\n", fmt::format("geometric mean of {}", figures.size()),
+             std::exp(logarithms / static_cast<double>(std::max<size_t>(figures.size(), 1))));
+  if (!options.json.empty()) std::ofstream(options.json) << figures.dump(1) << "\n";
+  return 0;
+}
