@@ -139,6 +139,10 @@ Elements emit_complex(Emitter& e, const Instruction& op, const Elements& operand
 Elements emit_shape_op(Emitter& e, const Instruction& op, const Values& index);
 Elements emit_gather(Emitter& e, const Instruction& op, const Values& index);
 Elements emit_reduction(Emitter& e, const Instruction& op, const Values& index);
+/// Where the slice of a dynamic_slice or dynamic_update_slice begins: the operands from `first` on,
+/// clamped so that `sizes` fits into `dims`.
+Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dims& dims,
+                      const Dims& sizes);
 /// A reduce or dot_general; `over_lanes` of the workgroup, outside any lanes loop.
 Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, bool over_lanes);
 Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool over_lanes);

@@ -183,8 +183,8 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
         .at(position_of(op.location()));
   }
   const FusedOp fused(op);
-  for (const auto take :
-       {lower_tiled_dot, lower_in_two_stages, lower_row_chain, lower_tiled_transpose}) {
+  for (const auto take : {lower_update, lower_tiled_dot, lower_in_two_stages, lower_row_chain,
+                          lower_tiled_transpose}) {
     TENON_ASSIGN(const bool taken, take(lowered, fused, schedule, limits));
     if (taken) return {};
   }

@@ -4,6 +4,7 @@
 
 #include "core/kernel/text.h"
 #include "hlo/buffers/assign.h"
+#include "hlo/buffers/coalesce.h"
 #include "hlo/ir/builder.h"
 #include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
@@ -497,6 +498,7 @@ Result<program::Program> ModuleLowering::run(const Computation& entry) {
   TENON_TRY(parameters(entry));
   TENON_TRY(instructions(entry));
   TENON_TRY(results(entry));
+  if (schedule_.choose("in_place", 1, {0, 1}) != 0) coalesce_buffers(program_);
   assign_buffers(program_, options_.limits.alignment);
   program::find_dependencies(program_);
   TENON_TRY(program::validate(program_));

@@ -6,6 +6,7 @@
 //   two stages                   two_stage.cpp          a large reduction to few results
 //   tiles through scratch        tiled_transpose.cpp    elements that are read across their rows
 //   tiles of accumulators        tiled_dot.cpp          a dot_general with what comes before and behind
+//   the slice alone              update.cpp             a dynamic_update_slice of what nothing reads any more
 // clang-format on
 //
 // Each takes a fusion (a single op is the smallest) if it fits, by choices of a Schedule; what none
@@ -41,6 +42,8 @@ Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& sc
                           const LowerLimits& limits);
 Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
                             const LowerLimits& limits);
+Taken lower_update(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+                   const LowerLimits& limits);
 Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
                       const LowerLimits& limits);
 

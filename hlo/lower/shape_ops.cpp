@@ -45,18 +45,6 @@ Values sliced_index(Builder& b, const Instruction& op, const Values& index) {
   return from;
 }
 
-// Start indices, each a rank-0 operand, clamped so that `sizes` fits into `dims`.
-Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dims& dims,
-                      const Dims& sizes) {
-  Values starts(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t limit = dims[i] - sizes[i];
-    starts[i] = limit == 0 ? e.b.index(0)
-                           : clamped_index(e.b, e.element(op.operand(first + i), {}).re, limit);
-  }
-  return starts;
-}
-
 Element dynamic_slice(Emitter& e, const Instruction& op, const Values& index) {
   Values from = clamped_starts(e, op, 1, op.operand_type(0).dims(), op.i64s(AttrKey::slice_sizes));
   for (size_t i = 0; i < from.size(); ++i) from[i] = e.b.add(from[i], index[i]);
@@ -231,6 +219,17 @@ Element bitcast_convert(Emitter& e, const Instruction& op, const Values& index) 
 }
 
 }  // namespace
+
+Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dims& dims,
+                      const Dims& sizes) {
+  Values starts(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t limit = dims[i] - sizes[i];
+    starts[i] = limit == 0 ? e.b.index(0)
+                           : clamped_index(e.b, e.element(op.operand(first + i), {}).re, limit);
+  }
+  return starts;
+}
 
 Elements emit_shape_op(Emitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;

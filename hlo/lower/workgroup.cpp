@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <tuple>
+#include <unordered_set>
 
 #include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
+#include "hlo/lower/uses.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -13,6 +16,32 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 using K = kernel::OpCode;
+
+// Whether `op` has one result and reads `value` at most where it gives an element: in its place, if
+// its type is the same.
+bool reads_in_place(const Instruction& op, Value value) {
+  if (op.result_count() != 1) return false;
+  const std::vector<Value> operands = all_operands(op);
+  if (std::ranges::find(operands, value) == operands.end()) return true;
+  const auto same_index = [](const Instruction& each, Value operand) {
+    return each.info().category == Category::kElementwise &&
+           each.result_type().dims() == operand.type().dims();
+  };
+  if (op.code() != OpCode::kFusion) return same_index(op, value);
+  std::unordered_set<const Instruction*> made_of_it;
+  const Computation& body = op.region(0);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand(i) == value) made_of_it.insert(&body.parameter_instruction(i));
+  }
+  for (const Instruction& inner : body) {
+    for (const Value operand : all_operands(inner)) {
+      if (inner.code() == OpCode::kReturn || !made_of_it.contains(operand.def)) continue;
+      if (!same_index(inner, operand)) return false;
+      made_of_it.insert(&inner);
+    }
+  }
+  return true;
+}
 
 class Workgroup {
  public:
@@ -39,6 +68,59 @@ class Workgroup {
     return b_.scratch("s", memory_type(type), memory_dims(type));
   }
 
+  // `value` lies in scratch memory of ours.
+  void hold(Value value, MemoryId memory) {
+    e_.bind(value, memory);
+    held_[memory] = value;
+  }
+
+  // Whether `op` may put its result where `memory` holds what nothing behind it reads.
+  bool may_take(const Instruction& op, MemoryId memory) const {
+    const auto held = held_.find(memory);
+    return held != held_.end() && held->second.type() == op.result_type() &&
+           ends_at(held->second, op) && reads_in_place(op, held->second);
+  }
+
+  // Memory for the only result of `op`: that of the state that it becomes, that of an operand whose
+  // place it takes, or its own.
+  MemoryId memory_for(const Instruction& op) {
+    const Instruction* const end = op.parent()->return_instruction();
+    const auto state = states_.find(op.parent());
+    for (const Use& use : op.uses()) {
+      if (state == states_.end() || use.user != end) continue;
+      const MemoryId memory = state->second[use.operand];
+      if (may_take(op, memory)) return memory;
+    }
+    for (const Value operand : op.operands()) {
+      const MemoryId memory = e_.memory_of(operand);
+      if (may_take(op, memory) && held_[memory] == operand) return memory;
+    }
+    return scratch(op.result_type());
+  }
+
+  // Whether it was a dynamic_update_slice of what nothing reads behind it: then the slice alone is
+  // stored.
+  bool update_in_place(const Instruction& op) {
+    if (op.code() != OpCode::kDynamicUpdateSlice || !is_array(op.result_type())) return false;
+    const Value whole = op.operand(0);
+    const Value part = op.operand(1);
+    const MemoryId memory = e_.memory_of(whole);
+    const auto held = held_.find(memory);
+    if (held == held_.end() || held->second != whole || part == whole || !ends_at(whole, op)) {
+      return false;
+    }
+    const Dims& sizes = part.type().dims();
+    if (element_count(sizes) > 0) {
+      b_.lanes(sizes, [&](const Values& index) {
+        Values to = clamped_starts(e_, op, 2, whole.type().dims(), sizes);
+        for (size_t i = 0; i < to.size(); ++i) to[i] = b_.add(to[i], index[i]);
+        e_.store(e_.element(part, index), memory, to);
+      });
+    }
+    hold({const_cast<Instruction*>(&op), 0}, memory);
+    return true;
+  }
+
   void instructions(const Computation& region) {
     for (const Instruction& op : region) {
       if (op.code() == OpCode::kReturn) return;
@@ -52,13 +134,13 @@ class Workgroup {
 
   void instruction(const Instruction& op) {
     // Those in memory are inputs of the kernel.
-    if (op.code() == OpCode::kConstant) return;
+    if (op.code() == OpCode::kConstant || update_in_place(op)) return;
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Value value{const_cast<Instruction*>(&op), r};
       if (is_array(value.type())) {
-        const MemoryId memory = scratch(value.type());
+        const MemoryId memory = op.result_count() == 1 ? memory_for(op) : scratch(value.type());
         store(value, memory);
-        e_.bind(value, memory);
+        hold(value, memory);
       } else {
         e_.bind(value, e_.element(value, {}));
       }
@@ -77,7 +159,7 @@ class Workgroup {
     size_t next = 0;
     for (size_t i = 0; i < state.arrays.size(); ++i) {
       if (state.arrays[i] != kernel::kNone) {
-        e_.bind(region.parameter(i), state.arrays[i]);
+        hold(region.parameter(i), state.arrays[i]);
       } else {
         e_.bind(region.parameter(i), elements[next++]);
       }
@@ -106,6 +188,7 @@ class Workgroup {
         },
         [&](const Values& carried) {
           bind_parameters(op.region(1), state, carried);
+          states_[&op.region(1)] = state.arrays;
           instructions(op.region(1));
           return advance(*op.region(1).return_instruction(), state);
         });
@@ -152,7 +235,7 @@ class Workgroup {
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Value value{const_cast<Instruction*>(&op), r};
       if (arrays[r] != kernel::kNone) {
-        e_.bind(value, arrays[r]);
+        hold(value, arrays[r]);
       } else {
         e_.bind(value, numbers[next++]);
       }
@@ -196,6 +279,9 @@ class Workgroup {
 
   Emitter& e_;
   Builder& b_;
+  std::map<MemoryId, Value> held_;  // By scratch memory, what lies there.
+  // By body of a loop, where its state lies.
+  std::map<const Computation*, std::vector<MemoryId>> states_;
   std::vector<std::tuple<MemoryId, MemoryId, Type>> asides_;
 };
 

@@ -4,7 +4,7 @@
 
 // CHECK: program @main: 2 kernels, 0 constants
 // CHECK: %0: f32[4,3] parameter 0
-// CHECK: %{{[0-9]+}}: f32[12] view of %{{[0-9]+}}
+// CHECK: %{{[0-9]+}}: f32[4,3] view of %{{[0-9]+}}
 // CHECK: entry
 // CHECK-NEXT: 0: launch @add(%0, %1)
 // CHECK-SAME: stablehlo.add at
