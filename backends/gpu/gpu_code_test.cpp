@@ -1,0 +1,27 @@
+// What the code generator makes of kernels, as PTX and as ptxas sees it.
+#include <gtest/gtest.h>
+
+#include "backends/gpu/nvptx.h"
+#include "core/kernel/case_test_util.h"
+
+namespace tenon::gpu {
+namespace {
+
+using enum ElementType;
+using kernel::Kernel;
+using kernel::testing::Case;
+
+TEST(GpuCode, Smoke) {
+  for (const Case& c : kernel::testing::example_cases(TENON_SOURCE)) {
+    auto legal = kernel::legalize(c.kernel, form_of_gpu());
+    ASSERT_TRUE(legal);
+    const Kernel* const kernels[] = {&*legal};
+    PtxAssembler assembler(90);
+    const auto compiled = compile(target_of_gpu(90), kernels, assembler);
+    ASSERT_TRUE(compiled) << compiled.error().to_string();
+    EXPECT_TRUE(compiled->declined.empty());
+  }
+}
+
+}  // namespace
+}  // namespace tenon::gpu
