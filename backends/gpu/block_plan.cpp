@@ -82,7 +82,7 @@ void BlockPlan::count_threads() {
 void BlockPlan::lay_out(BlockId body, int64_t from) {
   for (const NodeId id : kernel_.block(body).nodes) {
     const Node& n = kernel_.node(id);
-    if (n.op == OpCode::kScratch && kernel_.memory(n.memories[0]).space == Space::kScratch) {
+    if (n.op == OpCode::kScratch) {
       offsets_[n.memories[0]] = from;
       from += align(std::max<int64_t>(kernel_.memory(n.memories[0]).bytes(), 1));
     }

@@ -201,6 +201,7 @@ void Emitter::statement(const Node& n) {
     case OpCode::kAtomic:
       return atomic(n);
     case OpCode::kScratch:
+    case OpCode::kPrivate:
       return declare(n.memories[0]);
     case OpCode::kLanes:
       return lanes(n);
