@@ -62,10 +62,19 @@ llvm::Value* Emitter::address(kernel::MemoryId memory, const Ids& indices, size_
   return b_.CreateInBoundsGEP(codegen::memory_type_of(context_, m.type), memories_[memory], place);
 }
 
-// A vector of the elements of a run: of words where elements are less.
-llvm::Type* Emitter::run_type(ElementType type) const {
+// A vector of the elements of a run.
+llvm::FixedVectorType* Emitter::run_type(ElementType type) const {
   const auto width = static_cast<unsigned>(runs_->width());
   return llvm::FixedVectorType::get(codegen::memory_type_of(context_, type), width);
+}
+
+// What one access moves of a run: the elements, or words where these are less, since there is no
+// access of more than four at a time.
+llvm::Type* Emitter::access_type(ElementType type) {
+  const int64_t bytes = runs_->width() * static_cast<int64_t>(storage_bytes(type));
+  if (storage_bytes(type) >= 4) return run_type(type);
+  if (bytes <= 4) return b_.getIntNTy(static_cast<unsigned>(bytes) * 8);
+  return llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(bytes / 4));
 }
 
 void Emitter::load(const Node& n) {
@@ -99,6 +108,7 @@ void Emitter::store(const Node& n) {
     for (size_t i = 0; i < width; ++i) {
       run = b_.CreateInsertElement(run, in_memory(get(n.operands[0], i)), i);
     }
+    run = b_.CreateBitCast(run, access_type(n.type));
     b_.CreateAlignedStore(run, address(n.memories[0], n.operands, 1),
                           llvm::Align(width * storage_bytes(n.type)));
     return;

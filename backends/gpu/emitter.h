@@ -120,7 +120,8 @@ class Emitter {
   void load(const kernel::Node& n);
   void store(const kernel::Node& n);
   void atomic(const kernel::Node& n);
-  llvm::Type* run_type(ElementType type) const;
+  llvm::FixedVectorType* run_type(ElementType type) const;
+  llvm::Type* access_type(ElementType type);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;

@@ -23,5 +23,20 @@ TEST(GpuCode, Smoke) {
   }
 }
 
+TEST(GpuCode, Ops) {
+  const auto cases = kernel::testing::operation_cases(
+      {kPred, kS4, kS8, kS16, kS32, kS64, kU8, kU16, kU32, kU64, kBF16, kF16, kF32, kF64});
+  std::vector<Kernel> legal;
+  for (const Case& c : cases) legal.push_back(kernel::legalize(c.kernel, form_of_gpu()).value());
+  std::vector<const Kernel*> kernels;
+  for (const Kernel& each : legal) kernels.push_back(&each);
+  for (const int chip : {75, 80, 90}) {
+    PtxAssembler assembler(chip);
+    const auto compiled = compile(target_of_gpu(chip), kernels, assembler);
+    ASSERT_TRUE(compiled) << compiled.error().to_string();
+    EXPECT_TRUE(compiled->declined.empty());
+  }
+}
+
 }  // namespace
 }  // namespace tenon::gpu

@@ -33,6 +33,9 @@ Runs::Runs(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const Nod
     : kernel_(kernel), ranges_(ranges) {
   const int64_t bytes = widest(node.blocks[0]);
   if (node.extents.empty() || bytes == 0) return;
+  for (const Node& n : kernel.nodes) {
+    if (n.op == OpCode::kFor) loops_[kernel.block(n.blocks[0]).arguments[0]] = &n;
+  }
   const size_t nodes = size(node.blocks[0]);
   for (int64_t width = kAccessBytes / bytes; width > 1; width /= 2) {
     if (node.extents.back() == 0 || node.extents.back() % width != 0) continue;
@@ -89,6 +92,10 @@ Runs::Fact Runs::outside(ValueId value) const {
   if (!is_integer(v.type)) return {0, 1};
   if (v.kind == ValueKind::kConstant) {
     return {0, divisor_of(static_cast<int64_t>(v.bits))};
+  }
+  if (const auto loop = loops_.find(value); loop != loops_.end()) {
+    const Node& n = *loop->second;
+    return {0, std::min(fact(n.operands[0]).divisor, divisor_of(n.extents[0]))};
   }
   if (v.kind != ValueKind::kResult) return {0, 1};
   const Node& n = kernel_.node(v.node);

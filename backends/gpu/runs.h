@@ -56,6 +56,7 @@ class Runs {
   bool moves_neighbours_ = false;
   std::map<kernel::ValueId, Fact> facts_;
   mutable std::map<kernel::ValueId, Fact> outside_;
+  std::map<kernel::ValueId, const kernel::Node*> loops_;  // By what they count with.
 };
 
 }  // namespace tenon::gpu
