@@ -28,7 +28,8 @@ constexpr const char* kPasses =
     "cgscc(inline),function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(licm<allowspeculation>),loop(indvars,loop-deletion,loop-unroll-full),sroa,"
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
-    "gvn,dse,loop-mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,simplifycfg)";
+    "gvn,dse,loop-mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,simplifycfg,infer-"
+    "alignment)";
 
 // Of CUDA 11.8, the first that knows all of these chips; drivers since then compile it.
 constexpr const char* kPtxVersion = "+ptx78";

@@ -13,7 +13,7 @@ using llvm::Value;
 
 // A number is significand * 2^exponent, both integers, the significand of a normal one with its
 // leading bit. The remainder of the significands is taken as often as it takes to bring the greater
-// exponent down to the other, as many bits at a time as 64 bits have room for.
+// exponent down to the other, as many bits at a time as there is room for.
 class RemainderFunction {
  public:
   RemainderFunction(llvm::Function* function, llvm::Type* type)
@@ -71,20 +71,19 @@ class RemainderFunction {
 
   // The significand of x modulo that of y, at the exponent of y, which is not above that of x.
   Value* reduced(Value* x, Value* y) {
-    llvm::Type* const wide = b_.getInt64Ty();
-    Value* const divisor = b_.CreateZExt(significand(y), wide);
-    Value* const first = b_.CreateURem(b_.CreateZExt(significand(x), wide), divisor);
+    Value* const divisor = significand(y);
+    Value* const first = b_.CreateURem(significand(x), divisor);
     Value* const steps = b_.CreateSub(exponent(x), exponent(y));
     BasicBlock* const before = b_.GetInsertBlock();
     BasicBlock* const turn = block("turn");
     BasicBlock* const after = block("after");
     b_.CreateCondBr(b_.CreateICmpEQ(steps, integer(0)), after, turn);
     b_.SetInsertPoint(turn);
-    llvm::PHINode* const rest = b_.CreatePHI(wide, 2);
+    llvm::PHINode* const rest = b_.CreatePHI(integer_, 2);
     llvm::PHINode* const left = b_.CreatePHI(integer_, 2);
     Value* const now =
-        b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, left, integer(63 - fraction_bits_));
-    Value* const next = b_.CreateURem(b_.CreateShl(rest, b_.CreateZExtOrTrunc(now, wide)), divisor);
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, left, integer(width_ - 1 - fraction_bits_));
+    Value* const next = b_.CreateURem(b_.CreateShl(rest, now), divisor);
     Value* const still = b_.CreateSub(left, now);
     rest->addIncoming(first, before);
     rest->addIncoming(next, turn);
@@ -92,10 +91,10 @@ class RemainderFunction {
     left->addIncoming(still, turn);
     b_.CreateCondBr(b_.CreateICmpEQ(still, integer(0)), after, turn);
     b_.SetInsertPoint(after);
-    llvm::PHINode* const result = b_.CreatePHI(wide, 2);
+    llvm::PHINode* const result = b_.CreatePHI(integer_, 2);
     result->addIncoming(first, before);
     result->addIncoming(next, turn);
-    return b_.CreateTrunc(result, integer_);
+    return result;
   }
 
   // The bits of significand * 2^exponent: shifted up as far as its leading bit and the least
