@@ -8,7 +8,7 @@
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/emitter.h"
-#include "backends/cpu/host.h"
+#include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
 #include "core/kernel/cost.h"
 #include "core/serial/archive.h"
@@ -42,13 +42,6 @@ double nanoseconds_of(const kernel::Kernel& kernel) {
   return cost.flops / 8 + cost.transcendentals * 2 +
          static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
 }
-
-void prepare(llvm::Module& module, const llvm::TargetMachine& machine) {
-  module.setTargetTriple(host().triple);
-  module.setDataLayout(machine.createDataLayout());
-}
-
-Status no_target() { return Status(unimplemented("cpu: LLVM has no target {}", host().triple)); }
 
 }  // namespace
 
@@ -98,7 +91,7 @@ void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
     arguments.push_back(b.CreateBitCast(bits, codegen::type_of(context, type)));
   }
   for (unsigned i = 2; i < 6; ++i) arguments.push_back(entry->getArg(i));
-  b.CreateCall(function, arguments);
+  b.CreateCall(function, arguments)->setIsNoInline();  // It is code once, not twice.
   b.CreateRetVoid();
 }
 
@@ -148,17 +141,19 @@ Result<std::vector<std::string>> compile_objects(
   std::vector<Status> outcomes(objects.size());
   const auto compile_one = [&](size_t o) -> Status {
     llvm::LLVMContext context;
-    const std::unique_ptr<llvm::TargetMachine> machine = make_target_machine();
-    if (machine == nullptr) return no_target();
+    TENON_ASSIGN(const auto machine, codegen::make_host_machine());
     llvm::Module module("tenon", context);
-    prepare(module, *machine);
+    codegen::set_target(module, *machine);
     const size_t end = std::min(count, (o + 1) * kKernelsAnObject);
     for (size_t i = o * kKernelsAnObject; i < end; ++i) emit(module, i);
-    TENON_ASSIGN(objects[o], compile_to_object(module, *machine));
+    TENON_ASSIGN(objects[o], codegen::compile_to_object(module, *machine,
+                                                        codegen::next_dump("TENON_CPU_DUMP")));
     return {};
   };
   tbb::parallel_for(size_t{0}, objects.size(), [&](size_t o) { outcomes[o] = compile_one(o); });
-  for (Status& outcome : outcomes) TENON_TRY(std::move(outcome));
+  for (const Status& outcome : outcomes) {
+    if (!outcome.ok()) return tl::make_unexpected(Status(outcome).with_context("cpu"));
+  }
   return objects;
 }
 
@@ -180,16 +175,16 @@ kernel::LegalForm form_of_host() {
 
 Result<Code> compile_contraction(const ContractionLoops& loops) {
   Code code;
-  TENON_ASSIGN(
-      code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
-        code.kernels = {
-            emit_contraction_kernel(module, loops, "tenon_contraction", host().vector_bytes).code};
-      }));
+  TENON_ASSIGN(code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
+                 code.kernels = {emit_contraction_kernel(module, loops, "tenon_contraction",
+                                                         codegen::host().vector_bytes)
+                                     .code};
+               }));
   return code;
 }
 
 Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {
-  if (vector_bytes == 0) vector_bytes = host().vector_bytes;
+  if (vector_bytes == 0) vector_bytes = codegen::host().vector_bytes;
   Code code;
   code.kernels.resize(kernels.size());
   TENON_ASSIGN(code.objects, compile_objects(kernels.size(), [&](llvm::Module& module, size_t k) {

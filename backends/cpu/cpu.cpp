@@ -8,9 +8,9 @@
 #include <map>
 
 #include "backends/cpu/compiling.h"
-#include "backends/cpu/host.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/tasks.h"
+#include "backends/llvm/host.h"
 #include "core/backend/host_device.h"
 
 namespace tenon::backend {
@@ -125,7 +125,7 @@ class CpuBackend final : public Backend {
   std::string_view version() const override { return "1"; }
 
   Result<std::vector<DeviceInfo>> devices() override {
-    const cpu::Host& host = cpu::host();
+    const codegen::Host& host = codegen::host();
     TargetInfo target;
     target.name = host.cpu;
     target.compiler_id = fmt::format("cpu-1 llvm-19 {} {}", host.cpu, host.features);

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/host.h"
 #include "backends/cpu/jit.h"
+#include "backends/llvm/host.h"
 #include "core/kernel/case_test_util.h"
 
 namespace tenon::cpu {
@@ -17,8 +17,8 @@ using kernel::testing::Case;
 // Of the host, and narrower ones that it has too.
 std::vector<int64_t> widths() {
   std::vector<int64_t> list;
-  for (int64_t bytes = 4; bytes <= host().vector_bytes; bytes *= 4) list.push_back(bytes);
-  if (list.back() != host().vector_bytes) list.push_back(host().vector_bytes);
+  for (int64_t bytes = 4; bytes <= codegen::host().vector_bytes; bytes *= 4) list.push_back(bytes);
+  if (list.back() != codegen::host().vector_bytes) list.push_back(codegen::host().vector_bytes);
   return list;
 }
 

@@ -137,28 +137,9 @@ void Emitter::store(const Node& n) {
 }
 
 void Emitter::atomic(const Node& n) {
-  using Op = llvm::AtomicRMWInst::BinOp;
-  const bool is_signed = is_signed_integer(n.type);
-  const auto combination = [&] {
-    switch (n.atomic) {
-      case kernel::AtomicKind::kAdd:
-        return Op::Add;
-      case kernel::AtomicKind::kMin:
-        return is_signed ? Op::Min : Op::UMin;
-      case kernel::AtomicKind::kMax:
-        return is_signed ? Op::Max : Op::UMax;
-      case kernel::AtomicKind::kAnd:
-        return Op::And;
-      case kernel::AtomicKind::kOr:
-        return Op::Or;
-      case kernel::AtomicKind::kXor:
-        break;
-    }
-    return Op::Xor;
-  };
   const Address where = address(n.memories[0], n.operands, 1);
-  b_.CreateAtomicRMW(combination(), where.pointer, get(n.operands[0]).scalar, align_of(n.type),
-                     llvm::AtomicOrdering::Monotonic);
+  b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type), where.pointer,
+                     get(n.operands[0]).scalar, align_of(n.type), llvm::AtomicOrdering::Monotonic);
 }
 
 }  // namespace tenon::cpu

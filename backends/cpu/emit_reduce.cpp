@@ -5,7 +5,6 @@
 namespace tenon::cpu {
 
 using kernel::Node;
-using kernel::NodeId;
 using kernel::ValueId;
 
 namespace {
@@ -41,20 +40,9 @@ void Emitter::reduce_by_one(const Node& n) {
 }
 
 Emitter::Many Emitter::neutral(const Node& n) {
-  const kernel::Block& combination = kernel_.block(n.blocks[1]);
-  Many list;
-  for (const NodeId id : combination.nodes) {
-    const Node& node = kernel_.node(id);
-    const bool plain = n.results.size() == 1 && combination.nodes.size() == 2;
-    llvm::Constant* const one =
-        plain && is_scalar_op(node.op) && !is_pred(kernel_.value(n.results[0]).type)
-            ? codegen::identity_of(context_, node.op, kernel_.value(n.results[0]).type)
-            : nullptr;
-    if (one != nullptr) {
-      list.push_back({nullptr, b_.CreateVectorSplat(static_cast<unsigned>(width_), one), 0});
-    }
-  }
-  return list;
+  llvm::Constant* const one = codegen::identity_of(context_, kernel_, n);
+  if (one == nullptr) return {};
+  return {{nullptr, b_.CreateVectorSplat(static_cast<unsigned>(width_), one), 0}};
 }
 
 Emitter::Many Emitter::horizontal(const Node& n, Many vectors) {

@@ -1,106 +1,20 @@
 #include "backends/cpu/jit.h"
 
-#include <llvm/ExecutionEngine/Orc/LLJIT.h>
-#include <llvm/Support/TargetSelect.h>
-
-#include <atomic>
-#include <cmath>
-#include <cstring>
-
 #include "backends/cpu/compiling.h"
-#include "backends/cpu/host.h"
 #include "backends/cpu/tasks.h"
+#include "backends/llvm/jit.h"
 
 namespace tenon::cpu {
 namespace {
 
-namespace orc = llvm::orc;
-
-std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
-
-// What code for hosts calls where there is no instruction.
-void define_functions(orc::LLJIT& jit, orc::JITDylib& library) {
-  orc::SymbolMap symbols;
-  const auto add = [&](const char* name, auto* function) {
-    symbols[jit.mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(function),
-                                          llvm::JITSymbolFlags::Exported};
-  };
-  using One = double (*)(double);
-  using OneF = float (*)(float);
-  using Two = double (*)(double, double);
-  using TwoF = float (*)(float, float);
-  add(kTaskFunction, static_cast<decltype(&run_tasks)>(run_tasks));
-  add("memcpy", std::memcpy);
-  add("memmove", std::memmove);
-  add("memset", std::memset);
-  add("fmod", static_cast<Two>(std::fmod));
-  add("fmodf", static_cast<TwoF>(std::fmod));
-  add("fma", static_cast<double (*)(double, double, double)>(std::fma));
-  add("fmaf", static_cast<float (*)(float, float, float)>(std::fma));
-  add("floor", static_cast<One>(std::floor));
-  add("floorf", static_cast<OneF>(std::floor));
-  add("ceil", static_cast<One>(std::ceil));
-  add("ceilf", static_cast<OneF>(std::ceil));
-  add("trunc", static_cast<One>(std::trunc));
-  add("truncf", static_cast<OneF>(std::trunc));
-  add("round", static_cast<One>(std::round));
-  add("roundf", static_cast<OneF>(std::round));
-  add("roundeven", static_cast<One>(std::nearbyint));
-  add("roundevenf", static_cast<OneF>(std::nearbyint));
-  llvm::cantFail(library.define(orc::absoluteSymbols(std::move(symbols))));
-}
-
-struct Engine {
-  std::unique_ptr<orc::LLJIT> jit;
-  std::string error;
-  std::atomic<uint64_t> libraries = 0;
-};
-
-// One for the process: what it holds is in libraries of their own.
-Engine& engine() {
-  static Engine* const the_engine = [] {
-    auto* made = new Engine;
-    static_cast<void>(host());  // Initialises the target.
-    auto builder = orc::JITTargetMachineBuilder(llvm::Triple(host().triple));
-    builder.setCPU(host().cpu);
-    auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(builder)).create();
-    if (jit) {
-      made->jit = std::move(*jit);
-      // What goes wrong is in the error that the caller gets.
-      made->jit->getExecutionSession().setErrorReporter(
-          [](llvm::Error error) { llvm::consumeError(std::move(error)); });
-    } else {
-      made->error = text_of(jit.takeError());
-    }
-    return made;
-  }();
-  return *the_engine;
-}
-
 class LoadedLibrary final : public Library {
  public:
-  ~LoadedLibrary() override {
-    if (library_ == nullptr) return;
-    llvm::consumeError(engine().jit->getExecutionSession().removeJITDylib(*library_));
-  }
-
   Status load(Code code) {
-    if (engine().jit == nullptr) return Status(internal_error("cpu: {}", engine().error));
-    orc::LLJIT& jit = *engine().jit;
-    auto made = jit.createJITDylib(fmt::format("tenon.{}", engine().libraries++));
-    if (!made) return Status(internal_error("cpu: {}", text_of(made.takeError())));
-    library_ = &*made;
-    define_functions(jit, *library_);
-    for (const std::string& object : code.objects) {
-      auto bytes = llvm::MemoryBuffer::getMemBufferCopy(object, "tenon");
-      if (llvm::Error error = jit.addObjectFile(*library_, std::move(bytes))) {
-        return Status(internal_error("cpu: {}", text_of(std::move(error))));
-      }
-    }
+    const codegen::HostFunction tasks = {kTaskFunction, reinterpret_cast<void*>(run_tasks)};
+    TENON_ASSIGN(objects_, codegen::load_objects(code.objects, {&tasks, 1}));
     for (const KernelCode& each : code.kernels) {
-      auto address = jit.lookup(*library_, each.symbol);
-      if (!address) return Status(internal_error("cpu: {}", text_of(address.takeError())));
-      entries_.push_back(address->toPtr<Entry>());
+      TENON_ASSIGN(void* const address, objects_->address(each.symbol));
+      entries_.push_back(reinterpret_cast<Entry>(address));
     }
     code.objects.clear();
     code_ = std::move(code);
@@ -108,14 +22,16 @@ class LoadedLibrary final : public Library {
   }
 
  private:
-  orc::JITDylib* library_ = nullptr;
+  std::unique_ptr<codegen::LoadedObjects> objects_;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<Library>> load_library(Code code) {
   auto library = std::make_shared<LoadedLibrary>();
-  TENON_TRY(library->load(std::move(code)));
+  if (const Status status = library->load(std::move(code)); !status.ok()) {
+    return tl::make_unexpected(Status(status).with_context("cpu"));
+  }
   return library;
 }
 

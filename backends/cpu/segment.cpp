@@ -7,7 +7,7 @@
 #include "backends/cpu/code.h"
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/contraction.h"
-#include "backends/cpu/host.h"
+#include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
 #include "core/program/segment.h"
 
@@ -225,7 +225,7 @@ class SegmentEmitter {
     if (!loops) return sequence(call.lowered);
     const std::string name = fmt::format("tenon_contraction_{}", contractions_++);
     const EmittedKernel emitted =
-        emit_contraction_kernel(module_, *loops, name, host().vector_bytes);
+        emit_contraction_kernel(module_, *loops, name, codegen::host().vector_bytes);
     scratch_bytes_ = std::max(scratch_bytes_, emitted.code.scratch_bytes);
     std::vector<BufferId> buffers = call.operands;
     buffers.insert(buffers.end(), call.results.begin(), call.results.end());
@@ -276,13 +276,15 @@ Result<Code> compile_segment(const Program& program) {
   Code code;
   TENON_ASSIGN(code.objects, compile_objects(apart.size(), [&](llvm::Module& module, size_t i) {
                  const uint32_t k = apart[i];
-                 kernels[k] = emit_kernel(module, program.kernels[k], k, host().vector_bytes).code;
+                 kernels[k] =
+                     emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes).code;
                }));
   int64_t scratch = 0;
   const auto whole = [&](llvm::Module& module, size_t) {
     std::vector<llvm::Function*> functions(program.kernels.size());
     for (const uint32_t k : in_place) {
-      EmittedKernel emitted = emit_kernel(module, program.kernels[k], k, host().vector_bytes);
+      EmittedKernel emitted =
+          emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes);
       functions[k] = emitted.function;
       kernels[k] = std::move(emitted.code);
     }

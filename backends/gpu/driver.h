@@ -35,7 +35,23 @@ struct Chip {
 struct LaunchShape {
   int64_t blocks = 1;
   uint32_t threads = 32;
+  /// Of each argument that is an address, the bytes that may be touched there, for runners that
+  /// look; empty: not known.
+  std::span<const int64_t> buffer_bytes;
 };
+
+/// How the blocks of a launch are numbered: block y * x + x of a grid of `x` columns and `y` rows,
+/// whose last row may have more than there are.
+struct Grid {
+  uint32_t x = 1;
+  uint32_t y = 1;
+};
+constexpr Grid grid_of(int64_t blocks) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  const int64_t rows = (blocks + kMost - 1) / kMost;
+  if (rows <= 1) return {static_cast<uint32_t>(blocks), 1};
+  return {static_cast<uint32_t>((blocks + rows - 1) / rows), static_cast<uint32_t>(rows)};
+}
 
 /// An open GPU. The destructor waits for what runs and gives everything back.
 class Context {
@@ -52,7 +68,7 @@ class Context {
                                 int64_t bytes) = 0;
   virtual Status copy_to_host(Stream stream, std::byte* to, Address from, int64_t bytes) = 0;
   virtual Status copy_on_device(Stream stream, Address to, Address from, int64_t bytes) = 0;
-  /// `pattern` has 1, 2 or 4 bytes, of which `bytes` is a multiple.
+  /// `pattern` has 1, 2, 4 or 8 bytes, of which `to` and `bytes` are multiples.
   virtual Status fill(Stream stream, Address to, int64_t bytes,
                       std::span<const std::byte> pattern) = 0;
   virtual Result<Module> load(std::string_view image) = 0;

@@ -1,10 +1,23 @@
 #include "backends/llvm/loops.h"
 
 namespace tenon::codegen {
+namespace {
+
+// A loop's name is a node whose first operand is itself.
+llvm::MDNode* fully_unrolled(llvm::LLVMContext& context) {
+  llvm::MDNode* const wish =
+      llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.full"));
+  llvm::MDNode* const loop = llvm::MDNode::getDistinct(context, {nullptr, wish});
+  loop->replaceOperandWith(0, loop);
+  return loop;
+}
+
+}  // namespace
 
 LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high, int64_t step,
                      const LlvmValues& inits,
-                     const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body) {
+                     const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body,
+                     bool unrolled) {
   llvm::BasicBlock* const before = b.GetInsertBlock();
   llvm::Function* const function = before->getParent();
   llvm::BasicBlock* const turn = llvm::BasicBlock::Create(b.getContext(), "turn", function);
@@ -21,10 +34,12 @@ LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high
     carried.push_back(phis.back());
   }
   const LlvmValues next = body(i, carried);
-  llvm::Value* const after_step = b.CreateAdd(i, number(b, step), "", false, true);
+  llvm::Value* const after_step =
+      b.CreateAdd(i, llvm::ConstantInt::getSigned(i->getType(), step), "", false, /*HasNSW=*/true);
   llvm::Value* const more = b.CreateICmpSLT(after_step, high);
   llvm::BasicBlock* const end = b.GetInsertBlock();
-  b.CreateCondBr(more, turn, after);
+  llvm::BranchInst* const back = b.CreateCondBr(more, turn, after);
+  if (unrolled) back->setMetadata(llvm::LLVMContext::MD_loop, fully_unrolled(b.getContext()));
   i->addIncoming(after_step, end);
   b.SetInsertPoint(after);
   LlvmValues results;

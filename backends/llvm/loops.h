@@ -11,11 +11,13 @@ namespace tenon::codegen {
 using LlvmValues = std::vector<llvm::Value*>;
 
 /// A loop in the function that the builder stands in, with i = low, low + step … below `high`, all
-/// of 64 bits, which no step leaves; body(i, carried) gives the next carried values. What is
-/// carried at the end is the result. The builder then stands behind the loop.
+/// of one integer type, which no step leaves; body(i, carried) gives the next carried values. What
+/// is carried at the end is the result. The builder then stands behind the loop. With `unrolled`
+/// passes are told to leave no loop, which they can do where its bounds are constants.
 LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value* high,
                      int64_t step, const LlvmValues& inits,
-                     const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body);
+                     const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body,
+                     bool unrolled = false);
 
 /// A number of 64 bits.
 inline llvm::Value* number(llvm::IRBuilderBase& builder, int64_t value) {

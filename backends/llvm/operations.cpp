@@ -312,4 +312,38 @@ llvm::Constant* identity_of(llvm::LLVMContext& context, OpCode code, ElementType
   }
 }
 
+llvm::Constant* identity_of(llvm::LLVMContext& context, const kernel::Kernel& kernel,
+                            const kernel::Node& reduction) {
+  const kernel::Block& combination = kernel.block(reduction.blocks[1]);
+  if (reduction.results.size() != 1 || combination.nodes.size() != 2) return nullptr;
+  const ElementType type = kernel.value(reduction.results[0]).type;
+  const kernel::Node& n = kernel.node(combination.nodes[0]);
+  if (!kernel::is_scalar_op(n.op) || is_pred(type)) return nullptr;
+  const std::vector<kernel::ValueId>& sides = combination.arguments;
+  const bool both = n.operands == sides || (n.operands.size() == 2 && n.operands[0] == sides[1] &&
+                                            n.operands[1] == sides[0]);
+  if (!both || kernel.node(combination.nodes[1]).operands != n.results) return nullptr;
+  return identity_of(context, n.op, type);
+}
+
+llvm::AtomicRMWInst::BinOp atomic_operation(kernel::AtomicKind kind, ElementType type) {
+  using Op = llvm::AtomicRMWInst::BinOp;
+  const bool is_signed = is_signed_integer(type);
+  switch (kind) {
+    case kernel::AtomicKind::kAdd:
+      return Op::Add;
+    case kernel::AtomicKind::kMin:
+      return is_signed ? Op::Min : Op::UMin;
+    case kernel::AtomicKind::kMax:
+      return is_signed ? Op::Max : Op::UMax;
+    case kernel::AtomicKind::kAnd:
+      return Op::And;
+    case kernel::AtomicKind::kOr:
+      return Op::Or;
+    case kernel::AtomicKind::kXor:
+      break;
+  }
+  return Op::Xor;
+}
+
 }  // namespace tenon::codegen

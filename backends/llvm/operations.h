@@ -9,6 +9,7 @@
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
 
 #include <span>
 
@@ -34,5 +35,13 @@ llvm::Value* combination(llvm::IRBuilderBase& builder, kernel::OpCode code, Elem
 
 /// What `code` combines with any number of the type to that number, in every bit; null: nothing.
 llvm::Constant* identity_of(llvm::LLVMContext& context, kernel::OpCode code, ElementType type);
+
+/// What changes nothing that the combination of a reduction combines it with, if that is a single
+/// operation of which this is known; else null.
+llvm::Constant* identity_of(llvm::LLVMContext& context, const kernel::Kernel& kernel,
+                            const kernel::Node& reduction);
+
+/// What an atomic on an integer type is called.
+llvm::AtomicRMWInst::BinOp atomic_operation(kernel::AtomicKind kind, ElementType type);
 
 }  // namespace tenon::codegen

@@ -1,4 +1,4 @@
-#include "backends/cpu/host.h"
+#include "backends/llvm/host.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -17,7 +17,7 @@
 
 #include "core/types/file.h"
 
-namespace tenon::cpu {
+namespace tenon::codegen {
 namespace {
 
 // What the emitter leaves: places on the stack that are values, repeated arithmetic on indices,
@@ -43,7 +43,30 @@ Host find_host() {
   return found;
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+}  // namespace
+
+const Host& host() {
+  static const Host found = find_host();
+  return found;
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine() {
+  std::string error;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(host().triple, error);
+  if (target == nullptr) return unimplemented("LLVM has no target {}", host().triple);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // K8
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      host().triple, host().cpu, host().features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+void set_target(llvm::Module& module, const llvm::TargetMachine& machine) {
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
+}
+
+Status optimize(llvm::Module& module, llvm::TargetMachine& machine, std::string_view pipeline) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -57,57 +80,28 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, calls, modules);
   llvm::ModulePassManager passes;
-  llvm::cantFail(builder.parsePassPipeline(passes, kPasses));
+  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) {
+    return internal_error("passes '{}': {}", pipeline, llvm::toString(std::move(error)));
+  }
   passes.run(module, modules);
+  return {};
 }
 
-// FOLDER/0, FOLDER/1 …; empty if nobody asked.
-std::string name_of_dump() {
-  static std::atomic<uint32_t> next = 0;
-  const char* folder = std::getenv("TENON_CPU_DUMP");
-  return folder == nullptr ? "" : fmt::format("{}/{}", folder, next++);
-}
-
-void write(const llvm::Module& module, const std::string& path) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  module.print(out, nullptr);
-  static_cast<void>(write_file(path, out.str()));
-}
-
-}  // namespace
-
-const Host& host() {
-  static const Host found = find_host();
-  return found;
-}
-
-std::unique_ptr<llvm::TargetMachine> make_target_machine() {
-  std::string error;
-  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(host().triple, error);
-  if (target == nullptr) return nullptr;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // K8
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      host().triple, host().cpu, host().features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
-}
-
-Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine) {
+Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine,
+                                      const std::string& dump) {
   std::string complaint;
   llvm::raw_string_ostream complaints(complaint);
   if (llvm::verifyModule(module, &complaints)) {
-    return internal_error("cpu: the module does not verify: {}", complaints.str());
+    return internal_error("the module does not verify: {}", complaints.str());
   }
-  const std::string dump = name_of_dump();
-  if (!dump.empty()) write(module, dump + ".before.ll");
-  optimize(module, machine);
-  if (!dump.empty()) write(module, dump + ".ll");
+  if (!dump.empty()) write_text(module, dump + ".before.ll");
+  TENON_TRY(optimize(module, machine, kPasses));
+  if (!dump.empty()) write_text(module, dump + ".ll");
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager emission;
   if (machine.addPassesToEmitFile(emission, out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
-    return internal_error("cpu: LLVM cannot write objects for {}", host().triple);
+    return internal_error("LLVM cannot write objects for {}", host().triple);
   }
   emission.run(module);
   std::string object(bytes.begin(), bytes.end());
@@ -115,4 +109,17 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
   return object;
 }
 
-}  // namespace tenon::cpu
+std::string next_dump(const char* variable) {
+  static std::atomic<uint32_t> next = 0;
+  const char* folder = std::getenv(variable);
+  return folder == nullptr ? "" : fmt::format("{}/{}", folder, next++);
+}
+
+void write_text(const llvm::Module& module, const std::string& path) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  static_cast<void>(write_file(path, out.str()));
+}
+
+}  // namespace tenon::codegen

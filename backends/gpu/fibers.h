@@ -1,0 +1,74 @@
+// Fibers: functions with stacks of their own, of which a host thread runs one at a time, each until
+// it gives way. The threads of a simulated block.
+//
+// Registers are switched by hand on x86-64 and AArch64, by ucontext elsewhere. A fiber may be left
+// in the middle for good: it must then hold nothing that a destructor would give back.
+//
+// Thread-safety: fibers belong to the host thread that runs them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace tenon::gpu {
+
+class Fiber {
+ public:
+  using Entry = void (*)(void* argument);
+
+  /// On the `bytes` at `stack`, which outlive it.
+  Fiber(std::byte* stack, size_t bytes);
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Makes the next run() call `entry`, whatever the fiber was at.
+  void start(Entry entry, void* argument);
+  /// Returns when the fiber gives way, or ends.
+  void run();
+  /// Within the fiber: back to run(), until the next one.
+  void give_way();
+  /// Within the fiber: back to run() for good, until start().
+  [[noreturn]] void leave();
+
+  bool has_ended() const { return ended_; }
+  bool owns(const std::byte* address) const {
+    return address >= stack_ && address < stack_ + bytes_;
+  }
+
+ private:
+  struct Registers;
+  static void begin(void* fiber);
+  void switch_to_host(bool for_good);
+
+  std::byte* const stack_;
+  const size_t bytes_;
+  Entry entry_ = nullptr;
+  void* argument_ = nullptr;
+  bool ended_ = true;
+  const std::unique_ptr<Registers> registers_;
+};
+
+/// Fibers that a host thread keeps, with a page that nobody may touch below each stack.
+class FiberPool {
+ public:
+  FiberPool() = default;
+  ~FiberPool() { release(); }
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
+
+  /// That many at least, each with a stack of so many bytes at least. False: there is no memory.
+  bool reserve(size_t count, size_t stack_bytes);
+  Fiber& operator[](size_t i) { return *fibers_[i]; }
+
+ private:
+  void release();
+
+  std::byte* memory_ = nullptr;
+  size_t mapped_ = 0;
+  size_t stack_bytes_ = 0;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+};
+
+}  // namespace tenon::gpu

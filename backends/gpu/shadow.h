@@ -1,0 +1,79 @@
+// Who touched memory during a launch, to find accesses that nothing orders: races.
+//
+// Two accesses of one element race if at least one stores, not both are atomic, and they are of
+// different blocks, or of different threads of a block with neither a barrier between them nor,
+// within a warp, a warp barrier that both took part in.
+//
+// Thread-safety: none; blocks that are checked run one after the other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tenon::gpu {
+
+constexpr uint32_t kWarpLanes = 32;
+
+enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
+
+/// Whose access it is, and when.
+struct Toucher {
+  int64_t block = 0;
+  uint32_t thread = 0;
+  uint32_t epoch = 0;  ///< Barriers of the block that it has passed.
+  /// Of each lane of the warp, the last access by its own count that is known to have been before;
+  /// of the lane itself, the number of this one.
+  std::span<const uint16_t, kWarpLanes> clocks;
+};
+
+/// An earlier access that a new one races with.
+struct Conflict {
+  AccessKind kind{};
+  int64_t block = 0;
+  uint32_t thread = 0;
+  int64_t offset = 0;  ///< Of the first byte that both touch, in the memory.
+};
+
+class Shadow {
+ public:
+  enum class Scope : uint8_t {
+    kLaunch,  ///< Blocks share the memory.
+    kBlock,   ///< Each block has it for itself: what another one did is forgotten.
+  };
+
+  /// `granule`: bytes that are always accessed together, a power of two.
+  Shadow(int64_t bytes, int64_t granule, Scope scope);
+
+  /// Notes an access of [offset, offset + bytes), which lies within the memory.
+  std::optional<Conflict> touch(int64_t offset, int64_t bytes, AccessKind kind, const Toucher& by);
+
+ private:
+  // Of one kind, the last access; or several, in which case `clock` is the latest of theirs.
+  struct Slot {
+    int32_t block = -1;  // None.
+    uint32_t epoch = 0;
+    uint16_t thread = 0;
+    uint16_t clock = 0;
+    // Another one of the several.
+    uint16_t other_thread = 0;
+    int32_t other_block = -1;
+    bool several_threads = false;
+    bool several_warps = false;
+    bool several_blocks = false;
+  };
+  struct Cell {
+    Slot slots[3];  // By AccessKind.
+  };
+
+  bool is_stale(const Slot& slot, const Toucher& by) const;
+  bool is_before(const Slot& slot, const Toucher& by) const;
+  void note(Slot& slot, const Toucher& by) const;
+
+  const int64_t granule_;
+  const Scope scope_;
+  std::vector<Cell> cells_;
+};
+
+}  // namespace tenon::gpu

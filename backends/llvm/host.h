@@ -1,0 +1,49 @@
+// The machine that this process runs on, as a target of LLVM, and code of it.
+//
+// Thread-safety: all of it from any thread; a module and a machine from one at a time.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <memory>
+#include <string>
+
+#include "core/types/status.h"
+
+namespace llvm {
+class TargetMachine;
+}
+
+namespace tenon::codegen {
+
+struct Host {
+  std::string triple;
+  std::string cpu;       ///< "znver4"
+  std::string features;  ///< "+avx2,-avx512f,…"
+  int64_t vector_bytes;  ///< Of a register.
+};
+
+/// Found once.
+const Host& host();
+
+/// A machine of its own for a thread. Errors: kUnimplemented, LLVM has no such target.
+Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();
+
+/// What `machine` is, as the module's triple and data layout.
+void set_target(llvm::Module& module, const llvm::TargetMachine& machine);
+
+/// Runs passes, given as `opt` takes them. Errors: a text that names none.
+Status optimize(llvm::Module& module, llvm::TargetMachine& machine, std::string_view passes);
+
+/// Verifies the module, runs the passes that code of emitters of vectors wants, and generates code:
+/// an object file. The module is changed. With `dump` the module before and after the passes and
+/// the object are written to files of that name and an ending.
+Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine,
+                                      const std::string& dump = "");
+
+/// FOLDER/0, FOLDER/1 … of the folder that the environment variable names; empty if it is not set.
+std::string next_dump(const char* variable);
+/// Writes a module's text to a file, for people; what goes wrong is not told.
+void write_text(const llvm::Module& module, const std::string& path);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,38 @@
+// Object files in memory, ready to be called.
+//
+// Thread-safety: all of it from any thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/types/status.h"
+
+namespace tenon::codegen {
+
+/// A function of this process that objects call by name.
+struct HostFunction {
+  const char* name;
+  void* address;
+};
+
+/// Code that is loaded; the destructor unloads it.
+class LoadedObjects {
+ public:
+  LoadedObjects() = default;
+  LoadedObjects(const LoadedObjects&) = delete;
+  LoadedObjects& operator=(const LoadedObjects&) = delete;
+  virtual ~LoadedObjects() = default;
+
+  /// Errors: kNotFound, no such symbol.
+  virtual Result<void*> address(const std::string& symbol) = 0;
+};
+
+/// Objects that call each other, `functions`, and what the C library has for arithmetic and copies.
+/// Errors: bytes that are no objects; what does not link is found by address().
+Result<std::unique_ptr<LoadedObjects>> load_objects(std::span<const std::string> objects,
+                                                    std::span<const HostFunction> functions);
+
+}  // namespace tenon::codegen
