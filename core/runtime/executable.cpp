@@ -32,8 +32,10 @@ bool has_loops(const program::Program& program) {
   });
 }
 
-// Operations and bytes that take some tens of microseconds.
-constexpr double kBrief = 200'000;
+// Operations and bytes that take a millisecond or two. Far shorter ones gain by not waiting for
+// another thread to begin; up to here a caller that runs ahead gains nothing by it, and the memory of
+// the results that it piles up is no longer in any cache.
+constexpr double kBrief = 16e6;
 
 // Of kernels on the device alone, each known to end.
 bool is_brief(const CompiledProgram& compiled) {

@@ -32,7 +32,7 @@ struct Loaded {
   int64_t workspace_offset = 0;  ///< Behind the temporaries.
   /// Whether there are loops whose ends depend on what is computed.
   bool has_loops = false;
-  /// Whether all of it takes less time than another thread takes to begin it.
+  /// Whether it is known to take a millisecond or two at most.
   bool is_brief = false;
   std::vector<Shape> results;
   std::vector<std::string> result_labels;  ///< Of their memory.
