@@ -19,6 +19,8 @@ constexpr int64_t kAlignment = 64;
 constexpr int64_t kSumsABlock = 512;  // of a panel that is packed
 constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
 constexpr int64_t kRowsAWorkgroup = 144;
+constexpr int64_t kFewRows = 48;  // for which packing takes longer than it saves
+constexpr int64_t kSumsOfFewRows = 64;
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
 // Whether every result is a sum over neighbours of both operands.
@@ -70,8 +72,15 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   t.rows_a_group = divided(tiles, groups) * t.rows;
   t.packs_rhs = column.rhs != 1 ||
                 (row.extent > 2 * t.rows && sum.extent * column.extent * bytes > kPackFrom);
-  t.packs_lhs = t.packs_rhs && row.extent * sum.extent * bytes > kPackFrom;
-  t.sums_a_block = t.packs_rhs ? std::min(sum.extent, kSumsABlock) : sum.extent;
+  // Rows that lie side by side are in one line of the cache as they are.
+  t.packs_lhs = t.packs_rhs && row.lhs != 1 && row.extent * sum.extent * bytes > kPackFrom;
+  const bool few = row.extent <= kFewRows && column.rhs == 1;
+  if (few) t.packs_rhs = t.packs_lhs = false;
+  // Some sums of all columns stay in the cache from one tile's rows to the next.
+  const int64_t most_sums = t.packs_rhs                  ? kSumsABlock
+                            : few && row.extent > t.rows ? kSumsOfFewRows
+                                                         : sum.extent;
+  t.sums_a_block = std::min(sum.extent, most_sums);
   t.panels = std::min(kPanelsABlock, divided(column.extent, t.columns()));
   return t;
 }
@@ -220,7 +229,39 @@ class ContractionEmitter {
   void pack_panel(Value* to, Value* panel, Value* sum, Value* count) {
     Value* const left = b_.CreateSub(number(b_, column_.extent), panel);
     Value* const from = offset(rhs_, b_.CreateAdd(times(panel, column_.rhs), times(sum, sum_.rhs)));
-    each(number(b_, 0), count, 1, [&](Value* k) {
+    Value* const squares = b_.CreateAnd(count, number(b_, -t_.width));
+    if (column_.rhs == 1 || sum_.rhs != 1 || t_.width < 4 || t_.width > 16) {
+      return pack_panel_lines(to, from, left, number(b_, 0), count);
+    }
+    branch(
+        b_.CreateICmpSGE(left, number(b_, t_.columns())),
+        [&] {
+          each(number(b_, 0), squares, t_.width, [&](Value* k) { pack_square(to, from, k); });
+          pack_panel_lines(to, from, left, squares, count);
+        },
+        [&] { pack_panel_lines(to, from, left, number(b_, 0), count); });
+  }
+
+  // As many sums as a vector has lanes, of all columns, which are loaded along the sums.
+  void pack_square(Value* to, Value* from, Value* k) {
+    for (int64_t v = 0; v < t_.vectors; ++v) {
+      std::vector<Value*> lines;
+      for (int64_t i = 0; i < t_.width; ++i) {
+        Value* const column = number(b_, (v * t_.width + i) * column_.rhs);
+        lines.push_back(b_.CreateAlignedLoad(vector_, offset(offset(from, column), k), align()));
+      }
+      codegen::transpose(b_, lines);
+      for (int64_t i = 0; i < t_.width; ++i) {
+        Value* const line = times(b_.CreateAdd(k, number(b_, i)), t_.columns());
+        Value* const place = offset(to, b_.CreateAdd(line, number(b_, v * t_.width)));
+        b_.CreateAlignedStore(lines[static_cast<size_t>(i)], place, align());
+      }
+    }
+  }
+
+  // One sum after the other.
+  void pack_panel_lines(Value* to, Value* from, Value* left, Value* first, Value* count) {
+    each(first, count, 1, [&](Value* k) {
       Value* const source = offset(from, times(k, sum_.rhs));
       Value* const target = offset(to, times(k, t_.columns()));
       for (int64_t v = 0; v < t_.vectors; ++v) {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "backends/cpu/emitter.h"
+#include "backends/llvm/loops.h"
 #include "backends/llvm/operations.h"
 
 namespace tenon::cpu {
@@ -183,27 +184,6 @@ std::vector<NodeId> Emitter::transposed_loads(const Node& n, ValueId lane, Value
   return found;
 }
 
-// Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.
-void Emitter::transpose(std::vector<Value*>& rows) {
-  const size_t count = rows.size();
-  for (size_t step = 1; step < count; step *= 2) {
-    std::vector<int> low;
-    std::vector<int> high;
-    for (size_t j = 0; j < count; ++j) {
-      const bool second = (j & step) != 0;
-      low.push_back(static_cast<int>(second ? count + j - step : j));
-      high.push_back(static_cast<int>(second ? count + j : j + step));
-    }
-    for (size_t i = 0; i < count; ++i) {
-      if ((i & step) != 0) continue;
-      Value* const a = rows[i];
-      Value* const b = rows[i + step];
-      rows[i] = b_.CreateShuffleVector(a, b, low);
-      rows[i + step] = b_.CreateShuffleVector(a, b, high);
-    }
-  }
-}
-
 // Squares of as many rows as a vector has lanes: what lies down the columns is loaded along the
 // rows and transposed in registers.
 bool Emitter::lanes_transposed(const Node& n, const Plan& plan) {
@@ -240,7 +220,7 @@ void Emitter::squares(const Node& n, size_t along, size_t down, int64_t size,
       values_[arguments[along]] = index_from(b_.CreateAdd(first_column, number(l)));
       load_rows(n, size, loads, columns);
     }
-    for (auto& [load, vectors] : columns) transpose(vectors);
+    for (auto& [load, vectors] : columns) codegen::transpose(b_, vectors);
     in_lanes(size, varying, [&] {
       for (int64_t t = 0; t < size; ++t) {
         values_[arguments[down]] = index_from(b_.CreateAdd(first_row, number(t)));

@@ -140,7 +140,6 @@ class Emitter {
                const std::vector<kernel::NodeId>& loads);
   void load_rows(const kernel::Node& n, int64_t size, const std::vector<kernel::NodeId>& loads,
                  std::map<kernel::NodeId, std::vector<Value*>>& rows);
-  void transpose(std::vector<Value*>& rows);
 
   // --- emit_reduce.cpp
   void reduce(const kernel::Node& n);

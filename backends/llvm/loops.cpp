@@ -53,4 +53,25 @@ LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high
   return results;
 }
 
+// Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.
+void transpose(llvm::IRBuilderBase& b, LlvmValues& rows) {
+  const size_t count = rows.size();
+  for (size_t step = 1; step < count; step *= 2) {
+    std::vector<int> low;
+    std::vector<int> high;
+    for (size_t j = 0; j < count; ++j) {
+      const bool from_second = (j & step) != 0;
+      low.push_back(static_cast<int>(from_second ? count + j - step : j));
+      high.push_back(static_cast<int>(from_second ? count + j : j + step));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if ((i & step) != 0) continue;
+      llvm::Value* const first = rows[i];
+      llvm::Value* const second = rows[i + step];
+      rows[i] = b.CreateShuffleVector(first, second, low);
+      rows[i + step] = b.CreateShuffleVector(first, second, high);
+    }
+  }
+}
+
 }  // namespace tenon::codegen

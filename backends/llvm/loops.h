@@ -1,4 +1,4 @@
-// Loops of LLVM IR.
+// Loops of LLVM IR, and vectors in them.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -23,5 +23,8 @@ LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value
 inline llvm::Value* number(llvm::IRBuilderBase& builder, int64_t value) {
   return builder.getInt64(static_cast<uint64_t>(value));
 }
+
+/// As many vectors as each has lanes, a power of two: rows become columns.
+void transpose(llvm::IRBuilderBase& builder, LlvmValues& rows);
 
 }  // namespace tenon::codegen

@@ -117,8 +117,8 @@ class Tenon {
   }
 
   Function prepare(const Shape& s, Arrays& x) {
-    const tenon::hlo::Module module = must(tenon::hlo::import_module(text_of(s), s.name));
-    const auto made = must(tenon::hlo::compile(module, *backend_, target_)).compiled;
+    const auto module = must(tenon::hlo::import_module(text_of(s), s.name));
+    const auto made = must(tenon::hlo::compile(*module, *backend_, target_)).compiled;
     if (made.segments.size() != 1) {
       fail(fmt::format("{}: {} segments", s.name, made.segments.size()));
     }
@@ -267,7 +267,7 @@ int main(int argc, char** argv) {
   for (const Shape& s : read_shapes(options)) {
     const nlohmann::json figure = measure(s, options, tenon);
     const double mine = figure["tenon"];
-    const double best = std::min<double>(figure["openblas"], figure["onednn"]);
+    const double best = std::min(figure["openblas"].get<double>(), figure["onednn"].get<double>());
     logarithms += std::log(best / mine);
     fmt::print("{:24} {:8.2f}us {:8.2f}us {:8.2f}us {:9.1f}  {:.2f}\n", s.name, mine * 1e6,
                figure["openblas"].get<double>() * 1e6, figure["onednn"].get<double>() * 1e6,
