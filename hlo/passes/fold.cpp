@@ -44,7 +44,7 @@ class Folder {
     for (Instruction* op = computation.first(); op != nullptr;) {
       for (size_t r = 0; r < op->region_count(); ++r) changed |= run(op->region(r));
       Instruction* const next = op->next();
-      changed |= choose(*op) || skip_loop(*op) || fold_splat(*op) || fold(*op);
+      changed |= choose(*op) || skip_loop(*op) || fold_empty(*op) || fold_splat(*op) || fold(*op);
       op = next;
     }
     return changed;
@@ -108,6 +108,31 @@ class Folder {
 
   static bool is_small(const DenseAttr* constant) {
     return constant != nullptr && constant->shape.element_count() <= kSmall;
+  }
+
+  // --- No number at all
+
+  static bool fold_empty(Instruction& op) {
+    if (!computes(op) || op.result_count() != 1 || !is_plain(op.result_type()) ||
+        elements_of(op.result_type()) != 0) {
+      return false;
+    }
+    DenseAttr nothing = DenseAttr::of(Literal(op.result_type().shape()));
+    replace(op, {insert_constant(std::move(nothing), op.result_type(), op)});
+    return true;
+  }
+
+  // Whether it gives arrays that somebody uses, and does nothing else.
+  static bool computes(const Instruction& op) {
+    switch (op.info().category) {
+      case Category::kElementwise:
+      case Category::kShape:
+      case Category::kReduction:
+      case Category::kContraction:
+        return op.code() != OpCode::kConstant && !op.uses().empty() && !op.has_side_effect();
+      default:
+        return false;
+    }
   }
 
   // --- One number repeated
@@ -200,17 +225,8 @@ class Folder {
   }
 
   static bool is_foldable(const Instruction& op) {
-    switch (op.info().category) {
-      case Category::kElementwise:
-      case Category::kShape:
-      case Category::kReduction:
-      case Category::kContraction:
-        break;
-      default:
-        return false;
-    }
-    if (op.uses().empty() || op.operand_count() == 0 || !are_plain(op.result_types()) ||
-        op.has_side_effect() || !captured_values(op).empty() || has_loops(op)) {
+    if (!computes(op) || op.operand_count() == 0 || !are_plain(op.result_types()) ||
+        !captured_values(op).empty() || has_loops(op)) {
       return false;
     }
     int64_t work = 0;

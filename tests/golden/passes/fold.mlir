@@ -98,3 +98,12 @@ func.func @control(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %r#1 : tensor<4xf32>
 }
+
+// What has no element needs no computation.
+// CHECK-LABEL: func.func @empty(
+// CHECK-NEXT: %[[N:[0-9]+]] = stablehlo.constant() {value = dense<> : f32[0,4]}
+// CHECK-NEXT: stablehlo.return(%[[N]])
+func.func @empty(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
+  %s = stablehlo.sine %x : tensor<0x4xf32>
+  return %s : tensor<0x4xf32>
+}
