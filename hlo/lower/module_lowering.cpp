@@ -105,6 +105,18 @@ Result<BufferId> ModuleLowering::buffer_of(Value value) {
                         value.type().to_string());
 }
 
+Result<BufferId> ModuleLowering::source_of(Value value) {
+  constexpr int64_t kMostKept = 256;
+  const Instruction& op = *value.def;
+  if (op.code() != OpCode::kConstant || !is_inline_constant(op) ||
+      element_count(value.type().dims()) <= kMostKept) {
+    return buffer_of(value);
+  }
+  const BufferId kept = place(value).buffer;
+  TENON_TRY(kernels(op));
+  return std::exchange(place(value).buffer, kept);
+}
+
 uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
   const std::string name = std::exchange(kernel.name, "");
   std::string label = std::exchange(kernel.label, "");
@@ -309,7 +321,7 @@ Status ModuleLowering::while_loop(const Instruction& op) {
     }
     state.push_back(type.is_token() ? program::kNone : new_buffer(memory_shape(type)));
     if (type.is_token()) continue;
-    TENON_ASSIGN(const BufferId init, buffer_of(op.operand(i)));
+    TENON_ASSIGN(const BufferId init, source_of(op.operand(i)));
     copy(state.back(), init, op);
     for (const size_t r : {0u, 1u}) place(op.region(r).parameter(i)).buffer = state.back();
     places_[{&op, i}].buffer = state.back();
@@ -345,7 +357,7 @@ Status ModuleLowering::conditional(const Instruction& op) {
     const Instruction* end = op.region(i).return_instruction();
     for (size_t r = 0; r < results.size(); ++r) {
       if (results[r] == program::kNone) continue;
-      TENON_ASSIGN(const BufferId value, buffer_of(end->operand(r)));
+      TENON_ASSIGN(const BufferId value, source_of(end->operand(r)));
       copy(results[r], value, *end);
     }
     leave();
@@ -476,7 +488,7 @@ Status ModuleLowering::results(const Computation& entry) {
       return unsupported(*end,
                          fmt::format("a result of type {}", end->operand_type(i).to_string()));
     }
-    TENON_ASSIGN(BufferId id, buffer_of(end->operand(i)));
+    TENON_ASSIGN(BufferId id, source_of(end->operand(i)));
     const auto index = static_cast<uint32_t>(program_.results.size());
     const BufferId root = program_.root(id);
     if (program_.buffer(root).kind != MemoryKind::kTemporary) {

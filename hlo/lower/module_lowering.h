@@ -58,6 +58,9 @@ class ModuleLowering {
   Place& place(Value value) { return places_[{value.def, value.index}]; }
   /// The buffer of an array; a constant gets one when it is first asked for.
   Result<BufferId> buffer_of(Value value);
+  /// The same of what is copied from there: many times one number is stored by a kernel instead of
+  /// being kept as an array.
+  Result<BufferId> source_of(Value value);
   BufferId new_buffer(const Shape& shape);
   /// New ones for an op's results, which are arrays.
   std::vector<BufferId> result_buffers(const Instruction& op);

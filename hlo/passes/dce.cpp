@@ -1,9 +1,9 @@
+#include "hlo/passes/dead.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
-namespace {
 
-bool clean(Computation& computation) {
+bool erase_dead(Computation& computation) {
   bool changed = false;
   Instruction* op = computation.last();
   while (op != nullptr) {
@@ -13,18 +13,16 @@ bool clean(Computation& computation) {
       computation.erase(op);
       changed = true;
     } else {
-      for (size_t i = 0; i < op->region_count(); ++i) changed |= clean(op->region(i));
+      for (size_t i = 0; i < op->region_count(); ++i) changed |= erase_dead(op->region(i));
     }
     op = previous;
   }
   return changed;
 }
 
-}  // namespace
-
 Result<bool> eliminate_dead(Module& module) {
   bool changed = false;
-  for (const auto& function : module.functions()) changed |= clean(*function);
+  for (const auto& function : module.functions()) changed |= erase_dead(*function);
   return changed;
 }
 

@@ -63,6 +63,23 @@ bool only_moves(const Instruction& op) {
   }
 }
 
+// Whether several may compute it: each reads as much as it would of the result. (A reshape in
+// memory costs nothing at all.)
+bool may_repeat(const Instruction& op) {
+  return op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota ||
+         op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
+}
+
+// Whether the array that it takes a slice of is updated too: it has to be read before, so that the
+// update can be in place.
+bool is_updated(const Value array) {
+  return std::ranges::any_of(array.def->uses(), [&](const Use& use) {
+    const bool updates =
+        use.user->code() == OpCode::kDynamicUpdateSlice || use.user->code() == OpCode::kScatter;
+    return updates && use.operand == 0 && use.user->operand(0) == array;
+  });
+}
+
 // The same numbers in the same order.
 bool keeps_order(const Instruction& op) { return op.code() == OpCode::kReshape; }
 
@@ -257,15 +274,14 @@ class Fusing {
       readers.insert(group);
     }
     if (readers.empty()) return;
+    const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
+    if (slices && is_updated(op.operand(0))) return;
     // A chain of rows reads a row at a time.
     const bool moves_rows =
         op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota || keeps_order(op);
     for (const GroupPtr& group : readers) {
       if (group->is_chain && !moves_rows) return;
-      if (readers.size() > 1 && op.code() != OpCode::kBroadcastInDim &&
-          op.code() != OpCode::kIota) {
-        return;
-      }
+      if (readers.size() > 1 && !may_repeat(op)) return;
     }
     for (const GroupPtr& group : readers) {
       Group with = *group;
@@ -320,18 +336,44 @@ class Fusing {
     return changed;
   }
 
-  // Without what has a result that other kernels read in another shape than the group's.
-  std::vector<Instruction*> fusible(const Group& group) const {
+  // The group's ops, if every result that others read has the group's shape, or one a row: with
+  // ones among its dimensions it leaves the kernel without them.
+  std::vector<Instruction*> fusible(const Group& group) {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
-    for (const Instruction* op : group.ops) {
+    std::vector<Instruction*> ops = group.ops;
+    std::vector<Instruction*> reshaped;
+    for (Instruction* op : group.ops) {
       const bool outside = std::ranges::any_of(
           op->uses(), [&](const Use& use) { return !within.contains(user(use)); });
       const Dims& dims = op->result_type().dims();
       const bool of_group = dims == group.domain || (group.is_chain && dims == group.rows) ||
                             (group.is_closed && op->code() == OpCode::kReduce);
-      if (outside && !of_group) return {};
+      if (!outside || of_group) continue;
+      if (!is_of(group, dims) || op->result_count() != 1) return {};
+      reshaped.push_back(op);
     }
-    return group.ops;
+    for (Instruction* op : reshaped) ops.push_back(leave_as_rows(*op, group.rows, within));
+    return ops;
+  }
+
+  // Gives who reads `op` from outside a reshape, which is a view, of a result one a row.
+  Instruction* leave_as_rows(Instruction& op, const Dims& rows,
+                             const std::set<const Instruction*>& within) {
+    const auto reshape = [&](Value value, const Dims& dims, Instruction* behind) {
+      auto made = std::make_unique<Instruction>(OpCode::kReshape, std::vector<Value>{value},
+                                                std::vector<Type>{value.type().with_dims(dims)});
+      made->set_location(op.location());
+      Instruction* const placed = computation_.insert(std::move(made), behind->next());
+      places_[placed] = places_[&op];
+      return placed;
+    };
+    const std::vector<Use> uses = op.uses();
+    Instruction* const row = reshape(op.result(), rows, &op);
+    Instruction* const outside = reshape(row->result(), op.result_type().dims(), row);
+    for (const Use& use : uses) {
+      if (!within.contains(user(use))) use.user->set_operand(use.operand, outside->result());
+    }
+    return row;
   }
 
   Computation& computation_;

@@ -11,13 +11,19 @@ constexpr Pass kPasses[] = {
     {"inline", "Calls, composites and asynchronous computations become the ops they stand for.",
      inline_all},
     {"decompose", "Decomposable ops become primitive ones.", decompose},
+    {"cse", "Of equal ops with equal operands the first stays.", share_common},
+    {"fold", "Ops on constants become small constants; known branches are taken.", fold_constants},
+    {"identities", "Ops that do nothing, or what a simpler one does, go.", apply_identities},
+    {"carries", "Loops carry what changes and is needed, once.", reduce_carries},
+    {"simplify", "identities, fold, cse, carries and dce in turn, until nothing changes.",
+     simplify},
     {"flatten", "Fusions within fusions become the ops that they consist of.", flatten_fusions},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
     {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
 };
 constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline", "decompose", "flatten", "fusion",
-                                                  "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline",  "decompose", "simplify",
+                                                  "flatten", "fusion",    "dce"};
 
 }  // namespace
 

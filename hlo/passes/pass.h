@@ -53,6 +53,18 @@ Result<bool> inline_all(Module& module);
 Result<bool> decompose(Module& module);
 /// Instructions without effect whose results nothing uses go.
 Result<bool> eliminate_dead(Module& module);
+/// Of equal ops with equal operands the first stays.
+Result<bool> share_common(Module& module);
+/// Ops on constants become constants where these stay small; branches and loops whose way is known
+/// are taken.
+Result<bool> fold_constants(Module& module);
+/// Ops become simpler ones, or none, by the rules of identities.h.
+Result<bool> apply_identities(Module& module);
+/// Loops carry what they need: what never changes is used from outside, what is carried twice once,
+/// what nothing needs goes. Of branches, results that nothing uses.
+Result<bool> reduce_carries(Module& module);
+/// The four before and eliminate_dead in turn, until nothing changes.
+Result<bool> simplify(Module& module);
 /// Elementwise ops, reductions of what they give, and what only moves elements for them become
 /// fusions.
 Result<bool> fuse_elements(Module& module);

@@ -106,3 +106,51 @@ func.func @whole(%x: tensor<65536xf32>) -> tensor<65536xf32> {
   %3 = stablehlo.divide %x, %2 : tensor<65536xf32>
   return %3 : tensor<65536xf32>
 }
+
+// The means leave a layer norm's kernel one a row; in the shape in which others read them they are a
+// view.
+// CHECK-LABEL: func.func @norm_and_means
+// CHECK: %[[F:[0-9]+]]:2 = tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "rows"}
+// CHECK: stablehlo.reduce
+// CHECK: %[[M:[0-9]+]] = stablehlo.divide
+// CHECK: %[[R:[0-9]+]] = stablehlo.reshape(%[[M]]) : f32[4]
+// CHECK: stablehlo.subtract
+// CHECK: }) : f32[4], f32[4,8]
+// CHECK-NEXT: %[[V:[0-9]+]] = stablehlo.reshape(%[[F]]#0) : f32[4,1]
+// CHECK-NEXT: stablehlo.return(%[[F]]#1, %[[V]])
+func.func @norm_and_means(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x1xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<8.0> : tensor<4x1xf32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = stablehlo.reshape %0 : (tensor<4xf32>) -> tensor<4x1xf32>
+  %2 = stablehlo.divide %1, %n : tensor<4x1xf32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = [0, 1] : (tensor<4x1xf32>) -> tensor<4x8xf32>
+  %4 = stablehlo.subtract %x, %3 : tensor<4x8xf32>
+  %5 = stablehlo.multiply %4, %4 : tensor<4x8xf32>
+  %6 = stablehlo.reduce(%5 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %7 = stablehlo.rsqrt %6 : tensor<4xf32>
+  %8 = stablehlo.broadcast_in_dim %7, dims = [0] : (tensor<4xf32>) -> tensor<4x8xf32>
+  %9 = stablehlo.multiply %4, %8 : tensor<4x8xf32>
+  return %9, %2 : tensor<4x8xf32>, tensor<4x1xf32>
+}
+
+// A slice that two kernels read is read by each from where it is, unless what it is of is updated
+// behind it: then it is read before.
+// CHECK-LABEL: func.func @slices
+// CHECK: %[[T:[0-9]+]] = stablehlo.dynamic_slice(%arg1
+// CHECK-NOT: = stablehlo.slice(
+// CHECK: tenon.fusion
+// CHECK: stablehlo.slice(%{{arg[0-9]+}})
+// CHECK: tenon.fusion
+// CHECK: stablehlo.slice(%{{arg[0-9]+}})
+func.func @slices(%x: tensor<10x8xf32>, %y: tensor<10x8xf32>, %i: tensor<i32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.slice %x [2:6, 0:8] : (tensor<10x8xf32>) -> tensor<4x8xf32>
+  %t = stablehlo.dynamic_slice %y, %i, %i, sizes = [4, 8] : (tensor<10x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+  %0 = stablehlo.add %s, %t : tensor<4x8xf32>
+  %1 = stablehlo.sine %0 : tensor<4x8xf32>
+  %2 = stablehlo.multiply %s, %s : tensor<4x8xf32>
+  %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %u = stablehlo.dynamic_update_slice %y, %1, %i, %i : (tensor<10x8xf32>, tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<10x8xf32>
+  return %1, %3, %u : tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>
+}
