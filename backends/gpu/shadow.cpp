@@ -17,20 +17,20 @@ bool Shadow::is_stale(const Slot& slot, const Toucher& by) const {
 bool Shadow::is_before(const Slot& slot, const Toucher& by) const {
   if (slot.several_blocks || slot.block != by.block) return false;
   if (slot.epoch != by.epoch) return true;
-  if (slot.several_warps || slot.thread / kWarp != by.thread / kWarp) return false;
+  if (slot.several_warps || slot.thread / kWarpLanes != by.thread / kWarpLanes) return false;
   if (!slot.several_threads) {
-    return slot.thread == by.thread || by.clocks[slot.thread % kWarp] >= slot.clock;
+    return slot.thread == by.thread || by.clocks[slot.thread % kWarpLanes] >= slot.clock;
   }
   // Whichever lanes they were, all are known as far as the latest of them.
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
-    if (lane != by.thread % kWarp && by.clocks[lane] < slot.clock) return false;
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
+    if (lane != by.thread % kWarpLanes && by.clocks[lane] < slot.clock) return false;
   }
   return true;
 }
 
 void Shadow::note(Slot& slot, const Toucher& by) const {
   const auto thread = static_cast<uint16_t>(by.thread);
-  const uint16_t clock = by.clocks[thread % kWarp];
+  const uint16_t clock = by.clocks[thread % kWarpLanes];
   if (is_stale(slot, by) || is_before(slot, by)) {
     slot = {static_cast<int32_t>(by.block), by.epoch, thread, clock};
     return;
@@ -42,7 +42,7 @@ void Shadow::note(Slot& slot, const Toucher& by) const {
     return;
   }
   slot.several_threads = true;
-  slot.several_warps |= slot.thread / kWarp != by.thread / kWarp;
+  slot.several_warps |= slot.thread / kWarpLanes != by.thread / kWarpLanes;
   slot.clock = std::max(slot.clock, clock);
 }
 

@@ -14,7 +14,7 @@
 
 namespace tenon::gpu {
 
-constexpr uint32_t kWarp = 32;
+constexpr uint32_t kWarpLanes = 32;
 
 enum class AccessKind : uint8_t { kLoad, kStore, kAtomic };
 
@@ -25,7 +25,7 @@ struct Toucher {
   uint32_t epoch = 0;  ///< Barriers of the block that it has passed.
   /// Of each lane of the warp, the last access by its own count that is known to have been before;
   /// of the lane itself, the number of this one.
-  std::span<const uint16_t, kWarp> clocks;
+  std::span<const uint16_t, kWarpLanes> clocks;
 };
 
 /// An earlier access that a new one races with.

@@ -75,7 +75,7 @@ void SimBlock::begin_block(int64_t number) {
     thread.shared = shared_;
     thread.stops = run_.launch.stops;
     thread.block = this;
-    thread.clocks[t % kWarp] = 1;
+    thread.clocks[t % kWarpLanes] = 1;
   }
   if (run_.memory) {
     std::memset(shared_, kUndefined, static_cast<size_t>(run_.kernel.shared_bytes));
@@ -122,7 +122,7 @@ void SimBlock::run_in_turns() {
         &thread);
   }
   do {
-    for (uint32_t first = 0; first < count_ && !failed_; first += kWarp) run_warp(first);
+    for (uint32_t first = 0; first < count_ && !failed_; first += kWarpLanes) run_warp(first);
   } while (!failed_ && pass_barrier());
   const bool ended =
       std::ranges::all_of(threads(), [](const BlockThread& t) { return t.state == State::kEnded; });
@@ -134,7 +134,7 @@ void SimBlock::run_in_turns() {
 // Until all of its lanes have ended or wait for other warps.
 void SimBlock::run_warp(uint32_t first) {
   do {
-    for (uint32_t lane = 0; lane < kWarp && first + lane < count_ && !failed_; ++lane) {
+    for (uint32_t lane = 0; lane < kWarpLanes && first + lane < count_ && !failed_; ++lane) {
       BlockThread& thread = memory_.threads[first + lane];
       if (thread.state == State::kReady) thread.fiber->run();
     }
@@ -151,7 +151,7 @@ bool SimBlock::pass_barrier() {
     each.state = State::kReady;
     ++each.epoch;
     each.clocks = {};
-    each.clocks[each.tid_x % kWarp] = 1;
+    each.clocks[each.tid_x % kWarpLanes] = 1;
   }
   return true;
 }
@@ -161,21 +161,21 @@ bool SimBlock::waits_with(const BlockThread& a, const BlockThread& b) const {
 }
 
 uint32_t SimBlock::lanes_of(uint32_t first) const {
-  const uint32_t lanes = std::min(count_ - first, kWarp);
-  return lanes == kWarp ? ~uint32_t{0} : (uint32_t{1} << lanes) - 1;
+  const uint32_t lanes = std::min(count_ - first, kWarpLanes);
+  return lanes == kWarpLanes ? ~uint32_t{0} : (uint32_t{1} << lanes) - 1;
 }
 
 // Lets those lanes go on whose partners have all come: whether there are any.
 bool SimBlock::pass_warp(uint32_t first) {
   bool passed = false;
   const uint32_t lanes = lanes_of(first);
-  for (uint32_t lane = 0; lane < kWarp && !failed_; ++lane) {
+  for (uint32_t lane = 0; lane < kWarpLanes && !failed_; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     const BlockThread& one = memory_.threads[first + lane];
     if (one.state != State::kAtShuffle && one.state != State::kAtWarpBarrier) continue;
     const uint32_t group = one.mask & lanes;
     bool all = true;
-    for (uint32_t other = 0; other < kWarp && all; ++other) {
+    for (uint32_t other = 0; other < kWarpLanes && all; ++other) {
       if ((group >> other & 1) == 0) continue;
       all = waits_with(one, memory_.threads[first + other]);
     }
@@ -195,20 +195,20 @@ void SimBlock::pass_group(uint32_t first, uint32_t group) {
     run_.fail(number_, std::move(status));
     return;
   }
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if ((group >> lane & 1) != 0) memory_.threads[first + lane].state = State::kReady;
   }
 }
 
 // What the lanes of a warp barrier know of each other's accesses.
 void SimBlock::join_clocks(uint32_t first, uint32_t group) {
-  std::array<uint16_t, kWarp> joined{};
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+  std::array<uint16_t, kWarpLanes> joined{};
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if ((group >> lane & 1) == 0) continue;
     const auto& clocks = memory_.threads[first + lane].clocks;
-    for (uint32_t i = 0; i < kWarp; ++i) joined[i] = std::max(joined[i], clocks[i]);
+    for (uint32_t i = 0; i < kWarpLanes; ++i) joined[i] = std::max(joined[i], clocks[i]);
   }
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if ((group >> lane & 1) == 0) continue;
     auto& clocks = memory_.threads[first + lane].clocks;
     clocks = joined;
@@ -220,7 +220,7 @@ namespace {
 
 // The lane that a shuffle reads from, as the instruction defines it.
 uint32_t source_of(const BlockThread& thread) {
-  const auto lane = static_cast<int32_t>(thread.tid_x % kWarp);
+  const auto lane = static_cast<int32_t>(thread.tid_x % kWarpLanes);
   const auto clamp = static_cast<int32_t>(thread.bounds & 31);
   const auto segments = static_cast<int32_t>(thread.bounds >> 8 & 31);
   const int32_t most = (lane & segments) | (clamp & ~segments);
@@ -248,8 +248,8 @@ uint32_t source_of(const BlockThread& thread) {
 }  // namespace
 
 Status SimBlock::exchange(uint32_t first, uint32_t group) {
-  std::array<uint32_t, kWarp> values{};
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+  std::array<uint32_t, kWarpLanes> values{};
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if ((group >> lane & 1) == 0) continue;
     const BlockThread& thread = memory_.threads[first + lane];
     uint32_t source = source_of(thread);
@@ -264,7 +264,7 @@ Status SimBlock::exchange(uint32_t first, uint32_t group) {
     }
     values[lane] = memory_.threads[first + source].value;
   }
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+  for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if ((group >> lane & 1) != 0) memory_.threads[first + lane].value = values[lane];
   }
   return {};
@@ -282,8 +282,8 @@ Status SimBlock::deadlock() const {
   const bool in_warp = one.state != State::kAtBarrier;
   const auto other = std::ranges::find_if(all, [&](const BlockThread& t) {
     if (!in_warp) return t.state != one.state || t.site != one.site;
-    const bool is_partner =
-        t.tid_x / kWarp == one.tid_x / kWarp && (one.mask >> t.tid_x % kWarp & 1) != 0;
+    const bool is_partner = t.tid_x / kWarpLanes == one.tid_x / kWarpLanes &&
+                            (one.mask >> t.tid_x % kWarpLanes & 1) != 0;
     return is_partner && !waits_with(one, t);
   });
   const std::string why = other == all.end()              ? "with another mask"
@@ -333,7 +333,7 @@ Status not_in_mask(const BlockThread& thread, uint32_t site, uint32_t mask) {
 }
 
 void check_mask(BlockThread& thread, uint32_t site, uint32_t mask) {
-  if ((mask >> thread.tid_x % kWarp & 1) != 0) return;
+  if ((mask >> thread.tid_x % kWarpLanes & 1) != 0) return;
   Status status = not_in_mask(thread, site, mask);
   thread.block->fail(thread, std::move(status));
 }

@@ -55,7 +55,7 @@ struct BlockThread : SimThread {
   uint32_t bounds = 0;
   // For the checks.
   uint32_t epoch = 0;
-  std::array<uint16_t, kWarp> clocks{};
+  std::array<uint16_t, kWarpLanes> clocks{};
 };
 
 /// What a host thread keeps from launch to launch.

@@ -1,0 +1,314 @@
+#include "backends/gpu/device.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "backends/gpu/code.h"
+#include "core/backend/host_device.h"
+
+namespace tenon::gpu {
+namespace {
+
+using backend::broken;
+using backend::EventHandle;
+using backend::Handles;
+using backend::MemoryHandle;
+using backend::ModuleHandle;
+using backend::Place;
+
+struct LoadedModule {
+  Code code;  // Without its image.
+  Module module = 0;
+  std::vector<Function> functions;
+};
+
+struct Memory {
+  Address address = 0;
+  int64_t bytes = 0;
+};
+
+// An event of the context, and what is known of it.
+class RecordedEvent {
+ public:
+  RecordedEvent(Context& context, Event event) : context_(context), event_(event) {}
+  ~RecordedEvent() { context_.release(event_); }
+  RecordedEvent(const RecordedEvent&) = delete;
+  RecordedEvent& operator=(const RecordedEvent&) = delete;
+
+  Event event() const { return event_; }
+  std::optional<Status> outcome() const {
+    const std::lock_guard lock(mutex_);
+    return outcome_;
+  }
+  /// The first outcome stays (B25).
+  Status finish(Status status) {
+    const std::lock_guard lock(mutex_);
+    if (!outcome_) outcome_ = std::move(status);
+    return *outcome_;
+  }
+
+ private:
+  Context& context_;
+  const Event event_;
+  mutable std::mutex mutex_;
+  std::optional<Status> outcome_;
+};
+
+// The shortest pattern that gives the same bytes.
+std::span<const std::byte> shortest(std::span<const std::byte> pattern) {
+  while (pattern.size() > 1) {
+    const auto half = pattern.size() / 2;
+    if (!std::ranges::equal(pattern.first(half), pattern.last(half))) break;
+    pattern = pattern.first(half);
+  }
+  return pattern;
+}
+
+class GpuDevice final : public backend::Device {
+ public:
+  GpuDevice(std::string name, std::unique_ptr<Context> context, Stream stream)
+      : name_(std::move(name)), context_(std::move(context)), stream_(stream) {}
+
+  Result<ModuleHandle> load(std::string_view binary, backend::Kernels kernels) override {
+    TENON_TRY(check());
+    auto loaded = std::make_shared<LoadedModule>();
+    TENON_ASSIGN(loaded->code, load_code(binary));
+    if (loaded->code.kernels.size() != kernels.size()) {
+      return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
+    }
+    if (!kernels.empty()) {
+      TENON_ASSIGN(loaded->module, heard(context_->load(loaded->code.image)));
+      for (const KernelCode& each : loaded->code.kernels) {
+        auto function = heard(context_->function(loaded->module, each.symbol));
+        if (!function) static_cast<void>(context_->unload(loaded->module));
+        if (!function) return tl::make_unexpected(function.error());
+        loaded->functions.push_back(*function);
+      }
+    }
+    loaded->code.image.clear();
+    return modules_.add(std::move(loaded));
+  }
+
+  void unload(ModuleHandle module) override {
+    const auto loaded = modules_.take(module);
+    if (loaded == nullptr || loaded->module == 0) return;
+    static_cast<void>(heard(context_->unload(loaded->module)));
+  }
+
+  Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
+    TENON_TRY(check());
+    if (space != 0 || bytes <= 0) {
+      return tl::make_unexpected(broken("B16", "an allocation of nothing, or in no space"));
+    }
+    TENON_ASSIGN(const Address address, heard(context_->allocate(bytes)));
+    used_ += bytes;
+    return memories_.add(std::make_shared<Memory>(Memory{address, bytes}));
+  }
+
+  void free(MemoryHandle memory) override {
+    const auto taken = memories_.take(memory);
+    if (taken == nullptr) return;
+    used_ -= taken->bytes;
+    static_cast<void>(heard(context_->free(taken->address)));
+  }
+
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override {
+    TENON_TRY(check_queue(queue));
+    if (destination.on_host() && source.on_host()) return copy_on_host(destination, source, bytes);
+    Address to = 0;
+    Address from = 0;
+    if (!destination.on_host()) {
+      TENON_ASSIGN(to, address_of(destination, bytes));
+    }
+    if (!source.on_host()) {
+      TENON_ASSIGN(from, address_of(source, bytes));
+    }
+    if (bytes == 0) return {};
+    if (destination.on_host()) {
+      return heard(context_->copy_to_host(stream_, destination.host, from, bytes));
+    }
+    if (source.on_host()) {
+      return heard(context_->copy_to_device(stream_, to, source.host, bytes));
+    }
+    return heard(context_->copy_on_device(stream_, to, from, bytes));
+  }
+
+  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    TENON_TRY(check_queue(queue));
+    if (destination.on_host()) return Device::fill(queue, destination, bytes, pattern);
+    TENON_ASSIGN(const Address to, address_of(destination, bytes));
+    pattern = shortest(pattern);
+    // What does not begin at a multiple of the pattern, the host copies.
+    if (to % pattern.size() != 0) return Device::fill(queue, destination, bytes, pattern);
+    if (bytes == 0) return {};
+    return heard(context_->fill(stream_, to, bytes, pattern));
+  }
+
+  Status launch(uint32_t queue, const backend::Launch& launch) override {
+    TENON_TRY(check_queue(queue));
+    const auto loaded = modules_.find(launch.module);
+    if (loaded == nullptr || launch.kernel >= loaded->code.kernels.size()) {
+      return broken("B14", "a launch of a kernel that is not loaded");
+    }
+    const KernelCode& kernel = loaded->code.kernels[launch.kernel];
+    if (launch.buffers.size() != kernel.buffers.size() ||
+        launch.scalars.size() != kernel.scalars.size()) {
+      return broken("B21", fmt::format("the kernel takes {} buffers and {} scalars",
+                                       kernel.buffers.size(), kernel.scalars.size()));
+    }
+    std::vector<uint64_t> values;
+    for (size_t i = 0; i < launch.buffers.size(); ++i) {
+      TENON_ASSIGN(const Address address, address_of(launch.buffers[i], kernel.buffers[i]));
+      values.push_back(address);
+    }
+    values.insert(values.end(), launch.scalars.begin(), launch.scalars.end());
+    if (kernel.blocks == 0) return {};
+    // Of a scalar its first bytes are read: GPUs and their hosts keep the lowest first.
+    std::vector<const void*> arguments;
+    for (const uint64_t& each : values) arguments.push_back(&each);
+    ++launches_;
+    const LaunchShape shape = {kernel.blocks, kernel.threads, kernel.buffers};
+    return heard(
+        context_->launch(stream_, loaded->functions[launch.kernel], shape, arguments, launch.stop));
+  }
+
+  Result<EventHandle> record(uint32_t queue) override {
+    TENON_TRY(check_queue(queue));
+    TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
+    return events_.add(std::make_shared<RecordedEvent>(*context_, event));
+  }
+
+  Status wait(uint32_t queue, EventHandle event) override {
+    TENON_TRY(check_queue(queue));
+    const auto found = events_.find(event);
+    if (found == nullptr) return broken("B10", "a wait for no event");
+    return heard(context_->wait(stream_, found->event()));
+  }
+
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    const auto found = events_.find(event);
+    if (found == nullptr) return tl::make_unexpected(broken("B10", "no such event"));
+    TENON_ASSIGN(const bool done, ask(*found, timeout));
+    if (!done) return false;
+    const std::optional<Status> outcome = found->outcome();
+    if (!outcome->ok()) return tl::make_unexpected(*outcome);
+    return true;
+  }
+  void release(EventHandle event) override { events_.take(event); }
+
+  Result<double> event_time(EventHandle event) override {
+    const auto found = events_.find(event);
+    if (found == nullptr) return tl::make_unexpected(broken("B10", "no such event"));
+    TENON_TRY(check());
+    return heard(context_->seconds(found->event()));
+  }
+
+  Result<std::vector<backend::Statistic>> statistics() override {
+    return std::vector<backend::Statistic>{{"bytes_allocated", static_cast<double>(used_.load())},
+                                           {"launches", static_cast<double>(launches_.load())}};
+  }
+
+ private:
+  Status lost() const {
+    const std::lock_guard lock(mutex_);
+    return Status(ErrorCode::kUnavailable, lost_text_);
+  }
+  Status check() const { return is_lost_ ? lost() : Status(); }
+  Status check_queue(uint32_t queue) const {
+    TENON_TRY(check());
+    return queue == 0 ? Status() : broken("B10", fmt::format("there is no queue {}", queue));
+  }
+
+  // What the context says; a GPU that is gone stays so (B12).
+  Status heard(Status status) {
+    if (status.code() == ErrorCode::kUnavailable) {
+      const std::lock_guard lock(mutex_);
+      if (!is_lost_) lost_text_ = fmt::format("{} is lost: {}", name_, status.message());
+      is_lost_ = true;
+    }
+    return status;
+  }
+  template <class T>
+  Result<T> heard(Result<T> result) {
+    if (!result) static_cast<void>(heard(result.error()));
+    return result;
+  }
+
+  Result<Address> address_of(const Place& place, int64_t bytes) const {
+    if (place.on_host()) {
+      return tl::make_unexpected(broken("B17", "a place of the host where the device's is wanted"));
+    }
+    const auto memory = memories_.find(place.memory);
+    if (memory == nullptr) return tl::make_unexpected(broken("B10", "no such memory"));
+    if (place.offset < 0 || bytes < 0 || bytes > memory->bytes - place.offset) {
+      return tl::make_unexpected(
+          broken("B17", fmt::format("{} bytes at {} of {}", bytes, place.offset, memory->bytes)));
+    }
+    return memory->address + static_cast<uint64_t>(place.offset);
+  }
+
+  // After what the queue has been given.
+  Status copy_on_host(const Place& destination, const Place& source, int64_t bytes) {
+    TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
+    Status before = heard(context_->synchronize(event));
+    context_->release(event);
+    TENON_TRY(std::move(before));
+    std::memcpy(destination.host, source.host, static_cast<size_t>(bytes));
+    return {};
+  }
+
+  // Whether the event has an outcome by now.
+  Result<bool> ask(RecordedEvent& event, int64_t timeout) {
+    if (event.outcome()) return true;
+    if (const Status gone = check(); !gone.ok()) {
+      static_cast<void>(event.finish(gone));
+      return true;
+    }
+    if (timeout < 0) {
+      static_cast<void>(event.finish(heard(context_->synchronize(event.event()))));
+      return true;
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout);
+    for (auto pause = std::chrono::microseconds(1);;) {
+      const Result<bool> done = heard(context_->query(event.event()));
+      if (!done || *done) {
+        static_cast<void>(event.finish(done ? Status() : done.error()));
+        return true;
+      }
+      const auto left = end - std::chrono::steady_clock::now();
+      if (left.count() <= 0) return false;
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, pause));
+      pause = std::min(2 * pause, std::chrono::microseconds(1000));
+    }
+  }
+
+  const std::string name_;
+  const std::unique_ptr<Context> context_;
+  const Stream stream_;
+  std::atomic<int64_t> used_ = 0;
+  std::atomic<int64_t> launches_ = 0;
+  std::atomic<bool> is_lost_ = false;
+  mutable std::mutex mutex_;
+  std::string lost_text_;
+  Handles<Memory> memories_;
+  Handles<LoadedModule> modules_;
+  Handles<RecordedEvent> events_;  // They go before the context.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,
+                                                         std::unique_ptr<Context> context) {
+  TENON_ASSIGN(const Stream stream, context->create_stream());
+  return std::make_unique<GpuDevice>(std::move(name), std::move(context), stream);
+}
+
+}  // namespace tenon::gpu

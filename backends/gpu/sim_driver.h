@@ -1,0 +1,18 @@
+// The simulator as a driver: memory of the host, streams that are threads.
+#pragma once
+
+#include <memory>
+
+#include "backends/gpu/driver.h"
+
+namespace tenon::gpu {
+
+struct SimConfig {
+  size_t devices = 1;  ///< They share the host's cores.
+  int32_t compute_capability = 90;
+};
+
+/// Loads images of assemble_for_host() (sim_pass.h). Thread-safety: as driver.h says.
+std::unique_ptr<Driver> make_sim_driver(const SimConfig& config = {});
+
+}  // namespace tenon::gpu

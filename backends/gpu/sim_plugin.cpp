@@ -1,0 +1,10 @@
+// The backend `gpu-sim` as a plug-in.
+#include "backends/gpu/gpu.h"
+#include "core/backend/adapter.h"
+
+extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
+  return tenon::backend::export_backend(host, error, [] {
+    return tenon::Result<std::shared_ptr<tenon::backend::Backend>>(
+        tenon::backend::make_gpu_sim_backend());
+  });
+}
