@@ -5,7 +5,7 @@
 
 namespace tenon::backend {
 
-/// Adds `template` and `cpu`.
+/// Adds `template`, `cpu`, `gpu` and `gpu-sim`.
 void add_backends(Registry& registry);
 
 }  // namespace tenon::backend

@@ -26,6 +26,7 @@
 #include <iterator>
 
 #include "backends/cpu/cpu.h"
+#include "backends/gpu/gpu.h"
 #include "backends/template/template.h"
 #include "conformance/differential.h"
 #include "core/backend/interp/interp.h"
@@ -339,6 +340,9 @@ int main(int argc, char** argv) {
   config.devices = 33;
   setenv("TENON_CHIPS", "33", 0);
   setenv("TENON_CPU_DEVICES", "33", 0);
+  setenv("TENON_GPU_SIM_DEVICES", "33", 0);
+  const tenon::backend::GpuSimConfig checked = {33, true};
+  const tenon::backend::GpuSimConfig unchecked = {33, false};
   setenv("TENON_TEMPLATE_CC", TENON_CC_WITHOUT_DOUBLE, 0);
   const bool full = std::getenv("TENON_FULL") != nullptr;
   const auto plugin = [](const char* path) { return tenon::backend::load_plugin(path).value(); };
@@ -356,6 +360,10 @@ int main(int argc, char** argv) {
       {"Cpu", on_first(tenon::backend::make_cpu_backend())},
       {"CpuLayers", on_first(within_layers(tenon::backend::make_cpu_backend()))},
       {"CpuPlugin", on_first(plugin(TENON_CPU_PLUGIN)), some},
+      {"GpuSim", on_first(tenon::backend::make_gpu_sim_backend(checked))},
+      {"GpuSimLayers", on_first(within_layers(tenon::backend::make_gpu_sim_backend(unchecked))),
+       some},
+      {"GpuSimPlugin", on_first(plugin(TENON_GPU_SIM_PLUGIN)), some},
       {"Template", on_first(tenon::backend::make_template_backend())},
       {"TemplateLayers", on_first(within_layers(tenon::backend::make_template_backend())), some},
       {"TemplatePlugin", on_first(plugin(TENON_TEMPLATE_PLUGIN)), some},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu.h"
+#include "backends/gpu/gpu.h"
 #include "backends/template/template.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/layers.h"
@@ -170,6 +171,7 @@ TEST_P(SampleResults, OnInterpsDevice) {
 
 TEST_P(SampleResults, OnDevices) {
   const std::shared_ptr<backend::Backend> devices[] = {backend::make_cpu_backend(),
+                                                       backend::make_gpu_sim_backend({1, true}),
                                                        backend::make_template_backend()};
   for (const auto& device : devices) {
     SCOPED_TRACE(device->name());

@@ -2,14 +2,12 @@
 
 #include <tbb/task_arena.h>
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/tasks.h"
+#include "backends/device_count.h"
 #include "backends/llvm/host.h"
 #include "core/backend/host_device.h"
 
@@ -172,19 +170,10 @@ class CpuBackend final : public Backend {
   const size_t devices_;
 };
 
-// TENON_CPU_DEVICES, for programs of several devices.
-size_t devices_wanted() {
-  const char* text = std::getenv("TENON_CPU_DEVICES");
-  if (text == nullptr) return 1;
-  size_t count = 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), count);
-  return error == std::errc() && *end == 0 && count >= 1 && count <= 4096 ? count : 1;
-}
-
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend() {
-  return std::make_unique<CpuBackend>(devices_wanted());
+  return std::make_unique<CpuBackend>(device_count("TENON_CPU_DEVICES"));
 }
 
 }  // namespace tenon::backend

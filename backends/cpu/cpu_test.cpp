@@ -79,48 +79,7 @@ TEST(Cpu, Atomics) {
   expect_interpreters_bits(kernel::testing::atomic_cases({kS8, kU16, kS32, kU32, kS64, kU64}));
 }
 
-// One for each way in which lanes go apart: a branch with and without stores, strides, places that
-// are loaded, a bound that is no constant.
-TEST(Cpu, LanesThatGoApart) {
-  const Kernel kernel =
-      kernel::parse(
-          R"(kernel @apart(%x: in s32[3,50], %at: in s32[50], %y: out s32[3,50], %z: out s32[3,50]) index s32 grid(%g: 3) {
-  lanes(%i: 50) {
-    %v = load %x[%g, %i] : s32
-    %odd = and %v, 1 : s32
-    %is = ne %odd, 0 : s32
-    %w = if %is : s32 {
-      %back = sub 49, %i : s32
-      %t = load %x[%g, %back] : s32
-      yield %t
-    } else {
-      %k = load %at[%i] : s32
-      %t = load %x[%g, %k] : s32
-      %u = for %n = (0, 3, 1) carry(%c = %t) : s32 {
-        %d = add %c, %n : s32
-        yield %d
-      }
-      yield %u
-    }
-    store %w, %y[%g, %i] : s32
-    %small = lt %v, 0 : s32
-    if %small {
-      store %i, %z[%g, %i] : s32
-    } else {
-      store %w, %z[%g, %i] : s32
-    }
-  }
-}
-)",
-          "apart")
-          .value();
-  ASSERT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
-  std::vector<Case> cases = {{kernel, kernel::testing::zero_buffers(kernel)}};
-  Random random(5);
-  for (int64_t i = 0; i < 150; ++i) cases[0].buffers[0].set_integer(i, random.below(100) - 50);
-  for (int64_t i = 0; i < 50; ++i) cases[0].buffers[1].set_integer(i, random.below(50));
-  expect_interpreters_bits(cases);
-}
+TEST(Cpu, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }
 
 // Lanes that are off take no part in a branch that is passed over, nor in what is asked of it.
 TEST(Cpu, WhatNoLaneDoes) {
@@ -149,50 +108,7 @@ TEST(Cpu, WhatNoLaneDoes) {
   expect_interpreters_bits(cases);
 }
 
-// Sums of integers in any order, and the first of the greatest: nothing is neutral there.
-TEST(Cpu, Reductions) {
-  std::vector<Case> cases;
-  for (const int64_t count : {1, 2, 7, 16, 33, 64, 200, 1000}) {
-    kernel::Builder b(fmt::format("reduce_{}", count));
-    const auto x = b.buffer("x", kS32, {3, count}, kernel::Access::kIn);
-    const auto y = b.buffer("y", kS32, {3}, kernel::Access::kOut);
-    const auto at = b.buffer("at", kS32, {2}, kernel::Access::kOut);
-    b.grid({});
-    b.lanes({3}, [&](const kernel::Values& i) {
-      b.store(b.reduce(
-                  {{count},
-                   false,
-                   true,
-                   {b.integer(kS32, 5)},
-                   [&](const kernel::Values& k) { return kernel::Values{b.load(x, {i[0], k[0]})}; },
-                   [&](const kernel::Values& v) { return kernel::Values{b.add(v[0], v[1])}; }})[0],
-              y, i);
-    });
-    const kernel::Values best =
-        b.reduce({{3, count},
-                  true,
-                  true,
-                  {b.integer(kS32, -1000000), b.integer(kS32, -1)},
-                  [&](const kernel::Values& k) {
-                    return kernel::Values{b.load(x, k), b.add(b.mul(k[0], b.index(count)), k[1])};
-                  },
-                  [&](const kernel::Values& v) {
-                    const auto greater = b.compare(kernel::OpCode::kGt, v[0], v[2]);
-                    const auto equal = b.compare(kernel::OpCode::kEq, v[0], v[2]);
-                    const auto before = b.compare(kernel::OpCode::kLt, v[1], v[3]);
-                    const auto left = b.logical_or(greater, b.logical_and(equal, before));
-                    return kernel::Values{b.select(left, v[0], v[2]), b.select(left, v[1], v[3])};
-                  }});
-    b.store(best[0], at, {b.index(0)});
-    b.store(best[1], at, {b.index(1)});
-    Case c = {b.finish(), {}};
-    c.buffers = kernel::testing::zero_buffers(c.kernel);
-    Random random(static_cast<uint64_t>(count));
-    for (int64_t i = 0; i < 3 * count; ++i) c.buffers[0].set_integer(i, random.below(90));
-    cases.push_back(std::move(c));
-  }
-  expect_interpreters_bits(cases);
-}
+TEST(Cpu, Reductions) { expect_interpreters_bits(kernel::testing::reduction_cases()); }
 
 TEST(Cpu, CodeIsWhatWasSaved) {
   const Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, kF32, {}, 40);

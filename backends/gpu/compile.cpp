@@ -6,7 +6,6 @@
 #include <cctype>
 
 #include "backends/gpu/emitter.h"
-#include "backends/gpu/tiles.h"
 #include "core/serial/archive.h"
 #include "core/serial/types.h"
 
@@ -83,7 +82,6 @@ kernel::LegalForm form_of_gpu() {
   }
   form.atomics = {kS32, kU32, kS64, kU64};
   form.private_memory = true;
-  form.tiles = true;
   return form;
 }
 
@@ -107,7 +105,7 @@ std::vector<Declined> emit_kernels(llvm::Module& module, const backend::TargetIn
   module.setDataLayout(kLayout);
   std::vector<Declined> declined;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    const kernel::Kernel kernel = expand_tiles_for_threads(*kernels[k]);
+    const kernel::Kernel& kernel = *kernels[k];
     KernelCode& made = code.kernels.emplace_back();
     made.symbol = symbol_of(kernel, k);
     const KernelFunction function = Emitter(module, kernel).run(made.symbol);

@@ -138,12 +138,12 @@ class CudaContext final : public Context {
     void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
     const std::string text(image);  // PTX ends with a zero.
     CUmodule module = nullptr;
-    const Status loaded =
+    Status loaded =
         api_.check(api_.load_module(&module, text.c_str(), 2, options, values), "load a module");
     if (!loaded.ok() && log[0] != '\0') {
       return tl::make_unexpected(Status(loaded.code(), loaded.message() + ": " + log.data()));
     }
-    TENON_TRY(loaded);
+    TENON_TRY(std::move(loaded));
     return reinterpret_cast<Module>(module);
   }
   Status unload(Module module) override {

@@ -258,9 +258,9 @@ class GpuDevice final : public backend::Device {
   // After what the queue has been given.
   Status copy_on_host(const Place& destination, const Place& source, int64_t bytes) {
     TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
-    const Status before = heard(context_->synchronize(event));
+    Status before = heard(context_->synchronize(event));
     context_->release(event);
-    TENON_TRY(before);
+    TENON_TRY(std::move(before));
     std::memcpy(destination.host, source.host, static_cast<size_t>(bytes));
     return {};
   }

@@ -10,11 +10,9 @@
 
 #include "backends/gpu/nvptx.h"
 #include "backends/gpu/remainder.h"
-#include "backends/gpu/tiles.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/jit.h"
 #include "core/kernel/case_test_util.h"
-#include "core/kernel/legalize/tiles.h"
 
 namespace tenon::gpu {
 namespace {
@@ -385,24 +383,6 @@ TEST(GpuCode, RemaindersAreExact) {
                     kF32);
   expect_remainders(
       reinterpret_cast<Remainder<double>>((*loaded)->address("tenon_rem_f64").value()), kF64);
-}
-
-// --- Tiles
-
-// Another order of loops, the same bits.
-TEST(GpuCode, TilesForThreadsGiveTheSameBits) {
-  for (const Case& c : kernel::testing::example_cases(TENON_SOURCE)) {
-    const Kernel expanded = expand_tiles_for_threads(c.kernel);
-    ASSERT_TRUE(verify(expanded).ok()) << verify(expanded).to_string();
-    EXPECT_FALSE(kernel::has_tiles(expanded));
-    std::vector<Literal> expected = c.buffers;
-    std::vector<Literal> actual = c.buffers;
-    ASSERT_TRUE(kernel::testing::run(c.kernel, expected).ok());
-    ASSERT_TRUE(kernel::testing::run(expanded, actual).ok());
-    for (size_t m = 0; m < actual.size(); ++m) {
-      kernel::testing::expect_same(c.kernel.name, actual[m], expected[m]);
-    }
-  }
 }
 
 // --- What is declined, and errors

@@ -100,5 +100,273 @@ TEST(GpuRun, Atomics) {
   expect_interpreters_bits(kernel::testing::atomic_cases({kS8, kU16, kS32, kU32, kS64, kU64}));
 }
 
+TEST(GpuRun, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }
+
+TEST(GpuRun, Reductions) {
+  expect_interpreters_bits(kernel::testing::reduction_cases());
+  expect_interpreters_bits(kernel::testing::ordered_reduction_cases());
+}
+
+// Of each type that shuffles and shared memory carry, in runs and one by one.
+TEST(GpuRun, ReductionsOfEveryType) {
+  std::vector<Case> cases;
+  for (const ElementType type : {kPred, kS8, kU8, kS16, kU16, kS32, kU32, kS64, kU64, kF32, kF64}) {
+    for (const int64_t count : {1, 30, 256, 259, 2048}) {
+      kernel::Builder b(fmt::format("greatest_{}_{}", name_of(type), count));
+      const auto x = b.buffer("x", type, {2, count}, kernel::Access::kIn);
+      const auto y = b.buffer("y", type, {2}, kernel::Access::kOut);
+      const kernel::Values g = b.grid({2});
+      const auto any = [&](const kernel::Values& v) {
+        return is_pred(type) ? b.logical_or(v[0], v[1]) : b.op(kernel::OpCode::kMax, {v[0], v[1]});
+      };
+      b.store(b.reduce(
+                  {{count},
+                   true,
+                   true,
+                   {b.constant(type, 0)},
+                   [&](const kernel::Values& k) { return kernel::Values{b.load(x, {g[0], k[0]})}; },
+                   [&](const kernel::Values& v) { return kernel::Values{any(v)}; }})[0],
+              y, g);
+      Case c = {b.finish(), {}};
+      const auto numbers = static_cast<size_t>(2 * count);
+      const Literal all = kernel::testing::array(type, kernel::testing::patterns(type, numbers, 9));
+      c.buffers = {Literal::from_bytes(Shape(type, {2, count}),
+                                       all.data().first(numbers * storage_bytes(type)))
+                       .value(),
+                   Literal(Shape(type, {2}))};
+      cases.push_back(std::move(c));
+    }
+  }
+  expect_interpreters_bits(cases);
+}
+
+Case with_numbers(const std::string& text) {
+  const Kernel kernel = kernel::parse(text, "kernel").value();
+  EXPECT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
+  Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+  Random random(11);
+  for (size_t m = 0; m < c.buffers.size(); ++m) {
+    if (kernel.memories[m].access == kernel::Access::kOut) continue;
+    for (int64_t i = 0; i < c.buffers[m].element_count(); ++i) {
+      c.buffers[m].set_integer(i, random.below(200) - 100);
+    }
+  }
+  return c;
+}
+
+// Private memory of more lanes than a block has threads: a thread has that of several.
+TEST(GpuRun, LanesOwnMemoryAcrossLoops) {
+  expect_interpreters_bits({with_numbers(
+      R"(kernel @own(%x: in s32[2,70,9], %y: out s32[2,70,9]) index s32 grid(%g: 2) {
+  private %acc : s32[70,9,2] per lanes 2
+  scratch %t : s32[9]
+  lanes(%i: 70, %j: 9) {
+    store 0, %acc[%i, %j, 0] : s32
+    store 1, %acc[%i, %j, 1] : s32
+  }
+  for %k = (0, 70, 7) {
+    lanes(%j: 9) {
+      %v = load %x[%g, %k, %j] : s32
+      store %v, %t[%j] : s32
+    }
+    lanes(%i: 70, %j: 9) {
+      %r = rem %i, 9 : s32
+      %r0 = max %r, 0 : s32
+      %v = load %t[%r0] : s32
+      %s = load %acc[%i, %j, 0] : s32
+      %s2 = add %s, %v : s32
+      store %s2, %acc[%i, %j, 0] : s32
+      %p = load %acc[%i, %j, 1] : s32
+      %p2 = mul %p, 3 : s32
+      store %p2, %acc[%i, %j, 1] : s32
+    }
+  }
+  lanes(%i: 70, %j: 9) {
+    %s = load %acc[%i, %j, 0] : s32
+    %p = load %acc[%i, %j, 1] : s32
+    %w = add %s, %p : s32
+    store %w, %y[%g, %i, %j] : s32
+  }
+}
+)")});
+}
+
+// Scratch that takes turns in one place, around loops, branches and stores of the workgroup.
+TEST(GpuRun, WhatThreadsPassToEachOther) {
+  expect_interpreters_bits({with_numbers(
+      R"(kernel @pass(%x: in s32[3,100], %y: out s32[3,100], %z: inout s32[3]) index s32 grid(%g: 3) {
+  scratch %sum : s32[2]
+  store 0, %sum[0] : s32
+  for %k = (0, 4, 1) {
+    scratch %a : s32[100]
+    lanes(%i: 100) {
+      %v = load %x[%g, %i] : s32
+      %w = mul %v, %k : s32
+      store %w, %a[%i] : s32
+    }
+    %first = load %a[7] : s32
+    %odd = and %first, 1 : s32
+    %is = ne %odd, 0 : s32
+    if %is {
+      scratch %b : s32[100]
+      lanes(%i: 100) {
+        %j = sub 99, %i : s32
+        %v = load %a[%j] : s32
+        store %v, %b[%i] : s32
+      }
+      %v = load %b[3] : s32
+      %s = load %sum[0] : s32
+      %t = add %s, %v : s32
+      store %t, %sum[0] : s32
+    } else {
+      scratch %c : s32[50]
+      lanes(%i: 50) {
+        %j = mul %i, 2 : s32
+        %v = load %a[%j] : s32
+        store %v, %c[%i] : s32
+      }
+      %r = reduce lanes (%i: 50) init(1) : s32 commutative {
+        %v = load %c[%i] : s32
+        yield %v
+      } combine(%p, %q) {
+        %m = add %p, %q : s32
+        yield %m
+      }
+      %s = load %sum[0] : s32
+      %t = add %s, %r : s32
+      store %t, %sum[0] : s32
+    }
+  }
+  %n, %last = while(%i = 0, %j = 0) : s32, s32 {
+    %v = load %sum[0] : s32
+    %big = gt %v, 10 : s32
+    %few = lt %i, 6 : s32
+    %go = and %big, %few : pred
+    yield %go
+  } do(%i, %j) {
+    %v = load %sum[0] : s32
+    %h = div %v, 2 : s32
+    store %h, %sum[0] : s32
+    %i1 = add %i, 1 : s32
+    yield %i1, %h
+  }
+  %total = load %sum[0] : s32
+  atomic add %total, %z[%g] : s32
+  lanes(%i: 100) {
+    %v = add %total, %i : s32
+    %w = add %v, %n : s32
+    %u = add %w, %last : s32
+    store %u, %y[%g, %i] : s32
+  }
+}
+)")});
+}
+
+// A launch in the memory of what it reads, which another thread reads first.
+TEST(GpuRun, InPlace) {
+  Case c = with_numbers(
+      R"(kernel @swap(%x: in s32[64], %y: out s32[64] over %x) index s32 grid() {
+  scratch %s : s32[64]
+  lanes(%i: 64) {
+    %j = sub 63, %i : s32
+    %v = load %x[%j] : s32
+    store %v, %s[%i] : s32
+  }
+  lanes(%i: 64) {
+    %v = load %s[%i] : s32
+    store %v, %y[%i] : s32
+  }
+}
+)");
+  expect_interpreters_bits({c});
+}
+
+// Indices of 64 bits, strides, and nothing to do.
+TEST(GpuRun, IndicesAndExtents) {
+  expect_interpreters_bits(
+      {with_numbers(
+           R"(kernel @wide(%x: in s32[6,40]{1,6}, %y: out s32[40,6]) index s64 grid(%a: 2, %b: 3) {
+  %r = mul %a, 3 : s64
+  %s = add %r, %b : s64
+  lanes(%i: 40) {
+    %v = load %x[%s, %i] : s32
+    store %v, %y[%i, %s] : s32
+  }
+}
+)"),
+       with_numbers(R"(kernel @none(%x: in s32[4], %y: out s32[4]) index s32 grid() {
+  lanes(%i: 0, %j: 5) {
+    store 7, %y[%i] : s32
+  }
+  lanes() {
+    %v = load %x[2] : s32
+    store %v, %y[2] : s32
+  }
+  lanes(%i: 2) {
+    store %i, %y[%i] : s32
+  }
+  store 5, %y[3] : s32
+}
+)"),
+       with_numbers(R"(kernel @steps(%y: out s32[3]) index s32 grid() {
+  %n = for %k = (0, 2147483647, 1000000000) carry(%c = 0) : s32 {
+    %d = add %c, 1 : s32
+    yield %d
+  }
+  lanes(%i: 3) {
+    %t = for %k = (%i, 2, 1) carry(%c = %n) : s32 {
+      %d = add %c, %k : s32
+      yield %d
+    }
+    store %t, %y[%i] : s32
+  }
+}
+)")});
+}
+
+// Tiles at the edges of what they cover, of every kind of factor.
+TEST(GpuRun, Products) {
+  expect_interpreters_bits({with_numbers(
+      R"(kernel @product(%x: in s32[20,33], %y: in s32[21,33], %z: out s32[20,21]) index s32 grid(%i: 2, %j: 2) {
+  scratch %a : s32[16,8]
+  scratch %b : s32[16,8]
+  private %acc : s32[8,4,2,4] per lanes 2
+  %r = mul %i, 16 : s32
+  %c = mul %j, 16 : s32
+  lanes(%p: 8, %q: 4) {
+    for %u = (0, 2, 1) {
+      for %v = (0, 4, 1) {
+        store 0, %acc[%p, %q, %u, %v] : s32
+      }
+    }
+  }
+  for %k = (0, 33, 8) {
+    copy box(16, 8) %a[0, 0] by(0, 1) = %x[%r, %k] by(0, 1) pad 0
+    copy box(16, 8) %b[0, 0] by(0, 1) = %y[%c, %k] by(0, 1) pad 0
+    contract box(16, 16, 8) %acc[0, 0] += %a[0, 0] * %b[0, 0] transpose b
+  }
+  lanes(%p: 8, %q: 4) {
+    %p2 = mul %p, 2 : s32
+    %q4 = mul %q, 4 : s32
+    for %u = (0, 2, 1) {
+      for %v = (0, 4, 1) {
+        %s = load %acc[%p, %q, %u, %v] : s32
+        %ru = add %r, %p2 : s32
+        %row = add %ru, %u : s32
+        %cv = add %c, %q4 : s32
+        %column = add %cv, %v : s32
+        %in0 = lt %row, 20 : s32
+        %in1 = lt %column, 21 : s32
+        %in = and %in0, %in1 : pred
+        if %in {
+          store %s, %z[%row, %column] : s32
+        }
+      }
+    }
+  }
+}
+)")});
+}
+
 }  // namespace
 }  // namespace tenon::gpu

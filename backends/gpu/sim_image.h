@@ -47,7 +47,7 @@ struct SimImage {
 };
 
 std::string save(const SimImage& image);
-/// Errors: kDataLoss, bytes that save() did not write.
+/// Errors: kInvalidArgument or kDataLoss, bytes that save() did not write.
 Result<SimImage> load_sim_image(std::string_view bytes);
 
 /// How code says which memory an access is meant for: a parameter's number, one of `variables`, or

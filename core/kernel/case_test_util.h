@@ -187,4 +187,124 @@ inline std::vector<Case> atomic_cases(const std::vector<ElementType>& types) {
   return cases;
 }
 
+/// One for each way in which lanes go apart: a branch with and without stores, strides, places that
+/// are loaded, a bound that is no constant.
+inline std::vector<Case> divergent_cases() {
+  const Kernel kernel =
+      parse(
+          R"(kernel @apart(%x: in s32[3,50], %at: in s32[50], %y: out s32[3,50], %z: out s32[3,50]) index s32 grid(%g: 3) {
+  lanes(%i: 50) {
+    %v = load %x[%g, %i] : s32
+    %odd = and %v, 1 : s32
+    %is = ne %odd, 0 : s32
+    %w = if %is : s32 {
+      %back = sub 49, %i : s32
+      %t = load %x[%g, %back] : s32
+      yield %t
+    } else {
+      %k = load %at[%i] : s32
+      %t = load %x[%g, %k] : s32
+      %u = for %n = (0, 3, 1) carry(%c = %t) : s32 {
+        %d = add %c, %n : s32
+        yield %d
+      }
+      yield %u
+    }
+    store %w, %y[%g, %i] : s32
+    %small = lt %v, 0 : s32
+    if %small {
+      store %i, %z[%g, %i] : s32
+    } else {
+      store %w, %z[%g, %i] : s32
+    }
+  }
+}
+)",
+          "apart")
+          .value();
+  EXPECT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
+  std::vector<Case> cases = {{kernel, zero_buffers(kernel)}};
+  Random random(5);
+  for (int64_t i = 0; i < 150; ++i) cases[0].buffers[0].set_integer(i, random.below(100) - 50);
+  for (int64_t i = 0; i < 50; ++i) cases[0].buffers[1].set_integer(i, random.below(50));
+  return cases;
+}
+
+/// Sums of integers in any order, and the first of the greatest: nothing is neutral there.
+inline std::vector<Case> reduction_cases() {
+  std::vector<Case> cases;
+  for (const int64_t count : {1, 2, 7, 16, 33, 64, 200, 1000}) {
+    Builder b(fmt::format("reduce_{}", count));
+    const auto x = b.buffer("x", ElementType::kS32, {3, count}, Access::kIn);
+    const auto y = b.buffer("y", ElementType::kS32, {3}, Access::kOut);
+    const auto at = b.buffer("at", ElementType::kS32, {2}, Access::kOut);
+    b.grid({});
+    b.lanes({3}, [&](const Values& i) {
+      b.store(b.reduce({{count},
+                        false,
+                        true,
+                        {b.integer(ElementType::kS32, 5)},
+                        [&](const Values& k) { return Values{b.load(x, {i[0], k[0]})}; },
+                        [&](const Values& v) { return Values{b.add(v[0], v[1])}; }})[0],
+              y, i);
+    });
+    const Values best =
+        b.reduce({{3, count},
+                  true,
+                  true,
+                  {b.integer(ElementType::kS32, -1000000), b.integer(ElementType::kS32, -1)},
+                  [&](const Values& k) {
+                    return Values{b.load(x, k), b.add(b.mul(k[0], b.index(count)), k[1])};
+                  },
+                  [&](const Values& v) {
+                    const auto greater = b.compare(OpCode::kGt, v[0], v[2]);
+                    const auto equal = b.compare(OpCode::kEq, v[0], v[2]);
+                    const auto before = b.compare(OpCode::kLt, v[1], v[3]);
+                    const auto left = b.logical_or(greater, b.logical_and(equal, before));
+                    return Values{b.select(left, v[0], v[2]), b.select(left, v[1], v[3])};
+                  }});
+    b.store(best[0], at, {b.index(0)});
+    b.store(best[1], at, {b.index(1)});
+    Case c = {b.finish(), {}};
+    c.buffers = zero_buffers(c.kernel);
+    Random random(static_cast<uint64_t>(count));
+    for (int64_t i = 0; i < 3 * count; ++i) c.buffers[0].set_integer(i, random.below(90));
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+/// Products of maps x -> ax + b over the lanes of several workgroups, of which the order counts.
+inline std::vector<Case> ordered_reduction_cases() {
+  std::vector<Case> cases;
+  for (const int64_t count : {0, 1, 3, 31, 32, 33, 64, 100, 255, 256, 257, 700}) {
+    Builder b(fmt::format("compose_{}", count));
+    const ElementType type = ElementType::kU32;
+    const auto x = b.buffer("x", type, {2, 2, count}, Access::kIn);
+    const auto y = b.buffer("y", type, {2, 2}, Access::kOut);
+    const Values g = b.grid({2});
+    const Values whole = b.reduce(
+        {{count},
+         true,
+         false,
+         {b.integer(type, 3), b.integer(type, 4)},
+         [&](const Values& k) {
+           return Values{b.load(x, {g[0], b.index(0), k[0]}), b.load(x, {g[0], b.index(1), k[0]})};
+         },
+         [&](const Values& v) {
+           return Values{b.mul(v[0], v[2]), b.add(b.mul(v[0], v[3]), v[1])};
+         }});
+    for (int64_t i = 0; i < 2; ++i) {
+      b.store(whole[static_cast<size_t>(i)], y, {g[0], b.index(i)});
+    }
+    Case c = {b.finish(), {}};
+    EXPECT_TRUE(verify(c.kernel).ok()) << verify(c.kernel).to_string();
+    c.buffers = zero_buffers(c.kernel);
+    Random random(static_cast<uint64_t>(count) + 1);
+    for (int64_t i = 0; i < 4 * count; ++i) c.buffers[0].set_integer(i, random.below(1000) | 1);
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
 }  // namespace tenon::kernel::testing

@@ -1,10 +1,12 @@
 // The kernels of docs/kernel-ir.md: verified, printed and parsed again, run in several orders and
 // compared with straightforward code.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <functional>
 
 #include "core/kernel/kernel_test_util.h"
+#include "core/kernel/legalize/tiles.h"
 #include "core/types/file.h"
 
 namespace tenon::kernel {
@@ -101,6 +103,23 @@ TEST(Examples, Dot) {
           return sum;
         },
         0);
+  }
+}
+
+// Tiles as loops in either order: each result is summed in the same one.
+TEST(Examples, DotInBothOrders) {
+  const Kernel kernel = example("dot");
+  std::vector<Literal> expected = zero_buffers(kernel);
+  for (size_t m = 0; m < 2; ++m) fill(expected[m], input);
+  const std::vector<Literal> inputs = expected;
+  ASSERT_TRUE(run(kernel, expected).ok());
+  for (const bool registers : {false, true}) {
+    const Kernel expanded = expand_tiles(kernel, registers);
+    ASSERT_TRUE(verify(expanded).ok()) << verify(expanded).to_string();
+    EXPECT_FALSE(has_tiles(expanded));
+    std::vector<Literal> buffers = inputs;
+    ASSERT_TRUE(run(expanded, buffers).ok());
+    EXPECT_TRUE(std::ranges::equal(buffers[2].data(), expected[2].data())) << registers;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "core/kernel/legalize/tiles.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/kernel/rewriter.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 class TileExpander : public Rewriter {
  public:
-  using Rewriter::Rewriter;
+  TileExpander(const Kernel& kernel, bool registers) : Rewriter(kernel), registers_(registers) {}
 
  private:
   void node(const Node& n) override {
@@ -100,16 +101,17 @@ class TileExpander : public Rewriter {
     const MemoryId c = memory(n.memories[0]);
     const MemoryId a = memory(n.memories[1]);
     const MemoryId b = memory(n.memories[2]);
+    const auto product = [&](ValueId i, ValueId j, ValueId k, ValueId sum) {
+      const ValueId x = n.transpose_a ? element(a, a_start, k, i) : element(a, a_start, i, k);
+      const ValueId y = n.transpose_b ? element(b, b_start, j, k) : element(b, b_start, k, j);
+      return multiply_add(x, y, sum, c_info.type);
+    };
     // c at `place` += row i of a times column j of b.
     const auto accumulate = [&](const Values& place, ValueId i, ValueId j) {
-      const Values sum = to().for_loop(
-          to().index(0), to().index(n.extents[2]), 1, {to().load(c, place)},
-          [&](const Values& arguments) {
-            const ValueId k = arguments[0];
-            const ValueId x = n.transpose_a ? element(a, a_start, k, i) : element(a, a_start, i, k);
-            const ValueId y = n.transpose_b ? element(b, b_start, j, k) : element(b, b_start, k, j);
-            return Values{multiply_add(x, y, arguments[1], c_info.type)};
-          });
+      const Values sum = to().for_loop(to().index(0), to().index(n.extents[2]), 1,
+                                       {to().load(c, place)}, [&](const Values& arguments) {
+                                         return Values{product(i, j, arguments[0], arguments[1])};
+                                       });
       to().store(sum[0], c, place);
     };
     if (!is_private) {
@@ -121,36 +123,46 @@ class TileExpander : public Rewriter {
       });
       return;
     }
-    private_contract(n, c_info, c_start, accumulate);
-  }
-
-  // Each lane computes what it owns of the box: row i of the tile lies in lane i / r at i mod r.
-  template <class Accumulate>
-  void private_contract(const Node& n, const Memory& c, const Values& start,
-                        const Accumulate& accumulate) {
-    Builder& b = to();
-    b.lanes({c.dims[0], c.dims[1]}, [&](const Values& pq) {
-      b.for_loop(b.index(0), b.index(c.dims[2]), 1, {}, [&](const Values& r) {
-        b.for_loop(b.index(0), b.index(c.dims[3]), 1, {}, [&](const Values& s) {
-          const ValueId row = b.sub(b.add(b.mul(pq[0], b.index(c.dims[2])), r[0]), start[0]);
-          const ValueId column = b.sub(b.add(b.mul(pq[1], b.index(c.dims[3])), s[0]), start[1]);
-          const auto inside = [&](ValueId i, int64_t size) {
-            return b.logical_and(b.compare(OpCode::kGe, i, b.index(0)),
-                                 b.compare(OpCode::kLt, i, b.index(size)));
-          };
-          b.if_then(b.logical_and(inside(row, n.extents[0]), inside(column, n.extents[1])),
-                    [&] { accumulate({pq[0], pq[1], r[0], s[0]}, row, column); });
-          return Values{};
+    to().lanes({c_info.dims[0], c_info.dims[1]}, [&](const Values& lane) {
+      if (!registers_) return for_each_result(n, c_info, c_start, lane, accumulate);
+      to().for_loop(to().index(0), to().index(n.extents[2]), 1, {}, [&](const Values& k) {
+        for_each_result(n, c_info, c_start, lane, [&](const Values& place, ValueId i, ValueId j) {
+          to().store(product(i, j, k[0], to().load(c, place)), c, place);
         });
         return Values{};
       });
     });
   }
+
+  // Calls body(place in c, row, column) for what a lane owns of the box: row i of the tile lies in
+  // lane i / r at i mod r.
+  void for_each_result(const Node& n, const Memory& c, const Values& start, const Values& lane,
+                       const std::function<void(const Values&, ValueId, ValueId)>& body) {
+    Builder& b = to();
+    b.for_loop(b.index(0), b.index(c.dims[2]), 1, {}, [&](const Values& r) {
+      b.for_loop(b.index(0), b.index(c.dims[3]), 1, {}, [&](const Values& s) {
+        const ValueId row = b.sub(b.add(b.mul(lane[0], b.index(c.dims[2])), r[0]), start[0]);
+        const ValueId column = b.sub(b.add(b.mul(lane[1], b.index(c.dims[3])), s[0]), start[1]);
+        const auto inside = [&](ValueId i, int64_t size) {
+          return b.logical_and(b.compare(OpCode::kGe, i, b.index(0)),
+                               b.compare(OpCode::kLt, i, b.index(size)));
+        };
+        b.if_then(b.logical_and(inside(row, n.extents[0]), inside(column, n.extents[1])),
+                  [&] { body({lane[0], lane[1], r[0], s[0]}, row, column); });
+        return Values{};
+      });
+      return Values{};
+    });
+  }
+
+  const bool registers_;
 };
 
 }  // namespace
 
-Kernel expand_tiles(const Kernel& kernel) { return TileExpander(kernel).run(); }
+Kernel expand_tiles(const Kernel& kernel, bool registers) {
+  return TileExpander(kernel, registers).run();
+}
 
 bool has_tiles(const Kernel& kernel) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {

@@ -5,8 +5,11 @@
 
 namespace tenon::kernel {
 
-/// `kernel` without `copy` and `contract`.
-Kernel expand_tiles(const Kernel& kernel);
+/// `kernel` without `copy` and `contract`. With `registers`, where private memory is registers, a
+/// product into it goes along the contracted dimension first and through a lane's results within,
+/// so that what is loaded of the factors for a step serves all of them; else through the results
+/// first, so that each is loaded and stored once. Each result is summed in order either way.
+Kernel expand_tiles(const Kernel& kernel, bool registers = false);
 bool has_tiles(const Kernel& kernel);
 
 }  // namespace tenon::kernel

@@ -1,0 +1,336 @@
+// The drivers and the device on them: what they answer, and what becomes of errors.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+#include <type_traits>
+
+#include "backends/gpu/cuda_api.h"
+#include "backends/gpu/cuda_driver.h"
+#include "backends/gpu/device.h"
+#include "backends/gpu/gpu.h"
+#include "backends/gpu/sim_driver.h"
+#include "core/backend/backend_test_util.h"
+
+#if defined(TENON_CUDA_H)
+// Our own declarations are those of the toolkit.
+namespace ours {
+#include "backends/gpu/cuda_declarations.h"
+}
+namespace {
+using tenon::gpu::CudaApi;
+
+template <class A, class B>
+constexpr bool same_layout = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
+static_assert(same_layout<ours::CUdevice, CUdevice> && same_layout<ours::CUdeviceptr, CUdeviceptr>);
+static_assert(same_layout<ours::CUcontext, CUcontext> && same_layout<ours::CUmodule, CUmodule>);
+static_assert(same_layout<ours::CUfunction, CUfunction> && same_layout<ours::CUstream, CUstream>);
+static_assert(same_layout<ours::CUevent, CUevent> && same_layout<ours::CUresult, CUresult>);
+static_assert(same_layout<ours::CUdevice_attribute, CUdevice_attribute> &&
+              same_layout<ours::CUjit_option, CUjit_option>);
+
+// A number of ours and the toolkit's.
+struct Pair {
+  int ours;
+  int theirs;
+};
+constexpr Pair kNumbers[] = {
+    {ours::CUDA_SUCCESS, CUDA_SUCCESS},
+    {ours::CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY},
+    {ours::CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED},
+    {ours::CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED},
+    {ours::CUDA_ERROR_NO_DEVICE, CUDA_ERROR_NO_DEVICE},
+    {ours::CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU},
+    {ours::CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE},
+    {ours::CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX},
+    {ours::CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_FOUND},
+    {ours::CUDA_ERROR_NOT_READY, CUDA_ERROR_NOT_READY},
+    {ours::CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS},
+    {ours::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES},
+    {ours::CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT},
+    {ours::CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_CONTEXT_IS_DESTROYED},
+    {ours::CUDA_ERROR_ASSERT, CUDA_ERROR_ASSERT},
+    {ours::CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_HARDWARE_STACK_ERROR},
+    {ours::CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_ILLEGAL_INSTRUCTION},
+    {ours::CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS},
+    {ours::CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_ADDRESS_SPACE},
+    {ours::CUDA_ERROR_INVALID_PC, CUDA_ERROR_INVALID_PC},
+    {ours::CUDA_ERROR_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED},
+    {ours::CUDA_ERROR_UNKNOWN, CUDA_ERROR_UNKNOWN},
+    {ours::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
+    {ours::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK},
+    {ours::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+    {ours::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
+    {ours::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
+    {ours::CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER},
+    {ours::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES},
+    {ours::CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING},
+    {ours::CU_EVENT_DEFAULT, CU_EVENT_DEFAULT},
+};
+static_assert([] {
+  for (const Pair& each : kNumbers) {
+    if (each.ours != each.theirs) return false;
+  }
+  return true;
+}());
+
+// The functions have the types that the toolkit declares.
+template <class F>
+constexpr bool is(F* /*declared*/, F* CudaApi::* /*member*/) {
+  return true;
+}
+static_assert(
+    is(cuInit, &CudaApi::init) && is(cuGetErrorName, &CudaApi::error_name) &&
+    is(cuGetErrorString, &CudaApi::error_text) && is(cuDeviceGetCount, &CudaApi::device_count) &&
+    is(cuDeviceGet, &CudaApi::device) && is(cuDeviceGetName, &CudaApi::device_name) &&
+    is(cuDeviceTotalMem, &CudaApi::device_memory) &&
+    is(cuDeviceGetAttribute, &CudaApi::device_attribute) &&
+    is(cuCtxDestroy, &CudaApi::destroy_context) && is(cuCtxSetCurrent, &CudaApi::set_context) &&
+    is(cuCtxPopCurrent, &CudaApi::pop_context) && is(cuMemAlloc, &CudaApi::allocate) &&
+    is(cuMemFree, &CudaApi::free) && is(cuStreamCreate, &CudaApi::create_stream) &&
+    is(cuStreamDestroy, &CudaApi::destroy_stream) && is(cuStreamWaitEvent, &CudaApi::wait_stream) &&
+    is(cuMemcpyHtoDAsync, &CudaApi::copy_to_device) &&
+    is(cuMemcpyDtoHAsync, &CudaApi::copy_to_host) &&
+    is(cuMemcpyDtoDAsync, &CudaApi::copy_on_device) && is(cuMemsetD8Async, &CudaApi::fill_8) &&
+    is(cuMemsetD16Async, &CudaApi::fill_16) && is(cuMemsetD32Async, &CudaApi::fill_32) &&
+    is(cuMemsetD2D32Async, &CudaApi::fill_rows_32) &&
+    is(cuModuleLoadDataEx, &CudaApi::load_module) && is(cuModuleUnload, &CudaApi::unload_module) &&
+    is(cuModuleGetFunction, &CudaApi::function) && is(cuLaunchKernel, &CudaApi::launch) &&
+    is(cuEventCreate, &CudaApi::create_event) && is(cuEventDestroy, &CudaApi::destroy_event) &&
+    is(cuEventRecord, &CudaApi::record) && is(cuEventQuery, &CudaApi::query) &&
+    is(cuEventSynchronize, &CudaApi::synchronize) && is(cuEventElapsedTime, &CudaApi::elapsed));
+}  // namespace
+#endif
+
+namespace tenon::gpu {
+namespace {
+
+using backend::EventHandle;
+using backend::Place;
+
+TEST(CudaDriver, SaysWhatIsNotThere) {
+  const auto none = make_cuda_driver("libtenon-no-such-driver.so.1")->chips();
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(none.error().message().find("there is no CUDA driver: libtenon-no-such-driver.so.1: "),
+            0);
+  // A library that is none of CUDA's.
+  const auto other = make_cuda_driver("libm.so.6")->open(0);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message(), "the CUDA driver libm.so.6 has no function cuInit");
+}
+
+TEST(CudaDriver, OpensWhatItFinds) {
+  const auto driver = make_cuda_driver();
+  const auto chips = driver->chips();
+  if (!chips) {
+    EXPECT_EQ(chips.error().code(), ErrorCode::kUnavailable);
+    GTEST_SKIP() << chips.error().message();
+  }
+  ASSERT_FALSE(chips->empty());
+  EXPECT_GE((*chips)[0].compute_capability, 50);
+  ASSERT_TRUE(driver->open(0));
+}
+
+TEST(Grid, HoldsEveryBlock) {
+  EXPECT_EQ(grid_of(1).x, 1U);
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  EXPECT_EQ(grid_of(kMost).x, static_cast<uint32_t>(kMost));
+  EXPECT_EQ(grid_of(kMost).y, 1U);
+  for (const int64_t blocks : {kMost + 1, 3 * kMost, 3 * kMost + 1, int64_t{1} << 40}) {
+    const Grid grid = grid_of(blocks);
+    EXPECT_GE(int64_t{grid.x} * grid.y, blocks);
+    EXPECT_LT(int64_t{grid.x} * (grid.y - 1), blocks);
+    EXPECT_LE(grid.x, kMost);
+  }
+}
+
+class GpuDeviceTest : public backend::OnDevice {
+ protected:
+  void SetUp() override { open(backend::make_gpu_sim_backend({1, true}), 64, 64); }
+
+  static std::byte* bytes_of(auto& array) { return reinterpret_cast<std::byte*>(array.data()); }
+};
+
+TEST_F(GpuDeviceTest, RunsAKernel) {
+  std::array<float, 4> from = {1, 2, 3, 4};
+  std::array<float, 4> to = {};
+  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 16, nullptr}}).ok());
+  ASSERT_TRUE(device->copy(0, {x, 32, nullptr}, {y, 16, nullptr}, 16).ok());
+  ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(to)), {x, 32, nullptr}, 16).ok());
+  const EventHandle event = device->record(0).value();
+  EXPECT_TRUE(device->await(event, -1).value());
+  EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
+  EXPECT_GT(device->event_time(event).value(), 0);
+  EXPECT_EQ(device->map(x).error().code(), ErrorCode::kUnimplemented);
+  const auto statistics = device->statistics().value();
+  EXPECT_EQ(statistics[0].value, 128);
+  EXPECT_EQ(statistics[1].value, 1);
+  device->release(event);
+}
+
+TEST_F(GpuDeviceTest, Fills) {
+  const auto filled = [&](int64_t offset, int64_t bytes, std::vector<uint8_t> pattern) {
+    std::array<uint8_t, 16> to = {};
+    const std::array<uint8_t, 16> zeros = {};
+    EXPECT_TRUE(device
+                    ->copy(0, {x, 0, nullptr},
+                           Place::of_host(reinterpret_cast<const std::byte*>(zeros.data())), 16)
+                    .ok());
+    const Status status =
+        device->fill(0, {x, offset, nullptr}, bytes,
+                     {reinterpret_cast<const std::byte*>(pattern.data()), pattern.size()});
+    EXPECT_TRUE(device->copy(0, Place::of_host(bytes_of(to)), {x, 0, nullptr}, 16).ok());
+    EXPECT_TRUE(backend::finish(*device).ok());
+    return status.ok() ? to : std::array<uint8_t, 16>{};
+  };
+  using Bytes = std::array<uint8_t, 16>;
+  EXPECT_EQ(filled(1, 3, {7}), (Bytes{0, 7, 7, 7}));
+  EXPECT_EQ(filled(2, 4, {1, 2}), (Bytes{0, 0, 1, 2, 1, 2}));
+  EXPECT_EQ(filled(8, 8, {1, 2, 3, 4, 5, 6, 7, 8}),
+            (Bytes{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  // A pattern of equal bytes may begin anywhere; another one is the host's.
+  EXPECT_EQ(filled(3, 4, {9, 9, 9, 9}), (Bytes{0, 0, 0, 9, 9, 9, 9}));
+  EXPECT_EQ(device->fill(0, {x, 3, nullptr}, 4, std::array<std::byte, 2>{std::byte{1}}).code(),
+            ErrorCode::kUnimplemented);
+}
+
+TEST_F(GpuDeviceTest, CallsThatBreakRulesAreErrors) {
+  EXPECT_EQ(launch({{x, 0, nullptr}}).message(), "B21: the kernel takes 2 buffers and 0 scalars");
+  EXPECT_EQ(launch({{x, 52, nullptr}, {y, 0, nullptr}}).message(), "B17: 16 bytes at 52 of 64");
+  EXPECT_EQ(launch({{77, 0, nullptr}, {y, 0, nullptr}}).message(), "B10: no such memory");
+  backend::Launch other;
+  other.module = module;
+  other.kernel = 1;
+  EXPECT_EQ(device->launch(0, other).message(), "B14: a launch of a kernel that is not loaded");
+  EXPECT_EQ(device->record(1).error().message(), "B10: there is no queue 1");
+  EXPECT_EQ(device->await(9, 0).error().message(), "B10: no such event");
+  EXPECT_EQ(device->allocate(0, 0).error().message(),
+            "B16: an allocation of nothing, or in no space");
+  EXPECT_EQ(backend->open(1).error().message(), "gpu-sim: there is no device 1");
+  EXPECT_EQ(device->load(binary, {}).error().message(),
+            "B14: the binary has another number of kernels");
+  EXPECT_EQ(device->load("nothing", {}).error().code(), ErrorCode::kInvalidArgument);
+  backend::TargetInfo cpu = target;
+  cpu.name = "znver4";
+  EXPECT_EQ(backend->compile(cpu, {}).error().message(),
+            "gpu: the target 'znver4' is no GPU: expected sm_ and a number");
+}
+
+// An error of work is the next event's, and no other's (B6, B23): here a race, of a launch whose
+// buffers overlap (K4).
+TEST_F(GpuDeviceTest, AnErrorIsTheNextEvents) {
+  ASSERT_TRUE(launch({{x, 4, nullptr}, {x, 0, nullptr}}).ok());
+  const EventHandle first = device->record(0).value();
+  const EventHandle second = device->record(0).value();
+  const auto outcome = device->await(first, -1);
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message().find("a race"), std::string::npos)
+      << outcome.error().message();
+  EXPECT_FALSE(device->await(first, 0));  // Still.
+  EXPECT_TRUE(device->await(second, -1).value());
+}
+
+TEST_F(GpuDeviceTest, ClosingEndsWorkThatIsLeft) {
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 0, nullptr}}).ok());
+  device = nullptr;
+}
+
+// A context that works until it is told otherwise, as a GPU that falls off the bus.
+class FailingContext final : public Context {
+ public:
+  explicit FailingContext(const bool* gone) : gone_(gone) {}
+
+  Result<Address> allocate(int64_t) override { return give<Address>(4096); }
+  Status free(Address) override { return say(); }
+  Result<Stream> create_stream() override { return give<Stream>(1); }
+  Status copy_to_device(Stream, Address, const std::byte*, int64_t) override { return say(); }
+  Status copy_to_host(Stream, std::byte*, Address, int64_t) override { return say(); }
+  Status copy_on_device(Stream, Address, Address, int64_t) override { return say(); }
+  Status fill(Stream, Address, int64_t, std::span<const std::byte>) override { return say(); }
+  Result<Module> load(std::string_view) override { return give<Module>(1); }
+  Status unload(Module) override { return say(); }
+  Result<Function> function(Module, const std::string&) override { return give<Function>(1); }
+  Status launch(Stream, Function, const LaunchShape&, std::span<const void* const>,
+                const volatile uint32_t*) override {
+    return say();
+  }
+  Result<Event> record(Stream) override { return give<Event>(1); }
+  Status wait(Stream, Event) override { return say(); }
+  Result<bool> query(Event) override { return give<bool>(false); }
+  Status synchronize(Event) override { return say(); }
+  Result<double> seconds(Event) override { return give<double>(1); }
+  void release(Event) override {}
+
+ private:
+  Status say() const {
+    return *gone_ ? Status(ErrorCode::kUnavailable, "it fell off the bus") : Status();
+  }
+  template <class T>
+  Result<T> give(T value) const {
+    if (*gone_) return tl::make_unexpected(say());
+    return value;
+  }
+  const bool* const gone_;
+};
+
+TEST(LostGpu, AnswersSoAtOnce) {
+  bool gone = false;
+  const auto device = make_gpu_device("gpu:0", std::make_unique<FailingContext>(&gone)).value();
+  const auto memory = device->allocate(0, 64).value();
+  const EventHandle done = device->record(0).value();
+  const EventHandle pending = device->record(0).value();
+  EXPECT_TRUE(device->await(done, -1).value());
+  EXPECT_FALSE(device->await(pending, 1000000).value());
+  gone = true;
+  std::array<std::byte, 64> bytes{};
+  const std::string text = "gpu:0 is lost: it fell off the bus";
+  EXPECT_EQ(device->copy(0, {memory, 0, nullptr}, Place::of_host(bytes.data()), 64).code(),
+            ErrorCode::kUnavailable);
+  // Whatever the context says by now (B12).
+  gone = false;
+  EXPECT_EQ(device->allocate(0, 64).error().message(), text);
+  EXPECT_EQ(device->record(0).error().message(), text);
+  EXPECT_EQ(device->await(pending, 0).error().message(), text);
+  EXPECT_EQ(device->await(pending, 0).error().code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(device->await(done, 0).value());
+  device->release(done);
+  device->release(pending);
+  device->free(memory);
+}
+
+TEST(SimDriver, Alone) {
+  const auto driver = make_sim_driver({2, 80});
+  EXPECT_EQ(driver->chips()->size(), 2U);
+  EXPECT_EQ((*driver->chips())[1].compute_capability, 80);
+  const auto context = driver->open(1).value();
+  const Stream one = context->create_stream().value();
+  const Stream two = context->create_stream().value();
+  const Address memory = context->allocate(8).value();
+  std::array<uint32_t, 2> from = {1, 2};
+  std::array<uint32_t, 2> to = {};
+  ASSERT_TRUE(
+      context->copy_to_device(one, memory, reinterpret_cast<std::byte*>(from.data()), 8).ok());
+  const Event written = context->record(one).value();
+  ASSERT_TRUE(context->wait(two, written).ok());
+  ASSERT_TRUE(context->copy_to_host(two, reinterpret_cast<std::byte*>(to.data()), memory, 8).ok());
+  const Event read = context->record(two).value();
+  ASSERT_TRUE(context->synchronize(read).ok());
+  EXPECT_EQ(to, from);
+  EXPECT_TRUE(context->query(written).value());
+  EXPECT_GE(context->seconds(read).value(), context->seconds(written).value());
+  EXPECT_EQ(context->launch(one, 77, {}, {}, nullptr).message(),
+            "gpu-sim: there is no function 77");
+  EXPECT_EQ(context->load("").error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(context->record(3).error().message(), "gpu-sim: there is no stream 3");
+  EXPECT_TRUE(context->free(memory).ok());
+  EXPECT_FALSE(context->free(memory).ok());
+}
+
+}  // namespace
+}  // namespace tenon::gpu

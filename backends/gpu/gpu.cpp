@@ -1,0 +1,118 @@
+#include "backends/gpu/gpu.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+
+#include "backends/device_count.h"
+#include "backends/gpu/compile.h"
+#include "backends/gpu/cuda_driver.h"
+#include "backends/gpu/device.h"
+#include "backends/gpu/nvptx.h"
+#include "backends/gpu/sim_driver.h"
+#include "backends/gpu/sim_pass.h"
+#include "backends/llvm/host.h"
+
+namespace tenon::backend {
+namespace {
+
+using AssemblerFor = std::function<std::unique_ptr<gpu::Assembler>(int32_t compute_capability)>;
+
+class SimAssembler final : public gpu::Assembler {
+ public:
+  explicit SimAssembler(bool checks) : checks_(checks) {}
+  Result<std::string> assemble(llvm::Module& module) override {
+    return gpu::assemble_for_host(module, checks_, codegen::next_dump("TENON_GPU_DUMP"));
+  }
+
+ private:
+  const bool checks_;
+};
+
+// "sm_90"
+Result<int32_t> compute_capability_of(const TargetInfo& target) {
+  constexpr std::string_view kPrefix = "sm_";
+  int32_t number = 0;
+  const char* const end = target.name.data() + target.name.size();
+  const bool named = target.name.starts_with(kPrefix);
+  const auto read = std::from_chars(target.name.data() + (named ? kPrefix.size() : 0), end, number);
+  if (named && read.ec == std::errc() && read.ptr == end) return number;
+  return invalid_argument("gpu: the target '{}' is no GPU: expected sm_ and a number", target.name);
+}
+
+class GpuBackend final : public Backend {
+ public:
+  /// `compiler`: goes before the compiler_id of targets, since other images come of the same IR.
+  GpuBackend(std::string name, std::string compiler, std::unique_ptr<gpu::Driver> driver,
+             AssemblerFor assembler)
+      : name_(std::move(name)),
+        compiler_(std::move(compiler)),
+        driver_(std::move(driver)),
+        assembler_(std::move(assembler)) {}
+
+  std::string_view name() const override { return name_; }
+  std::string_view version() const override { return "1"; }
+
+  Result<std::vector<DeviceInfo>> devices() override {
+    TENON_ASSIGN(const std::vector<gpu::Chip> chips, driver_->chips());
+    std::vector<DeviceInfo> devices;
+    for (const gpu::Chip& chip : chips) {
+      TargetInfo target = gpu::target_of_gpu(chip.compute_capability);
+      target.compiler_id = compiler_ + target.compiler_id;
+      target.compute_units = chip.multiprocessors;
+      target.scratch_bytes = std::min(target.scratch_bytes, chip.shared_bytes);
+      target.spaces[0].bytes = chip.memory_bytes;
+      devices.push_back({fmt::format("{}:{}", name_, devices.size()), std::move(target)});
+    }
+    return devices;
+  }
+
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    TENON_ASSIGN(auto context, driver_->open(index));
+    return gpu::make_gpu_device(fmt::format("{}:{}", name_, index), std::move(context));
+  }
+
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    TENON_ASSIGN(const int32_t compute_capability, compute_capability_of(target));
+    const std::unique_ptr<gpu::Assembler> assembler = assembler_(compute_capability);
+    TENON_ASSIGN(gpu::CompiledKernels compiled, gpu::compile(target, kernels, *assembler));
+    if (!compiled.declined.empty()) return Compiled{"", std::move(compiled.declined)};
+    return Compiled{gpu::save(compiled.code), {}};
+  }
+
+ private:
+  const std::string name_;
+  const std::string compiler_;
+  const std::unique_ptr<gpu::Driver> driver_;
+  const AssemblerFor assembler_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_gpu_backend() {
+  return std::make_unique<GpuBackend>("gpu", "", gpu::make_cuda_driver(), [](int32_t capability) {
+    return std::make_unique<gpu::PtxAssembler>(capability);
+  });
+}
+
+std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config) {
+  const codegen::Host& host = codegen::host();
+  const std::string compiler =
+      fmt::format("sim-1{} {} {} ", config.checks ? " checks" : "", host.cpu, host.features);
+  gpu::SimConfig sim;
+  sim.devices = config.devices;
+  return std::make_unique<GpuBackend>(
+      "gpu-sim", compiler, gpu::make_sim_driver(sim),
+      [checks = config.checks](int32_t) { return std::make_unique<SimAssembler>(checks); });
+}
+
+std::unique_ptr<Backend> make_gpu_sim_backend() {
+  const char* const checks = std::getenv("TENON_GPU_SIM_CHECKS");
+  GpuSimConfig config;
+  config.devices = device_count("TENON_GPU_SIM_DEVICES");
+  config.checks = checks != nullptr && checks == std::string_view("1");
+  return make_gpu_sim_backend(config);
+}
+
+}  // namespace tenon::backend
