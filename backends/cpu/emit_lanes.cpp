@@ -19,7 +19,9 @@ namespace {
 constexpr int64_t kWidest = 64;            // lanes
 constexpr size_t kMostNodesAbreast = 120;  // in several registers at once
 constexpr size_t kMostNodes = 4000;        // in vectors
-constexpr size_t kMostNodesTwice = 200;    // for a loop without a mask beside the masked one
+constexpr size_t kMostUnrolled = 16;       // iterations of a loop that is none
+constexpr size_t kMostNodesUnrolled = 400;
+constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the masked one
 
 }  // namespace
 
@@ -61,6 +63,39 @@ void Emitter::nest(const Ids& arguments, const Dims& extents, std::optional<size
   around(0);
 }
 
+// Memory at constant places becomes registers.
+bool Emitter::is_tiny(const Dims& extents, BlockId id) const {
+  const auto count = static_cast<size_t>(element_count(extents));
+  const bool short_ones = std::ranges::all_of(extents, [](int64_t each) { return each < 8; });
+  if (!short_ones || count > kMostUnrolled) return false;
+  size_t nodes = 0;
+  for (const NodeId each : kernel_.block(id).nodes) {
+    const Node& n = kernel_.node(each);
+    const bool simple = kernel::is_scalar_op(n.op) && !kernel::is_math(n.op);
+    if (n.op == OpCode::kReduce && !n.over_lanes && is_tiny(n.extents, n.blocks[0])) {
+      nodes += static_cast<size_t>(element_count(n.extents)) *
+               (kernel_.block(n.blocks[0]).nodes.size() + kernel_.block(n.blocks[1]).nodes.size());
+    } else if (!simple && n.op != OpCode::kLoad && n.op != OpCode::kStore &&
+               n.op != OpCode::kYield) {
+      return false;
+    }
+    ++nodes;
+  }
+  return count * nodes <= kMostNodesUnrolled;
+}
+
+void Emitter::unrolled(const Ids& arguments, const Dims& extents,
+                       const std::function<void()>& body) {
+  const std::function<void(size_t)> around = [&](size_t d) {
+    if (d == extents.size()) return body();
+    for (int64_t i = 0; i < extents[d]; ++i) {
+      values_[arguments[d]] = index_from(number(i));
+      around(d + 1);
+    }
+  };
+  around(0);
+}
+
 void Emitter::in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body) {
   const int64_t outer_width = std::exchange(width_, width);
   const Varying* const outer = std::exchange(varying_, &varying);
@@ -72,6 +107,7 @@ void Emitter::in_lanes(int64_t width, const Varying& varying, const std::functio
 void Emitter::lanes(const Node& n) {
   const BlockId body = n.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
+  if (is_tiny(n.extents, body)) return unrolled(arguments, n.extents, [&] { block(body); });
   const Plan plan = plan_of(n);
   if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
   if (lanes_transposed(n, plan)) return;

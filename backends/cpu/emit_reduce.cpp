@@ -28,6 +28,11 @@ Emitter::Many Emitter::combine(const Node& n, const Many& left, const Many& righ
 
 void Emitter::reduce_by_one(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
+  if (is_tiny(n.extents, n.blocks[0])) {
+    Many carried = get(n.operands);
+    unrolled(indices, n.extents, [&] { carried = combine(n, carried, block(n.blocks[0])); });
+    return set(n.results, carried);
+  }
   const std::function<Many(size_t, const Many&)> nested = [&](size_t d, const Many& carried) {
     if (d == n.extents.size()) return combine(n, carried, block(n.blocks[0]));
     return loop(number(0), number(n.extents[d]), 1, n.results, carried,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/llvm/math.h"
 #include "backends/llvm/operations.h"
 
 namespace tenon::cpu {
@@ -131,14 +130,19 @@ Emitter::Lanes Emitter::from(ValueId like, Value* value) {
 // --- Operations
 
 Emitter::Many Emitter::block(kernel::BlockId id) {
-  for (const NodeId n : kernel_.block(id).nodes) {
-    const Node& node = kernel_.node(n);
+  const std::vector<NodeId>& nodes = kernel_.block(id).nodes;
+  std::set<NodeId> done;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = kernel_.node(nodes[i]);
     if (node.op == OpCode::kYield) return get(node.operands);
-    if (n == taken_) {
+    if (nodes[i] == taken_) {
       block(node.blocks[0]);
       continue;
     }
-    statement(node);
+    if (width_ == 1 && kernel::is_scalar_op(node.op) && kernel::is_math(node.op)) {
+      math_at_once(nodes, i, done);
+    }
+    if (!done.contains(nodes[i])) statement(node);
   }
   return {};
 }
@@ -183,8 +187,7 @@ void Emitter::operation(const Node& n) {
   std::vector<Value*> x;
   for (const Lanes& each : operands) x.push_back(same ? each.scalar : vector_of(each));
   if (kernel::is_math(n.op)) {
-    Value* const value = codegen::math_function(
-        b_, n.op, n.type, x[0], x.size() > 1 ? x[1] : nullptr, {vector_bytes_ >= 64});
+    Value* const value = math(n, x[0], x.size() > 1 ? x[1] : nullptr);
     values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
     return;
   }

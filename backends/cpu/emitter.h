@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,19 @@ class Emitter {
   /// An index from a number of 64 bits.
   Lanes index_from(Value* wide, int64_t stride = 0);
 
+  // --- emit_math.cpp
+  Value* math(const kernel::Node& n, Value* x, Value* y);
+  /// Math functions of one kind, and what they need that stands after the first of them.
+  struct Batch {
+    std::vector<kernel::NodeId> functions;
+    std::vector<kernel::NodeId> before;
+  };
+  Batch batch_of(const std::vector<kernel::NodeId>& nodes, size_t first, size_t most,
+                 const std::set<kernel::NodeId>& done) const;
+  /// Emits several functions, if the one at `first` finds others, and says so in `done`.
+  void math_at_once(const std::vector<kernel::NodeId>& nodes, size_t first,
+                    std::set<kernel::NodeId>& done);
+
   // --- emit_control.cpp
   /// Calls body(i) with i from `low` up to `high`, by `step`.
   void loop(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body);
@@ -99,6 +113,10 @@ class Emitter {
 
   // --- emit_lanes.cpp
   void lanes(const kernel::Node& n);
+  /// Whether a loop of these extents over `id` is better no loop at all.
+  bool is_tiny(const Dims& extents, kernel::BlockId id) const;
+  /// Calls body() for all indices, which are constants.
+  void unrolled(const Ids& arguments, const Dims& extents, const std::function<void()>& body);
   /// The dimension that becomes vectors, and how wide; none: one iteration at a time.
   struct Plan {
     size_t dimension = 0;
