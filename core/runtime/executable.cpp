@@ -31,6 +31,31 @@ bool has_loops(const program::Program& program) {
   });
 }
 
+// By result, the donated parameter that one of the first steps copies to it and no other step
+// touches.
+std::vector<uint32_t> find_taken_over(const program::Program& program) {
+  std::vector<uint32_t> taken(program.results.size(), program::kNone);
+  std::vector<int> touched(program.parameters.size());
+  const std::vector<program::Step>& steps = program.sequences[0].steps;
+  for (const program::Step& step : steps) {
+    for (const program::BufferId id : program::accesses_of(program, step).reads) {
+      const program::Buffer& buffer = program.buffer(id);
+      if (buffer.kind == program::MemoryKind::kParameter) ++touched[buffer.index];
+    }
+  }
+  for (const program::Step& step : steps) {
+    const auto* copy = std::get_if<program::Copy>(&step.action);
+    if (copy == nullptr) break;
+    const program::Buffer& to = program.buffer(program.root(copy->destination));
+    const program::Buffer& from = program.buffer(program.root(copy->source));
+    const bool takes = to.kind == program::MemoryKind::kResult &&
+                       from.kind == program::MemoryKind::kParameter && touched[from.index] == 1 &&
+                       std::ranges::count(program.donated, from.index) == 1;
+    if (takes) taken[to.index] = from.index;
+  }
+  return taken;
+}
+
 }  // namespace
 
 struct Executable::State : Loaded {
@@ -134,6 +159,7 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
   state->device = std::move(device);
   state->compiled = std::move(compiled);
   state->calls = std::move(calls);
+  state->taken_over = find_taken_over(state->compiled.program);
   TENON_TRY(load_modules(*state));
   TENON_TRY(put_constants(state));
   TENON_TRY(pack_constants(state));
@@ -219,6 +245,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                             program.parameters.size());
   }
   std::set<Buffer*> donated;
+  std::vector<bool> is_given(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     TENON_TRY(check_argument(*state_, i, arguments[i]));
     const auto index = static_cast<uint32_t>(i);
@@ -229,19 +256,21 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
       return invalid_argument("{}: argument {} is donated and given twice", program.name, i);
     }
     donated.insert(arguments[i].get());
+    is_given[i] = true;
   }
   auto flight = std::make_shared<Flight>();
   flight->loaded = state_;
   Execution execution;
   const auto shapes = results();
+  const auto takes_over = [&](size_t r) {
+    const uint32_t parameter = state_->taken_over[r];
+    return parameter != program::kNone && is_given[parameter];
+  };
   for (size_t r = 0; r < shapes.size(); ++r) {
-    TENON_ASSIGN(flight->frame.results.emplace_back(),
-                 allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
-                          fmt::format("result {} of {}", r, program.name)));
-    flight->results.emplace_back(state_->device->pool());
-    execution.results.push_back(std::make_shared<Buffer>(state_->device, MemoryKind::kDevice,
-                                                         shapes[r], flight->frame.results.back(),
-                                                         flight->results.back().event()));
+    Storage& memory = flight->frame.results.emplace_back();
+    if (takes_over(r)) continue;
+    TENON_ASSIGN(memory, allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
+                                  fmt::format("result {} of {}", r, program.name)));
   }
   if (program.temporary_bytes + state_->workspace_bytes > 0) {
     TENON_ASSIGN(flight->frame.temporaries,
@@ -256,6 +285,13 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
   }
   TENON_TRY(donate(donated));
+  for (size_t r = 0; r < shapes.size(); ++r) {
+    Storage& memory = flight->frame.results[r];
+    if (takes_over(r)) memory = flight->frame.parameters[state_->taken_over[r]];
+    flight->results.emplace_back(state_->device->pool());
+    execution.results.push_back(std::make_shared<Buffer>(
+        state_->device, MemoryKind::kDevice, shapes[r], memory, flight->results.back().event()));
+  }
   flight->inputs.insert(flight->inputs.end(), state_->constants_defined.begin(),
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
