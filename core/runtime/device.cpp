@@ -133,6 +133,24 @@ int64_t nanoseconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
+std::shared_ptr<const void> Device::take_turn() {
+  // One at work and one behind it where the device's memory and cores are the caller's.
+  const int most = info_.target.spaces[0].host_visible ? 2 : 32;
+  const std::shared_ptr<Turns> turns = turns_;
+  {
+    std::unique_lock lock(turns->mutex);
+    if (!worker_->is_this_thread()) turns->fewer.wait(lock, [&] { return turns->count < most; });
+    ++turns->count;
+  }
+  return {turns.get(), [turns](const void*) {
+            {
+              const std::lock_guard lock(turns->mutex);
+              --turns->count;
+            }
+            turns->fewer.notify_one();
+          }};
+}
+
 void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
   post(posted_of(std::move(work), std::move(done), std::move(stop)));
 }

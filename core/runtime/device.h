@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,10 @@ class Device : public std::enable_shared_from_this<Device> {
   /// calling thread does it if the worker has nothing to do. No event that it waits for may be
   /// open.
   void post_brief(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop);
+  /// Held by an execution until it is done. Waits for others where many are on their way, so that a
+  /// caller who runs ahead does not fill memory with what is not needed yet. The worker, which
+  /// others wait for, never does.
+  std::shared_ptr<const void> take_turn();
   /// Held while the memory of buffers is looked up and the work that uses it is posted, so that no
   /// donation comes between them.
   std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
@@ -142,9 +147,17 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Of the worker: waits until all that was given is done, within the limit of the work at hand.
   Status drain_queue();
 
+  /// Executions on their way, which may outlive the device.
+  struct Turns {
+    std::mutex mutex;
+    std::condition_variable fewer;
+    int count = 0;
+  };
+
   const backend::DeviceInfo info_;
   const CallbackPool pool_;
   const DeviceLimits limits_;
+  const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   size_t number_ = 0;
   std::shared_ptr<Opening> opening_;
   std::mutex order_;

@@ -33,8 +33,8 @@ bool has_loops(const program::Program& program) {
 }
 
 // Operations and bytes that take a millisecond or two. Far shorter ones gain by not waiting for
-// another thread to begin; up to here a caller that runs ahead gains nothing by it, and the memory of
-// the results that it piles up is no longer in any cache.
+// another thread to begin; up to here a caller that runs ahead gains nothing by it, and the memory
+// of the results that it piles up is no longer in any cache.
 constexpr double kBrief = 16e6;
 
 // Of kernels on the device alone, each known to end.
@@ -55,6 +55,31 @@ bool is_brief(const CompiledProgram& compiled) {
     }
   }
   return work <= kBrief;
+}
+
+// By result, the donated parameter that one of the first steps copies to it and no other step
+// touches.
+std::vector<uint32_t> find_taken_over(const program::Program& program) {
+  std::vector<uint32_t> taken(program.results.size(), program::kNone);
+  std::vector<int> touched(program.parameters.size());
+  const std::vector<program::Step>& steps = program.sequences[0].steps;
+  for (const program::Step& step : steps) {
+    for (const program::BufferId id : program::accesses_of(program, step).reads) {
+      const program::Buffer& buffer = program.buffer(id);
+      if (buffer.kind == program::MemoryKind::kParameter) ++touched[buffer.index];
+    }
+  }
+  for (const program::Step& step : steps) {
+    const auto* copy = std::get_if<program::Copy>(&step.action);
+    if (copy == nullptr) break;
+    const program::Buffer& to = program.buffer(program.root(copy->destination));
+    const program::Buffer& from = program.buffer(program.root(copy->source));
+    const bool takes = to.kind == program::MemoryKind::kResult &&
+                       from.kind == program::MemoryKind::kParameter && touched[from.index] == 1 &&
+                       std::ranges::count(program.donated, from.index) == 1;
+    if (takes) taken[to.index] = from.index;
+  }
+  return taken;
 }
 
 }  // namespace
@@ -166,6 +191,7 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
   state->device = std::move(device);
   state->compiled = std::move(compiled);
   state->calls = std::move(calls);
+  state->taken_over = find_taken_over(state->compiled.program);
   TENON_TRY(load_modules(*state));
   TENON_TRY(put_constants(state));
   TENON_TRY(pack_constants(state));
@@ -179,6 +205,7 @@ namespace {
 // What one execution uses until it is done.
 struct Flight {
   std::shared_ptr<const Loaded> loaded;
+  std::shared_ptr<const void> turn;
   Frame frame;
   std::shared_ptr<std::atomic<uint32_t>> stop = std::make_shared<std::atomic<uint32_t>>(0);
   std::vector<Event> inputs;
@@ -251,6 +278,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                             program.parameters.size());
   }
   std::set<Buffer*> donated;
+  std::vector<bool> is_given(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     TENON_TRY(check_argument(*state_, i, arguments[i]));
     const auto index = static_cast<uint32_t>(i);
@@ -261,19 +289,22 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
       return invalid_argument("{}: argument {} is donated and given twice", program.name, i);
     }
     donated.insert(arguments[i].get());
+    is_given[i] = true;
   }
   auto flight = std::make_shared<Flight>();
   flight->loaded = state_;
+  flight->turn = state_->device->take_turn();
   Execution execution;
   const std::vector<Shape>& shapes = state_->results;
+  const auto takes_over = [&](size_t r) {
+    const uint32_t parameter = state_->taken_over[r];
+    return parameter != program::kNone && is_given[parameter];
+  };
   for (size_t r = 0; r < shapes.size(); ++r) {
-    TENON_ASSIGN(flight->frame.results.emplace_back(),
-                 allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
-                          state_->result_labels[r]));
-    flight->results.emplace_back(state_->device->pool());
-    execution.results.push_back(std::make_shared<Buffer>(state_->device, MemoryKind::kDevice,
-                                                         shapes[r], flight->frame.results.back(),
-                                                         flight->results.back().event()));
+    Storage& memory = flight->frame.results.emplace_back();
+    if (takes_over(r)) continue;
+    TENON_ASSIGN(memory, allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
+                                  state_->result_labels[r]));
   }
   if (program.temporary_bytes + state_->workspace_bytes > 0) {
     TENON_ASSIGN(
@@ -288,6 +319,13 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
   }
   TENON_TRY(donate(donated));
+  for (size_t r = 0; r < shapes.size(); ++r) {
+    Storage& memory = flight->frame.results[r];
+    if (takes_over(r)) memory = flight->frame.parameters[state_->taken_over[r]];
+    flight->results.emplace_back(state_->device->pool());
+    execution.results.push_back(std::make_shared<Buffer>(
+        state_->device, MemoryKind::kDevice, shapes[r], memory, flight->results.back().event()));
+  }
   flight->inputs.insert(flight->inputs.end(), state_->constants_defined.begin(),
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());

@@ -30,6 +30,9 @@ struct Loaded {
   std::vector<Event> constants_defined;
   int64_t workspace_bytes = 0;   ///< The most of any call.
   int64_t workspace_offset = 0;  ///< Behind the temporaries.
+  /// By result, the donated parameter whose memory it takes over, or kNone: the first steps copy
+  /// from the one to the other, and no other step reads the parameter.
+  std::vector<uint32_t> taken_over;
   /// Whether there are loops whose ends depend on what is computed.
   bool has_loops = false;
   /// Whether it is known to take a millisecond or two at most.

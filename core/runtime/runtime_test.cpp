@@ -120,6 +120,49 @@ TEST(Runtime, WrongArgumentsLeaveEverythingAsItWas) {
   EXPECT_EQ(error({x}), "the buffer of f32[4] has been deleted or donated");
 }
 
+// y = x + x, where y begins as x.
+program::Program twice_in_place() {
+  program::Program p = twice();
+  p.kernels = {program::testing::kernel_of(
+      "kernel @double(%x: inout f32[4]) index s32 grid(%i: 4) {\n"
+      "%a = load %x[%i] : f32\n%b = add %a, %a : f32\nstore %b, %x[%i] : f32\n}")};
+  p.donated = {0};
+  p.sequences[0].steps = {{program::Copy{2, 0}, {}, "donated"},
+                          {program::Launch{0, {2}, {}}, {}, "double"}};
+  program::find_dependencies(p);
+  return p;
+}
+
+TEST(Runtime, ResultsTakeOverDonatedMemory) {
+  const auto client = client_of();
+  const auto executable = load(*client, twice_in_place());
+  const auto place_of = [](const BufferPtr& buffer) { return buffer->storage()->place(); };
+  const auto x = put(client->devices()[0], four(2));
+  const backend::Place before = place_of(x);
+  // Not where the caller keeps it.
+  ExecuteOptions keep;
+  keep.keep = {0};
+  auto run = executable->execute(std::vector{x}, keep);
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(get(run->results[0]), four(4));
+  EXPECT_EQ(get(x), four(2));
+  const auto same = [](const backend::Place& a, const backend::Place& b) {
+    return a.memory == b.memory && a.offset == b.offset && a.host == b.host;
+  };
+  EXPECT_FALSE(same(place_of(run->results[0]), before));
+
+  run = executable->execute(std::vector{x});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_TRUE(x->is_deleted());
+  EXPECT_TRUE(same(place_of(run->results[0]), before));
+  EXPECT_EQ(get(run->results[0]), four(4));
+  // And on, in one memory.
+  run = executable->execute(std::vector{run->results[0]});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_TRUE(same(place_of(run->results[0]), before));
+  EXPECT_EQ(get(run->results[0]), four(8));
+}
+
 TEST(Runtime, DonationTakesTheBuffer) {
   const auto client = client_of();
   program::Program p = twice();

@@ -396,6 +396,64 @@ void declare_over(Program& program) {
   });
 }
 
+// --- Memory that the caller gives away
+
+BufferId parameter_of(const Program& program, uint32_t index) { return program.parameters[index]; }
+
+// The program begins with copies of these parameters, and goes on with the copies. Gives these.
+std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& parameters) {
+  std::vector<BufferId> copies(program.buffers.size(), program::kNone);
+  std::vector<Step> steps;
+  std::vector<BufferId> made;
+  for (const uint32_t index : parameters) {
+    const BufferId from = parameter_of(program, index);
+    program::Buffer buffer = program.buffer(from);
+    buffer.kind = MemoryKind::kTemporary;
+    buffer.index = 0;
+    const auto to = static_cast<BufferId>(program.buffers.size());
+    copies[from] = to;
+    for (program::Buffer& view : program.buffers) {
+      if (view.view_of == from) view.view_of = to;
+    }
+    program.buffers.push_back(std::move(buffer));
+    copies.push_back(program::kNone);
+    steps.push_back({program::Copy{to, from}, {}, fmt::format("donated argument {}", index)});
+    made.push_back(to);
+  }
+  for_each_step(program, [&](Step& step) {
+    for_each_buffer(step, [&](BufferId& id) {
+      if (copies[id] != program::kNone) id = copies[id];
+    });
+  });
+  std::vector<Step>& entry = program.sequences[0].steps;
+  entry.insert(entry.begin(), std::make_move_iterator(steps.begin()),
+               std::make_move_iterator(steps.end()));
+  return made;
+}
+
+// Donated parameters whose values may become results where they lie: those that, begun with a copy,
+// would have one that lies in a result's memory.
+std::vector<uint32_t> taken_over(const Program& program) {
+  std::vector<uint32_t> candidates;
+  for (const uint32_t index : program.donated) {
+    const int64_t bytes = program.buffer(parameter_of(program, index)).bytes();
+    const bool any = std::ranges::any_of(program.results, [&](BufferId result) {
+      return program.buffer(program.root(result)).bytes() == bytes;
+    });
+    if (any && bytes > 0) candidates.push_back(index);
+  }
+  if (candidates.empty()) return {};
+  Program trial = program;
+  const std::vector<BufferId> copies = copy_in(trial, candidates);
+  join_all(trial);
+  std::vector<uint32_t> taken;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const program::Buffer& memory = trial.buffer(trial.root(copies[i]));
+    if (memory.kind == MemoryKind::kResult) taken.push_back(candidates[i]);
+  }
+  return taken;
+}
+
 // --- Buffers that are left
 
 // Views that show nothing else than what they are of give way to it; what nothing names goes.
@@ -438,6 +496,7 @@ void erase_unused(Program& program) {
 void coalesce_buffers(Program& program) {
   forward_copies(program);
   bool changed = erase_copies_to_themselves(program);
+  copy_in(program, taken_over(program));
   changed |= join_all(program);
   if (!changed) return;
   erase_copies_to_themselves(program);

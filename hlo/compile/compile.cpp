@@ -160,6 +160,18 @@ class Driver {
     return {};
   }
 
+  // A copy of a donated argument to a result: the two may have one memory.
+  bool copies_donated(const Step& step) const {
+    const auto* copy = std::get_if<program::Copy>(&step.action);
+    if (copy == nullptr) return false;
+    const Program& program = result_.compiled.program;
+    const program::Buffer& from = program.buffer(program.root(copy->source));
+    const program::Buffer& to = program.buffer(program.root(copy->destination));
+    return from.kind == program::MemoryKind::kParameter &&
+           to.kind == program::MemoryKind::kResult &&
+           std::ranges::find(program.donated, from.index) != program.donated.end();
+  }
+
   // Whether all were compiled.
   Result<bool> compile_segments(bool with_calls) {
     runtime::CompiledProgram& compiled = result_.compiled;
@@ -169,7 +181,7 @@ class Driver {
     legal.kernels = legal_;
     const auto apart = [&](const Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
-      return std::holds_alternative<program::CustomCall>(step.action) ||
+      return std::holds_alternative<program::CustomCall>(step.action) || copies_donated(step) ||
              (!with_calls && is_planned(step)) ||
              (launch != nullptr && is_declined(launch->kernel));
     };
