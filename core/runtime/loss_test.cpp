@@ -147,7 +147,7 @@ TEST(Loss, ADeviceThatDoesNotSayWhatIsDone) {
   ASSERT_TRUE(x->defined().await().ok());
   trouble->vague = 2;
   EXPECT_EQ(get(x), four(1));
-  trouble->vague = 3;
+  trouble->vague = 4;
   EXPECT_EQ(x->to_literal().error(),
             Status(ErrorCode::kUnavailable,
                    "interp:0: await does not say whether work is done (B25); the device counts as "
