@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Twenty programs on devices on which everything fails in turn: interp, the template (whose chip is
-also killed), the CPU, and interp as a plug-in. What leaks is a failure, where GCC's leak sanitizer is at hand.
-More schedules with --full."""
+also killed), the CPU, the simulated GPU, and interp as a plug-in. What leaks is a failure, where GCC's leak sanitizer
+is at hand. More schedules with --full."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def main() -> int:
     build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
     schedules = 1000 if "--full" in sys.argv else 200
     status = 0
-    for device, kills in (("interp", 0), ("cpu", 0), ("template", 100),
+    for device, kills in (("interp", 0), ("cpu", 0), ("gpu-sim", 0), ("template", 100),
                           (str(build / "core/libtenon_interp.so"), 0)):
         done = subprocess.run([str(build / "conformance/faults_test"), f"--device={device}",
                                f"--schedules={schedules}", f"--kills={kills}"], cwd=ROOT,

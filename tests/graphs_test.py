@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Random programs against the evaluator: on interp 500 of them, 20,000 with --full; some on the template too."""
+"""Random programs against the evaluator: on interp 500 of them, 20,000 with --full; some on the template and the
+simulated GPU too, whose accesses are checked."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,9 +15,11 @@ def main() -> int:
     full = "--full" in sys.argv
     status = 0
     for options in ([f"--count={20000 if full else 500}"],
-                    ["--device=template", f"--count={1000 if full else 30}"]):
+                    ["--device=template", f"--count={1000 if full else 30}"],
+                    ["--device=gpu-sim", f"--count={1000 if full else 60}"]):
         done = subprocess.run([str(build / "conformance/graphs_test"), *options], cwd=ROOT,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                              env={**os.environ, "TENON_GPU_SIM_CHECKS": "1"}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         print(done.stdout)
         status = status or done.returncode
     return status

@@ -41,6 +41,7 @@ def main() -> int:
     pytest(str(python), "interp", "interp")
     pytest(str(python), "template", "template")
     pytest(str(python), f"{build}/backends/libtenon_template.so:0", "template as a plug-in")
+    pytest(str(python), "gpu-sim", "gpu-sim")
     pytest(str(python), "reference", "reference")
     return 0
 
