@@ -7,7 +7,6 @@ namespace tenon::gpu {
 
 using kernel::Node;
 using kernel::NodeId;
-using kernel::OpCode;
 
 namespace {
 
