@@ -124,6 +124,97 @@ TEST(CudaDriver, SaysWhatIsNotThere) {
   EXPECT_EQ(other.error().message(), "the CUDA driver libm.so.6 has no function cuInit");
 }
 
+// On a driver that works on memory of the host (test_cuda_driver.cpp).
+class CudaContextTest : public testing::Test {
+ protected:
+  std::unique_ptr<Driver> driver = make_cuda_driver(TENON_TEST_CUDA_DRIVER);
+  std::unique_ptr<Context> context = driver->open(0).value();
+  Stream stream = context->create_stream().value();
+};
+
+TEST_F(CudaContextTest, SaysWhatTheGpuIs) {
+  const auto chips = driver->chips().value();
+  ASSERT_EQ(chips.size(), 1U);
+  EXPECT_EQ(chips[0].name, "GPU of a test");
+  EXPECT_EQ(chips[0].compute_capability, 86);
+  EXPECT_EQ(chips[0].memory_bytes, int64_t{1} << 32);
+  EXPECT_EQ(chips[0].multiprocessors, 7);
+  EXPECT_EQ(chips[0].shared_bytes, 48 << 10);
+  EXPECT_EQ(chips[0].most_threads, 1024);
+  EXPECT_FALSE(driver->open(1));
+}
+
+TEST_F(CudaContextTest, LaunchesCopiesAndFills) {
+  const Address memory = context->allocate(256).value();
+  const Module module = context->load("a module").value();
+  const Function add = context->function(module, "add").value();
+  const std::array<std::byte, 4> seven = {std::byte{7}};
+  ASSERT_TRUE(context->fill(stream, memory, 256, seven).ok());
+  const int32_t n = 5;
+  const void* const arguments[] = {&memory, &n};
+  ASSERT_TRUE(context->launch(stream, add, {1, 32, {}}, arguments, nullptr).ok());
+  const std::array<std::byte, 8> words = {std::byte{1}, {}, {}, {}, std::byte{2}};
+  ASSERT_TRUE(context->fill(stream, memory + 8, 16, words).ok());
+  ASSERT_TRUE(context->fill(stream, memory + 128, 2, std::span(words).first(2)).ok());
+  ASSERT_TRUE(context->fill(stream, memory + 132, 4, std::span(words).first(1)).ok());
+  ASSERT_TRUE(context->copy_on_device(stream, memory + 136, memory, 4).ok());
+  std::array<int32_t, 64> to = {};
+  ASSERT_TRUE(
+      context->copy_to_host(stream, reinterpret_cast<std::byte*>(to.data()), memory, 256).ok());
+  const Event event = context->record(stream).value();
+  ASSERT_TRUE(context->wait(stream, event).ok());
+  ASSERT_TRUE(context->synchronize(event).ok());
+  EXPECT_TRUE(context->query(event).value());
+  std::array<int32_t, 64> expected;
+  expected.fill(7);
+  std::fill_n(expected.begin(), 32, 12);
+  std::copy_n(std::array{1, 2, 1, 2}.begin(), 4, expected.begin() + 2);
+  expected[32] = 1;
+  expected[33] = 0x01010101;
+  expected[34] = 12;
+  EXPECT_EQ(to, expected);
+  context->release(event);
+  EXPECT_EQ(context->query(event).error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(context->function(module, "other").error().code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(context->unload(module).ok());
+  EXPECT_TRUE(context->free(memory).ok());
+}
+
+TEST_F(CudaContextTest, TellsTheTime) {
+  const Event first = context->record(stream).value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // By way of another moment.
+  const Event second = context->record(stream).value();
+  const double between = context->seconds(second).value() - context->seconds(first).value();
+  EXPECT_GE(between, 0.59);
+  EXPECT_LT(between, 30);
+  EXPECT_EQ(context->seconds(second).value(), context->seconds(second).value());
+}
+
+TEST_F(CudaContextTest, ErrorsAreTheDrivers) {
+  const auto large = context->allocate(int64_t{1} << 40);
+  EXPECT_EQ(large.error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(large.error().message(),
+            "the CUDA driver cannot allocate memory: CUDA_ERROR_OUT_OF_MEMORY (2): as the test "
+            "wants");
+  const auto module = context->load("no module");
+  EXPECT_EQ(module.error().code(), ErrorCode::kInternal);
+  EXPECT_EQ(module.error().message(),
+            "the CUDA driver cannot load a module: CUDA_ERROR_OTHER (218): as the test wants: line "
+            "1: this is no module");
+}
+
+// A kernel that touches what is not there takes the context with it; another one is whole.
+TEST_F(CudaContextTest, IsLostByWhatAKernelDoes) {
+  const Module module = context->load("a module").value();
+  const Function lose = context->function(module, "lose").value();
+  ASSERT_TRUE(context->launch(stream, lose, {1, 32, {}}, {}, nullptr).ok());
+  EXPECT_EQ(context->allocate(64).error().code(), ErrorCode::kUnavailable);
+  static_cast<void>(context->unload(module));
+  context = driver->open(0).value();
+  const Address memory = context->allocate(64).value();
+  EXPECT_TRUE(context->free(memory).ok());
+}
+
 TEST(CudaDriver, OpensWhatItFinds) {
   const auto driver = make_cuda_driver();
   const auto chips = driver->chips();
@@ -220,6 +311,16 @@ TEST_F(GpuDeviceTest, CallsThatBreakRulesAreErrors) {
   cpu.name = "znver4";
   EXPECT_EQ(backend->compile(cpu, {}).error().message(),
             "gpu: the target 'znver4' is no GPU: expected sm_ and a number");
+}
+
+// The same kernels give the same bytes (B13), with checks others than without.
+TEST_F(GpuDeviceTest, CompilesToTheSameBytes) {
+  const kernel::Kernel* const kernels[] = {&kernel, &kernel};
+  const std::string once = backend->compile(target, kernels)->binary;
+  EXPECT_EQ(backend->compile(target, kernels)->binary, once);
+  const auto unchecked = backend::make_gpu_sim_backend({1, false});
+  EXPECT_NE(unchecked->compile(target, kernels)->binary, once);
+  EXPECT_NE(unchecked->devices().value()[0].target.compiler_id, target.compiler_id);
 }
 
 // An error of work is the next event's, and no other's (B6, B23): here a race, of a launch whose

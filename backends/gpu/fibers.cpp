@@ -264,6 +264,7 @@ bool FiberPool::reserve(size_t count, size_t stack_bytes) {
   const size_t stack = (std::max(stack_bytes, stack_bytes_) + page - 1) / page * page;
   count = std::max(count, fibers_.size());
   release();
+  if (stack < stack_bytes || stack > SIZE_MAX / count - page) return false;
   const size_t bytes = count * (stack + page);
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -10,7 +10,7 @@ namespace {
 using State = BlockThread::State;
 
 // Enough for what generated code keeps on the stack, beside a thread's own arrays.
-constexpr int64_t kStackBytes = 128 << 10;
+constexpr int64_t kStackBytes = 256 << 10;
 constexpr size_t kSharedAlignment = 256;
 
 // What nobody may read: shared memory before something is stored there.

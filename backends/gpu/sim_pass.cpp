@@ -8,7 +8,6 @@
 #include <llvm/IR/ReplaceConstant.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
-#include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include <cstddef>
 #include <map>
@@ -16,6 +15,7 @@
 #include <set>
 
 #include "backends/gpu/sim_checks.h"
+#include "backends/gpu/sim_retype.h"
 #include "backends/llvm/host.h"
 
 namespace tenon::gpu {
@@ -93,54 +93,6 @@ Status check_calls(llvm::Function& function) {
   return {};
 }
 
-// Every pointer of one address space.
-class GenericPointers final : public llvm::ValueMapTypeRemapper {
- public:
-  llvm::Type* remapType(llvm::Type* type) override {
-    if (type->isPointerTy()) return llvm::PointerType::getUnqual(type->getContext());
-    if (auto* array = llvm::dyn_cast<llvm::ArrayType>(type)) {
-      return llvm::ArrayType::get(remapType(array->getElementType()), array->getNumElements());
-    }
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
-      return llvm::FixedVectorType::get(remapType(vector->getElementType()),
-                                        vector->getNumElements());
-    }
-    if (auto* function = llvm::dyn_cast<llvm::FunctionType>(type)) return remap(function);
-    auto* const structure = llvm::dyn_cast<llvm::StructType>(type);
-    if (structure == nullptr || structure->isOpaque()) return type;
-    std::vector<llvm::Type*> parts;
-    for (llvm::Type* part : structure->elements()) parts.push_back(remapType(part));
-    if (llvm::ArrayRef(parts) == structure->elements()) return type;
-    return llvm::StructType::get(type->getContext(), parts, structure->isPacked());
-  }
-
-  llvm::FunctionType* remap(llvm::FunctionType* type, bool with_thread = false) {
-    std::vector<llvm::Type*> types;
-    if (with_thread) types.push_back(llvm::PointerType::getUnqual(type->getContext()));
-    for (llvm::Type* each : type->params()) types.push_back(remapType(each));
-    return llvm::FunctionType::get(remapType(type->getReturnType()), types, type->isVarArg());
-  }
-};
-
-// What holds of a GPU's function, of the host's: all but the GPU's own attributes, one parameter
-// further on.
-llvm::AttributeList shifted(const llvm::Function& function) {
-  llvm::LLVMContext& context = function.getContext();
-  const llvm::AttributeList old = function.getAttributes();
-  llvm::AttrBuilder whole(context);
-  for (const llvm::Attribute each : old.getFnAttrs()) {
-    const bool of_target =
-        each.isStringAttribute() && (each.getKindAsString().starts_with("target-") ||
-                                     each.getKindAsString().starts_with("nvvm"));
-    // What the thread is, is read, and its calls are written nobody knows where.
-    if (!of_target && !each.hasAttribute(llvm::Attribute::Memory)) whole.addAttribute(each);
-  }
-  std::vector<llvm::AttributeSet> parameters = {llvm::AttributeSet()};
-  for (unsigned i = 0; i < function.arg_size(); ++i) parameters.push_back(old.getParamAttrs(i));
-  return llvm::AttributeList::get(context, llvm::AttributeSet::get(context, whole),
-                                  old.getRetAttrs(), parameters);
-}
-
 class HostCode {
  public:
   HostCode(llvm::Module& module, bool checks) : module_(module), checks_(checks) {}
@@ -161,7 +113,7 @@ class HostCode {
       replace_variables(*each);
       add_polls(*each);
     }
-    retype();
+    made_ = retype_for_host(module_, functions_);
     for (llvm::Function* each : functions_) {
       if (each->getCallingConv() == llvm::CallingConv::PTX_Kernel) add_kernel(*each);
     }
@@ -229,9 +181,7 @@ class HostCode {
   // Stands for the parameter that the function gets at last.
   llvm::Value* add_thread(llvm::Function& function) {
     llvm::IRBuilder<> b(&*function.getEntryBlock().getFirstInsertionPt());
-    const auto callee = module_.getOrInsertFunction(
-        kThreadPlaceholder, llvm::FunctionType::get(b.getPtrTy(), /*isVarArg=*/false));
-    return b.CreateCall(callee);
+    return b.CreateCall(declare_thread(module_));
   }
 
   int64_t stack_bytes_of(llvm::Function& function) const {
@@ -338,91 +288,6 @@ class HostCode {
     }
   }
 
-  // Functions that take the thread first, and whose pointers are the host's.
-  void retype() {
-    llvm::ValueToValueMapTy values;
-    for (llvm::Function* old : functions_) {
-      auto* const made = llvm::Function::Create(types_.remap(old->getFunctionType(), true),
-                                                llvm::GlobalValue::InternalLinkage, "", module_);
-      made->takeName(old);
-      made->setAttributes(shifted(*old));
-      made->getArg(0)->setName("thread");
-      for (llvm::Argument& each : old->args()) {
-        values[&each] = made->getArg(each.getArgNo() + 1);
-        values[&each]->takeName(&each);
-      }
-      made->splice(made->begin(), old);
-      values[old] = made;
-      made_[old] = made;
-    }
-    map_declarations(values);
-    for (llvm::Function* old : functions_) {
-      llvm::Function& made = *made_[old];
-      llvm::RemapFunction(made, values, llvm::RF_IgnoreMissingLocals, &types_);
-      finish(made);
-    }
-  }
-
-  // Intrinsics whose names say of which pointers they are, and tables of constants.
-  void map_declarations(llvm::ValueToValueMapTy& values) {
-    std::vector<llvm::Function*> declared;
-    for (llvm::Function& each : module_) {
-      if (each.isIntrinsic()) declared.push_back(&each);
-    }
-    for (llvm::Function* each : declared) {
-      llvm::SmallVector<llvm::Type*, 4> overloaded;
-      if (!llvm::Intrinsic::getIntrinsicSignature(each, overloaded)) continue;
-      for (llvm::Type*& type : overloaded) type = types_.remapType(type);
-      values[each] = llvm::Intrinsic::getDeclaration(&module_, each->getIntrinsicID(), overloaded);
-    }
-    std::vector<llvm::GlobalVariable*> tables;
-    for (llvm::GlobalVariable& each : module_.globals()) {
-      const unsigned space = each.getAddressSpace();
-      if (space != 0 && space != kSharedSpace) tables.push_back(&each);
-    }
-    for (llvm::GlobalVariable* each : tables) {
-      auto* const table =
-          new llvm::GlobalVariable(module_, each->getValueType(), /*isConstant=*/true,
-                                   llvm::GlobalValue::InternalLinkage, each->getInitializer());
-      table->setAlignment(each->getAlign());
-      table->takeName(each);
-      values[each] = table;
-      old_tables_.push_back(each);
-    }
-  }
-
-  void finish(llvm::Function& function) {
-    std::vector<llvm::Instruction*> all;
-    for (llvm::Instruction& each : llvm::instructions(function)) all.push_back(&each);
-    for (llvm::Instruction* each : all) {
-      if (auto* cast = llvm::dyn_cast<llvm::AddrSpaceCastInst>(each)) {
-        cast->replaceAllUsesWith(cast->getOperand(0));
-        cast->eraseFromParent();
-        continue;
-      }
-      auto* const call = llvm::dyn_cast<llvm::CallInst>(each);
-      llvm::Function* const callee = call == nullptr ? nullptr : call->getCalledFunction();
-      if (callee == nullptr) {
-        if (call != nullptr) add_thread_argument(*call);
-        continue;
-      }
-      if (callee->getName() != kThreadPlaceholder) continue;
-      call->replaceAllUsesWith(function.getArg(0));
-      call->eraseFromParent();
-    }
-  }
-
-  // A call of a function that takes the thread by now: getCalledFunction() finds the types differ.
-  static void add_thread_argument(llvm::CallInst& call) {
-    auto* const callee = llvm::cast<llvm::Function>(call.getCalledOperand());
-    std::vector<llvm::Value*> arguments = {call.getFunction()->getArg(0)};
-    arguments.insert(arguments.end(), call.arg_begin(), call.arg_end());
-    llvm::IRBuilder<> b(&call);
-    llvm::CallInst* const made = b.CreateCall(callee, arguments);
-    call.replaceAllUsesWith(made);
-    call.eraseFromParent();
-  }
-
   // The function of the type SimEntry, of the kernel's name.
   void add_kernel(llvm::Function& old) {
     llvm::Function* const body = made_[&old];
@@ -470,7 +335,6 @@ class HostCode {
   void remove_old() {
     for (llvm::Function* old : functions_) old->eraseFromParent();
     for (llvm::GlobalVariable* each : placed_) each->eraseFromParent();
-    for (llvm::GlobalVariable* each : old_tables_) each->eraseFromParent();
     std::vector<llvm::Function*> unused;
     for (llvm::Function& each : module_) {
       if (each.isDeclaration() && each.use_empty()) unused.push_back(&each);
@@ -481,12 +345,9 @@ class HostCode {
     }
   }
 
-  static constexpr const char* kThreadPlaceholder = "tenon_sim_thread";
-
   llvm::Module& module_;
   const bool checks_;
   SimImage image_;
-  GenericPointers types_;
   std::vector<llvm::Function*> functions_;  // As they came.
   std::map<llvm::Function*, llvm::Function*> made_;
   std::map<llvm::Function*, Facts> facts_;
@@ -494,8 +355,7 @@ class HostCode {
   std::map<llvm::Function*, uint32_t> site_count_;
   SharedVariables variables_;
   std::vector<llvm::GlobalVariable*> placed_;  // In the order of image_.variables.
-  std::vector<llvm::GlobalVariable*> old_tables_;
-  llvm::Value* thread_ = nullptr;  // Of the function at hand.
+  llvm::Value* thread_ = nullptr;              // Of the function at hand.
 };
 
 }  // namespace
