@@ -144,19 +144,46 @@ struct Wish {
   int depth = 0;  // Of loops around.
 };
 
+// A result that may lie over any of these inputs, but over one of them alone: a kernel can say no
+// more.
+struct OneOf {
+  BufferId result = 0;
+  std::vector<BufferId> inputs;
+};
+
 class Conflicts {
  public:
   explicit Conflicts(const Program& program)
-      : program_(program), effects_(program), of_(program.buffers.size()) {
+      : program_(program),
+        effects_(program),
+        of_(program.buffers.size()),
+        choices_of_(program.buffers.size()) {
     Live live(program);
     for (const BufferId id : program.results) live.add(program.root(id));
     sequence(0, live, 0);
   }
 
   std::vector<Wish>& wishes() { return wishes_; }
-  bool between(BufferId a, BufferId b) const { return of_[a].contains(b); }
+  /// Whether the classes that `a` and `b` stand for may not be one.
+  bool between(BufferId a, BufferId b, Classes& classes) const {
+    if (of_[a].contains(b)) return true;
+    // What forbids it is a choice that both are part of.
+    const bool fewer = choices_of_[a].size() < choices_of_[b].size();
+    return std::ranges::any_of(choices_of_[fewer ? a : b], [&](uint32_t number) {
+      const OneOf& choice = choices_[number];
+      const auto joined = [&](BufferId id) {
+        const BufferId stands = classes.find(id);
+        return stands == a || stands == b;
+      };
+      return joined(choice.result) && std::ranges::count_if(choice.inputs, joined) > 1;
+    });
+  }
   /// `a` stands for `b` too.
   void join(BufferId a, BufferId b) {
+    std::vector<uint32_t>& choices = choices_of_[a];
+    if (choices.size() < choices_of_[b].size()) choices.swap(choices_of_[b]);
+    choices.insert(choices.end(), choices_of_[b].begin(), choices_of_[b].end());
+    choices_of_[b].clear();
     for (const BufferId other : of_[b]) {
       of_[other].erase(b);
       conflict(a, other);
@@ -213,16 +240,26 @@ class Conflicts {
       if (kernel.memories[i].access == kernel::Access::kIn) continue;
       const BufferId out = root(launch.buffers[i]);
       define(out, live);
+      OneOf choice{out, {}};
       for (uint32_t k = 0; k < launch.buffers.size(); ++k) {
         const BufferId other = root(launch.buffers[k]);
         if (k == i || other == out) continue;
         if (may_be_over(launch, i, k)) {
           wish(out, other, false, depth);
+          choice.inputs.push_back(other);
         } else {
           conflict(out, other);
         }
       }
+      if (choice.inputs.size() > 1) choose_one(std::move(choice));
     }
+  }
+
+  void choose_one(OneOf choice) {
+    const auto number = static_cast<uint32_t>(choices_.size());
+    choices_of_[choice.result].push_back(number);
+    for (const BufferId input : choice.inputs) choices_of_[input].push_back(number);
+    choices_.push_back(std::move(choice));
   }
 
   // Whether buffer `out` of the launch may lie where `in` does, which no other buffer does.
@@ -301,6 +338,8 @@ class Conflicts {
   const Program& program_;
   const Effects effects_;
   std::vector<BufferSet> of_;
+  std::vector<OneOf> choices_;
+  std::vector<std::vector<uint32_t>> choices_of_;  // By buffer, numbers of choices.
   std::vector<Wish> wishes_;
   std::unordered_map<uint32_t, std::vector<std::pair<kernel::MemoryId, kernel::MemoryId>>> pairs_;
   bool in_call_ = false;
@@ -323,7 +362,7 @@ bool join_all(Program& program) {
   for (const Wish& wish : wishes) {
     BufferId kept = classes.find(wish.a);
     BufferId other = classes.find(wish.b);
-    if (kept == other || conflicts.between(kept, other)) continue;
+    if (kept == other || conflicts.between(kept, other, classes)) continue;
     const auto is_result = [&](BufferId id) {
       return program.buffer(id).kind == MemoryKind::kResult;
     };

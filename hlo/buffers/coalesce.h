@@ -10,8 +10,8 @@ namespace tenon::hlo {
 /// updates its state in place, an argument that is only carried is read where it lies, and what is
 /// scattered into dies without a copy. A donated argument that becomes a result where it lies is
 /// copied to it by one of the first steps: where the caller gives it away the two have one memory
-/// (runtime/executable.h), and the copy nothing to do. Copies from a buffer to itself go; buffers that nothing
-/// names any more too. Before buffers have places and steps their dependencies.
+/// (runtime/executable.h), and the copy nothing to do. Copies from a buffer to itself go; buffers
+/// that nothing names any more too. Before buffers have places and steps their dependencies.
 void coalesce_buffers(program::Program& program);
 
 }  // namespace tenon::hlo

@@ -174,6 +174,22 @@ class Loop {
   Instruction& end_;
 };
 
+// What all branches give alike comes from outside.
+bool use_outside(Instruction& op) {
+  bool changed = false;
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    const Value given = op.region(0).return_instruction()->operand(r);
+    bool alike = op.has_uses(r) && given.type().is_tensor() && given.def->parent() != &op.region(0);
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      alike = alike && op.region(i).return_instruction()->operand(r) == given;
+    }
+    if (!alike) continue;
+    op.replace_uses(r, given);
+    changed = true;
+  }
+  return changed;
+}
+
 bool drop_results(Instruction& op) {
   std::vector<uint32_t> kept;
   for (uint32_t r = 0; r < op.result_count(); ++r) {
@@ -196,7 +212,10 @@ bool reduce(Computation& computation) {
   for (Instruction& op : computation) {
     for (size_t r = 0; r < op.region_count(); ++r) changed |= reduce(op.region(r));
     if (op.code() == OpCode::kWhile && op.operand_count() > 0) changed |= Loop(op).run();
-    if (op.code() == OpCode::kIf || op.code() == OpCode::kCase) changed |= drop_results(op);
+    if (op.code() == OpCode::kIf || op.code() == OpCode::kCase) {
+      changed |= use_outside(op);
+      changed |= drop_results(op);
+    }
   }
   return changed;
 }

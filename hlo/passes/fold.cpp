@@ -14,7 +14,7 @@ namespace tenon::hlo {
 namespace {
 
 constexpr int64_t kSmall = 1024;        // Elements that a constant may always have.
-constexpr int64_t kMostWork = 1 << 16;  // Elements that are looked at to compute one.
+constexpr int64_t kMostWork = 1 << 14;  // Elements that are looked at to compute one.
 constexpr int64_t kMostConditionOps = 16;
 
 int64_t elements_of(const Type& type) { return element_count(type.dims()); }
@@ -62,8 +62,8 @@ class Folder {
   static bool choose(Instruction& op) {
     if (op.code() != OpCode::kIf && op.code() != OpCode::kCase) return false;
     const Literal* index = splat_of(op.operand(0));
-    if (index == nullptr) return false;
-    const int64_t number = index->get_integer(0);
+    if (index == nullptr && op.region_count() > 1) return false;
+    const int64_t number = index != nullptr ? index->get_integer(0) : 0;
     const auto last = static_cast<int64_t>(op.region_count()) - 1;
     int64_t branch = number < 0 || number > last ? last : number;
     if (op.code() == OpCode::kIf) branch = number != 0 ? 0 : 1;

@@ -61,7 +61,7 @@ def test_no_room(run_program):
     x = jax.device_put(np.arange(3 << 20, dtype=np.float32)).block_until_ready()
     y = jax.device_put(np.arange(3 << 20, dtype=np.float32)).block_until_ready()
     try:
-        jax.jit(lambda x, y: x + y, donate_argnums=0)(x, y)
+        jax.jit(lambda x, y: x[::-1] + y, donate_argnums=0)(x, y)  # not in the memory of x
     except jax.errors.JaxRuntimeError as error:
         print("error:", error)
     print("alive:", not x.is_deleted(), not y.is_deleted(), float(x[1]))

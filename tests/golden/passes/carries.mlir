@@ -79,3 +79,16 @@ func.func @branch(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
   }) : (tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
   return %r#1 : tensor<4xf32>
 }
+
+// What both ways give alike is what it was.
+// CHECK-LABEL: func.func @alike(
+// CHECK-NOT: stablehlo.if
+// CHECK: stablehlo.return(%arg0)
+func.func @alike(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
+  %r = "stablehlo.if"(%p) ({
+    stablehlo.return %x : tensor<4xf32>
+  }, {
+    stablehlo.return %x : tensor<4xf32>
+  }) : (tensor<i1>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
