@@ -1,4 +1,6 @@
 // Loops and branches.
+#include <algorithm>
+
 #include "backends/gpu/emitter.h"
 #include "backends/llvm/loops.h"
 #include "backends/llvm/operations.h"
@@ -7,10 +9,13 @@ namespace tenon::gpu {
 
 using kernel::Node;
 using kernel::NodeId;
+using kernel::OpCode;
 
 namespace {
 
-constexpr int64_t kMostUnrolled = 64;  // Turns of a loop that must go, for registers.
+constexpr int64_t kMostTurns = 64;  // Of a loop that must go, for registers.
+// Of the whole that a loop becomes, where it need not go but what it holds is in registers.
+constexpr int64_t kMostNodes = 1 << 15;
 
 }  // namespace
 
@@ -27,6 +32,57 @@ bool Emitter::touches_private(kernel::BlockId id) const {
   return false;
 }
 
+// Whether places in private memory follow from one of `values`, which grow by what does.
+bool Emitter::indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const {
+  const auto known = [&](kernel::ValueId value) { return values.contains(value); };
+  for (const NodeId n : kernel_.block(id).nodes) {
+    const Node& node = kernel_.node(n);
+    const bool depends = std::ranges::any_of(node.operands, known);
+    for (const kernel::MemoryId m : node.memories) {
+      if (depends && kernel_.memory(m).space == kernel::Space::kPrivate) return true;
+    }
+    if (depends && kernel::is_scalar_op(node.op)) values.insert(node.results[0]);
+    for (const kernel::BlockId inner : node.blocks) {
+      if (indexes_private(inner, values)) return true;
+    }
+  }
+  return false;
+}
+
+// Nodes of a block whose loops of constant bounds have all been unrolled.
+int64_t Emitter::unrolled_size(kernel::BlockId id) const {
+  int64_t size = 0;
+  for (const NodeId n : kernel_.block(id).nodes) {
+    const Node& node = kernel_.node(n);
+    int64_t inner = 1;
+    for (const kernel::BlockId each : node.blocks) inner += unrolled_size(each);
+    size += inner * (node.op == OpCode::kFor ? turns_of(node).value_or(1) : 1);
+    size = std::min(size, kMostNodes + 1);
+  }
+  return size;
+}
+
+std::optional<int64_t> Emitter::turns_of(const Node& n) const {
+  const kernel::Value& low = kernel_.value(n.operands[0]);
+  const kernel::Value& high = kernel_.value(n.operands[1]);
+  if (low.kind != kernel::ValueKind::kConstant || high.kind != kernel::ValueKind::kConstant) {
+    return std::nullopt;
+  }
+  const auto first = static_cast<int64_t>(low.bits);
+  const auto end = static_cast<int64_t>(high.bits);
+  return end <= first ? 0 : (end - first - 1) / n.extents[0] + 1;
+}
+
+// Loops that count through a thread's own array must go, so that it becomes registers; others
+// around these are better gone too, since loads of different turns become one.
+bool Emitter::is_unrolled(const Node& n) const {
+  const auto turns = turns_of(n);
+  if (!in_lanes_ || !turns || *turns > kMostTurns) return false;
+  std::set<kernel::ValueId> index = {kernel_.block(n.blocks[0]).arguments[0]};
+  if (indexes_private(n.blocks[0], index)) return true;
+  return touches_private(n.blocks[0]) && *turns * unrolled_size(n.blocks[0]) <= kMostNodes;
+}
+
 void Emitter::for_loop(const Node& n) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const int64_t step = n.extents[0];
@@ -36,13 +92,6 @@ void Emitter::for_loop(const Node& n) {
   llvm::Type* const type = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* const low = b_.CreateSExtOrTrunc(get(n.operands[0]), type);
   Value* const high = b_.CreateSExtOrTrunc(get(n.operands[1]), type);
-  bool unrolled = false;
-  const auto* from = llvm::dyn_cast<llvm::ConstantInt>(low);
-  const auto* to = llvm::dyn_cast<llvm::ConstantInt>(high);
-  if (from != nullptr && to != nullptr && in_lanes_) {
-    unrolled = (to->getSExtValue() - from->getSExtValue()) / step <= kMostUnrolled &&
-               touches_private(n.blocks[0]);
-  }
   const Touched before = touched_;
   if (outside()) touched_.add(plan_.touched(n));
   const auto results = codegen::emit_loop(
@@ -52,7 +101,7 @@ void Emitter::for_loop(const Node& n) {
         set(arguments, unflatten(n.results, carried), 1);
         return flatten(n.results, block(n.blocks[0]));
       },
-      unrolled);
+      is_unrolled(n));
   set(n.results, unflatten(n.results, results));
   touched_.add(before);
 }

@@ -13,6 +13,8 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,11 @@ class Emitter {
   std::vector<Value*> where(Value* condition, const std::vector<Value*>& otherwise,
                             const std::function<std::vector<Value*>()>& body);
   bool touches_private(kernel::BlockId id) const;
+  bool indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const;
+  bool is_unrolled(const kernel::Node& n) const;
+  int64_t unrolled_size(kernel::BlockId id) const;
+  /// Of a `for`, if its bounds are constants.
+  std::optional<int64_t> turns_of(const kernel::Node& n) const;
 
   // --- emit_lanes.cpp
   bool outside() const { return !in_lanes_; }
