@@ -10,14 +10,7 @@
 #include <thread>
 #include <vector>
 
-// GCC says so by a macro, Clang by a feature.
-#if defined(__SANITIZE_THREAD__)
-#define TENON_PLAIN_THREADS 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TENON_PLAIN_THREADS 1
-#endif
-#endif
+#include "backends/sanitizers.h"
 
 namespace tenon {
 
@@ -26,7 +19,7 @@ namespace tenon {
 /// own. Throws std::exception if there is no memory for tasks: then not all have been called.
 template <class Body>
 void parallel_for(int64_t count, const Body& body) {
-#if defined(TENON_PLAIN_THREADS)
+#if TENON_TSAN
   // oneTBB is built without the sanitizer, which then does not see what its tasks are ordered by.
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
