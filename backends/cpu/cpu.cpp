@@ -76,6 +76,8 @@ class CpuDevice final : public HostDevice {
     if (found != planned_.end()) return found->second;
     TENON_ASSIGN(cpu::Code code, cpu::load_code(plan));
     TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
+    constexpr size_t kMostKept = 256;
+    if (planned_.size() >= kMostKept) planned_.clear();  // Work that is on its way keeps its own.
     return planned_.emplace(plan, std::move(library)).first->second;
   }
 

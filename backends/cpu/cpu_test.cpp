@@ -81,6 +81,38 @@ TEST(Cpu, Atomics) {
 
 TEST(Cpu, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }
 
+// What an iteration loads behind its store is what it stored, though loads go along the rows.
+TEST(Cpu, TransposesKeepLoadsBehindStores) {
+  const auto with_numbers = [](std::string_view text) {
+    const Kernel kernel = kernel::parse(text, "k").value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    for (size_t b = 0; b < c.buffers.size(); ++b) {
+      for (int64_t i = 0; i < c.buffers[b].element_count(); ++i) {
+        c.buffers[b].set_double(i, static_cast<double>((i * 7 + static_cast<int64_t>(b)) % 101));
+      }
+    }
+    return c;
+  };
+  expect_interpreters_bits(
+      {with_numbers(R"(kernel @plain(%x: in f32[64,64], %y: out f32[64,64]) index s32 grid() {
+  lanes(%i: 64, %j: 64) {
+    %v = load %x[%j, %i] : f32
+    store %v, %y[%i, %j] : f32
+  }
+}
+)"),
+       with_numbers(R"(kernel @in_place(%n: inout f32[64,64], %y: out f32[64,64]) index s32 grid() {
+  lanes(%i: 64, %j: 64) {
+    %a = load %n[%j, %i] : f32
+    %s = add %a, 1.0 : f32
+    store %s, %n[%j, %i] : f32
+    %b = load %n[%j, %i] : f32
+    store %b, %y[%i, %j] : f32
+  }
+}
+)")});
+}
+
 // Lanes that are off take no part in a branch that is passed over, nor in what is asked of it.
 TEST(Cpu, WhatNoLaneDoes) {
   const Kernel kernel =

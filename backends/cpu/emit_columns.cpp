@@ -154,6 +154,15 @@ bool Emitter::lanes_down_columns(const Node& n, ValueId lane, int64_t extent, Va
 
 // --- Transposes
 
+// Whether nothing is loaded behind the store `from` of the body.
+bool Emitter::only_stores_follow(const Node& n, NodeId from) const {
+  const std::vector<NodeId>& nodes = kernel_.block(n.blocks[0]).nodes;
+  return std::all_of(std::ranges::find(nodes, from), nodes.end(), [&](NodeId each) {
+    const Node& node = kernel_.node(each);
+    return node.op == OpCode::kStore || node.op == OpCode::kYield || kernel::is_scalar_op(node.op);
+  });
+}
+
 // Loads of the body whose neighbours lie along `down`, another index than that of the vector, at
 // places that follow from the indices alone.
 std::vector<NodeId> Emitter::transposed_loads(const Node& n, ValueId lane, ValueId down) const {
@@ -163,7 +172,9 @@ std::vector<NodeId> Emitter::transposed_loads(const Node& n, ValueId lane, Value
   std::set<ValueId> loaded;
   for (const NodeId each : kernel_.block(n.blocks[0]).nodes) {
     const Node& node = kernel_.node(each);
-    if (node.op == OpCode::kStore) continue;
+    // What is loaded behind a store may be what was stored: no load comes before it.
+    if (node.op == OpCode::kStore)
+      return only_stores_follow(n, each) ? found : std::vector<NodeId>();
     const bool from_indices = std::ranges::none_of(
         node.operands, [&](ValueId operand) { return loaded.contains(operand); });
     if (kernel::is_scalar_op(node.op)) {

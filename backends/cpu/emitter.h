@@ -152,6 +152,7 @@ class Emitter {
                           Value* count);
   std::vector<kernel::NodeId> transposed_loads(const kernel::Node& n, kernel::ValueId lane,
                                                kernel::ValueId down) const;
+  bool only_stores_follow(const kernel::Node& n, kernel::NodeId from) const;
   /// False, and nothing emitted, where nothing is to be transposed.
   bool lanes_transposed(const kernel::Node& n, const Plan& plan);
   void squares(const kernel::Node& n, size_t along, size_t down, int64_t size,

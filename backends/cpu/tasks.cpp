@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <exception>
 #include <memory>
 #include <new>
@@ -12,6 +13,21 @@ namespace tenon::cpu {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+
+// Rounding to nearest, denormals kept, whatever the calling thread has: the same bits in every run.
+class FloatMode {
+ public:
+  FloatMode() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~FloatMode() { std::fesetenv(&before_); }
+  FloatMode(const FloatMode&) = delete;
+  FloatMode& operator=(const FloatMode&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
 
 // Memory that grows with what runs on its thread.
 class Scratch {
@@ -49,6 +65,7 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
   std::byte* const mine = scratch_of_thread().at_least(scratch_bytes);
   if (mine == nullptr && scratch_bytes > 0) return false;
   if (workgroups <= grain) {
+    const FloatMode mode;
     entry(buffers, scalars, 0, workgroups, mine, stops);
     return true;
   }
@@ -58,6 +75,7 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
   const std::unique_ptr<std::atomic<bool>[]> ran(
       new (std::nothrow) std::atomic<bool>[static_cast<size_t>(parts)]());
   const auto run = [&](int64_t i, std::byte* scratch) {
+    const FloatMode mode;
     entry(buffers, scalars, i * grain, std::min((i + 1) * grain, workgroups), scratch, stops);
   };
   const auto part = [&](int64_t i) {

@@ -16,12 +16,14 @@ double product(const Dims& extents) {
 struct Work {
   double flops = 0;
   double transcendentals = 0;
+  double operations = 0;
   bool exact = true;
   bool bounded = true;
 
   Work& operator+=(const Work& other) {
     flops += other.flops;
     transcendentals += other.transcendentals;
+    operations += other.operations;
     exact = exact && other.exact;
     bounded = bounded && other.bounded;
     return *this;
@@ -32,6 +34,7 @@ struct Work {
 Work operator*(double times, Work work) {
   work.flops *= times;
   work.transcendentals *= times;
+  work.operations *= times;
   return work;
 }
 
@@ -70,15 +73,28 @@ class Counter {
       case OpCode::kContract: {
         Work work;
         if (is_float(kernel_.memory(n.memories[0]).type)) work.flops = 2 * product(n.extents);
+        work.operations = 2 * product(n.extents);
         return work;
       }
+      case OpCode::kCopy:
+        return operations(product(n.extents));
+      case OpCode::kLoad:
+      case OpCode::kStore:
+      case OpCode::kAtomic:
+        return operations(1);
       default:
         return {};
     }
   }
 
-  static Work scalar(const Node& n) {
+  static Work operations(double count) {
     Work work;
+    work.operations = count;
+    return work;
+  }
+
+  static Work scalar(const Node& n) {
+    Work work = operations(is_math(n.op) ? kMathOperations : 1);
     if (!is_float(n.type)) return work;
     if (is_math(n.op)) work.transcendentals = 1;
     if (n.op <= OpCode::kRoundAway) work.flops = n.op == OpCode::kFma ? 2 : 1;
@@ -107,7 +123,10 @@ class Counter {
   Work branches(const Node& n) const {
     const Work then = block(n.blocks[0]);
     const Work otherwise = block(n.blocks[1]);
-    Work larger = then.flops < otherwise.flops ? otherwise : then;
+    Work larger;
+    larger.flops = std::max(then.flops, otherwise.flops);
+    larger.transcendentals = std::max(then.transcendentals, otherwise.transcendentals);
+    larger.operations = std::max(then.operations, otherwise.operations);
     larger.exact = then == otherwise && then.exact;
     larger.bounded = then.bounded && otherwise.bounded;
     return larger;
@@ -121,7 +140,7 @@ class Counter {
 
 Cost cost_of(const Kernel& kernel) {
   const Work work = product(kernel.grid) * Counter(kernel).block(kernel.body);
-  Cost cost = {work.flops, work.transcendentals, 0, 0, work.exact, work.bounded};
+  Cost cost = {work.flops, work.transcendentals, 0, 0, work.operations, work.exact, work.bounded};
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const Memory& memory = kernel.memories[i];
     if (memory.access != Access::kOut) cost.bytes_read += memory.bytes();

@@ -7,6 +7,8 @@
 
 namespace tenon::kernel {
 
+inline constexpr double kMathOperations = 30;
+
 struct Cost {
   /// Arithmetic on floats, sums to roundings; an fma is two, a contraction of m, n and k 2mnk.
   double flops = 0;
@@ -16,9 +18,11 @@ struct Cost {
   /// Bytes of the buffers that are loaded from, and stored to, each buffer once.
   int64_t bytes_read = 0;
   int64_t bytes_written = 0;
+  /// Operations of any kind on any type, loads and stores too; a math function is kMathOperations.
+  double operations = 0;
   /// False if how often something runs depends on what is computed: a `while` and a `for` of
   /// unknown ends count as one turn, one whose ends have bounds as its longest, an `if` as the
-  /// branch with more flops.
+  /// greater of its branches, number by number.
   bool exact = true;
   /// Whether this is the most that it can be: no `while`, no `for` of unknown ends.
   bool bounded = true;

@@ -90,13 +90,20 @@ Status Device::noted(Status status) {
 
 Status Device::lose(Status why, bool by_host) {
   Share last;  // Dropped without the lock: it may be the last one.
-  const std::lock_guard lock(lost_mutex_);
-  if (!lost_.ok()) return lost_;
-  lost_ = std::move(why);
-  given_up_ = by_host;
-  opening_->set_lost();
-  last = std::move(device_);
-  return lost_;
+  {
+    const std::lock_guard lock(lost_mutex_);
+    if (!lost_.ok()) return lost_;
+    lost_ = std::move(why);
+    given_up_ = by_host;
+    opening_->set_lost();
+    last = std::move(device_);
+  }
+  // Whoever waits for a turn looks again; not in the moment between its look and its sleep.
+  {
+    const std::lock_guard lock(turns_->mutex);
+  }
+  turns_->fewer.notify_all();
+  return lost();
 }
 
 void Device::settle(const std::shared_ptr<const void>& work) {
@@ -139,7 +146,9 @@ std::shared_ptr<const void> Device::take_turn() {
   const std::shared_ptr<Turns> turns = turns_;
   {
     std::unique_lock lock(turns->mutex);
-    if (!worker_->is_this_thread()) turns->fewer.wait(lock, [&] { return turns->count < most; });
+    if (!worker_->is_this_thread()) {
+      turns->fewer.wait(lock, [&] { return turns->count < most || !lost().ok(); });
+    }
     ++turns->count;
   }
   return {turns.get(), [turns](const void*) {
@@ -155,10 +164,15 @@ void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> s
   post(posted_of(std::move(work), std::move(done), std::move(stop)));
 }
 
-// With a time limit the work has a thread that can be left.
-void Device::post_brief(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
-  const auto posted = posted_of(std::move(work), std::move(done), std::move(stop));
-  if (watchdog_ || !worker_->do_here([&] { give(posted); })) post(posted);
+std::unique_ptr<Worker::Claim> Device::claim_worker() {
+  return watchdog_ ? nullptr : worker_->claim();
+}
+
+void Device::do_here(std::unique_ptr<Worker::Claim> claim, Work work, Done done,
+                     std::shared_ptr<std::atomic<uint32_t>> stop) {
+  const auto self = shared_from_this();  // Longer than the claim.
+  give(posted_of(std::move(work), std::move(done), std::move(stop)));
+  claim.reset();
 }
 
 std::shared_ptr<Device::Posted> Device::posted_of(Work work, Done done,

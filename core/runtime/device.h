@@ -63,10 +63,13 @@ class Device : public std::enable_shared_from_this<Device> {
   using Work = std::function<Status()>;
   using Done = std::function<void(const Status&)>;
   void post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop = nullptr);
-  /// The same for work that is so brief that another thread would take longer to begin it: the
-  /// calling thread does it if the worker has nothing to do. No event that it waits for may be
-  /// open.
-  void post_brief(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop);
+  /// The worker's place in the order of work, if it has nothing to do and there is no time limit,
+  /// which only a thread that can be left keeps; else null.
+  std::unique_ptr<Worker::Claim> claim_worker();
+  /// post() on the calling thread, in a place that was claimed. For work that is brief and waits
+  /// for nothing.
+  void do_here(std::unique_ptr<Worker::Claim> claim, Work work, Done done,
+               std::shared_ptr<std::atomic<uint32_t>> stop);
   /// Held by an execution until it is done. Waits for others where many are on their way, so that a
   /// caller who runs ahead does not fill memory with what is not needed yet. The worker, which
   /// others wait for, never does.

@@ -45,7 +45,7 @@ bool is_brief(const CompiledProgram& compiled) {
       if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
         const kernel::Cost cost = kernel::cost_of(compiled.program.kernels[launch->kernel]);
         if (!cost.bounded || compiled.homes[launch->kernel] == KernelHome::kHost) return false;
-        work += cost.flops + cost.transcendentals;
+        work += cost.operations;
         work += static_cast<double>(cost.bytes_read + cost.bytes_written);
       } else if (const auto* copy = std::get_if<program::Copy>(&step.action)) {
         work += static_cast<double>(compiled.program.buffer(copy->destination).bytes());
@@ -227,6 +227,7 @@ struct Flight {
       status = defined;
       break;
     }
+    turn = nullptr;
     for (Promise& result : results) result.set(status);
     done->set(std::move(status));
   }
@@ -313,7 +314,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                  state_->workspace_offset + state_->workspace_bytes, state_->temporaries_label));
   }
   // From here on what fails is given back: donated buffers are the last to be taken.
-  const auto in_order = state_->device->in_order();
+  auto in_order = state_->device->in_order();
   for (const BufferPtr& argument : arguments) {
     flight->inputs.push_back(argument->defined());
     TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
@@ -338,11 +339,15 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     return status;
   };
   const auto done = [flight](const Status& status) { flight->finish(status); };
-  if (state_->is_brief && std::ranges::all_of(flight->inputs, &Event::is_ready)) {
-    state_->device->post_brief(work, done, flight->stop);
-  } else {
+  const bool here = state_->is_brief && std::ranges::all_of(flight->inputs, &Event::is_ready);
+  auto place = here ? state_->device->claim_worker() : nullptr;
+  if (place == nullptr) {
     state_->device->post(work, done, flight->stop);
+    return execution;
   }
+  // What others post from now on comes behind it.
+  in_order.unlock();
+  state_->device->do_here(std::move(place), work, done, flight->stop);
   return execution;
 }
 

@@ -32,28 +32,22 @@ std::deque<Worker::Work> Worker::leave() {
   return std::exchange(work_, {});
 }
 
-bool Worker::do_here(const Work& work) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (busy_ || left_ || ending_ || !work_.empty()) return false;
-    busy_ = true;
-  }
-  attempt(work);
-  bool awaited = false;
-  {
-    const std::lock_guard lock(mutex_);
-    busy_ = false;
-    awaited = ending_ || !work_.empty();
-  }
-  if (awaited) added_.notify_all();
-  return true;
+std::unique_ptr<Worker::Claim> Worker::claim() {
+  const std::lock_guard lock(mutex_);
+  if (busy_ || left_ || ending_ || !work_.empty()) return nullptr;
+  auto claim = std::make_unique<Claim>(*this);
+  busy_ = true;
+  return claim;
 }
 
-void Worker::attempt(const Work& work) {
-  try {
-    work();
-  } catch (const std::exception&) {  // No memory; whoever waits hears of the broken promise.
+Worker::Claim::~Claim() {
+  bool awaited = false;
+  {
+    const std::lock_guard lock(worker_.mutex_);
+    worker_.busy_ = false;
+    awaited = worker_.ending_ || !worker_.work_.empty();
   }
+  if (awaited) worker_.added_.notify_all();
 }
 
 void Worker::run() {
@@ -67,7 +61,10 @@ void Worker::run() {
       work_.pop_front();
       busy_ = true;
     }
-    attempt(work);
+    try {
+      work();
+    } catch (const std::exception&) {  // No memory; whoever waits hears of the broken promise.
+    }
     work = nullptr;  // What it kept goes before anybody else's turn.
     const std::lock_guard lock(mutex_);
     busy_ = false;

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -23,20 +24,30 @@ class Worker {
   /// Work that throws has ended with that; promises that it held are broken, and say so. False if
   /// the thread was left.
   bool post(Work work);
-  /// Does the work on the calling thread, in its turn, if the worker has nothing to do; else false.
-  bool do_here(const Work& work);
+  /// While it lives the thread begins nothing: its owner does work in its place.
+  class Claim {
+   public:
+    explicit Claim(Worker& worker) : worker_(worker) {}
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    Worker& worker_;
+  };
+  /// Null if the thread is at work, or has some before it.
+  std::unique_ptr<Claim> claim();
   /// Leaves the thread at what it is at, for good, and gives what it has not begun.
   std::deque<Work> leave();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
  private:
   void run();
-  static void attempt(const Work& work);
 
   std::mutex mutex_;
   std::condition_variable added_;
   std::deque<Work> work_;
-  bool busy_ = false;  // At work, on whatever thread.
+  bool busy_ = false;  // At work, or claimed.
   bool ending_ = false;
   bool left_ = false;
   std::thread thread_;
