@@ -96,6 +96,9 @@ def small() -> list[Program]:
         def step(carry, x):
             return {k: jnp.tanh(v * 0.9 + x * 0.1) for k, v in carry.items()}, sum(list(carry.values())[:3])
         return lax.scan(step, carry, xs)
+    def total(carry, xs):  # Of every leaf, so that none is left out of the gradient.
+        last, sums = leaves(carry, xs)
+        return sum(last.values()) + sums.sum()
     start = {f"k{i}": np.float32(i / 60) for i in range(60)}
     def loop(x):
         return lax.while_loop(lambda s: s[0] < 4_000_000, lambda s: (s[0] + 1, s[1] * 0.999 + 0.5), (0, x))
@@ -106,7 +109,7 @@ def small() -> list[Program]:
     layers = [numbers(120, 240, seed=i) * 0.1 for i in range(3)]
     return [
         Program("small", "scan, 60 scalar leaves", leaves, [start, numbers(1000)]),
-        Program("small", "scan, 60 scalar leaves, gradient", jax.grad(lambda c, xs: leaves(c, xs)[1].sum()), [start, numbers(1000)]),
+        Program("small", "scan, 60 scalar leaves, gradient", jax.grad(total), [start, numbers(1000)]),
         Program("small", "while, 4 million scalar steps", loop, [np.float32(1)]),
         Program("small", "scan, 3x3 carry, f64", matrices,
                 [numbers(3, 3).astype(np.float64) * 0.1, numbers(1000, 3, 3).astype(np.float64) * 0.1], x64=True),
