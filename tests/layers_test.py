@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What each folder may include of this repository.
 ALLOWED = {"core": {"core"}, "hlo": {"core", "hlo"}, "backends": {"core", "backends", "samples"}, "samples/chip": set(),
            "tools": {"core", "hlo", "tools", "backends"}, "frameworks": {"core", "hlo", "frameworks", "backends"},
-           "fuzz": {"core", "hlo", "fuzz"}, "bench": {"core", "hlo"}, "tests": {"core", "hlo", "conformance", "backends"}}
+           "fuzz": {"core", "hlo", "fuzz"}, "bench": {"core", "hlo", "backends"}, "tests": {"core", "hlo", "conformance", "backends"}}
 MOST_LINES = 800
 
 

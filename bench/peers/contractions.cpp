@@ -238,6 +238,9 @@ nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
     for (const auto& [name, function] : peers) rounds[name].push_back(seconds_of(function, count));
   }
   for (const auto& [name, seconds] : rounds) figure[name] = median(seconds);
+  // How far rounds are apart, to the median.
+  const auto [least, most] = std::ranges::minmax(rounds["tenon"]);
+  figure["spread"] = (most - least) / median(rounds["tenon"]);
   return figure;
 }
 

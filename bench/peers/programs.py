@@ -1,4 +1,5 @@
-"""The fixed lists of programs that Tenon and its peers are timed on: functions of JAX with their arguments."""
+"""The fixed lists of programs that Tenon and its peers are timed on: functions of JAX with their arguments, and of
+PyTorch where it has the op."""
 
 import dataclasses
 import functools
@@ -10,6 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+try:
+    import torch
+except ImportError:  # The environment of frameworks/jax has none: PyTorch is left out then.
+    torch = None
+
 
 @dataclasses.dataclass
 class Program:
@@ -17,6 +23,8 @@ class Program:
     name: str
     function: Callable
     arguments: list[Any]
+    torch: Callable | None = None  # Of the same arguments as tensors.
+    x64: bool = False  # Traced with numbers of 64 bits.
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
@@ -25,20 +33,33 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 def rows() -> list[Program]:
     x = numbers(1024, 1024)
+    cube = numbers(64, 128, 256)
     def normalised(x):
         centred = x - x.mean(-1, keepdims=True)
         return centred * lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
-    listed = {
-        "gelu": jax.nn.gelu,
-        "softmax of rows": lambda x: jax.nn.softmax(x, -1),
-        "softmax of columns": lambda x: jax.nn.softmax(x, 0),
-        "layer norm": normalised,
-        "sum of rows": lambda x: x.sum(-1),
-        "sum of columns": lambda x: x.sum(0),
-        "sum of all": lambda x: x.sum(),
-        "transpose": lambda x: x.T,
-    }
-    return [Program("rows", f"{name} 1024x1024", function, [x]) for name, function in listed.items()]
+    def chain(x, bias, scale):
+        return jax.nn.gelu(x * scale + bias) * scale + x
+    listed = [
+        Program("rows", "gelu 1024x1024", jax.nn.gelu, [x], lambda x: torch.nn.functional.gelu(x, approximate="tanh")),
+        Program("rows", "GELU chain 1024x1024", chain, [x, numbers(1024, seed=1), numbers(1024, seed=2)]),
+        Program("rows", "softmax of rows 1024x1024", lambda x: jax.nn.softmax(x, -1), [x], lambda x: torch.softmax(x, -1)),
+        Program("rows", "softmax of columns 1024x1024", lambda x: jax.nn.softmax(x, 0), [x], lambda x: torch.softmax(x, 0)),
+        Program("rows", "layer norm 1024x1024", normalised, [x],
+                lambda x: torch.nn.functional.layer_norm(x, (1024,), eps=1e-5)),
+        Program("rows", "sum of rows 1024x1024", lambda x: x.sum(1), [x], lambda x: x.sum(1)),
+        Program("rows", "sum of columns 1024x1024", lambda x: x.sum(0), [x], lambda x: x.sum(0)),
+        Program("rows", "sum of all 1024x1024", lambda x: x.sum(), [x], lambda x: x.sum()),
+    ]
+    for axis in range(3):
+        def total(x, axis=axis):
+            return x.sum(axis)
+        listed.append(Program("rows", f"sum over axis {axis} of 64x128x256", total, [cube], total))
+    for array, order in [(x, (1, 0)), (numbers(4096, 256), (1, 0)), (numbers(256, 4096), (1, 0)), (cube, (0, 2, 1)),
+                         (cube, (1, 0, 2)), (cube, (1, 2, 0)), (cube, (2, 0, 1)), (cube, (2, 1, 0))]:
+        name = f"transpose {'x'.join(map(str, array.shape))} by {','.join(map(str, order))}"
+        listed.append(Program("rows", name, functools.partial(jnp.transpose, axes=order), [array],
+                              lambda x, order=order: x.permute(order).contiguous()))
+    return listed
 
 
 def contractions() -> list[Program]:
@@ -53,8 +74,21 @@ def contractions() -> list[Program]:
         x, y = (k, m) if "tn" in forms else (m, k), (n, k) if "nt" in forms else (k, n)
         def product(x, y, forms=tuple(forms)):
             return (x.mT if "tn" in forms else x) @ (y.mT if "nt" in forms else y)
-        listed.append(Program("contractions", line, product, [numbers(*batch, *x), numbers(*batch, *y, seed=1)]))
+        listed.append(Program("contractions", line, product, [numbers(*batch, *x), numbers(*batch, *y, seed=1)], product))
     return listed
+
+
+def lstm(h, c, weights, biases, xs):
+    """Layers of LSTM cells over a sequence, each layer's state starting at `h` and `c`."""
+    def step(states, x):
+        after = []
+        for (h, c), w, b in zip(states, weights, biases):
+            i, f, g, o = jnp.split(jnp.concatenate([x, h], -1) @ w + b, 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            x = h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            after.append((h, c))
+        return after, x
+    return lax.scan(step, [(h, c)] * len(weights), xs)
 
 
 def small() -> list[Program]:
@@ -62,30 +96,25 @@ def small() -> list[Program]:
         def step(carry, x):
             return {k: jnp.tanh(v * 0.9 + x * 0.1) for k, v in carry.items()}, sum(list(carry.values())[:3])
         return lax.scan(step, carry, xs)
+    def total(carry, xs):  # Of every leaf, so that none is left out of the gradient.
+        last, sums = leaves(carry, xs)
+        return sum(last.values()) + sums.sum()
     start = {f"k{i}": np.float32(i / 60) for i in range(60)}
     def loop(x):
         return lax.while_loop(lambda s: s[0] < 4_000_000, lambda s: (s[0] + 1, s[1] * 0.999 + 0.5), (0, x))
     def matrices(carry, xs):
         return lax.scan(lambda c, x: (c @ c * 0.5 + x, c.sum()), carry, xs)
-    def lstm(h, c, weights, biases, xs):
-        def step(state, x):
-            h, c = state
-            for w, b in zip(weights, biases):
-                i, f, g, o = jnp.split(jnp.concatenate([x, h]) @ w + b, 4)
-                c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-                h = jax.nn.sigmoid(o) * jnp.tanh(c)
-                x = h
-            return (h, c), h
-        return lax.scan(step, (h, c), xs)
     def graph(x):
         return functools.reduce(lambda a, i: jnp.sin(a) + i if i % 2 else a * 1.1 - x, range(20), x)
     layers = [numbers(120, 240, seed=i) * 0.1 for i in range(3)]
     return [
         Program("small", "scan, 60 scalar leaves", leaves, [start, numbers(1000)]),
-        Program("small", "its gradient", jax.grad(lambda c, xs: leaves(c, xs)[1].sum()), [start, numbers(1000)]),
+        Program("small", "scan, 60 scalar leaves, gradient", jax.grad(total), [start, numbers(1000)]),
         Program("small", "while, 4 million scalar steps", loop, [np.float32(1)]),
-        Program("small", "scan, 3x3 carry", matrices, [numbers(3, 3) * 0.1, numbers(1000, 3, 3) * 0.1]),
-        Program("small", "LSTM, batch 1, 3 x 60", lstm, [numbers(60), numbers(60), layers, [numbers(240) for _ in layers], numbers(100, 60)]),
+        Program("small", "scan, 3x3 carry, f64", matrices,
+                [numbers(3, 3).astype(np.float64) * 0.1, numbers(1000, 3, 3).astype(np.float64) * 0.1], x64=True),
+        Program("small", "LSTM, batch 1, 3 x 60", lstm,
+                [numbers(60), numbers(60), layers, [numbers(240) for _ in layers], numbers(100, 60)]),
         Program("small", "40 ops on 64 numbers", graph, [numbers(64)]),
     ]
 
@@ -97,6 +126,11 @@ def models() -> list[Program]:
             logits = jnp.tanh(x @ w1 + b1) @ w2 + b2
             return -(y * jax.nn.log_softmax(logits)).sum(-1).mean()
         return [p - 0.1 * g for p, g in zip(parameters, jax.grad(loss)(parameters))]
+    def lstm_step(weights, biases, xs, y):
+        def loss(parameters):
+            state = jnp.zeros((16, 64))
+            return ((lstm(state, state, *parameters, xs)[1][-1] - y) ** 2).mean()
+        return jax.tree.map(lambda p, g: p - 0.1 * g, (weights, biases), jax.grad(loss)((weights, biases)))
     def encoder(x, q, k, v, o, up, down):
         def heads(w):
             return (x @ w).reshape(128, 4, 64).transpose(1, 0, 2)
@@ -109,6 +143,8 @@ def models() -> list[Program]:
         Program("models", "digits step, batch 64", digits,
                 [[numbers(64, 128) * 0.1, numbers(128), numbers(128, 10) * 0.1, numbers(10)], numbers(64, 64),
                  np.eye(10, dtype=np.float32)[np.arange(64) % 10]]),
+        Program("models", "LSTM step, batch 16, 20 x 64", lstm_step,
+                [[numbers(128, 256) * 0.1], [numbers(256)], numbers(20, 16, 64), numbers(16, 64)]),
         Program("models", "encoder layer, 128 x 256", encoder,
                 [numbers(128, 256), *square, numbers(256, 1024) * 0.06, numbers(1024, 256) * 0.03]),
     ]
