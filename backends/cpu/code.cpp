@@ -5,6 +5,8 @@
 #include <tbb/parallel_for.h>
 
 #include <cmath>
+#include <map>
+#include <mutex>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/emitter.h"
@@ -28,6 +30,8 @@ namespace {
 
 constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 1, 1};
 constexpr size_t kKernelsAnObject = 8;
+constexpr std::string_view kEntrySuffix =
+    ".entry";  // Of a contraction's function of the type Entry.
 
 // So many workgroups that they take some tens of microseconds: handing out a task costs about one.
 int64_t grain_of(double nanoseconds, int64_t workgroups) {
@@ -117,13 +121,17 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
   return emitted;
 }
 
+namespace {
+
+// Both functions of a contraction, called `name` and `name`.entry.
 EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoops& loops,
-                                      const std::string& name, int64_t vector_bytes) {
-  const ContractionFunction made = emit_contraction(module, loops, name, vector_bytes);
+                                      const std::string& name) {
+  const ContractionFunction made =
+      emit_contraction(module, loops, name, codegen::host().vector_bytes);
   EmittedKernel emitted;
   emitted.function = made.kernel.function;
   KernelCode& code = emitted.code;
-  code.symbol = name + ".entry";
+  code.symbol = fmt::format("{}{}", name, kEntrySuffix);
   code.workgroups = made.workgroups;
   code.scratch_bytes = made.kernel.scratch_bytes;
   constexpr double kFlopsANanosecond = 40;
@@ -133,6 +141,12 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
   code.buffers = loops.bytes;
   make_entry(module, made.kernel.function, 3, {}, code.symbol);
   return emitted;
+}
+
+}  // namespace
+
+std::string direct_symbol_of(const std::string& contraction) {
+  return contraction.substr(0, contraction.size() - kEntrySuffix.size());
 }
 
 Result<std::vector<std::string>> compile_objects(
@@ -173,14 +187,35 @@ kernel::LegalForm form_of_host() {
   return form;
 }
 
-Result<Code> compile_contraction(const ContractionLoops& loops) {
+namespace {
+
+Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name) {
   Code code;
   TENON_ASSIGN(code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
-                 code.kernels = {emit_contraction_kernel(module, loops, "tenon_contraction",
-                                                         codegen::host().vector_bytes)
-                                     .code};
+                 code.kernels = {emit_contraction_kernel(module, loops, name).code};
                }));
   return code;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loops) {
+  constexpr size_t kMostKept = 256;
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const Code>> made;
+  const std::string key = save(loops);
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = made.find(key);
+    if (found != made.end()) return found->second;
+  }
+  const std::string name = fmt::format("tenon_contraction_{:016x}", serial::hash_of(key));
+  TENON_ASSIGN(Code code, compile_contraction(loops, name));
+  const auto kept = std::make_shared<const Code>(std::move(code));
+  const std::lock_guard lock(mutex);
+  if (made.size() >= kMostKept) made.clear();
+  made.emplace(key, kept);
+  return kept;
 }
 
 Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {

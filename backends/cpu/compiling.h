@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <memory>
 
 #include "backends/cpu/code.h"
 #include "backends/cpu/contraction.h"
@@ -27,14 +28,14 @@ llvm::Function* make_entry_function(llvm::Module& module, const std::string& sym
 /// Both functions of a kernel.
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes);
-/// Both functions of a contraction, called `name` and `name`.entry.
-EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoops& loops,
-                                      const std::string& name, int64_t vector_bytes);
 /// Whether neither of the two words at `stops` ends the work.
 llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
 
-/// One as a binary of its own.
-Result<Code> compile_contraction(const ContractionLoops& loops);
+/// A contraction as code of its own: an object, and a kernel called KernelCode::symbol whose direct
+/// function is called direct_symbol_of() that. Equal ones are compiled once; some are kept for as
+/// long as the process.
+Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loops);
+std::string direct_symbol_of(const std::string& contraction);
 
 /// Objects of `count` things, some to an object, by several threads; `emit` puts one into a module.
 Result<std::vector<std::string>> compile_objects(

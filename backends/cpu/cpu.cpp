@@ -70,15 +70,13 @@ class CpuDevice final : public HostDevice {
     });
   }
 
-  // What a plan says is compiled when it is first called.
+  // A plan is code.
   Result<std::shared_ptr<cpu::Library>> library_of(std::string_view plan) {
-    auto& library = planned_[std::string(plan)];
-    if (library == nullptr) {
-      TENON_ASSIGN(const cpu::ContractionLoops loops, cpu::load_loops(plan));
-      TENON_ASSIGN(cpu::Code code, cpu::compile_contraction(loops));
-      TENON_ASSIGN(library, cpu::load_library(std::move(code)));
-    }
-    return library;
+    const auto found = planned_.find(plan);
+    if (found != planned_.end()) return found->second;
+    TENON_ASSIGN(cpu::Code code, cpu::load_code(plan));
+    TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
+    return planned_.emplace(plan, std::move(library)).first->second;
   }
 
   Status run(const cpu::Library& library, uint32_t index, const std::vector<Pinned>& buffers,
@@ -156,7 +154,8 @@ class CpuBackend final : public Backend {
                            : cpu::loops_of(*contraction, site.operands, site.results[0]);
     if (!loops) return Backend::plan(target, site);
     CallPlan plan;
-    plan.plan = cpu::save(*loops);
+    TENON_ASSIGN(const auto code, cpu::contraction_code(*loops));
+    plan.plan = cpu::save(*code);
     return plan;
   }
 

@@ -2,6 +2,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "backends/cpu/code.h"
@@ -29,17 +30,42 @@ std::optional<ContractionLoops> loops_of(const Program& program, const program::
   return cpu::loops_of(*contraction, operands, shape(call.results[0]));
 }
 
+// The code of calls that have some.
+using Contractions = std::map<const program::Call*, std::shared_ptr<const Code>>;
+
+Result<Contractions> contractions_of(const Program& program) {
+  Contractions found;
+  Status outcome;
+  program::for_each_step(
+      program, {}, [&](const Step&) { return true; },
+      [&](const Step& step) {
+        const auto* call = std::get_if<program::Call>(&step.action);
+        const auto loops = call == nullptr ? std::nullopt : loops_of(program, *call);
+        if (!loops || !outcome.ok()) return;
+        auto code = contraction_code(*loops);
+        if (code) {
+          found[call] = *std::move(code);
+        } else {
+          outcome = code.error();
+        }
+      });
+  if (!outcome.ok()) return tl::make_unexpected(outcome);
+  return found;
+}
+
 // Kernels of more nodes are compiled in modules of their own, by several threads.
 constexpr size_t kMostNodesInPlace = 150;
 
 class SegmentEmitter {
  public:
   SegmentEmitter(llvm::Module& module, const Program& program,
-                 const std::vector<KernelCode>& kernels, std::vector<llvm::Function*> in_place)
+                 const std::vector<KernelCode>& kernels, std::vector<llvm::Function*> in_place,
+                 const Contractions& contractions)
       : module_(module),
         program_(program),
         kernels_(kernels),
         functions_(std::move(in_place)),
+        contractions_(contractions),
         b_(module.getContext()) {}
 
   /// Bytes of scratch memory that calls take.
@@ -219,17 +245,21 @@ class SegmentEmitter {
     b_.SetInsertPoint(after);
   }
 
-  // By a function of its own if it is a contraction that has one.
+  // By code of its own if it is a contraction that has some.
   void emit(const program::Call& call) {
-    const auto loops = loops_of(program_, call);
-    if (!loops) return sequence(call.lowered);
-    const std::string name = fmt::format("tenon_contraction_{}", contractions_++);
-    const EmittedKernel emitted =
-        emit_contraction_kernel(module_, *loops, name, codegen::host().vector_bytes);
-    scratch_bytes_ = std::max(scratch_bytes_, emitted.code.scratch_bytes);
+    const auto found = contractions_.find(&call);
+    if (found == contractions_.end()) return sequence(call.lowered);
+    const KernelCode& kernel = found->second->kernels[0];
+    llvm::Type* const pointer = b_.getPtrTy();
+    llvm::Type* const number = b_.getInt64Ty();
+    auto* const type = llvm::FunctionType::get(
+        b_.getVoidTy(), {pointer, pointer, pointer, number, number, pointer, pointer}, false);
+    llvm::FunctionCallee function =
+        module_.getOrInsertFunction(direct_symbol_of(kernel.symbol), type);
+    scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes);
     std::vector<BufferId> buffers = call.operands;
     buffers.insert(buffers.end(), call.results.begin(), call.results.end());
-    run_workgroups(emitted.code, emitted.function, buffers, {});
+    run_workgroups(kernel, llvm::cast<llvm::Function>(function.getCallee()), buffers, {});
   }
   // Stands outside of segments.
   void emit(const program::CustomCall&) {}
@@ -238,22 +268,22 @@ class SegmentEmitter {
   const Program& program_;
   const std::vector<KernelCode>& kernels_;
   std::vector<llvm::Function*> functions_;
+  const Contractions& contractions_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* exit_ = nullptr;
   std::vector<llvm::Value*> parameters_, results_, constants_;
   llvm::Value* temporaries_ = nullptr;
-  size_t contractions_ = 0;
   int64_t scratch_bytes_ = 0;
 };
 
 // Those that are launched, other than for calls that have functions of their own.
-std::vector<uint32_t> kernels_of(const Program& program) {
+std::vector<uint32_t> kernels_of(const Program& program, const Contractions& contractions) {
   std::set<uint32_t> used;
   program::for_each_step(
       program, {},
       [&](const Step& step) {
-        return !loops_of(program, std::get<program::Call>(step.action)).has_value();
+        return !contractions.contains(&std::get<program::Call>(step.action));
       },
       [&](const Step& step) {
         if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
@@ -269,7 +299,8 @@ Result<Code> compile_segment(const Program& program) {
   std::vector<KernelCode> kernels(program.kernels.size());
   std::vector<uint32_t> apart;
   std::vector<uint32_t> in_place;
-  for (const uint32_t k : kernels_of(program)) {
+  TENON_ASSIGN(const Contractions contractions, contractions_of(program));
+  for (const uint32_t k : kernels_of(program, contractions)) {
     const bool small = program.kernels[k].nodes.size() <= kMostNodesInPlace;
     (small ? in_place : apart).push_back(k);
   }
@@ -287,11 +318,21 @@ Result<Code> compile_segment(const Program& program) {
           emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes);
       functions[k] = emitted.function;
       kernels[k] = std::move(emitted.code);
+      // Of a kernel that is never cut into tasks nothing is called from outside.
+      if (kernels[k].workgroups > kernels[k].grain) continue;
+      module.getFunction(kernels[k].symbol)->eraseFromParent();
+      functions[k]->setLinkage(llvm::GlobalValue::InternalLinkage);
+      functions[k]->setVisibility(llvm::GlobalValue::DefaultVisibility);
     }
-    scratch = SegmentEmitter(module, program, kernels, std::move(functions)).run(kSegmentSymbol);
+    scratch = SegmentEmitter(module, program, kernels, std::move(functions), contractions)
+                  .run(kSegmentSymbol);
   };
   TENON_ASSIGN(std::vector<std::string> last, compile_objects(1, whole));
   code.objects.push_back(std::move(last[0]));
+  std::set<const Code*> distinct;
+  for (const auto& [call, contraction] : contractions) {
+    if (distinct.insert(contraction.get()).second) code.objects.push_back(contraction->objects[0]);
+  }
   KernelCode segment;
   segment.symbol = kSegmentSymbol;
   segment.buffers = program::memory_sizes(program);
