@@ -46,11 +46,18 @@ const std::vector<OpCode>& binary_ops() {
   return codes;
 }
 
+// It is not defined on the others (hlo/expand/chlo_basic.cpp), though their set has it.
+bool has_next_after(ElementType type) {
+  const FloatSpecials specials = element_type_info(type).format.specials;
+  return specials == FloatSpecials::kIeee || specials == FloatSpecials::kNanOnly;
+}
+
 bool admits(OpCode code, ElementType type) {
   const uint8_t set = is_pred(type)      ? hlo::kTypesPred
                       : is_integer(type) ? hlo::kTypesInt
                       : is_float(type)   ? hlo::kTypesFloat
                                          : hlo::kTypesComplex;
+  if (code == OpCode::kChloNextAfter && is_float(type) && !has_next_after(type)) return false;
   return (hlo::op_info(code).types & set) != 0;
 }
 

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
+    build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     full = "--full" in sys.argv
     status = 0
     for options in ([f"--count={20000 if full else 500}"],
