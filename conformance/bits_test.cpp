@@ -1,7 +1,7 @@
 // Elementwise programs give the same bits on every device.
 //
 // clang-format off
-//   bits_test [--devices=NAME,…] [--types=NAME,…] [--count=N] [--seed=N] [--size=N]
+//   bits_test [--devices=NAME,…] [--types=NAME,…] [--without=OP,…] [--count=N] [--seed=N] [--size=N]
 // clang-format on
 //
 // Each elementwise op on each type's special values (all types unless --types names some), then
@@ -27,6 +27,7 @@ namespace {
 struct Options {
   std::vector<std::string> devices = {"cpu", "gpu-sim"};
   std::vector<std::string> types;
+  WithoutOps without;
   int64_t count = 500;
   int64_t seed = 1;
   int64_t size = 14;
@@ -166,7 +167,7 @@ int run(const Options& options) {
   int64_t every_op = 0;
   for (const ElementTypeInfo& type : element_types()) {
     if (!is_chosen(options, type.type)) continue;
-    for (const auto& program : programs_of_every_op(type.type, kOpsPerProgram)) {
+    for (const auto& program : programs_of_every_op(type.type, kOpsPerProgram, options.without)) {
       if (failed == kMostFailures) break;
       if (!bits->check(program, fmt::format("every op on {}", type.name))) ++failed;
       ++every_op;
@@ -174,8 +175,8 @@ int run(const Options& options) {
   }
   for (int64_t i = 0; i < options.count && failed < kMostFailures; ++i) {
     const int64_t seed = options.seed + i;
-    const auto program =
-        random_elementwise_program(static_cast<uint64_t>(seed), static_cast<int>(options.size));
+    const auto program = random_elementwise_program(
+        static_cast<uint64_t>(seed), static_cast<int>(options.size), options.without);
     if (!bits->check(program, fmt::format("--types=none --count=1 --seed={}", seed))) ++failed;
   }
   if (failed == 0) {
@@ -197,6 +198,11 @@ int main(int argc, char** argv) {
       options.devices = split(text.substr(text.find('=') + 1));
     } else if (text.starts_with("--types=")) {
       options.types = split(text.substr(text.find('=') + 1));
+    } else if (text.starts_with("--without=")) {
+      for (const std::string& name : split(text.substr(text.find('=') + 1))) {
+        const auto op = tenon::hlo::op_from_name(name);
+        if (op) options.without.push_back(*op);
+      }
     } else if (!read_option(text, "--count=", &options.count) &&
                !read_option(text, "--seed=", &options.seed) &&
                !read_option(text, "--size=", &options.size)) {

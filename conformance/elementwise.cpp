@@ -155,17 +155,21 @@ std::vector<Literal> paired_arguments(ElementType type, int64_t count, Random& r
 
 // --- Every op
 
+bool is_among(const WithoutOps& ops, OpCode code) {
+  return std::find(ops.begin(), ops.end(), code) != ops.end();
+}
+
 using Maker = std::function<Value(Builder&, Value x, Value y)>;
 
-std::vector<Maker> makers_of(ElementType type) {
+std::vector<Maker> makers_of(ElementType type, const WithoutOps& without) {
   std::vector<Maker> makers;
   for (const OpCode code : unary_ops()) {
-    if (admits(code, type)) {
+    if (admits(code, type) && !is_among(without, code)) {
       makers.emplace_back([code](Builder& b, Value x, Value) { return b.unary(code, x); });
     }
   }
   for (const OpCode code : binary_ops()) {
-    if (admits(code, type)) {
+    if (admits(code, type) && !is_among(without, code)) {
       makers.emplace_back([code](Builder& b, Value x, Value y) { return b.binary(code, x, y); });
     }
   }
@@ -204,7 +208,8 @@ void finish(hlo::Computation& function, const std::vector<Value>& results) {
 
 class Graph {
  public:
-  Graph(uint64_t seed, int size) : random_(seed), size_(size) {}
+  Graph(uint64_t seed, int size, const WithoutOps& without)
+      : random_(seed), size_(size), without_(without) {}
 
   ElementwiseProgram run() {
     program_.module = std::make_unique<hlo::Module>();
@@ -296,7 +301,7 @@ class Graph {
 
   Value plain(Builder& b, const std::vector<OpCode>& codes, const std::vector<Value>& operands) {
     const OpCode code = random_.of(codes);
-    if (!admits(code, operands[0].type().element_type())) return {};
+    if (!admits(code, operands[0].type().element_type()) || is_among(without_, code)) return {};
     return b.make(code, operands);
   }
 
@@ -312,6 +317,7 @@ class Graph {
 
   Random random_;
   const int size_;
+  const WithoutOps& without_;
   ElementwiseProgram program_;
   hlo::Computation* function_ = nullptr;
   Dims dims_;
@@ -321,9 +327,10 @@ class Graph {
 
 }  // namespace
 
-std::vector<ElementwiseProgram> programs_of_every_op(ElementType type, int ops) {
+std::vector<ElementwiseProgram> programs_of_every_op(ElementType type, int ops,
+                                                     const WithoutOps& without) {
   std::vector<ElementwiseProgram> programs;
-  const std::vector<Maker> makers = makers_of(type);
+  const std::vector<Maker> makers = makers_of(type, without);
   Random random(static_cast<uint64_t>(type));
   const std::vector<Literal> arguments = paired_arguments(type, /*count=*/1031, random);
   for (size_t next = 0; next < makers.size();) {
@@ -345,8 +352,8 @@ std::vector<ElementwiseProgram> programs_of_every_op(ElementType type, int ops) 
   return programs;
 }
 
-ElementwiseProgram random_elementwise_program(uint64_t seed, int size) {
-  return Graph(seed, size).run();
+ElementwiseProgram random_elementwise_program(uint64_t seed, int size, const WithoutOps& without) {
+  return Graph(seed, size, without).run();
 }
 
 int64_t first_difference(const Literal& a, const Literal& b) {
