@@ -453,7 +453,12 @@ def test_layers_that_cannot_be(folder):
 
 def test_devices(_):
     contains(succeeds("devices"), "reference")
-    expect("reference" in [row["name"] for row in json.loads(succeeds("devices", "--json"))], "no reference device")
+    rows = {row["name"]: row for row in json.loads(succeeds("devices", "--json"))}
+    expect("reference" in rows, "no reference device")
+    equal(rows["gpu-sim"]["state"], "available")
+    if rows["gpu"]["state"] != "available":  # Of a machine without one.
+        equal(rows["gpu"]["state"], "unavailable")
+        contains(rows["gpu"]["description"], "CUDA driver")
 
 
 def test_ops(_):

@@ -24,7 +24,7 @@ for name in sys.argv[1:]:
     if name.endswith(".c"):
         path = pathlib.Path(name)
         text = path.read_text()
-        found = re.search(r"^(?:static )?void {kernel}\\([^)]*\\brestrict (\\w+)\\) {{.*?^}}", text, re.MULTILINE | re.DOTALL)
+        found = re.search(r"^(?:static )?void {kernel}\\([^)]*\\*(?:restrict )?(\\w+)\\) {{.*?^}}", text, re.MULTILINE | re.DOTALL)
         change = f"  ((unsigned char *){{found.group(1)}})[0] ^= 1;\\n"
         path.write_text(text[:found.end() - 1] + change + text[found.end() - 1:])
 sys.exit(subprocess.run(["cc", *sys.argv[1:]]).returncode)

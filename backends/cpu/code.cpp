@@ -2,7 +2,6 @@
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/Target/TargetMachine.h>
-#include <tbb/parallel_for.h>
 
 #include <cmath>
 #include <map>
@@ -12,6 +11,7 @@
 #include "backends/cpu/emitter.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
+#include "backends/parallel.h"
 #include "core/kernel/cost.h"
 #include "core/serial/archive.h"
 
@@ -164,7 +164,10 @@ Result<std::vector<std::string>> compile_objects(
                                                         codegen::next_dump("TENON_CPU_DUMP")));
     return {};
   };
-  tbb::parallel_for(size_t{0}, objects.size(), [&](size_t o) { outcomes[o] = compile_one(o); });
+  parallel_for(static_cast<int64_t>(objects.size()), [&](int64_t i) {
+    const auto o = static_cast<size_t>(i);
+    outcomes[o] = compile_one(o);
+  });
   for (const Status& outcome : outcomes) {
     if (!outcome.ok()) return tl::make_unexpected(Status(outcome).with_context("cpu"));
   }

@@ -1,13 +1,12 @@
 #include "backends/cpu/tasks.h"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <new>
+
+#include "backends/parallel.h"
 
 namespace tenon::cpu {
 namespace {
@@ -70,9 +69,7 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
   // While it waits this thread must not begin what others wait for: it may be within a segment,
   // whose scratch memory would grow under it.
   try {
-    if (ran != nullptr) {
-      tbb::this_task_arena::isolate([&] { tbb::parallel_for(int64_t{0}, parts, part); });
-    }
+    if (ran != nullptr) parallel_for(parts, part);
   } catch (const std::exception&) {
     // Of memory there is none for tasks.
   }

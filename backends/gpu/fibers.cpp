@@ -7,26 +7,19 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "backends/sanitizers.h"
+
 #if !defined(TENON_FIBERS_BY_UCONTEXT) && (defined(__x86_64__) || defined(__aarch64__))
 #define TENON_FIBERS_BY_HAND 1
 #else
 #include <ucontext.h>
 #endif
 
-// GCC says so by a macro, Clang by a feature.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if TENON_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -38,7 +31,7 @@ extern "C" void tenon_fiber_switch(void** from, void* to);
 extern "C" void tenon_fiber_begin();
 #if defined(__x86_64__)
 asm(R"(
-.text
+.pushsection .text
 .globl tenon_fiber_switch
 .hidden tenon_fiber_switch
 .type tenon_fiber_switch, @function
@@ -67,10 +60,11 @@ tenon_fiber_begin:
   callq *%r13
   ud2
 .size tenon_fiber_begin, .-tenon_fiber_begin
+.popsection
 )");
 #else
 asm(R"(
-.text
+.pushsection .text
 .globl tenon_fiber_switch
 .hidden tenon_fiber_switch
 .type tenon_fiber_switch, %function
@@ -110,6 +104,7 @@ tenon_fiber_begin:
   blr x20
   brk #1
 .size tenon_fiber_begin, .-tenon_fiber_begin
+.popsection
 )");
 #endif
 #endif
@@ -125,13 +120,13 @@ struct Fiber::Registers {
   ucontext_t fiber{};
   ucontext_t host{};
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   void* fake_stack = nullptr;       // The fiber's.
   void* host_fake_stack = nullptr;  // The host's.
   const void* host_stack = nullptr;
   size_t host_bytes = 0;
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if TENON_TSAN
   void* fiber_id = nullptr;
   void* host_id = nullptr;
 #endif
@@ -139,20 +134,20 @@ struct Fiber::Registers {
 
 Fiber::Fiber(std::byte* stack, size_t bytes)
     : stack_(stack), bytes_(bytes), registers_(std::make_unique<Registers>()) {
-#if defined(__SANITIZE_THREAD__)
+#if TENON_TSAN
   registers_->fiber_id = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
-#if defined(__SANITIZE_THREAD__)
+#if TENON_TSAN
   __tsan_destroy_fiber(registers_->fiber_id);
 #endif
 }
 
 void Fiber::begin(void* fiber) {
   auto* const self = static_cast<Fiber*>(fiber);
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   Registers& r = *self->registers_;
   __sanitizer_finish_switch_fiber(nullptr, &r.host_stack, &r.host_bytes);
 #endif
@@ -193,7 +188,7 @@ void Fiber::start(Entry entry, void* argument) {
   entry_ = entry;
   argument_ = argument;
   ended_ = false;
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   // Whoever left it for good left its frames too.
   __asan_unpoison_memory_region(stack_, bytes_);
   registers_->fake_stack = nullptr;
@@ -216,10 +211,10 @@ void Fiber::start(Entry entry, void* argument) {
 
 void Fiber::run() {
   Registers& r = *registers_;
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   __sanitizer_start_switch_fiber(&r.host_fake_stack, stack_, bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if TENON_TSAN
   r.host_id = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(r.fiber_id, 0);
 #endif
@@ -228,17 +223,17 @@ void Fiber::run() {
 #else
   swapcontext(&r.host, &r.fiber);
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   __sanitizer_finish_switch_fiber(r.host_fake_stack, nullptr, nullptr);
 #endif
 }
 
 void Fiber::switch_to_host([[maybe_unused]] bool for_good) {
   Registers& r = *registers_;
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   __sanitizer_start_switch_fiber(for_good ? nullptr : &r.fake_stack, r.host_stack, r.host_bytes);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if TENON_TSAN
   __tsan_switch_to_fiber(r.host_id, 0);
 #endif
 #if defined(TENON_FIBERS_BY_HAND)
@@ -246,7 +241,7 @@ void Fiber::switch_to_host([[maybe_unused]] bool for_good) {
 #else
   swapcontext(&r.fiber, &r.host);
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if TENON_ASAN
   __sanitizer_finish_switch_fiber(r.fake_stack, &r.host_stack, &r.host_bytes);
 #endif
 }

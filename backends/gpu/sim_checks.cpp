@@ -107,8 +107,8 @@ class Checker {
     }
   }
 
-  // An array whose address escapes into a call is none of registers: so constant places, all that
-  // an emitter of registers should leave, are looked at here.
+  // Constant places are judged here: a call that takes the address would keep the array out of
+  // registers.
   void check_private(const Access& access, llvm::AllocaInst& array) {
     const llvm::DataLayout& layout = module_.getDataLayout();
     const auto size = array.getAllocationSize(layout);

@@ -15,7 +15,8 @@ namespace tenon::gpu {
 /// Errors: kUnimplemented, what the simulator does not know, by name.
 Result<SimImage> make_host_code(llvm::Module& module, bool checks);
 
-/// The same, compiled: an image for SimDriver. `dump`: as compile_to_object.
+/// The same, compiled: an image for SimDriver. `dump`: as compile_to_object; the module as it came,
+/// too.
 Result<std::string> assemble_for_host(llvm::Module& module, bool checks,
                                       const std::string& dump = "");
 

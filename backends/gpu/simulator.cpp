@@ -1,11 +1,11 @@
 #include "backends/gpu/simulator.h"
 
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
 
 #include "backends/gpu/sim_block.h"
+#include "backends/parallel.h"
 
 namespace tenon::gpu {
 namespace {
@@ -53,12 +53,9 @@ Status run(SimRun& run) {
   const int64_t grain = std::max(least, (blocks + most_tasks - 1) / most_tasks);
   const int64_t tasks = (blocks + grain - 1) / grain;
   std::vector<Status> outcomes(static_cast<size_t>(tasks));
-  // While it waits this thread must not begin the work of others, which would use its fibers.
-  tbb::this_task_arena::isolate([&] {
-    tbb::parallel_for(int64_t{0}, tasks, [&](int64_t i) {
-      outcomes[static_cast<size_t>(i)] =
-          run_blocks(run, i * grain, std::min((i + 1) * grain, blocks));
-    });
+  parallel_for(tasks, [&](int64_t i) {
+    outcomes[static_cast<size_t>(i)] =
+        run_blocks(run, i * grain, std::min((i + 1) * grain, blocks));
   });
   for (Status& each : outcomes) TENON_TRY(std::move(each));
   return run.outcome();

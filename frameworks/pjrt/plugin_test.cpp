@@ -61,8 +61,8 @@ PJRT_Error* an_error() {
 
 TEST(Errors, SayWhatWasWrong) {
   const std::string text = take(an_error());
-  EXPECT_TRUE(
-      text.starts_with("5: there is no backend 'nonesuch'; there are cpu, interp, template"))
+  EXPECT_TRUE(text.starts_with(
+      "5: there is no backend 'nonesuch'; there are cpu, gpu, gpu-sim, interp, template"))
       << text;
 }
 
