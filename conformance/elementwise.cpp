@@ -229,7 +229,9 @@ class Graph {
 
  private:
   void parameter() {
-    const ElementType type = any_type();
+    // Of the type of another one, so that ops have two operands.
+    const bool alike = !pool_.empty() && random_.one_in(2);
+    const ElementType type = alike ? pool_[0].type().element_type() : any_type();
     const ElementType part = complex_part(type);
     pool_.push_back(function_->add_parameter(Type::tensor(type, dims_)));
     Literal values(Shape(type, dims_));
