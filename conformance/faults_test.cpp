@@ -281,6 +281,8 @@ class Faults {
     // The fault has passed, unless it is the loss, which the client may not have noticed yet.
     const bool anew = client == nullptr || !client->devices()[0]->lost().ok() ||
                       layer.counts->faults(FaultKind::kLost) > 0;
+    // A client that was told of the loss may stay; one that was not has the device open.
+    if (anew && right) client = nullptr;
     const auto after =
         anew ? run_anew(layer.backend, c, compile_again) : run(client, c, compile_again);
     if (!after) fail(where, "afterwards: " + after.error().to_string());

@@ -25,7 +25,7 @@ def environment(build: pathlib.Path) -> dict[str, str]:
 
 
 def main() -> int:
-    build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
+    build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     schedules = 1000 if "--full" in sys.argv else 200
     status = 0
     for device, kills in (("interp", 0), ("cpu", 0), ("gpu-sim", 0), ("template", 100),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random programs against the evaluator: on interp 500 of them, 20,000 with --full; some on the template and the
-simulated GPU too, whose accesses are checked."""
+"""Random programs against the evaluator: on interp and the CPU 500 of them each, 20,000 with --full; on the
+simulated GPU, whose accesses are checked, 500, 2,000 with --full; some on the template."""
 
 import os
 import pathlib
@@ -11,12 +11,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
+    build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     full = "--full" in sys.argv
     status = 0
     for options in ([f"--count={20000 if full else 500}"],
                     ["--device=template", f"--count={1000 if full else 30}"],
-                    ["--device=gpu-sim", f"--count={1000 if full else 60}"]):
+                    ["--device=cpu", f"--count={20000 if full else 500}"],
+                    ["--device=gpu-sim", f"--count={2000 if full else 500}"]):
         done = subprocess.run([str(build / "conformance/graphs_test"), *options], cwd=ROOT,
                               env={**os.environ, "TENON_GPU_SIM_CHECKS": "1"}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -39,6 +39,7 @@ def main() -> int:
         print(f"{'SKIP' if absent else 'FAIL'} jax: its environment cannot be made: {why}")
         return 0 if absent else 1
     pytest(str(python), "interp", "interp")
+    pytest(str(python), "cpu", "cpu")
     pytest(str(python), "template", "template")
     pytest(str(python), f"{build}/backends/libtenon_template.so:0", "template as a plug-in")
     pytest(str(python), "gpu-sim", "gpu-sim")

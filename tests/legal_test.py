@@ -24,7 +24,7 @@ def run(build: pathlib.Path, program: str, tests: str, what: str) -> int:
 
 
 def main() -> int:
-    build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
+    build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     if "--full" not in sys.argv:
         return 0
     return max(run(build, "tests/data_test", "InterpLeast*", "files"),

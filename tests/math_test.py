@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    build = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build")
+    build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     options = ["--step=1", "--samples=20000000"] if "--full" in sys.argv else ["--step=1009"]
     done = subprocess.run([str(build / "conformance/math_accuracy"), *options], cwd=ROOT,
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -1,12 +1,14 @@
 #include "backends/cpu/cpu.h"
 
-#include <tbb/task_arena.h>
+#include <llvm/Config/llvm-config.h>
+#include <tbb/info.h>
 
 #include <map>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/tasks.h"
+#include "backends/cpu_compiler_hash.h"
 #include "backends/device_count.h"
 #include "backends/llvm/host.h"
 #include "core/backend/host_device.h"
@@ -126,10 +128,12 @@ class CpuBackend final : public Backend {
     const codegen::Host& host = codegen::host();
     TargetInfo target;
     target.name = host.cpu;
-    target.compiler_id = fmt::format("cpu-1 llvm-19 {} {}", host.cpu, host.features);
+    target.compiler_id = fmt::format("cpu {} llvm {} {} {}", cpu::kCompilerHash,
+                                     LLVM_VERSION_STRING, host.cpu, host.features);
     target.form = cpu::form_of_host();
     target.math = shared_math();
-    target.compute_units = tbb::this_task_arena::max_concurrency();
+    // Not those of the caller's arena, which may be fewer.
+    target.compute_units = tbb::info::default_concurrency();
     target.vector_bytes = host.vector_bytes;
     target.scratch_bytes = 256 << 10;
     target.spaces[0].host_visible = true;
@@ -151,7 +155,8 @@ class CpuBackend final : public Backend {
 
   Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
     const auto* contraction = std::get_if<program::Contraction>(&site.call);
-    const auto loops = contraction == nullptr
+    // Without the instruction each product would be a call of fmaf.
+    const auto loops = contraction == nullptr || !codegen::host().fused
                            ? std::nullopt
                            : cpu::loops_of(*contraction, site.operands, site.results[0]);
     if (!loops) return Backend::plan(target, site);

@@ -2,6 +2,9 @@
 #include "backends/cpu/cpu.h"
 
 #include <gtest/gtest.h>
+#include <tbb/task_arena.h>
+
+#include <regex>
 
 #include "backends/cpu/jit.h"
 #include "backends/llvm/host.h"
@@ -140,6 +143,32 @@ TEST(Cpu, WhatNoLaneDoes) {
   expect_interpreters_bits(cases);
 }
 
+// The first lane's place lies outside what 32 bits hold, but only the last lane has one.
+TEST(Cpu, PlacesOfLanesThatAreOff) {
+  const Kernel kernel =
+      kernel::parse(
+          R"(kernel @k(%on: in s32[16], %x: in f32[8], %y: inout f32[16]) index s64 grid() {
+  lanes(%i: 16) {
+    %a = load %on[%i] : s32
+    %c = ne %a, 0 : s32
+    if %c {
+      %b = mul %i, 1000000000 : s64
+      %p = sub %b, 14999999995 : s64
+      %v = load %x[%p] : f32
+      store %v, %y[%i] : f32
+    }
+  }
+}
+)",
+          "k")
+          .value();
+  ASSERT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
+  std::vector<Case> cases = {{kernel, kernel::testing::zero_buffers(kernel)}};
+  cases[0].buffers[0].set_integer(15, 1);
+  cases[0].buffers[1].set_double(5, 1.5);
+  expect_interpreters_bits(cases);
+}
+
 TEST(Cpu, Reductions) { expect_interpreters_bits(kernel::testing::reduction_cases()); }
 
 TEST(Cpu, CodeIsWhatWasSaved) {
@@ -156,6 +185,24 @@ TEST(Cpu, CodeIsWhatWasSaved) {
   Code broken = *again;
   broken.objects[0].resize(100);
   EXPECT_EQ(load_library(broken).error().code(), ErrorCode::kInternal);
+}
+
+TEST(Cpu, WhatMachinesHaveFma) {
+  EXPECT_TRUE(codegen::has_fma("x86_64-pc-linux-gnu", "-avx512f,+fma"));
+  EXPECT_TRUE(codegen::has_fma("x86_64-pc-linux-gnu", "+avx512f,-fma"));
+  EXPECT_FALSE(codegen::has_fma("x86_64-pc-linux-gnu", "-fma,+fma4,+avx512fp16"));
+  EXPECT_TRUE(codegen::has_fma("aarch64-unknown-linux-gnu", "+neon"));
+}
+
+// A target is the machine's, whoever asks; its compiler is that of these sources.
+TEST(Cpu, TargetDependsOnTheMachineAlone) {
+  const auto backend = backend::make_cpu_backend();
+  const backend::TargetInfo target = backend->devices().value()[0].target;
+  tbb::task_arena narrow(1);
+  narrow.execute(
+      [&] { EXPECT_EQ(backend->devices().value()[0].target.compute_units, target.compute_units); });
+  EXPECT_TRUE(std::regex_search(target.compiler_id, std::regex("^cpu [0-9a-f]{16} llvm 19\\.")))
+      << target.compiler_id;
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Loads, stores, atomics, and the memory of a workgroup.
+#include <cstdlib>
+
 #include "backends/cpu/emitter.h"
 #include "backends/llvm/operations.h"
 
@@ -55,8 +57,9 @@ Emitter::Address Emitter::address(kernel::MemoryId memory, const Ids& indices, s
   }
   Value* const base = b_.CreateGEP(element, memories_[memory], offset);
   if (vectors.empty() && (stride == 0 || stride == 1 || width_ == 1)) return {base, stride, false};
-  // Places that lanes have on their own fit 32 bits nearly always, which is half the registers.
-  const bool narrow = m.span() < INT32_MAX;
+  // Places of lanes, from that of the first one, fit 32 bits nearly always, which is half the
+  // registers. The first lane may be off, and its place anywhere.
+  const bool narrow = m.span() < INT32_MAX && std::abs(stride) < (INT32_MAX - m.span()) / width_;
   llvm::Type* const integer = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* places = steps(integer, stride);
   for (const auto& [vector, by] : vectors) {

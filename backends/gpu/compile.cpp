@@ -1,11 +1,13 @@
 #include "backends/gpu/compile.h"
 
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 
 #include <algorithm>
 #include <cctype>
 
 #include "backends/gpu/emitter.h"
+#include "backends/gpu_compiler_hash.h"
 #include "core/serial/archive.h"
 #include "core/serial/types.h"
 
@@ -88,7 +90,8 @@ kernel::LegalForm form_of_gpu() {
 backend::TargetInfo target_of_gpu(int32_t compute_capability) {
   backend::TargetInfo target;
   target.name = fmt::format("sm_{}", compute_capability);
-  target.compiler_id = fmt::format("gpu-1 llvm-19 sm_{}", compute_capability);
+  target.compiler_id =
+      fmt::format("gpu {} llvm {} sm_{}", kCompilerHash, LLVM_VERSION_STRING, compute_capability);
   target.form = form_of_gpu();
   target.preferred_lanes = kMostThreads;
   target.vector_bytes = 16;

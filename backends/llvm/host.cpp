@@ -11,6 +11,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -40,6 +41,7 @@ Host find_host() {
   found.vector_bytes = with("avx512f") && with("avx512vl") && with("avx512bw") ? 64
                        : with("avx2")                                          ? 32
                                                                                : 16;
+  found.fused = has_fma(found.triple, found.features);
   return found;
 }
 
@@ -48,6 +50,13 @@ Host find_host() {
 const Host& host() {
   static const Host found = find_host();
   return found;
+}
+
+bool has_fma(std::string_view triple, std::string_view features) {
+  if (!llvm::Triple(triple).isX86()) return true;
+  const std::string list = fmt::format(",{},", features);
+  const auto with = [&](const char* name) { return list.find(name) != std::string::npos; };
+  return with(",+fma,") || with(",+avx512f,");
 }
 
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine() {

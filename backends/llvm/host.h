@@ -21,10 +21,14 @@ struct Host {
   std::string cpu;       ///< "znver4"
   std::string features;  ///< "+avx2,-avx512f,…"
   int64_t vector_bytes;  ///< Of a register.
+  bool fused;            ///< fma is an instruction, not a call.
 };
 
 /// Found once.
 const Host& host();
+
+/// Whether a machine with those features, as in Host, has an instruction for fma. All but x86 do.
+bool has_fma(std::string_view triple, std::string_view features);
 
 /// A machine of its own for a thread. Errors: kUnimplemented, LLVM has no such target.
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();

@@ -131,6 +131,7 @@ Result<HostDevice::Pinned> HostDevice::pin_box(const Place& place, const Box& bo
   int64_t low = 0;
   int64_t high = box.element_bytes;
   for (size_t d = 0; d < box.sizes.size(); ++d) {
+    if (box.sizes[d] == 0) return pin(place, 0);
     const int64_t reach = (box.sizes[d] - 1) * strides[d];
     (reach < 0 ? low : high) += reach;
   }

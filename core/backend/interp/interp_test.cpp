@@ -51,6 +51,17 @@ TEST_F(InterpTest, CallsThatBreakRulesAreErrors) {
             "B14: the binary has another number of kernels");
 }
 
+// Whatever the strides of an empty box are, nothing of it lies anywhere.
+TEST_F(InterpTest, CopiesBoxesWithinMemory) {
+  Box box = {4, {2, 2}, {8, 4}, {4, 8}};
+  EXPECT_TRUE(device->copy_box(0, {y, 0, nullptr}, {x, 0, nullptr}, box).ok());
+  EXPECT_EQ(device->copy_box(0, {y, 52, nullptr}, {x, 0, nullptr}, box).message(),
+            "B17: 16 bytes at 52 of 64");
+  box = {4, {2, 0}, {8, 400}, {400, 8}};
+  EXPECT_TRUE(device->copy_box(0, {y, 64, nullptr}, {x, 16, nullptr}, box).ok());
+  EXPECT_TRUE(finish(*device).ok());
+}
+
 // An error of work is the next event's, and no other's (B6, B23).
 TEST_F(InterpTest, AnErrorIsTheNextEvents) {
   ASSERT_TRUE(launch({{x, 0, nullptr}, {x, 0, nullptr}}).ok());  // K4: found when it runs.
