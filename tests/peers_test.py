@@ -69,7 +69,7 @@ def check(folder: pathlib.Path) -> dict[str, str]:
         "libraries": "| 8 8 8 | 2.00 | 1.00 | 3.00 | 0.50 | 2.00 | 1.00 | 0.50 |",
         "compile time and temporaries": "| models: digits step | 10 | 20 | 2.00 | 0 | 20 KiB |",
         "medians of kernels": "| sum: reduce | 2.50 | 4.0 | 1.00 | 5.0 |",
-        "commit and peers": "at commit 0123456789 on 2000-01-01, on 2 cores of a machine",
+        "commit and peers": "on 2 cores of a machine, at commit 0123456789 on 2000-01-01.",
     }
     expected_busy = {
         "parts of several commits": "compare-1 at commit 0123456789 on 2000-01-01; kernels at commit 9876543210 on 2000-01-01",
