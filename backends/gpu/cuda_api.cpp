@@ -120,7 +120,8 @@ Status CudaApi::check(CUresult result, const char* what) const {
 
 Result<const CudaApi*> find_cuda(const std::string& library) {
   static std::mutex mutex;
-  static std::map<std::string, Result<const CudaApi*>> found;
+  // Kept for the process, as what it names is.
+  static auto& found = *new std::map<std::string, Result<const CudaApi*>>;
   const std::lock_guard lock(mutex);
   const auto known = found.find(library);
   if (known != found.end()) return known->second;

@@ -1,6 +1,8 @@
 // Kernels of a GPU, run by the simulator with all of its checks, give the interpreter's bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/gpu/compile.h"
 #include "backends/gpu/sim_pass.h"
 #include "backends/gpu/simulator.h"
@@ -27,10 +29,10 @@ class Aligned {
       : bytes_(value.data().size() + kAlignment), size_(value.data().size()) {
     const auto address = reinterpret_cast<uintptr_t>(bytes_.data());
     start_ = bytes_.data() + (kAlignment - address % kAlignment) % kAlignment;
-    std::memcpy(start_, value.data().data(), size_);
+    std::copy_n(value.data().begin(), size_, start_);
   }
   std::byte* data() { return start_; }
-  void copy_to(Literal& value) const { std::memcpy(value.mutable_data().data(), start_, size_); }
+  void copy_to(Literal& value) const { std::copy_n(start_, size_, value.mutable_data().begin()); }
 
  private:
   static constexpr size_t kAlignment = 256;

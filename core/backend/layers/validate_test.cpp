@@ -108,6 +108,7 @@ TEST_F(TwofoldTest, QueuesAreUsedAtTheSameTime) {
   };
   EXPECT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(host.data()), 4).ok());
   EXPECT_EQ(other, "");
+  EXPECT_EQ(finish(*device).message(), "");  // It may read `host` until then.
 }
 
 TEST_F(TwofoldTest, EachSpaceHasItsAlignment) {
