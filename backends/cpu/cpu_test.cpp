@@ -116,6 +116,24 @@ TEST(Cpu, TransposesKeepLoadsBehindStores) {
 )")});
 }
 
+// More scalars than a vector has lanes: the rest is another vector.
+TEST(Cpu, MathFunctionsOfManyScalars) {
+  std::string text = "kernel @many(%x: in f64[20], %y: out f64[20]) index s32 grid() {\n";
+  for (int i = 0; i < 20; ++i) {
+    text += fmt::format("  %v{0} = load %x[{0}] : f64\n  %e{0} = exp %v{0} : f64\n", i);
+  }
+  text += "  %s0 = add 0.0, %e0 : f64\n  store %s0, %y[0] : f64\n";
+  for (int i = 1; i < 20; ++i) {
+    text +=
+        fmt::format("  %s{0} = add %s{1}, %e{0} : f64\n  store %s{0}, %y[{0}] : f64\n", i, i - 1);
+  }
+  const Kernel kernel = kernel::parse(text + "}\n", "k").value();
+  ASSERT_TRUE(verify(kernel).ok()) << verify(kernel).to_string();
+  std::vector<Case> cases = {{kernel, kernel::testing::zero_buffers(kernel)}};
+  for (int64_t i = 0; i < 20; ++i) cases[0].buffers[0].set_double(i, 0.1 * static_cast<double>(i));
+  expect_interpreters_bits(cases);
+}
+
 // Lanes that are off take no part in a branch that is passed over, nor in what is asked of it.
 TEST(Cpu, WhatNoLaneDoes) {
   const Kernel kernel =

@@ -139,6 +139,7 @@ Emitter::Many Emitter::block(kernel::BlockId id) {
       block(node.blocks[0]);
       continue;
     }
+    if (done.contains(nodes[i])) continue;
     if (width_ == 1 && kernel::is_scalar_op(node.op) && kernel::is_math(node.op)) {
       math_at_once(nodes, i, done);
     }
