@@ -13,7 +13,7 @@
 #include "backends/llvm/operations.h"
 #include "backends/parallel.h"
 #include "core/kernel/cost.h"
-#include "core/serial/archive.h"
+#include "core/serial/sealed.h"
 
 namespace tenon::cpu {
 
@@ -231,19 +231,10 @@ Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {
   return code;
 }
 
-std::string save(const Code& code) {
-  serial::Writer writer;
-  serialize(writer, code);
-  return serial::seal(kCodeFormat, std::move(writer).take());
-}
+std::string save(const Code& code) { return serial::save_sealed(kCodeFormat, code); }
 
 Result<Code> load_code(std::string_view bytes) {
-  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kCodeFormat));
-  serial::Reader reader(file.payload, file.version);
-  Code code;
-  serialize(reader, code);
-  TENON_TRY(Status(reader.status()));
-  return code;
+  return serial::load_sealed<Code>(kCodeFormat, bytes);
 }
 
 }  // namespace tenon::cpu

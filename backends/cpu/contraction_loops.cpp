@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/contraction.h"
+#include "core/serial/sealed.h"
 #include "core/serial/types.h"
 
 namespace tenon::cpu {
@@ -85,19 +86,10 @@ std::optional<ContractionLoops> loops_of(const program::Contraction& call,
   return loops;
 }
 
-std::string save(const ContractionLoops& loops) {
-  serial::Writer writer;
-  serialize(writer, loops);
-  return serial::seal(kLoopsFormat, std::move(writer).take());
-}
+std::string save(const ContractionLoops& loops) { return serial::save_sealed(kLoopsFormat, loops); }
 
 Result<ContractionLoops> load_loops(std::string_view text) {
-  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(text, kLoopsFormat));
-  serial::Reader reader(file.payload, file.version);
-  ContractionLoops loops;
-  serialize(reader, loops);
-  TENON_TRY(Status(reader.status()));
-  return loops;
+  return serial::load_sealed<ContractionLoops>(kLoopsFormat, text);
 }
 
 }  // namespace tenon::cpu

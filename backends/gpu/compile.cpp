@@ -9,6 +9,7 @@
 #include "backends/gpu/emitter.h"
 #include "backends/gpu_compiler_hash.h"
 #include "core/serial/archive.h"
+#include "core/serial/sealed.h"
 #include "core/serial/types.h"
 
 namespace tenon::gpu {
@@ -139,19 +140,10 @@ Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kern
   return compiled;
 }
 
-std::string save(const Code& code) {
-  serial::Writer writer;
-  serialize(writer, code);
-  return serial::seal(kCodeFormat, std::move(writer).take());
-}
+std::string save(const Code& code) { return serial::save_sealed(kCodeFormat, code); }
 
 Result<Code> load_code(std::string_view bytes) {
-  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kCodeFormat));
-  serial::Reader reader(file.payload, file.version);
-  Code code;
-  serialize(reader, code);
-  TENON_TRY(Status(reader.status()));
-  return code;
+  return serial::load_sealed<Code>(kCodeFormat, bytes);
 }
 
 }  // namespace tenon::gpu

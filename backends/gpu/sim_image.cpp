@@ -1,6 +1,6 @@
 #include "backends/gpu/sim_image.h"
 
-#include "core/serial/archive.h"
+#include "core/serial/sealed.h"
 
 namespace tenon::gpu {
 
@@ -26,19 +26,10 @@ namespace {
 constexpr serial::Format kImageFormat = {"TNGS", "image of gpu-sim", 1, 1};
 }  // namespace
 
-std::string save(const SimImage& image) {
-  serial::Writer writer;
-  serialize(writer, image);
-  return serial::seal(kImageFormat, std::move(writer).take());
-}
+std::string save(const SimImage& image) { return serial::save_sealed(kImageFormat, image); }
 
 Result<SimImage> load_sim_image(std::string_view bytes) {
-  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kImageFormat));
-  serial::Reader reader(file.payload, file.version);
-  SimImage image;
-  serialize(reader, image);
-  TENON_TRY(Status(reader.status()));
-  return image;
+  return serial::load_sealed<SimImage>(kImageFormat, bytes);
 }
 
 }  // namespace tenon::gpu
