@@ -1,10 +1,11 @@
 // Contractions (dot_general) as one function: tiles of the result in registers, every number of the
-// right operand loaded as a vector, every one of the left operand broadcast.
+// right operand loaded as a vector, every one of the left operand broadcast (micro_kernel.h).
 //
 // Loops are found from the strides: those over the left operand's free dimensions run along a
 // tile's rows, those over the right operand's along its columns, which are vectors. A right operand
 // whose columns do not lie side by side is packed into panels of a tile's width, in scratch memory,
-// as is one that is large.
+// as is one that is large (packing.h). Narrow types are widened on the way; where their sums come
+// about block by block, they are kept in scratch memory until the last one.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -29,7 +30,8 @@ struct ContractionLoop {
 /// A contraction as loops. The innermost of `rows`, `columns` and `sums` are the last ones; none is
 /// empty.
 struct ContractionLoops {
-  ElementType type{};
+  ElementType lhs{}, rhs{}, result{};  ///< As they lie in memory.
+  ElementType sum{};                   ///< What is computed with.
   std::vector<ContractionLoop> batch;
   std::vector<ContractionLoop> rows;
   std::vector<ContractionLoop> columns;

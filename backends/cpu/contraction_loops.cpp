@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/contraction.h"
+#include "backends/cpu/elements.h"
 #include "core/serial/sealed.h"
 #include "core/serial/types.h"
 
@@ -13,12 +14,13 @@ void serialize(A& a, serial::Of<A, ContractionLoop>& loop) {
 }
 template <class A>
 void serialize(A& a, serial::Of<A, ContractionLoops>& loops) {
-  a(loops.type, loops.batch, loops.rows, loops.columns, loops.sums, loops.bytes);
+  a(loops.lhs, loops.rhs, loops.result, loops.sum, loops.batch, loops.rows, loops.columns,
+    loops.sums, loops.bytes);
 }
 
 namespace {
 
-constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 1, 1};
+constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 2, 2};
 
 using Loops = std::vector<ContractionLoop>;
 
@@ -47,15 +49,17 @@ std::optional<ContractionLoops> loops_of(const program::Contraction& call,
                                          std::span<const Shape> operands, const Shape& result) {
   const Shape& lhs = operands[0];
   const Shape& rhs = operands[1];
-  const ElementType type = result.element_type();
-  if (type != ElementType::kF32 && type != ElementType::kF64) return std::nullopt;
-  if (lhs.element_type() != type || rhs.element_type() != type) return std::nullopt;
+  const auto sum = sum_type(lhs.element_type(), rhs.element_type(), result.element_type());
+  if (!sum) return std::nullopt;
   if (lhs.byte_size() == 0 || rhs.byte_size() == 0) return std::nullopt;
   const Dims from_lhs = row_major_strides(lhs.dims());
   const Dims from_rhs = row_major_strides(rhs.dims());
   const Dims to = row_major_strides(result.dims());
   ContractionLoops loops;
-  loops.type = type;
+  loops.lhs = lhs.element_type();
+  loops.rhs = rhs.element_type();
+  loops.result = result.element_type();
+  loops.sum = *sum;
   loops.bytes = {lhs.byte_size(), rhs.byte_size(), result.byte_size()};
   size_t next = 0;
   const auto at = [](int64_t d) { return static_cast<size_t>(d); };

@@ -6,7 +6,7 @@
 
 #include <regex>
 
-#include "backends/cpu/jit.h"
+#include "backends/cpu/cpu_test_util.h"
 #include "backends/llvm/host.h"
 #include "core/kernel/case_test_util.h"
 
@@ -23,21 +23,6 @@ std::vector<int64_t> widths() {
   for (int64_t bytes = 4; bytes <= codegen::host().vector_bytes; bytes *= 4) list.push_back(bytes);
   if (list.back() != codegen::host().vector_bytes) list.push_back(codegen::host().vector_bytes);
   return list;
-}
-
-void run(const Library& library, size_t number, std::vector<Literal>& buffers) {
-  const KernelCode& kernel = library.code().kernels[number];
-  std::vector<std::byte*> data;
-  for (Literal& buffer : buffers) data.push_back(buffer.mutable_data().data());
-  std::vector<std::byte> scratch(static_cast<size_t>(kernel.scratch_bytes) + 64);
-  std::byte* aligned = scratch.data();
-  while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
-  const volatile uint32_t go = 0;
-  const volatile uint32_t* const stops[] = {&go, &go};
-  // In two parts, as two tasks do it.
-  const int64_t half = kernel.workgroups / 2;
-  library.entry(number)(data.data(), nullptr, half, kernel.workgroups, aligned, stops);
-  library.entry(number)(data.data(), nullptr, 0, half, aligned, stops);
 }
 
 void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
@@ -59,7 +44,7 @@ void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance =
       std::vector<Literal> expected = cases[k].buffers;
       std::vector<Literal> actual = cases[k].buffers;
       ASSERT_TRUE(kernel::testing::run(cases[k].kernel, expected).ok());
-      run(**library, k, actual);
+      testing::run(**library, k, actual);
       for (size_t m = 0; m < actual.size(); ++m) {
         kernel::testing::expect_same(cases[k].kernel.name, actual[m], expected[m], tolerance);
       }

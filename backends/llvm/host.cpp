@@ -13,6 +13,7 @@
 #include <llvm/TargetParser/SubtargetFeature.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 
@@ -42,7 +43,17 @@ Host find_host() {
                        : with("avx2")                                          ? 32
                                                                                : 16;
   found.fused = has_fma(found.triple, found.features);
+  found.converts_half = converts_half(found.triple, found.features);
   return found;
+}
+
+// Of machines other than x86 anything.
+bool has_any(std::string_view triple, std::string_view features,
+             std::initializer_list<std::string_view> wanted) {
+  if (!llvm::Triple(triple).isX86()) return true;
+  const std::string list = fmt::format(",{},", features);
+  return std::ranges::any_of(
+      wanted, [&](std::string_view name) { return list.find(name) != std::string::npos; });
 }
 
 }  // namespace
@@ -53,10 +64,11 @@ const Host& host() {
 }
 
 bool has_fma(std::string_view triple, std::string_view features) {
-  if (!llvm::Triple(triple).isX86()) return true;
-  const std::string list = fmt::format(",{},", features);
-  const auto with = [&](const char* name) { return list.find(name) != std::string::npos; };
-  return with(",+fma,") || with(",+avx512f,");
+  return has_any(triple, features, {",+fma,", ",+avx512f,"});
+}
+
+bool converts_half(std::string_view triple, std::string_view features) {
+  return has_any(triple, features, {",+f16c,", ",+avx512f,"});
 }
 
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine() {

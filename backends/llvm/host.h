@@ -22,6 +22,7 @@ struct Host {
   std::string features;  ///< "+avx2,-avx512f,…"
   int64_t vector_bytes;  ///< Of a register.
   bool fused;            ///< fma is an instruction, not a call.
+  bool converts_half;    ///< So are conversions of f16.
 };
 
 /// Found once.
@@ -29,6 +30,9 @@ const Host& host();
 
 /// Whether a machine with those features, as in Host, has an instruction for fma. All but x86 do.
 bool has_fma(std::string_view triple, std::string_view features);
+
+/// Whether it has instructions for conversions between f16 and f32. All but x86 do.
+bool converts_half(std::string_view triple, std::string_view features);
 
 /// A machine of its own for a thread. Errors: kUnimplemented, LLVM has no such target.
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();

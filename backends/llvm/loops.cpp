@@ -54,6 +54,22 @@ LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high
 }
 
 // Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.
+void emit_branch(llvm::IRBuilderBase& b, llvm::Value* condition, const std::function<void()>& then,
+                 const std::function<void()>& otherwise) {
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  auto* const yes = llvm::BasicBlock::Create(b.getContext(), "then", function);
+  auto* const no = llvm::BasicBlock::Create(b.getContext(), "else", function);
+  auto* const after = llvm::BasicBlock::Create(b.getContext(), "after", function);
+  b.CreateCondBr(condition, yes, no);
+  b.SetInsertPoint(yes);
+  then();
+  b.CreateBr(after);
+  b.SetInsertPoint(no);
+  otherwise();
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+}
+
 void transpose(llvm::IRBuilderBase& b, LlvmValues& rows) {
   const size_t count = rows.size();
   for (size_t step = 1; step < count; step *= 2) {

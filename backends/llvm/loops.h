@@ -19,6 +19,10 @@ LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value
                      const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body,
                      bool unrolled = false);
 
+/// Does one or the other, of which neither ends its block; the builder then stands behind both.
+void emit_branch(llvm::IRBuilderBase& builder, llvm::Value* condition,
+                 const std::function<void()>& then, const std::function<void()>& otherwise);
+
 /// A number of 64 bits.
 inline llvm::Value* number(llvm::IRBuilderBase& builder, int64_t value) {
   return builder.getInt64(static_cast<uint64_t>(value));

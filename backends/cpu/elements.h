@@ -1,0 +1,62 @@
+// Numbers that lie in memory in one type and are computed with in another: narrow floats as f32,
+// narrow integers as 32 bits.
+//
+// Thread-safety: that of the LLVMContext that the builder belongs to.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <optional>
+
+#include "core/types/element_type.h"
+
+namespace tenon::cpu {
+
+/// What sums of products are kept in: f64 if any of the three is, else f32; of integers the
+/// result's type, of 32 bits at least, since they wrap around. Nothing where no code is made for
+/// the types.
+std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result);
+
+class Elements {
+ public:
+  Elements(llvm::IRBuilderBase& builder, ElementType stored, ElementType computed);
+
+  int64_t bytes() const { return static_cast<int64_t>(storage_bytes(stored_)); }
+  bool converts() const { return stored_ != computed_; }
+  /// Of the numbers that are computed with.
+  llvm::Type* type() const { return type_; }
+
+  /// The place so many elements behind `base`.
+  llvm::Value* at(llvm::Value* base, llvm::Value* elements) const;
+  llvm::Value* at(llvm::Value* base, int64_t elements) const;
+  /// One number; `width` neighbours; as many, `stride` elements apart. Where the mask is false,
+  /// zeros.
+  llvm::Value* load(llvm::Value* from) const;
+  llvm::Value* load(llvm::Value* from, int64_t width, llvm::Value* mask = nullptr) const;
+  llvm::Value* gather(llvm::Value* from, int64_t stride, int64_t width, llvm::Value* mask) const;
+  /// A number, or neighbours.
+  void store(llvm::Value* value, llvm::Value* to, llvm::Value* mask = nullptr) const;
+  /// x * y + z, rounded once.
+  llvm::Value* multiply_add(llvm::Value* x, llvm::Value* y, llvm::Value* z) const;
+  /// Of all lanes, in any order.
+  llvm::Value* total(llvm::Value* lanes) const;
+  llvm::Value* zeros(int64_t width) const;
+
+ private:
+  llvm::Align align() const { return llvm::Align(storage_bytes(stored_)); }
+  llvm::Value* widen(llvm::Value* x) const;
+  llvm::Value* narrow(llvm::Value* x) const;
+
+  llvm::IRBuilderBase& b_;
+  const ElementType stored_;
+  const ElementType computed_;
+  llvm::Type* memory_;
+  llvm::Type* type_;
+};
+
+/// 0, stride, 2 · stride …
+llvm::Constant* steps(llvm::IRBuilderBase& builder, int64_t stride, int64_t width);
+/// The first `left` lanes of `width`.
+llvm::Value* mask_of(llvm::IRBuilderBase& builder, llvm::Value* left, int64_t width);
+
+}  // namespace tenon::cpu
