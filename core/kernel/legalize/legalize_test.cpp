@@ -186,6 +186,21 @@ TEST(Legalize, NarrowNumbersAreIndices) {
   }
 }
 
+// Of what a loop or reduction carries no range is known but that of its type.
+TEST(Legalize, CarriedNarrowNumbersAreIndices) {
+  for (const char* type : {"u2", "u4", "u8", "u16"}) {
+    expect_same_text(
+        fmt::format("kernel @k(%x: in f32[9], %i: in {0}[5], %y: out f32[5]) index s32 grid() {{\n"
+                    "lanes(%l: 5) {{\n%a = load %i[%l] : {0}\n"
+                    "%r = reduce serial() init(0) : {0} commutative {{\nyield %a\n}} "
+                    "combine(%p, %q) {{\n%m = max %p, %q : {0}\nyield %m\n}}\n"
+                    "%b = convert %r : {0} -> s32\n%c = min %b, 8 : s32\n"
+                    "%v = load %x[%c] : f32\nstore %v, %y[%l] : f32\n}}\n}}\n",
+                    type),
+        {"least", "fma", "s8,u8,s64,u64,f64,fma"});
+  }
+}
+
 TEST(Legalize, AtomicsAndScansBecomeSerial) {
   expect_same_text(
       R"(kernel @histogram(%x: in s64[3,8], %h: inout s64[5], %p: out s64[3,8]) index s32 grid(%g: 3) {

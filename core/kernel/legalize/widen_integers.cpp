@@ -107,8 +107,8 @@ class IntegerWidener : public Rewriter {
   Expr converted(const Node& n, ElementType from) {
     const Expr x = expr(n.operands[0]);
     if (!widens(n.type)) {
-      const Expr result = convert(x, n.type);
-      return is_integer(n.type) ? known_within(result, ranges_.of(n.operands[0])) : result;
+      // Bounded before: that what a loop gives fits an index is not seen once it is wider.
+      return convert(is_integer(n.type) ? known_within(x, ranges_.of(n.operands[0])) : x, n.type);
     }
     if (is_float(from)) {  // Saturated.
       const Expr value = convert(x, wide(n.type));
