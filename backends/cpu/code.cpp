@@ -73,9 +73,6 @@ llvm::Value* emit_poll(llvm::IRBuilderBase& b, llvm::Value* stops) {
   return b.CreateICmpEQ(words, b.getInt32(0));
 }
 
-namespace {
-
-// `scalars`: the types of those that `function` takes behind its buffers.
 void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
                 const std::vector<ElementType>& scalars, const std::string& symbol) {
   llvm::LLVMContext& context = module.getContext();
@@ -98,8 +95,6 @@ void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
   b.CreateCall(function, arguments)->setIsNoInline();  // It is code once, not twice.
   b.CreateRetVoid();
 }
-
-}  // namespace
 
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes) {

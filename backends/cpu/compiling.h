@@ -25,6 +25,10 @@ struct EmittedKernel {
 std::string direct_symbol(size_t number);
 /// A function of the type Entry, without a body.
 llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol);
+/// One called `symbol` that calls `function`, which takes so many buffers, scalars of those types,
+/// and the rest one by one.
+void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
+                const std::vector<ElementType>& scalars, const std::string& symbol);
 /// Both functions of a kernel.
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes);

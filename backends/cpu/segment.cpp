@@ -1,10 +1,12 @@
 // A Program as one function: its steps in a row, kernels called in place.
 #include <llvm/IR/IRBuilder.h>
+#include <tbb/info.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "backends/cpu/chain.h"
 #include "backends/cpu/code.h"
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/contraction.h"
@@ -30,8 +32,13 @@ std::optional<ContractionLoops> loops_of(const Program& program, const program::
   return cpu::loops_of(*contraction, operands, shape(call.results[0]));
 }
 
-// The code of calls that have some.
-using Contractions = std::map<const program::Call*, std::shared_ptr<const Code>>;
+// A call that has code of its own.
+struct Contraction {
+  std::shared_ptr<const Code> code;
+  std::optional<RowGroups> rows;
+  const KernelCode& kernel() const { return code->kernels[0]; }
+};
+using Contractions = std::map<const program::Call*, Contraction>;
 
 Result<Contractions> contractions_of(const Program& program) {
   Contractions found;
@@ -44,7 +51,7 @@ Result<Contractions> contractions_of(const Program& program) {
         if (!loops || !outcome.ok()) return;
         auto code = contraction_code(*loops);
         if (code) {
-          found[call] = *std::move(code);
+          found[call] = {*std::move(code), row_groups_of(*loops, codegen::host().vector_bytes)};
         } else {
           outcome = code.error();
         }
@@ -118,33 +125,104 @@ class SegmentEmitter {
   }
 
   void sequence(SequenceId id) {
-    for (const Step& step : program_.sequences[id].steps) {
-      std::visit([&](const auto& action) { emit(action); }, step.action);
+    const program::Sequence& sequence = program_.sequences[id];
+    std::set<size_t> done;
+    for (size_t s = 0; s < sequence.steps.size(); ++s) {
+      if (done.contains(s)) continue;
+      const std::vector<ChainedLaunch> chain = chain_behind(sequence, s);
+      for (const ChainedLaunch& each : chain) done.insert(each.step);
+      if (chain.empty()) {
+        std::visit([&](const auto& action) { emit(action); }, sequence.steps[s].action);
+      } else {
+        emit_chain(sequence, std::get<program::Call>(sequence.steps[s].action), chain);
+      }
     }
   }
 
+  // --- Contractions with what goes through their rows
+
+  // Where the result is too large for a near cache, and rows are groups enough for all threads.
+  std::vector<ChainedLaunch> chain_behind(const program::Sequence& sequence, size_t step) {
+    const auto* call = std::get_if<program::Call>(&sequence.steps[step].action);
+    const auto found = call == nullptr ? contractions_.end() : contractions_.find(call);
+    if (found == contractions_.end() || !found->second.rows) return {};
+    constexpr int64_t kLarge = 1 << 20;
+    const RowGroups& rows = *found->second.rows;
+    const KernelCode& kernel = found->second.kernel();
+    const int64_t threads = kernel.workgroups > kernel.grain ? tbb::info::default_concurrency() : 0;
+    if (rows.groups() < std::max<int64_t>(2, 2 * threads)) return {};
+    if (rows.turns * rows.rows * rows.row_bytes < kLarge) return {};
+    return chained_launches(program_, sequence, step, rows);
+  }
+
+  void emit_chain(const program::Sequence& sequence, const program::Call& call,
+                  const std::vector<ChainedLaunch>& chain) {
+    const Contraction& contraction = contractions_.at(&call);
+    std::vector<BufferId> buffers = buffers_of(call);
+    std::vector<ChainPart> parts;
+    KernelCode code = contraction.kernel();
+    for (const ChainedLaunch& each : chain) {
+      const auto& launch = std::get<program::Launch>(sequence.steps[each.step].action);
+      parts.push_back({launch_function(launch), launch.buffers.size(), scalars_of(launch),
+                       each.workgroups_a_row});
+      buffers.insert(buffers.end(), launch.buffers.begin(), launch.buffers.end());
+      code.scratch_bytes = std::max(code.scratch_bytes, kernels_[launch.kernel].scratch_bytes);
+    }
+    const std::string name = fmt::format("tenon_chain_{}", chains_++);
+    llvm::Function* const function = make_chain_function(module_, name, *contraction.rows,
+                                                         contraction_function(contraction), parts);
+    code.symbol = name + ".entry";
+    code.workgroups = contraction.rows->groups();
+    code.grain = std::max<int64_t>(1, code.grain / contraction.rows->workgroups_a_group);
+    scratch_bytes_ = std::max(scratch_bytes_, code.scratch_bytes);
+    if (code.workgroups > code.grain) {
+      make_entry(module_, function, buffers.size(), {}, code.symbol);
+    }
+    run_workgroups(code, function, buffers, {});
+  }
+
+  static std::vector<BufferId> buffers_of(const program::Call& call) {
+    std::vector<BufferId> buffers = call.operands;
+    buffers.insert(buffers.end(), call.results.begin(), call.results.end());
+    return buffers;
+  }
+
   void emit(const program::Launch& launch) {
-    const KernelCode& kernel = kernels_[launch.kernel];
+    run_workgroups(kernels_[launch.kernel], launch_function(launch), launch.buffers,
+                   scalars_of(launch));
+  }
+
+  std::vector<llvm::Constant*> scalars_of(const program::Launch& launch) {
     const kernel::Kernel& source = program_.kernels[launch.kernel];
     std::vector<llvm::Constant*> scalars;
     for (size_t i = 0; i < launch.scalars.size(); ++i) {
       scalars.push_back(
           codegen::constant(context(), source.value(source.scalars[i]).type, launch.scalars[i]));
     }
-    llvm::Function* function = functions_[launch.kernel];
-    if (function == nullptr) function = declare_direct(launch, scalars);
-    run_workgroups(kernel, function, launch.buffers, scalars);
+    return scalars;
   }
 
-  // A kernel of another module; it may be launched again.
-  llvm::Function* declare_direct(const program::Launch& launch,
-                                 const std::vector<llvm::Constant*>& scalars) {
+  // That of a kernel of another module is declared; it may be launched again.
+  llvm::Function* launch_function(const program::Launch& launch) {
+    llvm::Function*& function = functions_[launch.kernel];
+    if (function != nullptr) return function;
     std::vector<llvm::Type*> types(launch.buffers.size(), b_.getPtrTy());
-    for (const llvm::Constant* each : scalars) types.push_back(each->getType());
+    for (const llvm::Constant* each : scalars_of(launch)) types.push_back(each->getType());
     types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()});
     const auto type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
-    return functions_[launch.kernel] = llvm::Function::Create(
-               type, llvm::Function::ExternalLinkage, direct_symbol(launch.kernel), module_);
+    function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                      direct_symbol(launch.kernel), module_);
+    return function;
+  }
+
+  llvm::Function* contraction_function(const Contraction& contraction) {
+    llvm::Type* const pointer = b_.getPtrTy();
+    llvm::Type* const number = b_.getInt64Ty();
+    auto* const type = llvm::FunctionType::get(
+        b_.getVoidTy(), {pointer, pointer, pointer, number, number, pointer, pointer}, false);
+    llvm::FunctionCallee function =
+        module_.getOrInsertFunction(direct_symbol_of(contraction.kernel().symbol), type);
+    return llvm::cast<llvm::Function>(function.getCallee());
   }
 
   void run_workgroups(const KernelCode& kernel, llvm::Function* function,
@@ -249,17 +327,9 @@ class SegmentEmitter {
   void emit(const program::Call& call) {
     const auto found = contractions_.find(&call);
     if (found == contractions_.end()) return sequence(call.lowered);
-    const KernelCode& kernel = found->second->kernels[0];
-    llvm::Type* const pointer = b_.getPtrTy();
-    llvm::Type* const number = b_.getInt64Ty();
-    auto* const type = llvm::FunctionType::get(
-        b_.getVoidTy(), {pointer, pointer, pointer, number, number, pointer, pointer}, false);
-    llvm::FunctionCallee function =
-        module_.getOrInsertFunction(direct_symbol_of(kernel.symbol), type);
+    const KernelCode& kernel = found->second.kernel();
     scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes);
-    std::vector<BufferId> buffers = call.operands;
-    buffers.insert(buffers.end(), call.results.begin(), call.results.end());
-    run_workgroups(kernel, llvm::cast<llvm::Function>(function.getCallee()), buffers, {});
+    run_workgroups(kernel, contraction_function(found->second), buffers_of(call), {});
   }
   // Stands outside of segments.
   void emit(const program::CustomCall&) {}
@@ -275,6 +345,7 @@ class SegmentEmitter {
   std::vector<llvm::Value*> parameters_, results_, constants_;
   llvm::Value* temporaries_ = nullptr;
   int64_t scratch_bytes_ = 0;
+  size_t chains_ = 0;
 };
 
 // Those that are launched, other than for calls that have functions of their own.
@@ -331,7 +402,8 @@ Result<Code> compile_segment(const Program& program) {
   code.objects.push_back(std::move(last[0]));
   std::set<const Code*> distinct;
   for (const auto& [call, contraction] : contractions) {
-    if (distinct.insert(contraction.get()).second) code.objects.push_back(contraction->objects[0]);
+    const Code& own = *contraction.code;
+    if (distinct.insert(&own).second) code.objects.push_back(own.objects[0]);
   }
   KernelCode segment;
   segment.symbol = kSegmentSymbol;
