@@ -107,7 +107,8 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
     code.buffers.push_back(kernel.memories[i].bytes());
   }
   code.scalars = static_cast<uint32_t>(kernel.scalars.size());
-  const KernelFunction made = Emitter(module, kernel, vector_bytes).run(direct_symbol(number));
+  const kernel::Kernel tiled = with_native_tiles(kernel, vector_bytes);
+  const KernelFunction made = Emitter(module, tiled, vector_bytes).run(direct_symbol(number));
   code.scratch_bytes = made.scratch_bytes;
   emitted.function = made.function;
   std::vector<ElementType> scalars;
@@ -182,6 +183,8 @@ kernel::LegalForm form_of_host() {
     form.atomics.insert(type);
   }
   form.math = true;
+  form.tiles = true;
+  form.private_memory = true;  // Of a workgroup, whose lanes are one thread.
   return form;
 }
 

@@ -7,8 +7,10 @@
 #include <regex>
 
 #include "backends/cpu/cpu_test_util.h"
+#include "backends/cpu/emitter.h"
 #include "backends/llvm/host.h"
 #include "core/kernel/case_test_util.h"
+#include "core/kernel/legalize/tiles.h"
 
 namespace tenon::cpu {
 namespace {
@@ -68,6 +70,74 @@ TEST(Cpu, Atomics) {
 }
 
 TEST(Cpu, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }
+
+// Sums of private or scratch tiles of all results, from factors of the same or a narrower type.
+Case contract_case(std::string_view factors, std::string_view sums, std::string_view tile,
+                   std::string_view a_dims, std::string_view how) {
+  const bool is_private = tile.starts_with("private");
+  const std::string text = fmt::format(
+      R"(kernel @k(%a: in {0}[{3}], %b: in {0}[24,64], %y: out {1}[32,64]) index s32 grid() {{
+  {2}
+  lanes(%i: 4, %j: 2) {{
+    for %u = (0, 8, 1) {{
+      for %v = (0, 32, 1) {{
+        {5}
+        store {6}, %c[{7}] : {1}
+      }}
+    }}
+  }}
+  for %k = (0, 2, 1) {{
+    contract box(32, 64, 24) %c[0, 0] += %a[0, 0] * %b[0, 0] {4}
+  }}
+  lanes(%i2: 4, %j2: 2) {{
+    for %u2 = (0, 8, 1) {{
+      for %v2 = (0, 32, 1) {{
+        %r8 = mul %i2, 8 : s32
+        %r = add %r8, %u2 : s32
+        %s32 = mul %j2, 32 : s32
+        %s = add %s32, %v2 : s32
+        %x = load %c[{8}] : {1}
+        store %x, %y[%r, %s] : {1}
+      }}
+    }}
+  }}
+}}
+)",
+      factors, sums, tile, a_dims, how,
+      is_private ? ""
+                 : "%q8 = mul %i, 8 : s32\n%q = add %q8, %u : s32\n"
+                   "%p32 = mul %j, 32 : s32\n%p = add %p32, %v : s32",
+      sums.starts_with("f") ? "0.0" : "0", is_private ? "%i, %j, %u, %v" : "%q, %p",
+      is_private ? "%i2, %j2, %u2, %v2" : "%r, %s");
+  const Kernel kernel = kernel::parse(text, "k").value();
+  Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+  for (size_t b = 0; b < 2; ++b) {
+    for (int64_t i = 0; i < c.buffers[b].element_count(); ++i) {
+      c.buffers[b].set_double(i, static_cast<double>((i * 7 + static_cast<int64_t>(b)) % 13) / 3);
+    }
+  }
+  return c;
+}
+
+TEST(Cpu, ContractStatements) {
+  std::vector<Case> cases;
+  for (const auto& [factors, sums] : std::vector<std::pair<std::string, std::string>>{
+           {"f32", "f32"}, {"f64", "f64"}, {"f32", "f64"}, {"s8", "s32"}, {"u64", "u64"}}) {
+    for (const std::string tile :
+         {"private %c : {}[4,2,8,32] per lanes 2", "scratch %c : {}[32,64]"}) {
+      const std::string declared = fmt::format(fmt::runtime(tile), sums);
+      cases.push_back(contract_case(factors, sums, declared, "32,24", ""));
+      cases.push_back(contract_case(factors, sums, declared, "24,32", "transpose a"));
+    }
+  }
+  for (const Case& c : cases) {
+    ASSERT_TRUE(verify(c.kernel).ok()) << verify(c.kernel).to_string();
+    const Kernel legal = kernel::legalize(c.kernel, form_of_host()).value();
+    const Kernel tiled = with_native_tiles(legal, codegen::host().vector_bytes);
+    EXPECT_TRUE(kernel::has_tiles(tiled)) << kernel::print(tiled);
+  }
+  expect_interpreters_bits(cases);
+}
 
 // What an iteration loads behind its store is what it stored, though loads go along the rows.
 TEST(Cpu, TransposesKeepLoadsBehindStores) {

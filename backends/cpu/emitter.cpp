@@ -157,6 +157,7 @@ void Emitter::statement(const Node& n) {
     case OpCode::kAtomic:
       return atomic(n);
     case OpCode::kScratch:
+    case OpCode::kPrivate:
       return declare(n.memories[0]);
     case OpCode::kLanes:
       return lanes(n);
@@ -168,6 +169,8 @@ void Emitter::statement(const Node& n) {
       return if_else(n);
     case OpCode::kReduce:
       return reduce(n);
+    case OpCode::kContract:
+      return contract(n);
     default:
       return operation(n);
   }

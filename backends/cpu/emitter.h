@@ -35,9 +35,14 @@ struct KernelFunction {
   int64_t scratch_bytes = 0;
 };
 
+/// The kernel as the Emitter takes it: tile statements are loops, but those `contract` statements
+/// that become tiles of sums in registers.
+kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_bytes);
+
 class Emitter {
  public:
-  /// `kernel` is legal for form_of_host() and has been verified. `vector_bytes`: of a register.
+  /// `kernel` is what with_native_tiles() gave of one that is legal for form_of_host() and has been
+  /// verified. `vector_bytes`: of a register.
   Emitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes);
 
   KernelFunction run(const std::string& name);
@@ -171,6 +176,9 @@ class Emitter {
   /// What changes nothing that it is combined with, as vectors; empty if the combination is none
   /// of which that is known.
   Many neutral(const kernel::Node& n);
+
+  // --- emit_contract.cpp
+  void contract(const kernel::Node& n);
 
   // --- emit_memory.cpp
   struct Address {

@@ -51,6 +51,7 @@ class Driver {
         form_(form_of(target, options.native_math)),
         lower_(options.lower) {
     if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
+    if (target.vector_bytes > 0) lower_.limits.vector_bytes = target.vector_bytes;
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
     lower_.limits.fma = target.as_written || form_.fma;
     lower_.limits.private_memory = target.as_written || form_.private_memory;

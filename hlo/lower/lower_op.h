@@ -38,6 +38,7 @@ struct LowerLimits {
   int64_t alignment = program::kAlignment;  ///< Of buffers.
   bool fma = true;  ///< Contractions of floats may use it; without it their products are rounded.
   bool private_memory = true;  ///< Else it takes scratch.
+  int64_t vector_bytes = 16;   ///< Of a register, or of one access of a lane.
 };
 
 /// Kernels for `op`, a primitive op whose results are arrays. An op that none are made for is an

@@ -171,22 +171,29 @@ bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits&
       fused.results, [&](Value value) { return value.type().dims() == dot.result_type().dims(); });
 }
 
-// As many lanes and results as the sizes are worth.
-Tiles choose_tiles(Schedule& schedule, const DotShape& shape) {
+// As many lanes and results as the sizes are worth. Where a register holds many numbers a lane's
+// results are several of them, since there a lane is a turn of a loop.
+Tiles choose_tiles(Schedule& schedule, const DotShape& shape, int64_t vector) {
   const auto most = [](int64_t size, int64_t preferred) {
     while (preferred > 1 && preferred / 2 >= size) preferred /= 2;
     return preferred;
   };
+  const bool wide = vector > 4;
   const int64_t m = element_count(shape.m);
   const int64_t n = element_count(shape.n);
+  const int64_t k = element_count(shape.k);
+  const int64_t rows = wide ? most(m, std::max<int64_t>(4, vector / 2)) : 0;
+  const int64_t columns = wide ? most(n, 2 * vector) : 0;
   Tiles tiles = {};
-  tiles.lanes_m = schedule.choose_size("lanes_m", most(m, 16), {1, 3, 8}, 256);
-  tiles.lanes_n = schedule.choose_size("lanes_n", most(n, 16), {1, 5, 8}, 256);
-  tiles.each_m =
-      schedule.choose_size("each_m", most(tiles_of(m, tiles.lanes_m), 4), {1, 2, 3}, 256);
-  tiles.each_n =
-      schedule.choose_size("each_n", most(tiles_of(n, tiles.lanes_n), 4), {1, 2, 5}, 256);
-  tiles.k = schedule.choose_size("tile_k", most(element_count(shape.k), 16), {1, 7, 8, 32});
+  tiles.lanes_m = schedule.choose_size("lanes_m", wide ? most(tiles_of(m, rows), 8) : most(m, 16),
+                                       {1, 3, 8}, 256);
+  tiles.lanes_n = schedule.choose_size(
+      "lanes_n", wide ? most(tiles_of(n, columns), 4) : most(n, 16), {1, 5, 8}, 256);
+  tiles.each_m = schedule.choose_size("each_m", wide ? rows : most(tiles_of(m, tiles.lanes_m), 4),
+                                      {1, 2, 3}, 256);
+  tiles.each_n = schedule.choose_size(
+      "each_n", wide ? columns : most(tiles_of(n, tiles.lanes_n), 4), {1, 2, 5}, 256);
+  tiles.k = schedule.choose_size("tile_k", most(k, wide ? 128 : 16), {1, 7, 8, 32});
   return tiles;
 }
 
@@ -201,7 +208,8 @@ Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, Schedule& schedu
   const int64_t n = element_count(shape.n);
   const bool good = m >= 8 && n >= 8 && element_count(shape.k) >= 8;
   if (schedule.choose("dot_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
-  const Tiles tiles = choose_tiles(schedule, shape);
+  const auto bytes_each = static_cast<int64_t>(storage_bytes(accumulator(*dot)));
+  const Tiles tiles = choose_tiles(schedule, shape, limits.vector_bytes / bytes_each);
   int64_t bytes = Shape(tile_type(*dot, 0), {tiles.m(), tiles.k}).byte_size() +
                   Shape(tile_type(*dot, 1), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(*dot), {tiles.m(), tiles.n()}).byte_size();

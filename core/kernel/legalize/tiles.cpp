@@ -10,10 +10,12 @@ namespace {
 
 class TileExpander : public Rewriter {
  public:
-  TileExpander(const Kernel& kernel, bool registers) : Rewriter(kernel), registers_(registers) {}
+  TileExpander(const Kernel& kernel, bool registers, const std::function<bool(const Node&)>& keeps)
+      : Rewriter(kernel), registers_(registers), keeps_(keeps) {}
 
  private:
   void node(const Node& n) override {
+    if (keeps_ && keeps_(n)) return copy_node(n);
     if (n.op == OpCode::kCopy) return copy(n);
     if (n.op == OpCode::kContract) return contract(n);
     copy_node(n);
@@ -156,12 +158,14 @@ class TileExpander : public Rewriter {
   }
 
   const bool registers_;
+  const std::function<bool(const Node&)>& keeps_;
 };
 
 }  // namespace
 
-Kernel expand_tiles(const Kernel& kernel, bool registers) {
-  return TileExpander(kernel, registers).run();
+Kernel expand_tiles(const Kernel& kernel, bool registers,
+                    const std::function<bool(const Node&)>& keeps) {
+  return TileExpander(kernel, registers, keeps).run();
 }
 
 bool has_tiles(const Kernel& kernel) {
