@@ -224,8 +224,8 @@ class ContractionEmitter {
     const bool odd_columns = column_.extent % t_.columns() != 0;
     Value* const left = b_.CreateSub(number(b_, column_.extent), panel);
     const auto call = [&](int64_t rows) {
-      const auto with = [&](bool masked) {
-        b_.CreateCall(micro_kernel(rows, masked), {a, b, c, count, sum, left});
+      const auto with = [&](bool last) {
+        b_.CreateCall(micro_kernel(rows, last), {a, b, c, count, sum});
       };
       if (!odd_columns) return with(false);
       if (column_.extent < t_.columns()) return with(true);
@@ -239,15 +239,15 @@ class ContractionEmitter {
     emit_branch(b_, whole, [&] { call(t_.rows); }, [&] { call(odd_rows); });
   }
 
-  // void (a, b, c, count, sum, columns_left): c (+)= a · b over `count` products; from zero if
-  // `sum`, the first one's number, is 0.
-  llvm::Function* micro_kernel(int64_t rows, bool masked) {
+  // void (a, b, c, count, sum): c (+)= a · b over `count` products; from zero if `sum`, the first
+  // one's number, is 0. `last`: of the columns that are left behind all full tiles.
+  llvm::Function* micro_kernel(int64_t rows, bool last) {
     const std::string name =
-        fmt::format("{}.{}{}", function_->getName().str(), rows, masked ? ".masked" : "");
+        fmt::format("{}.{}{}", function_->getName().str(), rows, last ? ".last" : "");
     if (llvm::Function* const made = module_.getFunction(name)) return made;
     llvm::Type* const pointer = b_.getPtrTy();
     llvm::Type* const integer = b_.getInt64Ty();
-    llvm::Type* const types[] = {pointer, pointer, pointer, integer, integer, integer};
+    llvm::Type* const types[] = {pointer, pointer, pointer, integer, integer};
     llvm::Function* const micro =
         llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                llvm::Function::InternalLinkage, name, module_);
@@ -256,17 +256,12 @@ class ContractionEmitter {
     for (unsigned i = 0; i < 3; ++i) micro->addParamAttr(i, llvm::Attribute::NoAlias);
     const llvm::IRBuilder<>::InsertPointGuard guard(b_);
     b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", micro));
-    fill(*micro, rows, masked);
+    fill(*micro, rows, last);
     b_.CreateRetVoid();
     return micro;
   }
 
-  void fill(llvm::Function& micro, int64_t rows, bool masked) {
-    std::vector<Value*> masks;
-    for (int64_t v = 0; masked && v < t_.vectors; ++v) {
-      masks.push_back(
-          mask_of(b_, b_.CreateSub(micro.getArg(5), number(b_, v * t_.width)), t_.width));
-    }
+  void fill(llvm::Function& micro, int64_t rows, bool last) {
     Value* const adds =
         t_.sums_a_block < sum_.extent ? b_.CreateICmpNE(micro.getArg(4), number(b_, 0)) : nullptr;
     MicroTile tile;
@@ -277,6 +272,14 @@ class ContractionEmitter {
     tile.a_sum = t_.packs_lhs ? packing_.lhs_sum() : sum_.lhs;
     tile.b_sum = t_.packs_rhs ? t_.columns() : sum_.rhs;
     tile.c_row = t_.keeps_sums ? columns_a_group() : row_.result;
+    std::vector<Value*> masks;
+    if (last) {
+      const int64_t columns = column_.extent % t_.columns();
+      tile.vectors = divided(columns, t_.width);
+      masks.resize(static_cast<size_t>(tile.vectors));
+      const int64_t odd = columns % t_.width;
+      if (odd != 0) masks.back() = mask_of(b_, number(b_, odd), t_.width);
+    }
     const TileElements elements = {t_.packs_lhs ? sum_elements_ : lhs_elements_,
                                    t_.packs_rhs ? sum_elements_ : rhs_elements_,
                                    t_.keeps_sums ? sum_elements_ : result_elements_};

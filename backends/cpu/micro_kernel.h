@@ -25,8 +25,8 @@ struct TileElements {
 };
 
 /// c (+)= a · b over `count` products. `adds`: an i1, whether what is in c is added to; null stands
-/// for a constant no. `masks`: of the columns' vectors, or none; b may be read as if there were
-/// none if `reads_all`.
+/// for a constant no. `masks`: of the columns' vectors, or none, where they are not whole; b may be
+/// read as if all were if `reads_all`.
 void emit_micro_kernel(llvm::IRBuilderBase& builder, const MicroTile& tile,
                        const TileElements& elements, llvm::Value* a, llvm::Value* b, llvm::Value* c,
                        llvm::Value* count, llvm::Value* adds,

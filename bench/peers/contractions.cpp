@@ -18,6 +18,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "backends/cpu/cpu.h"
 #include "hlo/compile/compile.h"
@@ -235,7 +236,11 @@ nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
   const double once = seconds_of(peers["openblas"], 3);
   const auto count = std::max<int64_t>(1, static_cast<int64_t>(options.seconds / once));
   for (int r = 0; r < options.rounds; ++r) {
-    for (const auto& [name, function] : peers) rounds[name].push_back(seconds_of(function, count));
+    for (const auto& [name, function] : peers) {
+      // The threads of the one before spin for a while, on the cores that this one may use.
+      if (options.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      rounds[name].push_back(seconds_of(function, count));
+    }
   }
   for (const auto& [name, seconds] : rounds) figure[name] = median(seconds);
   // How far rounds are apart, to the median.
