@@ -1,14 +1,11 @@
 // Elementwise programs give the same bits on every device.
 //
-// clang-format off
-//   bits_test [--devices=NAME,…] [--types=NAME,…] [--without=OP,…] [--count=N] [--seed=N] [--size=N]
-// clang-format on
-//
 // Each elementwise op on each type's special values (all types unless --types names some), then
 // `count` random graphs; on `interp` and on each device named (cpu and gpu-sim), strict. A NaN is
 // equal to any other (docs/numerics.md).
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -18,6 +15,7 @@
 #include "conformance/devices.h"
 #include "conformance/differential.h"
 #include "conformance/elementwise.h"
+#include "conformance/progress.h"
 #include "hlo/compile/run.h"
 #include "hlo/text/printer.h"
 
@@ -32,22 +30,6 @@ struct Options {
   int64_t seed = 1;
   int64_t size = 14;
 };
-
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-bool read_option(std::string_view text, std::string_view name, int64_t* value) {
-  if (!text.starts_with(name)) return false;
-  *value = std::strtoll(text.data() + name.size(), nullptr, 10);
-  return true;
-}
 
 using Results = Result<std::vector<Literal>>;
 
@@ -173,12 +155,15 @@ int run(const Options& options) {
       ++every_op;
     }
   }
+  Progress progress("random programs:", options.count);
   for (int64_t i = 0; i < options.count && failed < kMostFailures; ++i) {
+    progress.done(i);
     const int64_t seed = options.seed + i;
     const auto program = random_elementwise_program(
         static_cast<uint64_t>(seed), static_cast<int>(options.size), options.without);
     if (!bits->check(program, fmt::format("--types=none --count=1 --seed={}", seed))) ++failed;
   }
+  progress.clear();
   if (failed == 0) {
     fmt::print("PASS the bits of interp on {}: {} programs of every op, {} random ones\n",
                fmt::join(options.devices, ", "), every_op, options.count);
@@ -192,23 +177,25 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace tenon::conformance;
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view text = argv[i];
-    if (text.starts_with("--devices=")) {
-      options.devices = split(text.substr(text.find('=') + 1));
-    } else if (text.starts_with("--types=")) {
-      options.types = split(text.substr(text.find('=') + 1));
-    } else if (text.starts_with("--without=")) {
-      for (const std::string& name : split(text.substr(text.find('=') + 1))) {
-        const auto op = tenon::hlo::op_from_name(name);
-        if (op) options.without.push_back(*op);
-      }
-    } else if (!read_option(text, "--count=", &options.count) &&
-               !read_option(text, "--seed=", &options.seed) &&
-               !read_option(text, "--size=", &options.size)) {
-      fmt::print("FAIL what is {}?\n", text);
+  CLI::App app("Elementwise programs give the same bits on every device as on interp.");
+  std::vector<std::string> without;
+  app.add_option("--devices", options.devices, "names, or paths of plug-ins")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--types", options.types, "element types of the programs of every op; else all")
+      ->delimiter(',');
+  app.add_option("--without", without, "ops that are left out")->delimiter(',');
+  app.add_option("--count", options.count, "of random programs")->capture_default_str();
+  app.add_option("--seed", options.seed, "of the first of them")->capture_default_str();
+  app.add_option("--size", options.size, "ops of one, about")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& name : without) {
+    const auto op = tenon::hlo::op_from_name(name);
+    if (!op) {
+      fmt::print(stderr, "bits_test: there is no op '{}'\n", name);
       return 1;
     }
+    options.without.push_back(*op);
   }
   return run(options);
 }

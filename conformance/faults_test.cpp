@@ -1,9 +1,5 @@
 // Twenty programs on a device on which everything fails that can fail.
 //
-// clang-format off
-//   faults_test [--device=NAME|PATH] [--programs=N] [--schedules=N] [--kills=N] [--seed=N]
-// clang-format on
-//
 // Each call of each kind fails once, by its number, until a run has none left to fail; then faults
 // and delays at random; then the process of the device (a child of this one, named … chip) is
 // killed at random moments. Every run ends with an error that is the planned one, or the right
@@ -13,6 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -316,37 +313,21 @@ class Faults {
   std::vector<Case> cases_;
 };
 
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view text = argv[i];
-    const size_t equals = std::min(text.find('='), text.size() - 1);
-    const std::string_view name = text.substr(0, equals);
-    const char* value = text.data() + equals + 1;
-    const auto number = [&] { return std::strtoll(value, nullptr, 10); };
-    if (name == "--device") {
-      options.device = value;
-    } else if (name == "--programs") {
-      options.programs = number();
-    } else if (name == "--schedules") {
-      options.schedules = number();
-    } else if (name == "--kills") {
-      options.kills = number();
-    } else if (name == "--seed") {
-      options.seed = number();
-    } else {
-      fail(std::string(text), "no such option");
-    }
-  }
-  return options;
-}
-
 }  // namespace
 }  // namespace tenon::conformance
 
 int main(int argc, char** argv) {
   using namespace tenon;
-  const auto options = conformance::parse(argc, argv);
+  conformance::Options options;
+  CLI::App app("Twenty programs on a device on which everything fails that can fail.");
+  app.add_option("--device", options.device, "name of a device or path of a plug-in")
+      ->capture_default_str();
+  app.add_option("--programs", options.programs, "of the twenty")->capture_default_str();
+  app.add_option("--schedules", options.schedules, "of faults and delays at random")
+      ->capture_default_str();
+  app.add_option("--kills", options.kills, "of the device's process")->capture_default_str();
+  app.add_option("--seed", options.seed, "of what is random")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   auto backend = conformance::backend_named(options.device);
   if (!backend) {
     fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());

@@ -1,22 +1,17 @@
 // Random programs on `interp` against the evaluator.
 //
-// clang-format off
-//   graphs_test [--seed=N] [--count=N] [--size=N] [--device=NAME|PATH]
-//                           a failure is reduced and printed as .mlir, with the command that repeats it
-// clang-format on
-//
-// The order of iterations, the choices of lowering, fusions and the form for which kernels are
-// legalised (of every fifth program) are drawn from each program's seed. With --device the programs
-// run there, by the runtime, strict, with rules checked and calls late; only the fusions are drawn.
+// A failure is reduced and printed as .mlir, with the command that repeats it. The order of
+// iterations, the choices of lowering, fusions and the form for which kernels are legalised (of
+// every fifth program) are drawn from each program's seed. With --device the programs run there, by
+// the runtime, strict, with rules checked and calls late; only the fusions are drawn.
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "conformance/devices.h"
 #include "conformance/generator.h"
+#include "conformance/progress.h"
 #include "conformance/random_fusions.h"
 #include "conformance/reducer.h"
 #include "core/backend/layers/faults.h"
@@ -38,12 +33,6 @@ struct Options {
   std::string device;  ///< None: the interpreter of Programs.
   std::shared_ptr<backend::Backend> backend;
 };
-
-bool read_option(std::string_view text, std::string_view name, int64_t* value) {
-  if (!text.starts_with(name)) return false;
-  *value = std::strtoll(text.data() + name.size(), nullptr, 10);
-  return true;
-}
 
 hlo::InterpOptions options_of(uint64_t seed) {
   hlo::InterpOptions options;
@@ -163,11 +152,14 @@ bool check(const Options& chosen, uint64_t seed, Counts* counts) {
 int run(const Options& options) {
   int64_t failed = 0;
   Counts counts;
+  Progress progress("random programs:", options.count);
   for (int64_t i = 0; i < options.count && failed < 20; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
     if (!check(options, seed, &counts)) ++failed;
     if (seed % 4 == 3 && !check_hidden(options, seed, &counts)) ++failed;
+    progress.done(i + 1, failed == 0 ? "" : fmt::format("{} failed", failed));
   }
+  progress.clear();
   if (options.count >= 100 && counts.fusions == 0) {
     fmt::print("FAIL not one fusion was made\n");
     ++failed;
@@ -185,23 +177,22 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace tenon;
   conformance::Options options;
-  for (int i = 1; i < argc; ++i) {
-    int64_t number = 0;
-    if (conformance::read_option(argv[i], "--seed=", &number)) {
-      options.seed = static_cast<uint64_t>(number);
-    } else if (conformance::read_option(argv[i], "--count=", &number)) {
-      options.count = number;
-    } else if (conformance::read_option(argv[i], "--size=", &number)) {
-      options.size = static_cast<int>(number);
-    } else if (std::string_view(argv[i]).starts_with("--device=")) {
-      options.device = std::string_view(argv[i]).substr(std::strlen("--device="));
-      auto backend = conformance::backend_named(options.device);
-      if (!backend) {
-        fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());
-        return 1;
-      }
-      options.backend = *std::move(backend);
+  CLI::App app("Random programs on a device, against the evaluator.");
+  app.add_option("--seed", options.seed, "of the first program")->capture_default_str();
+  app.add_option("--count", options.count, "of programs, one a seed")->capture_default_str();
+  app.add_option("--size", options.size, "ops of a program, about")->capture_default_str();
+  app.add_option(
+      "--device", options.device,
+      "name of a device or path of a plug-in; without it: lowered programs, interpreted");
+  app.footer("A failing program is reduced and printed. To go on after an interruption: --seed.");
+  CLI11_PARSE(app, argc, argv);
+  if (!options.device.empty()) {
+    auto backend = conformance::backend_named(options.device);
+    if (!backend) {
+      fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());
+      return 1;
     }
+    options.backend = *std::move(backend);
   }
   return conformance::run(options);
 }

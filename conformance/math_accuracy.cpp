@@ -1,7 +1,5 @@
 // The error of each math function, as docs/numerics.md tabulates it.
 //
-//   math_accuracy [--step=N] [--samples=N] [--function=NAME]
-//
 // The functions of the kernel IR, and CHLO's by the kernels that their expansions become, run as
 // rendered C. f16 and bf16: every pattern. f32: every N-th (--step=1: all of them); functions that
 // only binary128 can judge, which is slow, are held against it at every 1,009th of these, and at
@@ -10,6 +8,7 @@
 // interpreter's in every bit. Exit status 1 if a bound of the op tables is exceeded.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -315,27 +314,19 @@ int run(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
-bool read_number(std::string_view text, std::string_view name, uint64_t* value) {
-  if (!text.starts_with(name)) return false;
-  *value = std::max(1ull, std::strtoull(text.data() + name.size(), nullptr, 10));
-  return true;
-}
-
 }  // namespace
 }  // namespace tenon::conformance
 
 int main(int argc, char** argv) {
   tenon::conformance::Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view text = argv[i];
-    if (tenon::conformance::read_number(text, "--step=", &options.step)) continue;
-    if (tenon::conformance::read_number(text, "--samples=", &options.samples)) continue;
-    if (text.starts_with("--function=")) {
-      options.function = text.substr(11);
-      continue;
-    }
-    fmt::print("usage: math_accuracy [--step=N] [--samples=N] [--function=NAME]\n");
-    return 2;
-  }
-  return run(options);
+  CLI::App app("The error of each math function, as docs/numerics.md tabulates it.");
+  app.add_option("--step", options.step, "every so many patterns of f32")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--samples", options.samples, "of f64, and pairs of functions of two arguments")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--function", options.function, "this one alone");
+  CLI11_PARSE(app, argc, argv);
+  return tenon::conformance::run(options);
 }
