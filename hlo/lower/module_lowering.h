@@ -10,6 +10,13 @@
 
 namespace tenon::hlo::lower {
 
+/// As an array of the type lies in memory.
+inline Shape memory_shape(const Type& type) { return {type.element_type(), type.dims()}; }
+/// An error of kUnimplemented that names the op and its place.
+Status unsupported(const Instruction& op, std::string why);
+
+/// module_lowering.cpp: buffers, and the walk over instructions; module_steps.cpp: what each
+/// becomes.
 class ModuleLowering {
  public:
   ModuleLowering(const Module& module, const LowerOptions& options)
