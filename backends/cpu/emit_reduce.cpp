@@ -15,7 +15,9 @@ constexpr size_t kMostLeafNodes = 100;  // For more than one.
 }  // namespace
 
 void Emitter::reduce(const Node& n) {
-  if (width_ == 1 && reduce_by_vectors(n)) return;
+  // Few leaves are scalars, which need not go through memory to be neighbours.
+  const bool tiny = is_tiny(n.extents, n.blocks[0]);
+  if (width_ == 1 && !tiny && reduce_by_vectors(n)) return;
   reduce_by_one(n);
 }
 
