@@ -14,12 +14,41 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr size_t kFewest = 3;  // that are worth it
+constexpr size_t kFewest = 3;        // that are worth it
+constexpr int64_t kMostInPlace = 4;  // of one function in a kernel; more are calls of one body.
 
 }  // namespace
 
 Emitter::Value* Emitter::math(const Node& n, Value* x, Value* y) {
-  return codegen::math_function(b_, n.op, n.type, x, y, {vector_bytes_ >= 64});
+  const codegen::MathTarget target = {vector_bytes_ >= 64};
+  const auto is_alike = [&](const Node& other) { return other.op == n.op && other.type == n.type; };
+  // Scalars come together, as many as a vector has lanes.
+  const int64_t uses = width_ == 1 ? ++math_in_place_[{n.op, n.type}]
+                                   : std::ranges::count_if(kernel_.nodes, is_alike);
+  if (uses <= kMostInPlace) return codegen::math_function(b_, n.op, n.type, x, y, target);
+  llvm::SmallVector<Value*, 2> arguments = {x};
+  if (y != nullptr) arguments.push_back(y);
+  return b_.CreateCall(math_body(n, arguments, target), arguments);
+}
+
+llvm::Function* Emitter::math_body(const Node& n, llvm::ArrayRef<Value*> arguments,
+                                   const codegen::MathTarget& target) {
+  llvm::Type* const type = arguments[0]->getType();
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const std::string name =
+      fmt::format("tenon.{}.{}.{}", kernel::op_name(n.op), tenon::name_of(n.type),
+                  vector ? vector->getNumElements() : 1);
+  if (llvm::Function* const made = module_.getFunction(name)) return made;
+  const llvm::SmallVector<llvm::Type*, 2> types(arguments.size(), type);
+  auto* const body = llvm::Function::Create(llvm::FunctionType::get(type, types, false),
+                                            llvm::Function::InternalLinkage, name, module_);
+  body->setDoesNotThrow();
+  body->addFnAttr(llvm::Attribute::NoInline);
+  body->setDoesNotAccessMemory();
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context_, "entry", body));
+  Value* const y = arguments.size() > 1 ? body->getArg(1) : nullptr;
+  b.CreateRet(codegen::math_function(b, n.op, n.type, body->getArg(0), y, target));
+  return body;
 }
 
 // What of the nodes from `first` on can be computed at once with it, `most` at most, and what of

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "backends/cpu/varying.h"
+#include "backends/llvm/math.h"
 #include "core/kernel/kernel.h"
 #include "core/kernel/ranges.h"
 
@@ -91,6 +92,9 @@ class Emitter {
 
   // --- emit_math.cpp
   Value* math(const kernel::Node& n, Value* x, Value* y);
+  /// A function of the module for that of the node on numbers as the arguments are.
+  llvm::Function* math_body(const kernel::Node& n, llvm::ArrayRef<Value*> arguments,
+                            const codegen::MathTarget& target);
   /// Math functions of one kind, and what they need that stands after the first of them.
   struct Batch {
     std::vector<kernel::NodeId> functions;
@@ -207,6 +211,7 @@ class Emitter {
   Value* scratch_ = nullptr;
   Value* stops_ = nullptr;
   int64_t scratch_bytes_ = 0;
+  std::map<std::pair<kernel::OpCode, ElementType>, int64_t> math_in_place_;  ///< Of scalars.
   std::vector<Lanes> values_;
   std::vector<Value*> memories_;
 
