@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cpu/cpu_test_util.h"
 #include "backends/llvm/host.h"
 #include "core/kernel/text.h"
@@ -78,6 +80,38 @@ constexpr const char* kUpsideDown =
   lanes(%j: 512) {
     %v = load %x[%from, %j] : f32
     store %v, %y[%i, %j] : f32
+  }
+}
+)";
+
+constexpr const char* kBatchedDot =
+    R"(kernel @dot(%a: in f32[3,200,4], %b: in f32[3,4,512], %c: out f32[3,200,512]) index s32 grid(%n: 3, %i: 200) {
+  lanes(%j: 512) {
+    %s = for %k = (0, 4, 1) carry(%t = 0.0) : f32 {
+      %x = load %a[%n, %i, %k] : f32
+      %y = load %b[%n, %k, %j] : f32
+      %m = fma %x, %y, %t : f32
+      yield %m
+    }
+    store %s, %c[%n, %i, %j] : f32
+  }
+}
+)";
+
+constexpr const char* kBatchedRows =
+    R"(kernel @rows(%x: in f32[3,200,512], %y: out f32[3,1,200], %z: out f32[3,200,512]) index s32 grid(%n: 3, %i: 200, %one: 1) {
+  %s = reduce lanes(%j: 512) init(0.0) : f32 commutative {
+    %v = load %x[%n, %i, %j] : f32
+    yield %v
+  } combine(%p, %q) {
+    %t = add %p, %q : f32
+    yield %t
+  }
+  store %s, %y[%n, 0, %i] : f32
+  lanes(%j2: 512) {
+    %v2 = load %x[%n, %i, %j2] : f32
+    %w = sub %v2, %s : f32
+    store %w, %z[%n, %i, %j2] : f32
   }
 }
 )";
@@ -162,7 +196,7 @@ std::vector<size_t> chained(const Program& p) {
   return steps;
 }
 
-void expect_interpreters_results(const Program& p) {
+void expect_interpreters_results(const Program& p, int64_t threads, bool has_chain) {
   ASSERT_TRUE(program::validate(p).ok()) << program::validate(p).to_string();
   std::vector<Literal> arguments;
   for (const BufferId id : p.parameters) {
@@ -174,7 +208,12 @@ void expect_interpreters_results(const Program& p) {
   }
   const auto expected = program::ProgramInterpreter(p).run(arguments);
   ASSERT_TRUE(expected) << expected.error().to_string();
-  const auto library = load_library(compile_segment(p).value());
+  const Code code = compile_segment(p, threads).value();
+  const bool emitted = std::ranges::any_of(code.objects, [](const std::string& object) {
+    return object.find("tenon_chain_0") != std::string::npos;
+  });
+  EXPECT_EQ(emitted, has_chain);
+  const auto library = load_library(code);
   ASSERT_TRUE(library) << library.error().to_string();
   std::vector<Literal> memories = arguments;
   for (const BufferId id : p.results) {
@@ -190,7 +229,7 @@ void expect_interpreters_results(const Program& p) {
 void expect_chain(const std::vector<Run>& runs, const std::vector<size_t>& expected) {
   const Program p = program_of(runs);
   EXPECT_EQ(chained(p), expected);
-  expect_interpreters_results(p);
+  expect_interpreters_results(p, 2, !expected.empty());
 }
 
 const Run kLast = {kSumsOfRows, {kProduct, kRowSums}};
@@ -200,6 +239,35 @@ TEST(Chain, InPlaceAndOverRows) {
                 {kSumsOfRows, {kProduct, kRowSums}},
                 {kDouble, {kProduct, kFinal}}},
                {0, 1, 2});
+}
+
+// Rows are groups for a few threads; more have more to do with steps one after the other.
+TEST(Chain, ThreadsEnough) {
+  const Program p = program_of({{kBiasInPlace, {kBias, kProduct, kProduct}}, kLast});
+  expect_interpreters_results(p, 100, false);
+}
+
+// Of each turn of the batch the last group is a part of one.
+TEST(Chain, Batches) {
+  Program p = program_of({});
+  p.kernels = {kernel::parse(kBatchedDot, "k").value(), kernel::parse(kBatchedRows, "k").value()};
+  p.buffers[kLhs].dims = {3, 200, 4};
+  p.buffers[kRhs].dims = p.buffers[kGivenRhs].dims = {3, 4, 512};
+  p.buffers[kProduct].dims = p.buffers[kFinal].dims = {3, 200, 512};
+  p.buffers[kRowSums].dims = {3, 1, 200};
+  int64_t place = 0;
+  for (program::Buffer& each : p.buffers) {
+    if (each.kind != MemoryKind::kTemporary) continue;
+    each.offset = place;
+    place += each.bytes();
+  }
+  p.temporary_bytes = place;
+  auto& steps = p.sequences[0].steps;
+  auto& dot = std::get<program::Call>(steps[1].action);
+  dot.call = program::Contraction{{0}, {0}, {2}, {1}};
+  steps.emplace_back().action = program::Launch{1, {kProduct, kRowSums, kFinal}, {}};
+  program::find_dependencies(p);
+  expect_interpreters_results(p, 1, true);
 }
 
 TEST(Chain, WhatAChainedLaunchWrote) {

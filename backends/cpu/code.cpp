@@ -19,7 +19,8 @@ namespace tenon::cpu {
 
 template <class A>
 void serialize(A& a, serial::Of<A, KernelCode>& code) {
-  a(code.symbol, code.workgroups, code.scratch_bytes, code.grain, code.buffers, code.scalars);
+  a(code.symbol, code.workgroups, code.scratch_bytes, code.grain, code.nanoseconds, code.buffers,
+    code.scalars);
 }
 template <class A>
 void serialize(A& a, serial::Of<A, Code>& code) {
@@ -28,18 +29,10 @@ void serialize(A& a, serial::Of<A, Code>& code) {
 
 namespace {
 
-constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 1, 1};
+constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 2, 2};
 constexpr size_t kKernelsAnObject = 8;
 constexpr std::string_view kEntrySuffix =
     ".entry";  // Of a contraction's function of the type Entry.
-
-// So many workgroups that they take some tens of microseconds: handing out a task costs about one.
-int64_t grain_of(double nanoseconds, int64_t workgroups) {
-  const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
-  constexpr double kTask = 20'000;
-  const auto most = static_cast<double>(std::max<int64_t>(workgroups, 1));
-  return each <= 0 ? workgroups : static_cast<int64_t>(std::clamp(kTask / each, 1.0, most));
-}
 
 double nanoseconds_of(const kernel::Kernel& kernel) {
   const kernel::Cost cost = kernel::cost_of(kernel);
@@ -48,6 +41,13 @@ double nanoseconds_of(const kernel::Kernel& kernel) {
 }
 
 }  // namespace
+
+int64_t grain_of(double nanoseconds, int64_t workgroups) {
+  const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
+  constexpr double kTask = 20'000;
+  const auto most = static_cast<double>(std::max<int64_t>(workgroups, 1));
+  return each <= 0 ? workgroups : static_cast<int64_t>(std::clamp(kTask / each, 1.0, most));
+}
 
 std::string direct_symbol(size_t number) { return fmt::format("tenon_direct_{}", number); }
 
@@ -102,7 +102,8 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
   KernelCode& code = emitted.code;
   code.symbol = fmt::format("tenon_kernel_{}", number);
   code.workgroups = element_count(kernel.grid);
-  code.grain = grain_of(nanoseconds_of(kernel), code.workgroups);
+  code.nanoseconds = nanoseconds_of(kernel);
+  code.grain = grain_of(code.nanoseconds, code.workgroups);
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     code.buffers.push_back(kernel.memories[i].bytes());
   }
@@ -131,9 +132,9 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
   code.workgroups = made.workgroups;
   code.scratch_bytes = made.kernel.scratch_bytes;
   constexpr double kFlopsANanosecond = 40;
-  code.grain =
-      grain_of(made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond,
-               made.workgroups);
+  code.nanoseconds =
+      made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond;
+  code.grain = grain_of(code.nanoseconds, code.workgroups);
   code.buffers = loops.bytes;
   make_entry(module, made.kernel.function, 3, {}, code.symbol);
   return emitted;

@@ -18,6 +18,7 @@ struct KernelCode {
   int64_t scratch_bytes = 0;
   /// Workgroups that are worth a task of their own.
   int64_t grain = 1;
+  double nanoseconds = 0;  ///< Of all workgroups on one thread, about.
   /// Bytes of each buffer.
   std::vector<int64_t> buffers;
   uint32_t scalars = 0;
@@ -41,7 +42,8 @@ Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 
 /// A Program as one kernel, of which the buffers are its memories (Backend::compile_segment). Its
 /// kernels are legal for form_of_host().
-Result<Code> compile_segment(const program::Program& program);
+/// `threads`: that may run it.
+Result<Code> compile_segment(const program::Program& program, int64_t threads);
 
 std::string save(const Code& code);
 /// Errors: kDataLoss of bytes that are not what save() gave.

@@ -133,6 +133,8 @@ TEST(Contraction, TypesWithoutCode) {
   EXPECT_FALSE(loops(kS4, kS32));
   EXPECT_FALSE(loops(kS64, kS32));
   EXPECT_FALSE(loops(kS32, kF32));
+  EXPECT_FALSE(loops(kF64, kF16));
+  EXPECT_FALSE(loops(kF64, kBF16));
 }
 
 TEST(Contraction, LoopsComeBack) {

@@ -167,8 +167,9 @@ class CpuBackend final : public Backend {
   }
 
   bool takes_segments() const override { return true; }
-  Result<std::string> compile_segment(const TargetInfo&, const program::Program& segment) override {
-    TENON_ASSIGN(const cpu::Code code, cpu::compile_segment(segment));
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    TENON_ASSIGN(const cpu::Code code, cpu::compile_segment(segment, target.compute_units));
     return cpu::save(code);
   }
 

@@ -135,6 +135,32 @@ TEST(Cpu, ContractStatements) {
     const Kernel legal = kernel::legalize(c.kernel, form_of_host()).value();
     const Kernel tiled = with_native_tiles(legal, codegen::host().vector_bytes);
     EXPECT_TRUE(kernel::has_tiles(tiled)) << kernel::print(tiled);
+    EXPECT_TRUE(verify(tiled).ok()) << verify(tiled).to_string();
+  }
+  expect_interpreters_bits(cases);
+}
+
+// What is in the way of registers is loops: narrow floats, a part of a tile, columns apart.
+TEST(Cpu, ContractStatementsAsLoops) {
+  const std::string tile = "private %c : f32[4,2,8,32] per lanes 2";
+  std::vector<Case> cases = {contract_case("bf16", "f32", tile, "32,24", ""),
+                             contract_case("f16", "f32", tile, "24,32", "transpose a")};
+  Case part = contract_case("f32", "f32", tile, "32,24", "");
+  Case apart = part;
+  for (kernel::Node& n : part.kernel.nodes) {
+    if (n.op == kernel::OpCode::kContract) n.extents = {20, 64, 24};
+  }
+  for (kernel::Node& n : apart.kernel.nodes) {
+    if (n.op != kernel::OpCode::kContract) continue;
+    n.extents = {32, 24, 24};
+    n.transpose_b = true;
+  }
+  cases.push_back(part);
+  cases.push_back(apart);
+  for (const Case& c : cases) {
+    ASSERT_TRUE(verify(c.kernel).ok()) << verify(c.kernel).to_string();
+    const Kernel legal = kernel::legalize(c.kernel, form_of_host()).value();
+    EXPECT_FALSE(kernel::has_tiles(with_native_tiles(legal, codegen::host().vector_bytes)));
   }
   expect_interpreters_bits(cases);
 }

@@ -54,7 +54,9 @@ std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementTyp
   const ElementType all[] = {lhs, rhs, result};
   if (!std::ranges::all_of(all, has_code)) return std::nullopt;
   if (std::ranges::all_of(all, [](ElementType type) { return is_float(type); })) {
-    return std::ranges::find(all, kF64) != std::end(all) ? kF64 : kF32;
+    const bool wide = std::ranges::find(all, kF64) != std::end(all);
+    if (wide && bit_width(result) < 32) return std::nullopt;
+    return wide ? kF64 : kF32;
   }
   const auto fits = [&](ElementType type) {
     return is_integer(type) && bit_width(type) <= std::max(bit_width(result), 32);
@@ -94,7 +96,7 @@ Value* Elements::widen(Value* x) const {
 Value* Elements::narrow(Value* x) const {
   llvm::Type* const to = like(x, memory_);
   if (x->getType() == to) return x;
-  if (stored_ == kBF16) return to_bf16(b_, b_.CreateFPCast(x, like(x, b_.getFloatTy())));
+  if (stored_ == kBF16) return to_bf16(b_, x);
   return is_float(stored_) ? b_.CreateFPTrunc(x, to) : b_.CreateTrunc(x, to);
 }
 

@@ -14,7 +14,7 @@ namespace tenon::cpu {
 
 /// What sums of products are kept in: f64 if any of the three is, else f32; of integers the
 /// result's type, of 32 bits at least, since they wrap around. Nothing where no code is made for
-/// the types.
+/// the types, nor for sums of f64 that become bf16 or f16: by way of f32 they are rounded twice.
 std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result);
 
 class Elements {

@@ -47,12 +47,12 @@ class ChainEmitter {
   void emit_group(Value* group, llvm::Function* contraction, const std::vector<ChainPart>& parts) {
     call({contraction, kContractionBuffers, {}, 1}, 0, times(group, rows_.workgroups_a_group),
          times(b_.CreateAdd(group, number(b_, 1)), rows_.workgroups_a_group));
-    Value* const turns = number(b_, rows_.groups_a_turn());
-    Value* const first = times(b_.CreateURem(group, turns), rows_.rows_a_group);
+    Value* const groups = number(b_, rows_.groups_a_turn());
+    Value* const first = times(b_.CreateURem(group, groups), rows_.rows_a_group);
     Value* const last = b_.CreateBinaryIntrinsic(
         llvm::Intrinsic::smin, b_.CreateAdd(first, number(b_, rows_.rows_a_group)),
         number(b_, rows_.rows));
-    Value* const before = times(b_.CreateUDiv(group, turns), rows_.rows);
+    Value* const before = times(b_.CreateUDiv(group, groups), rows_.rows);
     size_t buffer = kContractionBuffers;
     for (const ChainPart& part : parts) {
       call(part, buffer, times(b_.CreateAdd(before, first), part.workgroups_a_row),

@@ -1,6 +1,5 @@
 // A Program as one function: its steps in a row, kernels called in place.
 #include <llvm/IR/IRBuilder.h>
-#include <tbb/info.h>
 
 #include <algorithm>
 #include <map>
@@ -67,12 +66,13 @@ class SegmentEmitter {
  public:
   SegmentEmitter(llvm::Module& module, const Program& program,
                  const std::vector<KernelCode>& kernels, std::vector<llvm::Function*> in_place,
-                 const Contractions& contractions)
+                 const Contractions& contractions, int64_t threads)
       : module_(module),
         program_(program),
         kernels_(kernels),
         functions_(std::move(in_place)),
         contractions_(contractions),
+        threads_(threads),
         b_(module.getContext()) {}
 
   /// Bytes of scratch memory that calls take.
@@ -141,18 +141,23 @@ class SegmentEmitter {
 
   // --- Contractions with what goes through their rows
 
-  // Where the result is too large for a near cache, and rows are groups enough for all threads.
+  // Where the result is too large for a near cache, and there are groups of rows enough for all
+  // threads, if the work is worth several.
   std::vector<ChainedLaunch> chain_behind(const program::Sequence& sequence, size_t step) {
     const auto* call = std::get_if<program::Call>(&sequence.steps[step].action);
     const auto found = call == nullptr ? contractions_.end() : contractions_.find(call);
     if (found == contractions_.end() || !found->second.rows) return {};
     constexpr int64_t kLarge = 1 << 20;
     const RowGroups& rows = *found->second.rows;
-    const KernelCode& kernel = found->second.kernel();
-    const int64_t threads = kernel.workgroups > kernel.grain ? tbb::info::default_concurrency() : 0;
-    if (rows.groups() < std::max<int64_t>(2, 2 * threads)) return {};
-    if (rows.turns * rows.rows * rows.row_bytes < kLarge) return {};
-    return chained_launches(program_, sequence, step, rows);
+    if (rows.groups() < 2 || rows.turns * rows.rows * rows.row_bytes < kLarge) return {};
+    std::vector<ChainedLaunch> chain = chained_launches(program_, sequence, step, rows);
+    bool several = found->second.kernel().workgroups > found->second.kernel().grain;
+    for (const ChainedLaunch& each : chain) {
+      const auto& launch = std::get<program::Launch>(sequence.steps[each.step].action);
+      several |= kernels_[launch.kernel].workgroups > kernels_[launch.kernel].grain;
+    }
+    if (several && rows.groups() < 2 * threads_) return {};
+    return chain;
   }
 
   void emit_chain(const program::Sequence& sequence, const program::Call& call,
@@ -167,13 +172,14 @@ class SegmentEmitter {
                        each.workgroups_a_row});
       buffers.insert(buffers.end(), launch.buffers.begin(), launch.buffers.end());
       code.scratch_bytes = std::max(code.scratch_bytes, kernels_[launch.kernel].scratch_bytes);
+      code.nanoseconds += kernels_[launch.kernel].nanoseconds;
     }
     const std::string name = fmt::format("tenon_chain_{}", chains_++);
     llvm::Function* const function = make_chain_function(module_, name, *contraction.rows,
                                                          contraction_function(contraction), parts);
     code.symbol = name + ".entry";
     code.workgroups = contraction.rows->groups();
-    code.grain = std::max<int64_t>(1, code.grain / contraction.rows->workgroups_a_group);
+    code.grain = grain_of(code.nanoseconds, code.workgroups);
     scratch_bytes_ = std::max(scratch_bytes_, code.scratch_bytes);
     if (code.workgroups > code.grain) {
       make_entry(module_, function, buffers.size(), {}, code.symbol);
@@ -339,6 +345,7 @@ class SegmentEmitter {
   const std::vector<KernelCode>& kernels_;
   std::vector<llvm::Function*> functions_;
   const Contractions& contractions_;
+  const int64_t threads_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* exit_ = nullptr;
@@ -366,7 +373,7 @@ std::vector<uint32_t> kernels_of(const Program& program, const Contractions& con
 
 }  // namespace
 
-Result<Code> compile_segment(const Program& program) {
+Result<Code> compile_segment(const Program& program, int64_t threads) {
   std::vector<KernelCode> kernels(program.kernels.size());
   std::vector<uint32_t> apart;
   std::vector<uint32_t> in_place;
@@ -395,15 +402,15 @@ Result<Code> compile_segment(const Program& program) {
       functions[k]->setLinkage(llvm::GlobalValue::InternalLinkage);
       functions[k]->setVisibility(llvm::GlobalValue::DefaultVisibility);
     }
-    scratch = SegmentEmitter(module, program, kernels, std::move(functions), contractions)
+    scratch = SegmentEmitter(module, program, kernels, std::move(functions), contractions, threads)
                   .run(kSegmentSymbol);
   };
   TENON_ASSIGN(std::vector<std::string> last, compile_objects(1, whole));
   code.objects.push_back(std::move(last[0]));
-  std::set<const Code*> distinct;
+  std::set<std::string> distinct;
   for (const auto& [call, contraction] : contractions) {
     const Code& own = *contraction.code;
-    if (distinct.insert(&own).second) code.objects.push_back(own.objects[0]);
+    if (distinct.insert(own.kernels[0].symbol).second) code.objects.push_back(own.objects[0]);
   }
   KernelCode segment;
   segment.symbol = kSegmentSymbol;

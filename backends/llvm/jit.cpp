@@ -65,7 +65,12 @@ Engine& engine() {
     static_cast<void>(host());  // Initialises the target.
     auto builder = orc::JITTargetMachineBuilder(llvm::Triple(host().triple));
     builder.setCPU(host().cpu);
-    auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(builder)).create();
+    // What the process happens to have, another process may not: code calls what is defined here.
+    auto jit = orc::LLJITBuilder()
+                   .setJITTargetMachineBuilder(std::move(builder))
+                   .setPlatformSetUp(orc::setUpInactivePlatform)
+                   .setLinkProcessSymbolsByDefault(false)
+                   .create();
     if (jit) {
       made->jit = std::move(*jit);
       // What goes wrong is in the error that the caller gets.

@@ -53,7 +53,6 @@ LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high
   return results;
 }
 
-// Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.
 void emit_branch(llvm::IRBuilderBase& b, llvm::Value* condition, const std::function<void()>& then,
                  const std::function<void()>& otherwise) {
   llvm::Function* const function = b.GetInsertBlock()->getParent();
@@ -70,6 +69,7 @@ void emit_branch(llvm::IRBuilderBase& b, llvm::Value* condition, const std::func
   b.SetInsertPoint(after);
 }
 
+// Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.
 void transpose(llvm::IRBuilderBase& b, LlvmValues& rows) {
   const size_t count = rows.size();
   for (size_t step = 1; step < count; step *= 2) {

@@ -187,7 +187,7 @@ typedef struct TenonTargetInfo {
   int64_t compute_units;   /* Workgroups at a time; 0: 1. */
   int64_t preferred_lanes; /* Of a workgroup; 0: 1. */
   int64_t most_lanes;      /* 0: no bound. */
-  int64_t vector_bytes;    /* Of one access; 0: that of an element. */
+  int64_t vector_bytes;    /* Of one access, or of a register; 0: that of an element. */
   int64_t scratch_bytes;   /* Of a workgroup; 0: the host's own choice of 48 KiB. */
   int64_t private_bytes;   /* Of a lane; 0: no bound. */
   int64_t most_parameters; /* Of a kernel, buffers and scalars; 0: no bound. */

@@ -32,6 +32,31 @@ program::Config config_of(const Instruction& op) {
   return config;
 }
 
+// A Module of one function that does what `op` does, with what it refers to.
+std::string host_module(const Module& module, const Instruction& op) {
+  const bool refers = op.code() == OpCode::kCustomCall;
+  const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
+  Computation& function = host->add_function(std::string(kHostFunction));
+  Builder builder(function);
+  Cloner cloner;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const Type& type = op.operand_type(i);
+    cloner.map(op.operand(i), type.is_token() ? builder.make(OpCode::kAfterAll, {})
+                                              : function.add_parameter(type));
+  }
+  Instruction* copy = function.insert(cloner.clone(op));
+  std::vector<Value> results;
+  std::vector<Type> types;
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    if (op.result_type(r).is_token()) continue;
+    results.push_back(copy->result(r));
+    types.push_back(op.result_type(r));
+  }
+  function.set_declared_result_types(std::move(types));
+  static_cast<void>(builder.finish(results));
+  return print_module(*host);
+}
+
 }  // namespace
 
 Status ModuleLowering::compute(const Instruction& op) {
@@ -117,31 +142,6 @@ Status ModuleLowering::call_step(const Instruction& op, program::CustomCall call
   }
   add_step(std::move(call), op);
   return {};
-}
-
-// A Module of one function that does what `op` does, with what it refers to.
-std::string host_module(const Module& module, const Instruction& op) {
-  const bool refers = op.code() == OpCode::kCustomCall;
-  const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
-  Computation& function = host->add_function(std::string(kHostFunction));
-  Builder builder(function);
-  Cloner cloner;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    const Type& type = op.operand_type(i);
-    cloner.map(op.operand(i), type.is_token() ? builder.make(OpCode::kAfterAll, {})
-                                              : function.add_parameter(type));
-  }
-  Instruction* copy = function.insert(cloner.clone(op));
-  std::vector<Value> results;
-  std::vector<Type> types;
-  for (uint32_t r = 0; r < op.result_count(); ++r) {
-    if (op.result_type(r).is_token()) continue;
-    results.push_back(copy->result(r));
-    types.push_back(op.result_type(r));
-  }
-  function.set_declared_result_types(std::move(types));
-  static_cast<void>(builder.finish(results));
-  return print_module(*host);
 }
 
 Status ModuleLowering::host_step(const Instruction& op) {

@@ -26,10 +26,15 @@ struct Tiles {
   int64_t n() const { return lanes_n * each_n; }
 };
 
+// Bytes of a register that many numbers are computed with at once in.
+constexpr int64_t kWideBytes = 32;
+
 // A tile of a factor keeps the type that the operand has in memory, if products of it are of the
-// accumulator's kind.
-ElementType tile_type(const Instruction& dot, size_t side) {
+// accumulator's kind; where registers are wide it is widened by them, before it is used again and
+// again.
+ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& limits) {
   const ElementType type = dot.operand_type(side).element_type();
+  if (limits.vector_bytes >= kWideBytes) return accumulator(dot);
   const bool same_kind = is_float(type) == is_float(accumulator(dot)) && !is_pred(type);
   // What lies beyond the factor's end is zero, which not all types have.
   const bool has_zero = element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
@@ -38,13 +43,15 @@ ElementType tile_type(const Instruction& dot, size_t side) {
 
 class DotKernel {
  public:
-  DotKernel(KernelMaker& maker, const FusedOp& fused, const Instruction& dot, const Tiles& tiles)
+  DotKernel(KernelMaker& maker, const FusedOp& fused, const Instruction& dot, const Tiles& tiles,
+            const LowerLimits& limits)
       : maker_(maker),
         b_(maker.b()),
         e_(maker.e()),
         fused_(fused),
         dot_(dot),
         tiles_(tiles),
+        limits_(limits),
         shape_(dot),
         m_(element_count(shape_.m)),
         n_(element_count(shape_.n)),
@@ -64,8 +71,8 @@ class DotKernel {
     const ValueId row = b_.mul(group[batch_.size()], b_.index(tiles_.m()));
     const ValueId column = b_.mul(group[batch_.size() + 1], b_.index(tiles_.n()));
     const ElementType type = accumulator(dot_);
-    const MemoryId x = b_.scratch("a", tile_type(dot_, 0), {tiles_.m(), tiles_.k});
-    const MemoryId y = b_.scratch("b", tile_type(dot_, 1), {tiles_.k, tiles_.n()});
+    const MemoryId x = b_.scratch("a", tile_type(dot_, 0, limits_), {tiles_.m(), tiles_.k});
+    const MemoryId y = b_.scratch("b", tile_type(dot_, 1, limits_), {tiles_.k, tiles_.n()});
     const MemoryId sums = b_.private_memory(
         "acc", type, {tiles_.lanes_m, tiles_.lanes_n, tiles_.each_m, tiles_.each_n}, 2);
     for_each_sum([&](const Values& at) { b_.store(e_.constant(type, 0).re, sums, at); });
@@ -108,7 +115,7 @@ class DotKernel {
     const int64_t free = side == 0 ? tiles_.m() : tiles_.n();
     const Dims box = side == 0 ? Dims{free, tiles_.k} : Dims{tiles_.k, free};
     if (copy(side, tile, box, first, k)) return;
-    const ElementType type = tile_type(dot_, side);
+    const ElementType type = tile_type(dot_, side, limits_);
     b_.lanes(box, [&](const Values& lane) {
       const ValueId at = b_.add(first, lane[side]);
       const ValueId in_k = b_.add(k, lane[1 - side]);
@@ -132,7 +139,7 @@ class DotKernel {
   // As one box, where the factor lies in memory and has one dimension of each kind.
   bool copy(size_t side, MemoryId tile, const Dims& box, ValueId first, ValueId k) {
     const MemoryId source = e_.memory_of(e_.resolve(dot_.operand(side)));
-    const ElementType type = tile_type(dot_, side);
+    const ElementType type = tile_type(dot_, side, limits_);
     const bool fits = source != kernel::kNone && shape_.free[side].size() == 1 &&
                       shape_.k.size() == 1 && type == dot_.operand_type(side).element_type();
     if (!fits) return false;
@@ -151,6 +158,7 @@ class DotKernel {
   const FusedOp& fused_;
   const Instruction& dot_;
   const Tiles& tiles_;
+  const LowerLimits& limits_;
   const DotShape shape_;
   int64_t m_, n_, k_;
   Values batch_;
@@ -173,12 +181,14 @@ bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits&
 
 // As many lanes and results as the sizes are worth. Where a register holds many numbers a lane's
 // results are several of them, since there a lane is a turn of a loop.
-Tiles choose_tiles(Schedule& schedule, const DotShape& shape, int64_t vector) {
+Tiles choose_tiles(Schedule& schedule, const DotShape& shape, ElementType sum,
+                   const LowerLimits& limits) {
   const auto most = [](int64_t size, int64_t preferred) {
     while (preferred > 1 && preferred / 2 >= size) preferred /= 2;
     return preferred;
   };
-  const bool wide = vector > 4;
+  const bool wide = limits.vector_bytes >= kWideBytes;
+  const int64_t vector = limits.vector_bytes / static_cast<int64_t>(storage_bytes(sum));
   const int64_t m = element_count(shape.m);
   const int64_t n = element_count(shape.n);
   const int64_t k = element_count(shape.k);
@@ -208,15 +218,15 @@ Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, Schedule& schedu
   const int64_t n = element_count(shape.n);
   const bool good = m >= 8 && n >= 8 && element_count(shape.k) >= 8;
   if (schedule.choose("dot_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
-  const auto bytes_each = static_cast<int64_t>(storage_bytes(accumulator(*dot)));
-  const Tiles tiles = choose_tiles(schedule, shape, limits.vector_bytes / bytes_each);
-  int64_t bytes = Shape(tile_type(*dot, 0), {tiles.m(), tiles.k}).byte_size() +
-                  Shape(tile_type(*dot, 1), {tiles.k, tiles.n()}).byte_size();
+  const Tiles tiles = choose_tiles(schedule, shape, accumulator(*dot), limits);
+  int64_t bytes = Shape(tile_type(*dot, 0, limits), {tiles.m(), tiles.k}).byte_size() +
+                  Shape(tile_type(*dot, 1, limits), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(*dot), {tiles.m(), tiles.n()}).byte_size();
   if (!limits.private_memory) bytes += sums;
   if (bytes > limits.scratch_bytes || sums > kMostPrivateBytes) return false;
-  return try_kernel(lowered, fused.op, "_tiles",
-                    [&](KernelMaker& maker) { DotKernel(maker, fused, *dot, tiles).run(); });
+  return try_kernel(lowered, fused.op, "_tiles", [&](KernelMaker& maker) {
+    DotKernel(maker, fused, *dot, tiles, limits).run();
+  });
 }
 
 }  // namespace tenon::hlo::lower

@@ -189,7 +189,9 @@ Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form) {
                          kernel.name, name_of(type));
   }
   TENON_TRY(check_loops(kernel, form));
-  Kernel legal = keeps_tiles(kernel, form) ? kernel : expand_tiles(kernel, form.private_memory);
+  // Private memory of a target with tiles need not be registers.
+  const bool registers = form.private_memory && !form.tiles;
+  Kernel legal = keeps_tiles(kernel, form) ? kernel : expand_tiles(kernel, registers);
   legal = expand_structure(legal, form);
   legal = widen_floats(legal, form);
   legal = expand_functions(legal, form);
