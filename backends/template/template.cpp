@@ -1,6 +1,6 @@
 // The template: a backend for the chip in samples/chip, and where one for yours begins.
 //
-// It is complete: every op runs, by the fifteen functions of the seam, rules B1 … B27 of
+// It is complete: every op runs, by the fifteen functions of the seam, rules B1 … B29 of
 // core/backend/plugin.h. Replace what is marked PORT. `tenon new-backend` copies this file.
 #include <fcntl.h>
 #include <poll.h>

@@ -78,6 +78,9 @@ Result<std::string> Backend::compile_segment(const TargetInfo&, const program::P
   return tl::make_unexpected(not_offered("compile_segment"));
 }
 Result<std::byte*> Device::map(MemoryHandle) { return tl::make_unexpected(not_offered("map")); }
+Result<MemoryHandle> Device::import_memory(uint32_t, std::span<const std::byte>) {
+  return tl::make_unexpected(not_offered("import_memory"));
+}
 Result<double> Device::event_time(EventHandle) {
   return tl::make_unexpected(not_offered("event_time"));
 }

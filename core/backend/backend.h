@@ -1,6 +1,6 @@
 // The seam: what a backend implements, and all that the rest of Tenon knows of a device.
 //
-// The C++ skin of plugin.h, whose rules B1 … B27 hold here too; adapter.h turns either into the
+// The C++ skin of plugin.h, whose rules B1 … B29 hold here too; adapter.h turns either into the
 // other. Backends wrap each other: a layer (layers/) is a Backend around a Backend.
 //
 // Thread-safety: rule B7.
@@ -151,7 +151,11 @@ class Device {
   /// Writes the packed form of an operand of the plan.
   virtual Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
                       const Place& destination, const Place& source);
+  /// The host's pointer to memory of a host-visible space, until free (B29).
   virtual Result<std::byte*> map(MemoryHandle memory);
+  /// Bytes of the host's as a memory of the space, without a copy (B28). kUnimplemented,
+  /// kInvalidArgument and kResourceExhausted decline: they are copied.
+  virtual Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host);
   virtual Result<double> event_time(EventHandle event);
   virtual Status abort();
   virtual Result<std::vector<Statistic>> statistics();

@@ -232,6 +232,15 @@ TenonCode map(TenonDevice device, TenonMemory memory, void** host, const TenonSi
   });
 }
 
+TenonCode import_memory(TenonDevice device, uint32_t space, const void* host, int64_t bytes,
+                        TenonMemory* memory, const TenonSink* error) {
+  return guarded(error, [&]() -> Status {
+    TENON_ASSIGN(const auto of, device_of(device));
+    return set(memory, of->import_memory(space, {static_cast<const std::byte*>(host),
+                                                 static_cast<size_t>(bytes)}));
+  });
+}
+
 TenonCode event_time(TenonDevice device, TenonEvent event, double* seconds,
                      const TenonSink* error) {
   return guarded(error, [&]() -> Status {
@@ -379,6 +388,7 @@ TenonBackend table_of(const Exported& from) {
   table.pack = pack;
   if (from.backend->takes_segments()) table.compile_segment = compile_segment;
   table.statistics = statistics;
+  table.import_memory = import_memory;
   return table;
 }
 

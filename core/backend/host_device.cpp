@@ -13,7 +13,13 @@ HostDevice::Allocation::Allocation(int64_t size)
     : bytes(size),
       data(static_cast<std::byte*>(
           ::operator new(static_cast<size_t>(size), std::align_val_t(kAlignment), std::nothrow))) {}
-HostDevice::Allocation::~Allocation() { ::operator delete(data, std::align_val_t(kAlignment)); }
+HostDevice::Allocation::Allocation(std::span<const std::byte> host)
+    : bytes(static_cast<int64_t>(host.size())),
+      data(const_cast<std::byte*>(host.data())),
+      own(false) {}
+HostDevice::Allocation::~Allocation() {
+  if (own) ::operator delete(data, std::align_val_t(kAlignment));
+}
 
 void HostDevice::end_work() {
   __atomic_store_n(&closing_, 1, __ATOMIC_RELAXED);
@@ -37,7 +43,18 @@ Result<MemoryHandle> HostDevice::allocate(uint32_t space, int64_t bytes) {
 }
 
 void HostDevice::free(MemoryHandle memory) {
-  if (const auto allocation = memories_.take(memory)) used_ -= allocation->bytes;
+  const auto allocation = memories_.take(memory);
+  if (allocation != nullptr && allocation->own) used_ -= allocation->bytes;
+}
+
+Result<MemoryHandle> HostDevice::import_memory(uint32_t space, std::span<const std::byte> host) {
+  if (space != 0 || host.empty()) {
+    return tl::make_unexpected(broken("B28", "an import of nothing, or to no space"));
+  }
+  if (reinterpret_cast<uintptr_t>(host.data()) % kImportAlignment != 0) {
+    return invalid_argument("{}: memory that is not aligned to {} bytes", name_, kImportAlignment);
+  }
+  return memories_.add(std::make_shared<Allocation>(host));
 }
 
 Status HostDevice::copy(uint32_t queue, const Place& destination, const Place& source,

@@ -20,6 +20,8 @@ Status broken(std::string_view rule, std::string_view what);
 class HostDevice : public Device {
  public:
   static constexpr int64_t kAlignment = 64;
+  /// Of imported memory: that of the largest element, which is what allocators of the host give.
+  static constexpr int64_t kImportAlignment = 16;
 
   /// `name` for messages; `memory_bytes`: the most that may be allocated, 0 for no bound; `thread`:
   /// that of the queue.
@@ -40,17 +42,22 @@ class HostDevice : public Device {
   Result<bool> await(EventHandle event, int64_t timeout) override;
   void release(EventHandle event) override { events_.take(event); }
   Result<std::byte*> map(MemoryHandle memory) override;
+  /// Derived classes read imported memory by elements: it is aligned for those alone.
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override;
   Result<double> event_time(EventHandle event) override;
 
  protected:
   struct Allocation {
     explicit Allocation(int64_t size);
+    /// Imported.
+    explicit Allocation(std::span<const std::byte> host);
     ~Allocation();
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
 
     int64_t bytes;
     std::byte* data;
+    bool own = true;
   };
   /// Bytes, and what keeps them where they are.
   struct Pinned {

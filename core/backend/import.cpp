@@ -225,6 +225,15 @@ class PluginDevice final : public Device {
     return static_cast<std::byte*>(host);
   }
 
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    const auto import = member_or(table_, &TenonBackend::import_memory, {});
+    if (import == nullptr) return Device::import_memory(space, host);
+    TenonMemory memory = 0;
+    TENON_TRY(backend::call(import, device_, space, static_cast<const void*>(host.data()),
+                            static_cast<int64_t>(host.size()), &memory));
+    return checked(memory, "import_memory");
+  }
+
   Result<double> event_time(EventHandle event) override {
     const auto time = member_or(table_, &TenonBackend::event_time, {});
     if (time == nullptr) return Device::event_time(event);

@@ -32,7 +32,8 @@
  *
  * Threads and waiting
  *  B7  devices and compile may be called at any time, from several threads at once. open and close
- *      of one device, and load, unload, allocate and free on it, come one at a time. copy, launch,
+ *      of one device, and load, unload, allocate, import_memory, map and free on it, come one at a
+ *      time. copy, launch,
  *      record, wait, fill and the like come one at a time for each queue. await and release come at
  *      any time from any thread. All of these may overlap with each other.
  *  B8  Only await, open, close, compile and load may wait for long. Others may wait for work given
@@ -86,6 +87,14 @@
  *  B27 A backend that shares the host's process polls tenon_host.stop on each backward jump of a
  *      while loop, when it was given one, and ends the work with TENON_CANCELLED once it is not 0.
  *
+ * Memory that host and device share
+ *  B28 import_memory makes bytes of the host's a memory of the device, without a copy. They stay where
+ *      and as they are until free or close has returned, or the device is lost (B12); free ends the
+ *      handle alone. Work only reads them. They need not be aligned as the space says: the backend
+ *      declines what it cannot take as it lies.
+ *  B29 The pointer that map gives is to the memory itself, until free or close. What work writes is
+ *      there once an event recorded after it is done. The host only reads, and while no work writes.
+ *
  * Thread-safety of the host's services (TenonHost): all may be called from any thread at any time.
  */
 /* clang-format on */
@@ -100,7 +109,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 0
+#define TENON_ABI_MINOR 1
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -485,6 +494,11 @@ typedef struct TenonBackend {
   TenonCode (*statistics)(TenonDevice device, void* context,
                           void (*found)(void* context, const char* name, double value),
                           const TenonSink* error);
+  /* Since 1.1. The `bytes` from `host` on, more than 0, as a memory of the space (B28).
+   * TENON_UNIMPLEMENTED, TENON_INVALID_ARGUMENT and TENON_RESOURCE_EXHAUSTED decline. Else, and
+   * then: copied. */
+  TenonCode (*import_memory)(TenonDevice device, uint32_t space, const void* host, int64_t bytes,
+                             TenonMemory* memory, const TenonSink* error);
 } TenonBackend;
 
 /* The symbol that a plug-in exports. `host` lives as long as the process. Null if the backend

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <filesystem>
@@ -36,10 +37,10 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is no plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.0 of the interface, this is 1.0 "
+            "libbroken2.so: the plug-in was built for version 77.1 of the interface, this is 1.1 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.0 "
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.1 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
@@ -194,6 +195,21 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_EQ(target->scratch_bytes, 48 << 10);
   EXPECT_TRUE(target->form.computed.contains(ElementType::kF32));
   EXPECT_FALSE(target->form.fma);
+}
+
+// A plug-in of version 1.0 has a table that ends before what came later (B1, B3).
+TEST(Adapter, AnOldersTableIsRead) {
+  TenonBackend table = *exported_interp();
+  alignas(16) const std::array<std::byte, 16> host = {};
+  const auto import = [&] {
+    const auto backend = import_backend(&table);
+    EXPECT_TRUE(backend) << backend.error().to_string();
+    return backend.value()->open(0).value()->import_memory(0, host);
+  };
+  EXPECT_TRUE(import());
+  table.size = offsetof(TenonBackend, import_memory);
+  table.abi_minor = 0;
+  EXPECT_EQ(import().error().code(), ErrorCode::kUnimplemented);
 }
 
 // A newer host's arrays of structs are stepped through by the size of each (B1).

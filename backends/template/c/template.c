@@ -1,6 +1,6 @@
 /* The template in C: a backend for the chip in samples/chip, and where one for yours begins.
  *
- * It is complete: every op runs, by the functions of core/backend/plugin.h, rules B1 … B27 there,
+ * It is complete: every op runs, by the functions of core/backend/plugin.h, rules B1 … B29 there,
  * and by the host's services, which write the kernels as source. Replace what is marked PORT.
  * `tenon new-backend --lang c` copies this file.
  *

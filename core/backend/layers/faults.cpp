@@ -17,8 +17,8 @@ namespace tenon::backend {
 namespace {
 
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
-    "open",   "compile", "plan",  "load", "allocate", "copy",
-    "launch", "record",  "event", "lost", "delay"};
+    "open", "compile", "plan",   "load",  "allocate", "import",
+    "copy", "launch",  "record", "event", "lost",     "delay"};
 
 // What all devices of a layer share: the plan and how far it is.
 class Plan final : public FaultCounts {
@@ -75,6 +75,10 @@ class FaultsDevice final : public ForwardingDevice {
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
     TENON_TRY(call(FaultKind::kAllocate, ErrorCode::kResourceExhausted));
     return ForwardingDevice::allocate(space, bytes);
+  }
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    TENON_TRY(call(FaultKind::kImport));
+    return ForwardingDevice::import_memory(space, host);
   }
   Status copy(uint32_t queue, const Place& destination, const Place& source,
               int64_t bytes) override {

@@ -7,8 +7,9 @@
 //   delay%10            one call in 10 is delayed, by up to a millisecond
 //   seed=7
 //
-// Kinds: open, compile, plan, load, allocate, copy, launch, record, event, lost, delay. A plan is
-// words separated by spaces or commas; the counts are those of the process, over all devices.
+// Kinds: open, compile, plan, load, allocate, import, copy, launch, record, event, lost, delay. A
+// plan is words separated by spaces or commas; the counts are those of the process, over all
+// devices.
 #pragma once
 
 #include <array>
@@ -26,6 +27,7 @@ enum class FaultKind : uint8_t {
   kPlan,
   kLoad,
   kAllocate,
+  kImport,
   kCopy,
   kLaunch,
   kRecord,

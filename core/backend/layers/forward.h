@@ -44,6 +44,9 @@ class ForwardingDevice : public Device {
     return inner_->pack(queue, plan, operand, destination, source);
   }
   Result<std::byte*> map(MemoryHandle memory) override { return inner_->map(memory); }
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    return inner_->import_memory(space, host);
+  }
   Result<double> event_time(EventHandle event) override { return inner_->event_time(event); }
   Status abort() override { return inner_->abort(); }
   Result<std::vector<Statistic>> statistics() override { return inner_->statistics(); }

@@ -205,6 +205,10 @@ class RecordDevice final : public ForwardingDevice {
     return unimplemented("memory is not mapped while it is recorded");
   }
 
+  Result<MemoryHandle> import_memory(uint32_t, std::span<const std::byte>) override {
+    return unimplemented("memory of the host is copied while it is recorded");
+  }
+
   Status copy_box(uint32_t, const Place&, const Place&, const Box&) override {
     return Status(unimplemented("boxes are copied by kernels while they are recorded"));
   }

@@ -230,6 +230,13 @@ class TraceDevice final : public ForwardingDevice {
     ForwardingDevice::free(memory);
   }
 
+  // Takes no memory of the device's.
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    const HostCall call(*file_, process_, "import_memory",
+                        bytes_argument(static_cast<int64_t>(host.size())));
+    return ForwardingDevice::import_memory(space, host);
+  }
+
   Status copy(uint32_t queue, const Place& destination, const Place& source,
               int64_t bytes) override {
     const HostCall call(*file_, process_, "give copy", bytes_argument(bytes));

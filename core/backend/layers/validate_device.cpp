@@ -4,23 +4,25 @@
 // looked at with each event that follows work on it; what is between them begins as poison, so that
 // who reads what nobody wrote sees it (canaries.h). Work: what each queue has been given, and up to
 // where its events have been seen to be done, says which memory and modules are still in use
-// (progress.h).
+// (progress.h). Imported memory is the host's own: nothing is put around or into it, nothing may
+// write there, and it is the same when it is freed (B28).
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <type_traits>
 
 #include "core/backend/layers/canaries.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/loaded_kernel.h"
 #include "core/backend/layers/progress.h"
 #include "core/backend/layers/turn.h"
+#include "core/backend/layers/validate_answers.h"
 #include "core/backend/layers/validate_device.h"
+#include "core/serial/archive.h"
 
 namespace tenon::backend {
 namespace {
 
-class ValidateDevice final : public ForwardingDevice {
+class ValidateDevice final : public ForwardingDevice, private Answers {
  public:
   ValidateDevice(std::unique_ptr<Device> inner, TargetInfo target,
                  std::shared_ptr<const PlannedCalls> planned, std::function<void()> closed)
@@ -71,11 +73,20 @@ class ValidateDevice final : public ForwardingDevice {
     TENON_ASSIGN(const MemoryHandle memory, answered("allocate", [&] {
                    return ForwardingDevice::allocate(space, bytes + 2 * margin);
                  }));
-    const std::lock_guard lock(mutex_);
-    if (memory == 0) return fault("B10", "allocate gave the handle 0");
-    if (memories_.contains(memory)) return fault("B10", "allocate gave handle {} twice", memory);
-    memories_[memory] = {bytes, space, {}, false};
-    return memory;
+    return added("allocate", memory, {bytes, space, {}, false, {}, 0});
+  }
+
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    const Turn turn(admin_);
+    if (!turn.alone()) return fault("B7", "import_memory beside load, unload, allocate or free");
+    TENON_TRY(noted());
+    if (host.data() == nullptr || host.empty()) return fault("B28", "an import of nothing");
+    if (space >= target_.spaces.size()) return fault("B16", "there is no space {}", space);
+    const auto answer = ForwardingDevice::import_memory(space, host);
+    if (!answer && answer.error().code() == ErrorCode::kUnimplemented) return answer;
+    TENON_ASSIGN(const MemoryHandle memory, answered("import_memory", [&] { return answer; }));
+    const auto bytes = static_cast<int64_t>(host.size());
+    return added("import_memory", memory, {bytes, space, {}, true, host, hash_of(host)});
   }
 
   void free(MemoryHandle memory) override {
@@ -87,6 +98,9 @@ class ValidateDevice final : public ForwardingDevice {
       if (found == memories_.end()) return note(broken("B10", "free of no memory {}", memory));
       if (!progress_.is_done(found->second.last_use)) {
         note(broken("B18", "memory {} is freed while work uses it", memory));
+      }
+      if (hash_of(found->second.imported) != found->second.hash) {
+        note(broken("B28", "the bytes of imported memory {} have changed", memory));
       }
       memories_.erase(found);
     }
@@ -104,6 +118,7 @@ class ValidateDevice final : public ForwardingDevice {
     if (overlap(destination, bytes, source, bytes)) {
       return broken("B19", "the ends of a copy of {} bytes overlap", bytes);
     }
+    TENON_TRY(check_writable(destination, "a copy's destination"));
     TENON_ASSIGN(const Place to, use(queue, destination, bytes, "a copy's destination"));
     TENON_ASSIGN(const Place from, use(queue, source, bytes, "a copy's source"));
     return answered("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
@@ -118,6 +133,7 @@ class ValidateDevice final : public ForwardingDevice {
       return broken("B19", "a fill of {} bytes with a pattern of {}", bytes, size);
     }
     if (destination.on_host()) return broken("B19", "a fill of host memory");
+    TENON_TRY(check_writable(destination, "a fill's destination"));
     TENON_ASSIGN(const Place to, use(queue, destination, bytes, "a fill's destination"));
     return ForwardingDevice::fill(queue, to, bytes, pattern);
   }
@@ -130,6 +146,7 @@ class ValidateDevice final : public ForwardingDevice {
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const Place& place = launch.buffers[i];
       if (place.on_host()) return broken("B21", "@{}: buffer {} is host memory", kernel.name, i);
+      if (kernel.buffers[i].writes) TENON_TRY(check_writable(place, "a buffer that is written"));
       TENON_ASSIGN(places.emplace_back(), use(queue, place, kernel.buffers[i].bytes, "a buffer"));
       const int64_t alignment = alignment_of(place.memory);
       if (place.offset % alignment != 0) {
@@ -151,6 +168,7 @@ class ValidateDevice final : public ForwardingDevice {
     CallLaunch moved = launch;
     TENON_ASSIGN(const std::vector<Place> operands,
                  used(queue, launch.operands, sizes.operands, "an operand"));
+    for (const Place& each : launch.results) TENON_TRY(check_writable(each, "a result"));
     TENON_ASSIGN(const std::vector<Place> results,
                  used(queue, launch.results, sizes.results, "a result"));
     moved.operands = operands;
@@ -158,6 +176,7 @@ class ValidateDevice final : public ForwardingDevice {
     if (sizes.workspace > 0 && launch.workspace.on_host()) {
       return broken("B17", "a call without its workspace of {} bytes", sizes.workspace);
     }
+    TENON_TRY(check_writable(launch.workspace, "a workspace"));
     if (!launch.workspace.on_host()) {
       TENON_ASSIGN(moved.workspace, use(queue, launch.workspace, sizes.workspace, "a workspace"));
     }
@@ -169,6 +188,7 @@ class ValidateDevice final : public ForwardingDevice {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
     const Place both[] = {destination, source};
+    TENON_TRY(check_writable(destination, "a packed operand"));
     TENON_ASSIGN(const std::vector<Place> moved, used(queue, both, {}, "an operand to pack"));
     return answered(
         "pack", [&] { return ForwardingDevice::pack(queue, plan, operand, moved[0], moved[1]); });
@@ -182,6 +202,7 @@ class ValidateDevice final : public ForwardingDevice {
       return broken("B19", "a copy from host to host");
     }
     const Place both[] = {destination, source};
+    TENON_TRY(check_writable(destination, "a box's destination"));
     TENON_ASSIGN(const std::vector<Place> moved, used(queue, both, {}, "an end of a box"));
     return answered("copy_box",
                     [&] { return ForwardingDevice::copy_box(queue, moved[0], moved[1], box); });
@@ -272,7 +293,7 @@ class ValidateDevice final : public ForwardingDevice {
     const std::lock_guard lock(mutex_);
     const auto found = memories_.find(memory);
     if (found == memories_.end()) return fault("B10", "map of no memory {}", memory);
-    return host + margin_of(target_.spaces[found->second.space]);
+    return host + guarded_of(*found).margin;
   }
 
  private:
@@ -281,6 +302,8 @@ class ValidateDevice final : public ForwardingDevice {
     uint32_t space = 0;
     Progress::Marks last_use;
     bool painted = false;
+    std::span<const std::byte> imported;
+    uint64_t hash = 0;  // Of what is imported.
   };
   struct Module {
     std::vector<LoadedKernel> kernels;
@@ -298,33 +321,26 @@ class ValidateDevice final : public ForwardingDevice {
     return tl::make_unexpected(broken(rule, format, std::forward<Args>(args)...));
   }
 
-  // What a function without a result found is the next one's error.
-  void note(Status status) {
-    const std::lock_guard lock(noted_mutex_);
-    if (noted_.ok()) noted_ = std::move(status);
-  }
-  Status noted() {
-    const std::lock_guard lock(noted_mutex_);
-    return std::exchange(noted_, Status());
+  Result<MemoryHandle> added(std::string_view function, MemoryHandle memory, Allocation made) {
+    const std::lock_guard lock(mutex_);
+    if (memory == 0) return fault("B10", "{} gave the handle 0", function);
+    if (memories_.contains(memory)) {
+      return fault("B10", "{} gave handle {} twice", function, memory);
+    }
+    memories_[memory] = std::move(made);
+    return memory;
   }
 
-  // A call of the backend, whose answer says whether the device is lost, and stays lost (B12).
-  template <class Call>
-  std::invoke_result_t<Call> answered(std::string_view function, const Call& call) {
-    const bool lost = lost_;
-    auto result = call();
-    Status status;
-    if constexpr (std::is_same_v<decltype(result), Status>) {
-      status = result;
-    } else if (!result) {
-      status = result.error();
-    }
-    if (status.code() == ErrorCode::kUnavailable) {
-      lost_ = true;
-    } else if (lost) {
-      return Error(broken("B12", "{} answers '{}' on a lost device", function, status.to_string()));
-    }
-    return result;
+  static uint64_t hash_of(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return 0;
+    return serial::hash_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+
+  Status check_writable(const Place& place, std::string_view what) {
+    const std::lock_guard lock(mutex_);
+    const auto found = memories_.find(place.memory);
+    if (found == memories_.end() || found->second.imported.empty()) return {};
+    return broken("B28", "{} is imported memory {}, which is only read", what, place.memory);
   }
 
   // Of work, not of records.
@@ -383,7 +399,9 @@ class ValidateDevice final : public ForwardingDevice {
   }
 
   Guarded guarded_of(const std::pair<const MemoryHandle, Allocation>& memory) const {
-    return {memory.first, memory.second.bytes, margin_of(target_.spaces[memory.second.space])};
+    const Allocation& of = memory.second;
+    const int64_t margin = of.imported.empty() ? margin_of(target_.spaces[of.space]) : 0;
+    return {memory.first, of.bytes, margin};
   }
 
   // Places of arrays, of sizes as far as they are known, as they are within.
@@ -434,8 +452,9 @@ class ValidateDevice final : public ForwardingDevice {
       std::erase_if(released_,
                     [&](const Released& each) { return progress_.is_done(each.covers); });
       for (const auto& memory : memories_) {
-        if (!progress_.uses(queue, memory.second.last_use) || !memory.second.painted) continue;
-        all.emplace_back(guarded_of(memory));
+        const Allocation& of = memory.second;
+        const bool around = of.painted && of.imported.empty();
+        if (around && progress_.uses(queue, of.last_use)) all.emplace_back(guarded_of(memory));
       }
     }
     for (Canaries& each : all) {
@@ -475,7 +494,6 @@ class ValidateDevice final : public ForwardingDevice {
   const TargetInfo target_;
   const std::shared_ptr<const PlannedCalls> planned_;
   std::atomic<int> admin_ = 0;
-  std::atomic<bool> lost_ = false;
   std::mutex mutex_;
   std::map<MemoryHandle, Allocation> memories_;
   std::map<ModuleHandle, Module> modules_;
@@ -483,8 +501,6 @@ class ValidateDevice final : public ForwardingDevice {
   std::vector<Released> released_;
   std::map<uint32_t, std::atomic<int>> callers_;  // Of each queue's functions.
   Progress progress_;
-  std::mutex noted_mutex_;
-  Status noted_;
 };
 
 }  // namespace
