@@ -44,6 +44,18 @@ inline Program twice() {
   return p;
 }
 
+// y = x + x, where y begins as x.
+inline Program twice_in_place() {
+  Program p = twice();
+  p.kernels = {
+      kernel_of("kernel @double(%x: inout f32[4]) index s32 grid(%i: 4) {\n"
+                "%a = load %x[%i] : f32\n%b = add %a, %a : f32\nstore %b, %x[%i] : f32\n}")};
+  p.donated = {0};
+  p.sequences[0].steps = {{Copy{2, 0}, {}, "donated"}, {Launch{0, {2}, {}}, {}, "double"}};
+  find_dependencies(p);
+  return p;
+}
+
 inline Literal four(double value) {
   return Literal::scalar(ElementType::kF32, value).splat_to(Shape(ElementType::kF32, {4}));
 }

@@ -64,6 +64,7 @@ std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label)
   region->owner_ = shared_from_this();
   region->memory_ = memory;
   region->offset_ = piece->first;
+  if (best->host != nullptr) region->host_ = best->host + piece->first;
   region->taken_ = bytes;
   region->label_ = label;
   const auto [offset, size] = *piece;
@@ -104,6 +105,7 @@ Status Allocator::add_block(int64_t bytes) {
   size = std::max(bytes, rounded(size, info_.alignment));
   TENON_ASSIGN(const auto device, device_.use());
   Result<backend::MemoryHandle> memory = 0;
+  const std::byte* host = nullptr;
   {
     const std::lock_guard lock(*device_.one_at_a_time);
     memory = device->allocate(space_, size);
@@ -111,11 +113,13 @@ Status Allocator::add_block(int64_t bytes) {
       size = bytes;
       memory = device->allocate(space_, size);
     }
+    if (memory && info_.host_visible) host = device->map(*memory).value_or(nullptr);
   }
   if (!memory) return device_.noted(memory.error());
   const std::lock_guard lock(mutex_);
   Block& block = blocks_[*memory];
   block.bytes = size;
+  block.host = host;
   block.free.emplace(0, size);
   statistics_.bytes_reserved += size;
   return {};

@@ -28,6 +28,8 @@ class Region {
   Region& operator=(const Region&) = delete;
 
   backend::Place place(int64_t offset = 0) const { return {memory_, offset_ + offset, nullptr}; }
+  /// Null where the host cannot see it.
+  const std::byte* host() const { return host_; }
   int64_t bytes() const { return bytes_; }
   const std::string& label() const { return label_; }
 
@@ -38,6 +40,7 @@ class Region {
   std::shared_ptr<Allocator> owner_;
   backend::MemoryHandle memory_ = 0;
   int64_t offset_ = 0;
+  const std::byte* host_ = nullptr;
   int64_t bytes_ = 0;  // As asked for.
   int64_t taken_ = 0;  // With what alignment adds.
   std::string label_;
@@ -79,6 +82,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   friend class Region;
   struct Block {
     int64_t bytes = 0;
+    const std::byte* host = nullptr;  ///< Where the host can see it.
     std::map<int64_t, int64_t> free;  ///< Offset to bytes, neighbours joined.
   };
 

@@ -31,6 +31,13 @@ bool lies_within(const Shape& shape, const Dims& strides, size_t bytes) {
   return shape.byte_size() == 0 || last <= static_cast<__int128>(bytes);
 }
 
+// The space of the device that arrays of this kind lie in, if there is one.
+std::optional<size_t> space_for(const Device& device, MemoryKind kind) {
+  const auto space = device.space_of(kind == MemoryKind::kDevice ? backend::SpaceKind::kDevice
+                                                                 : backend::SpaceKind::kPinnedHost);
+  return space || kind == MemoryKind::kPinnedHost ? space : std::optional<size_t>(0);
+}
+
 // Both an error of the copy and one of what it copies; the contents come first.
 Status worst(const Event& defined, Status status) {
   if (!status.ok()) return status;
@@ -55,6 +62,14 @@ Result<HostMemory> dense(const HostArray& array) {
              box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides));
   }
   return memory;
+}
+
+const std::byte* Storage::host_data() const {
+  static constexpr std::byte kNothing{};  // An array without elements has a place too.
+  if (imported != nullptr) return imported->host();
+  if (region != nullptr) return region->host();
+  if (host == nullptr) return nullptr;
+  return host->empty() ? &kNothing : host->data();
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, Storage storage,
@@ -86,15 +101,32 @@ Status Buffer::gone() const {
 Status Buffer::hold() {
   const std::lock_guard lock(mutex_);
   if (deleted_) return gone();
-  ++held_;
+  if (held_++ == 0) kept_open_ = device_->kept_open();
   return {};
 }
 
 void Buffer::release() {
   Storage freed;
+  std::shared_ptr<const void> kept_open;
   const std::lock_guard lock(mutex_);
   if (held_ > 0) --held_;
+  if (held_ == 0) std::swap(kept_open, kept_open_);
   if (held_ == 0 && deleted_) std::swap(freed, storage_);
+}
+
+bool Buffer::is_host_visible() const {
+  const std::lock_guard lock(mutex_);
+  return !storage_.empty() && storage_.host_data() != nullptr;
+}
+
+Result<const std::byte*> Buffer::host_data() const {
+  TENON_TRY(defined_.await());
+  const std::lock_guard lock(mutex_);
+  if (storage_.empty() || (deleted_ && held_ == 0)) return tl::make_unexpected(gone());
+  if (kept_open_ == nullptr) TENON_TRY(device_->lost());
+  if (const std::byte* data = storage_.host_data()) return data;
+  return unimplemented("the memory of {} on {} has no address on the host", shape_.to_string(),
+                       device_->info().name);
 }
 
 Result<Storage> Buffer::storage() const {
@@ -103,15 +135,18 @@ Result<Storage> Buffer::storage() const {
   return storage_;
 }
 
-Result<Storage> Buffer::donate() {
+bool Buffer::is_writable() const {
+  const std::lock_guard lock(mutex_);
+  return !deleted_ && held_ == 0 && storage_.imported == nullptr;
+}
+
+Result<Buffer::Donated> Buffer::donate() {
   const std::lock_guard lock(mutex_);
   if (deleted_) return tl::make_unexpected(gone());
-  if (held_ > 0) {
-    return failed_precondition("the buffer of {} is in use and cannot be donated",
-                               shape_.to_string());
-  }
   deleted_ = true;
-  return std::exchange(storage_, Storage());
+  if (held_ > 0) return Donated{storage_, false};
+  const bool writable = storage_.imported == nullptr;
+  return Donated{std::exchange(storage_, Storage()), writable};
 }
 
 void Buffer::restore(Storage storage) {
@@ -177,17 +212,36 @@ Result<HostMemory> host_memory(int64_t bytes, std::string_view label) {
 
 Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label) {
   Storage storage;
-  const auto space = device.space_of(kind == MemoryKind::kDevice ? backend::SpaceKind::kDevice
-                                                                 : backend::SpaceKind::kPinnedHost);
-  if (space || kind == MemoryKind::kDevice) {
+  if (const auto space = space_for(device, kind)) {
     TENON_TRY(device.lost());
-    TENON_ASSIGN(storage.region,
-                 device.memory(space.value_or(0)).allocate(bytes, std::move(label)));
+    TENON_ASSIGN(storage.region, device.memory(*space).allocate(bytes, std::move(label)));
     return storage;
   }
   TENON_ASSIGN(storage.host, host_memory(bytes, label));
   return storage;
 }
+
+namespace {
+
+// The host's own memory; nothing if the device does not take it as it lies.
+Result<std::optional<FromHost>> imported_from_host(const std::shared_ptr<Device>& device,
+                                                   MemoryKind kind, const HostArray& array) {
+  const auto bytes = static_cast<size_t>(array.shape.byte_size());
+  if (array.lifetime != HostLifetime::kUntilDeleted || bytes == 0 || !is_dense(array)) return {};
+  const auto space = space_for(*device, kind);
+  if (!space) return {};
+  Promise gone(device->pool());
+  Event host_done = gone.event();
+  Storage storage;
+  TENON_ASSIGN(storage.imported,
+               Imported::of(device, *space, {array.data, bytes}, std::move(gone)));
+  if (storage.imported == nullptr) return {};
+  return FromHost{
+      std::make_shared<Buffer>(device, kind, array.shape, std::move(storage), Event::ready()),
+      std::move(host_done)};
+}
+
+}  // namespace
 
 Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryKind kind,
                                   const HostArray& array) {
@@ -195,6 +249,8 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
     return invalid_argument("{} strides of {}", array.byte_strides->size(),
                             array.shape.to_string());
   }
+  TENON_ASSIGN(std::optional<FromHost> imported, imported_from_host(device, kind, array));
+  if (imported) return *std::move(imported);
   const int64_t bytes = array.shape.byte_size();
   TENON_ASSIGN(
       const Storage storage,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/runtime/device.h"
+#include "core/runtime/imported.h"
 #include "core/types/literal.h"
 
 namespace tenon::runtime {
@@ -49,12 +50,16 @@ Result<HostMemory> host_memory(int64_t bytes, std::string_view label);
 struct Storage {
   std::shared_ptr<Region> region;
   HostMemory host;
+  std::shared_ptr<const Imported> imported;  ///< The caller's, which nothing writes.
 
-  bool empty() const { return region == nullptr && host == nullptr; }
+  bool empty() const { return region == nullptr && host == nullptr && imported == nullptr; }
   backend::Place place(int64_t offset = 0) const {
+    if (imported != nullptr) return imported->place(offset);
     return region != nullptr ? region->place(offset)
                              : backend::Place::of_host(host->data() + offset);
   }
+  /// Where the host sees it; null if it does not.
+  const std::byte* host_data() const;
 };
 
 class Buffer;
@@ -76,10 +81,18 @@ class Buffer {
   bool is_deleted() const;
   void remove();
 
-  /// While it is held, the buffer is neither given away (donated) nor does `remove` free its
-  /// memory.
+  /// While it is held, its memory stays as it is: neither `remove` frees it nor does an execution
+  /// that the buffer is donated to write there.
   Status hold();
   void release();
+
+  /// Whether the host sees its memory. No more once that is gone.
+  bool is_host_visible() const;
+  /// Where the elements lie, dense and row-major, once they are there, for which it waits. They
+  /// stay while the buffer is held; else while it is neither removed, donated nor destroyed, and
+  /// the device is not lost. Errors: those of the contents; a lost device; memory that the host
+  /// does not see.
+  Result<const std::byte*> host_data() const;
 
   /// Copies the elements to `to`, which stays until the event: dense and row-major, or with bytes
   /// between neighbours along each dimension. Errors, as the event: elements outside of `to`.
@@ -95,8 +108,14 @@ class Buffer {
 
   /// The memory, if it is still there.
   Result<Storage> storage() const;
-  /// Takes the memory away, as `remove` does, if nobody holds it.
-  Result<Storage> donate();
+  struct Donated {
+    Storage storage;
+    bool writable = false;  ///< Nobody holds it, and it is not the caller's own.
+  };
+  /// Whether donate() would say so.
+  bool is_writable() const;
+  /// Takes the memory away, as `remove` does.
+  Result<Donated> donate();
   /// Gives it back, unless the buffer was removed meanwhile: what it was donated for did not come
   /// to be.
   void restore(Storage storage);
@@ -110,6 +129,7 @@ class Buffer {
   const Event defined_;
   mutable std::mutex mutex_;
   Storage storage_;
+  std::shared_ptr<const void> kept_open_;  // While it is held.
   int held_ = 0;
   bool deleted_ = false;
   bool removed_ = false;  // Not donated.

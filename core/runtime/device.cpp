@@ -421,4 +421,45 @@ void Device::unload(backend::ModuleHandle module) {
        });
 }
 
+// --- Memory of the host
+
+Result<backend::MemoryHandle> Device::import_memory(size_t space, std::span<const std::byte> host) {
+  TENON_ASSIGN(const Share device, use());
+  if (stages() || !imports_) return backend::MemoryHandle{0};
+  const std::lock_guard lock(one_at_a_time_);
+  auto memory = guarded(info_.name,
+                        [&] { return device->import_memory(static_cast<uint32_t>(space), host); });
+  if (memory) return memory;
+  switch (memory.error().code()) {
+    case ErrorCode::kUnimplemented:
+      imports_ = false;
+      [[fallthrough]];
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kResourceExhausted:
+      return backend::MemoryHandle{0};
+    default:
+      return tl::make_unexpected(noted(memory.error()));
+  }
+}
+
+void Device::free_imported(backend::MemoryHandle memory, std::function<void()> gone) {
+  const auto work = []() -> Status { return {}; };
+  // A lost device touches no memory of the host (B12), and its close takes the handle.
+  const auto done = [self = shared_from_this(), memory, gone = std::move(gone)](const Status&) {
+    if (const auto device = self->use()) {
+      const std::lock_guard lock(self->one_at_a_time_);
+      (*device)->free(memory);
+    }
+    gone();
+  };
+  auto place = claim_worker();
+  if (place == nullptr) return post(work, done);
+  do_here(std::move(place), work, done, nullptr);
+}
+
+std::shared_ptr<const void> Device::kept_open() const {
+  const auto device = use();
+  return device ? *device : nullptr;
+}
+
 }  // namespace tenon::runtime

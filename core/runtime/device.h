@@ -97,6 +97,15 @@ class Device : public std::enable_shared_from_this<Device> {
   Result<backend::ModuleHandle> load(std::string_view binary, backend::Kernels kernels);
   /// Later, when no work is left that uses it.
   void unload(backend::ModuleHandle module);
+  /// Bytes of the host's as memory of a space (B28); 0 if the device declines them.
+  Result<backend::MemoryHandle> import_memory(size_t space, std::span<const std::byte> host);
+  /// Later, when no work is left that uses it; then calls `gone`, which must not hold up its
+  /// thread.
+  void free_imported(backend::MemoryHandle memory, std::function<void()> gone);
+  /// The device is not closed while it lives, even if it is lost, so that memory which the host
+  /// looks at stays; null if it is lost already. Of a device that the host gave up, executions that
+  /// were given memory of the caller end no sooner, either.
+  std::shared_ptr<const void> kept_open() const;
   /// Waits for all that was posted so far. Not on the worker.
   Status drain();
 
@@ -164,7 +173,8 @@ class Device : public std::enable_shared_from_this<Device> {
   size_t number_ = 0;
   std::shared_ptr<Opening> opening_;
   std::mutex order_;
-  std::mutex one_at_a_time_;  // load, unload, allocate, free (B7)
+  std::mutex one_at_a_time_;          // load, unload, allocate, import_memory, map, free (B7)
+  std::atomic<bool> imports_ = true;  // Until the device has said that it never does.
   mutable std::mutex lost_mutex_;
   Status lost_;
   bool given_up_ = false;  // By the host: the device may go on.

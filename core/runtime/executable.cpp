@@ -1,9 +1,9 @@
 #include "core/runtime/executable.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/kernel/cost.h"
+#include "core/runtime/donations.h"
 #include "core/runtime/run.h"
 
 namespace tenon::runtime {
@@ -254,17 +254,72 @@ Status check_argument(const Loaded& loaded, size_t i, const BufferPtr& argument)
   return {};
 }
 
-// All of them or none.
-Status donate(const std::set<Buffer*>& buffers) {
-  std::vector<std::pair<Buffer*, Storage>> taken;
-  for (Buffer* buffer : buffers) {
-    Result<Storage> storage = buffer->donate();
-    if (storage) {
-      taken.emplace_back(buffer, *std::move(storage));
-      continue;
+// Of each argument, whether the caller gives it away.
+Result<std::vector<bool>> check_arguments(const Loaded& loaded,
+                                          std::span<const BufferPtr> arguments,
+                                          const ExecuteOptions& options) {
+  const program::Program& program = loaded.compiled.program;
+  if (arguments.size() != program.parameters.size()) {
+    return invalid_argument("{}: {} arguments, expected {}", program.name, arguments.size(),
+                            program.parameters.size());
+  }
+  std::vector<bool> is_given(arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    TENON_TRY(check_argument(loaded, i, arguments[i]));
+    const auto index = static_cast<uint32_t>(i);
+    is_given[i] = std::ranges::find(program.donated, index) != program.donated.end() &&
+                  std::ranges::find(options.keep, index) == options.keep.end();
+    if (is_given[i] && std::ranges::count(arguments, arguments[i]) > 1) {
+      return invalid_argument("{}: argument {} is donated and given twice", program.name, i);
     }
-    for (auto& [earlier, memory] : taken) earlier->restore(std::move(memory));
-    return storage.error();
+  }
+  return is_given;
+}
+
+Result<Storage> allocate_result(const Loaded& loaded, size_t r) {
+  return allocate(*loaded.device, MemoryKind::kDevice, loaded.results[r].byte_size(),
+                  loaded.result_labels[r]);
+}
+
+// Memory of results and temporaries. A result that takes over an argument's, where `writable` says
+// so of it, gets it later.
+Status allocate_frame(const Loaded& loaded, const std::vector<bool>& writable, Frame& frame) {
+  for (size_t r = 0; r < loaded.results.size(); ++r) {
+    Storage& memory = frame.results.emplace_back();
+    const uint32_t parameter = loaded.taken_over[r];
+    if (parameter != program::kNone && writable[parameter]) continue;
+    TENON_ASSIGN(memory, allocate_result(loaded, r));
+  }
+  if (loaded.compiled.program.temporary_bytes + loaded.workspace_bytes > 0) {
+    TENON_ASSIGN(frame.temporaries, allocate(*loaded.device, MemoryKind::kDevice,
+                                             loaded.workspace_offset + loaded.workspace_bytes,
+                                             loaded.temporaries_label));
+  }
+  return {};
+}
+
+// Takes the arguments that are given, of which `writable` said whether their memory may be written,
+// and their memory for the results that take it over.
+Status take_arguments(const Loaded& loaded, std::span<const BufferPtr> arguments,
+                      const std::vector<bool>& is_given, std::vector<bool>& writable, Frame& frame,
+                      Donations& donations) {
+  for (const BufferPtr& argument : arguments) {
+    TENON_ASSIGN(frame.parameters.emplace_back(), argument->storage());
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_given[i]) continue;
+    TENON_ASSIGN(const bool still_writable, donations.take(arguments[i]));
+    writable[i] = writable[i] && still_writable;
+  }
+  for (size_t r = 0; r < loaded.results.size(); ++r) {
+    Storage& memory = frame.results[r];
+    if (!memory.empty()) continue;
+    const uint32_t parameter = loaded.taken_over[r];
+    if (writable[parameter]) {
+      memory = frame.parameters[parameter];
+    } else {  // Somebody has come to hold it.
+      TENON_ASSIGN(memory, allocate_result(loaded, r));
+    }
   }
   return {};
 }
@@ -273,64 +328,33 @@ Status donate(const std::set<Buffer*>& buffers) {
 
 Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                                       const ExecuteOptions& options) const {
-  const program::Program& program = this->program();
-  if (arguments.size() != program.parameters.size()) {
-    return invalid_argument("{}: {} arguments, expected {}", program.name, arguments.size(),
-                            program.parameters.size());
-  }
-  std::set<Buffer*> donated;
-  std::vector<bool> is_given(arguments.size());
+  TENON_ASSIGN(const std::vector<bool> is_given, check_arguments(*state_, arguments, options));
+  // What is held, or is the caller's own, is only read: a result is computed beside it.
+  std::vector<bool> writable = is_given;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    TENON_TRY(check_argument(*state_, i, arguments[i]));
-    const auto index = static_cast<uint32_t>(i);
-    const bool given = std::ranges::find(program.donated, index) != program.donated.end() &&
-                       std::ranges::find(options.keep, index) == options.keep.end();
-    if (!given) continue;
-    if (std::ranges::count(arguments, arguments[i]) > 1) {
-      return invalid_argument("{}: argument {} is donated and given twice", program.name, i);
-    }
-    donated.insert(arguments[i].get());
-    is_given[i] = true;
+    if (is_given[i]) writable[i] = arguments[i]->is_writable();
   }
   auto flight = std::make_shared<Flight>();
   flight->loaded = state_;
   flight->turn = state_->device->take_turn();
-  Execution execution;
-  const std::vector<Shape>& shapes = state_->results;
-  const auto takes_over = [&](size_t r) {
-    const uint32_t parameter = state_->taken_over[r];
-    return parameter != program::kNone && is_given[parameter];
-  };
-  for (size_t r = 0; r < shapes.size(); ++r) {
-    Storage& memory = flight->frame.results.emplace_back();
-    if (takes_over(r)) continue;
-    TENON_ASSIGN(memory, allocate(*state_->device, MemoryKind::kDevice, shapes[r].byte_size(),
-                                  state_->result_labels[r]));
-  }
-  if (program.temporary_bytes + state_->workspace_bytes > 0) {
-    TENON_ASSIGN(
-        flight->frame.temporaries,
-        allocate(*state_->device, MemoryKind::kDevice,
-                 state_->workspace_offset + state_->workspace_bytes, state_->temporaries_label));
-  }
-  // From here on what fails is given back: donated buffers are the last to be taken.
+  TENON_TRY(allocate_frame(*state_, writable, flight->frame));
   auto in_order = state_->device->in_order();
-  for (const BufferPtr& argument : arguments) {
-    flight->inputs.push_back(argument->defined());
-    TENON_ASSIGN(flight->frame.parameters.emplace_back(), argument->storage());
-  }
-  TENON_TRY(donate(donated));
-  for (size_t r = 0; r < shapes.size(); ++r) {
-    Storage& memory = flight->frame.results[r];
-    if (takes_over(r)) memory = flight->frame.parameters[state_->taken_over[r]];
+  // What fails is given back: donated buffers are the last to be taken.
+  Donations donations;
+  TENON_TRY(take_arguments(*state_, arguments, is_given, writable, flight->frame, donations));
+  Execution execution;
+  for (const BufferPtr& argument : arguments) flight->inputs.push_back(argument->defined());
+  for (size_t r = 0; r < state_->results.size(); ++r) {
     flight->results.emplace_back(state_->device->pool());
-    execution.results.push_back(std::make_shared<Buffer>(
-        state_->device, MemoryKind::kDevice, shapes[r], memory, flight->results.back().event()));
+    execution.results.push_back(
+        std::make_shared<Buffer>(state_->device, MemoryKind::kDevice, state_->results[r],
+                                 flight->frame.results[r], flight->results.back().event()));
   }
   flight->inputs.insert(flight->inputs.end(), state_->constants_defined.begin(),
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
   execution.done = flight->done->event();
+  donations.keep();
   const auto work = [flight]() -> Status {
     if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
     Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();

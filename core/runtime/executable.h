@@ -70,7 +70,8 @@ class Executable {
   /// Runs it on one buffer a parameter. It returns when the work has been posted; errors of that
   /// (wrong arguments, no room) leave everything as it was. What goes wrong later is the error of
   /// `done` and of each result. Donated arguments are gone when it has returned without an error; a
-  /// result takes over the memory of one that the Program's first steps copy to it.
+  /// result takes over the memory of one that the Program's first steps copy to it, unless somebody
+  /// holds it or it is the caller's own.
   Result<Execution> execute(std::span<const BufferPtr> arguments,
                             const ExecuteOptions& options = {}) const;
 

@@ -20,6 +20,7 @@ struct Case {
   program::Program program;
   Literal argument;
   Literal expected;
+  HostLifetime lifetime = HostLifetime::kDuringCall;
 };
 
 // A program that calls the host and donates, besides the others.
@@ -40,7 +41,9 @@ program::Program with_a_call() {
 std::vector<Case> cases() {
   return {{"twice", program::testing::twice(), four(2), four(6)},
           {"control flow", program::testing::control_flow(), four(3), four(12)},
-          {"call", with_a_call(), four(3), four(41)}};
+          {"call", with_a_call(), four(3), four(41)},
+          {"in place", program::testing::twice_in_place(), four(3), four(6),
+           HostLifetime::kUntilDeleted}};
 }
 
 const CustomCalls kCalls = {
@@ -48,6 +51,12 @@ const CustomCalls kCalls = {
                 const std::vector<Literal>& operands, const std::vector<Shape>&) {
        return Result<std::vector<Literal>>(std::vector{four(operands[0].get_double(0) * 10)});
      }}};
+
+// The argument is the device's until then, whatever came of the run.
+struct UntilDone {
+  Event host_done = Event::ready();
+  ~UntilDone() { EXPECT_TRUE(host_done.await().ok()); }
+};
 
 // The whole way from opening a client to the result.
 Result<Literal> whole_run(const std::shared_ptr<backend::Backend>& backend, const Case& c,
@@ -64,15 +73,19 @@ Result<Literal> whole_run(const std::shared_ptr<backend::Backend>& backend, cons
   HostArray array;
   array.data = c.argument.data().data();
   array.shape = c.argument.shape();
+  array.lifetime = c.lifetime;
+  UntilDone until_done;
   TENON_ASSIGN(const FromHost argument, buffer_from_host(device, MemoryKind::kDevice, array));
+  until_done.host_done = argument.host_done;
   TENON_ASSIGN(const Execution execution, executable->execute(std::vector{argument.buffer}));
   TENON_TRY(execution.done.await());
   return execution.results[0]->to_literal();
 }
 
 constexpr FaultKind kSingle[] = {FaultKind::kOpen,     FaultKind::kCompile, FaultKind::kLoad,
-                                 FaultKind::kAllocate, FaultKind::kCopy,    FaultKind::kLaunch,
-                                 FaultKind::kRecord,   FaultKind::kEvent,   FaultKind::kLost};
+                                 FaultKind::kAllocate, FaultKind::kImport,  FaultKind::kCopy,
+                                 FaultKind::kLaunch,   FaultKind::kRecord,  FaultKind::kEvent,
+                                 FaultKind::kLost};
 
 // The 1st, the 2nd, … call of each kind fails, until a run has none that fails.
 TEST(Faults, EachCallOfEachKind) {
@@ -187,7 +200,7 @@ TEST(Faults, AtRandom) {
       }
     }
     const auto layer = make_faults_layer(backend::make_interp_backend(), plan);
-    const Case c = cases()[seed % 3];
+    const Case c = cases()[seed % 4];
     const auto result = whole_run(layer.backend, c);
     if (delays_only) {
       ASSERT_TRUE(result) << result.error().to_string();

@@ -1,0 +1,334 @@
+// Memory that host and device share: arguments that stay where they are, results that are looked at
+// where they lie.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "core/backend/layers/faults.h"
+#include "core/backend/layers/forward.h"
+#include "core/backend/layers/layers.h"
+#include "core/runtime/runtime_test_util.h"
+
+namespace tenon::runtime {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+using program::testing::four;
+using program::testing::twice;
+using program::testing::twice_in_place;
+
+FromHost import(const std::shared_ptr<Device>& device, const Literal& literal) {
+  HostArray array;
+  array.data = literal.data().data();
+  array.shape = literal.shape();
+  array.lifetime = HostLifetime::kUntilDeleted;
+  auto made = buffer_from_host(device, MemoryKind::kDevice, array);
+  EXPECT_TRUE(made) << made.error().to_string();
+  return *made;
+}
+
+float first_of(const BufferPtr& buffer) {
+  const auto data = buffer->host_data();
+  EXPECT_TRUE(data) << data.error().to_string();
+  float value = 0;
+  if (data) std::memcpy(&value, *data, sizeof value);
+  return value;
+}
+
+// --- Arguments
+
+TEST(ZeroCopy, ArgumentsStayWhereTheyAre) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  const Literal literal = four(2);
+  FromHost x = import(device, literal);
+  EXPECT_TRUE(x.buffer->defined().is_ready());
+  EXPECT_EQ(x.buffer->host_data().value(), literal.data().data());
+  EXPECT_EQ(device->memory().statistics().bytes_in_use, 0);
+  const auto run = load(*client, twice())->execute(std::vector{x.buffer});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(get(run->results[0]), four(6));
+  EXPECT_EQ(get(x.buffer), four(2));
+  EXPECT_FALSE(x.host_done.is_ready());
+  x.buffer = nullptr;
+  EXPECT_TRUE(x.host_done.await().ok());
+}
+
+// The caller's memory is his again when no work is left that reads it, and not before.
+TEST(ZeroCopy, HostDoneComesBehindTheWork) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  std::atomic<bool> go = false;
+  std::atomic<bool> was_done = false;
+  auto literal = std::make_unique<Literal>(four(2));
+  FromHost x = import(device, *literal);
+  const auto executable = load(*client, twice());
+  device->post(
+      [&]() -> Status {
+        while (!go) std::this_thread::yield();
+        was_done = x.host_done.is_ready();
+        return {};
+      },
+      [](const Status&) {});
+  const auto run = executable->execute(std::vector{x.buffer});
+  ASSERT_TRUE(run) << run.error().to_string();
+  x.buffer->remove();
+  EXPECT_TRUE(x.buffer->is_deleted());
+  go = true;
+  EXPECT_TRUE(x.host_done.await().ok());
+  literal = nullptr;
+  EXPECT_FALSE(was_done);
+  EXPECT_EQ(get(run->results[0]), four(6));
+}
+
+TEST(ZeroCopy, HostDoneOutlivesTheClient) {
+  auto client = client_of();
+  const Literal literal = four(2);
+  FromHost x = import(client->devices()[0], literal);
+  client = nullptr;
+  EXPECT_EQ(get(x.buffer), four(2));
+  x.buffer = nullptr;
+  EXPECT_TRUE(x.host_done.await().ok());
+}
+
+// Donated, it is gone; but nothing is written to what is the caller's.
+TEST(ZeroCopy, DonatedArgumentsOfTheCallersAreNotWritten) {
+  const auto client = client_of();
+  const Literal literal = four(2);
+  FromHost x = import(client->devices()[0], literal);
+  const auto run = load(*client, twice_in_place())->execute(std::vector{x.buffer});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_TRUE(x.buffer->is_deleted());
+  EXPECT_EQ(get(run->results[0]), four(4));
+  EXPECT_TRUE(x.host_done.await().ok());  // While the result lives.
+  EXPECT_EQ(literal, four(2));
+}
+
+TEST(ZeroCopy, WhatIsNotDenseOrAlignedIsCopied) {
+  const auto client = client_of();
+  const auto device = client->devices()[0];
+  alignas(16) std::array<float, 8> data = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto* bytes = reinterpret_cast<const std::byte*>(data.data());
+  const Shape shape(ElementType::kF32, {4});
+  const auto is_copied = [&](const std::byte* from, std::optional<Dims> strides,
+                             HostLifetime lifetime = HostLifetime::kUntilDeleted) {
+    auto made = buffer_from_host(device, MemoryKind::kDevice, {from, shape, strides, lifetime});
+    EXPECT_TRUE(made) << made.error().to_string();
+    const bool copied = made->buffer->host_data().value() != from;
+    // Of a copy it is soon done, whatever becomes of the buffer.
+    if (copied) {
+      EXPECT_TRUE(made->host_done.await().ok());
+    }
+    return copied;
+  };
+  EXPECT_FALSE(is_copied(bytes, {}));
+  EXPECT_FALSE(is_copied(bytes, Dims{4}));
+  EXPECT_FALSE(is_copied(bytes + 16, {}));
+  EXPECT_TRUE(is_copied(bytes + 4, {}));
+  EXPECT_TRUE(is_copied(bytes, Dims{8}));
+  EXPECT_TRUE(is_copied(bytes, {}, HostLifetime::kUntilCopied));
+  EXPECT_TRUE(is_copied(bytes, {}, HostLifetime::kDuringCall));
+  const Literal nothing(Shape(ElementType::kF32, {0}));
+  EXPECT_EQ(get(import(device, nothing).buffer), nothing);
+}
+
+// With a time limit nothing of the caller's is given to the device.
+TEST(ZeroCopy, NotWithATimeLimit) {
+  const auto client = client_of({}, limit_of(60'000));
+  const Literal literal = four(2);
+  const FromHost x = import(client->devices()[0], literal);
+  EXPECT_NE(x.buffer->host_data().value(), literal.data().data());
+  EXPECT_TRUE(x.host_done.await().ok());
+}
+
+// What a device answers to an import; it counts how often it is asked.
+struct Answer {
+  Status import;
+  std::atomic<int> asked = 0;
+};
+class AnsweringDevice final : public backend::ForwardingDevice {
+ public:
+  AnsweringDevice(std::unique_ptr<backend::Device> inner, Answer& answer)
+      : ForwardingDevice(std::move(inner)), answer_(answer) {}
+  Result<backend::MemoryHandle> import_memory(uint32_t, std::span<const std::byte>) override {
+    ++answer_.asked;
+    return tl::make_unexpected(answer_.import);
+  }
+
+ private:
+  Answer& answer_;
+};
+class AnsweringBackend final : public backend::ForwardingBackend {
+ public:
+  explicit AnsweringBackend(Answer& answer)
+      : ForwardingBackend(backend::make_interp_backend()), answer_(answer) {}
+  Result<std::unique_ptr<backend::Device>> open(size_t index) override {
+    TENON_ASSIGN(auto inner, ForwardingBackend::open(index));
+    return std::make_unique<AnsweringDevice>(std::move(inner), answer_);
+  }
+
+ private:
+  Answer& answer_;
+};
+
+TEST(ZeroCopy, WhatADeviceDeclinesIsCopied) {
+  const Literal literal = four(2);
+  for (const auto& [code, asked] : {std::pair{ErrorCode::kUnimplemented, 1},
+                                    {ErrorCode::kInvalidArgument, 2},
+                                    {ErrorCode::kResourceExhausted, 2}}) {
+    Answer answer;
+    answer.import = Status(code, "not that");
+    const auto client = Client::open(std::make_shared<AnsweringBackend>(answer)).value();
+    for (int i = 0; i < 2; ++i) {
+      const FromHost x = import(client->devices()[0], literal);
+      EXPECT_TRUE(x.host_done.await().ok());
+      EXPECT_EQ(get(x.buffer), literal);
+      EXPECT_NE(x.buffer->host_data().value(), literal.data().data());
+    }
+    EXPECT_EQ(answer.asked, asked);  // Who does not offer it is not asked again.
+  }
+}
+
+TEST(ZeroCopy, OtherErrorsAreErrors) {
+  const Literal literal = four(2);
+  HostArray array;
+  array.data = literal.data().data();
+  array.shape = literal.shape();
+  array.lifetime = HostLifetime::kUntilDeleted;
+  for (const ErrorCode code : {ErrorCode::kInternal, ErrorCode::kUnavailable}) {
+    Answer answer;
+    answer.import = Status(code, "something broke");
+    const auto client = Client::open(std::make_shared<AnsweringBackend>(answer)).value();
+    const auto& device = client->devices()[0];
+    const auto made = buffer_from_host(device, MemoryKind::kDevice, array);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().message(), "something broke");
+    EXPECT_EQ(device->lost().ok(), code == ErrorCode::kInternal);
+  }
+}
+
+// --- Results
+
+TEST(ZeroCopy, ResultsAreLookedAtWhereTheyLie) {
+  for (const std::string layers : {"", "validate"}) {
+    const std::shared_ptr<backend::Backend> inner = backend::make_interp_backend();
+    const auto client = Client::open(backend::with_layers(inner, layers).value()).value();
+    const auto run =
+        load(*client, twice())->execute(std::vector{put(client->devices()[0], four(2))});
+    ASSERT_TRUE(run) << run.error().to_string();
+    const BufferPtr& y = run->results[0];
+    EXPECT_TRUE(y->is_host_visible());
+    ASSERT_TRUE(y->hold().ok());
+    EXPECT_EQ(first_of(y), 6);
+    y->remove();
+    EXPECT_EQ(first_of(y), 6);  // As long as it is held.
+    y->release();
+    EXPECT_FALSE(y->is_host_visible());
+    EXPECT_EQ(y->host_data().error().message(), "the buffer of f32[4] has been deleted or donated");
+  }
+}
+
+// A kernel's result, an array without elements, memory of the host: each has an address.
+TEST(ZeroCopy, OfEveryKind) {
+  const auto client = client_of();
+  const auto& device = client->devices()[0];
+  const Literal nothing(Shape(ElementType::kF32, {0}));
+  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kPinnedHost}) {
+    EXPECT_EQ(first_of(put(device, four(3), kind)), 3);
+    EXPECT_NE(put(device, nothing, kind)->host_data().value(), nullptr);
+  }
+}
+
+TEST(ZeroCopy, MemoryThatTheHostDoesNotSee) {
+  class Hidden final : public backend::ForwardingBackend {
+   public:
+    Hidden() : ForwardingBackend(backend::make_interp_backend()) {}
+    Result<std::vector<backend::DeviceInfo>> devices() override {
+      auto devices = ForwardingBackend::devices();
+      devices->front().target.spaces[0].host_visible = false;
+      return devices;
+    }
+  };
+  const auto client = Client::open(std::make_shared<Hidden>()).value();
+  const BufferPtr x = put(client->devices()[0], four(1));
+  EXPECT_FALSE(x->is_host_visible());
+  EXPECT_EQ(x->host_data().error(),
+            Status(ErrorCode::kUnimplemented,
+                   "the memory of f32[4] on interp:0 has no address on the host"));
+}
+
+TEST(ZeroCopy, ErrorsOfTheContents) {
+  const auto client = client_of();
+  program::Program p = twice();
+  p.sequences[0].steps = {{program::CustomCall{"nobody", {}, {0}, {2}}, {}, "the call"}};
+  find_dependencies(p);
+  const auto run =
+      load(*client, p)->execute(std::vector{put(client->devices()[0], four(2))}).value();
+  EXPECT_EQ(run.results[0]->host_data().error().code(), ErrorCode::kUnimplemented);
+}
+
+// Somebody looks at what is donated: the program computes beside it.
+TEST(ZeroCopy, HeldBuffersAreDonatedAndStay) {
+  const auto client = client_of();
+  const auto executable = load(*client, twice_in_place());
+  const auto x = put(client->devices()[0], four(2));
+  ASSERT_TRUE(x->hold().ok());
+  const std::byte* const seen = x->host_data().value();
+  const auto run = executable->execute(std::vector{x});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_TRUE(x->is_deleted());
+  EXPECT_EQ(get(run->results[0]), four(4));
+  EXPECT_NE(run->results[0]->host_data().value(), seen);
+  EXPECT_EQ(x->host_data().value(), seen);
+  EXPECT_EQ(first_of(x), 2);
+  const auto used = [&] { return client->devices()[0]->memory().statistics().bytes_in_use; };
+  const int64_t before = used();
+  x->release();
+  EXPECT_EQ(used(), before - 64);
+  // It goes on in one memory where nobody looks.
+  const std::byte* const first = run->results[0]->host_data().value();
+  const auto again = executable->execute(std::vector{run->results[0]});
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->results[0]->host_data().value(), first);
+}
+
+// A call that fails leaves what was held, or the caller's own, as it was.
+TEST(ZeroCopy, FailedCallsTakeNothing) {
+  backend::InterpConfig small;
+  small.memory_bytes = 64;
+  const auto client = client_of(small);
+  const Literal literal = four(2);
+  const FromHost x = import(client->devices()[0], literal);
+  const BufferPtr y = put(client->devices()[0], four(1));  // All there is.
+  const auto executable = load(*client, twice_in_place());
+  EXPECT_EQ(executable->execute(std::vector{x.buffer}).error().code(),
+            ErrorCode::kResourceExhausted);
+  EXPECT_FALSE(x.buffer->is_deleted());
+  ASSERT_TRUE(y->hold().ok());
+  EXPECT_EQ(executable->execute(std::vector{y}).error().code(), ErrorCode::kResourceExhausted);
+  EXPECT_FALSE(y->is_deleted());
+  y->release();
+  EXPECT_EQ(get(y), four(1));
+  EXPECT_EQ(get(x.buffer), four(2));
+}
+
+// Memory that somebody looks at stays when the device is lost, which is closed only then.
+TEST(ZeroCopy, ALostDeviceKeepsWhatIsLookedAt) {
+  const auto layer = make_faults_layer(backend::make_interp_backend(),
+                                       backend::FaultPlan::parse("lost@40").value());
+  auto client = Client::open(layer.backend).value();
+  const auto device = client->devices()[0];
+  const BufferPtr x = put(device, four(2));
+  ASSERT_TRUE(x->hold().ok());
+  EXPECT_EQ(first_of(x), 2);
+  for (int i = 0; i < 40 && device->lost().ok(); ++i) static_cast<void>(device->drain());
+  ASSERT_FALSE(device->lost().ok());
+  EXPECT_EQ(first_of(x), 2);
+  x->release();
+  EXPECT_EQ(x->host_data().error().code(), ErrorCode::kUnavailable);
+  EXPECT_TRUE(Client::open(layer.backend));  // It can be opened again.
+}
+
+}  // namespace
+}  // namespace tenon::runtime
