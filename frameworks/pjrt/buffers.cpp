@@ -174,9 +174,26 @@ Status is_deleted(PJRT_Buffer_IsDeleted_Args& args) {
   return {};
 }
 
-// Callers would read the memory in place.
+// Callers read the memory in place then, as elements of theirs: those of less than a byte are
+// packed there.
 Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
-  args.is_on_cpu = false;
+  const runtime::Buffer& buffer = *args.buffer->buffer;
+  const ElementType type = buffer.shape().element_type();
+  args.is_on_cpu = (bit_width(type) >= 8 || is_pred(type)) && buffer.is_host_visible();
+  return {};
+}
+
+// They ask for the address first and wait for the buffer then, or not at all: here it is waited
+// for.
+Status data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
+  TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_data());
+  args.device_memory_ptr = const_cast<std::byte*>(data);
+  return {};
+}
+
+Status unsafe_pointer(PJRT_Buffer_UnsafePointer_Args& args) {
+  TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_data());
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(data);
   return {};
 }
 
@@ -219,9 +236,8 @@ void add_buffers(PJRT_Api& api) {
   api.PJRT_Buffer_ReadyEvent = entry<ready_event>;
   api.PJRT_Buffer_IncreaseExternalReferenceCount = entry<increase_references>;
   api.PJRT_Buffer_DecreaseExternalReferenceCount = entry<decrease_references>;
-  api.PJRT_Buffer_UnsafePointer = refuse<"Buffer_UnsafePointer: device memory has no addresses">;
-  api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer =
-      refuse<"Buffer_OpaqueDeviceMemoryDataPointer: device memory has no addresses">;
+  api.PJRT_Buffer_UnsafePointer = entry<unsafe_pointer>;
+  api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer = entry<data_pointer>;
   api.PJRT_Buffer_DonateWithControlDependency =
       refuse<"Buffer_DonateWithControlDependency is not supported">;
   // Callers that find it null copy instead.

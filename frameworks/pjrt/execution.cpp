@@ -1,6 +1,7 @@
 // Executables run.
 #include <algorithm>
 
+#include "core/runtime/donations.h"
 #include "frameworks/pjrt/buffers.h"
 #include "frameworks/pjrt/executables.h"
 #include "frameworks/pjrt/table.h"
@@ -12,30 +13,9 @@ namespace {
 // What an execution is given, once it lies in device memory.
 struct Arguments {
   std::vector<runtime::BufferPtr> buffers;
-  /// Donated buffers of other memory, whose copies are given instead.
+  /// Donated buffers of other memory, which the runtime does not see: copies are given instead.
   std::vector<runtime::BufferPtr> replaced;
   runtime::ExecuteOptions options;
-};
-
-// Donated buffers of other memory, which the runtime does not see. They have their memory back
-// unless the execution comes to be.
-class Donations {
- public:
-  ~Donations() {
-    for (auto& [buffer, memory] : taken_) buffer->restore(std::move(memory));
-  }
-  Status take(const std::vector<runtime::BufferPtr>& buffers) {
-    taken_.reserve(buffers.size());
-    for (const runtime::BufferPtr& buffer : buffers) {
-      TENON_ASSIGN(runtime::Storage memory, buffer->donate());
-      taken_.emplace_back(buffer, std::move(memory));
-    }
-    return {};
-  }
-  void keep() { taken_.clear(); }
-
- private:
-  std::vector<std::pair<runtime::BufferPtr, runtime::Storage>> taken_;
 };
 
 bool is_donated(const program::Program& program, const runtime::ExecuteOptions& options, size_t i) {
@@ -130,8 +110,10 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
   TENON_ASSIGN(auto elsewhere, other_memory(state.results, *executable));
-  Donations donations;
-  TENON_TRY(donations.take(arguments.replaced));
+  runtime::Donations donations;
+  for (const runtime::BufferPtr& buffer : arguments.replaced) {
+    if (auto taken = donations.take(buffer); !taken) return taken.error();
+  }
   TENON_ASSIGN(runtime::Execution execution,
                executable->execute(arguments.buffers, arguments.options));
   donations.keep();

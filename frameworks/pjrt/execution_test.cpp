@@ -84,17 +84,31 @@ TEST_P(OnDevice, FailedCallsTakeNothing) {
   EXPECT_EQ(execute(executable, {x}, results), "3: 1 arguments, the program takes 2");
   EXPECT_EQ(execute(executable, {x, nullptr}, results), "3: argument 1 is null");
   EXPECT_EQ(execute(executable, {x, x}, results), "3: main: argument 0 is donated and given twice");
-  PJRT_Buffer_IncreaseExternalReferenceCount_Args hold = {sizeof hold, nullptr, x};
-  call(api().PJRT_Buffer_IncreaseExternalReferenceCount, hold);
-  PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
-  EXPECT_EQ(execute(executable, {x, y}, results),
-            "9: the buffer of f32[3] is in use and cannot be donated");
-  PJRT_Buffer_DecreaseExternalReferenceCount_Args release = {sizeof release, nullptr, x};
-  call(api().PJRT_Buffer_DecreaseExternalReferenceCount, release);
   EXPECT_FALSE(is_deleted(x));
   EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));
-  for (PJRT_Buffer* buffer : {x, y, small}) destroy(buffer);
+  for (PJRT_Buffer* buffer : {x, small}) destroy(buffer);
   destroy(executable);
+}
+
+// What somebody looks at may be donated: it is gone for everybody else, and not written.
+TEST_P(OnDevice, DonatedArgumentsThatAreHeldStay) {
+  for (const size_t memory : {size_t{0}, size_t{1}}) {
+    PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
+    PJRT_Buffer* x = client_.floats({1, 2, 3}, {3}, memory);
+    PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
+    std::vector<PJRT_Buffer*> results(2);
+    hold(x);
+    const float* const seen = is_on_cpu(x) ? data_of(x) : nullptr;
+    ASSERT_EQ(execute(executable, {x, y}, results), "");
+    EXPECT_TRUE(is_deleted(x));
+    EXPECT_EQ(values<float>(results[0]), (Floats{11, 22, 33}));
+    if (seen != nullptr) {
+      EXPECT_EQ(Floats(seen, seen + 3), (Floats{1, 2, 3}));
+    }
+    release(x);
+    for (PJRT_Buffer* buffer : {x, y, results[0], results[1]}) destroy(buffer);
+    destroy(executable);
+  }
 }
 
 TEST_P(OnDevice, ArgumentsAndResultsInHostMemory) {
@@ -125,12 +139,6 @@ TEST_P(OnDevice, DonatedArgumentsInHostMemory) {
   EXPECT_EQ(execute(executable, {x, x}, results), "3: main: argument 0 is donated and given twice");
   EXPECT_EQ(execute(executable, {x, small}, results),
             "3: main: argument 1 is f32[2], expected f32[3]");
-  PJRT_Buffer_IncreaseExternalReferenceCount_Args hold = {sizeof hold, nullptr, x};
-  call(api().PJRT_Buffer_IncreaseExternalReferenceCount, hold);
-  EXPECT_EQ(execute(executable, {x, y}, results),
-            "9: the buffer of f32[3] is in use and cannot be donated");
-  PJRT_Buffer_DecreaseExternalReferenceCount_Args release = {sizeof release, nullptr, x};
-  call(api().PJRT_Buffer_DecreaseExternalReferenceCount, release);
   EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));  // None of these took it.
   ASSERT_EQ(execute(executable, {x, y}, results), "");
   EXPECT_TRUE(is_deleted(x));

@@ -98,9 +98,9 @@ inline PJRT_NamedValue option(const char* name, const char* value) {
 /// A client of a device, gone with it.
 class Client {
  public:
-  explicit Client(const char* device = "interp", const char* layers = "") {
+  explicit Client(const char* device = "interp", const char* layers = "", const char* count = "2") {
     const std::vector<PJRT_NamedValue> options = {
-        option("device", device), option("layers", layers), option("device_count", "2"),
+        option("device", device), option("layers", layers), option("device_count", count),
         option("of_another", "plug-in")};
     auto args = uninitialized<PJRT_Client_Create_Args>();
     args.create_options = options.data();
@@ -236,6 +236,27 @@ std::vector<T> values(PJRT_Buffer* buffer, PJRT_Buffer_MemoryLayout* layout = nu
 inline bool is_deleted(PJRT_Buffer* buffer) {
   return get(api().PJRT_Buffer_IsDeleted, buffer, &PJRT_Buffer_IsDeleted_Args::buffer,
              &PJRT_Buffer_IsDeleted_Args::is_deleted);
+}
+
+// --- Memory that the host looks at
+
+inline void hold(PJRT_Buffer* buffer) {
+  PJRT_Buffer_IncreaseExternalReferenceCount_Args args = {sizeof args, nullptr, buffer};
+  call(api().PJRT_Buffer_IncreaseExternalReferenceCount, args);
+}
+inline void release(PJRT_Buffer* buffer) {
+  PJRT_Buffer_DecreaseExternalReferenceCount_Args args = {sizeof args, nullptr, buffer};
+  call(api().PJRT_Buffer_DecreaseExternalReferenceCount, args);
+}
+inline bool is_on_cpu(PJRT_Buffer* buffer) {
+  return get(api().PJRT_Buffer_IsOnCpu, buffer, &PJRT_Buffer_IsOnCpu_Args::buffer,
+             &PJRT_Buffer_IsOnCpu_Args::is_on_cpu);
+}
+inline const float* data_of(PJRT_Buffer* buffer) {
+  return static_cast<const float*>(
+      get(api().PJRT_Buffer_OpaqueDeviceMemoryDataPointer, buffer,
+          &PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::buffer,
+          &PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::device_memory_ptr));
 }
 
 }  // namespace tenon::pjrt::testing

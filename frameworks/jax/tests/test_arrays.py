@@ -93,7 +93,7 @@ def test_memory_is_given_back():
     device = jax.devices()[0]
     gc.collect()
     before = device.memory_stats()["bytes_in_use"]
-    x = jax.device_put(np.zeros(1 << 18, np.float32)).block_until_ready()
+    x = jax.jit(lambda: jnp.zeros(1 << 18))().block_until_ready()
     assert device.memory_stats()["bytes_in_use"] >= before + (1 << 20)
     del x
     gc.collect()
