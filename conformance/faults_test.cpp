@@ -35,10 +35,10 @@ using backend::FaultPlan;
 using std::chrono::steady_clock;
 using Literals = std::vector<Literal>;
 
-constexpr FaultKind kKinds[] = {FaultKind::kOpen,   FaultKind::kCompile,  FaultKind::kPlan,
-                                FaultKind::kLoad,   FaultKind::kAllocate, FaultKind::kCopy,
-                                FaultKind::kLaunch, FaultKind::kRecord,   FaultKind::kEvent,
-                                FaultKind::kLost};
+constexpr FaultKind kKinds[] = {FaultKind::kOpen,  FaultKind::kCompile,  FaultKind::kPlan,
+                                FaultKind::kLoad,  FaultKind::kAllocate, FaultKind::kImport,
+                                FaultKind::kCopy,  FaultKind::kLaunch,   FaultKind::kRecord,
+                                FaultKind::kEvent, FaultKind::kLost};
 
 struct Options {
   std::string device = "interp";
@@ -79,6 +79,8 @@ Result<Literals> run(const std::shared_ptr<runtime::Client>& client, const Case&
     runtime::HostArray array;
     array.data = argument.data().data();
     array.shape = argument.shape();
+    // The case outlives them. Every other one is imported where the device takes it.
+    if (buffers.size() % 2 == 0) array.lifetime = runtime::HostLifetime::kUntilDeleted;
     TENON_ASSIGN(const auto made,
                  runtime::buffer_from_host(device, runtime::MemoryKind::kDevice, array));
     buffers.push_back(made.buffer);

@@ -102,17 +102,17 @@ class DeviceRun {
   static Result<std::vector<Literal>> execute(const runtime::Executable& executable,
                                               std::span<const Literal> arguments, RunInfo* info) {
     const auto& device = executable.device();
+    Pending uses;  // The arguments stay until no buffer needs them.
     std::vector<runtime::BufferPtr> buffers;
-    Pending copies;  // The arguments stay until they have been copied.
     for (const Literal& argument : arguments) {
       runtime::HostArray array;
       array.data = argument.data().data();
       array.shape = argument.shape();
-      array.lifetime = runtime::HostLifetime::kUntilCopied;
+      array.lifetime = runtime::HostLifetime::kUntilDeleted;
       TENON_ASSIGN(const auto made,
                    runtime::buffer_from_host(device, runtime::MemoryKind::kDevice, array));
       buffers.push_back(made.buffer);
-      copies.events.push_back(made.host_done);
+      uses.events.push_back(made.host_done);
     }
     TENON_ASSIGN(const runtime::Execution execution, executable.execute(buffers));
     const Status status = execution.done.await();
