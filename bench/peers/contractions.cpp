@@ -218,6 +218,14 @@ Arrays arrays_of(const Shape& s) {
   return x;
 }
 
+// The threads of the one before spin for a while, on the cores that this one may use; then its own
+// have to be found cores to run on.
+void wake(const Function& function) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
+  while (std::chrono::steady_clock::now() < end) function();
+}
+
 nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
   Arrays x = arrays_of(s);
   std::map<std::string, Function> peers = {
@@ -237,8 +245,7 @@ nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
   const auto count = std::max<int64_t>(1, static_cast<int64_t>(options.seconds / once));
   for (int r = 0; r < options.rounds; ++r) {
     for (const auto& [name, function] : peers) {
-      // The threads of the one before spin for a while, on the cores that this one may use.
-      if (options.threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (options.threads > 1) wake(function);
       rounds[name].push_back(seconds_of(function, count));
     }
   }
