@@ -222,6 +222,7 @@ class PluginDevice final : public Device {
     if (map == nullptr) return Device::map(memory);
     void* host = nullptr;
     TENON_TRY(backend::call(map, device_, memory, &host));
+    if (host == nullptr) return internal_error("B29: map succeeds and gives no address");
     return static_cast<std::byte*>(host);
   }
 

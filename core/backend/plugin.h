@@ -33,9 +33,8 @@
  * Threads and waiting
  *  B7  devices and compile may be called at any time, from several threads at once. open and close
  *      of one device, and load, unload, allocate, import_memory, map and free on it, come one at a
- *      time. copy, launch,
- *      record, wait, fill and the like come one at a time for each queue. await and release come at
- *      any time from any thread. All of these may overlap with each other.
+ *      time. copy, launch, record, wait, fill and the like come one at a time for each queue. await
+ *      and release come at any time from any thread. All of these may overlap with each other.
  *  B8  Only await, open, close, compile and load may wait for long. Others may wait for work given
  *      before, that of queues also for room in the queue, or do the work before they return; none
  *      waits for the host.
@@ -465,7 +464,8 @@ typedef struct TenonBackend {
   /* Fills with copies of `pattern`, of 1, 2, 4 or 8 bytes that divide `bytes`. Else: copied. */
   TenonCode (*fill)(TenonDevice device, uint32_t queue, TenonPlace destination, int64_t bytes,
                     const void* pattern, size_t pattern_bytes, const TenonSink* error);
-  /* The host's pointer to memory of a host-visible space, until free. Else: none is used. */
+  /* The host's pointer to memory of a host-visible space, until free or close (B29). Else:
+   * none is used. */
   TenonCode (*map)(TenonDevice device, TenonMemory memory, void** host, const TenonSink* error);
   /* Seconds from a point that stays the same while the device is open, of a done event. Else: the
    * host's clock when await answers. */
@@ -495,8 +495,8 @@ typedef struct TenonBackend {
                           void (*found)(void* context, const char* name, double value),
                           const TenonSink* error);
   /* Since 1.1. The `bytes` from `host` on, more than 0, as a memory of the space (B28).
-   * TENON_UNIMPLEMENTED, TENON_INVALID_ARGUMENT and TENON_RESOURCE_EXHAUSTED decline. Else, and
-   * then: copied. */
+   * TENON_INVALID_ARGUMENT and TENON_RESOURCE_EXHAUSTED decline it, TENON_UNIMPLEMENTED all that
+   * come. Else, and then: copied. */
   TenonCode (*import_memory)(TenonDevice device, uint32_t space, const void* host, int64_t bytes,
                              TenonMemory* memory, const TenonSink* error);
 } TenonBackend;

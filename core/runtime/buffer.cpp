@@ -101,7 +101,9 @@ Status Buffer::gone() const {
 Status Buffer::hold() {
   const std::lock_guard lock(mutex_);
   if (deleted_) return gone();
-  if (held_++ == 0) kept_open_ = device_->kept_open();
+  // Other memory does not go with the device.
+  const bool viewed = storage_.region != nullptr && storage_.region->host() != nullptr;
+  if (held_++ == 0 && viewed) kept_open_ = device_->kept_open();
   return {};
 }
 
@@ -121,9 +123,14 @@ bool Buffer::is_host_visible() const {
 
 Result<const std::byte*> Buffer::host_data() const {
   TENON_TRY(defined_.await());
+  return host_address();
+}
+
+Result<const std::byte*> Buffer::host_address() const {
   const std::lock_guard lock(mutex_);
   if (storage_.empty() || (deleted_ && held_ == 0)) return tl::make_unexpected(gone());
-  if (kept_open_ == nullptr) TENON_TRY(device_->lost());
+  const bool is_the_devices = storage_.region != nullptr && kept_open_ == nullptr;
+  if (is_the_devices) TENON_TRY(device_->lost());
   if (const std::byte* data = storage_.host_data()) return data;
   return unimplemented("the memory of {} on {} has no address on the host", shape_.to_string(),
                        device_->info().name);
@@ -172,7 +179,7 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
                                shape_.to_string(), dims_to_string(wanted, " and "), to.size()));
   }
   HostMemory staging;
-  if (device_->stages() || wanted != dense) {
+  if (device_->stages() || device_->is_viewed() || wanted != dense) {
     auto memory = host_memory(bytes, "a copy to the host");
     if (!memory) return Event::ready(memory.error());
     staging = *std::move(memory);

@@ -93,6 +93,8 @@ class Buffer {
   /// the device is not lost. Errors: those of the contents; a lost device; memory that the host
   /// does not see.
   Result<const std::byte*> host_data() const;
+  /// The same at once: what is there before the buffer is defined may be anything.
+  Result<const std::byte*> host_address() const;
 
   /// Copies the elements to `to`, which stays until the event: dense and row-major, or with bytes
   /// between neighbours along each dimension. Errors, as the event: elements outside of `to`.

@@ -111,10 +111,13 @@ void Device::settle(const std::shared_ptr<const void>& work) {
     const std::lock_guard lock(lost_mutex_);
     if (!given_up_) return;
   }
-  if (stages()) {
-    opening_->park(work);
-  } else {
-    opening_->await_closed();
+  if (stages()) return opening_->park(work);
+  // Who views its memory keeps it open, and may be waiting for this very work. From now on what it
+  // touches of the host is kept; it has had time to end what it was at.
+  constexpr std::chrono::milliseconds kTurn(10);
+  constexpr int kMostTurns = 100;
+  for (int turn = 0; !opening_->await_closed(kTurn); ++turn) {
+    if (*views_ > 0 && turn >= kMostTurns) return opening_->park(work);
   }
 }
 
@@ -443,6 +446,10 @@ Result<backend::MemoryHandle> Device::import_memory(size_t space, std::span<cons
 }
 
 void Device::free_imported(backend::MemoryHandle memory, std::function<void()> gone) {
+  // Where others have the device for long, the worker waits for it, not the caller.
+  std::unique_lock free_now(one_at_a_time_, std::try_to_lock);
+  const bool here = free_now.owns_lock();
+  if (here) free_now.unlock();
   const auto work = []() -> Status { return {}; };
   // A lost device touches no memory of the host (B12), and its close takes the handle.
   const auto done = [self = shared_from_this(), memory, gone = std::move(gone)](const Status&) {
@@ -452,14 +459,16 @@ void Device::free_imported(backend::MemoryHandle memory, std::function<void()> g
     }
     gone();
   };
-  auto place = claim_worker();
+  auto place = here ? claim_worker() : nullptr;
   if (place == nullptr) return post(work, done);
   do_here(std::move(place), work, done, nullptr);
 }
 
 std::shared_ptr<const void> Device::kept_open() const {
   const auto device = use();
-  return device ? *device : nullptr;
+  if (!device) return nullptr;
+  ++*views_;
+  return {device->get(), [share = *device, views = views_](const void*) { --*views; }};
 }
 
 }  // namespace tenon::runtime

@@ -102,10 +102,12 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Later, when no work is left that uses it; then calls `gone`, which must not hold up its
   /// thread.
   void free_imported(backend::MemoryHandle memory, std::function<void()> gone);
-  /// The device is not closed while it lives, even if it is lost, so that memory which the host
-  /// looks at stays; null if it is lost already. Of a device that the host gave up, executions that
-  /// were given memory of the caller end no sooner, either.
+  /// A view of its memory: the device is not closed while it lives, even if it is lost, so that
+  /// what the host looks at stays; null if it is lost already. When the host gives up a device that
+  /// is viewed, work ends a second later, done or not, as if there were a time limit.
   std::shared_ptr<const void> kept_open() const;
+  /// Whether somebody has such a view.
+  bool is_viewed() const { return *views_ > 0; }
   /// Waits for all that was posted so far. Not on the worker.
   Status drain();
 
@@ -173,7 +175,8 @@ class Device : public std::enable_shared_from_this<Device> {
   size_t number_ = 0;
   std::shared_ptr<Opening> opening_;
   std::mutex order_;
-  std::mutex one_at_a_time_;          // load, unload, allocate, import_memory, map, free (B7)
+  std::mutex one_at_a_time_;  // load, unload, allocate, import_memory, map, free (B7)
+  const std::shared_ptr<std::atomic<int>> views_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<bool> imports_ = true;  // Until the device has said that it never does.
   mutable std::mutex lost_mutex_;
   Status lost_;

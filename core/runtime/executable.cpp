@@ -298,30 +298,35 @@ Status allocate_frame(const Loaded& loaded, const std::vector<bool>& writable, F
   return {};
 }
 
-// Takes the arguments that are given, of which `writable` said whether their memory may be written,
-// and their memory for the results that take it over.
-Status take_arguments(const Loaded& loaded, std::span<const BufferPtr> arguments,
-                      const std::vector<bool>& is_given, std::vector<bool>& writable, Frame& frame,
-                      Donations& donations) {
+// Of each argument, whether its memory may be written: what is held, or is the caller's own, is
+// only read, and a result is computed beside it.
+std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
+                                const std::vector<bool>& is_given) {
+  std::vector<bool> writable = is_given;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (is_given[i]) writable[i] = arguments[i]->is_writable();
+  }
+  return writable;
+}
+
+// Takes the arguments that are given, and for the results that take it over the memory of those
+// that are `writable`; false, and nothing is taken, if somebody has come to hold one of those.
+Result<bool> take_arguments(const Loaded& loaded, std::span<const BufferPtr> arguments,
+                            const std::vector<bool>& is_given, const std::vector<bool>& writable,
+                            Frame& frame, Donations& donations) {
   for (const BufferPtr& argument : arguments) {
     TENON_ASSIGN(frame.parameters.emplace_back(), argument->storage());
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!is_given[i]) continue;
     TENON_ASSIGN(const bool still_writable, donations.take(arguments[i]));
-    writable[i] = writable[i] && still_writable;
+    if (writable[i] && !still_writable) return false;
   }
   for (size_t r = 0; r < loaded.results.size(); ++r) {
     Storage& memory = frame.results[r];
-    if (!memory.empty()) continue;
-    const uint32_t parameter = loaded.taken_over[r];
-    if (writable[parameter]) {
-      memory = frame.parameters[parameter];
-    } else {  // Somebody has come to hold it.
-      TENON_ASSIGN(memory, allocate_result(loaded, r));
-    }
+    if (memory.empty()) memory = frame.parameters[loaded.taken_over[r]];
   }
-  return {};
+  return true;
 }
 
 }  // namespace
@@ -329,19 +334,24 @@ Status take_arguments(const Loaded& loaded, std::span<const BufferPtr> arguments
 Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                                       const ExecuteOptions& options) const {
   TENON_ASSIGN(const std::vector<bool> is_given, check_arguments(*state_, arguments, options));
-  // What is held, or is the caller's own, is only read: a result is computed beside it.
-  std::vector<bool> writable = is_given;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (is_given[i]) writable[i] = arguments[i]->is_writable();
-  }
   auto flight = std::make_shared<Flight>();
   flight->loaded = state_;
   flight->turn = state_->device->take_turn();
-  TENON_TRY(allocate_frame(*state_, writable, flight->frame));
-  auto in_order = state_->device->in_order();
-  // What fails is given back: donated buffers are the last to be taken.
-  Donations donations;
-  TENON_TRY(take_arguments(*state_, arguments, is_given, writable, flight->frame, donations));
+  // What fails is given back: donated buffers are the last to be taken. Memory is found without the
+  // lock, since that may have to wait for work.
+  std::unique_lock<std::mutex> in_order;
+  std::optional<Donations> donations;
+  for (bool taken = false; !taken;) {
+    donations.reset();
+    if (in_order.owns_lock()) in_order.unlock();
+    const std::vector<bool> writable = find_writable(arguments, is_given);
+    flight->frame = {};
+    TENON_TRY(allocate_frame(*state_, writable, flight->frame));
+    in_order = state_->device->in_order();
+    donations.emplace();
+    TENON_ASSIGN(taken,
+                 take_arguments(*state_, arguments, is_given, writable, flight->frame, *donations));
+  }
   Execution execution;
   for (const BufferPtr& argument : arguments) flight->inputs.push_back(argument->defined());
   for (size_t r = 0; r < state_->results.size(); ++r) {
@@ -354,7 +364,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
   execution.done = flight->done->event();
-  donations.keep();
+  donations->keep();
   const auto work = [flight]() -> Status {
     if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
     Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();

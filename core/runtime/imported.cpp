@@ -12,10 +12,15 @@ Result<std::shared_ptr<const Imported>> Imported::of(std::shared_ptr<Device> dev
 
 Imported::~Imported() {
   if (memory_ == 0) return;
+  // Where the host has no memory to wait for work that may still read the bytes, they are never
+  // said to be gone.
+  Promise* const gone = gone_.release();
   try {
-    auto gone = std::make_shared<Promise>(std::move(gone_));
-    device_->free_imported(memory_, [gone] { gone->set({}); });
-  } catch (const std::exception&) {  // No memory: the device has it until it is closed.
+    device_->free_imported(memory_, [gone] {
+      gone->set({});
+      delete gone;
+    });
+  } catch (const std::exception&) {
   }
 }
 

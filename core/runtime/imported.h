@@ -26,11 +26,13 @@ class Imported {
 
  private:
   Imported(std::shared_ptr<Device> device, const std::byte* host, Promise gone)
-      : device_(std::move(device)), host_(host), gone_(std::move(gone)) {}
+      : device_(std::move(device)),
+        host_(host),
+        gone_(std::make_unique<Promise>(std::move(gone))) {}
 
   const std::shared_ptr<Device> device_;
   const std::byte* const host_;
-  Promise gone_;
+  std::unique_ptr<Promise> gone_;
   backend::MemoryHandle memory_ = 0;
 };
 

@@ -138,6 +138,32 @@ TEST(Loss, ADeviceWithoutEvents) {
   expect_runs(*Client::open(backend));
 }
 
+// What the host looks at keeps the device open, but holds nobody up: also who looks at what is
+// never there.
+TEST(Loss, ADeviceThatIsViewed) {
+  const auto trouble = std::make_shared<Trouble>();
+  const auto backend = std::make_shared<TroubledBackend>(trouble);
+  const auto client = *Client::open(backend);
+  const auto executable = load(*client, twice());
+  const auto x = put(client->devices()[0], four(1));
+  ASSERT_TRUE(x->defined().await().ok());
+  ASSERT_TRUE(x->hold().ok());
+  const std::byte* const data = x->host_address().value();
+  trouble->mute = true;
+  const auto run = executable->execute(std::vector{x});
+  ASSERT_TRUE(run);
+  static_cast<void>(run->results[0]->hold());
+  EXPECT_EQ(run->results[0]->defined().await().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(x->to_literal().error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(trouble->closed, 0);
+  EXPECT_EQ(std::memcmp(data, four(1).data().data(), 16), 0);
+  run->results[0]->release();
+  x->release();
+  trouble->mute = false;
+  expect_runs(*Client::open(backend));
+  EXPECT_EQ(trouble->closed, 1);
+}
+
 // What work uses is not let go before its event is known to be done; it is asked for again.
 TEST(Loss, ADeviceThatDoesNotSayWhatIsDone) {
   const auto trouble = std::make_shared<Trouble>();

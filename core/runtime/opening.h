@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,10 @@ class Opening : public std::enable_shared_from_this<Opening> {
   void park(std::shared_ptr<const void> thing);
   /// Until it is closed.
   void await_closed() const { closed_.wait(); }
+  /// Whether that was within the time.
+  bool await_closed(std::chrono::nanoseconds time) const {
+    return closed_.wait_for(time) == std::future_status::ready;
+  }
   /// Until no device of the process is open; false if some are after the nanoseconds.
   static bool await_none_open(int64_t wait);
 

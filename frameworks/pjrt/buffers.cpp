@@ -183,14 +183,15 @@ Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
   return {};
 }
 
-// They ask for the address first and wait for the buffer then, or not at all: here it is waited
-// for.
+// Callers hold the buffer, ask for the address and wait for the contents then: what it will be is
+// known before, and an error would leave the buffer held.
 Status data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
-  TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_data());
+  TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_address());
   args.device_memory_ptr = const_cast<std::byte*>(data);
   return {};
 }
 
+// Nobody waits for the contents behind this one.
 Status unsafe_pointer(PJRT_Buffer_UnsafePointer_Args& args) {
   TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_data());
   args.buffer_pointer = reinterpret_cast<uintptr_t>(data);

@@ -37,7 +37,7 @@ class Answers {
     }
     if (status.code() == ErrorCode::kUnavailable) {
       lost_ = true;
-    } else if (lost) {
+    } else if (lost && status.code() != ErrorCode::kUnimplemented) {  // What is not offered.
       return Error(broken("B12", "{} answers '{}' on a lost device", function, status.to_string()));
     }
     return result;

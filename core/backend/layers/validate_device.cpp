@@ -82,9 +82,9 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(noted());
     if (host.data() == nullptr || host.empty()) return fault("B28", "an import of nothing");
     if (space >= target_.spaces.size()) return fault("B16", "there is no space {}", space);
-    const auto answer = ForwardingDevice::import_memory(space, host);
-    if (!answer && answer.error().code() == ErrorCode::kUnimplemented) return answer;
-    TENON_ASSIGN(const MemoryHandle memory, answered("import_memory", [&] { return answer; }));
+    TENON_ASSIGN(const MemoryHandle memory, answered("import_memory", [&] {
+                   return ForwardingDevice::import_memory(space, host);
+                 }));
     const auto bytes = static_cast<int64_t>(host.size());
     return added("import_memory", memory, {bytes, space, {}, true, host, hash_of(host)});
   }
@@ -289,7 +289,11 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   }
 
   Result<std::byte*> map(MemoryHandle memory) override {
-    TENON_ASSIGN(std::byte* const host, ForwardingDevice::map(memory));
+    const Turn turn(admin_);
+    if (!turn.alone()) return fault("B7", "map beside load, unload, allocate or free");
+    TENON_ASSIGN(std::byte* const host,
+                 answered("map", [&] { return ForwardingDevice::map(memory); }));
+    if (host == nullptr) return fault("B29", "map gives no address of memory {}", memory);
     const std::lock_guard lock(mutex_);
     const auto found = memories_.find(memory);
     if (found == memories_.end()) return fault("B10", "map of no memory {}", memory);
