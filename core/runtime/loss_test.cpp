@@ -161,7 +161,7 @@ TEST(Loss, ADeviceThatIsViewed) {
   x->release();
   trouble->mute = false;
   expect_runs(*Client::open(backend));
-  EXPECT_EQ(trouble->closed, 1);
+  EXPECT_GE(trouble->closed, 1);
 }
 
 // What work uses is not let go before its event is known to be done; it is asked for again.

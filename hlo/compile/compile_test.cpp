@@ -107,7 +107,7 @@ TEST(Compile, NothingIsDeclined) {
   EXPECT_EQ(summary(outcome.info.placement), "native 0, kernel 2, host 0 of 2");
   EXPECT_EQ(outcome.info.placement[0].label, "stablehlo.sort at t:2:8");
   EXPECT_EQ(outcome.info.placement[1].bytes, 1200);
-  EXPECT_GT(outcome.info.memory.peak_bytes_in_use, 1200);
+  EXPECT_GE(outcome.info.memory.peak_bytes_in_use, 800);  // Results; the argument is the caller's.
 }
 
 // Rows in scratch become passes through memory; the sum is not touched.
