@@ -99,6 +99,15 @@ class DeviceRun {
     return results;
   }
 
+  // A device that an argument's copy lost is lost for all that comes behind: the copy says why.
+  static Status cause_of(const Status& error, const std::vector<runtime::BufferPtr>& arguments) {
+    if (error.code() != ErrorCode::kUnavailable) return error;
+    for (const runtime::BufferPtr& argument : arguments) {
+      if (Status status = argument->defined().await(); !status.ok()) return status;
+    }
+    return error;
+  }
+
   static Result<std::vector<Literal>> execute(const runtime::Executable& executable,
                                               std::span<const Literal> arguments, RunInfo* info) {
     const auto& device = executable.device();
@@ -109,16 +118,16 @@ class DeviceRun {
       array.data = argument.data().data();
       array.shape = argument.shape();
       array.lifetime = runtime::HostLifetime::kUntilDeleted;
-      TENON_ASSIGN(const auto made,
-                   runtime::buffer_from_host(device, runtime::MemoryKind::kDevice, array));
-      buffers.push_back(made.buffer);
-      uses.events.push_back(made.host_done);
+      auto made = runtime::buffer_from_host(device, runtime::MemoryKind::kDevice, array);
+      if (!made) return tl::make_unexpected(cause_of(made.error(), buffers));
+      buffers.push_back(made->buffer);
+      uses.events.push_back(made->host_done);
     }
-    TENON_ASSIGN(const runtime::Execution execution, executable.execute(buffers));
-    const Status status = execution.done.await();
-    TENON_TRY(Status(status));
+    const auto execution = executable.execute(buffers);
+    if (!execution) return tl::make_unexpected(cause_of(execution.error(), buffers));
+    TENON_TRY(execution->done.await());
     std::vector<Literal> results;
-    for (const runtime::BufferPtr& buffer : execution.results) {
+    for (const runtime::BufferPtr& buffer : execution->results) {
       TENON_ASSIGN(results.emplace_back(), buffer->to_literal());
     }
     if (info != nullptr) info->memory = device->memory().statistics();
