@@ -139,9 +139,11 @@ void Instruction::replace_uses(uint32_t index, Value value) {
 }
 
 namespace {
-bool region_has_side_effect(const Computation& computation) {
-  for (const Instruction& inner : computation) {
-    if (inner.has_side_effect()) return true;
+bool any_in_regions(const Instruction& op, bool (Instruction::*is)() const) {
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    for (const Instruction& inner : op.region(i)) {
+      if ((inner.*is)()) return true;
+    }
   }
   return false;
 }
@@ -153,8 +155,13 @@ bool Instruction::has_side_effect() const {
   if ((effects & kMaySideEffect) == 0) return false;
   if (code_ == OpCode::kCustomCall) return flag(AttrKey::has_side_effect);
   if (code_ == OpCode::kCall) return true;  // what it calls is not looked at here
-  return std::any_of(regions_.begin(), regions_.end(),
-                     [](const auto& region) { return region_has_side_effect(*region); });
+  return any_in_regions(*this, &Instruction::has_side_effect);
+}
+
+bool Instruction::is_ordered() const {
+  return has_side_effect() || (info().effects & kBarrier) != 0 ||
+         info().category == Category::kCommunication ||
+         any_in_regions(*this, &Instruction::is_ordered);
 }
 
 // Uses run both ways, and in a broken program out of regions and across functions: all operands go

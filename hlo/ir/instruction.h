@@ -135,7 +135,11 @@ class Instruction {
   /// Makes every use of result `index` use `value` instead.
   void replace_uses(uint32_t index, Value value);
 
+  /// Must run even if its results are unused.
   bool has_side_effect() const;
+  /// Must stay in order with others like it: it has a side effect, is a barrier, communicates with
+  /// other devices or the host, or has such an op in a region.
+  bool is_ordered() const;
 
  private:
   friend class Computation;

@@ -210,6 +210,21 @@ TEST_F(Graph, SideEffects) {
   EXPECT_TRUE(branch->has_side_effect());
 }
 
+TEST_F(Graph, OrderedOps) {
+  EXPECT_FALSE(append(*f, OpCode::kAdd, {x, y})->is_ordered());
+  EXPECT_TRUE(append(*f, OpCode::kOutfeed, {x})->is_ordered());
+  EXPECT_TRUE(append(*f, OpCode::kOptimizationBarrier, {x})->is_ordered());
+  EXPECT_TRUE(append(*f, OpCode::kAllReduce, {x})->is_ordered());
+  Instruction* branch = append(*f, OpCode::kIf, {x});
+  Computation& outer = branch->add_region();
+  Instruction* nested = append(outer, OpCode::kIf, {x});
+  Computation& inner = nested->add_region();
+  EXPECT_FALSE(branch->is_ordered());
+  append(inner, OpCode::kAllReduce, {x});
+  EXPECT_TRUE(branch->is_ordered());
+  EXPECT_FALSE(branch->has_side_effect());
+}
+
 TEST_F(Graph, ConstraintErrorsNameOpAndRule) {
   Instruction* op = append(*f, OpCode::kAdd, {x, y});
   op->set_location(file_location("f.mlir", 3, 4));

@@ -102,9 +102,9 @@ class Loop {
     const bool comparable =
         depth < kMostDepth && a.index == b.index && x.code() == y.code() && x.parent() == &body_ &&
         y.parent() == &body_ && x.code() != OpCode::kParameter && x.region_count() == 0 &&
-        !x.has_side_effect() && x.info().category != Category::kCommunication &&
-        x.code() != OpCode::kCustomCall && x.operand_count() == y.operand_count() &&
-        x.result_types() == y.result_types() && x.attributes() == y.attributes();
+        !x.is_ordered() && x.code() != OpCode::kCustomCall &&
+        x.operand_count() == y.operand_count() && x.result_types() == y.result_types() &&
+        x.attributes() == y.attributes();
     if (!comparable) return false;
     for (size_t k = 0; k < x.operand_count(); ++k) {
       if (!alike(x.operand(k), y.operand(k), i, j, depth + 1)) return false;

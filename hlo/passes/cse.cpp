@@ -135,12 +135,10 @@ bool is_pure(const Instruction& op) {
     case OpCode::kReturn:
     case OpCode::kRng:
     case OpCode::kCustomCall:
-    case OpCode::kOptimizationBarrier:
     case OpCode::kFusion:
       return false;
     default:
-      return op.result_count() > 0 && !op.has_side_effect() &&
-             op.info().category != Category::kCommunication;
+      return op.result_count() > 0 && !op.is_ordered();
   }
 }
 

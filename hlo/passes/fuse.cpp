@@ -10,12 +10,6 @@ namespace {
 
 using Set = std::unordered_set<const Instruction*>;
 
-// What must stay in order with others like it.
-bool is_ordered(const Instruction& op) {
-  return op.has_side_effect() || (op.info().effects & kBarrier) != 0 ||
-         op.info().category == Category::kCommunication;
-}
-
 bool uses_any(const Instruction& op, const Set& set) {
   const std::vector<Value> operands = all_operands(op);
   return std::any_of(operands.begin(), operands.end(),
@@ -56,7 +50,7 @@ class Fuser {
       if (op->parent() != computation_) {
         return invalid_argument("fuse: {} is of another computation", op->name());
       }
-      if (is_ordered(*op) || op->code() == OpCode::kReturn) {
+      if (op->is_ordered() || op->code() == OpCode::kReturn) {
         return invalid_argument("fuse: {} has an effect", op->name());
       }
     }
@@ -79,8 +73,8 @@ class Fuser {
         return invalid_argument("fuse: {} needs an instruction that needs the fusion", op->name());
       }
       const bool needs = uses_any(*op, set_) || uses_any(*op, behind);
-      if (!needs && !(effect_moved && is_ordered(*op))) continue;
-      effect_moved |= is_ordered(*op);
+      if (!needs && !(effect_moved && op->is_ordered())) continue;
+      effect_moved |= op->is_ordered();
       behind.insert(op);
       moved.push_back(op);
     }

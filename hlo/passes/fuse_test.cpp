@@ -104,6 +104,36 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   EXPECT_EQ(first->operand(0).def->code(), OpCode::kFusion);
 }
 
+// An op that sends within a region stays behind the one that sent before it.
+TEST(Fuse, EffectsWithinRegionsStayInOrder) {
+  auto module = std::move(*import_module(R"(
+func.func @main(%x: tensor<3xf32>, %p: tensor<i1>) -> tensor<3xf32> {
+  %a = stablehlo.add %x, %x : tensor<3xf32>
+  %s = "stablehlo.all_reduce"(%a) ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %t = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %t : tensor<f32>
+  }) {replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<3xf32>) -> tensor<3xf32>
+  %i = "stablehlo.if"(%p) ({
+    %u = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64,
+      replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<3xf32>) -> tensor<3xf32>
+    stablehlo.return %u : tensor<3xf32>
+  }, {
+    stablehlo.return %x : tensor<3xf32>
+  }) : (tensor<i1>) -> tensor<3xf32>
+  %b = stablehlo.multiply %x, %x : tensor<3xf32>
+  %c = stablehlo.subtract %s, %i : tensor<3xf32>
+  %d = stablehlo.divide %b, %c : tensor<3xf32>
+  return %d : tensor<3xf32>
+})",
+                                         "t"));
+  ASSERT_TRUE(fuse(ops(*module, {"add", "multiply"})));
+  std::vector<std::string> order;
+  for (const Instruction& op : *module->entry()) order.emplace_back(op.info().short_name());
+  EXPECT_EQ(order, (std::vector<std::string>{"fusion", "all_reduce", "if", "subtract", "divide",
+                                             "return"}));
+}
+
 TEST(Fuse, ConstantsAreCopied) {
   auto module = std::move(*import_module(R"(
 func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
