@@ -228,21 +228,26 @@ Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::st
   return storage;
 }
 
+Result<Storage> import(const std::shared_ptr<Device>& device, MemoryKind kind,
+                       std::span<const std::byte> host, Promise gone) {
+  Storage storage;
+  if (const auto space = space_for(*device, kind)) {
+    TENON_ASSIGN(storage.imported, Imported::of(device, *space, host, std::move(gone)));
+  }
+  return storage;
+}
+
 namespace {
 
-// The host's own memory; nothing if the device does not take it as it lies.
+// Nothing if the device does not take it as it lies.
 Result<std::optional<FromHost>> imported_from_host(const std::shared_ptr<Device>& device,
                                                    MemoryKind kind, const HostArray& array) {
   const auto bytes = static_cast<size_t>(array.shape.byte_size());
   if (array.lifetime != HostLifetime::kUntilDeleted || bytes == 0 || !is_dense(array)) return {};
-  const auto space = space_for(*device, kind);
-  if (!space) return {};
   Promise gone(device->pool());
   Event host_done = gone.event();
-  Storage storage;
-  TENON_ASSIGN(storage.imported,
-               Imported::of(device, *space, {array.data, bytes}, std::move(gone)));
-  if (storage.imported == nullptr) return {};
+  TENON_ASSIGN(Storage storage, import(device, kind, {array.data, bytes}, std::move(gone)));
+  if (storage.empty()) return {};
   return FromHost{
       std::make_shared<Buffer>(device, kind, array.shape, std::move(storage), Event::ready()),
       std::move(host_done)};

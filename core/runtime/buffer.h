@@ -147,5 +147,9 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
                                   const HostArray& array);
 /// One whose contents are for the caller's executables to write.
 Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label);
+/// The host's own bytes as memory of the device (Imported); empty if it does not take them as they
+/// lie.
+Result<Storage> import(const std::shared_ptr<Device>& device, MemoryKind kind,
+                       std::span<const std::byte> host, Promise gone);
 
 }  // namespace tenon::runtime

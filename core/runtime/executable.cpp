@@ -134,10 +134,27 @@ void post_definition(const std::shared_ptr<Loaded>& state, Device::Work work) {
   state->device->post(std::move(work), [defined](const Status& status) { defined->set(status); });
 }
 
+// Bytes from which on a constant is worth an entry in the device's table of memories.
+constexpr size_t kLarge = size_t{1} << 16;
+
+// A large constant where it lies; empty if the device does not take it so.
+Result<Storage> import_constant(const std::shared_ptr<Device>& device, const Literal& constant) {
+  if (constant.data().size() < kLarge) return Storage();
+  Promise gone(device->pool());
+  // Copies of a literal share its bytes: this one keeps them for as long as the device reads them.
+  gone.event().on_ready([constant](const Status&) {});
+  return import(device, MemoryKind::kDevice, constant.data(), std::move(gone));
+}
+
 Status put_constants(const std::shared_ptr<Loaded>& state) {
   const program::Program& program = state->compiled.program;
   for (size_t i = 0; i < program.constants.size(); ++i) {
     const Literal& constant = program.constants[i];
+    TENON_ASSIGN(Storage imported, import_constant(state->device, constant));
+    if (!imported.empty()) {
+      state->constants.push_back(std::move(imported));
+      continue;
+    }
     const auto bytes = static_cast<int64_t>(constant.data().size());
     TENON_ASSIGN(Storage storage, allocate(*state->device, MemoryKind::kDevice, bytes,
                                            fmt::format("constant {} of {}", i, program.name)));

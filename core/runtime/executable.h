@@ -55,7 +55,8 @@ using CustomCalls = std::map<std::string, program::CustomCallHandler>;
 
 class Executable {
  public:
-  /// Loads the binary and copies the constants to the device.
+  /// Loads the binary and copies the constants to the device; large ones stay in the host's memory
+  /// where the device takes them as they lie (B28).
   static Result<std::shared_ptr<Executable>> load(std::shared_ptr<Device> device,
                                                   CompiledProgram compiled, CustomCalls calls);
   ~Executable();

@@ -208,6 +208,42 @@ TEST(ZeroCopy, OtherErrorsAreErrors) {
   }
 }
 
+// --- Constants
+
+// y = c + x for a constant of `count` elements.
+program::Program plus_constant(int64_t count) {
+  program::Program p = twice();
+  p.kernels = {program::testing::kernel_of(fmt::format(
+      "kernel @add(%x: in f32[{0}], %z: in f32[{0}], %y: out f32[{0}]) index s32 grid(%i: {0}) {{\n"
+      "%a = load %x[%i] : f32\n%b = load %z[%i] : f32\n%c = add %a, %b : f32\n"
+      "store %c, %y[%i] : f32\n}}",
+      count))};
+  const Shape shape(ElementType::kF32, {count});
+  p.constants = {Literal::scalar(ElementType::kF32, 3).splat_to(shape)};
+  p.buffers[1].kind = program::MemoryKind::kConstant;
+  for (program::Buffer& buffer : p.buffers) buffer.dims = {count};
+  p.temporary_bytes = 0;
+  p.sequences[0].steps = {{program::Launch{0, {0, 1, 2}, {}}, {}, "add"}};
+  program::find_dependencies(p);
+  return p;
+}
+
+TEST(ZeroCopy, LargeConstantsStayWhereTheyAre) {
+  for (const int64_t count : {16, 1 << 16}) {
+    const auto client = client_of();
+    const auto device = client->devices()[0];
+    const Literal x =
+        Literal::scalar(ElementType::kF32, 2).splat_to(Shape(ElementType::kF32, {count}));
+    FromHost argument = import(device, x);
+    auto executable = load(*client, plus_constant(count));
+    EXPECT_EQ(device->memory().statistics().bytes_in_use, count == 16 ? 64 : 0);
+    auto run = executable->execute(std::vector{argument.buffer});
+    ASSERT_TRUE(run) << run.error().to_string();
+    executable = nullptr;  // What runs keeps the bytes.
+    EXPECT_EQ(get(run->results[0]), Literal::scalar(ElementType::kF32, 5).splat_to(x.shape()));
+  }
+}
+
 // --- Results
 
 TEST(ZeroCopy, ResultsAreLookedAtWhereTheyLie) {
