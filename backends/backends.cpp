@@ -9,9 +9,9 @@ namespace tenon::backend {
 void add_backends(Registry& registry) {
   using Made = Result<std::shared_ptr<Backend>>;
   static_cast<void>(registry.add("template", [] { return Made(make_template_backend()); }));
-  static_cast<void>(registry.add("cpu", [] { return Made(make_cpu_backend()); }));
+  static_cast<void>(registry.add("cpu", [] { return make_cpu_backend(); }));
   static_cast<void>(registry.add("gpu", [] { return Made(make_gpu_backend()); }));
-  static_cast<void>(registry.add("gpu-sim", [] { return Made(make_gpu_sim_backend()); }));
+  static_cast<void>(registry.add("gpu-sim", [] { return make_gpu_sim_backend(); }));
 }
 
 }  // namespace tenon::backend

@@ -3,17 +3,24 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
+#include <string_view>
+
+#include "core/types/status.h"
 
 namespace tenon::backend {
 
-/// What the environment variable says, of 1 to 4096; 1 if it says nothing of the kind.
-inline size_t device_count(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) return 1;
+/// What the environment variable says, of 1 to 4096; 1 if it is not set. Errors: it says anything
+/// else.
+inline Result<size_t> device_count(const char* variable) {
+  const char* const set = std::getenv(variable);
+  if (set == nullptr) return 1;
+  constexpr size_t kMost = 4096;
+  const std::string_view text = set;
+  const char* const end = text.data() + text.size();
   size_t count = 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), count);
-  return error == std::errc() && *end == 0 && count >= 1 && count <= 4096 ? count : 1;
+  const auto read = std::from_chars(text.data(), end, count);
+  if (read.ec == std::errc() && read.ptr == end && count >= 1 && count <= kMost) return count;
+  return invalid_argument("{} is '{}', expected a number of 1 to {}", variable, text, kMost);
 }
 
 }  // namespace tenon::backend

@@ -5,13 +5,13 @@
 // equal to any other (docs/numerics.md).
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "conformance/command_line.h"
 #include "conformance/devices.h"
 #include "conformance/differential.h"
 #include "conformance/elementwise.h"
@@ -68,9 +68,7 @@ class Bits {
  private:
   static Result<std::shared_ptr<runtime::Client>> client_of(const std::string& name) {
     TENON_ASSIGN(auto backend, backend_named(name));
-    runtime::ClientOptions first;
-    first.devices = {0};
-    return runtime::Client::open(std::move(backend), first);
+    return first_device(std::move(backend));
   }
 
   static Results run(const std::shared_ptr<runtime::Client>& client, const hlo::Module& module,
@@ -181,21 +179,25 @@ int main(int argc, char** argv) {
   std::vector<std::string> without;
   app.add_option("--devices", options.devices, "names, or paths of plug-ins")
       ->delimiter(',')
+      ->check([](const std::string& name) {
+        return std::string(name == "interp" ? "interp is what the devices are held against" : "");
+      })
       ->capture_default_str();
-  app.add_option("--types", options.types, "element types of the programs of every op; else all")
-      ->delimiter(',');
-  app.add_option("--without", without, "ops that are left out")->delimiter(',');
-  app.add_option("--count", options.count, "of random programs")->capture_default_str();
+  app.add_option("--types", options.types,
+                 "element types of the programs of every op, or none; else all")
+      ->delimiter(',')
+      ->check(is_element_type() | CLI::IsMember({"none"}));
+  app.add_option("--without", without, "ops that are left out")->delimiter(',')->check(is_op());
+  app.add_option("--count", options.count, "of random programs")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "of the first of them")->capture_default_str();
-  app.add_option("--size", options.size, "ops of one, about")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--size", options.size, "ops of one, about")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  if (const auto status = parse(app, argc, argv)) return *status;
   for (const std::string& name : without) {
-    const auto op = tenon::hlo::op_from_name(name);
-    if (!op) {
-      fmt::print(stderr, "bits_test: there is no op '{}'\n", name);
-      return 1;
-    }
-    options.without.push_back(*op);
+    options.without.push_back(*tenon::hlo::op_from_name(name));
   }
   return run(options);
 }

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <fstream>
 #include <future>
 
+#include "conformance/command_line.h"
 #include "conformance/devices.h"
 #include "conformance/generator.h"
 #include "conformance/programs.h"
@@ -324,12 +324,17 @@ int main(int argc, char** argv) {
   CLI::App app("Twenty programs on a device on which everything fails that can fail.");
   app.add_option("--device", options.device, "name of a device or path of a plug-in")
       ->capture_default_str();
-  app.add_option("--programs", options.programs, "of the twenty")->capture_default_str();
-  app.add_option("--schedules", options.schedules, "of faults and delays at random")
+  app.add_option("--programs", options.programs, "of the twenty")
+      ->check(CLI::Range(1, 20))
       ->capture_default_str();
-  app.add_option("--kills", options.kills, "of the device's process")->capture_default_str();
+  app.add_option("--schedules", options.schedules, "of faults and delays at random")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--kills", options.kills, "of the device's process")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "of what is random")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = conformance::parse(app, argc, argv)) return *status;
   auto backend = conformance::backend_named(options.device);
   if (!backend) {
     fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());

@@ -6,9 +6,9 @@
 // the runtime, strict, with rules checked and calls late; only the fusions are drawn.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "conformance/command_line.h"
 #include "conformance/devices.h"
 #include "conformance/generator.h"
 #include "conformance/progress.h"
@@ -179,13 +179,17 @@ int main(int argc, char** argv) {
   conformance::Options options;
   CLI::App app("Random programs on a device, against the evaluator.");
   app.add_option("--seed", options.seed, "of the first program")->capture_default_str();
-  app.add_option("--count", options.count, "of programs, one a seed")->capture_default_str();
-  app.add_option("--size", options.size, "ops of a program, about")->capture_default_str();
+  app.add_option("--count", options.count, "of programs, one a seed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--size", options.size, "ops of a program, about")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option(
       "--device", options.device,
       "name of a device or path of a plug-in; without it: lowered programs, interpreted");
   app.footer("A failing program is reduced and printed. To go on after an interruption: --seed.");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = conformance::parse(app, argc, argv)) return *status;
   if (!options.device.empty()) {
     auto backend = conformance::backend_named(options.device);
     if (!backend) {

@@ -8,7 +8,6 @@
 // interpreter's in every bit. Exit status 1 if a bound of the op tables is exceeded.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -20,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "conformance/command_line.h"
 #include "conformance/math_functions.h"
 #include "core/kernel/render/c_library.h"
 #include "core/kernel/render/render.h"
@@ -327,6 +327,6 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--function", options.function, "this one alone");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto status = tenon::conformance::parse(app, argc, argv)) return *status;
   return tenon::conformance::run(options);
 }

@@ -121,11 +121,42 @@ def test_help_of_every_command(_):
 def test_wrong_usage_is_2(folder):
     program = write(folder, "add.mlir", ADD)
     contains(fails(2), "subcommand")
-    fails(2, "nonsense")
-    fails(2, "run")
-    fails(2, "run", program, "--nonsense")
+    contains(fails(2, "nonsense"), "there is no command 'nonsense'; see 'tenon --help'")
+    contains(fails(2, "run"), "FILE is required; see 'tenon run --help'")
+    contains(fails(2, "run", program, "--nonsense"), "see 'tenon run --help'")
     fails(2, "opt", program, "--emit", "llvm")
     fails(2, "run", program, "extra")
+
+
+def test_options_that_the_device_does_not_take(folder):
+    program = write(folder, "add.mlir", ADD)
+    arguments = ("run", program, "--arg", "0=1", "--arg", "1=2")
+    for option in ("--layer=validate", "--strict", "--legalize=least"):
+        contains(fails(2, *arguments, option), f"{option.split('=')[0]} needs a --device")
+        contains(fails(2, *arguments, option, "--device=reference"), "needs a --device")
+    contains(fails(2, *arguments, "--wide", "--device=cpu"), "--wide is of the reference device")
+    contains(fails(2, *arguments, "--legalize=least", "--device=cpu"), "--legalize is of --device=interp, not of 'cpu'")
+    contains(fails(2, *arguments, "--legalize=abacus", "--device=interp"), "'abacus' is nothing a target has")
+    contains(fails(2, "explain", program, "--device=abacus"), "there is no device 'abacus'")
+    contains(fails(2, "explain", program, "--device=reference"), "needs a backend")
+
+
+def test_names_of_backends_that_are_taken(folder):
+    for name in ("cpu", "gpu", "template", "reference"):
+        contains(fails(2, "new-backend", name, "--dir", folder / name), f"the name '{name}' is taken")
+
+
+def test_conformance_programs_refuse_what_they_cannot_do(_):
+    for program, wrong in (("bits_test", "--types=foo"), ("bits_test", "--types=f32,f8E4M3FN"), ("bits_test", "--devices=interp"),
+                           ("bits_test", "--count=-1"), ("graphs_test", "--count=-5"), ("graphs_test", "--size=0"),
+                           ("faults_test", "--programs=0"), ("faults_test", "--kills=-1"), ("math_accuracy", "--step=0")):
+        done = subprocess.run([BUILD / "conformance" / program, wrong], capture_output=True, text=True, timeout=60)
+        expect(done.returncode == 2, f"{program} {wrong}: exit code {done.returncode}: {done.stdout}")
+        contains(done.stderr, wrong.split("=")[0])
+        equal(done.stdout, "")
+    done = subprocess.run([BUILD / "conformance/graphs_test", "--device=abacus"], capture_output=True, text=True, timeout=60)
+    equal(done.returncode, 1)
+    contains(done.stdout, "there is no backend 'abacus'")
 
 
 # --- run
@@ -447,18 +478,32 @@ def test_json_of_names_that_are_no_text(folder):
 def test_layers_that_cannot_be(folder):
     program = write(folder, "add.mlir", ADD)
     arguments = ("run", program, "--device=interp", "--arg", "0=1", "--arg", "1=2")
-    contains(fails(1, *arguments, "--layer=recrod"),
+    contains(fails(2, *arguments, "--layer=recrod"),
              "there is no layer 'recrod'; there are validate, faults, cache, record and trace")
 
 
 def test_devices(_):
     contains(succeeds("devices"), "reference")
+    contains(succeeds("devices", "--verbose"), "\n    name sm_90\n")
     rows = {row["name"]: row for row in json.loads(succeeds("devices", "--json"))}
     expect("reference" in rows, "no reference device")
     equal(rows["gpu-sim"]["state"], "available")
     if rows["gpu"]["state"] != "available":  # Of a machine without one.
         equal(rows["gpu"]["state"], "unavailable")
         contains(rows["gpu"]["description"], "CUDA driver")
+    expect("name sm_90" in rows["gpu-sim"]["target"], f"{rows['gpu-sim']}")
+
+
+def test_devices_that_cannot_be_counted(folder):
+    program = write(folder, "add.mlir", ADD)
+    for name, variable in (("cpu", "TENON_CPU_DEVICES"), ("gpu-sim", "TENON_GPU_SIM_DEVICES"), ("template", "TENON_CHIPS")):
+        os.environ[variable] = "abacus"
+        try:
+            said = fails(1, "run", program, "--arg", "0=1", "--arg", "1=2", "--device", name)
+            contains(said, f"{variable} is 'abacus', expected a number of 1 to ")
+            contains(succeeds("devices"), f"{variable} is 'abacus'")
+        finally:
+            del os.environ[variable]
 
 
 def test_ops(_):

@@ -49,6 +49,19 @@ def check_ops_page(tenon: str) -> tuple[str, str]:
     return "docs/ops.md", "" if same else "run: build/tenon ops --markdown > docs/ops.md"
 
 
+def check_settings() -> tuple[str, str]:
+    """docs/settings.md has every environment variable that the sources read."""
+    known = set(re.findall(r"`(TENON_\w+)`", (ROOT / "docs/settings.md").read_text()))
+    read = set()
+    for folder in ("core", "hlo", "backends", "tools", "conformance", "frameworks/pjrt", "frameworks/jax/jax_plugins", "tests"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in {".cpp", ".h", ".c", ".py"} and ".venv" not in path.parts:
+                read |= set(re.findall(r"""(?:getenv|environment|setting|variable|device_count|environ\.get)\(\s*"(TENON_\w+)\"""",
+                                       path.read_text()))
+    wrong = [f"{name} is not there" for name in sorted(read - known)]
+    return "docs/settings.md", ", ".join(wrong)
+
+
 def check_links() -> list[tuple[str, str]]:
     """Relative links of every page lead to files."""
     outcomes = []
@@ -97,6 +110,7 @@ def main() -> int:
     tenon = str(build / "tenon")
     outcomes = check_commands(tenon, ROOT / "README.md")
     outcomes.append(check_ops_page(tenon))
+    outcomes.append(check_settings())
     for page in sorted((ROOT / "docs").glob("*.md")):
         outcomes += check_generated(tenon, page, write)
     outcomes += check_links()

@@ -214,6 +214,26 @@ def test_data_files(project, build, full):
     return f"{passed.group(1)} files, strict"
 
 
+def test_jax_is_installed(project):
+    """By pip, from what is installed: tenon-jax with its library, and the project's package with its plug-in."""
+    python = ROOT / "frameworks/jax/.venv/bin/python"
+    sources = project.succeeds("pkg-config", "--variable=jax", "tenon-plugin").strip()
+    expect(os.path.realpath(sources).startswith(str(project.installed.prefix.resolve())), f"tenon.pc says {sources}")
+    # JAX itself is the environment's; what is installed here goes before what that has.
+    place = project.folder.parent / f"site_{project.name}"
+    succeeds(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
+             "--disable-pip-version-check", "--target", place, sources, project.folder / "jax", folder="/",
+             variables=project.installed.variables, limit=300)
+    variables = {**project.installed.variables, "PYTHONPATH": str(place), "JAX_PLATFORMS": "tenon"}
+    code = ("import jax, os; said = (jax.devices(), jax.grad(lambda x: x ** 3)(2.0)); import jax_plugins.tenon as p;"
+            " print(p.library_path(), os.environ['TENON_DEVICE']); print(*said)")
+    library, devices = succeeds(python, "-c", code, folder="/", variables=variables).strip().splitlines()
+    for path in library.split():
+        expect(path.startswith(str(place.resolve())), f"{path} is loaded, not what was installed")
+    expect(devices.endswith("12.0"), devices)
+    return devices
+
+
 def test_jax(project, build):
     """JAX's functions on the device: frameworks/jax/tests."""
     jax = ROOT / "frameworks/jax"
@@ -255,6 +275,7 @@ def main():
             for test in tests:
                 good &= attempt(f"{language}: {test.__name__.removeprefix('test_')}", test, project)
             if (ROOT / "frameworks/jax/.venv/bin/python").exists():
+                good &= attempt(f"{language}: JAX installed", test_jax_is_installed, project)
                 good &= attempt(f"{language}: JAX", test_jax, project, build)
             else:
                 print(f"SKIP {language}: JAX: there is no environment with it (frameworks/jax/make-venv)")

@@ -170,7 +170,7 @@ TEST_P(SampleResults, OnInterpsDevice) {
 }
 
 TEST_P(SampleResults, OnDevices) {
-  const std::shared_ptr<backend::Backend> devices[] = {backend::make_cpu_backend(),
+  const std::shared_ptr<backend::Backend> devices[] = {backend::make_cpu_backend(1),
                                                        backend::make_gpu_sim_backend({1, true}),
                                                        backend::make_template_backend()};
   for (const auto& device : devices) {

@@ -5,6 +5,7 @@
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry.h"
+#include "tools/cli.h"
 
 namespace tenon::tools {
 
@@ -17,25 +18,60 @@ void add_layer_option(CLI::App& command, DeviceOptions& options) {
           "was compiled in the folder TENON_CACHE), record "
           "(writes the file TENON_RECORD, tenon.record unless set, for 'tenon replay'), trace "
           "(writes a timeline for Perfetto or chrome://tracing to the file TENON_TRACE, "
-          "tenon.trace.json unless set)")
-      ->type_name("LAYER,…")
-      ->envname("TENON_LAYERS");
+          "tenon.trace.json unless set); those in TENON_LAYERS unless given")
+      ->type_name("LAYER,…");
 }
+
+namespace {
+
+// A name, a number or a list on the command line.
+Error usage(Status status) { return Error(std::move(status).in_stage(kUsageStage)); }
+
+// A device that is there but does not start is not the command line's fault.
+Result<std::shared_ptr<backend::Backend>> backend_named(const std::string& name) {
+  if (name == "reference") {
+    return usage(invalid_argument(
+        "the reference device evaluates modules op by op; this needs a backend: 'tenon devices'"));
+  }
+  auto backend = backend::Registry::instance().get(name);
+  const bool is_path = name.find('/') != std::string::npos;
+  if (backend || is_path || backend.error().code() != ErrorCode::kNotFound) return backend;
+  return usage(not_found("there is no device '{}'; 'tenon devices' lists them", name));
+}
+
+std::string layers_of(const DeviceOptions& options) {
+  if (options.layers) return *options.layers;
+  const char* const set = std::getenv("TENON_LAYERS");
+  return set == nullptr ? "" : set;
+}
+
+}  // namespace
 
 Result<ChosenDevice> choose_device(const DeviceOptions& options) {
   const std::string text = options.device.empty() ? "interp" : options.device;
-  TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(text));
+  const auto name = backend::parse_device_name(text);
+  if (!name) return usage(name.error());
   ChosenDevice chosen;
-  chosen.index = name.index;
-  if (name.backend == "interp" && !options.legalize.empty()) {
+  chosen.index = name->index;
+  if (!options.legalize.empty()) {
+    if (name->backend != "interp") {
+      return usage(invalid_argument("--legalize is of --device=interp, not of '{}'", text));
+    }
+    const auto form = kernel::LegalForm::parse(options.legalize);
+    if (!form) return usage(form.error());
     backend::InterpConfig config;
     config.devices = 65;
-    TENON_ASSIGN(config.form, kernel::LegalForm::parse(options.legalize));
+    config.form = *form;
     chosen.backend = backend::make_interp_backend(config);
   } else {
-    TENON_ASSIGN(chosen.backend, backend::Registry::instance().get(name.backend));
+    TENON_ASSIGN(chosen.backend, backend_named(name->backend));
   }
-  TENON_ASSIGN(chosen.backend, backend::with_layers(chosen.backend, options.layers));
+  auto layered = backend::with_layers(chosen.backend, layers_of(options));
+  if (!layered && (layered.error().code() == ErrorCode::kInvalidArgument ||
+                   layered.error().code() == ErrorCode::kNotFound)) {
+    return usage(layered.error());
+  }
+  TENON_ASSIGN(chosen.backend, std::move(layered));
   return chosen;
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/backend/backend.h"
@@ -12,8 +13,8 @@ namespace tenon::tools {
 
 struct DeviceOptions {
   std::string device;
-  std::string layers;
-  std::string legalize;  ///< Of interp: the form that its kernels are legalised for.
+  std::optional<std::string> layers;  ///< Of --layer; absent: those of TENON_LAYERS.
+  std::string legalize;               ///< Of interp: the form that its kernels are legalised for.
 };
 
 /// --layer
@@ -25,7 +26,7 @@ struct ChosenDevice {
 };
 
 /// The backend of `device` ("interp" if it is empty), within the layers of --layer, else of
-/// TENON_LAYERS.
+/// TENON_LAYERS. Errors of what was given are of the stage kUsageStage.
 Result<ChosenDevice> choose_device(const DeviceOptions& options);
 
 }  // namespace tenon::tools

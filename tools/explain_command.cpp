@@ -22,8 +22,9 @@ struct ExplainOptions {
 
 Result<hlo::Compilation> compiled(const ExplainOptions& options) {
   TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
-  if (!options.shapes.empty()) {
+  if (!options.shapes.empty() || hlo::is_dynamic(*module)) {
     hlo::ArgumentKnowledge known;
+    known.entry = options.entry;
     TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
     TENON_ASSIGN(module, hlo::refine(*module, known));
   }

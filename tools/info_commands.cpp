@@ -11,6 +11,8 @@ struct DeviceRow {
   std::string name;
   std::string state;
   std::string description;
+  std::string
+      target;  ///< What the first device's target says, a line each; empty if there is none.
 };
 
 // What a backend's row says: its devices, or why there are none.
@@ -29,11 +31,26 @@ DeviceRow row_of(const backend::Listed& listed) {
   row.description =
       fmt::format("{} {}{}", devices->size(), devices->size() == 1 ? "device" : "devices",
                   devices->empty() ? "" : " of target " + devices->front().target.name);
+  if (!devices->empty()) row.target = backend::to_string(devices->front().target);
   if (listed.source != "built in") row.description += fmt::format(", from {}", listed.source);
   return row;
 }
 
-void print_devices(bool json) {
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+void print_indented(std::string_view text) {
+  for (const std::string& line : lines_of(text)) fmt::print("    {}\n", line);
+}
+
+void print_devices(bool json, bool verbose) {
   std::vector<DeviceRow> rows = {
       {"reference", "available", "evaluates the Module op by op: the oracle, slow on purpose"}};
   for (const backend::Listed& each : backend::Registry::instance().list()) {
@@ -44,12 +61,14 @@ void print_devices(bool json) {
     for (const DeviceRow& row : rows) {
       document.push_back(
           {{"name", row.name}, {"state", row.state}, {"description", row.description}});
+      if (!row.target.empty()) document.back()["target"] = lines_of(row.target);
     }
     print_json(document);
     return;
   }
   for (const DeviceRow& row : rows) {
     fmt::print("{:<12} {:<12} {}\n", row.name, row.state, row.description);
+    if (verbose) print_indented(row.target);
   }
 }
 
@@ -68,12 +87,16 @@ void print_ops(bool markdown) {
 
 void add_devices_command(CLI::App& app, int* exit_code) {
   auto json = std::make_shared<bool>(false);
+  auto verbose = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("devices", "List the devices");
   command->footer(
       "Plug-ins are looked for in TENON_PLUGIN_PATH: files and folders, separated by colons.");
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json, exit_code] {
-    print_devices(*json);
+  command->add_flag("--json", *json, "Print JSON, what targets say included");
+  command->add_flag("--verbose", *verbose,
+                    "Print what the target of a backend's first device says, where it is not as by "
+                    "default");
+  command->callback([json, verbose, exit_code] {
+    print_devices(*json, *verbose);
     *exit_code = 0;
   });
 }

@@ -18,9 +18,16 @@ int run(int argc, char** argv) {
   app.name("tenon");
   app.set_version_flag("--version", "tenon " TENON_VERSION);
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return fmt::format("tenon: error: {}; see '{} --help'\n", error.what(),
-                       failed->get_parent() == nullptr ? "tenon" : "tenon " + failed->get_name());
+  const std::string first = argc > 1 ? argv[1] : "";
+  app.failure_message([&](const CLI::App*, const CLI::Error& error) {
+    const bool is_command =
+        !app.get_subcommands([&](const CLI::App* each) { return each->get_name() == first; })
+             .empty();
+    if (!is_command && !first.empty() && !first.starts_with('-')) {
+      return fmt::format("tenon: error: there is no command '{}'; see 'tenon --help'\n", first);
+    }
+    return fmt::format("tenon: error: {}; see 'tenon{} --help'\n", error.what(),
+                       is_command ? " " + first : "");
   });
   app.footer(
       "'tenon COMMAND --help' tells the options of a command.\n"

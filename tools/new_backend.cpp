@@ -7,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "core/backend/registry.h"
 #include "core/types/file.h"
 #include "tools/new_backend_files.h"
 
@@ -15,9 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Backends that are built in, and names that files of the project have.
-constexpr std::array<std::string_view, 5> kTaken = {"interp", "plugin", "reference", "template",
-                                                    "tenon"};
+// Names that files of the project have, or devices that are no backend's.
+constexpr std::array<std::string_view, 3> kTaken = {"plugin", "reference", "tenon"};
 // Names that Meson gives to targets of its own, and lets no project give.
 constexpr std::array<std::string_view, 11> kOfMeson = {
     "all",     "benchmark", "clean",       "coverage", "dist",     "distcheck",
@@ -73,7 +73,8 @@ Status check_backend_name(std::string_view name) {
     return invalid_argument(
         "'{}' is no name of a backend: lower-case letters, digits and '_', a letter first", name);
   }
-  if (std::ranges::find(kTaken, name) != kTaken.end()) {
+  if (std::ranges::find(kTaken, name) != kTaken.end() ||
+      backend::Registry::instance().is_built_in(name)) {
     return invalid_argument("the name '{}' is taken; choose another", name);
   }
   if (std::ranges::find(kOfMeson, name) != kOfMeson.end()) {

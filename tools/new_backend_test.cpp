@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/backend/interp/interp.h"
+#include "core/backend/registry.h"
 #include "core/types/file.h"
 #include "tools/installation.h"
 
@@ -23,7 +25,14 @@ TEST(BackendName, IsALowerCaseIdentifierThatIsFree) {
     EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument) << bad;
     EXPECT_NE(status.message().find("lower-case letters"), std::string::npos) << status.message();
   }
-  for (const char* taken : {"interp", "reference", "template", "plugin"}) {
+  ASSERT_TRUE(backend::Registry::instance()
+                  .add("built_in",
+                       [] {
+                         return Result<std::shared_ptr<backend::Backend>>(
+                             backend::make_interp_backend());
+                       })
+                  .ok());
+  for (const char* taken : {"interp", "reference", "built_in", "plugin"}) {
     EXPECT_EQ(check_backend_name(taken).message(),
               fmt::format("the name '{}' is taken; choose another", taken));
   }

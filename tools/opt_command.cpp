@@ -71,16 +71,14 @@ Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& op
 
 Result<std::string> optimise(const OptOptions& options) {
   TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
-  if (!options.shapes.empty()) {
+  const bool lowers = options.emit == "kernels" || options.emit.starts_with("program");
+  if (!options.shapes.empty() || (lowers && hlo::is_dynamic(*module))) {
     hlo::ArgumentKnowledge known;
     TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
     TENON_ASSIGN(module, hlo::refine(*module, known));
   }
   TENON_TRY(run_passes(*module, options));
-  if (options.emit == "kernels" || options.emit.starts_with("program")) {
-    return lowered_text(*module, options);
-  }
-  return module_text(*module, options);
+  return lowers ? lowered_text(*module, options) : module_text(*module, options);
 }
 
 int opt(const OptOptions& options) {

@@ -79,6 +79,19 @@ Status check_results(const hlo::Computation& entry) {
   return {};
 }
 
+// What was asked for is done, or refused.
+Status check_options(const RunOptions& options, bool evaluates) {
+  const auto refused = [](std::string_view option, std::string_view why) {
+    return Status(invalid_argument("{} {}", option, why)).in_stage(kUsageStage);
+  };
+  if (!evaluates) return options.wide ? refused("--wide", "is of the reference device") : Status();
+  constexpr std::string_view kWhy =
+      "needs a --device: without one, or with 'reference', the program is evaluated op by op";
+  if (options.device_options.layers) return refused("--layer", kWhy);
+  if (options.strict) return refused("--strict", kWhy);
+  return options.legalize.empty() ? Status() : refused("--legalize", kWhy);
+}
+
 // The device to run on, opened; others of its backend are for processes that a program starts.
 Result<hlo::Target> open_target(const RunOptions& options) {
   TENON_ASSIGN(ChosenDevice chosen,
@@ -106,6 +119,7 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
   if (!options.entry.empty() || !options.shapes.empty()) {
     return invalid_argument("a saved program has one entry and static shapes");
   }
+  TENON_TRY(check_options(options, false));
   TENON_ASSIGN(const program::Program program, program::load_program(bytes));
   // Arguments are given as to a function of these parameters.
   hlo::Module signature;
@@ -125,6 +139,8 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
 }
 
 Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
+  const bool evaluates = options.device == "reference" || options.device.empty();
+  TENON_TRY(check_options(options, evaluates));
   if (entry_of(*module, options.entry) == nullptr) {
     if (!options.entry.empty()) return not_found("there is no function @{}", options.entry);
     return invalid_argument(
@@ -137,7 +153,7 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   TENON_TRY(check_results(entry));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
   Outcome outcome;
-  if (options.device != "reference" && !options.device.empty()) {
+  if (!evaluates) {
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
     TENON_ASSIGN(const hlo::Target target, open_target(options));
     hlo::CompileOptions compile = compile_options(options);

@@ -179,8 +179,13 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend() {
-  return std::make_unique<CpuBackend>(device_count("TENON_CPU_DEVICES"));
+std::unique_ptr<Backend> make_cpu_backend(size_t devices) {
+  return std::make_unique<CpuBackend>(devices);
+}
+
+Result<std::shared_ptr<Backend>> make_cpu_backend() {
+  TENON_ASSIGN(const size_t devices, device_count("TENON_CPU_DEVICES"));
+  return make_cpu_backend(devices);
 }
 
 }  // namespace tenon::backend

@@ -7,8 +7,9 @@
 
 namespace tenon::backend {
 
-/// One device, `cpu:0`: the host with all its cores, its memory the host's; with TENON_CPU_DEVICES
-/// as many as that says, which share the cores.
-std::unique_ptr<Backend> make_cpu_backend();
+/// Devices `cpu:0` …: the host with all its cores, which they share, and its memory.
+std::unique_ptr<Backend> make_cpu_backend(size_t devices);
+/// As many as TENON_CPU_DEVICES says, else one. Errors: a number that is none.
+Result<std::shared_ptr<Backend>> make_cpu_backend();
 
 }  // namespace tenon::backend

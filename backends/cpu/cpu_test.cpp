@@ -295,7 +295,7 @@ TEST(Cpu, WhatMachinesHaveFma) {
 
 // A target is the machine's, whoever asks; its compiler is that of these sources.
 TEST(Cpu, TargetDependsOnTheMachineAlone) {
-  const auto backend = backend::make_cpu_backend();
+  const auto backend = backend::make_cpu_backend(1);
   const backend::TargetInfo target = backend->devices().value()[0].target;
   tbb::task_arena narrow(1);
   narrow.execute(

@@ -3,8 +3,6 @@
 #include "core/backend/adapter.h"
 
 extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
-  return tenon::backend::export_backend(host, error, [] {
-    return tenon::Result<std::shared_ptr<tenon::backend::Backend>>(
-        tenon::backend::make_cpu_backend());
-  });
+  return tenon::backend::export_backend(host, error,
+                                        [] { return tenon::backend::make_cpu_backend(); });
 }

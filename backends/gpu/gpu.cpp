@@ -107,10 +107,10 @@ std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config) {
       [checks = config.checks](int32_t) { return std::make_unique<SimAssembler>(checks); });
 }
 
-std::unique_ptr<Backend> make_gpu_sim_backend() {
+Result<std::shared_ptr<Backend>> make_gpu_sim_backend() {
   const char* const checks = std::getenv("TENON_GPU_SIM_CHECKS");
   GpuSimConfig config;
-  config.devices = device_count("TENON_GPU_SIM_DEVICES");
+  TENON_ASSIGN(config.devices, device_count("TENON_GPU_SIM_DEVICES"));
   config.checks = checks != nullptr && checks == std::string_view("1");
   return make_gpu_sim_backend(config);
 }

@@ -18,7 +18,7 @@ struct GpuSimConfig {
   bool checks = false;
 };
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config);
-/// As TENON_GPU_SIM_DEVICES and TENON_GPU_SIM_CHECKS say.
-std::unique_ptr<Backend> make_gpu_sim_backend();
+/// As TENON_GPU_SIM_DEVICES and TENON_GPU_SIM_CHECKS say. Errors: a number that is none.
+Result<std::shared_ptr<Backend>> make_gpu_sim_backend();
 
 }  // namespace tenon::backend

@@ -112,7 +112,7 @@ std::string text_of(const Shape& s) {
 // The open device and what was compiled for it; errors end the program with their text.
 class Tenon {
  public:
-  Tenon() : backend_(tenon::backend::make_cpu_backend()) {
+  Tenon() : backend_(tenon::backend::make_cpu_backend(1)) {
     target_ = must(backend_->devices())[0].target;
     device_ = must(backend_->open(0));
   }

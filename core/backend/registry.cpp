@@ -131,9 +131,9 @@ void Registry::look_for_plugins() {
     const auto [at, added] = entries_.try_emplace(name, Entry{absolute(file), nullptr, backend});
     if (added || at->second.source == absolute(file)) continue;
     // Neither is the one that was meant.
-    const Status twice =
-        make_error(ErrorCode::kAlreadyExists, "backend {} is in {} and in {}; name one by its path",
-                   name, at->second.source, absolute(file));
+    const Status twice = make_error(
+        ErrorCode::kAlreadyExists, "backend {} is {} and in {}; name one by its path", name,
+        at->second.source == "built in" ? "built in" : "in " + at->second.source, absolute(file));
     if (at->second.source != "built in") at->second.made = tl::make_unexpected(twice);
     entries_.try_emplace(fs::path(file).filename().string(),
                          Entry{absolute(file), nullptr,
@@ -156,6 +156,12 @@ Result<std::shared_ptr<Backend>> Registry::get(const std::string& name_or_path) 
       "there is no backend '{}'; there are {} (TENON_PLUGIN_PATH names plug-ins, or "
       "give the path of one)",
       name_or_path, fmt::join(names, ", "));
+}
+
+bool Registry::is_built_in(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name);
+  return found != entries_.end() && found->second.source == "built in";
 }
 
 std::vector<Listed> Registry::list() {

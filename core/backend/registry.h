@@ -49,6 +49,8 @@ class Registry {
   Result<std::shared_ptr<Backend>> get(const std::string& name_or_path);
   /// All, those too that fail to start.
   std::vector<Listed> list();
+  /// Whether a backend of this name was added, not found as a plug-in.
+  bool is_built_in(std::string_view name);
 
  private:
   struct Entry {

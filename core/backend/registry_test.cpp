@@ -92,8 +92,10 @@ TEST(Registry, ListsWhatFailsToo) {
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0], "interp: OK");
   EXPECT_TRUE(lines[1].ends_with("cannot start: the chip's driver is not installed"));
-  EXPECT_TRUE(lines[2].starts_with("libtenon_interp.so: backend interp is in built in and in "));
+  EXPECT_TRUE(lines[2].starts_with("libtenon_interp.so: backend interp is built in and in "));
   EXPECT_EQ(lines[3], "nowhere: there is no plug-in /nowhere");
+  EXPECT_TRUE(registry.is_built_in("interp"));
+  EXPECT_FALSE(registry.is_built_in("nowhere"));
 }
 
 TEST(DeviceName, Parses) {

@@ -1,0 +1,39 @@
+// The command lines of the programs of this folder.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "hlo/ops/ops.h"
+
+namespace tenon::conformance {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+/// Parses the command line. The status to end with, if not to go on: 0 after --help, else 2.
+inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {  // CLI11 reports through exceptions.
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  return {};
+}
+
+/// Checks of an option's value.
+inline CLI::Validator is_element_type() {
+  return {[](const std::string& name) {
+            return element_type_from_name(name) ? "" : "'" + name + "' is no element type";
+          },
+          "TYPE"};
+}
+inline CLI::Validator is_op() {
+  return {[](const std::string& name) {
+            return hlo::op_from_name(name) ? "" : "there is no op '" + name + "'";
+          },
+          "OP"};
+}
+
+}  // namespace tenon::conformance
