@@ -6,6 +6,8 @@
 #include "hlo/compile/interp.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
+#include "hlo/lower/lower.h"
+#include "hlo/passes/pass.h"
 
 namespace tenon::conformance {
 namespace {
@@ -174,6 +176,199 @@ TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
       EXPECT_EQ(results->front(), first.front());
     }
   }
+}
+
+// Ifs nest only so deep in a kernel.
+TEST(Lowering, ConcatenationsOfHundreds) {
+  std::string ops;
+  std::string names;
+  std::string types;
+  for (int i = 0; i < 300; ++i) {
+    ops += fmt::format("%a{} = stablehlo.add %{}, %x : tensor<2xf32>\n", i,
+                       i == 0 ? "x" : fmt::format("a{}", i - 1));
+    names += fmt::format("{}%a{}", i == 0 ? "" : ", ", i);
+    types += fmt::format("{}tensor<2xf32>", i == 0 ? "" : ", ");
+  }
+  const Literal x = Literal::scalar(ElementType::kF32, 1).splat_to(Shape(ElementType::kF32, {2}));
+  expect_same("func.func @main(%x: tensor<2xf32>) -> tensor<600xf32> {\n" + ops +
+                  "%r = stablehlo.concatenate " + names + ", dim = 0 : (" + types +
+                  ") -> tensor<600xf32>\nreturn %r : tensor<600xf32>\n}",
+              {x});
+}
+
+TEST(Lowering, CasesOfHundreds) {
+  for (const std::string type : {"tensor<f32>", "tensor<4xf32>", "tensor<2000xf32>"}) {
+    std::string text = fmt::format(
+        "func.func @main(%i: tensor<i32>, %x: {0}) -> {0} {{\n%r = \"stablehlo.case\"(%i) ({{\n",
+        type);
+    for (int i = 0; i < 250; ++i) {
+      text += fmt::format(
+          "{0}%c{1} = stablehlo.constant dense<{1}.0> : {2}\n"
+          "%a{1} = stablehlo.add %x, %c{1} : {2}\nstablehlo.return %a{1} : {2}\n",
+          i == 0 ? "" : "}, {\n", i, type);
+    }
+    text += fmt::format("}}) : (tensor<i32>) -> {0}\nreturn %r : {0}\n}}", type);
+    const auto module = hlo::import_module(text, "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    const Literal x = Literal::scalar(ElementType::kF32, 1)
+                          .splat_to((*module)->entry()->parameter(1).type().shape());
+    for (const int64_t index : {-1L, 0L, 1L, 124L, 125L, 249L, 250L, 0x7FFFFFFFL}) {
+      SCOPED_TRACE(fmt::format("{} {}", type, index));
+      expect_same(text, {Literal::scalar_integer(ElementType::kS32, index), x});
+    }
+  }
+}
+
+// Elements are emitted op within op, which goes only so deep.
+TEST(Lowering, ThousandsOfOpsInARow) {
+  std::string body;
+  for (int i = 0; i < 1500; ++i) {
+    body += fmt::format("%t{} = stablehlo.add %{}, %x : tensor<f32>\n", i,
+                        i == 0 ? "a" : fmt::format("t{}", i - 1));
+  }
+  body += "%b = stablehlo.multiply %t1499, %x : tensor<f32>";
+  expect_same(loop(body), {Literal::scalar(ElementType::kF32, 0.5)});
+  std::string region;
+  for (int i = 0; i < 1500; ++i) {
+    region += fmt::format("%t{} = stablehlo.add %{}, %b : tensor<f32>\n", i,
+                          i == 0 ? "a" : fmt::format("t{}", i - 1));
+  }
+  const Literal x = Literal::scalar(ElementType::kF32, 1).splat_to(Shape(ElementType::kF32, {8}));
+  expect_same(
+      "func.func @main(%v: tensor<8xf32>, %z: tensor<f32>) -> tensor<f32> {\n"
+      "%r = \"stablehlo.reduce\"(%v, %z) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n" +
+          region +
+          "stablehlo.return %t1499 : tensor<f32>\n}) {dimensions = array<i64: 0>} : "
+          "(tensor<8xf32>, tensor<f32>) -> tensor<f32>\nreturn %r : tensor<f32>\n}",
+      {x, Literal::scalar(ElementType::kF32, 0)});
+}
+
+// Each op reads the one before at two indices: in one kernel it would be emitted 2^12 times.
+TEST(Lowering, LoopsThatOneKernelCannotHold) {
+  std::string body =
+      "%h = stablehlo.constant dense<0.5> : tensor<4xf32>\n"
+      "%k = stablehlo.iota dim = 0 : tensor<4xf32>\n"
+      "%w = stablehlo.broadcast_in_dim %a, dims = [] : (tensor<f32>) -> tensor<4xf32>\n"
+      "%v0 = stablehlo.add %w, %k : tensor<4xf32>\n";
+  for (int i = 0; i < 12; ++i) {
+    body += fmt::format(
+        "%s{0} = stablehlo.slice %v{0} [1:4] : (tensor<4xf32>) -> tensor<3xf32>\n"
+        "%q{0} = stablehlo.slice %v{0} [0:1] : (tensor<4xf32>) -> tensor<1xf32>\n"
+        "%y{0} = stablehlo.concatenate %s{0}, %q{0}, dim = 0 : (tensor<3xf32>, tensor<1xf32>) -> "
+        "tensor<4xf32>\n%u{0} = stablehlo.multiply %y{0}, %h : tensor<4xf32>\n"
+        "%v{1} = stablehlo.maximum %v{0}, %u{0} : tensor<4xf32>\n",
+        i, i + 1);
+  }
+  body +=
+      "%e = stablehlo.slice %v12 [2:3] : (tensor<4xf32>) -> tensor<1xf32>\n"
+      "%b = stablehlo.reshape %e : (tensor<1xf32>) -> tensor<f32>";
+  expect_same(loop(body), {Literal::scalar(ElementType::kF32, 1)});
+}
+
+TEST(Lowering, BitsOfSixBitFloats) {
+  for (const std::string type : {"f6E2M3FN", "f6E3M2FN"}) {
+    SCOPED_TRACE(type);
+    std::string reduced;
+    std::string values;
+    std::string types;
+    int count = 0;
+    for (int exponent = 1; exponent <= 8; ++exponent) {
+      for (int mantissa = 0; mantissa <= 3; ++mantissa, ++count) {
+        reduced += fmt::format(
+            "%r{0} = stablehlo.reduce_precision %x, format = e{1}m{2} : tensor<64x{3}>\n", count,
+            exponent, mantissa, type);
+        values += fmt::format(", %r{}", count);
+        types += fmt::format(", tensor<64x{}>", type);
+      }
+    }
+    const std::string text = fmt::format(
+        "func.func @main(%b: tensor<64x3xui2>) -> (tensor<64x3xui2>, tensor<64x{0}>{1}) {{\n"
+        "%x = stablehlo.bitcast_convert %b : (tensor<64x3xui2>) -> tensor<64x{0}>\n"
+        "%c = stablehlo.bitcast_convert %x : (tensor<64x{0}>) -> tensor<64x3xui2>\n{2}"
+        "return %c, %x{3} : tensor<64x3xui2>, tensor<64x{0}>{1}\n}}",
+        type, types, reduced, values);
+    Literal bits(Shape(ElementType::kU2, {64, 3}));
+    for (int64_t i = 0; i < 64; ++i) {
+      for (int64_t k = 0; k < 3; ++k) bits.set_integer(3 * i + k, i >> (2 * k) & 3);
+    }
+    expect_same(text, {bits});
+  }
+}
+
+TEST(Lowering, AnotherEntry) {
+  const auto module = hlo::import_module(R"(
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = func.call @other(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+func.func private @other(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = func.call @twice(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %y = stablehlo.add %x, %x : tensor<2xf32>
+  return %y : tensor<2xf32>
+})",
+                                         "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const Literal x = Literal::scalar(ElementType::kF32, 3).splat_to(Shape(ElementType::kF32, {2}));
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  hlo::InterpOptions options;
+  options.lower.entry = "other";
+  const auto results =
+      hlo::run_on_interp(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options);
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ(results->front().to_string(), "[6, 6]");
+  options.lower.entry = "nobody";
+  EXPECT_FALSE(
+      hlo::run_on_interp(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options));
+}
+
+// A number made of an index is data, which no memory bounds.
+TEST(Lowering, IndicesBeyond32BitsAsNumbers) {
+  const auto module = hlo::import_module(R"(
+func.func @main() -> tensor<i1> {
+  %i = stablehlo.iota dim = 0 : tensor<2147483677xi64>
+  %c = stablehlo.constant dense<2147483670> : tensor<i64>
+  %b = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i64>) -> tensor<2147483677xi64>
+  %x = stablehlo.compare EQ, %i, %b : (tensor<2147483677xi64>, tensor<2147483677xi64>) -> tensor<2147483677xi1>
+  %z = stablehlo.constant dense<false> : tensor<i1>
+  %m = stablehlo.reduce(%x init: %z) applies stablehlo.or across dimensions = [0] : (tensor<2147483677xi1>, tensor<i1>) -> tensor<i1>
+  return %m : tensor<i1>
+})",
+                                         "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  for (const std::string_view pass : {"fusion"}) {
+    ASSERT_TRUE(hlo::run_passes(**module, std::span(&pass, 1)).ok());
+  }
+  const auto program = hlo::compile_to_program(**module, {});
+  ASSERT_TRUE(program) << program.error().to_string();
+  ASSERT_FALSE(program->kernels.empty());
+  EXPECT_EQ(program->kernels.front().index_type, ElementType::kS64);
+}
+
+// The state goes along in the body: what the condition draws is drawn there, and before the loop.
+TEST(Lowering, ConditionsThatDraw) {
+  expect_same(R"(func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+  %low = stablehlo.constant dense<0.0> : tensor<f32>
+  %high = stablehlo.constant dense<1.0> : tensor<f32>
+  %dims = stablehlo.constant dense<> : tensor<0xi64>
+  %r = stablehlo.while(%a = %x) : tensor<f32>
+  cond {
+    %u = stablehlo.rng %low, %high, %dims, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<0xi64>) -> tensor<f32>
+    %most = stablehlo.constant dense<0.9> : tensor<f32>
+    %p = stablehlo.compare LT, %u, %most : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %u = stablehlo.rng %low, %high, %dims, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<0xi64>) -> tensor<f32>
+    %b = stablehlo.add %a, %u : tensor<f32>
+    stablehlo.return %b : tensor<f32>
+  }
+  %after = stablehlo.rng %low, %high, %dims, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<0xi64>) -> tensor<f32>
+  return %r, %after : tensor<f32>, tensor<f32>
+})",
+              {Literal::scalar(ElementType::kF32, 0)});
 }
 
 }  // namespace

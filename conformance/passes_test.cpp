@@ -2,6 +2,9 @@
 // the evaluator gives of them as they were, and are no larger behind the passes than without.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <iterator>
+
 #include "conformance/generator.h"
 #include "core/types/random.h"
 #include "hlo/evaluator/evaluator.h"
@@ -154,6 +157,79 @@ TEST(Passes, ChangeNoBitOfRandomPrograms) {
     const int64_t most = count_of(*plain);
     EXPECT_TRUE(loops || count_of(*hidden) <= most) << most << hlo::print_module(*hidden);
   }
+}
+
+// Ends of ranges, and what lies beyond them.
+Literal special_values(ElementType type) {
+  const double values[] = {0.0,    -0.0,   0.5,    1,        -1,        -5,          2,
+                           3.5,    100,    127,    128,      200,       255,         256,
+                           300,    -128,   -129,   1000,     32767,     32768,       65535,
+                           65536,  0x1p31, 0x1p32, -0x1p31,  3e9,       -3e9,        1e10,
+                           0x1p63, 1e-10,  1e-45,  HUGE_VAL, -HUGE_VAL, std::nan("")};
+  Literal literal(Shape(type, {std::size(values)}));
+  for (size_t i = 0; i < std::size(values); ++i) {
+    literal.set_double(static_cast<int64_t>(i), values[i]);
+  }
+  return literal;
+}
+
+// What `make` builds of an array of each real type has the same bits behind the passes.
+template <class Make>
+void expect_kept(const Make& make) {
+  for (const ElementTypeInfo& info : element_types()) {
+    if (is_complex(info.type)) continue;
+    SCOPED_TRACE(info.name);
+    Module module;
+    Computation& main = module.add_function("main");
+    const std::vector<Literal> arguments = {special_values(info.type)};
+    const Value parameter = main.add_parameter(hlo::Type(arguments[0].shape()));
+    Builder b(main);
+    const std::vector<Value> results = make(b, parameter);
+    ASSERT_TRUE(b.ok()) << b.status().to_string();
+    b.create(std::make_unique<Instruction>(OpCode::kReturn, results, std::vector<hlo::Type>{}));
+    std::vector<hlo::Type> types;
+    for (const Value value : results) types.push_back(value.type());
+    main.set_declared_result_types(types);
+    const Status verified = hlo::verify(module);
+    ASSERT_TRUE(verified.ok()) << verified.to_string();
+    const auto expected = hlo::Evaluator(module).run(main, arguments);
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    const std::string_view passes[] = {"simplify"};
+    ASSERT_TRUE(hlo::run_passes(module, passes).ok());
+    const auto actual = hlo::Evaluator(module).run(main, arguments);
+    ASSERT_TRUE(actual) << actual.error().to_string();
+    for (size_t r = 0; r < expected->size(); ++r) {
+      const Literal& right = (*expected)[r];
+      EXPECT_EQ((*actual)[r].to_string(64), right.to_string(64))
+          << "result " << r << " of type " << right.shape().to_string();
+    }
+  }
+}
+
+// By any type to any other: from an integer by a float to an integer what does not fit stops at the
+// end, directly it would wrap.
+TEST(Passes, ChangeNoBitOfConversionsInARow) {
+  expect_kept([](Builder& b, Value x) {
+    std::vector<Value> results;
+    for (const ElementTypeInfo& between : element_types()) {
+      if (is_complex(between.type)) continue;
+      const Value middle = b.convert(x, between.type);
+      for (const ElementTypeInfo& last : element_types()) {
+        if (!is_complex(last.type)) results.push_back(b.convert(middle, last.type));
+      }
+    }
+    return results;
+  });
+}
+
+// f8E8M0FNU has none.
+TEST(Passes, ChangeNoSign) {
+  expect_kept([](Builder& b, Value x) {
+    const ElementType type = x.type().element_type();
+    if (is_pred(type)) return std::vector<Value>{x};
+    if (is_unsigned_integer(type)) return std::vector<Value>{b.neg(b.neg(x))};
+    return std::vector<Value>{b.neg(b.neg(x)), b.abs(b.neg(x)), b.abs(b.abs(x)), b.neg(b.abs(x))};
+  });
 }
 
 }  // namespace

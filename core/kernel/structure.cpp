@@ -45,9 +45,11 @@ class StructureChecker {
  private:
   template <class... Args>
   bool fail(fmt::format_string<Args...> format, Args&&... args) {
+    return refuse(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool refuse(ErrorCode code, std::string_view text) {
     if (status_.ok()) {
-      status_ = Status(ErrorCode::kInvalidArgument,
-                       "K0: " + fmt::format(format, std::forward<Args>(args)...));
+      status_ = Status(code, fmt::format("K0: {}", text));
       status_ = std::move(status_).at({kernel_.name, 1, 0}).in_stage("verify");
     }
     return false;
@@ -136,7 +138,10 @@ class StructureChecker {
   bool block(BlockId id, size_t arguments, int depth) {
     if (id >= kernel_.blocks.size() || seen_blocks_[id])
       return fail("a block stands in two places");
-    if (depth > kMostNesting) return fail("nested deeper than {} levels", kMostNesting);
+    if (depth > kMostNesting) {
+      return refuse(ErrorCode::kResourceExhausted,
+                    fmt::format("nested deeper than {} levels", kMostNesting));
+    }
     seen_blocks_[id] = true;
     const Block& b = kernel_.block(id);
     if (b.arguments.size() != arguments) {

@@ -7,6 +7,7 @@
 
 #include "core/kernel/verifier.h"
 #include "hlo/buffers/assign.h"
+#include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -375,6 +376,7 @@ std::string summary(const std::vector<Placement>& placement) {
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {
   const std::unique_ptr<Module> copy = module.clone();
+  TENON_TRY(select_entry(*copy, options.lower.entry));
   TENON_TRY(run_passes(*copy, optimizing_passes()));
   return Driver(backend, target, options).run(*copy);
 }

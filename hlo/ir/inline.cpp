@@ -98,4 +98,19 @@ void erase_unreachable_functions(Module& module, const Computation* entry) {
   for (Computation* function : dead) module.erase_function(function);
 }
 
+Status select_entry(Module& module, std::string_view name) {
+  if (name.empty()) return {};
+  Computation* const entry = module.find_function(name);
+  if (entry == nullptr || entry->is_declaration()) {
+    return not_found("there is no function @{}", name);
+  }
+  if (entry == module.entry()) return {};
+  TENON_TRY(inline_calls(*entry));
+  erase_unreachable_functions(module, entry);
+  for (const auto& function : module.functions()) {
+    function->set_visibility(function.get() == entry ? "" : "private");
+  }
+  return {};
+}
+
 }  // namespace tenon::hlo

@@ -23,4 +23,8 @@ Status inline_calls(Computation& computation, int64_t limit = 1 << 22);
 /// custom calls, anything that the entry reaches. `entry` null means the Module's own.
 void erase_unreachable_functions(Module& module, const Computation* entry = nullptr);
 
+/// Makes `name` the Module's entry and leaves what it needs alone; calls in it are inlined. An
+/// empty name leaves the Module as it is. Errors: there is no such function; those of inline_calls.
+Status select_entry(Module& module, std::string_view name);
+
 }  // namespace tenon::hlo

@@ -2,6 +2,7 @@
 // whole loops of scalars: control flow of the kernel.
 #include <algorithm>
 
+#include "hlo/lower/branches.h"
 #include "hlo/lower/emitter.h"
 
 namespace tenon::hlo::lower {
@@ -43,17 +44,22 @@ Elements emit_while(Emitter& e, const Instruction& op) {
   return Emitter::unflat(results, types);
 }
 
-// The branches from `first` on, for an index that none of the earlier ones took.
-Elements emit_case(Emitter& e, const Instruction& op, ValueId index, size_t first) {
-  if (first + 1 == op.region_count()) return e.call(op.region(first), {});
-  const ValueId here =
-      e.b.compare(K::kEq, index, e.b.integer(ElementType::kS32, static_cast<int64_t>(first)));
+Elements emit_case(Emitter& e, const Instruction& op, ValueId taken, BranchRange range) {
+  if (range.end - range.begin == 1) return e.call(op.region(range.begin), {});
+  const auto [left, right] = range.halves();
   return e.if_else(
-      here, result_types(op.region(first)), [&] { return e.call(op.region(first), {}); },
-      [&] { return emit_case(e, op, index, first + 1); });
+      e.b.compare(K::kLt, taken, e.b.integer(kBranchType, static_cast<int64_t>(right.begin))),
+      result_types(op.region(0)), [&] { return emit_case(e, op, taken, left); },
+      [&] { return emit_case(e, op, taken, right); });
 }
 
 }  // namespace
+
+ValueId taken_branch(kernel::Builder& b, const Instruction& op, ValueId index) {
+  const auto last = static_cast<int64_t>(op.region_count()) - 1;
+  // As an unsigned number a negative one is greater than any.
+  return b.min(b.bitcast(index, kBranchType), b.integer(kBranchType, last));
+}
 
 Elements emit_control(Emitter& e, const Instruction& op, const Values&) {
   if (!is_elemental(op)) {
@@ -68,7 +74,8 @@ Elements emit_control(Emitter& e, const Instruction& op, const Values&) {
           e.element(op.operand(0), {}).re, result_types(op.region(0)),
           [&] { return e.call(op.region(0), {}); }, [&] { return e.call(op.region(1), {}); });
     case OpCode::kCase:
-      return emit_case(e, op, e.element(op.operand(0), {}).re, 0);
+      return emit_case(e, op, taken_branch(e.b, op, e.element(op.operand(0), {}).re),
+                       {0, op.region_count()});
     default:
       e.fail(op, "there is no rule for one element");
       return {};

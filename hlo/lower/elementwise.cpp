@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/types/float_convert.h"
+#include "hlo/lower/bit_patterns.h"
 #include "hlo/lower/emitter.h"
 
 namespace tenon::hlo::lower {
@@ -106,7 +107,15 @@ std::optional<K> pred_operation(OpCode code) {
   }
 }
 
+// f8E8M0FNU has neither sign nor zero.
+bool has_sign(ElementType type) {
+  return element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
+}
+
 ValueId sign(Builder& b, ValueId x, ElementType type) {
+  if (is_float(type) && !has_sign(type)) {
+    return b.select(b.compare(K::kNe, x, x), x, b.real(type, 1));
+  }
   const auto number = [&](int value) {
     return is_float(type) ? b.real(type, value) : b.integer(type, value);
   };
@@ -145,10 +154,6 @@ ValueId is_finite(Builder& b, ValueId x, ElementType type) {
   const bool has_infinity = std::isinf(round_to(type, HUGE_VAL));
   if (!has_infinity) return number;
   return b.logical_and(number, b.compare(K::kNe, b.unary(K::kAbs, x), infinity));
-}
-
-bool has_sign(ElementType type) {
-  return element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
 }
 
 // A signed integer that orders all floats, NaNs and signed zeros too.
@@ -211,12 +216,12 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
                     int64_t mantissa_bits) {
   const FloatFormat& format = element_type_info(type).format;
   const int width = bit_width(type);
-  const ElementType bits_type = *integer_of_width(width, false);
+  const ElementType integer = bits_type(type);
   const auto number = [&](uint64_t value) {
-    return b.integer(bits_type, static_cast<int64_t>(value));
+    return b.integer(integer, static_cast<int64_t>(value));
   };
   const uint64_t sign_mask = uint64_t{1} << (width - 1);
-  const ValueId bits = b.bitcast(x, bits_type);
+  const ValueId bits = bits_of(b, x);
   const ValueId sign = b.logical_and(bits, number(sign_mask));
   ValueId rounded = b.logical_and(bits, number(sign_mask - 1));
   const int64_t dropped = format.mantissa_bits - mantissa_bits;
@@ -237,7 +242,7 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
     overflows = b.logical_or(overflows, b.compare(K::kGe, rounded, number(most)));
     rounded = b.select(b.compare(K::kLt, rounded, number(least)), number(0), rounded);
   }
-  const ValueId kept = b.bitcast(b.logical_or(rounded, sign), type);
+  const ValueId kept = from_bits(b, b.logical_or(rounded, sign), type);
   // What the type has for infinity, with the number's sign.
   const ValueId positive = b.compare(K::kEq, sign, number(0));
   const ValueId infinity = b.select(positive, b.real(type, HUGE_VAL), b.real(type, -HUGE_VAL));
@@ -251,9 +256,8 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
 }
 
 ValueId reduce_precision(Emitter& e, const Instruction& op, ValueId x, ElementType type) {
-  // Six bits have no integers, and f8E8M0FNU has no sign; f32 holds their numbers.
-  const bool direct = integer_of_width(bit_width(type), false).has_value() && has_sign(type);
-  const ElementType working = direct ? type : ElementType::kF32;
+  // What has no sign goes by f32, which holds its numbers.
+  const ElementType working = has_sign(type) ? type : ElementType::kF32;
   const ValueId reduced =
       reduce_bits(e.b, e.b.convert(x, working), working, op.integer(AttrKey::exponent_bits),
                   op.integer(AttrKey::mantissa_bits));

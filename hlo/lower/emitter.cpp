@@ -269,6 +269,18 @@ void Emitter::forget(const Computation& region) {
   }
 }
 
+// Elements are emitted from the results back, op within op; a long region begins with its first
+// ops.
+void Emitter::emit_in_order(const Computation& region) {
+  constexpr int kLong = 256;
+  if (std::distance(region.begin(), region.end()) < kLong) return;
+  for (const Instruction& op : region) {
+    const bool scalar = op.info().category == Category::kElementwise && op.result_count() == 1 &&
+                        op.result_type().is_tensor() && op.result_type().rank() == 0;
+    if (scalar && op.code() != OpCode::kConstant) static_cast<void>(elements(op, {}));
+  }
+}
+
 Elements Emitter::call(const Computation& region, const Elements& arguments) {
   forget(region);
   std::vector<std::pair<Key, Element>> shadowed;
@@ -279,6 +291,7 @@ Elements Emitter::call(const Computation& region, const Elements& arguments) {
     }
     scalars_[parameter] = arguments[i];
   }
+  emit_in_order(region);
   Elements results;
   const Instruction* end = region.return_instruction();
   for (size_t i = 0; i < end->operand_count(); ++i) {

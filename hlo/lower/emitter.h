@@ -119,6 +119,7 @@ class Emitter {
   void check_limits(const Instruction& op);
   Elements emit(const Instruction& op, const Values& index);
   void forget(const Computation& region);
+  void emit_in_order(const Computation& region);
 
   std::unordered_map<Key, Place, KeyHash> memories_;
   std::unordered_map<Key, Value, KeyHash> aliases_;

@@ -118,9 +118,31 @@ Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view su
                             label_of(op)));
 }
 
+namespace {
+
+// Whether an array is so large that a number made of its indices may not be an s32, memory or not.
+bool is_far(const Type& type) {
+  constexpr int64_t kNear = INT32_MAX - (int64_t{1} << 20);  // Loops may count up to a whole tile.
+  return type.is_tensor() && type.shape().is_static() && element_count(type.dims()) > kNear;
+}
+bool has_far(const Instruction& op) {
+  const auto far = [](Value value) { return is_far(value.type()); };
+  return std::ranges::any_of(op.operands(), far) || std::ranges::any_of(op.result_types(), is_far);
+}
+bool reaches_far(const Instruction& op) {
+  if (has_far(op)) return true;
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    if (any_instruction(op.region(i), has_far)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                  const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars) {
   for (const ElementType index_type : {ElementType::kS32, ElementType::kS64}) {
+    if (index_type == ElementType::kS32 && reaches_far(op)) continue;
     KernelMaker maker(op, lowered, kernel_name(op) + std::string(suffix), index_type);
     body(maker);
     TENON_TRY(Status(maker.e().status()));

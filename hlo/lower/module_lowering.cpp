@@ -5,6 +5,7 @@
 #include "core/kernel/text.h"
 #include "hlo/buffers/assign.h"
 #include "hlo/buffers/coalesce.h"
+#include "hlo/ir/inline.h"
 #include "hlo/lower/control_form.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/passes/pass.h"
@@ -151,6 +152,15 @@ bool ModuleLowering::in_one_kernel(const Instruction& op) {
                                         schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0);
 }
 
+// In one kernel where that is small enough, else step by step.
+Status ModuleLowering::control(const Instruction& op) {
+  if (in_one_kernel(op)) {
+    Status status = kernels(op);
+    if (status.code() != ErrorCode::kResourceExhausted) return status;
+  }
+  return op.code() == OpCode::kWhile ? while_loop(op) : conditional(op);
+}
+
 // As a whole, or op by op where some have no elements or it would be too large.
 Status ModuleLowering::fusion(const Instruction& op) {
   if (is_elemental(op) && level_of(op) < LowerOptions::kOpByOp) {
@@ -219,10 +229,9 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kCustomCall:
       return custom_call(op);
     case OpCode::kWhile:
-      return in_one_kernel(op) ? kernels(op) : while_loop(op);
     case OpCode::kIf:
     case OpCode::kCase:
-      return in_one_kernel(op) ? kernels(op) : conditional(op);
+      return control(op);
     case OpCode::kFusion:
       return fusion(op);
     default:
@@ -320,6 +329,7 @@ Result<program::Program> lower_module(const Module& module, const LowerOptions& 
 
 Result<program::Program> compile_to_program(const Module& module, const LowerOptions& options) {
   const std::unique_ptr<Module> copy = module.clone();
+  TENON_TRY(select_entry(*copy, options.entry));
   TENON_TRY(run_passes(*copy, lowering_passes()));
   return lower_module(*copy, options);
 }

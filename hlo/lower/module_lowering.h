@@ -58,6 +58,7 @@ class ModuleLowering {
   /// An op of the host: communication, and calls that run functions of the Module.
   Status host_step(const Instruction& op);
   bool in_one_kernel(const Instruction& op);
+  Status control(const Instruction& op);
   Status while_loop(const Instruction& op);
   Status conditional(const Instruction& op);
   Status advance(const Computation& body, const std::vector<BufferId>& state);

@@ -1,4 +1,5 @@
 // Ops that move elements: the element of the result at an index is one of an operand at another.
+#include "hlo/lower/bit_patterns.h"
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/index_math.h"
 
@@ -91,22 +92,39 @@ Element pad(Emitter& e, const Instruction& op, const Values& index) {
       [&] { return e.element(op.operand(1), {}); });
 }
 
-Element concatenate(Emitter& e, const Instruction& op, const Values& index, size_t operand = 0) {
+// An operand of a concatenation that is not empty, and where it begins.
+struct Part {
+  Value value;
+  int64_t begin;
+};
+
+// The element at `index`, which is of one of the parts: by halves, since ifs nest only so deep.
+Element of_parts(Emitter& e, const Instruction& op, const Values& index,
+                 std::span<const Part> parts) {
   const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
-  // What is empty holds no element.
-  while (op.operand_type(operand).dims()[axis] == 0) ++operand;
-  size_t rest = operand + 1;
-  while (rest < op.operand_count() && op.operand_type(rest).dims()[axis] == 0) ++rest;
-  if (rest == op.operand_count()) return e.element(op.operand(operand), index);
-  const ValueId size = e.b.index(op.operand_type(operand).dims()[axis]);
+  if (parts.size() == 1) {
+    Values within = index;
+    if (parts[0].begin != 0) within[axis] = e.b.sub(index[axis], e.b.index(parts[0].begin));
+    return e.element(parts[0].value, within);
+  }
+  const size_t half = parts.size() / 2;
   return e.if_else(
-      e.b.compare(K::kLt, index[axis], size), op.result_type().element_type(),
-      [&] { return e.element(op.operand(operand), index); },
-      [&] {
-        Values behind = index;
-        behind[axis] = e.b.sub(index[axis], size);
-        return concatenate(e, op, behind, rest);
-      });
+      e.b.compare(K::kLt, index[axis], e.b.index(parts[half].begin)),
+      op.result_type().element_type(),
+      [&] { return of_parts(e, op, index, parts.subspan(0, half)); },
+      [&] { return of_parts(e, op, index, parts.subspan(half)); });
+}
+
+Element concatenate(Emitter& e, const Instruction& op, const Values& index) {
+  const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
+  std::vector<Part> parts;
+  int64_t begin = 0;
+  for (const Value value : op.operands()) {
+    const int64_t size = value.type().dims()[axis];
+    if (size > 0) parts.push_back({value, begin});
+    begin += size;
+  }
+  return of_parts(e, op, index, parts);
 }
 
 Element constant(Emitter& e, const Instruction& op, const Values& index) {
@@ -132,21 +150,6 @@ Element constant(Emitter& e, const Instruction& op, const Values& index) {
 
 // --- bitcast_convert
 
-ValueId bits_of(Builder& b, ValueId x) {
-  const int width = bit_width(b.type_of(x));
-  const std::optional<ElementType> integer = integer_of_width(width, false);
-  return integer && !is_pred(b.type_of(x)) ? b.bitcast(x, *integer)
-                                           : b.convert(x, ElementType::kU8);
-}
-
-ValueId from_bits(Builder& b, ValueId bits, ElementType type) {
-  if (is_pred(type)) {
-    return b.convert(b.logical_and(bits, b.integer(b.type_of(bits), 1)), type);
-  }
-  const std::optional<ElementType> integer = integer_of_width(bit_width(type), false);
-  return b.bitcast(b.convert(bits, *integer), type);
-}
-
 // The bits `piece` * width … of `x`, width those of `type`, which is narrower.
 ValueId piece_of(Builder& b, ValueId x, ValueId piece, ElementType type) {
   const ValueId bits = bits_of(b, x);
@@ -158,14 +161,14 @@ ValueId piece_of(Builder& b, ValueId x, ValueId piece, ElementType type) {
 // The number whose bits are those of `parts`, the lowest first.
 ValueId joined(Builder& b, const Values& parts, ElementType type) {
   if (parts.size() == 1) return from_bits(b, bits_of(b, parts[0]), type);
-  const ElementType wide = *integer_of_width(bit_width(type), false);
+  const ElementType wide = bits_type(type);
   ValueId bits = b.integer(wide, 0);
   for (size_t i = 0; i < parts.size(); ++i) {
     const ValueId part = b.convert(bits_of(b, parts[i]), wide);
     const auto by = static_cast<int64_t>(i) * bit_width(b.type_of(parts[i]));
     bits = b.logical_or(bits, b.binary(K::kShl, part, b.integer(wide, by)));
   }
-  return b.bitcast(bits, type);
+  return from_bits(b, bits, type);
 }
 
 Element bitcast_convert(Emitter& e, const Instruction& op, const Values& index) {

@@ -1,4 +1,5 @@
 #include "hlo/lower/workgroup.h"
+#include "hlo/lower/branches.h"
 
 #include <algorithm>
 #include <functional>
@@ -252,7 +253,6 @@ class Workgroup {
       if (!is_array(type)) types.push_back(type.element_type());
     }
     const ValueId index = e_.element(op.operand(0), {}).re;
-    const bool is_if = op.code() == OpCode::kIf;
     const auto branch = [&](size_t r) {
       instructions(op.region(r));
       const Instruction& end = *op.region(r).return_instruction();
@@ -266,15 +266,18 @@ class Workgroup {
       }
       return Emitter::flat(numbers);
     };
-    const std::function<Values(size_t)> chain = [&](size_t first) -> Values {
-      if (first + 1 == op.region_count()) return branch(first);
-      const ValueId here =
+    const bool is_if = op.code() == OpCode::kIf;
+    const ValueId taken = is_if ? index : taken_branch(b_, op, index);
+    const std::function<Values(BranchRange)> choose = [&](BranchRange range) -> Values {
+      if (range.end - range.begin == 1) return branch(range.begin);
+      const auto [left, right] = range.halves();
+      const ValueId in_left =
           is_if ? index
-                : b_.compare(K::kEq, index,
-                             b_.integer(ElementType::kS32, static_cast<int64_t>(first)));
-      return b_.if_else(here, [&] { return branch(first); }, [&] { return chain(first + 1); });
+                : b_.compare(K::kLt, taken,
+                             b_.integer(kBranchType, static_cast<int64_t>(right.begin)));
+      return b_.if_else(in_left, [&] { return choose(left); }, [&] { return choose(right); });
     };
-    bind_results(op, arrays, Emitter::unflat(chain(0), types));
+    bind_results(op, arrays, Emitter::unflat(choose({0, op.region_count()}), types));
   }
 
   Emitter& e_;

@@ -88,16 +88,24 @@ Value shift_by_none(Builder&, Instruction& op) {
 
 // --- Signs
 
+bool has_sign(ElementType type) {
+  return !is_float(type) || element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
+}
+
 Value twice(Builder&, Instruction& op) {
   const Instruction& inner = *op.operand(0).def;
   return inner.code() == op.code() ? inner.operand(0) : Value();
+}
+// Of what has no sign the negative is NaN.
+Value negative_twice(Builder& b, Instruction& op) {
+  return has_sign(type_of(op)) ? twice(b, op) : Value();
 }
 Value once(Builder&, Instruction& op) {
   return op.operand(0).def->code() == op.code() ? op.operand(0) : Value();
 }
 Value abs_of_negative(Builder& b, Instruction& op) {
   const Instruction& inner = *op.operand(0).def;
-  const bool real = !is_complex(type_of(op));
+  const bool real = !is_complex(type_of(op)) && has_sign(type_of(op));
   return real && inner.code() == OpCode::kNegate ? b.abs(inner.operand(0)) : Value();
 }
 
@@ -185,6 +193,10 @@ Value convert_through_wider(Builder& b, Instruction& op) {
   const ElementType first = x.type().element_type();
   if (is_complex(first) || !holds_all(inner.result_type().element_type(), first)) return {};
   const ElementType last = op.result_type().element_type();
+  // Between integers what does not fit wraps; from a float it is the nearest end.
+  const bool saturates = is_integer(first) && is_float(inner.result_type().element_type()) &&
+                         is_integer(last) && !holds_all(last, first);
+  if (saturates) return {};
   return last == first ? x : b.convert(x, last);
 }
 
@@ -213,10 +225,10 @@ constexpr Identity kIdentities[] = {
     {OpCode::kShiftLeft, "x << 0 = x", "no bit moves", shift_by_none},
     {OpCode::kShiftRightLogical, "x >> 0 = x", "no bit moves", shift_by_none},
     {OpCode::kShiftRightArithmetic, "x >> 0 = x", "no bit moves", shift_by_none},
-    {OpCode::kNegate, "-(-x) = x", "the sign turns twice; integers wrap both times", twice},
+    {OpCode::kNegate, "-(-x) = x", "the sign turns twice, where there is one; integers wrap both times", negative_twice},
     {OpCode::kNot, "not not x = x", "bit by bit", twice},
     {OpCode::kAbs, "||x|| = |x|", "what has no sign keeps none; the least integer is its own", once},
-    {OpCode::kAbs, "|-x| = |x|", "of reals; the least integer is its own negative", abs_of_negative},
+    {OpCode::kAbs, "|-x| = |x|", "of reals that have a sign; the least integer is its own negative", abs_of_negative},
     {OpCode::kFloor, "floor(floor(x)) = floor(x)", "a whole number is its own", once},
     {OpCode::kCeil, "ceil(ceil(x)) = ceil(x)", "a whole number is its own", once},
     {OpCode::kSelect, "select(p, x, x) = x", "both ways", select_of_one},
@@ -226,7 +238,7 @@ constexpr Identity kIdentities[] = {
     {OpCode::kCompare, "x < 0 is false", "of unsigned integers; so 0 > x, and x >= 0, 0 <= x are true", compare_unsigned_with_zero},
     {OpCode::kCompare, "p = true is p", "of pred; so p != false", compare_with_truth},
     {OpCode::kConvert, "convert(x) = x", "to its own type", convert_to_same},
-    {OpCode::kConvert, "convert(convert(x)) = convert(x)", "the type between holds every number of the first", convert_through_wider},
+    {OpCode::kConvert, "convert(convert(x)) = convert(x)", "the type between holds every number of the first, and the last one stops at its ends where it did", convert_through_wider},
     {OpCode::kBitcastConvert, "bitcast_convert(x) = x", "to its own type", bitcast_to_same},
 };
 // clang-format on

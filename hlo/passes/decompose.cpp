@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "hlo/expand/needs_expansion.h"
+#include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -20,6 +21,35 @@ bool draws(const Instruction& op) {
 
 Status error_at(const Instruction& op, Status status) {
   return std::move(status).at(position_of(op.location()));
+}
+
+// A loop whose condition draws carries its truth instead, computed before the loop and at the end
+// of the body: the state is then drawn from where it can be carried.
+void rotate(Instruction& loop) {
+  Computation& condition = loop.region(0);
+  Computation& body = loop.region(1);
+  std::vector<Value> operands = loop.operands();
+  operands.push_back(clone_body(condition, operands, loop)[0]);
+  Instruction& end = *body.return_instruction();
+  std::vector<Value> next = end.operands();
+  next.push_back(clone_body(condition, next, end)[0]);
+  end.set_operands(next);
+  const Type truth = operands.back().type();
+  body.add_parameter(truth);
+  Instruction* const given = condition.return_instruction();
+  given->set_operands({condition.add_parameter(truth)});
+  while (given->previous() != nullptr) condition.erase(given->previous());
+  loop.set_operands(operands);
+  std::vector<Type> types = loop.result_types();
+  types.push_back(truth);
+  loop.set_result_types(std::move(types));
+}
+
+void rotate_loops(Computation& computation) {
+  for (Instruction& op : computation) {
+    for (size_t i = 0; i < op.region_count(); ++i) rotate_loops(op.region(i));
+    if (op.code() == OpCode::kWhile && draws(op.region(0))) rotate(op);
+  }
 }
 
 class Decomposer {
@@ -131,7 +161,10 @@ Result<bool> decompose(Module& module) {
   for (const auto& function : module.functions()) {
     if (function->is_declaration()) continue;
     Value state;
-    if (draws(*function)) state = initial_state(*function);
+    if (draws(*function)) {
+      rotate_loops(*function);
+      state = initial_state(*function);
+    }
     TENON_TRY(decomposer.run(*function, state ? &state : nullptr));
   }
   return decomposer.changed();

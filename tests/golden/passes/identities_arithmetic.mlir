@@ -354,6 +354,17 @@ func.func @convert_through(%x: tensor<4xi8>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
+// From a float it stops at the ends of its range; from an integer it would wrap.
+// CHECK-LABEL: func.func @no_rule_convert_saturates(
+// CHECK-NEXT: %[[A:[0-9]+]] = stablehlo.convert(%arg0) : f32[4]
+// CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.convert(%[[A]]) : u8[4]
+// CHECK-NEXT: return(%[[R]])
+func.func @no_rule_convert_saturates(%x: tensor<4xi8>) -> tensor<4xui8> {
+  %a = stablehlo.convert %x : (tensor<4xi8>) -> tensor<4xf32>
+  %r = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4xui8>
+  return %r : tensor<4xui8>
+}
+
 // CHECK-LABEL: func.func @no_rule_convert_narrower(
 // CHECK-NEXT: %[[A:[0-9]+]] = stablehlo.convert(%arg0) : bf16[4]
 // CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.convert(%[[A]]) : f32[4]
