@@ -371,5 +371,51 @@ TEST(Lowering, ConditionsThatDraw) {
               {Literal::scalar(ElementType::kF32, 0)});
 }
 
+// Each evaluates a copy whose regions hold expansions of their own.
+TEST(Lowering, QuantizedReductionsByFunctions) {
+  std::string ops;
+  std::string names;
+  std::string types;
+  const std::string element = "!quant.uniform<i8:f32, 0.05>";
+  const char* functions[] = {"sinh",    "cosh",  "erf",   "erfc", "lgamma",
+                             "digamma", "asinh", "atanh", "sinh", "erf_inv"};
+  for (size_t i = 0; i < std::size(functions); ++i) {
+    ops += fmt::format(R"(%r{0} = "stablehlo.reduce"(%x, %z) <{{dimensions = array<i64: 1>}}> ({{
+^bb0(%a: tensor<{1}>, %b: tensor<{1}>):
+  %s = stablehlo.add %a, %b : tensor<{1}>
+  %d = stablehlo.uniform_dequantize %s : (tensor<{1}>) -> tensor<f32>
+  %e = chlo.{2} %d : tensor<f32> -> tensor<f32>
+  %t = stablehlo.uniform_quantize %e : (tensor<f32>) -> tensor<{1}>
+  stablehlo.return %t : tensor<{1}>
+}}) : (tensor<2x1x{1}>, tensor<{1}>) -> tensor<2x{1}>
+%q{0} = stablehlo.bitcast_convert %r{0} : (tensor<2x{1}>) -> tensor<2xi8>
+)",
+                       i, element, functions[i]);
+    names += fmt::format("{}%q{}", i == 0 ? "" : ", ", i);
+    types += fmt::format("{}tensor<2xi8>", i == 0 ? "" : ", ");
+  }
+  expect_same(
+      fmt::format("func.func @main() -> ({2}) {{\n"
+                  "%x = stablehlo.constant() <{{value = dense<[[3], [7]]> : tensor<2x1xi8>}}> : () "
+                  "-> tensor<2x1x{0}>\n"
+                  "%z = stablehlo.constant() <{{value = dense<0> : tensor<i8>}}> : () -> "
+                  "tensor<{0}>\n{1}return {3} : {2}\n}}",
+                  element, ops, types, names),
+      {});
+}
+
+TEST(Lowering, QuantizedIota) {
+  const char* text = R"(func.func @main() -> tensor<4xi8> {
+  %r = stablehlo.iota dim = 0 : tensor<4x!quant.uniform<i8:f32, 0.5:1>>
+  %q = stablehlo.bitcast_convert %r : (tensor<4x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<4xi8>
+  return %q : tensor<4xi8>
+})";
+  expect_same(text, {});
+  const auto module = hlo::import_module(text, "t");
+  const auto results = hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{});
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ((*results)[0].to_string(), "[1, 3, 5, 7]");
+}
+
 }  // namespace
 }  // namespace tenon::conformance

@@ -102,6 +102,8 @@ def new_device(build: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
 
 def main() -> int:
     tenon = sys.argv[1]
+    # What the programs that it runs print stands between its own lines, in a file too.
+    sys.stdout.reconfigure(line_buffering=True)
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)

@@ -22,7 +22,12 @@ Evaluator::Evaluator(const Module& module, EvaluatorOptions options)
 }
 Evaluator::~Evaluator() = default;
 
-void Evaluator::forget(const Instruction& op) { expansions_.erase(&op); }
+void Evaluator::forget(const Instruction& op) {
+  expansions_.erase(&op);
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    for (const Instruction& inner : op.region(i)) forget(inner);
+  }
+}
 
 const EvalValue* Evaluator::Frame::find(Value value) const {
   for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {

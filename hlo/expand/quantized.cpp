@@ -140,6 +140,8 @@ bool works_on_storage(const Instruction& op) {
     default:
       break;
   }
+  // Its numbers are quantized ones.
+  if (op.code() == OpCode::kIota || op.code() == OpCode::kDynamicIota) return false;
   if (op.info().category != Category::kShape || op.result_count() != 1) return false;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const Type& type = op.operand_type(i);

@@ -231,6 +231,44 @@ TEST(Convert, AttributesThatEqualTheirDefaultGo) {
             "%0 = stablehlo.custom_call(%1) {call_target_name = \"a\"} : f32[2]\n");
 }
 
+// A list of defaults of another length is no default.
+TEST(Convert, DefaultsOfAnotherLengthAreRefused) {
+  const auto convolution = [](std::string_view window, std::string_view more = "") {
+    return import_error(fmt::format(
+        "func.func @f(%a: tensor<1x2x2x1xf32>, %k: tensor<1x1x1x1xf32>) -> tensor<1x2x2x1xf32> {{\n"
+        "%r = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+        "window = {{{}}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64{}}} : "
+        "(tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>) -> tensor<1x2x2x1xf32>\n"
+        "return %r : tensor<1x2x2x1xf32>\n}}",
+        window, more));
+  };
+  EXPECT_EQ(convolution("stride = [1, 1], pad = [[0, 0], [0, 0]], reverse = [false, false]"), "");
+  for (const char* window : {"stride = [1, 1, 1]", "pad = [[0, 0]]", "lhs_dilate = [1]",
+                             "rhs_dilate = []", "reverse = [false]"}) {
+    EXPECT_NE(convolution(window), "") << window;
+  }
+  EXPECT_NE(convolution("",
+                        ", precision_config = [#stablehlo<precision DEFAULT>, "
+                        "#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]"),
+            "");
+  const auto pool = [](std::string_view more) {
+    return import_error(fmt::format(
+        "func.func @f(%a: tensor<4xf32>, %z: tensor<f32>) -> tensor<4xf32> {{\n"
+        "%r = \"stablehlo.reduce_window\"(%a, %z) <{{window_dimensions = array<i64: 1>{}}}> ({{\n"
+        "^bb0(%x: tensor<f32>, %y: tensor<f32>):\n%s = stablehlo.add %x, %y : tensor<f32>\n"
+        "stablehlo.return %s : tensor<f32>\n}}) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>\n"
+        "return %r : tensor<4xf32>\n}}",
+        more));
+  };
+  EXPECT_EQ(pool(", window_strides = array<i64: 1>, padding = dense<0> : tensor<1x2xi64>"), "");
+  for (const char* more :
+       {", window_strides = array<i64: 1, 1>", ", base_dilations = array<i64>",
+        ", window_dilations = array<i64: 1, 1>", ", padding = dense<0> : tensor<2x2xi64>",
+        ", padding = dense<0> : tensor<1x3xi64>"}) {
+    EXPECT_NE(pool(more), "") << more;
+  }
+}
+
 TEST(Convert, ARawModuleOfAnotherKindIsRefused) {
   RawModule raw;
   raw.module.name = "foo";

@@ -353,10 +353,41 @@ Status verify(const Instruction& op) {
   return std::move(status).in_stage("verify");
 }
 
+namespace {
+
+// Dimensions of the window of an op that has one.
+std::optional<size_t> window_rank(const Instruction& op) {
+  if (const auto* dims = op.attr<ConvDims>(AttrKey::dimension_numbers)) {
+    return dims->input_spatial.size();
+  }
+  const auto* sizes = op.attr<I64s>(AttrKey::window_dimensions);
+  return sizes != nullptr ? std::optional(sizes->size()) : std::nullopt;
+}
+
+// Whether a list has as many numbers as its default: of another length it is no default but wrong,
+// which is for shape inference to say.
+bool has_length(const AttrSpec& spec, const Attribute& value, std::optional<size_t> rank) {
+  if (spec.key == AttrKey::precision_config) {
+    const auto* precisions = value.get<ArrayAttr>();
+    return precisions == nullptr || precisions->size() <= 2;
+  }
+  if (!rank) return true;
+  if (const auto* flags = value.get<BoolsAttr>()) return flags->values.size() == *rank;
+  if (const auto* matrix = value.get<I64Matrix>()) {
+    return matrix->rows == static_cast<int64_t>(*rank) && (matrix->columns == 2 || *rank == 0);
+  }
+  const auto* list = value.get<I64s>();
+  return list == nullptr || list->size() == *rank;
+}
+
+}  // namespace
+
 void canonicalize_attributes(Instruction& op) {
+  const std::optional<size_t> rank = window_rank(op);
   for (const AttrSpec& spec : op.info().attribute_specs()) {
     const Attribute* value = op.attribute(spec.key);
-    if (value != nullptr && is_default(spec, *value)) op.mutable_attributes().erase(spec.key);
+    if (value == nullptr || !is_default(spec, *value)) continue;
+    if (has_length(spec, *value, rank)) op.mutable_attributes().erase(spec.key);
   }
 }
 

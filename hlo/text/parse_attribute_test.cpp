@@ -200,5 +200,56 @@ TEST(ParseAttribute, DepthIsBounded) {
   EXPECT_EQ(parse_attribute(dicts).error().message(), "nested deeper than 256 levels");
 }
 
+// What aliases stand for is bounded as if it were written out.
+TEST(ParseAttribute, AliasesAreBounded) {
+  const auto error_of = [](const std::string& text) {
+    const auto raw = parse_mlir_text(text, "t");
+    return raw ? "" : raw.error().message();
+  };
+  const auto file = [](int count, const char* first, const char* next) {
+    std::string text = first;
+    for (int i = 1; i < count; ++i) {
+      text += fmt::format(fmt::runtime(next), i, i - 1);
+    }
+    return text + "func.func private @f()";
+  };
+  const std::string deep = "nested deeper than 256 levels";
+  const std::string many = "aliases stand for more than 4194304 types and attributes";
+  EXPECT_EQ(error_of(file(200, "#a0 = []\n", "#a{} = [#a{}]\n")), "");
+  EXPECT_EQ(error_of(file(20'000, "#a0 = []\n", "#a{} = [#a{}]\n")), deep);
+  EXPECT_EQ(error_of(file(20'000, "!t0 = tuple<tensor<f32>>\n", "!t{} = tuple<!t{}>\n")), deep);
+  EXPECT_EQ(error_of(file(45, "#a0 = [1]\n", "#a{0} = [#a{1}, #a{1}]\n")), many);
+  EXPECT_EQ(error_of(file(45, "!t0 = tuple<tensor<f32>>\n", "!t{0} = tuple<!t{1}, !t{1}>\n")),
+            many);
+  std::string quantized = "!q = tensor<2x";
+  for (int i = 0; i < 15'000; ++i) quantized += "!quant.uniform<i8:";
+  EXPECT_EQ(error_of(quantized), deep);
+}
+
+TEST(ParseAttribute, SymbolsOfManyParts) {
+  std::string symbol = "@a";
+  std::string name = "a";
+  for (int i = 0; i < 60'000; ++i) {
+    symbol += "::@a";
+    name += "::a";
+  }
+  const auto value = parse_attribute(symbol);
+  ASSERT_TRUE(value) << value.error().to_string();
+  EXPECT_EQ(value->get<SymbolAttr>()->name, name);
+}
+
+TEST(ParseAttribute, ConvolutionNumbersByName) {
+  const auto drawn = parse_attribute("#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[f, b, 1, 0]>");
+  const auto named = parse_attribute(
+      "#stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 3, "
+      "input_spatial_dimensions = [1, 2], kernel_input_feature_dimension = 2, "
+      "kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], "
+      "output_batch_dimension = 1, output_feature_dimension = 0, "
+      "output_spatial_dimensions = [3, 2]>");
+  ASSERT_TRUE(drawn) << drawn.error().to_string();
+  ASSERT_TRUE(named) << named.error().to_string();
+  EXPECT_EQ(*named, *drawn);
+}
+
 }  // namespace
 }  // namespace tenon::hlo

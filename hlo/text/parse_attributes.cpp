@@ -72,21 +72,23 @@ bool Parser::parse_attribute(Attribute& out) {
   }
 }
 
+// "@a::@b" is "a::b".
 bool Parser::parse_symbol(std::string& out) {
-  if (!scan_.expect('@')) return false;
-  if (scan_.peek() == '"') {
-    if (!scan_.string_literal(out)) return false;
-  } else {
-    out = scan_.suffix();
-    if (out.empty()) return scan_.fail_expected("a symbol name");
-  }
-  while (scan_.peek("::@")) {
+  out.clear();
+  do {
+    if (!scan_.expect('@')) return false;
+    std::string part;
+    if (scan_.peek() == '"') {
+      if (!scan_.string_literal(part)) return false;
+    } else {
+      part = scan_.suffix();
+      if (part.empty()) return scan_.fail_expected("a symbol name");
+    }
+    out += part;
+    if (!scan_.peek("::@")) return true;
     scan_.accept("::");
-    std::string nested;
-    if (!parse_symbol(nested)) return false;
-    out += "::" + nested;
-  }
-  return true;
+    out += "::";
+  } while (true);
 }
 
 bool Parser::parse_number(Attribute& out) {
@@ -302,8 +304,8 @@ bool Parser::parse_hash_attribute(Attribute& out) {
   }
   const auto alias = attribute_aliases_.find(std::string(name));
   if (alias != attribute_aliases_.end()) {
-    out = alias->second;
-    return true;
+    out = alias->second.value;
+    return take_in(alias->second.extent);
   }
   if (name.find('.') == std::string_view::npos) {
     return scan_.fail_at(start, fmt::format("attribute alias '#{}' is not defined", name));

@@ -280,11 +280,30 @@ bool Parser::parse_dense_resource(Attribute& out) {
   return true;
 }
 
+namespace {
+
+// Where the section of resources begins: it stands last, but for comments. Else npos.
+size_t resources_of(std::string_view text) {
+  while (true) {
+    const size_t last = text.find_last_not_of(" \t\r\n");
+    if (last == std::string_view::npos) return last;
+    text = text.substr(0, last + 1);
+    const size_t line = text.rfind('\n') + 1;  // npos + 1 is 0.
+    const size_t word = text.find_first_not_of(" \t", line);
+    if (!text.substr(word).starts_with("//")) break;
+    text = text.substr(0, line);
+  }
+  return text.ends_with("#-}") ? text.rfind("{-#") : std::string_view::npos;
+}
+
+}  // namespace
+
 // {-# dialect_resources: { builtin: { key: "0x…" } } #-} stands last, but is needed first. Other
 // sections (external_resources: { mlir_reproducer: { verify_each: true } }) are passed over.
 bool Parser::parse_resources() {
-  const size_t start = scan_.text().rfind("{-#");
+  const size_t start = resources_of(scan_.text());
   if (start == std::string_view::npos) return true;
+  resources_at_ = start;
   const size_t resume = scan_.offset();
   scan_.set_offset(start + 3);
   const auto section = [&](const auto& self, int depth, bool keep) -> bool {

@@ -192,6 +192,17 @@ TEST(ParseDense, OtherResourcesArePassedOver) {
   EXPECT_EQ(testing::parse_error(text), "");
 }
 
+// The section is the last thing of the text; what only looks like one is not.
+TEST(ParseDense, WhatIsNoSectionOfResources) {
+  for (const char* text : {"func.func private @f()\n// a comment that names {-# and no more",
+                           "func.func private @f() attributes {note = \"see {-# dialect\"}",
+                           "func.func private @f()\n{-# a: {} #-}\n  // CHECK: {-# #-}\n\n"}) {
+    EXPECT_EQ(testing::parse_error(text), "") << text;
+  }
+  EXPECT_EQ(testing::parse_error("func.func private @f()\n{-# a: {}"),
+            "t:2:1: error: expected the end of the text, found '{'");
+}
+
 TEST(ParseDense, ResourceErrors) {
   EXPECT_EQ(testing::parse_error(with_resource("tensor<2xf32>", "")),
             "t:1:54: error: resource 'key' is not defined in this file");

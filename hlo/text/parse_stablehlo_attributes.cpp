@@ -53,6 +53,22 @@ bool Parser::parse_stablehlo_attribute(std::string_view name, Attribute& out) {
   if (name == "conv") {
     ConvDims dims;
     if (!scan_.expect('<')) return false;
+    if (scan_.accept_keyword("raw")) {
+      // The fields by name, as printed where they cannot be drawn.
+      const bool good =
+          parse_fields({{"input_spatial_dimensions", &dims.input_spatial},
+                        {"kernel_spatial_dimensions", &dims.kernel_spatial},
+                        {"output_spatial_dimensions", &dims.output_spatial}},
+                       {{"input_batch_dimension", &dims.input_batch},
+                        {"input_feature_dimension", &dims.input_feature},
+                        {"kernel_input_feature_dimension", &dims.kernel_input_feature},
+                        {"kernel_output_feature_dimension", &dims.kernel_output_feature},
+                        {"output_batch_dimension", &dims.output_batch},
+                        {"output_feature_dimension", &dims.output_feature}});
+      if (!good) return false;
+      out = Attribute(std::move(dims));
+      return true;
+    }
     if (!parse_conv_dims(dims) || !scan_.expect('>')) return false;
     out = Attribute(std::move(dims));
     return true;
@@ -71,7 +87,11 @@ bool Parser::parse_stablehlo_attribute(std::string_view name, Attribute& out) {
 bool Parser::parse_struct_fields(
     const std::vector<std::pair<std::string_view, I64s*>>& lists,
     const std::vector<std::pair<std::string_view, int64_t*>>& numbers) {
-  if (!scan_.expect('<')) return false;
+  return scan_.expect('<') && parse_fields(lists, numbers);
+}
+
+bool Parser::parse_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
+                          const std::vector<std::pair<std::string_view, int64_t*>>& numbers) {
   while (!scan_.accept('>')) {
     const size_t start = scan_.token_start();
     const std::string_view name = scan_.word();
@@ -224,10 +244,6 @@ bool Parser::parse_conv_dims_list(std::vector<std::string>& out) {
 
 // "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]": the place of a name is its axis.
 bool Parser::parse_conv_dims(ConvDims& out) {
-  if (scan_.accept_keyword("raw")) {
-    // The fields by name, as printed when they cannot be drawn; parse_struct_fields wants a '<'.
-    return scan_.fail("convolution dimension numbers in raw form are not supported");
-  }
   std::vector<std::string> input;
   std::vector<std::string> kernel;
   std::vector<std::string> output;

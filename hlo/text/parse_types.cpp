@@ -109,8 +109,8 @@ bool Parser::parse_bang_type(Type& out) {
   if (alias == type_aliases_.end()) {
     return scan_.fail_at(start, fmt::format("unknown type '!{}'", name));
   }
-  out = alias->second;
-  return true;
+  out = alias->second.value;
+  return take_in(alias->second.extent);
 }
 
 // The element type of a tensor: a plain one, complex<…> or a quantized one, as a rank-0 Type.
@@ -123,11 +123,14 @@ bool Parser::parse_element(Type& element) {
       if (alias == type_aliases_.end()) {
         return scan_.fail_at(start, fmt::format("unknown element type '!{}'", name));
       }
-      element = alias->second;
-      return true;
+      element = alias->second.value;
+      return take_in(alias->second.extent);
     }
     QuantizedType quantized;
-    if (!scan_.expect('<') || !parse_quantized(quantized) || !scan_.expect('>')) return false;
+    if (!enter()) return false;
+    const bool good = scan_.expect('<') && parse_quantized(quantized) && scan_.expect('>');
+    leave();
+    if (!good) return false;
     element = Type::quantized_tensor({}, std::move(quantized));
     return true;
   }

@@ -59,7 +59,9 @@ bool Parser::parse_file(RawModule& out) {
     if (out.module.regions[0].ops.empty()) return scan_.fail_expected("a module or a function");
   }
   if (!parse_alias_definitions()) return false;
-  if (!scan_.at_end() && !scan_.peek("{-#")) return scan_.fail_expected("the end of the text");
+  if (!scan_.at_end() && scan_.token_start() != resources_at_) {
+    return scan_.fail_expected("the end of the text");
+  }
   for (size_t i = location_copies_.size(); i-- > 0;) {
     *location_copies_[i].first = *location_copies_[i].second;
   }
@@ -85,16 +87,19 @@ bool Parser::parse_alias_definitions() {
       scan_.set_offset(start);
       return true;
     }
+    const int64_t size_before = size_;
+    peak_ = depth_;
+    const auto extent = [&] { return Extent{peak_ - depth_, size_ - size_before}; };
     if (sigil == '!') {
       Type type;
       if (!parse_type(type)) return false;
-      type_aliases_[name] = std::move(type);
+      type_aliases_[name] = {std::move(type), extent()};
     } else if (scan_.peek_word() == "loc") {
       if (!parse_location_alias_definition(name)) return false;
     } else {
       Attribute value;
       if (!parse_attribute(value)) return false;
-      attribute_aliases_[name] = std::move(value);
+      attribute_aliases_[name] = {std::move(value), extent()};
     }
   }
 }

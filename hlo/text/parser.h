@@ -55,6 +55,9 @@ class Parser {
   bool parse_stablehlo_attribute(std::string_view name, Attribute& out);
   bool parse_struct_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
                            const std::vector<std::pair<std::string_view, int64_t*>>& numbers);
+  /// The same behind the '<'.
+  bool parse_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
+                    const std::vector<std::pair<std::string_view, int64_t*>>& numbers);
   bool parse_dot_algorithm(Attribute& out);
   bool parse_result_accuracy(Attribute& out);
   bool parse_output_alias(Attribute& out);
@@ -161,28 +164,58 @@ class Parser {
   }
   Type type_of(RawValue value) const { return module_.value_types[value]; }
   bool enter() {  // bounds recursion; leave() on the way out
-    return ++depth_ <= limits_.max_depth ||
+    ++size_;
+    peak_ = std::max(peak_, ++depth_);
+    return depth_ <= limits_.max_depth ||
            scan_.fail("nested deeper than {} levels", limits_.max_depth);
   }
   void leave() { --depth_; }
+
+  /// How deep types and attributes are nested, and how many there are, aliases written out.
+  struct Extent {
+    int depth = 0;
+    int64_t size = 0;
+  };
+  template <class T>
+  struct Alias {
+    T value;
+    Extent extent;
+  };
+  /// An alias stands here: what it stands for is bounded as if it were written here.
+  bool take_in(const Extent& extent) {
+    constexpr int64_t kMost = 1 << 22;            // More than a file of many MB refers to.
+    const int depth = depth_ - 1 + extent.depth;  // It stands at the place that was entered for it.
+    peak_ = std::max(peak_, depth);
+    size_ += extent.size;
+    if (depth > limits_.max_depth) {
+      return scan_.fail("nested deeper than {} levels", limits_.max_depth);
+    }
+    taken_in_ += extent.size;
+    return taken_in_ <= kMost ||
+           scan_.fail("aliases stand for more than {} types and attributes", kMost);
+  }
 
   Scanner scan_;
   ImportLimits limits_;
   RawModule module_;
   bool is_hlo_ = false;
   int depth_ = 0;
+  int peak_ = 0;          ///< The deepest since the alias that is being defined began.
+  int64_t size_ = 0;      ///< Types and attributes so far, aliases written out.
+  int64_t taken_in_ = 0;  ///< Of these, those that aliases stood for.
 
   std::unordered_map<std::string_view, Definition> values_;
   // What close_scope restores: the definition that a name had before, count 0 for none.
   std::vector<std::pair<std::string_view, Definition>> undo_;
   std::vector<size_t> marks_;
 
-  std::unordered_map<std::string, Attribute> attribute_aliases_;
-  std::unordered_map<std::string, Type> type_aliases_;
+  std::unordered_map<std::string, Alias<Attribute>> attribute_aliases_;
+  std::unordered_map<std::string, Alias<Type>> type_aliases_;
   std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
   /// Aliases of aliases, filled in when all are defined: target and source.
   std::vector<std::pair<std::shared_ptr<LocationNode>, Location>> location_copies_;
   std::unordered_map<std::string, std::string> resources_;  ///< Data as written: "0x…".
+  size_t resources_at_ = std::string_view::npos;            ///< Where their section begins.
 };
 
 }  // namespace tenon::hlo
