@@ -8,12 +8,16 @@ namespace {
 // Blocks are as large as all before them together, within these bounds.
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 constexpr int64_t kLargestBlock = int64_t{32} << 20;
+// Less than this is kept, however little is in use.
+constexpr int64_t kLittle = 2 * kLargestBlock;
 
 int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
-Region::~Region() { owner_->give_back(*this); }
+Region::~Region() {
+  if (owner_ != nullptr) owner_->give_back(*this);
+}
 
 Allocator::Allocator(Device device, uint32_t space, const backend::SpaceInfo& info)
     : device_(std::move(device)), space_(space), info_(info) {}
@@ -27,6 +31,8 @@ Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string l
   const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
   auto region = take(taken, label);
   if (region == nullptr) {
+    // Sizes that grow leave blocks behind that nothing fits in any more.
+    if (has_excess()) TENON_TRY(trim());
     Status status = add_block(taken);
     if (status.code() == ErrorCode::kResourceExhausted) {
       TENON_TRY(trim());
@@ -45,36 +51,49 @@ Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string l
   return region;
 }
 
-// The smallest piece that is large enough.
+bool Allocator::has_excess() const {
+  const std::lock_guard lock(mutex_);
+  int64_t free = 0;
+  for (const auto& [memory, block] : blocks_) free += block.is_free() ? block.bytes : 0;
+  return free > std::max(statistics_.bytes_in_use, kLittle);
+}
+
+// The smallest piece that is large enough. Memory of the host that this takes is had before the
+// lock, so that nothing fails behind it and a return needs none.
 std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label) {
+  auto region = std::shared_ptr<Region>(new Region());
+  region->label_ = label;
+  std::map<int64_t, int64_t> one = {{0, 0}};
+  Regions entry = {region.get()};
   const std::lock_guard lock(mutex_);
   Block* best = nullptr;
-  backend::MemoryHandle memory = 0;
   std::map<int64_t, int64_t>::iterator piece;
   for (auto& [handle, block] : blocks_) {
     for (auto it = block.free.begin(); it != block.free.end(); ++it) {
       if (it->second < bytes || (best != nullptr && it->second >= piece->second)) continue;
       best = &block;
-      memory = handle;
+      region->memory_ = handle;
       piece = it;
     }
   }
   if (best == nullptr) return nullptr;
-  auto region = std::shared_ptr<Region>(new Region());
-  region->owner_ = shared_from_this();
-  region->memory_ = memory;
-  region->offset_ = piece->first;
-  if (best->host != nullptr) region->host_ = best->host + piece->first;
-  region->taken_ = bytes;
-  region->label_ = label;
   const auto [offset, size] = *piece;
-  best->free.erase(piece);
-  if (size > bytes) best->free.emplace(offset + bytes, size - bytes);
-  live_.insert(region.get());
+  region->offset_ = offset;
+  if (best->host != nullptr) region->host_ = best->host + offset;
+  region->taken_ = bytes;
+  region->piece_ = best->free.extract(piece);
+  if (size > bytes) {
+    auto rest = one.extract(one.begin());
+    rest.key() = offset + bytes;
+    rest.mapped() = size - bytes;
+    best->free.insert(std::move(rest));
+  }
+  live_.insert(entry.extract(entry.begin()));
   statistics_.bytes_in_use += bytes;
   statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
   statistics_.largest_region = std::max(statistics_.largest_region, bytes);
   ++statistics_.allocations;
+  region->owner_ = shared_from_this();
   return region;
 }
 
@@ -85,7 +104,9 @@ void Allocator::give_back(Region& region) {
   const auto found = blocks_.find(region.memory_);
   if (found == blocks_.end()) return;
   std::map<int64_t, int64_t>& free = found->second.free;
-  auto at = free.emplace(region.offset_, region.taken_).first;
+  region.piece_.key() = region.offset_;
+  region.piece_.mapped() = region.taken_;
+  auto at = free.insert(std::move(region.piece_)).position;
   if (const auto next = std::next(at);
       next != free.end() && at->first + at->second == next->first) {
     at->second += next->second;
@@ -129,13 +150,11 @@ std::map<backend::MemoryHandle, Allocator::Block> Allocator::take_free_blocks() 
   std::map<backend::MemoryHandle, Block> free;
   const std::lock_guard lock(mutex_);
   for (auto it = blocks_.begin(); it != blocks_.end();) {
-    const Block& block = it->second;
-    const bool whole = block.free.size() == 1 && block.free.begin()->second == block.bytes;
-    if (!whole) {
+    if (!it->second.is_free()) {
       ++it;
       continue;
     }
-    statistics_.bytes_reserved -= block.bytes;
+    statistics_.bytes_reserved -= it->second.bytes;
     free.insert(blocks_.extract(it++));
   }
   return free;
@@ -145,6 +164,8 @@ std::map<backend::MemoryHandle, Allocator::Block> Allocator::take_free_blocks() 
 // Between that and the taking of a block another thread may have used it and given it back, with
 // work still on its way: once it is taken, the device is waited for again (B18).
 Status Allocator::trim() {
+  // Whoever comes meanwhile finds what the first has freed.
+  const std::lock_guard trimming(trimming_);
   TENON_TRY(device_.drain());
   auto free = take_free_blocks();
   if (free.empty()) return {};

@@ -44,6 +44,7 @@ class Region {
   int64_t bytes_ = 0;  // As asked for.
   int64_t taken_ = 0;  // With what alignment adds.
   std::string label_;
+  std::map<int64_t, int64_t>::node_type piece_;  // Of a list of free pieces, for its return.
 };
 
 struct MemoryStatistics {
@@ -68,11 +69,12 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
 
   Allocator(Device device, uint32_t space, const backend::SpaceInfo& info);
 
-  /// `label` says what for, and for whom. When there is no room, blocks that are free are given
-  /// back and it is tried again; then it is an error of kResourceExhausted that lists the largest
-  /// regions in use.
+  /// `label` says what for, and for whom. When there is no room, or much more is free than in use,
+  /// blocks that are free are given back and it is tried again; without room then it is an error of
+  /// kResourceExhausted that lists the largest regions in use.
   Result<std::shared_ptr<Region>> allocate(int64_t bytes, std::string label);
-  /// Waits for the device, and gives the blocks that are free then back to the backend.
+  /// Waits for the device, and gives the blocks that are free then back to the backend. Threads
+  /// that trim at once do so one after the other.
   Status trim();
   /// Forgets the device: what it had is gone or will be freed by its close.
   void abandon();
@@ -84,6 +86,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
     int64_t bytes = 0;
     const std::byte* host = nullptr;  ///< Where the host can see it.
     std::map<int64_t, int64_t> free;  ///< Offset to bytes, neighbours joined.
+
+    bool is_free() const { return free.size() == 1 && free.begin()->second == bytes; }
   };
 
   void give_back(Region& region);
@@ -91,14 +95,18 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   Status add_block(int64_t bytes);
   /// Blocks without regions, which are the caller's then.
   std::map<backend::MemoryHandle, Block> take_free_blocks();
+  /// Whether blocks without regions hold more than all regions do, and more than a little.
+  bool has_excess() const;
   Status exhausted(int64_t bytes, const std::string& label, const Status& why) const;
 
   Device device_;
   const uint32_t space_;
   const backend::SpaceInfo info_;
+  std::mutex trimming_;  // Before mutex_.
   mutable std::mutex mutex_;
   std::map<backend::MemoryHandle, Block> blocks_;
-  std::set<const Region*> live_;
+  using Regions = std::set<const Region*>;
+  Regions live_;
   MemoryStatistics statistics_;
 };
 

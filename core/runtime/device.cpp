@@ -232,8 +232,12 @@ void Device::finish(const std::shared_ptr<Posted>& posted, backend::EventHandle 
     if (const auto device = use()) (*device)->release(event);
     if (given.ok()) given = std::move(status);
   }
-  --waited_for_;
   settle(posted);
+  // What is given now may be done at once (is_done), and looks at what came before it.
+  struct Heard {
+    std::atomic<int64_t>& count;
+    ~Heard() { --count; }
+  } heard{waited_for_};
   posted->done(given);
 }
 

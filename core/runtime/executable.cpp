@@ -381,21 +381,22 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
   execution.done = flight->done->event();
-  donations->keep();
-  const auto work = [flight]() -> Status {
+  const Device::Work work = [flight]() -> Status {
     if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
     Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();
     // Whoever gets this memory now queues work behind this.
     flight->frame = {};
     return status;
   };
-  const auto done = [flight](const Status& status) { flight->finish(status); };
+  const Device::Done done = [flight](const Status& status) { flight->finish(status); };
   const bool here = state_->is_brief && std::ranges::all_of(flight->inputs, &Event::is_ready);
   auto place = here ? state_->device->claim_worker() : nullptr;
   if (place == nullptr) {
     state_->device->post(work, done, flight->stop);
+    donations->keep();
     return execution;
   }
+  donations->keep();
   // What others post from now on comes behind it.
   in_order.unlock();
   state_->device->do_here(std::move(place), work, done, flight->stop);

@@ -63,15 +63,19 @@ Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend>
     return make_error(ErrorCode::kAlreadyExists,
                       "{} is open already, by another client of this process (B11)", name);
   }
+  // Whatever fails from here on, the device may be opened again.
+  struct Taken {
+    const backend::Backend* root;
+    size_t index;
+    ~Taken() {
+      if (root != nullptr) OpenDevices::all().give(root, index);
+    }
+  } taken{&backend->root(), index};
   auto opening = std::shared_ptr<Opening>(new Opening());
   opening->backend_ = std::move(backend);
   opening->index_ = index;
-  auto device = open_guarded(*opening->backend_, index);
-  if (!device) {
-    OpenDevices::all().give(&opening->backend_->root(), index);
-    return tl::make_unexpected(device.error());
-  }
-  opening->device_ = *std::move(device);
+  TENON_ASSIGN(opening->device_, open_guarded(*opening->backend_, index));
+  taken.root = nullptr;
   return opening;
 }
 

@@ -3,8 +3,11 @@
 
 #include <atomic>
 #include <cmath>
+#include <mutex>
 #include <numeric>
+#include <thread>
 
+#include "core/backend/layers/faults.h"
 #include "core/runtime/runtime_test_util.h"
 
 namespace tenon::runtime {
@@ -474,6 +477,74 @@ TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
   EXPECT_EQ(allocator->allocate(100, "again").value()->place().memory, memory);
   EXPECT_EQ(allocator->trim().message(), "");
   EXPECT_EQ(allocator->statistics().bytes_reserved, 0);
+}
+
+// Each array larger than all before it: what they leave is not kept beside it.
+TEST(Allocator, SizesThatGrowLeaveLittle) {
+  const auto backend = backend::make_interp_backend();
+  const std::shared_ptr<backend::Device> device = std::move(*backend->open(0));
+  std::mutex one_at_a_time;
+  Allocator::Device of;
+  of.use = [&]() -> Result<std::shared_ptr<backend::Device>> { return device; };
+  of.one_at_a_time = &one_at_a_time;
+  of.drain = [] { return Status(); };
+  of.noted = [](Status status) { return status; };
+  const auto allocator =
+      std::make_shared<Allocator>(of, 0, backend->devices().value()[0].target.spaces[0]);
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  std::shared_ptr<Region> last;
+  for (int64_t i = 0; i < 40; ++i) {
+    const int64_t bytes = (40 + 2 * i) * kMiB;
+    auto next = allocator->allocate(bytes, "a cache that grows");
+    ASSERT_TRUE(next) << next.error().to_string();
+    last = *std::move(next);
+    // It, the one before, and as much again or a little.
+    EXPECT_LE(allocator->statistics().bytes_reserved, 4 * bytes) << i;
+  }
+  last = nullptr;
+  EXPECT_EQ(allocator->statistics().bytes_in_use, 0);
+}
+
+// What has failed is heard of before what needs it, on whatever threads.
+TEST(Runtime, WorkIsHeardOfInOrder) {
+  // The first event is not known to be done at once, so that another thread waits for it.
+  const auto plan = backend::FaultPlan::parse("event@1").value();
+  auto opened = Client::open(make_faults_layer(backend::make_interp_backend(), plan).backend,
+                             ClientOptions());
+  ASSERT_TRUE(opened) << opened.error().to_string();
+  const auto device = (*opened)->devices()[0];
+  std::atomic<bool> begun = false;
+  std::atomic<bool> given = false;
+  std::atomic<bool> go = false;
+  std::mutex mutex;
+  std::vector<int> heard;
+  Promise ended(device->pool());
+  const Event end = ended.event();
+  const auto hears = [&](int work) {
+    const std::lock_guard lock(mutex);
+    heard.push_back(work);
+  };
+  device->post([] { return Status(internal_error("the first one fails")); },
+               [&](const Status&) {
+                 begun = true;
+                 while (!go) std::this_thread::yield();
+                 hears(1);
+               });
+  while (!begun) std::this_thread::yield();
+  device->post([] { return Status(); }, [&](const Status&) { hears(2); });
+  device->post(
+      [&] {
+        given = true;
+        return Status();
+      },
+      [&](const Status&) {
+        hears(3);
+        ended.set({});
+      });
+  while (!given) std::this_thread::yield();
+  go = true;
+  EXPECT_TRUE(end.await().ok());
+  EXPECT_EQ(heard, (std::vector<int>{1, 2, 3}));
 }
 
 TEST(Event, CallbacksRunAtOnceWhenItHasHappened) {
