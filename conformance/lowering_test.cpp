@@ -417,5 +417,38 @@ TEST(Lowering, QuantizedIota) {
   EXPECT_EQ((*results)[0].to_string(), "[1, 3, 5, 7]");
 }
 
+// A body may compute in wider types than what it combines has.
+TEST(Lowering, ScattersThatPromote) {
+  const auto text = [](std::string_view input, std::string_view update, std::string_view body) {
+    return fmt::format(R"(func.func @main(%x: tensor<3x{0}>, %u: tensor<3x{1}>) -> tensor<3x{2}> {{
+  %i = stablehlo.constant dense<0> : tensor<3x1xi32>
+  %r = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
+  ^bb0(%a: tensor<{2}>, %b: tensor<{2}>):
+    %s = stablehlo.add %a, %b : tensor<{2}>
+    stablehlo.return %s : tensor<{2}>
+  }}) : (tensor<3x{0}>, tensor<3x1xi32>, tensor<3x{1}>) -> tensor<3x{2}>
+  return %r : tensor<3x{2}>
+}})",
+                       input, update, body);
+  };
+  const auto three = [](ElementType type, double value) {
+    return Literal::scalar(type, value).splat_to(Shape(type, {3}));
+  };
+  const std::vector<Literal> bytes = {three(ElementType::kS8, 100), three(ElementType::kS8, 100)};
+  expect_same(text("i8", "i8", "i32"), bytes);
+  const auto module = hlo::import_module(text("i8", "i8", "i32"), "t");
+  const auto results = hlo::Evaluator(**module).run(*(*module)->entry(), bytes);
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ((*results)[0].to_string(), "[400, 100, 100]");
+  expect_same(text("bf16", "bf16", "f32"),
+              {three(ElementType::kBF16, 1), three(ElementType::kBF16, 0.001)});
+  expect_same(text("f32", "bf16", "f32"),
+              {three(ElementType::kF32, 1.001), three(ElementType::kBF16, 0.001)});
+  const auto narrower = hlo::import_module(text("bf16", "f32", "bf16"), "t");
+  ASSERT_FALSE(narrower);
+  EXPECT_NE(narrower.error().message().find("C6"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::conformance

@@ -3,6 +3,7 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/index.h"
+#include "hlo/evaluator/promotion.h"
 
 namespace tenon::hlo {
 namespace {
@@ -112,6 +113,14 @@ bool in_bounds(const Dims& index, const Dims& dims) {
   return true;
 }
 
+Tensor promoted(Evaluator& e, const Tensor& from, ElementType type) {
+  if (from.type() == type) return from;
+  const Promotion promote = promotion(e, from.type(), type);
+  Tensor result = e.tensor(type, from.dims());
+  for (int64_t i = 0; i < from.count(); ++i) result.set(i, promote(from.get(i)));
+  return result;
+}
+
 Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands,
                           const Evaluator::Frame& frame) {
   const size_t n = (operands.size() - 1) / 2;
@@ -120,7 +129,12 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
   const Tensor& first_update = *operands[n + 1];
   const ScatterPlan plan = plan_scatter(dims, *operands[0], first_update);
   std::vector<Tensor> results;
-  for (size_t k = 0; k < n; ++k) results.push_back(*operands[k]);
+  std::vector<Promotion> promote_updates;
+  for (size_t k = 0; k < n; ++k) {
+    const ElementType type = op.result_type(k).element_type();
+    promote_updates.push_back(promotion(e, operands[n + 1 + k]->type(), type));
+    results.push_back(promoted(e, *operands[k], type));
+  }
   const IndexVectors starts(indices, dims.index_vector_dim);
   const Dims& input_dims = operands[0]->dims();
   const Dims strides = row_major_strides(input_dims);
@@ -143,7 +157,7 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
     const int64_t to = dot(index, strides);
     for (size_t k = 0; k < n; ++k) {
       x[k] = results[k].get(to);
-      x[n + k] = operands[n + 1 + k]->get(at.linear());
+      x[n + k] = promote_updates[k](operands[n + 1 + k]->get(at.linear()));
     }
     TENON_TRY(update(x.data(), x.data()));
     for (size_t k = 0; k < n; ++k) results[k].set(to, x[k]);

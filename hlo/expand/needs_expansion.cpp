@@ -7,10 +7,47 @@
 
 namespace tenon::hlo::expand {
 
+namespace {
+
+// Whether a scatter computes in other types than its inputs and updates have.
+bool promotes(const Instruction& op) {
+  const size_t n = op.result_count();
+  for (uint32_t k = 0; k < n; ++k) {
+    const ElementType type = op.result_type(k).element_type();
+    if (op.operand_type(k).element_type() != type ||
+        op.operand_type(n + 1 + k).element_type() != type) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// All in the types of its body.
+Values promoted_scatter(Builder& b, const Instruction& op) {
+  const size_t n = op.result_count();
+  Cloner cloner;
+  std::unique_ptr<Instruction> copy = cloner.clone(op);
+  for (uint32_t k = 0; k < n; ++k) {
+    const ElementType type = op.result_type(k).element_type();
+    for (const size_t i : {size_t{k}, n + 1 + k}) {
+      copy->set_operand(i, b.convert(op.operand(i), type));
+    }
+  }
+  if (!b.ok()) return Error(b.status());
+  Instruction* const scatter = b.create(std::move(copy));
+  if (scatter == nullptr) return Error(b.status());
+  std::vector<Value> results;
+  for (uint32_t k = 0; k < n; ++k) results.push_back(scatter->result(k));
+  return results;
+}
+
+}  // namespace
+
 bool needs_expansion(const Instruction& op) {
   if (touches_quantized(op)) {
     return op.info().category != Category::kControl && !works_on_storage(op);
   }
+  if (op.code() == OpCode::kScatter) return promotes(op);
   if (op.code() == OpCode::kFft) {
     const I64s& length = op.i64s(AttrKey::fft_length);
     return !std::all_of(length.begin(), length.end(),
@@ -21,6 +58,7 @@ bool needs_expansion(const Instruction& op) {
 
 Values expand(Builder& b, const Instruction& op) {
   if (touches_quantized(op)) return quantized(b, op);
+  if (op.code() == OpCode::kScatter) return promoted_scatter(b, op);
   if (!op.info().is_decomposable()) return internal_error("{} has no expansion", op.name());
   return op.info().expand(b, op);
 }

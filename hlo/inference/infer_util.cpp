@@ -107,7 +107,7 @@ bool promotable(const Type& from, const Type& to) {
   }
   const ElementType x = from.element_type();
   const ElementType y = to.element_type();
-  if (is_float(x)) return is_float(y);
+  if (is_float(x)) return is_float(y) && bit_width(x) <= bit_width(y);
   if (is_integer(x)) return is_integer(y) && bit_width(x) <= bit_width(y);
   if (is_complex(x)) return is_complex(y) && bit_width(x) <= bit_width(y);
   return x == y;
