@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "core/runtime/client.h"
 #include "frameworks/pjrt/objects.h"
 #include "frameworks/pjrt/table.h"
 #include "hlo/import/import.h"
@@ -85,10 +86,20 @@ Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
   return options;
 }
 
+// Layers write the ends of their files when devices close, which they do on threads of their own
+// where work is still on its way when the client goes: a program that ends waits for that.
+void close_before_the_end() {
+  constexpr int64_t kLongest = 5'000'000'000;
+  static const int registered =
+      std::atexit([] { static_cast<void>(runtime::await_all_closed(kLongest)); });
+  static_cast<void>(registered);
+}
+
 Status client_create(PJRT_Client_Create_Args& args) {
   TENON_ASSIGN(const EngineOptions options, options_of(args));
   auto state = std::make_shared<ClientState>();
   TENON_ASSIGN(state->engine, Engine::open(options));
+  if (!options.layers.empty()) close_before_the_end();
   state->platform_version =
       fmt::format("tenon {}, {}", TENON_VERSION, state->engine->description());
   describe_devices(*state);

@@ -1,5 +1,6 @@
 """What goes wrong on a device: the error reaches whoever waits, and the process lives on."""
 
+import json
 import os
 
 import pytest
@@ -108,3 +109,16 @@ def test_no_such_device(run_program):
 def test_no_library(run_program):
     output = run_program("import jax; print(jax.devices())", JAX_PLATFORMS="", TENON_PJRT_LIBRARY="/nonesuch.so")
     assert "CpuDevice" in output
+
+
+def test_layers_write_the_ends_of_their_files(run_program, tmp_path):
+    """Though the program ends while its work is on its way."""
+    trace = tmp_path / "trace.json"
+    run_program("""
+    import jax, jax.numpy as jnp, numpy as np
+    x = jax.device_put(np.ones((220, 220), np.float32))
+    y = jax.jit(lambda x: jnp.sin(x) @ x)(x)
+    """, TENON_DEVICE="interp", TENON_LAYERS="trace", TENON_TRACE=str(trace))
+    events = json.loads(trace.read_text())
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    assert any("launch" in str(event) or "kernel" in str(event) for event in events), events[:5]
