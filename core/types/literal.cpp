@@ -58,8 +58,8 @@ Literal Literal::from_i64s(std::span<const int64_t> values) {
 
 std::span<std::byte> Literal::mutable_data() {
   if (bytes_.use_count() != 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
-  // A count is read in no order with the rest: what those who gave their shares back have read comes
-  // before what is written now.
+  // A count is read in no order with the rest: what those who gave their shares back have read
+  // comes before what is written now.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *bytes_;
 }
