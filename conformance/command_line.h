@@ -9,7 +9,6 @@
 
 namespace tenon::conformance {
 
-constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 /// Parses the command line. The status to end with, if not to go on: 0 after --help, else 2.
