@@ -3,28 +3,12 @@
 
 #include <cmath>
 
-#include "hlo/compile/interp.h"
-#include "hlo/evaluator/evaluator.h"
-#include "hlo/import/import.h"
+#include "conformance/same_test_util.h"
 #include "hlo/lower/lower.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::conformance {
 namespace {
-
-// Both devices give the same bytes.
-void expect_same(const std::string& text, const std::vector<Literal>& arguments) {
-  const auto module = hlo::import_module(text, "t");
-  ASSERT_TRUE(module) << module.error().to_string();
-  const auto expected = hlo::Evaluator(**module).run(*(*module)->entry(), arguments);
-  ASSERT_TRUE(expected) << expected.error().to_string();
-  std::vector<hlo::CheckFailure> failures;
-  int64_t checks = 0;
-  const auto actual = hlo::run_on_interp(**module, arguments, hlo::Checks(&failures, &checks));
-  ASSERT_TRUE(actual) << actual.error().to_string();
-  ASSERT_EQ(actual->size(), expected->size());
-  for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], (*expected)[i]) << i;
-}
 
 // A loop of three trips whose body is `body`, from %a to %b.
 std::string loop(const std::string& body, const std::string& type = "tensor<f32>",
@@ -372,51 +356,6 @@ TEST(Lowering, ConditionsThatDraw) {
 }
 
 // Each evaluates a copy whose regions hold expansions of their own.
-TEST(Lowering, QuantizedReductionsByFunctions) {
-  std::string ops;
-  std::string names;
-  std::string types;
-  const std::string element = "!quant.uniform<i8:f32, 0.05>";
-  const char* functions[] = {"sinh",    "cosh",  "erf",   "erfc", "lgamma",
-                             "digamma", "asinh", "atanh", "sinh", "erf_inv"};
-  for (size_t i = 0; i < std::size(functions); ++i) {
-    ops += fmt::format(R"(%r{0} = "stablehlo.reduce"(%x, %z) <{{dimensions = array<i64: 1>}}> ({{
-^bb0(%a: tensor<{1}>, %b: tensor<{1}>):
-  %s = stablehlo.add %a, %b : tensor<{1}>
-  %d = stablehlo.uniform_dequantize %s : (tensor<{1}>) -> tensor<f32>
-  %e = chlo.{2} %d : tensor<f32> -> tensor<f32>
-  %t = stablehlo.uniform_quantize %e : (tensor<f32>) -> tensor<{1}>
-  stablehlo.return %t : tensor<{1}>
-}}) : (tensor<2x1x{1}>, tensor<{1}>) -> tensor<2x{1}>
-%q{0} = stablehlo.bitcast_convert %r{0} : (tensor<2x{1}>) -> tensor<2xi8>
-)",
-                       i, element, functions[i]);
-    names += fmt::format("{}%q{}", i == 0 ? "" : ", ", i);
-    types += fmt::format("{}tensor<2xi8>", i == 0 ? "" : ", ");
-  }
-  expect_same(
-      fmt::format("func.func @main() -> ({2}) {{\n"
-                  "%x = stablehlo.constant() <{{value = dense<[[3], [7]]> : tensor<2x1xi8>}}> : () "
-                  "-> tensor<2x1x{0}>\n"
-                  "%z = stablehlo.constant() <{{value = dense<0> : tensor<i8>}}> : () -> "
-                  "tensor<{0}>\n{1}return {3} : {2}\n}}",
-                  element, ops, types, names),
-      {});
-}
-
-TEST(Lowering, QuantizedIota) {
-  const char* text = R"(func.func @main() -> tensor<4xi8> {
-  %r = stablehlo.iota dim = 0 : tensor<4x!quant.uniform<i8:f32, 0.5:1>>
-  %q = stablehlo.bitcast_convert %r : (tensor<4x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<4xi8>
-  return %q : tensor<4xi8>
-})";
-  expect_same(text, {});
-  const auto module = hlo::import_module(text, "t");
-  const auto results = hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{});
-  ASSERT_TRUE(results) << results.error().to_string();
-  EXPECT_EQ((*results)[0].to_string(), "[1, 3, 5, 7]");
-}
-
 // A body may compute in wider types than what it combines has.
 TEST(Lowering, ScattersThatPromote) {
   const auto text = [](std::string_view input, std::string_view update, std::string_view body) {

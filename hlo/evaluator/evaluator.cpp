@@ -146,6 +146,9 @@ Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<E
     if (type.is_tensor()) TENON_TRY(make_tensor(type));
   }
   if (expand::touches_quantized(op)) {
+    if (op.region_count() != 0 && expand::needs_expansion(op)) {
+      return evaluate_expansion(op, operands, frame);
+    }
     auto done = evaluate_quantized(*this, op, operands, frame);
     if (!done || !done->empty()) return done;
   }
@@ -226,7 +229,7 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
       result_types.push_back(Type::tensor(ElementType::kU64, {2}));
       builder.set_random_state(made->function->add_parameter(result_types.back()));
     }
-    auto results = op.info().expand(builder, *copy);
+    auto results = expand::expand(builder, *copy);
     if (!results) return Error(std::move(results.error()));
     if (random) results->push_back(builder.random_state());
     made->function->set_declared_result_types(std::move(result_types));

@@ -1,4 +1,5 @@
-// Quantized types: quantize, dequantize, and every other op as dequantize, compute, quantize.
+// Quantized types: quantize, dequantize, and every other op without regions as dequantize, compute,
+// quantize.
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/real_math.h"
 #include "hlo/expand/needs_expansion.h"
@@ -89,28 +90,14 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
                         : operands[i]);
   }
   Computation parameters;
-  const std::vector<Value> captured = captured_values(op);
   Cloner cloner;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     cloner.map(op.operand(i), parameters.add_parameter(expand::expressed_type(op.operand_type(i))));
   }
-  for (const Value value : captured) {
-    cloner.map(value, parameters.add_parameter(expand::expressed_type(value.type())));
-  }
   const std::unique_ptr<Instruction> copy = expand::expressed_copy(op, cloner);
   // Operands that are one value twice must still be two parameters.
   for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
-  Evaluator::Frame around(&frame);
-  for (size_t i = 0; i < captured.size(); ++i) {
-    const EvalValue* value = frame.find(captured[i]);
-    if (value == nullptr) {
-      return internal_error("{}: a value that its region uses has no value", op.name());
-    }
-    const QuantizedType* q = captured[i].type().quantized();
-    around.set(parameters.parameter(op.operand_count() + i).def,
-               {q != nullptr ? EvalValue::of(dequantize(e, **value, *q)) : *value});
-  }
-  auto computed = e.evaluate(*copy, reals, around);
+  auto computed = e.evaluate(*copy, reals, frame);
   e.forget(*copy);
   TENON_ASSIGN(std::vector<EvalValue> results, std::move(computed));
   for (size_t i = 0; i < results.size(); ++i) {

@@ -15,6 +15,9 @@ Values finished(Builder& b, std::vector<Value> results);
 /// An error unless all operands and results that are arrays have known sizes.
 Status check_static(const Instruction& op);
 
+/// `quantized` for an op with regions.
+Values quantized_with_regions(Builder& b, const Instruction& op);
+
 /// Elements of x at `indices` (rank 1) along `axis`; indices out of range are clamped.
 Value take(Builder& b, Value x, Value indices, int64_t axis);
 /// dot_general at the highest precision, in the operands' element type.

@@ -13,10 +13,10 @@ bool touches_quantized(const Instruction& op);
 /// Whether the op means the same on the stored integers: it only moves elements, or reads bits.
 bool works_on_storage(const Instruction& op);
 
-/// Whether `op` must be expanded, before anything in its regions is: the expansion of an op on
-/// quantized types takes its regions to expressed types. Once no op needs it, quantized types are
-/// left only at ops that work on storage (bitcast_convert among them) and at control flow: each may
-/// be read as its storage type.
+/// Whether `op` must be expanded, before anything in its regions is: the expansion of an op with
+/// regions on quantized types stores what its regions take and return. Once no op needs it,
+/// quantized types are left only at ops that work on storage (bitcast_convert among them) and at
+/// control flow: each may be read as its storage type.
 ///
 /// The expansion of `rng` draws from a state that its builder carries and advances.
 bool needs_expansion(const Instruction& op);
@@ -24,9 +24,9 @@ bool needs_expansion(const Instruction& op);
 /// The expansion of an op that needs one.
 Values expand(Builder& b, const Instruction& op);
 
-/// A copy of `op` whose operands, results and region values have expressed types where they were
-/// quantized; `cloner` maps operands and captured values to values of those types. Types alone
-/// change: the numbers are the caller's to dequantize and quantize.
+/// A copy of `op`, which has no regions, whose operands and results have expressed types where they
+/// were quantized; `cloner` maps operands to values of those types. Types alone change: the numbers
+/// are the caller's to dequantize and quantize.
 std::unique_ptr<Instruction> expressed_copy(const Instruction& op, Cloner& cloner);
 
 /// `type`, or the same dimensions of its expressed type if it is quantized.

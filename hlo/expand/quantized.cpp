@@ -1,5 +1,5 @@
 // Quantized types as arithmetic: uniform_dequantize and uniform_quantize on stored integers, every
-// other op as dequantize, the op on expressed types, quantize.
+// other op without regions as dequantize, the op on expressed types, quantize.
 #include <algorithm>
 #include <cmath>
 
@@ -80,18 +80,6 @@ Type storage_type(const Type& type) {
   return type.is_quantized() ? Type::tensor(type.element_type(), type.dims()) : type;
 }
 
-void express_types(Computation& region) {
-  for (size_t i = 0; i < region.parameter_count(); ++i) {
-    region.parameter_instruction(i).set_result_types({expressed_type(region.parameter(i).type())});
-  }
-  for (Instruction& inner : region) {
-    std::vector<Type> types;
-    for (const Type& type : inner.result_types()) types.push_back(expressed_type(type));
-    inner.set_result_types(std::move(types));
-    for (size_t r = 0; r < inner.region_count(); ++r) express_types(inner.region(r));
-  }
-}
-
 // An op that only moves elements, on integers.
 Values on_storage(Builder& b, const Instruction& op) {
   Cloner cloner;
@@ -162,7 +150,6 @@ std::unique_ptr<Instruction> expressed_copy(const Instruction& op, Cloner& clone
   std::vector<Type> types;
   for (const Type& type : op.result_types()) types.push_back(expressed_type(type));
   copy->set_result_types(std::move(types));
-  for (size_t r = 0; r < copy->region_count(); ++r) express_types(copy->region(r));
   return copy;
 }
 
@@ -185,8 +172,8 @@ Values quantized(Builder& b, const Instruction& op) {
     return internal_error("{}: works on stored integers as it is", op.name());
   }
   if (works_on_storage(op) && op.info().category == Category::kShape) return on_storage(b, op);
+  if (op.region_count() != 0) return quantized_with_regions(b, op);
   Cloner cloner;
-  for (const Value value : captured_values(op)) cloner.map(value, dequantize(b, value));
   std::vector<Value> reals;
   for (size_t i = 0; i < op.operand_count(); ++i) reals.push_back(dequantize(b, op.operand(i)));
   if (!b.ok()) return finished(b, {});

@@ -1,0 +1,29 @@
+// A program on interp against the evaluator, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "hlo/compile/interp.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/import/import.h"
+
+namespace tenon::conformance {
+
+/// Both devices give the same bytes.
+inline void expect_same(const std::string& text, const std::vector<Literal>& arguments) {
+  const auto module = hlo::import_module(text, "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const auto expected = hlo::Evaluator(**module).run(*(*module)->entry(), arguments);
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  const auto actual = hlo::run_on_interp(**module, arguments, hlo::Checks(&failures, &checks));
+  ASSERT_TRUE(actual) << actual.error().to_string();
+  ASSERT_EQ(actual->size(), expected->size());
+  for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], (*expected)[i]) << i;
+}
+
+}  // namespace tenon::conformance
