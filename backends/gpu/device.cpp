@@ -11,6 +11,7 @@
 
 #include "backends/gpu/code.h"
 #include "core/backend/host_device.h"
+#include "core/backend/waiting.h"
 
 namespace tenon::gpu {
 namespace {
@@ -276,7 +277,7 @@ class GpuDevice final : public backend::Device {
       static_cast<void>(event.finish(heard(context_->synchronize(event.event()))));
       return true;
     }
-    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout);
+    const auto end = std::chrono::steady_clock::now() + backend::waiting_time(timeout);
     for (auto pause = std::chrono::microseconds(1);;) {
       const Result<bool> done = heard(context_->query(event.event()));
       if (!done || *done) {

@@ -106,14 +106,14 @@ class Chip {
 
   // Whether the command is done, after at most `timeout` nanoseconds; its error.
   Result<bool> done(uint64_t number, int64_t timeout, uint64_t* result = nullptr) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout);
+    const auto start = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
     for (bool over = false; harvest() <= number;) {
       if (lost_) return tl::make_unexpected(lost());
       if (over) return false;
-      const auto left = (end - std::chrono::steady_clock::now()).count();
-      over = timeout >= 0 && left <= 0;  // It listens once even so: the chip may be gone.
-      listen(lock, over ? 0 : timeout < 0 ? 10 : std::min<int64_t>(left / 1'000'000 + 1, 10));
+      const int64_t waited = (std::chrono::steady_clock::now() - start).count();
+      over = timeout >= 0 && waited >= timeout;  // It listens once even so: the chip may be gone.
+      listen(lock, over ? 0 : timeout < 0 ? 10 : (timeout - waited) / 1'000'000 + 1);
     }
     const Outcome& outcome = outcomes_.at(number);
     if (result != nullptr) *result = outcome.result;
@@ -172,12 +172,12 @@ class Chip {
   };
 
   // Waits for the chip to call, without the lock: others give commands meanwhile. Only one of those
-  // who listen hears a call, so each looks again after some milliseconds.
+  // who listen hears a call, so each looks again after ten milliseconds at most.
   void listen(std::unique_lock<std::mutex>& lock, int64_t milliseconds) {
     lock.unlock();
     pollfd line = {line_, POLLIN, 0};
     char bytes[256];
-    const bool called = poll(&line, 1, static_cast<int>(milliseconds)) > 0;
+    const bool called = poll(&line, 1, static_cast<int>(std::min<int64_t>(milliseconds, 10))) > 0;
     const ssize_t heard = called ? recv(line_, bytes, sizeof bytes, MSG_DONTWAIT) : 1;
     const bool gone = heard == 0 || (heard < 0 && errno != EAGAIN);
     lock.lock();

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "core/backend/waiting.h"
+
 namespace tenon::backend {
 
 void HostEvent::finish(Status status) {
@@ -21,7 +23,7 @@ std::optional<Status> HostEvent::await(int64_t timeout) {
   if (timeout < 0) {
     changed_.wait(lock, done);
   } else if (timeout > 0) {
-    changed_.wait_for(lock, std::chrono::nanoseconds(timeout), done);
+    changed_.wait_for(lock, waiting_time(timeout), done);
   }
   return outcome_;
 }

@@ -1,6 +1,6 @@
 #include "core/runtime/event.h"
 
-#include <chrono>
+#include "core/backend/waiting.h"
 
 namespace tenon::runtime {
 
@@ -98,7 +98,7 @@ Status Event::await() const {
 
 std::optional<Status> Event::await_for(int64_t nanoseconds) const {
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait_for(lock, std::chrono::nanoseconds(nanoseconds),
+  state_->changed.wait_for(lock, backend::waiting_time(nanoseconds),
                            [&] { return state_->outcome.has_value(); });
   return state_->outcome;
 }

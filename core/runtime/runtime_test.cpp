@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "core/backend/host_queue.h"
 #include "core/backend/layers/faults.h"
 #include "core/runtime/runtime_test_util.h"
 
@@ -559,6 +560,21 @@ TEST(Event, CallbacksRunAtOnceWhenItHasHappened) {
     EXPECT_FALSE(dropped.await_for(1000));
   }
   EXPECT_EQ(dropped.await().code(), ErrorCode::kInternal);
+}
+
+// Longer than until the end of the clock's numbers.
+TEST(Event, WaitsForEverIfItMust) {
+  Promise promise{CallbackPool(1)};
+  const Event event = promise.event();
+  backend::HostEvent host;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    promise.set({});
+    host.finish({});
+  });
+  EXPECT_TRUE(event.await_for(INT64_MAX));
+  EXPECT_TRUE(host.await(INT64_MAX));
+  later.join();
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/backend/waiting.h"
+
 namespace tenon::runtime {
 
 Watchdog::Watchdog(std::function<void()> late)
@@ -28,8 +30,8 @@ void Watchdog::begin(int64_t nanoseconds) {
 
 void Watchdog::extend(int64_t nanoseconds) {
   const std::lock_guard lock(mutex_);
-  deadline_ = std::chrono::steady_clock::now() +
-              std::chrono::nanoseconds(std::max<int64_t>(nanoseconds, 0));
+  deadline_ =
+      std::chrono::steady_clock::now() + backend::waiting_time(std::max<int64_t>(nanoseconds, 0));
 }
 
 Watchdog::End Watchdog::end() {
@@ -44,7 +46,7 @@ Watchdog::End Watchdog::end() {
 
 bool Watchdog::await_end(int64_t nanoseconds) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), [&] { return !on_; });
+  return changed_.wait_for(lock, backend::waiting_time(nanoseconds), [&] { return !on_; });
 }
 
 bool Watchdog::leave() {

@@ -1,10 +1,12 @@
 // Calls of a device that do not return within the time limit.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 
 #include "core/backend/layers/forward.h"
 #include "core/runtime/runtime_test_util.h"
+#include "core/runtime/watchdog.h"
 
 namespace tenon::runtime {
 namespace {
@@ -179,6 +181,15 @@ TEST_F(WatchdogTest, TheCallsOfAPieceOfWorkCountTogether) {
   hanging->slowness = std::chrono::milliseconds(60);
   expect_lost();
   EXPECT_GE(hanging->slow, 2);
+}
+
+TEST(Watchdog, ALimitMayBeBehindTheEndOfTime) {
+  std::atomic<bool> is_late = false;
+  Watchdog watchdog([&] { is_late = true; });
+  watchdog.begin(INT64_MAX);
+  EXPECT_FALSE(watchdog.await_end(20'000'000));
+  EXPECT_EQ(watchdog.end(), Watchdog::End::kInTime);
+  EXPECT_FALSE(is_late);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "hlo/evaluator/complex_math.h"
 
 // The C library's complex functions; C++ has no header that declares them on __float128.
-using CFloat128 = _Complex float __attribute__((mode(TC)));
+using CFloat128 [[gnu::mode(TC)]] = _Complex float;
 extern "C" {
 CFloat128 cexpf128(CFloat128);
 CFloat128 clogf128(CFloat128);

@@ -14,6 +14,7 @@
 
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/trace_file.h"
+#include "core/backend/waiting.h"
 #include "core/kernel/cost.h"
 
 namespace tenon::backend {
@@ -85,7 +86,7 @@ class QueueTrace {
     const auto done = [&] { return done_ >= to || ended_; };
     if (timeout < 0) {
       changed_.wait(lock, done);
-    } else if (!changed_.wait_for(lock, std::chrono::nanoseconds(timeout), done)) {
+    } else if (!changed_.wait_for(lock, waiting_time(timeout), done)) {
       return {};
     }
     const auto error = errors_.upper_bound(from);

@@ -68,7 +68,8 @@ Result<CLibrary> CLibrary::compile(const std::string& source, const std::string&
   TENON_ASSIGN(const std::string file,
                compile_in(folder, source,
                           fmt::format("{} -Wall -Wextra -Werror -Wno-unused-variable "
-                                      "-Wno-unused-function -Wno-unused-but-set-variable {}",
+                                      "-Wno-unused-function -Wno-unused-but-set-variable "
+                                      "-Wno-tautological-compare {}",
                                       given != nullptr ? given : "cc", flags)));
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return tl::unexpected(unavailable(dlerror()));
