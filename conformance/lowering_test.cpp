@@ -356,6 +356,21 @@ TEST(Lowering, ConditionsThatDraw) {
 }
 
 // Each evaluates a copy whose regions hold expansions of their own.
+TEST(Lowering, CollectivesThatUseValuesFromAround) {
+  expect_same(R"(func.func @main(%x: tensor<3xi8>, %k: tensor<i8>) -> tensor<3xi8> {
+  %y = stablehlo.add %k, %k : tensor<i8>
+  %r = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+  ^bb0(%a: tensor<i8>, %b: tensor<i8>):
+    %s = stablehlo.add %a, %b : tensor<i8>
+    %t = stablehlo.add %s, %y : tensor<i8>
+    stablehlo.return %t : tensor<i8>
+  }) : (tensor<3xi8>) -> tensor<3xi8>
+  return %r : tensor<3xi8>
+})",
+              {Literal::scalar_integer(ElementType::kS8, 5).splat_to(Shape(ElementType::kS8, {3})),
+               Literal::scalar_integer(ElementType::kS8, 2)});
+}
+
 // A body may compute in wider types than what it combines has.
 TEST(Lowering, ScattersThatPromote) {
   const auto text = [](std::string_view input, std::string_view update, std::string_view body) {

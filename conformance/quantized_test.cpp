@@ -189,6 +189,26 @@ TEST(QuantizedRegions, SelectAndScatter) {
   expect_results(text, {bytes({4}, {1, 9, 7, 3}), bytes({2}, {5, 60})}, {"[100, 105, 127, 100]"});
 }
 
+TEST(QuantizedRegions, Scans) {
+  const std::string q = "!quant.uniform<i8:f32, 1.0:5>";
+  const std::string text =
+      fmt::format(R"(func.func @main(%i: tensor<3xi8>) -> (tensor<3xi8>, tensor<i8>) {{
+  %x = stablehlo.bitcast_convert %i : (tensor<3xi8>) -> tensor<3x{0}>
+  %z = stablehlo.constant() <{{value = dense<5> : tensor<i8>}}> : () -> tensor<{0}>
+  %r:2 = "chlo.scan"(%x, %z) <{{dimension = 0 : i64, operandSegmentSizes = array<i32: 1, 1>,
+      resultSegmentSizes = array<i32: 1, 1>, is_reverse = false}}> ({{
+  ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):
+    %s = stablehlo.add %a, %b : tensor<{0}>
+    stablehlo.return %s, %s : tensor<{0}>, tensor<{0}>
+  }}) : (tensor<3x{0}>, tensor<{0}>) -> (tensor<3x{0}>, tensor<{0}>)
+  %o = stablehlo.bitcast_convert %r#0 : (tensor<3x{0}>) -> tensor<3xi8>
+  %p = stablehlo.bitcast_convert %r#1 : (tensor<{0}>) -> tensor<i8>
+  return %o, %p : tensor<3xi8>, tensor<i8>
+}})",
+                  q);
+  expect_results(text, {bytes({3}, {6, 7, 8})}, {"[6, 8, 11]", "11"});
+}
+
 TEST(QuantizedRegions, ManyMathFunctions) {
   std::string ops;
   std::string names;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "core/types/float_convert.h"
 
@@ -92,11 +93,26 @@ double Literal::get_double(int64_t index) const {
   return decode_float(type, raw);
 }
 
+namespace {
+
+// Towards zero, the ends of T for what is beyond them, 0 for NaN.
+template <class T>
+T integer_of(double value) {
+  if (value != value) return 0;
+  // As a double, the end of T is the next power of two.
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) {
+    return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(std::max(value, static_cast<double>(std::numeric_limits<T>::min())));
+}
+
+}  // namespace
+
 void Literal::set_double(int64_t index, double value) {
   if (!is_float(element_type())) {
     const bool high = element_type() == ElementType::kU64 && value > 0;
-    return set_integer(index, high ? static_cast<int64_t>(static_cast<uint64_t>(value))
-                                   : static_cast<int64_t>(value));
+    return set_integer(index, high ? static_cast<int64_t>(integer_of<uint64_t>(value))
+                                   : integer_of<int64_t>(value));
   }
   const uint64_t bits = encode_float(element_type(), value);
   const size_t size = storage_bytes(element_type());

@@ -86,6 +86,20 @@ TEST(Literal, SplatAndItsRecognition) {
   EXPECT_FALSE(zeros.is_splat());
 }
 
+TEST(Literal, DoublesBeyondAnIntegerAreItsEnds) {
+  const auto stored = [](ElementType type, double value) {
+    Literal x(Shape(type, {1}));
+    x.set_double(0, value);
+    return x.to_string();
+  };
+  EXPECT_EQ(stored(ElementType::kS64, 0x1p63), "[9223372036854775807]");
+  EXPECT_EQ(stored(ElementType::kS64, -1e300), "[-9223372036854775808]");
+  EXPECT_EQ(stored(ElementType::kU64, 0x1p64), "[18446744073709551615]");
+  EXPECT_EQ(stored(ElementType::kU64, 0x1p63), "[9223372036854775808]");
+  EXPECT_EQ(stored(ElementType::kS64, INFINITY), "[9223372036854775807]");
+  EXPECT_EQ(stored(ElementType::kS64, NAN), "[0]");
+}
+
 TEST(Literal, DoublesOfEveryRealType) {
   for (const auto& [type, value] :
        std::vector<std::pair<ElementType, double>>{{ElementType::kPred, 1},

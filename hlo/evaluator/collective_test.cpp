@@ -189,6 +189,26 @@ TEST(AllReduce, AProcessInNoGroupIsAnError) {
       "process (2, 0): stablehlo.all_reduce: process (2, 0) is in no group of replica_groups");
 }
 
+// What a process that is not the root has is zeros: the zero point.
+TEST(CollectiveReduce, QuantizedZeros) {
+  const std::string text = R"(
+func.func @main(%x: tensor<2x!quant.uniform<i8:f32, 1.0:-100>>)
+    -> tensor<2x!quant.uniform<i8:f32, 1.0:-100>> {
+  %r = "stablehlo.collective_reduce"(%x) ({
+    ^bb0(%a: tensor<!quant.uniform<i8:f32, 1.0:-100>>, %b: tensor<!quant.uniform<i8:f32, 1.0:-100>>):
+      %s = stablehlo.add %a, %b : tensor<!quant.uniform<i8:f32, 1.0:-100>>
+      stablehlo.return %s : tensor<!quant.uniform<i8:f32, 1.0:-100>>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}
+      : (tensor<2x!quant.uniform<i8:f32, 1.0:-100>>) -> tensor<2x!quant.uniform<i8:f32, 1.0:-100>>
+  return %r : tensor<2x!quant.uniform<i8:f32, 1.0:-100>>
+})";
+  // Values q + 100: 1 + 150, and 227 + 1, which stops at 227.
+  EXPECT_EQ(
+      run_one(text, {2, 1},
+              {array({2}, {-99, 127}, ElementType::kS8), array({2}, {50, -99}, ElementType::kS8)}),
+      (Lists{{51, 127}, {-100, -100}}));
+}
+
 TEST(AllReduce, RegionsOfQuantizedOpsMayUseValuesFromAround) {
   const std::string text = R"(
 func.func @main(%x: tensor<1x!quant.uniform<i8:f32, 0.5:1>>, %k: tensor<!quant.uniform<i8:f32, 0.5:1>>)

@@ -60,7 +60,11 @@ class Scan {
 
   Values expand(Builder& b) const {
     std::vector<Value> outputs;
-    for (size_t i = 0; i < outputs_; ++i) outputs.push_back(b.splat(op_.result_type(i).shape(), 0));
+    for (size_t i = 0; i < outputs_; ++i) {
+      const Type& type = op_.result_type(i);
+      const Value zeros = b.splat(type.shape(), 0);
+      outputs.push_back(type.is_quantized() ? b.bitcast(zeros, type) : zeros);
+    }
     std::vector<Value> carries;
     for (size_t i = 0; i < carries_; ++i) carries.push_back(op_.operand(inputs_ + i));
     if (steps_ != 0) {

@@ -107,22 +107,41 @@ Value requantized(Builder& b, Value x, const Type& element) {
   return b.make(OpCode::kUniformQuantize, {x}, {}, {type});
 }
 
-// The integers of x in the element type `element`.
-Value stored(Builder& b, Value x, const Type& element) {
-  const Value value = requantized(b, x, element);
-  if (!b.ok() || !value.type().is_quantized()) return value;
-  return b.bitcast(value, stored_as(value.type(), value.type().dims()));
-}
+// Quantized values as integers and back.
+class Storing {
+ public:
+  // Where an op makes zeros itself, its integers count from the zero point, around the end of their
+  // type if need be.
+  explicit Storing(const Instruction& op)
+      : from_zero_point_(op.code() == OpCode::kCollectiveReduce) {}
 
-// The quantized value of `type` whose integers in the element type `element` are x.
-Value restored(Builder& b, Value x, const Type& element, const Type& type) {
-  if (!b.ok() || !type.is_quantized()) return x;
-  const Value value = b.bitcast(x, element.with_dims(type.dims()));
-  return b.ok() ? requantized(b, value, type.with_dims({})) : value;
-}
+  // The integers of x in the element type `element`.
+  Value stored(Builder& b, Value x, const Type& element) const {
+    const Value value = requantized(b, x, element);
+    if (!b.ok() || !value.type().is_quantized()) return value;
+    const Value integers = b.bitcast(value, stored_as(element, value.type().dims()));
+    return from_zero_point_ ? b.sub(integers, zero_point(b, integers, element)) : integers;
+  }
 
-Result<std::unique_ptr<Computation>> stored_region(const Computation& body, const Types& parameters,
-                                                   const Types& returned) {
+  // The quantized value of `type` whose integers in the element type `element` are x.
+  Value restored(Builder& b, Value x, const Type& element, const Type& type) const {
+    if (!b.ok() || !type.is_quantized()) return x;
+    const Value integers = from_zero_point_ ? b.add(x, zero_point(b, x, element)) : x;
+    const Value value = b.bitcast(integers, element.with_dims(type.dims()));
+    return requantized(b, value, type.with_dims({}));
+  }
+
+ private:
+  static Value zero_point(Builder& b, Value like, const Type& element) {
+    if (!b.ok()) return {};
+    return b.splat_like(like, static_cast<double>(element.quantized()->zero_points[0]));
+  }
+
+  bool from_zero_point_;
+};
+
+Result<std::unique_ptr<Computation>> stored_region(const Storing& storing, const Computation& body,
+                                                   const Types& parameters, const Types& returned) {
   auto region = std::make_unique<Computation>();
   region->set_location(body.location());
   Builder b(*region);
@@ -132,7 +151,7 @@ Result<std::unique_ptr<Computation>> stored_region(const Computation& body, cons
     const Type& type = parameter.result_type();
     const Value x = region->add_parameter(type.is_quantized() ? stored_as(parameters[i], {}) : type,
                                           parameter.location());
-    arguments.push_back(restored(b, x, parameters[i], type));
+    arguments.push_back(storing.restored(b, x, parameters[i], type));
   }
   if (!b.ok()) return Error(b.status());
   Instruction* const end = region->insert(
@@ -141,7 +160,7 @@ Result<std::unique_ptr<Computation>> stored_region(const Computation& body, cons
   Builder at_end(*region, end);
   std::vector<Value> results = clone_body(body, arguments, *end);
   for (size_t i = 0; i < results.size(); ++i) {
-    results[i] = stored(at_end, results[i], returned[i]);
+    results[i] = storing.stored(at_end, results[i], returned[i]);
   }
   if (!at_end.ok()) return Error(at_end.status());
   end->set_operands(results);
@@ -153,9 +172,10 @@ Result<std::unique_ptr<Computation>> stored_region(const Computation& body, cons
 Values quantized_with_regions(Builder& b, const Instruction& op) {
   if (op.info().is_decomposable()) return op.info().expand(b, op);
   TENON_ASSIGN(const Kept kept, kept_by(op));
+  const Storing storing(op);
   std::vector<Value> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    operands.push_back(stored(b, op.operand(i), kept.operands[i]));
+    operands.push_back(storing.stored(b, op.operand(i), kept.operands[i]));
   }
   if (!b.ok()) return finished(b, {});
   auto copy = std::make_unique<Instruction>(op.code(), operands, Types{});
@@ -164,7 +184,7 @@ Values quantized_with_regions(Builder& b, const Instruction& op) {
   copy->mutable_discardable() = op.discardable();
   for (size_t r = 0; r < op.region_count(); ++r) {
     TENON_ASSIGN(std::unique_ptr<Computation> region,
-                 stored_region(op.region(r), kept.parameters[r], kept.returned[r]));
+                 stored_region(storing, op.region(r), kept.parameters[r], kept.returned[r]));
     copy->add_region(std::move(region));
   }
   Types types;
@@ -176,7 +196,7 @@ Values quantized_with_regions(Builder& b, const Instruction& op) {
   Instruction* const moved = b.create(std::move(copy));
   std::vector<Value> results;
   for (uint32_t i = 0; moved != nullptr && i < op.result_count(); ++i) {
-    results.push_back(restored(b, moved->result(i), kept.results[i], op.result_type(i)));
+    results.push_back(storing.restored(b, moved->result(i), kept.results[i], op.result_type(i)));
   }
   return finished(b, std::move(results));
 }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/inference/infer_util.h"
 #include "hlo/inference/verify.h"
 #include "hlo/ir/inline.h"
 
@@ -300,9 +301,11 @@ Result<std::vector<Type>> Refiner::refined_types(Instruction& op) {
   }
   for (size_t i = 0; i < types->size() && i < stated.size(); ++i) {
     Type& type = (*types)[i];
-    if (!type.is_tensor() || stated[i].is_quantized()) continue;
-    // Element types that operands do not determine (dot_general) are the stated ones.
-    if (type.element_type() != stated[i].element_type()) type = stated[i].with_dims(type.dims());
+    // Element types that operands do not determine are the stated ones: of dot_general, and the
+    // scales of quantized types.
+    if (type.is_tensor() && !infer::identical_element(type, stated[i])) {
+      type = infer::with_dims(stated[i], infer::dims_of(type));
+    }
   }
   return types;
 }

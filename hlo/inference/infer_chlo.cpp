@@ -132,6 +132,16 @@ size_t scan_input_count(const Instruction& op) {
   return count;
 }
 
+// Values that a scan hands on as they are have one scale.
+Status check_handed_on(const Instruction& op, const std::vector<Type>& from,
+                       const std::vector<Type>& to) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!from[i].is_tensor() || identical_element(from[i], to[i])) continue;
+    return rule_error(op, "", "{} is handed on as {}", from[i].to_string(), to[i].to_string());
+  }
+  return {};
+}
+
 Types chlo_scan(const Instruction& op) {
   const int64_t dimension = op.integer(AttrKey::dimension);
   if (op.operand_count() == 0) return rule_error(op, "", "there are no operands");
@@ -163,6 +173,7 @@ Types chlo_scan(const Instruction& op) {
     expected.push_back(with_dims(operand, dims));
   }
   TENON_TRY(check_parameters(op, 0, "", expected));
+  TENON_TRY(check_handed_on(op, expected, op.region(0).parameter_types()));
   TENON_ASSIGN(std::vector<Type> results, region_results(op, 0, ""));
   if (results.size() < carries) {
     return rule_error(op, "", "body returns {} values, expected the {} carries behind the outputs",
@@ -187,6 +198,10 @@ Types chlo_scan(const Instruction& op) {
       return rule_error(op, "", "body returns {} as carry {}, expected {}",
                         results[outputs + i].to_string(), i, carry.to_string());
     }
+    TENON_TRY(check_handed_on(op, {results[outputs + i]}, {carry}));
+  }
+  if (op.result_count() == results.size()) {
+    TENON_TRY(check_handed_on(op, results, op.result_types()));
   }
   return results;
 }

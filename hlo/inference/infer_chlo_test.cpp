@@ -106,6 +106,24 @@ TEST(InferChloTopK, clauses) {
         "chlo.top_k: type of result 1 is s64[2,3], expected s32[2,3]"}});
 }
 
+TEST(InferChloScan, ScalesStayAsTheyAre) {
+  const Type half = quantized({}, 0.5);
+  const Type two = quantized({}, 2);
+  check_clauses({OpCode::kChloScan,
+                 {quantized({5}, 0.5), half},
+                 {{AttrKey::dimension, int64_t{0}}},
+                 {{{half, half}, {half, half}, true}},
+                 {},
+                 {}},
+                "q<s8:f32, 0.5>[5], q<s8:f32, 0.5>[]",
+                {{"parameter", [&](Draft& d) { d.regions[0].parameters[0] = two; },
+                  "chlo.scan: q<s8:f32, 0.5>[] is handed on as q<s8:f32, 2.0>[]"},
+                 {"carry", [&](Draft& d) { d.regions[0].results[1] = two; },
+                  "chlo.scan: q<s8:f32, 2.0>[] is handed on as q<s8:f32, 0.5>[]"},
+                 {"result", [&](Draft& d) { d.stated = {quantized({5}, 0.5), two}; },
+                  "chlo.scan: q<s8:f32, 0.5>[] is handed on as q<s8:f32, 2.0>[]"}});
+}
+
 TEST(InferChloScan, clauses) {
   // One input of 5 steps of f32[2], one carry; one output of s32[2] a step.
   check_clauses(

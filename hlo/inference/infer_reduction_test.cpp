@@ -93,6 +93,23 @@ Draft reduce_window() {
           {}};
 }
 
+TEST(InferReduce, OneScaleThroughoutABody) {
+  const Type half = quantized({}, 0.5);
+  check_clauses({OpCode::kReduce,
+                 {quantized({2, 3}, 0.25), half},
+                 {{AttrKey::dimensions, I64s{1}}},
+                 {body_of({half})},
+                 {},
+                 {}},
+                "q<s8:f32, 0.5>[2]",
+                {{"C6 element", [](Draft& d) { d.regions[0].parameters[1] = quantized({}, 2); },
+                  "stablehlo.reduce: C6: region 0 takes q<s8:f32, 2.0>[] as parameter 1, expected "
+                  "q<s8:f32, 0.5>[]"},
+                 {"C6 result", [](Draft& d) { d.regions[0].results[0] = quantized({}, 2); },
+                  "stablehlo.reduce: C6: region 0 takes q<s8:f32, 0.5>[] as parameter 0, expected "
+                  "q<s8:f32, 2.0>[]"}});
+}
+
 TEST(InferReduceWindow, clauses) {
   check_clauses(
       reduce_window(), "f32[4,?]",

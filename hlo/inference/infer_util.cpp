@@ -320,10 +320,10 @@ Result<std::vector<Type>> check_reducer(const Instruction& op, size_t region,
     for (const size_t p : {i, count + i}) {
       const Type& parameter = parameters[p];
       // The second half holds the elements, whose float type may be another than the accumulator's.
-      const bool fits_result =
-          parameter.is_tensor() && parameter.rank() == 0 &&
-          (same_element(parameter, result) || (p >= count && type_class(parameter) == kTypesFloat &&
-                                               type_class(result) == kTypesFloat));
+      const bool fits_result = parameter.is_tensor() && parameter.rank() == 0 &&
+                               (identical_element(parameter, result) ||
+                                (p >= count && type_class(parameter) == kTypesFloat &&
+                                 type_class(result) == kTypesFloat));
       if (!fits_result) {
         return rule_error(op, label, "region {} takes {} as parameter {}, expected {}", region,
                           parameter.to_string(), p, result.to_string());

@@ -54,7 +54,8 @@ class ModuleLowering {
   /// Kernels that leave their results in these buffers.
   Status launches(const Instruction& op, LoweredOp lowered, const std::vector<BufferId>& results);
   Status custom_call(const Instruction& op);
-  Status call_step(const Instruction& op, program::CustomCall call);
+  Status call_step(const Instruction& op, const std::vector<Value>& operands,
+                   program::CustomCall call);
   /// An op of the host: communication, and calls that run functions of the Module.
   Status host_step(const Instruction& op);
   bool in_one_kernel(const Instruction& op);

@@ -32,17 +32,17 @@ program::Config config_of(const Instruction& op) {
   return config;
 }
 
-// A Module of one function that does what `op` does, with what it refers to.
+// A Module of one function that does what `op` does, with what it refers to. It takes the operands
+// and the values that regions use from around.
 std::string host_module(const Module& module, const Instruction& op) {
   const bool refers = op.code() == OpCode::kCustomCall;
   const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
   Computation& function = host->add_function(std::string(kHostFunction));
   Builder builder(function);
   Cloner cloner;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    const Type& type = op.operand_type(i);
-    cloner.map(op.operand(i), type.is_token() ? builder.make(OpCode::kAfterAll, {})
-                                              : function.add_parameter(type));
+  for (const Value value : all_operands(op)) {
+    cloner.map(value, value.type().is_token() ? builder.make(OpCode::kAfterAll, {})
+                                              : function.add_parameter(value.type()));
   }
   Instruction* copy = function.insert(cloner.clone(op));
   std::vector<Value> results;
@@ -123,13 +123,14 @@ Status ModuleLowering::custom_call(const Instruction& op) {
       call.target == "interpreter.run_parallel" || call.target == "interpreter.print";
   if (of_host) return host_step(op);
   call.config = config_of(op);
-  return call_step(op, std::move(call));
+  return call_step(op, op.operands(), std::move(call));
 }
 
-Status ModuleLowering::call_step(const Instruction& op, program::CustomCall call) {
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (op.operand_type(i).is_token()) continue;
-    TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
+Status ModuleLowering::call_step(const Instruction& op, const std::vector<Value>& operands,
+                                 program::CustomCall call) {
+  for (const Value operand : operands) {
+    if (operand.type().is_token()) continue;
+    TENON_ASSIGN(const BufferId buffer, buffer_of(operand));
     call.operands.push_back(buffer);
   }
   for (uint32_t r = 0; r < op.result_count(); ++r) {
@@ -148,7 +149,7 @@ Status ModuleLowering::host_step(const Instruction& op) {
   program::CustomCall call;
   call.target = kHostTarget;
   call.config.emplace_back("module", host_module(module_, op));
-  return call_step(op, std::move(call));
+  return call_step(op, all_operands(op), std::move(call));
 }
 
 // --- Control flow

@@ -1,0 +1,10 @@
+// A refined op keeps the scale that it was stated with, which its operands do not tell.
+// RUN: tenon opt %s --shape 0=4 --emit=stablehlo | FileCheck %s
+
+// CHECK: stablehlo.add %{{.*}}, %{{.*}} : (tensor<4x!quant.uniform<i8:f32, {{0?}}.5{{0*}}:3>>, {{.*}}) -> tensor<4x!quant.uniform<i8:f32, {{0?}}.25{{0*}}:1>>
+func.func @main(%i: tensor<?xi8>) -> tensor<?xi8> {
+  %x = stablehlo.bitcast_convert %i : (tensor<?xi8>) -> tensor<?x!quant.uniform<i8:f32, 0.5:3>>
+  %r = stablehlo.add %x, %x : (tensor<?x!quant.uniform<i8:f32, 0.5:3>>, tensor<?x!quant.uniform<i8:f32, 0.5:3>>) -> tensor<?x!quant.uniform<i8:f32, 0.25:1>>
+  %o = stablehlo.bitcast_convert %r : (tensor<?x!quant.uniform<i8:f32, 0.25:1>>) -> tensor<?xi8>
+  return %o : tensor<?xi8>
+}
