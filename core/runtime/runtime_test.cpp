@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/backend/host_queue.h"
-#include "core/backend/layers/faults.h"
+#include "core/backend/layers/forward.h"
 #include "core/runtime/runtime_test_util.h"
 
 namespace tenon::runtime {
@@ -506,12 +506,37 @@ TEST(Allocator, SizesThatGrowLeaveLittle) {
   EXPECT_EQ(allocator->statistics().bytes_in_use, 0);
 }
 
+// Its first event is not known to be done at once, so that another thread waits for it.
+class FirstIsLater final : public backend::ForwardingBackend {
+ public:
+  FirstIsLater() : ForwardingBackend(backend::make_interp_backend()) {}
+  Result<std::unique_ptr<backend::Device>> open(size_t index) override {
+    TENON_ASSIGN(auto device, ForwardingBackend::open(index));
+    return std::make_unique<OfIt>(std::move(device));
+  }
+
+ private:
+  class OfIt final : public backend::ForwardingDevice {
+   public:
+    using ForwardingDevice::ForwardingDevice;
+    Result<backend::EventHandle> record(uint32_t queue) override {
+      TENON_ASSIGN(const backend::EventHandle event, ForwardingDevice::record(queue));
+      if (first_ == 0) first_ = event;
+      return event;
+    }
+    Result<bool> await(backend::EventHandle event, int64_t timeout) override {
+      if (event == first_ && timeout == 0) return false;
+      return ForwardingDevice::await(event, timeout);
+    }
+
+   private:
+    std::atomic<backend::EventHandle> first_ = 0;
+  };
+};
+
 // What has failed is heard of before what needs it, on whatever threads.
 TEST(Runtime, WorkIsHeardOfInOrder) {
-  // The first event is not known to be done at once, so that another thread waits for it.
-  const auto plan = backend::FaultPlan::parse("event@1").value();
-  auto opened = Client::open(make_faults_layer(backend::make_interp_backend(), plan).backend,
-                             ClientOptions());
+  auto opened = Client::open(std::make_shared<FirstIsLater>(), ClientOptions());
   ASSERT_TRUE(opened) << opened.error().to_string();
   const auto device = (*opened)->devices()[0];
   std::atomic<bool> begun = false;
