@@ -55,9 +55,15 @@ std::vector<EvalValue> with_tokens(const std::vector<Type>& types, std::vector<E
 Result<std::vector<Literal>> host_step(const program::CustomCall& call,
                                        const std::vector<Literal>& operands, const Checks& checks,
                                        Evaluator* process, const RunProcess& run_process) {
-  const program::ConfigValue* value = program::find(call.config, "module");
-  const auto* text = value ? std::get_if<std::string>(value) : nullptr;
-  if (text == nullptr) return internal_error("custom call @{} without a module", call.target);
+  const auto text_of = [&](std::string_view key) {
+    const program::ConfigValue* value = program::find(call.config, key);
+    return value ? std::get_if<std::string>(value) : nullptr;
+  };
+  const std::string* const text = text_of("module");
+  const std::string* const name = text_of("function");
+  if (text == nullptr || name == nullptr) {
+    return internal_error("custom call @{} without a module and its function", call.target);
+  }
   TENON_ASSIGN(const std::unique_ptr<Module> module, import_module(*text, "host"));
   Evaluator evaluator(*module);
   install_checks(evaluator, checks);
@@ -71,9 +77,9 @@ Result<std::vector<Literal>> host_step(const program::CustomCall& call,
                      run_process(started.module(), literals, function.name(), &started));
         return with_tokens(function.result_types(), values_of(results));
       });
-  const Computation* function = module->find_function(kHostFunction);
+  const Computation* function = module->find_function(*name);
   if (function == nullptr) {
-    return invalid_argument("custom call @{}: its module has no @{}", call.target, kHostFunction);
+    return invalid_argument("custom call @{}: its module has no @{}", call.target, *name);
   }
   TENON_ASSIGN(std::vector<Literal> results, evaluator.run(*function, operands));
   for (const auto& written : evaluator.outfeed()) {

@@ -62,7 +62,7 @@ ValueId is_inside(kernel::Builder& b, const std::vector<TilePlace>& places);
 void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
                const std::function<void()>& body);
 /// Tiles of `tile` that it takes to cover `size`.
-constexpr int64_t tiles_of(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+constexpr int64_t tiles_of(int64_t size, int64_t tile) { return size / tile + (size % tile != 0); }
 
 /// Makes the grid and a lanes loop that together call `body` once for each index of `dims`.
 void for_each_index(kernel::Builder& b, const Dims& dims, Schedule& schedule,

@@ -31,10 +31,9 @@ struct LowerOptions {
 };
 
 /// Target of the custom calls that stand for ops of the host (communication, infeed …): "module" in
-/// their configuration is HLO text, whose function kHostFunction is to be evaluated on the
-/// operands.
+/// their configuration is HLO text, whose function named by "function" is to be evaluated on the
+/// operands. A program's own calls cannot have it.
 inline constexpr std::string_view kHostTarget = "tenon.host";
-inline constexpr std::string_view kHostFunction = "tenon_host";
 
 /// Whether the caller gives the memory of a parameter away: it carries tf.aliasing_output or
 /// jax.buffer_donor.

@@ -32,12 +32,19 @@ program::Config config_of(const Instruction& op) {
   return config;
 }
 
-// A Module of one function that does what `op` does, with what it refers to. It takes the operands
+// A name that no function has.
+std::string host_function_of(const Module& module) {
+  std::string name = "tenon_host";
+  while (module.find_function(name) != nullptr) name += '_';
+  return name;
+}
+
+// A Module whose function `name` does what `op` does, with what it refers to. It takes the operands
 // and the values that regions use from around.
-std::string host_module(const Module& module, const Instruction& op) {
+std::string host_module(const Module& module, const Instruction& op, const std::string& name) {
   const bool refers = op.code() == OpCode::kCustomCall;
   const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
-  Computation& function = host->add_function(std::string(kHostFunction));
+  Computation& function = host->add_function(name);
   Builder builder(function);
   Cloner cloner;
   for (const Value value : all_operands(op)) {
@@ -122,6 +129,7 @@ Status ModuleLowering::custom_call(const Instruction& op) {
   const bool of_host =
       call.target == "interpreter.run_parallel" || call.target == "interpreter.print";
   if (of_host) return host_step(op);
+  if (call.target == kHostTarget) return unsupported(op, "a target that is the compiler's own");
   call.config = config_of(op);
   return call_step(op, op.operands(), std::move(call));
 }
@@ -148,7 +156,9 @@ Status ModuleLowering::call_step(const Instruction& op, const std::vector<Value>
 Status ModuleLowering::host_step(const Instruction& op) {
   program::CustomCall call;
   call.target = kHostTarget;
-  call.config.emplace_back("module", host_module(module_, op));
+  const std::string name = host_function_of(module_);
+  call.config.emplace_back("function", name);
+  call.config.emplace_back("module", host_module(module_, op, name));
   return call_step(op, all_operands(op), std::move(call));
 }
 
