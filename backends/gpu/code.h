@@ -1,4 +1,4 @@
-// What compiling kernels for a GPU gives: an image for a Driver, and how each kernel is launched.
+// What compiling kernels for a GPU gives: images for a Driver, and how each kernel is launched.
 //
 // Thread-safety: values.
 #pragma once
@@ -20,7 +20,9 @@ struct KernelCode {
 };
 
 struct Code {
-  std::string image;  ///< A cubin or PTX for CudaDriver, a host object for SimDriver.
+  /// The first that the driver takes is loaded: a cubin, if there is ptxas, and PTX for CudaDriver,
+  /// a host object for SimDriver.
+  std::vector<std::string> images;
   std::vector<KernelCode> kernels;
 };
 

@@ -20,7 +20,7 @@ void serialize(A& a, serial::Of<A, KernelCode>& code) {
 }
 template <class A>
 void serialize(A& a, serial::Of<A, Code>& code) {
-  a(code.image, code.kernels);
+  a(code.images, code.kernels);
 }
 
 namespace {
@@ -135,7 +135,7 @@ Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kern
   CompiledKernels compiled;
   compiled.declined = emit_kernels(module, target, kernels, compiled.code);
   if (compiled.declined.empty()) {
-    TENON_ASSIGN(compiled.code.image, assembler.assemble(module));
+    TENON_ASSIGN(compiled.code.images, assembler.assemble(module));
   }
   return compiled;
 }

@@ -15,7 +15,7 @@ class Module;
 
 namespace tenon::gpu {
 
-/// What makes an image of LLVM IR as docs/gpu.md says it: for a chip, or for the simulator.
+/// What makes images of LLVM IR as docs/gpu.md says it: for a chip, or for the simulator.
 class Assembler {
  public:
   Assembler() = default;
@@ -23,8 +23,8 @@ class Assembler {
   Assembler& operator=(const Assembler&) = delete;
   virtual ~Assembler() = default;
 
-  /// The image of a module, which is changed meanwhile.
-  virtual Result<std::string> assemble(llvm::Module& module) = 0;
+  /// The images of a module (Code::images), which is changed meanwhile.
+  virtual Result<std::vector<std::string>> assemble(llvm::Module& module) = 0;
 };
 
 /// What a GPU computes with: kernels are legalised for it.
@@ -46,7 +46,7 @@ Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kern
                                 Assembler& assembler);
 
 /// Puts kernels into a module with the triple and layout that docs/gpu.md names; `code` becomes
-/// that of them all but the image. What is declined.
+/// that of them all but the images. What is declined.
 std::vector<backend::Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
                                             backend::Kernels kernels, Code& code);
 

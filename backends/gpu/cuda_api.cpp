@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,7 +38,7 @@ void load_all(Loader& loader, CudaApi& api) {
   loader.load("cuDeviceGetAttribute", api.device_attribute);
   loader.load("cuCtxCreate_v2", api.create_context);
   loader.load("cuCtxDestroy_v2", api.destroy_context);
-  loader.load("cuCtxSetCurrent", api.set_context);
+  loader.load("cuCtxPushCurrent_v2", api.push_context);
   loader.load("cuCtxPopCurrent_v2", api.pop_context);
   loader.load("cuMemAlloc_v2", api.allocate);
   loader.load("cuMemFree_v2", api.free);
@@ -78,7 +80,11 @@ Result<const CudaApi*> load_library(const std::string& library) {
   return api.release();  // For the process, as the library.
 }
 
+// Errors that not every toolkit's header has: of NVLink, contained ones, of MPS, of another device.
+constexpr std::array kAlsoFinal = {220, 226, 810, 911};
+
 ErrorCode code_of(CUresult result) {
+  if (std::ranges::count(kAlsoFinal, static_cast<int>(result)) != 0) return ErrorCode::kUnavailable;
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
       return ErrorCode::kResourceExhausted;

@@ -26,7 +26,7 @@ struct CudaApi {
   CUresult (*device_attribute)(int* value, CUdevice_attribute attribute, CUdevice device);
   CUresult (*create_context)(CUcontext* context, unsigned flags, CUdevice device);
   CUresult (*destroy_context)(CUcontext context);
-  CUresult (*set_context)(CUcontext context);
+  CUresult (*push_context)(CUcontext context);
   CUresult (*pop_context)(CUcontext* context);
   CUresult (*allocate)(CUdeviceptr* memory, size_t bytes);
   CUresult (*free)(CUdeviceptr memory);

@@ -52,7 +52,7 @@ class CudaContext final : public Context {
 
   Status open(CUdevice device) {
     TENON_TRY(api_.check(api_.create_context(&context_, 0, device), "open the GPU"));
-    // It is this thread's current one now; each call makes it so for itself.
+    // It is this thread's current one now; each call makes it so for itself, and undoes that.
     CUcontext popped = nullptr;
     static_cast<void>(api_.pop_context(&popped));
     return {};
@@ -61,26 +61,31 @@ class CudaContext final : public Context {
   // Ends what runs: also of a context that is lost.
   ~CudaContext() override {
     if (context_ == nullptr) return;
-    static_cast<void>(enter());
-    anchor_ = nullptr;
-    events_ = nullptr;
-    for (const CUstream stream : streams_) static_cast<void>(api_.destroy_stream(stream));
+    {
+      const Current current(*this);
+      anchor_ = nullptr;
+      events_ = nullptr;
+      for (const CUstream stream : streams_) static_cast<void>(api_.destroy_stream(stream));
+    }
     static_cast<void>(api_.destroy_context(context_));
   }
 
   Result<Address> allocate(int64_t bytes) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     CUdeviceptr memory = 0;
     TENON_TRY(api_.check(api_.allocate(&memory, static_cast<size_t>(bytes)), "allocate memory"));
     return memory;
   }
   Status free(Address memory) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     return api_.check(api_.free(memory), "free memory");
   }
 
   Result<Stream> create_stream() override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     CUstream stream = nullptr;
     TENON_TRY(api_.check(api_.create_stream(&stream, CU_STREAM_NON_BLOCKING), "create a stream"));
     streams_.push_back(stream);
@@ -88,24 +93,28 @@ class CudaContext final : public Context {
   }
 
   Status copy_to_device(Stream stream, Address to, const std::byte* from, int64_t bytes) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     return api_.check(api_.copy_to_device(to, from, static_cast<size_t>(bytes), of(stream)),
                       "copy to the GPU");
   }
   Status copy_to_host(Stream stream, std::byte* to, Address from, int64_t bytes) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     return api_.check(api_.copy_to_host(to, from, static_cast<size_t>(bytes), of(stream)),
                       "copy from the GPU");
   }
   Status copy_on_device(Stream stream, Address to, Address from, int64_t bytes) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     return api_.check(api_.copy_on_device(to, from, static_cast<size_t>(bytes), of(stream)),
                       "copy on the GPU");
   }
 
   Status fill(Stream stream, Address to, int64_t bytes,
               std::span<const std::byte> pattern) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     const size_t count = static_cast<size_t>(bytes) / pattern.size();
     std::array<std::byte, 8> word{};
     std::ranges::copy(pattern, word.begin());
@@ -131,7 +140,8 @@ class CudaContext final : public Context {
   }
 
   Result<Module> load(std::string_view image) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     std::array<char, 4096> log{};
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     // The size is in the pointer's own bits.
@@ -147,11 +157,13 @@ class CudaContext final : public Context {
     return reinterpret_cast<Module>(module);
   }
   Status unload(Module module) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     return api_.check(api_.unload_module(reinterpret_cast<CUmodule>(module)), "unload a module");
   }
   Result<Function> function(Module module, const std::string& symbol) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     CUfunction found = nullptr;
     TENON_TRY(api_.check(api_.function(&found, reinterpret_cast<CUmodule>(module), symbol.c_str()),
                          "find a kernel"));
@@ -160,7 +172,8 @@ class CudaContext final : public Context {
 
   Status launch(Stream stream, Function function, const LaunchShape& shape,
                 std::span<const void* const> arguments, const volatile uint32_t*) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     const Grid grid = grid_of(shape.blocks);
     return api_.check(
         api_.launch(reinterpret_cast<CUfunction>(function), grid.x, grid.y, 1, shape.threads, 1, 1,
@@ -169,18 +182,21 @@ class CudaContext final : public Context {
   }
 
   Result<Event> record(Stream stream) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     TENON_TRY(renew_anchor(stream));
     TENON_ASSIGN(auto moment, moment_on(stream, anchor_));
     return events_->add(std::move(moment));
   }
   Status wait(Stream stream, Event event) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     TENON_ASSIGN(const auto moment, find(event));
     return api_.check(api_.wait_stream(of(stream), moment->event(), 0), "wait for an event");
   }
   Result<bool> query(Event event) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     TENON_ASSIGN(const auto moment, find(event));
     const CUresult result = api_.query(moment->event());
     if (result == CUDA_ERROR_NOT_READY) return false;
@@ -188,22 +204,41 @@ class CudaContext final : public Context {
     return true;
   }
   Status synchronize(Event event) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     TENON_ASSIGN(const auto moment, find(event));
     return api_.check(api_.synchronize(moment->event()), "finish its work");
   }
   Result<double> seconds(Event event) override {
-    TENON_TRY(enter());
+    const Current current(*this);
+    TENON_TRY(current.status());
     TENON_ASSIGN(const auto moment, find(event));
     return moment->seconds();
   }
   void release(Event event) override {
-    static_cast<void>(enter());
+    const Current current(*this);
     events_->take(event);
   }
 
  private:
-  Status enter() const { return api_.check(api_.set_context(context_), "open the GPU"); }
+  // Makes the context the thread's while it lives: callers have contexts of their own.
+  class Current {
+   public:
+    explicit Current(const CudaContext& of)
+        : api_(of.api_), status_(api_.check(api_.push_context(of.context_), "open the GPU")) {}
+    ~Current() {
+      CUcontext popped = nullptr;
+      if (status_.ok()) static_cast<void>(api_.pop_context(&popped));
+    }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    Status status() const { return status_; }
+
+   private:
+    const CudaApi& api_;
+    const Status status_;
+  };
+
   CUstream of(Stream stream) const { return streams_[stream - 1]; }
 
   Result<std::shared_ptr<Moment>> find(Event event) const {

@@ -24,7 +24,7 @@ using backend::ModuleHandle;
 using backend::Place;
 
 struct LoadedModule {
-  Code code;  // Without its image.
+  Code code;  // Without its images.
   Module module = 0;
   std::vector<Function> functions;
 };
@@ -84,7 +84,7 @@ class GpuDevice final : public backend::Device {
       return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
     }
     if (!kernels.empty()) {
-      TENON_ASSIGN(loaded->module, heard(context_->load(loaded->code.image)));
+      TENON_ASSIGN(loaded->module, load(loaded->code.images));
       for (const KernelCode& each : loaded->code.kernels) {
         auto function = heard(context_->function(loaded->module, each.symbol));
         if (!function) static_cast<void>(context_->unload(loaded->module));
@@ -92,7 +92,7 @@ class GpuDevice final : public backend::Device {
         loaded->functions.push_back(*function);
       }
     }
-    loaded->code.image.clear();
+    loaded->code.images.clear();
     return modules_.add(std::move(loaded));
   }
 
@@ -264,6 +264,16 @@ class GpuDevice final : public backend::Device {
     TENON_TRY(std::move(before));
     std::memcpy(destination.host, source.host, static_cast<size_t>(bytes));
     return {};
+  }
+
+  // Of the first image that the driver takes, or why it does not take the last.
+  Result<Module> load(const std::vector<std::string>& images) {
+    Result<Module> module = internal_error("gpu: the code has no image");
+    for (const std::string& image : images) {
+      module = heard(context_->load(image));
+      if (module || is_lost_) break;
+    }
+    return module;
   }
 
   // Whether the event has an outcome by now.

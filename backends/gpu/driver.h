@@ -2,7 +2,8 @@
 //
 // The functions mean what those of the CUDA driver API of the same purpose mean. Device memory is
 // an address that only the driver may look behind; streams are in order; functions but
-// synchronize() and the blocking ones named so return before the work is done.
+// synchronize() and the blocking ones named so return before the work is done, copies to and from
+// the host perhaps only after it: CUDA may wait for the stream where memory is pageable.
 //
 // Thread-safety: a Driver from any thread; a Context as rule B7 says of a device.
 #pragma once

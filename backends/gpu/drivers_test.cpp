@@ -1,4 +1,5 @@
 // The drivers and the device on them: what they answer, and what becomes of errors.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -6,6 +7,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "backends/gpu/code.h"
 #include "backends/gpu/cuda_api.h"
 #include "backends/gpu/cuda_driver.h"
 #include "backends/gpu/device.h"
@@ -89,7 +91,7 @@ static_assert(
     is(cuDeviceGet, &CudaApi::device) && is(cuDeviceGetName, &CudaApi::device_name) &&
     is(cuDeviceTotalMem, &CudaApi::device_memory) &&
     is(cuDeviceGetAttribute, &CudaApi::device_attribute) &&
-    is(cuCtxDestroy, &CudaApi::destroy_context) && is(cuCtxSetCurrent, &CudaApi::set_context) &&
+    is(cuCtxDestroy, &CudaApi::destroy_context) && is(cuCtxPushCurrent, &CudaApi::push_context) &&
     is(cuCtxPopCurrent, &CudaApi::pop_context) && is(cuMemAlloc, &CudaApi::allocate) &&
     is(cuMemFree, &CudaApi::free) && is(cuStreamCreate, &CudaApi::create_stream) &&
     is(cuStreamDestroy, &CudaApi::destroy_stream) && is(cuStreamWaitEvent, &CudaApi::wait_stream) &&
@@ -213,6 +215,65 @@ TEST_F(CudaContextTest, IsLostByWhatAKernelDoes) {
   context = driver->open(0).value();
   const Address memory = context->allocate(64).value();
   EXPECT_TRUE(context->free(memory).ok());
+}
+
+// Whatever is called, a context that the caller has made current stays so.
+TEST(CudaContext, LeavesTheCallersContextCurrent) {
+  void* const library = dlopen(TENON_TEST_CUDA_DRIVER, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto create = reinterpret_cast<CUresult (*)(CUcontext*, unsigned, CUdevice)>(
+      dlsym(library, "cuCtxCreate_v2"));
+  const auto destroy = reinterpret_cast<CUresult (*)(CUcontext)>(dlsym(library, "cuCtxDestroy_v2"));
+  const auto current =
+      reinterpret_cast<CUresult (*)(CUcontext*)>(dlsym(library, "cuCtxGetCurrent"));
+  CUcontext mine = nullptr;
+  ASSERT_EQ(create(&mine, 0, 0), CUDA_SUCCESS);
+  const auto is_mine = [&] {
+    CUcontext found = nullptr;
+    return current(&found) == CUDA_SUCCESS && found == mine;
+  };
+  {
+    const auto driver = make_cuda_driver(TENON_TEST_CUDA_DRIVER);
+    const auto context = driver->open(0).value();
+    EXPECT_TRUE(is_mine());
+    const Stream stream = context->create_stream().value();
+    const Address memory = context->allocate(256).value();
+    EXPECT_TRUE(is_mine());
+    EXPECT_FALSE(context->load("no module"));
+    const Module module = context->load("a module").value();
+    EXPECT_TRUE(context->function(module, "add"));
+    std::array<std::byte, 4> bytes = {};
+    EXPECT_TRUE(context->copy_to_device(stream, memory, bytes.data(), 4).ok());
+    EXPECT_TRUE(context->fill(stream, memory, 4, bytes).ok());
+    const Event event = context->record(stream).value();
+    EXPECT_TRUE(context->query(event).value());
+    EXPECT_TRUE(context->synchronize(event).ok());
+    context->release(event);
+    EXPECT_TRUE(context->unload(module).ok());
+    EXPECT_TRUE(context->free(memory).ok());
+    EXPECT_TRUE(is_mine());
+  }
+  EXPECT_TRUE(is_mine());
+  destroy(mine);
+}
+
+// A device takes PTX where the driver does not know the cubin.
+TEST(GpuDevice, LoadsTheFirstImageThatTheDriverTakes) {
+  const auto driver = make_cuda_driver(TENON_TEST_CUDA_DRIVER);
+  auto context = driver->open(0).value();
+  const auto device = make_gpu_device("gpu:0", std::move(context)).value();
+  Code code;
+  code.kernels.push_back({"add", 1, 32, {128}, {ElementType::kS32}});
+  const kernel::Kernel kernel;
+  const kernel::Kernel* const kernels[] = {&kernel};
+  code.images = {"a cubin of tomorrow", "a module"};
+  const auto module = device->load(save(code), kernels);
+  ASSERT_TRUE(module) << module.error().to_string();
+  device->unload(*module);
+  code.images = {"a cubin of tomorrow"};
+  EXPECT_EQ(device->load(save(code), kernels).error().code(), ErrorCode::kInternal);
+  code.images = {};
+  EXPECT_EQ(device->load(save(code), kernels).error().message(), "gpu: the code has no image");
 }
 
 TEST(CudaDriver, OpensWhatItFinds) {

@@ -14,6 +14,19 @@ namespace tenon::gpu {
 using kernel::Node;
 using kernel::NodeId;
 
+namespace {
+
+// Whether it has loops that end by its values.
+bool may_loop(const kernel::Kernel& kernel, kernel::BlockId id) {
+  return std::ranges::any_of(kernel.block(id).nodes, [&](NodeId each) {
+    const Node& n = kernel.node(each);
+    return n.op == kernel::OpCode::kWhile || n.op == kernel::OpCode::kFor ||
+           std::ranges::any_of(n.blocks, [&](kernel::BlockId b) { return may_loop(kernel, b); });
+  });
+}
+
+}  // namespace
+
 void Emitter::reduce(const Node& n) {
   if (n.over_lanes && outside()) return reduce_over_lanes(n);
   reduce_serially(n);
@@ -39,6 +52,20 @@ std::vector<llvm::Value*> Emitter::combine(const Node& n, const std::vector<Valu
   runs_ = outer;
   std::vector<Value*> values;
   for (const Elements& each : result) values.push_back(each[0]);
+  return values;
+}
+
+std::vector<llvm::Value*> Emitter::combine_if(Value* condition,
+                                              const std::vector<Value*>& otherwise, const Node& n,
+                                              const std::vector<Value*>& left,
+                                              const std::vector<Value*>& right) {
+  if (may_loop(kernel_, n.blocks[1])) {
+    return where(condition, otherwise, [&] { return combine(n, left, right); });
+  }
+  std::vector<Value*> values = combine(n, left, right);
+  for (size_t k = 0; k < values.size(); ++k) {
+    values[k] = b_.CreateSelect(condition, values[k], otherwise[k]);
+  }
   return values;
 }
 
@@ -112,13 +139,9 @@ std::vector<llvm::Value*> Emitter::strided_partials(const Node& n) {
         leaves[i] = combine(n, leaves[2 * i], leaves[2 * i + 1]);
       }
     }
-    std::vector<Value*> sums = combine(n, carried, leaves[0]);
-    if (neutral != nullptr) return sums;
-    Value* const first = b_.CreateICmpEQ(turn, number(turn->getType(), 0));
-    for (size_t k = 0; k < sums.size(); ++k) {
-      sums[k] = b_.CreateSelect(first, leaves[0][k], sums[k]);
-    }
-    return sums;
+    if (neutral != nullptr) return combine(n, carried, leaves[0]);
+    Value* const later = b_.CreateICmpNE(turn, number(turn->getType(), 0));
+    return combine_if(later, leaves[0], n, carried, leaves[0]);
   });
 }
 
@@ -141,12 +164,7 @@ std::vector<llvm::Value*> Emitter::ordered_partials(const Node& n) {
           set_indices(kernel_.block(n.blocks[0]).arguments, n.extents, place);
           std::vector<Value*> leaf;
           for (const Elements& each : block(n.blocks[0])) leaf.push_back(each[0]);
-          std::vector<Value*> sums = combine(n, carried, leaf);
-          Value* const first = b_.CreateICmpEQ(i, number(type, 0));
-          for (size_t k = 0; k < sums.size(); ++k) {
-            sums[k] = b_.CreateSelect(first, leaf[k], sums[k]);
-          }
-          return sums;
+          return combine_if(b_.CreateICmpNE(i, number(type, 0)), leaf, n, carried, leaf);
         });
       });
 }
@@ -174,7 +192,7 @@ llvm::Value* Emitter::shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lan
 
 // After the step of `distance` thread t has what 2 * distance threads from it on have, in order;
 // the first of each warp has them all. (Those at its end combine what is not theirs, which nobody
-// needs.)
+// needs, unless that might take for ever.)
 std::vector<llvm::Value*> Emitter::within_warps(const Node& n, std::vector<Value*> partials,
                                                 int64_t active) {
   for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
@@ -183,16 +201,19 @@ std::vector<llvm::Value*> Emitter::within_warps(const Node& n, std::vector<Value
     for (Value* const each : partials) {
       others.push_back(shuffle(llvm::Intrinsic::nvvm_shfl_sync_down_i32, each, distance));
     }
-    const std::vector<Value*> both = combine(n, partials, others);
-    if (active % kWarp == 0) {
-      partials = both;
+    const bool loops = may_loop(kernel_, n.blocks[1]);
+    if (active % kWarp == 0 && !loops) {
+      partials = combine(n, partials, others);
       continue;
     }
-    Value* const is_there = b_.CreateICmpULT(b_.CreateAdd(thread_, b_.getInt32(distance)),
-                                             b_.getInt32(static_cast<uint32_t>(active)));
-    for (size_t k = 0; k < both.size(); ++k) {
-      partials[k] = b_.CreateSelect(is_there, both[k], partials[k]);
+    Value* is_there = b_.CreateICmpULT(b_.CreateAdd(thread_, b_.getInt32(distance)),
+                                       b_.getInt32(static_cast<uint32_t>(active)));
+    if (loops) {
+      Value* const lane = b_.CreateAnd(thread_, b_.getInt32(kWarp - 1));
+      Value* const in_warp = b_.CreateICmpULT(lane, b_.getInt32(kWarp - distance));
+      is_there = b_.CreateAnd(is_there, in_warp);
     }
+    partials = combine_if(is_there, partials, n, partials, others);
   }
   return partials;
 }

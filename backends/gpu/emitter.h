@@ -116,6 +116,11 @@ class Emitter {
                                     int64_t warps);
   Value* shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane);
   Many combine(const kernel::Node& n, const Many& left, const Many& right);
+  /// `combine` if `condition`, else `otherwise`: of values that no element gave nothing is combined
+  /// where that might take for ever.
+  std::vector<Value*> combine_if(Value* condition, const std::vector<Value*>& otherwise,
+                                 const kernel::Node& n, const std::vector<Value*>& left,
+                                 const std::vector<Value*>& right);
   std::vector<Value*> combine(const kernel::Node& n, const std::vector<Value*>& left,
                               const std::vector<Value*>& right);
 

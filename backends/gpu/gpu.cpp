@@ -22,8 +22,10 @@ using AssemblerFor = std::function<std::unique_ptr<gpu::Assembler>(int32_t compu
 class SimAssembler final : public gpu::Assembler {
  public:
   explicit SimAssembler(bool checks) : checks_(checks) {}
-  Result<std::string> assemble(llvm::Module& module) override {
-    return gpu::assemble_for_host(module, checks_, codegen::next_dump("TENON_GPU_DUMP"));
+  Result<std::vector<std::string>> assemble(llvm::Module& module) override {
+    TENON_ASSIGN(std::string object,
+                 gpu::assemble_for_host(module, checks_, codegen::next_dump("TENON_GPU_DUMP")));
+    return std::vector{std::move(object)};
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <cmath>
+#include <csignal>
 #include <regex>
 
 #include "backends/gpu/nvptx.h"
@@ -48,7 +49,8 @@ Ptx ptx_of_kernels(const std::vector<Kernel>& kernels, int32_t chip = 90) {
   auto compiled = compile(target_of_gpu(chip), list, assembler);
   EXPECT_TRUE(compiled) << compiled.error().to_string();
   EXPECT_TRUE(compiled->declined.empty());
-  return {compiled->code.image, std::move(compiled->code)};
+  EXPECT_EQ(compiled->code.images.size(), 1U);
+  return {compiled->code.images.at(0), std::move(compiled->code)};
 }
 
 std::string ptx(const std::string& kernel, int32_t chip = 90) {
@@ -394,7 +396,7 @@ backend::Declined declined(const std::string& text) {
   const auto compiled = compile(target_of_gpu(90), kernels, assembler);
   EXPECT_TRUE(compiled) << compiled.error().to_string();
   EXPECT_EQ(compiled->declined.size(), 1u);
-  EXPECT_EQ(compiled->code.image, "");
+  EXPECT_TRUE(compiled->code.images.empty());
   return compiled->declined.empty() ? backend::Declined{} : compiled->declined[0];
 }
 
@@ -435,9 +437,21 @@ TEST(GpuCode, ErrorsOfChipsAndTools) {
     return compiled ? "" : compiled.error().to_string();
   };
   EXPECT_NE(error(70, "").find("gpu: sm_70 is older than sm_75"), std::string::npos);
-  EXPECT_NE(error(90, "/nowhere/ptxas").find("gpu: /nowhere/ptxas cannot be run: No such file"),
+  const auto refusal = [](const std::string& ptxas) {
+    return run_ptxas(ptxas, "", 90).error().message();
+  };
+  EXPECT_NE(refusal("/nowhere/ptxas").find("gpu: /nowhere/ptxas cannot be run: No such file"),
             std::string::npos);
-  EXPECT_NE(error(90, "/bin/false").find("gpu: /bin/false ends with 1"), std::string::npos);
+  EXPECT_NE(refusal("/bin/false").find("gpu: /bin/false ends with 1"), std::string::npos);
+  EXPECT_NE(refusal("/bin/true").find("gpu: /bin/true made no cubin"), std::string::npos);
+  // The PTX is there whatever ptxas says; the driver may know better.
+  const auto images = [&](const std::string& ptxas) {
+    PtxAssembler assembler(90, ptxas);
+    return compile(target_of_gpu(90), kernels, assembler)->code.images.size();
+  };
+  EXPECT_EQ(images(""), 1U);
+  EXPECT_EQ(images("/nowhere/ptxas"), 1U);
+  EXPECT_EQ(images("/bin/false"), 1U);
   // Chips that LLVM does not know run the code of those before.
   EXPECT_EQ(error(120, ""), "");
   const std::string ptxas = find_ptxas();
@@ -445,6 +459,11 @@ TEST(GpuCode, ErrorsOfChipsAndTools) {
   const auto refused = run_ptxas(ptxas, "no PTX", 90);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kInternal);
+  EXPECT_EQ(images(ptxas), 2U);
+  // Servers ignore the end of their children.
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(images(ptxas), 2U);
+  std::signal(SIGCHLD, before);
 }
 
 TEST(GpuCode, ReportsAreRead) {
@@ -474,7 +493,7 @@ TEST(GpuCode, CodeIsWhatWasSaved) {
   const Code code = ptx_of_kernels({kernel}).code;
   const auto again = load_code(save(code));
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->image, code.image);
+  EXPECT_EQ(again->images, code.images);
   ASSERT_EQ(again->kernels.size(), 1u);
   EXPECT_EQ(again->kernels[0].symbol, "tenon_0_k");
   EXPECT_EQ(again->kernels[0].blocks, 15);

@@ -17,8 +17,9 @@ using kernel::testing::Case;
 
 class CheckingAssembler final : public Assembler {
  public:
-  Result<std::string> assemble(llvm::Module& module) override {
-    return assemble_for_host(module, /*checks=*/true);
+  Result<std::vector<std::string>> assemble(llvm::Module& module) override {
+    TENON_ASSIGN(std::string object, assemble_for_host(module, /*checks=*/true));
+    return std::vector{std::move(object)};
   }
 };
 
@@ -71,7 +72,7 @@ void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance =
   const auto compiled = compile(target_of_gpu(90), kernels, assembler);
   ASSERT_TRUE(compiled) << compiled.error().to_string();
   ASSERT_TRUE(compiled->declined.empty()) << compiled->declined[0].text;
-  const auto program = SimProgram::load(compiled->code.image);
+  const auto program = SimProgram::load(compiled->code.images.at(0));
   ASSERT_TRUE(program) << program.error().to_string();
   for (size_t k = 0; k < cases.size(); ++k) {
     std::vector<Literal> expected = cases[k].buffers;
@@ -154,6 +155,39 @@ Case with_numbers(const std::string& text) {
     }
   }
   return c;
+}
+
+// A combiner that never ends on what no element gave: the greatest common divisor by subtraction.
+TEST(GpuRun, CombinersThatLoop) {
+  std::vector<Case> cases;
+  for (const int count : {40, 200, 256, 2048}) {
+    cases.push_back(with_numbers(
+        fmt::format(R"(kernel @gcd(%x: in s32[2,{0}], %y: out s32[2]) index s32 grid(%g: 2) {{
+  %r = reduce lanes (%i: {0}) init(12) : s32 {{
+    %v = load %x[%g, %i] : s32
+    %w = abs %v : s32
+    %n = add %w, 1 : s32
+    yield %n
+  }} combine(%p, %q) {{
+    %a, %b = while(%c = %p, %d = %q) : s32, s32 {{
+      %go = ne %c, %d : s32
+      yield %go
+    }} do(%c, %d) {{
+      %first = gt %c, %d : s32
+      %e = sub %c, %d : s32
+      %f = sub %d, %c : s32
+      %c1 = select %first, %e, %c : s32
+      %d1 = select %first, %d, %f : s32
+      yield %c1, %d1
+    }}
+    yield %a
+  }}
+  store %r, %y[%g] : s32
+}}
+)",
+                    count)));
+  }
+  expect_interpreters_bits(cases);
 }
 
 // Private memory of more lanes than a block has threads: a thread has that of several.

@@ -88,18 +88,19 @@ Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
   return std::string(text.begin(), text.end());
 }
 
-Result<std::string> PtxAssembler::assemble(llvm::Module& module) {
+Result<std::vector<std::string>> PtxAssembler::assemble(llvm::Module& module) {
   const std::string dump = codegen::next_dump("TENON_GPU_DUMP");
   const auto write = [&](const char* ending, const std::string& bytes) {
     if (!dump.empty()) static_cast<void>(write_file(dump + ending, bytes));
   };
   TENON_ASSIGN(std::string ptx, ptx_of(module, compute_capability_, dump));
   write(".ptx", ptx);
-  if (ptxas_.empty()) return ptx;
-  TENON_ASSIGN(Cubin cubin, run_ptxas(ptxas_, ptx, compute_capability_));
-  write(".txt", cubin.report);
-  write(".cubin", cubin.bytes);
-  return std::move(cubin.bytes);
+  if (ptxas_.empty()) return std::vector{std::move(ptx)};
+  auto cubin = run_ptxas(ptxas_, ptx, compute_capability_);
+  write(".txt", cubin ? cubin->report : cubin.error().message());
+  if (!cubin) return std::vector{std::move(ptx)};
+  write(".cubin", cubin->bytes);
+  return std::vector{std::move(cubin->bytes), std::move(ptx)};
 }
 
 }  // namespace tenon::gpu

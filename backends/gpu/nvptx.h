@@ -17,14 +17,15 @@ namespace tenon::gpu {
 Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
                            const std::string& dump = "");
 
-/// Gives cubins where there is ptxas, else PTX, which the driver compiles. TENON_GPU_DUMP names a
-/// folder for what is made on the way.
+/// Gives a cubin where there is a ptxas that takes the PTX, and the PTX, which any driver compiles:
+/// a cubin may be newer than a driver, a ptxas older than the PTX. TENON_GPU_DUMP names a folder
+/// for what is made on the way.
 class PtxAssembler final : public Assembler {
  public:
   explicit PtxAssembler(int32_t compute_capability, std::string ptxas = find_ptxas())
       : compute_capability_(compute_capability), ptxas_(std::move(ptxas)) {}
 
-  Result<std::string> assemble(llvm::Module& module) override;
+  Result<std::vector<std::string>> assemble(llvm::Module& module) override;
 
  private:
   const int32_t compute_capability_;

@@ -358,10 +358,10 @@ uint32_t shuffle(SimThread* thread, uint32_t site, uint32_t mode, uint32_t mask,
   return mine.value;
 }
 
-void access(SimThread* thread, const std::byte* address, int64_t bytes, uint32_t kind,
-            int32_t object) {
+void access(SimThread* thread, const std::byte* address, int64_t bytes, uint32_t alignment,
+            uint32_t kind, int32_t object) {
   BlockThread& mine = thread_of(thread);
-  mine.block->look(mine, {address, bytes, static_cast<AccessKind>(kind), object});
+  mine.block->look(mine, {address, bytes, alignment, static_cast<AccessKind>(kind), object});
 }
 
 Status outside_of_array(const BlockThread& thread, int64_t offset, int64_t bytes, int64_t size) {

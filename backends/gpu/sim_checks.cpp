@@ -14,37 +14,42 @@ struct Access {
   llvm::Instruction* instruction = nullptr;
   llvm::Value* pointer = nullptr;
   llvm::Value* bytes = nullptr;  // Of 64 bits.
+  llvm::Align alignment;         // Which a GPU insists on.
   AccessKind kind{};
 };
 
 std::vector<Access> accesses_of(llvm::Instruction& instruction, const llvm::DataLayout& layout) {
   llvm::Type* const number = llvm::Type::getInt64Ty(instruction.getContext());
-  const auto one = [&](llvm::Value* pointer, llvm::Type* type, AccessKind kind) {
+  const auto one = [&](llvm::Value* pointer, llvm::Type* type, llvm::Align alignment,
+                       AccessKind kind) {
     const auto bytes = layout.getTypeStoreSize(type).getFixedValue();
     return std::vector<Access>{
-        {&instruction, pointer, llvm::ConstantInt::get(number, bytes), kind}};
+        {&instruction, pointer, llvm::ConstantInt::get(number, bytes), alignment, kind}};
   };
   if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
-    return one(load->getPointerOperand(), load->getType(),
+    return one(load->getPointerOperand(), load->getType(), load->getAlign(),
                load->isAtomic() ? AccessKind::kAtomic : AccessKind::kLoad);
   }
   if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) {
-    return one(store->getPointerOperand(), store->getValueOperand()->getType(),
+    return one(store->getPointerOperand(), store->getValueOperand()->getType(), store->getAlign(),
                store->isAtomic() ? AccessKind::kAtomic : AccessKind::kStore);
   }
   if (auto* update = llvm::dyn_cast<llvm::AtomicRMWInst>(&instruction)) {
-    return one(update->getPointerOperand(), update->getType(), AccessKind::kAtomic);
+    return one(update->getPointerOperand(), update->getType(), update->getAlign(),
+               AccessKind::kAtomic);
   }
   if (auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) {
     return one(exchange->getPointerOperand(), exchange->getNewValOperand()->getType(),
-               AccessKind::kAtomic);
+               exchange->getAlign(), AccessKind::kAtomic);
   }
   if (auto* memory = llvm::dyn_cast<llvm::MemIntrinsic>(&instruction)) {
     llvm::IRBuilder<> b(memory);
     llvm::Value* const bytes = b.CreateZExt(memory->getLength(), number);
-    std::vector<Access> both = {{memory, memory->getRawDest(), bytes, AccessKind::kStore}};
+    std::vector<Access> both = {{memory, memory->getRawDest(), bytes,
+                                 memory->getDestAlign().valueOrOne(), AccessKind::kStore}};
     if (auto* copy = llvm::dyn_cast<llvm::MemTransferInst>(memory)) {
-      both.push_back({copy, copy->getRawSource(), bytes, AccessKind::kLoad});
+      both.push_back({copy, copy->getRawSource(), bytes, copy->getSourceAlign().valueOrOne(),
+                      AccessKind::kLoad});
     }
     return both;
   }
@@ -84,6 +89,7 @@ class Checker {
     llvm::IRBuilder<> b(access.instruction);
     b.CreateCall(declare(module_, SimFunction::kAccess),
                  {thread_, generic(b, access.pointer), access.bytes,
+                  b.getInt32(static_cast<uint32_t>(access.alignment.value())),
                   b.getInt32(static_cast<uint32_t>(access.kind)),
                   b.getInt32(static_cast<uint32_t>(number))});
   }
@@ -154,7 +160,7 @@ llvm::FunctionCallee declare(llvm::Module& module, SimFunction function) {
       result = i32;
       break;
     case SimFunction::kAccess:
-      types = {p, p, i64, i32, i32};
+      types = {p, p, i64, i32, i32, i32};
       break;
     case SimFunction::kPrivate:
       types = {p, p, i64, p, i64};

@@ -98,6 +98,7 @@ Status SimMemory::look_at_shared(const SimAccess& access, int64_t offset, const 
   if (offset < begin || access.bytes > size - (offset - begin)) {
     return outside(access, name, offset - begin, size, by);
   }
+  TENON_TRY(misaligned(access, name, offset - begin, by));
   const auto conflict = shared_->touch(offset, access.bytes, access.kind, by);
   if (!conflict) return {};
   return race(access, name, conflict->offset - begin, *conflict, by);
@@ -123,6 +124,7 @@ Status SimMemory::look_at_buffers(const SimAccess& access, const Toucher& by) {
   if (offset < 0 || access.bytes > buffer->bytes - offset) {
     return outside(access, buffer->name, offset, buffer->bytes, by);
   }
+  TENON_TRY(misaligned(access, buffer->name, offset, by));
   for (Region& each : regions_) {
     const std::byte* const begin = std::max(each.begin, access.address);
     const std::byte* const end = std::min(each.end, access.address + access.bytes);
@@ -132,6 +134,15 @@ Status SimMemory::look_at_buffers(const SimAccess& access, const Toucher& by) {
     return race(access, buffer->name, each.begin + conflict->offset - buffer->begin, *conflict, by);
   }
   return {};
+}
+
+Status SimMemory::misaligned(const SimAccess& access, const std::string& name, int64_t offset,
+                             const Toucher& by) const {
+  if (reinterpret_cast<uintptr_t>(access.address) % access.alignment == 0) return {};
+  return internal_error(
+      "{}thread {} of block {} {} {} bytes at {} of {}, aligned as no {} bytes are",
+      prefix_of(kernel_), by.thread, by.block, verb_of(access.kind), access.bytes, offset, name,
+      access.alignment);
 }
 
 Status SimMemory::outside(const SimAccess& access, const std::string& name, int64_t offset,

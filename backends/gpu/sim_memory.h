@@ -1,5 +1,5 @@
-// Looks up each access of a launch: whether it lies in what the launch may touch, and whether it
-// races (shadow.h).
+// Looks up each access of a launch: whether it lies in what the launch may touch, whether its
+// address is aligned, and whether it races (shadow.h).
 //
 // Thread-safety: none; blocks that are checked run one after the other.
 #pragma once
@@ -15,6 +15,7 @@ namespace tenon::gpu {
 struct SimAccess {
   const std::byte* address = nullptr;
   int64_t bytes = 0;
+  uint32_t alignment = 1;  ///< Bytes; a GPU fails at an address that is no multiple of it.
   AccessKind kind{};
   int32_t object = kUnknownObject;
 };
@@ -47,6 +48,9 @@ class SimMemory {
   Status look_at_buffers(const SimAccess& access, const Toucher& by);
   Status outside(const SimAccess& access, const std::string& name, int64_t offset, int64_t size,
                  const Toucher& by) const;
+  /// Nothing if the address is a multiple of the alignment.
+  Status misaligned(const SimAccess& access, const std::string& name, int64_t offset,
+                    const Toucher& by) const;
   Status race(const SimAccess& access, const std::string& name, int64_t offset,
               const Conflict& conflict, const Toucher& by) const;
 

@@ -521,6 +521,12 @@ TEST(SimChecks, OutOfRange) {
   EXPECT_EQ(run(own, {}, {&y}).message(),
             "gpu-sim: @k: thread 4 of block 0 touches 4 bytes at 16 of an array of its own, which "
             "has 16 bytes");
+  const std::string askew = kernel("ptr addrspace(1) %y", R"(
+  %p = getelementptr i32, ptr addrspace(1) %y, i64 %t
+  store <2 x i32> zeroinitializer, ptr addrspace(1) %p, align 8
+  ret void)");
+  EXPECT_EQ(run(askew, {}, {&y}).message(),
+            "gpu-sim: @k: thread 1 of block 0 stores 8 bytes at 4 of y, aligned as no 8 bytes are");
   const std::string elsewhere = kernel("ptr addrspace(1) %y", R"(
   %p = inttoptr i64 4096 to ptr addrspace(1)
   store i32 1, ptr addrspace(1) %p

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "backends/gpu/cuda_declarations.h"
 
@@ -27,11 +28,14 @@ namespace {
 
 constexpr size_t kMemoryBytes = size_t{1} << 32;
 
-thread_local CUcontext current = nullptr;
+// The last is current.
+thread_local std::vector<CUcontext> contexts;
+
+CUcontext current() { return contexts.empty() ? nullptr : contexts.back(); }
 
 CUresult state() {
-  if (current == nullptr) return static_cast<CUresult>(201);  // No context is current.
-  return current->lost ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+  if (current() == nullptr) return static_cast<CUresult>(201);  // No context is current.
+  return current()->lost ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
 void* pointer_of(CUdeviceptr place) { return reinterpret_cast<void*>(place); }
@@ -101,21 +105,26 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 }
 
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice) {
-  *context = current = new CUctx_st;
+  *context = contexts.emplace_back(new CUctx_st);
   return CUDA_SUCCESS;
 }
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  if (current == context) current = nullptr;
+  if (current() == context) contexts.pop_back();
   delete context;
   return CUDA_SUCCESS;
 }
-CUresult cuCtxSetCurrent(CUcontext context) {
-  current = context;
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  contexts.push_back(context);
   return CUDA_SUCCESS;
 }
 CUresult cuCtxPopCurrent_v2(CUcontext* context) {
-  *context = current;
-  current = nullptr;
+  if (contexts.empty()) return static_cast<CUresult>(201);
+  *context = current();
+  contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = current();
   return CUDA_SUCCESS;
 }
 
@@ -193,7 +202,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         void** arguments, void**) {
   if (state() != CUDA_SUCCESS) return state();
   if (function->loses) {
-    current->lost = true;  // The launch itself is accepted.
+    current()->lost = true;  // The launch itself is accepted.
     return CUDA_SUCCESS;
   }
   CUdeviceptr numbers = 0;
