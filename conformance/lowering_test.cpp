@@ -371,6 +371,74 @@ TEST(Lowering, CollectivesThatUseValuesFromAround) {
                Literal::scalar_integer(ElementType::kS8, 2)});
 }
 
+TEST(Lowering, CollectivesThatUseTuplesFromAround) {
+  expect_same(R"(func.func @main(%x: tensor<3xf32>, %k: tensor<f32>) -> tensor<3xf32> {
+  %u = stablehlo.tuple %k, %k : tuple<tensor<f32>, tensor<f32>>
+  %y = stablehlo.tuple %u, %k : tuple<tuple<tensor<f32>, tensor<f32>>, tensor<f32>>
+  %r = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %i = stablehlo.get_tuple_element %y[0] : (tuple<tuple<tensor<f32>, tensor<f32>>, tensor<f32>>)
+        -> tuple<tensor<f32>, tensor<f32>>
+    %z = stablehlo.optimization_barrier %i : tuple<tensor<f32>, tensor<f32>>
+    %j = stablehlo.get_tuple_element %z[1] : (tuple<tensor<f32>, tensor<f32>>) -> tensor<f32>
+    %s = stablehlo.add %a, %b : tensor<f32>
+    %t = stablehlo.add %s, %j : tensor<f32>
+    stablehlo.return %t : tensor<f32>
+  }) : (tensor<3xf32>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
+})",
+              {Literal::scalar(ElementType::kF32, 5).splat_to(Shape(ElementType::kF32, {3})),
+               Literal::scalar(ElementType::kF32, 2)});
+}
+
+// Whoever reads an array of one number: library calls, the host, barriers, sorts, loops.
+TEST(Lowering, AnArrayOfOneNumberIsNotKept) {
+  const std::string_view many = "tensor<20x30xf32>";
+  for (const std::string_view body : {
+           "%s = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0] : "
+           "(tensor<20x20xf32>, tensor<20x30xf32>) -> tensor<20x30xf32>",
+           "%b = stablehlo.optimization_barrier %c : tensor<20x30xf32>\n"
+           "%s = stablehlo.add %b, %b : tensor<20x30xf32>",
+           R"(%s = "stablehlo.collective_broadcast"(%c) {replica_groups = dense<0> :
+                  tensor<1x1xi64>} : (tensor<20x30xf32>) -> tensor<20x30xf32>)",
+           R"(%s = "stablehlo.sort"(%c) ({
+              ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                %l = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                stablehlo.return %l : tensor<i1>
+              }) {dimension = 1 : i64} : (tensor<20x30xf32>) -> tensor<20x30xf32>)",
+           R"(%t = stablehlo.constant dense<2.0> : tensor<20x30xf32>
+              %n = stablehlo.constant dense<0> : tensor<i32>
+              %r:2 = stablehlo.while(%i = %n, %s = %t) : tensor<i32>, tensor<20x30xf32> cond {
+                %m = stablehlo.constant dense<3> : tensor<i32>
+                %p = stablehlo.compare LT, %i, %m : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                stablehlo.return %p : tensor<i1>
+              } do {
+                %o = stablehlo.constant dense<1> : tensor<i32>
+                %j = stablehlo.add %i, %o : tensor<i32>
+                stablehlo.return %j, %c : tensor<i32>, tensor<20x30xf32>
+              }
+              %s = stablehlo.add %r#1, %r#1 : tensor<20x30xf32>)",
+       }) {
+    const std::string text = fmt::format(
+        "func.func @main(%x: tensor<20x20xf32>) -> {0} {{\n%c = stablehlo.constant dense<3.0> : "
+        "{0}\n{1}\nreturn %s : {0}\n}}",
+        many, body);
+    SCOPED_TRACE(text);
+    expect_same(
+        text,
+        {Literal::scalar(ElementType::kF32, 0.5).splat_to(Shape(ElementType::kF32, {20, 20}))});
+    const auto module = hlo::import_module(text, "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    for (const bool calls : {false, true}) {
+      hlo::LowerOptions options;
+      if (calls) options.takes_call = [](const auto&...) { return true; };
+      const auto lowered = hlo::compile_to_program(**module, options);
+      ASSERT_TRUE(lowered) << lowered.error().to_string();
+      for (const Literal& kept : lowered->constants) EXPECT_LT(kept.element_count(), 256);
+    }
+  }
+}
+
 // What interp gives for a program without arguments.
 std::vector<std::string> on_interp(const std::string& text) {
   const auto module = hlo::import_module(text, "t");

@@ -131,7 +131,7 @@ Types select_and_scatter(const Instruction& op) {
     return rule_error(op, "C3", "init_value is {}, expected elements {}", init.to_string(),
                       element_to_string(operand));
   }
-  const I64s& sizes = op.i64s(AttrKey::window_dimensions);
+  const I64s sizes = op.i64s_or(AttrKey::window_dimensions, at(rank), 1);
   const I64s strides = op.i64s_or(AttrKey::window_strides, at(rank), 1);
   TENON_TRY(check_length(op, "C4", "window_dimensions", length(sizes), rank));
   TENON_TRY(check_positive(op, "C5", "window_dimensions", sizes));

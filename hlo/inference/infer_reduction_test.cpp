@@ -180,6 +180,8 @@ TEST(InferSelectAndScatter, clauses) {
           d.operands[1] = "f32[3,3]";
         },
         "f32[4,6]"},
+       {"windows of one element", [](Draft& d) { d.attributes.erase(AttrKey::window_dimensions); },
+        "f32[4,6]"},
        {"C1", [](Draft& d) { d.operands[1] = "s32[2,3]"; },
         "stablehlo.select_and_scatter: C1: element types differ: f32 and s32"},
        {"C2", [](Draft& d) { d.operands[1] = "f32[2,2]"; },

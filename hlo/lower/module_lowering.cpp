@@ -65,30 +65,31 @@ BufferId ModuleLowering::view(BufferId of, const Type& type) {
 }
 
 Result<BufferId> ModuleLowering::buffer_of(Value value) {
+  constexpr int64_t kMostKept = 256;
   Place& at = place(value);
   if (at.buffer != program::kNone) return at.buffer;
-  if (value.def->code() == OpCode::kConstant) {
-    const auto& dense = *value.def->attr<DenseAttr>(AttrKey::value);
-    TENON_TRY(checked_element_count(dense.shape.dims(), 16));
-    // The type may be a quantized one: what lies in memory is its storage.
-    const Literal values = dense.expanded();
-    at.buffer = add_constant(values);
-    return at.buffer;
+  const Instruction& op = *value.def;
+  if (op.code() != OpCode::kConstant) {
+    return internal_error("{}: a value of type {} has no memory", op.name(),
+                          value.type().to_string());
   }
-  return internal_error("{}: a value of type {} has no memory", value.def->name(),
-                        value.type().to_string());
+  if (is_inline_constant(op) && element_count(value.type().dims()) > kMostKept) {
+    // Not for others to find: it is in memory from here on in this sequence alone.
+    TENON_TRY(kernels(op));
+    return std::exchange(place(value).buffer, program::kNone);
+  }
+  const auto& dense = *op.attr<DenseAttr>(AttrKey::value);
+  TENON_TRY(checked_element_count(dense.shape.dims(), 16));
+  // The type may be a quantized one: what lies in memory is its storage.
+  at.buffer = add_constant(dense.expanded());
+  return at.buffer;
 }
 
-Result<BufferId> ModuleLowering::source_of(Value value) {
-  constexpr int64_t kMostKept = 256;
-  const Instruction& op = *value.def;
-  if (op.code() != OpCode::kConstant || !is_inline_constant(op) ||
-      element_count(value.type().dims()) <= kMostKept) {
-    return buffer_of(value);
-  }
-  const BufferId kept = place(value).buffer;
-  TENON_TRY(kernels(op));
-  return std::exchange(place(value).buffer, kept);
+Result<ModuleLowering::Place> ModuleLowering::place_of(Value value) {
+  if (!value.type().is_tensor()) return place(value);
+  Place at;
+  TENON_ASSIGN(at.buffer, buffer_of(value));
+  return at;
 }
 
 uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
@@ -169,15 +170,12 @@ Status ModuleLowering::fusion(const Instruction& op) {
   }
   const Computation& body = op.region(0);
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (op.operand_type(i).is_tensor()) TENON_TRY(buffer_of(op.operand(i)));
-    Place same = place(op.operand(i));
-    place(body.parameter(i)) = std::move(same);
+    TENON_ASSIGN(place(body.parameter(i)), place_of(op.operand(i)));
   }
   TENON_TRY(instructions(body));
   for (uint32_t r = 0; r < op.result_count(); ++r) {
     const Value value = body.return_instruction()->operand(r);
-    if (value.type().is_tensor()) TENON_TRY(buffer_of(value));
-    Place same = place(value);
+    TENON_ASSIGN(Place same, place_of(value));
     places_[{&op, r}] = std::move(same);
   }
   return {};
@@ -199,8 +197,8 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kTuple: {
       Place tuple;
       for (size_t i = 0; i < op.operand_count(); ++i) {
-        if (op.operand_type(i).is_tensor()) TENON_TRY(buffer_of(op.operand(i)));
-        tuple.elements.push_back(place(op.operand(i)));
+        TENON_ASSIGN(Place element, place_of(op.operand(i)));
+        tuple.elements.push_back(std::move(element));
       }
       places_[{&op, 0}] = std::move(tuple);
       return {};
@@ -213,8 +211,7 @@ Status ModuleLowering::instruction(const Instruction& op) {
     }
     case OpCode::kOptimizationBarrier:
       for (uint32_t i = 0; i < op.operand_count(); ++i) {
-        if (op.operand_type(i).is_tensor()) TENON_TRY(buffer_of(op.operand(i)));
-        Place same = place(op.operand(i));
+        TENON_ASSIGN(Place same, place_of(op.operand(i)));
         places_[{&op, i}] = std::move(same);
       }
       return {};
@@ -275,7 +272,7 @@ Status ModuleLowering::results(const Computation& entry) {
       return unsupported(*end,
                          fmt::format("a result of type {}", end->operand_type(i).to_string()));
     }
-    TENON_ASSIGN(BufferId id, source_of(end->operand(i)));
+    TENON_ASSIGN(BufferId id, buffer_of(end->operand(i)));
     const auto index = static_cast<uint32_t>(program_.results.size());
     const BufferId root = program_.root(id);
     if (program_.buffer(root).kind != MemoryKind::kTemporary) {

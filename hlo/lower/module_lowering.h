@@ -32,6 +32,11 @@ class ModuleLowering {
   struct Place {
     BufferId buffer = program::kNone;
     std::vector<Place> elements;
+    /// The buffers of all arrays in it.
+    void append_buffers(std::vector<BufferId>& out) const {
+      if (buffer != program::kNone) out.push_back(buffer);
+      for (const Place& element : elements) element.append_buffers(out);
+    }
   };
   using Key = std::pair<const Instruction*, uint32_t>;
   struct KeyHash {
@@ -65,11 +70,11 @@ class ModuleLowering {
   Status advance(const Computation& body, const std::vector<BufferId>& state);
 
   Place& place(Value value) { return places_[{value.def, value.index}]; }
-  /// The buffer of an array; a constant gets one when it is first asked for.
+  /// The buffer of an array. A constant gets one when it is first asked for; many times one number
+  /// is stored by a kernel at each place that reads it instead of being kept as an array.
   Result<BufferId> buffer_of(Value value);
-  /// The same of what is copied from there: many times one number is stored by a kernel instead of
-  /// being kept as an array.
-  Result<BufferId> source_of(Value value);
+  /// The same for a tuple or a token too.
+  Result<Place> place_of(Value value);
   BufferId new_buffer(const Shape& shape);
   /// New ones for an op's results, which are arrays.
   std::vector<BufferId> result_buffers(const Instruction& op);

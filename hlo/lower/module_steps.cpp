@@ -9,7 +9,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using program::BufferId;
-using program::MemoryKind;
 
 program::ConfigValue config_value(const Attribute& value) {
   if (const auto* flag = value.get<bool>()) return *flag;
@@ -39,8 +38,19 @@ std::string host_function_of(const Module& module) {
   return name;
 }
 
-// A Module whose function `name` does what `op` does, with what it refers to. It takes the operands
-// and the values that regions use from around.
+// A value of the type from parameters: one for each array in it.
+Value parameters_of(const Type& type, Computation& function, Builder& builder) {
+  if (type.is_token()) return builder.make(OpCode::kAfterAll, {});
+  if (type.is_tensor()) return function.add_parameter(type);
+  std::vector<Value> elements;
+  for (const Type& element : type.elements()) {
+    elements.push_back(parameters_of(element, function, builder));
+  }
+  return builder.make(OpCode::kTuple, elements);
+}
+
+// A Module whose function `name` does what `op` does, with what it refers to. It takes the arrays
+// of the operands and of the values that regions use from around.
 std::string host_module(const Module& module, const Instruction& op, const std::string& name) {
   const bool refers = op.code() == OpCode::kCustomCall;
   const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
@@ -48,8 +58,7 @@ std::string host_module(const Module& module, const Instruction& op, const std::
   Builder builder(function);
   Cloner cloner;
   for (const Value value : all_operands(op)) {
-    cloner.map(value, value.type().is_token() ? builder.make(OpCode::kAfterAll, {})
-                                              : function.add_parameter(value.type()));
+    cloner.map(value, parameters_of(value.type(), function, builder));
   }
   Instruction* copy = function.insert(cloner.clone(op));
   std::vector<Value> results;
@@ -137,9 +146,8 @@ Status ModuleLowering::custom_call(const Instruction& op) {
 Status ModuleLowering::call_step(const Instruction& op, const std::vector<Value>& operands,
                                  program::CustomCall call) {
   for (const Value operand : operands) {
-    if (operand.type().is_token()) continue;
-    TENON_ASSIGN(const BufferId buffer, buffer_of(operand));
-    call.operands.push_back(buffer);
+    TENON_ASSIGN(const Place at, place_of(operand));
+    at.append_buffers(call.operands);
   }
   for (uint32_t r = 0; r < op.result_count(); ++r) {
     if (op.result_type(r).is_token()) continue;
@@ -195,7 +203,7 @@ Status ModuleLowering::while_loop(const Instruction& op) {
     }
     state.push_back(type.is_token() ? program::kNone : new_buffer(memory_shape(type)));
     if (type.is_token()) continue;
-    TENON_ASSIGN(const BufferId init, source_of(op.operand(i)));
+    TENON_ASSIGN(const BufferId init, buffer_of(op.operand(i)));
     copy(state.back(), init, op);
     for (const size_t r : {0u, 1u}) place(op.region(r).parameter(i)).buffer = state.back();
     places_[{&op, i}].buffer = state.back();
@@ -231,7 +239,7 @@ Status ModuleLowering::conditional(const Instruction& op) {
     const Instruction* end = op.region(i).return_instruction();
     for (size_t r = 0; r < results.size(); ++r) {
       if (results[r] == program::kNone) continue;
-      TENON_ASSIGN(const BufferId value, source_of(end->operand(r)));
+      TENON_ASSIGN(const BufferId value, buffer_of(end->operand(r)));
       copy(results[r], value, *end);
     }
     leave();

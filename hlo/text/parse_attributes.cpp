@@ -211,7 +211,7 @@ bool Parser::parse_dense_array(Attribute& out) {
   const ElementType element = type.element_type();
   I64s integers;
   BoolsAttr bools;
-  ArrayAttr floats;
+  ArrayAttr others;  // A list of s64 is what ops have; of another type each number says which.
   if (scan_.accept(':')) {
     do {
       if (is_pred(element)) {
@@ -221,10 +221,11 @@ bool Parser::parse_dense_array(Attribute& out) {
       } else if (is_float(element)) {
         double value = 0;
         if (!scan_.real(value)) return false;
-        floats.emplace_back(FloatAttr::of(element, value));
+        others.emplace_back(FloatAttr::of(element, value));
       } else {
         integers.push_back(0);
         if (!scan_.integer(integers.back())) return false;
+        others.emplace_back(IntegerAttr{integers.back(), element});
       }
     } while (scan_.accept(','));
   }
@@ -234,10 +235,10 @@ bool Parser::parse_dense_array(Attribute& out) {
   }
   if (is_pred(element)) {
     out = std::move(bools);
-  } else if (is_float(element)) {
-    out = Attribute(std::move(floats));
-  } else if (is_integer(element)) {
+  } else if (element == ElementType::kS64) {
     out = std::move(integers);
+  } else if (is_float(element) || is_integer(element)) {
+    out = Attribute(std::move(others));
   } else {
     return scan_.fail_at(start, fmt::format("array<{}> is not supported", type.to_mlir()));
   }
