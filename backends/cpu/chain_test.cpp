@@ -2,6 +2,8 @@
 #include "backends/cpu/chain.h"
 
 #include <gtest/gtest.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
 
 #include <algorithm>
 
@@ -19,15 +21,15 @@ using program::Program;
 
 constexpr int64_t kRows = 600;
 constexpr int64_t kColumns = 512;
-constexpr int64_t kSums = 4;
+constexpr int64_t kSums = 8;  // Enough that the contraction alone is worth several threads.
 
 // Buffers of every program here.
 enum : BufferId { kLhs, kRhs, kBias, kProduct, kOther, kRowSums, kFinal, kGivenRhs };
 
 constexpr const char* kDot =
-    R"(kernel @dot(%a: in f32[600,4], %b: in f32[4,512], %c: out f32[600,512]) index s32 grid(%i: 600) {
+    R"(kernel @dot(%a: in f32[600,8], %b: in f32[8,512], %c: out f32[600,512]) index s32 grid(%i: 600) {
   lanes(%j: 512) {
-    %s = for %k = (0, 4, 1) carry(%t = 0.0) : f32 {
+    %s = for %k = (0, 8, 1) carry(%t = 0.0) : f32 {
       %x = load %a[%i, %k] : f32
       %y = load %b[%k, %j] : f32
       %n = fma %x, %y, %t : f32
@@ -118,10 +120,10 @@ constexpr const char* kBatchedRows =
 
 // Overwrites the right operand.
 constexpr const char* kClear =
-    R"(kernel @clear(%x: in f32[600,512], %y: out f32[4,512]) index s32 grid(%i: 600) {
+    R"(kernel @clear(%x: in f32[600,512], %y: out f32[8,512]) index s32 grid(%i: 600) {
   lanes(%j: 512) {
     %v = load %x[%i, %j] : f32
-    %z = lt %i, 4 : s32
+    %z = lt %i, 8 : s32
     if %z {
       store %v, %y[%i, %j] : f32
     }
@@ -215,14 +217,18 @@ void expect_interpreters_results(const Program& p, int64_t threads, bool has_cha
   EXPECT_EQ(emitted, has_chain);
   const auto library = load_library(code);
   ASSERT_TRUE(library) << library.error().to_string();
-  std::vector<Literal> memories = arguments;
-  for (const BufferId id : p.results) {
-    memories.emplace_back(Shape(ElementType::kF32, p.buffer(id).dims));
-  }
-  memories.emplace_back(Shape(ElementType::kU8, {p.temporary_bytes}));
-  testing::run(**library, 0, memories);
-  for (size_t r = 0; r < p.results.size(); ++r) {
-    EXPECT_EQ(memories[p.parameters.size() + r], (*expected)[r]) << "result " << r;
+  const tbb::global_control several(tbb::global_control::max_allowed_parallelism, 8);
+  for (const int at_once : {1, 2, 8}) {
+    SCOPED_TRACE(at_once);
+    std::vector<Literal> memories = arguments;
+    for (const BufferId id : p.results) {
+      memories.emplace_back(Shape(ElementType::kF32, p.buffer(id).dims));
+    }
+    memories.emplace_back(Shape(ElementType::kU8, {p.temporary_bytes}));
+    tbb::task_arena(at_once).execute([&] { testing::run(**library, 0, memories); });
+    for (size_t r = 0; r < p.results.size(); ++r) {
+      EXPECT_EQ(memories[p.parameters.size() + r], (*expected)[r]) << "result " << r;
+    }
   }
 }
 

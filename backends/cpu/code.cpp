@@ -43,10 +43,13 @@ double nanoseconds_of(const kernel::Kernel& kernel) {
 }  // namespace
 
 int64_t grain_of(double nanoseconds, int64_t workgroups) {
-  const double each = nanoseconds / static_cast<double>(std::max<int64_t>(workgroups, 1));
+  // A thread that sleeps takes tens of microseconds to come; what is over before that is slower
+  // for several.
+  constexpr double kWorthSeveral = 100'000;
   constexpr double kTask = 20'000;
-  const auto most = static_cast<double>(std::max<int64_t>(workgroups, 1));
-  return each <= 0 ? workgroups : static_cast<int64_t>(std::clamp(kTask / each, 1.0, most));
+  if (nanoseconds < kWorthSeveral || workgroups < 2) return workgroups;
+  const double each = nanoseconds / static_cast<double>(workgroups);
+  return static_cast<int64_t>(std::clamp(kTask / each, 1.0, static_cast<double>(workgroups)));
 }
 
 std::string direct_symbol(size_t number) { return fmt::format("tenon_direct_{}", number); }

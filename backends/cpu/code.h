@@ -29,6 +29,10 @@ struct Code {
   std::vector<KernelCode> kernels;
 };
 
+/// So many workgroups that they take some tens of microseconds, of all that take `nanoseconds`:
+/// handing out a task costs about one. All of them if they are over before other threads come.
+int64_t grain_of(double nanoseconds, int64_t workgroups);
+
 /// What each of the symbols is. `stops`: two words, of which either ends the loops (B27).
 using Entry = void (*)(std::byte* const* buffers, const uint64_t* scalars, int64_t begin,
                        int64_t end, std::byte* scratch, const volatile uint32_t* const* stops);

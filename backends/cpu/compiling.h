@@ -21,9 +21,6 @@ struct EmittedKernel {
   llvm::Function* function = nullptr;  ///< That of emitter.h, called `direct_symbol`.
 };
 
-/// So many workgroups that they take some tens of microseconds, of all that take `nanoseconds`:
-/// handing out a task costs about one.
-int64_t grain_of(double nanoseconds, int64_t workgroups);
 /// The function of a kernel that takes its buffers one by one.
 std::string direct_symbol(size_t number);
 /// A function of the type Entry, without a body.

@@ -286,6 +286,15 @@ TEST(Cpu, CodeIsWhatWasSaved) {
   EXPECT_EQ(load_library(broken).error().code(), ErrorCode::kInternal);
 }
 
+// Where several threads would not pay there are no tasks; else each has some of the workgroups.
+TEST(Cpu, TasksOfAKernel) {
+  EXPECT_EQ(grain_of(90'000, 1000), 1000);
+  EXPECT_EQ(grain_of(200'000, 1000), 100);
+  EXPECT_EQ(grain_of(200'000, 2), 1);
+  EXPECT_EQ(grain_of(1e9, 1), 1);
+  EXPECT_EQ(grain_of(0, 1000), 1000);
+}
+
 TEST(Cpu, WhatMachinesHaveFma) {
   EXPECT_TRUE(codegen::has_fma("x86_64-pc-linux-gnu", "-avx512f,+fma"));
   EXPECT_TRUE(codegen::has_fma("x86_64-pc-linux-gnu", "+avx512f,-fma"));
