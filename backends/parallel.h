@@ -16,7 +16,8 @@ namespace tenon {
 
 /// Calls body(i) for 0 <= i < count, on several threads, and returns when all are done. While it
 /// waits, this thread begins nothing of other loops, so that what it keeps for itself stays its
-/// own. Throws std::exception if there is no memory for tasks: then not all have been called.
+/// own; that an application cancels the tasks that it is in ends nothing. Throws std::exception if
+/// there is no memory for tasks: then not all have been called.
 template <class Body>
 void parallel_for(int64_t count, const Body& body) {
 #if TENON_TSAN
@@ -29,7 +30,8 @@ void parallel_for(int64_t count, const Body& body) {
   for (std::jthread& each : threads) each = std::jthread(work);
   work();
 #else
-  tbb::this_task_arena::isolate([&] { tbb::parallel_for(int64_t{0}, count, body); });
+  tbb::task_group_context own(tbb::task_group_context::isolated);
+  tbb::this_task_arena::isolate([&] { tbb::parallel_for(int64_t{0}, count, body, own); });
 #endif
 }
 

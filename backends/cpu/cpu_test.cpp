@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 
 #include <regex>
 
@@ -293,6 +294,22 @@ TEST(Cpu, TasksOfAKernel) {
   EXPECT_EQ(grain_of(200'000, 2), 1);
   EXPECT_EQ(grain_of(1e9, 1), 1);
   EXPECT_EQ(grain_of(0, 1000), 1000);
+}
+
+// An application may call from a task of its own, whose group another has ended.
+TEST(Cpu, CompilesWithinTasksThatAreCancelled) {
+  const Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, kF32, {}, 40);
+  const std::vector<const Kernel*> kernels(20, &kernel);  // Several objects.
+  Result<Code> code = compile(kernels);
+  ASSERT_TRUE(code) << code.error().to_string();
+  Result<Code> within = internal_error("nothing was compiled");
+  tbb::task_group group;
+  group.run_and_wait([&] {
+    group.cancel();
+    within = compile(kernels);
+  });
+  ASSERT_TRUE(within) << within.error().to_string();
+  EXPECT_TRUE(save(*within) == save(*code));
 }
 
 TEST(Cpu, WhatMachinesHaveFma) {

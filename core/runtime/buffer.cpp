@@ -1,6 +1,7 @@
 #include "core/runtime/buffer.h"
 
 #include <cstring>
+#include <limits>
 
 namespace tenon::runtime {
 namespace {
@@ -19,16 +20,6 @@ bool is_dense(const HostArray& array) {
 // Between dense elements and those that lie as `strides` say.
 backend::Box box_of(const Shape& shape, const Dims& to, const Dims& from) {
   return {static_cast<int64_t>(storage_bytes(shape.element_type())), shape.dims(), to, from};
-}
-
-// Whether every element lies within `bytes` from the first; no strides lead out of the numbers.
-bool lies_within(const Shape& shape, const Dims& strides, size_t bytes) {
-  __int128 last = static_cast<__int128>(storage_bytes(shape.element_type()));
-  for (size_t d = 0; d < strides.size(); ++d) {
-    if (shape.dim(d) > 1 && strides[d] < 0) return false;
-    last += static_cast<__int128>(std::max<int64_t>(shape.dim(d) - 1, 0)) * strides[d];
-  }
-  return shape.byte_size() == 0 || last <= static_cast<__int128>(bytes);
 }
 
 // The space of the device that arrays of this kind lie in, if there is one.
@@ -51,9 +42,22 @@ std::string_view name_of(MemoryKind kind) {
   return kind == MemoryKind::kDevice ? "device" : "pinned_host";
 }
 
+Result<int64_t> extent_of(const Shape& shape, const Dims& byte_strides) {
+  if (shape.byte_size() == 0) return 0;
+  __int128 last = static_cast<__int128>(storage_bytes(shape.element_type()));
+  for (size_t d = 0; d < byte_strides.size(); ++d) {
+    if (shape.dim(d) <= 1) continue;
+    last += static_cast<__int128>(shape.dim(d) - 1) * byte_strides[d];
+    if (byte_strides[d] < 0 || last > std::numeric_limits<int64_t>::max()) {
+      return invalid_argument("elements of {}, {} bytes apart, lie nowhere", shape.to_string(),
+                              dims_to_string(byte_strides, " and "));
+    }
+  }
+  return static_cast<int64_t>(last);
+}
+
 Result<HostMemory> dense(const HostArray& array) {
-  TENON_ASSIGN(const HostMemory memory,
-               host_memory(array.shape.byte_size(), array.shape.to_string()));
+  TENON_ASSIGN(HostMemory memory, host_memory(array.shape.byte_size(), array.shape.to_string()));
   if (memory->empty()) return memory;
   if (is_dense(array)) {
     std::memcpy(memory->data(), array.data, memory->size());
@@ -170,7 +174,8 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
   if (wanted.size() != dense.size()) {
     return Event::ready(invalid_argument("{} strides of {}", wanted.size(), shape_.to_string()));
   }
-  if (!lies_within(shape_, wanted, to.size())) {
+  const Result<int64_t> extent = extent_of(shape_, wanted);
+  if (!extent || static_cast<size_t>(*extent) > to.size()) {
     return Event::ready(
         wanted == dense
             ? invalid_argument("{} has {} bytes, there is room for {}", shape_.to_string(), bytes,
@@ -281,7 +286,7 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
       [device = device.get(), storage, array, staging, bytes]() -> Status {
         const std::byte* from = array.data;
         if (bytes > 0 && *staging == nullptr && !is_dense(array)) {
-          const Status boxed = device->copy_box(
+          Status boxed = device->copy_box(
               storage.place(), backend::Place::of_host(from),
               box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides));
           if (boxed.code() != ErrorCode::kUnimplemented) return boxed;

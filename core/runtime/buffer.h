@@ -43,6 +43,10 @@ using HostMemory = std::shared_ptr<std::vector<std::byte>>;
 /// Elements of `array` one after the other, row-major.
 Result<HostMemory> dense(const HostArray& array);
 
+/// From the first of elements that lie so to the end of the last; 0 if there are none. Errors:
+/// strides that lead before the first, or out of the numbers.
+Result<int64_t> extent_of(const Shape& shape, const Dims& byte_strides);
+
 /// Errors: kResourceExhausted, saying for what.
 Result<HostMemory> host_memory(int64_t bytes, std::string_view label);
 

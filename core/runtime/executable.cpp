@@ -202,6 +202,14 @@ std::vector<Shape> Executable::parameters() const {
 }
 std::vector<Shape> Executable::results() const { return state_->results; }
 
+int64_t Executable::taken_over_bytes() const {
+  int64_t bytes = 0;
+  for (size_t r = 0; r < state_->results.size(); ++r) {
+    if (state_->taken_over[r] != program::kNone) bytes += state_->results[r].byte_size();
+  }
+  return bytes;
+}
+
 Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> device,
                                                      CompiledProgram compiled, CustomCalls calls) {
   auto state = std::make_shared<State>();

@@ -67,6 +67,8 @@ class Executable {
   const std::shared_ptr<Device>& device() const;
   std::vector<Shape> parameters() const;
   std::vector<Shape> results() const;
+  /// Of the results that take over the memory of donated arguments (execute).
+  int64_t taken_over_bytes() const;
 
   /// Runs it on one buffer a parameter. It returns when the work has been posted; errors of that
   /// (wrong arguments, no room) leave everything as it was. What goes wrong later is the error of

@@ -2,6 +2,7 @@
 #include "frameworks/pjrt/buffers.h"
 
 #include <algorithm>
+#include <span>
 
 #include "frameworks/pjrt/table.h"
 #include "frameworks/pjrt/types.h"
@@ -47,6 +48,16 @@ Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
   return memory;
 }
 
+// Whether the elements may hold bits that are no part of their values. Those of pred seldom do: who
+// gives them as they lie keeps them there.
+bool needs_normal_form(const runtime::HostArray& array) {
+  const ElementType type = array.shape.element_type();
+  if (!is_pred(type)) return bit_width(type) < 8;
+  if (array.byte_strides && *array.byte_strides != row_major_byte_strides(array.shape)) return true;
+  const std::span bytes(array.data, static_cast<size_t>(array.shape.byte_size()));
+  return std::ranges::any_of(bytes, [](std::byte byte) { return byte > std::byte{1}; });
+}
+
 Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
   TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
   runtime::HostArray array;
@@ -54,14 +65,14 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
   TENON_TRY(check_device_layout(array.shape, args.device_layout));
   array.data = static_cast<const std::byte*>(args.data);
   array.lifetime = lifetime_of(args.host_buffer_semantics);
-  if (args.byte_strides != nullptr) {
+  if (args.byte_strides != nullptr && args.num_byte_strides > 0) {
     array.byte_strides.emplace(args.byte_strides, args.byte_strides + args.num_byte_strides);
     if (args.num_byte_strides != args.num_dims) {
       return invalid_argument("{} strides of {} dimensions", args.num_byte_strides, args.num_dims);
     }
   }
   runtime::HostMemory normal;
-  if (bit_width(array.shape.element_type()) < 8 && !is_pred(array.shape.element_type())) {
+  if (needs_normal_form(array)) {
     TENON_ASSIGN(normal, runtime::dense(array));
     normalize(array.shape.element_type(), *normal);
     array.data = normal->data();

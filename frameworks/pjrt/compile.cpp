@@ -108,6 +108,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   add_costs(compiled, *state);
   state->code_bytes = compiled.code_bytes;
   state->temporary_bytes = compiled.temporary_bytes;
+  state->alias_bytes = compiled.executable->taken_over_bytes();
   state->device_assignment = device_assignment_of(state->device->description.id);
   state->fingerprint = fmt::format("{:016x}{:016x}{:016x}", client->topology.fingerprint,
                                    serial::hash_of(code), serial::hash_of(options));

@@ -146,15 +146,15 @@ Status memory_statistics(PJRT_Executable_GetCompiledMemoryStats_Args& args) {
   args.generated_code_size_in_bytes = state.code_bytes;
   args.argument_size_in_bytes = state.parameters.bytes;
   args.output_size_in_bytes = state.results.bytes;
-  args.alias_size_in_bytes = 0;
+  args.alias_size_in_bytes = state.alias_bytes;
   args.temp_size_in_bytes = state.temporary_bytes;
   args.host_generated_code_size_in_bytes = 0;
   args.host_argument_size_in_bytes = 0;
   args.host_output_size_in_bytes = 0;
   args.host_alias_size_in_bytes = 0;
   args.host_temp_size_in_bytes = 0;
-  const int64_t total =
-      state.parameters.bytes + state.results.bytes + state.temporary_bytes + state.code_bytes;
+  const int64_t total = state.parameters.bytes + state.results.bytes - state.alias_bytes +
+                        state.temporary_bytes + state.code_bytes;
   set_if_known(args, &Args::peak_memory_in_bytes, total);
   set_if_known(args, &Args::total_size_in_bytes, total);
   set_if_known(args, &Args::total_allocation_bytes, total);

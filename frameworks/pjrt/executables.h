@@ -33,6 +33,7 @@ struct ExecutableState {
   std::vector<PJRT_NamedValue> costs;
   int64_t code_bytes = 0;  ///< As of CompiledModule, this and the next.
   int64_t temporary_bytes = 0;
+  int64_t alias_bytes = 0;  ///< Of results in the memory of donated arguments.
 };
 
 /// Compiles StableHLO, an artifact or text, for the one device that the options name. Errors: those

@@ -364,6 +364,28 @@ TEST(Executables, MemoryOfConstants) {
   EXPECT_EQ(memory.total_size_in_bytes,
             memory.argument_size_in_bytes + memory.output_size_in_bytes +
                 memory.temp_size_in_bytes + memory.generated_code_size_in_bytes);
+  EXPECT_EQ(memory.alias_size_in_bytes, 0);
+  destroy(executable);
+  testing::destroy(loaded);
+}
+
+// A result that takes over an argument's memory is not counted twice.
+TEST(Executables, MemoryOfDonatedArguments) {
+  const Client client;
+  PJRT_LoadedExecutable* loaded = client.compiled(R"(
+    func.func @main(%x: tensor<64xf32> {tf.aliasing_output = 0 : i32}, %i: tensor<i32>) -> tensor<64xf32> {
+      %u = stablehlo.constant dense<7.0> : tensor<1xf32>
+      %r = stablehlo.dynamic_update_slice %x, %u, %i
+          : (tensor<64xf32>, tensor<1xf32>, tensor<i32>) -> tensor<64xf32>
+      return %r : tensor<64xf32>
+    })");
+  PJRT_Executable* executable = executable_of(loaded);
+  auto memory = uninitialized<PJRT_Executable_GetCompiledMemoryStats_Args>();
+  memory.executable = executable;
+  call(api().PJRT_Executable_GetCompiledMemoryStats, memory);
+  EXPECT_EQ(memory.alias_size_in_bytes, 256);
+  EXPECT_EQ(memory.total_size_in_bytes, memory.argument_size_in_bytes + memory.temp_size_in_bytes +
+                                            memory.generated_code_size_in_bytes);
   destroy(executable);
   testing::destroy(loaded);
 }

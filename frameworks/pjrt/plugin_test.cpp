@@ -293,6 +293,12 @@ TEST(Buffers, ToTheHostInItsLayout) {
             "3: f32[2,3] has 24 bytes, there is room for 20");
   const std::vector<int64_t> wide = {16, 4};
   layout.strides.byte_strides = wide.data();
+  auto room_for = uninitialized<PJRT_Buffer_ToHostBuffer_Args>();
+  room_for.src = buffer;
+  room_for.host_layout = &layout;
+  room_for.dst = nullptr;
+  call(api().PJRT_Buffer_ToHostBuffer, room_for);
+  EXPECT_EQ(room_for.dst_size, 28U);
   auto beyond = uninitialized<PJRT_Buffer_ToHostBuffer_Args>();
   float exact[6];
   beyond.src = buffer;

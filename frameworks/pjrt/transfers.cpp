@@ -8,16 +8,17 @@ namespace {
 
 Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
   const runtime::BufferPtr& buffer = args.src->buffer;
-  const auto bytes = static_cast<size_t>(buffer->shape().byte_size());
+  TENON_ASSIGN(const Dims strides, host_strides(buffer->shape(), args.host_layout));
   if (args.dst == nullptr) {
-    args.dst_size = bytes;
+    TENON_ASSIGN(const int64_t extent, runtime::extent_of(buffer->shape(), strides));
+    args.dst_size = static_cast<size_t>(extent);
     return {};
   }
+  const auto bytes = static_cast<size_t>(buffer->shape().byte_size());
   if (args.dst_size < bytes) {
     return invalid_argument("{} has {} bytes, there is room for {}", buffer->shape().to_string(),
                             bytes, args.dst_size);
   }
-  TENON_ASSIGN(const Dims strides, host_strides(buffer->shape(), args.host_layout));
   if (buffer->is_deleted()) {
     return failed_precondition("the buffer of {} has been deleted or donated",
                                buffer->shape().to_string());

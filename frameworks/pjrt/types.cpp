@@ -119,8 +119,12 @@ Status check_device_layout(const Shape& shape, const PJRT_Buffer_MemoryLayout* l
 }
 
 void normalize(ElementType type, std::span<std::byte> bytes) {
+  if (is_pred(type)) {
+    for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
+    return;
+  }
   const int unused = 8 - bit_width(type);
-  if (unused <= 0 || is_pred(type)) return;
+  if (unused <= 0) return;
   for (std::byte& byte : bytes) {
     const auto low = static_cast<uint8_t>(std::to_integer<uint8_t>(byte) << unused);
     byte = is_signed_integer(type) ? static_cast<std::byte>(static_cast<int8_t>(low) >> unused)

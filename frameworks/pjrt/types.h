@@ -28,7 +28,8 @@ Dims row_major_order(size_t rank);
 /// OK if `layout` is null or dense and row-major, which is how arrays lie on devices.
 Status check_device_layout(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout);
 
-/// Fills the high bits of elements of less than a byte, which callers leave as they like.
+/// Fills the high bits of elements of less than a byte, which callers leave as they like; a pred
+/// that is not 0 becomes 1.
 void normalize(ElementType type, std::span<std::byte> bytes);
 
 }  // namespace tenon::pjrt

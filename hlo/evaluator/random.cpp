@@ -125,7 +125,8 @@ std::vector<uint64_t> threefry_bits(const std::vector<uint64_t>& state, const Di
   return bits;
 }
 
-// Block k yields elements 4k … 4k + 3, or two of 64 bits.
+// Block k yields elements 4k … 4k + 3, or two of 64 bits. Of two words of state the first is the
+// upper half of the counter too, as XLA has it: keys of JAX's "rbg" mean the same numbers here.
 std::vector<uint64_t> philox_bits(const std::vector<uint64_t>& state, int64_t count, int width,
                                   uint64_t& blocks) {
   const U32x2 key = halves(state[0]);
@@ -134,7 +135,7 @@ std::vector<uint64_t> philox_bits(const std::vector<uint64_t>& state, int64_t co
   blocks = (bits.size() + per_block - 1) / per_block;
   for (uint64_t block = 0; block < blocks; ++block) {
     const unsigned __int128 base =
-        (static_cast<unsigned __int128>(state.size() > 2 ? state[2] : 0) << 64) | state[1];
+        (static_cast<unsigned __int128>(state[state.size() > 2 ? 2 : 0]) << 64) | state[1];
     const unsigned __int128 counter = base + block;
     const U32x2 low = halves(static_cast<uint64_t>(counter));
     const U32x2 high = halves(static_cast<uint64_t>(counter >> 64));

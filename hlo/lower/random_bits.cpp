@@ -185,7 +185,7 @@ class Generator {
     const ValueId place = b_.rem(linear, per_block);
     const ValueId low = counter(b_.div(linear, per_block));
     const ValueId carry = b_.convert(b_.compare(K::kLt, low, words_[1]), kU64);
-    const ValueId high = b_.add(words_.size() > 2 ? words_[2] : b_.constant(kU64, 0), carry);
+    const ValueId high = b_.add(words_[words_.size() > 2 ? 2 : 0], carry);
     const Pair l = halves(b_, low);
     const Pair h = halves(b_, high);
     const Four x = philox(b_, halves(b_, words_[0]), {l[0], l[1], h[0], h[1]});

@@ -140,3 +140,24 @@ def test_unknown_compiler_option():
 
 def test_strict_option():
     assert float(jax.jit(lambda x: x + 1, compiler_options={"tenon_strict": True})(1.0)) == 2
+
+
+@pytest.mark.parametrize("find", [lax.approx_max_k, lax.approx_min_k], ids=["max", "min"])
+def test_approximate_top_k_is_exact(find):
+    x = np.random.default_rng(0).permutation(60).reshape(4, 15).astype(np.float32)
+    ordered = np.sort(x, axis=0)[::-1] if find is lax.approx_max_k else np.sort(x, axis=0)
+    values, indices = jax.jit(lambda x: find(x, 3, reduction_dimension=0))(x)
+    np.testing.assert_array_equal(values, ordered[:3])
+    np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(indices), 0), values)
+
+
+def test_truths_of_other_bytes():
+    x = np.array([0, 1, 2, 255, 128], np.uint8).view(np.bool_)
+    for given in (x, np.repeat(x, 2)[::2], x.reshape(5, 1)):
+        np.testing.assert_array_equal(jax.jit(lambda x: jnp.where(x, 1, 0))(given).ravel(), [0, 1, 1, 1, 1])
+        np.testing.assert_array_equal(jax.jit(lambda x: ~x)(given).ravel(), [True, False, False, False, False])
+
+
+def test_rbg_keys_draw_what_they_draw_on_other_platforms():
+    drawn = jax.random.bits(jax.random.key(7, impl="rbg"), (5,))
+    np.testing.assert_array_equal(drawn, [3109483441, 1367189518, 2515982561, 3310080778, 2824504284])

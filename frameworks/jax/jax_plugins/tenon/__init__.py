@@ -39,6 +39,7 @@ def initialize() -> None:
         return
     _register(path)
     _allow_donation()
+    _register_lowerings()
 
 
 def _register(path: str) -> None:
@@ -62,3 +63,27 @@ def _allow_donation() -> None:
         _log.warning("this version of JAX has no list of platforms with donation; donated arrays are copied")
     elif PLATFORM not in platforms:
         platforms.append(PLATFORM)
+
+
+def _register_lowerings() -> None:
+    """What JAX leaves to the compiler of a platform that it does not know."""
+    from jax._src.interpreters import mlir
+    from jax._src.lax import ann
+
+    mlir.register_lowering(ann.approx_top_k_p, _top_k, platform=PLATFORM)
+
+
+def _top_k(ctx, operand, *, reduction_dimension, is_max_k, **_):
+    """approx_max_k and approx_min_k, exactly."""
+    from jax import lax
+    from jax import numpy as jnp
+    from jax._src.interpreters import mlir
+
+    kept = ctx.avals_out[0].shape[reduction_dimension]
+
+    def largest(x):
+        values, indices = lax.top_k(jnp.moveaxis(x if is_max_k else -x, reduction_dimension, -1), kept)
+        values = values if is_max_k else -values
+        return [jnp.moveaxis(each, -1, reduction_dimension) for each in (values, indices)]
+
+    return mlir.lower_fun(largest, multiple_results=True)(ctx, operand)
