@@ -216,6 +216,15 @@ TEST(Buffers, StridesOfAnySign) {
   EXPECT_EQ(made(data.data() + 2, {2, 2}, {0, 4}), (Floats{2, 3, 2, 3}));
   EXPECT_EQ(made(data.data(), {0, 2}, {8, 4}), Floats());
   EXPECT_EQ(made(data.data() + 4, {}, {}), (Floats{4}));
+  std::vector<int64_t> none;  // An empty list, wherever it points, is of a dense array.
+  none.reserve(1);
+  const std::vector<int64_t> dims = {6};
+  auto args = client.host_args(data.data(), PJRT_Buffer_Type_F32, dims);
+  args.byte_strides = none.data();
+  ASSERT_EQ(take(api().PJRT_Client_BufferFromHostBuffer(&args)), "");
+  EXPECT_EQ(outcome(args.done_with_host_buffer), "");
+  EXPECT_EQ(values<float>(args.buffer), data);
+  destroy(args.buffer);
 }
 
 TEST(Buffers, WrongArguments) {
