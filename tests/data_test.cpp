@@ -343,6 +343,7 @@ int main(int argc, char** argv) {
   setenv("TENON_GPU_SIM_DEVICES", "33", 0);
   const tenon::backend::GpuSimConfig checked = {33, true};
   const tenon::backend::GpuSimConfig unchecked = {33, false};
+  const tenon::backend::GpuSimConfig optimized = {33, false, true};
   setenv("TENON_TEMPLATE_CC", TENON_CC_WITHOUT_DOUBLE, 0);
   const bool full = std::getenv("TENON_FULL") != nullptr;
   const auto plugin = [](const char* path) { return tenon::backend::load_plugin(path).value(); };
@@ -361,6 +362,7 @@ int main(int argc, char** argv) {
       {"CpuLayers", on_first(within_layers(tenon::backend::make_cpu_backend().value()))},
       {"CpuPlugin", on_first(plugin(TENON_CPU_PLUGIN)), some},
       {"GpuSim", on_first(tenon::backend::make_gpu_sim_backend(checked))},
+      {"GpuSimOptimized", on_first(tenon::backend::make_gpu_sim_backend(optimized))},
       {"GpuSimLayers", on_first(within_layers(tenon::backend::make_gpu_sim_backend(unchecked))),
        some},
       {"GpuSimPlugin", on_first(plugin(TENON_GPU_SIM_PLUGIN)), some},

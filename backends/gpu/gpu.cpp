@@ -21,15 +21,18 @@ using AssemblerFor = std::function<std::unique_ptr<gpu::Assembler>(int32_t compu
 
 class SimAssembler final : public gpu::Assembler {
  public:
-  explicit SimAssembler(bool checks) : checks_(checks) {}
+  SimAssembler(const GpuSimConfig& config, int32_t compute_capability)
+      : config_(config), compute_capability_(compute_capability) {}
   Result<std::vector<std::string>> assemble(llvm::Module& module) override {
-    TENON_ASSIGN(std::string object,
-                 gpu::assemble_for_host(module, checks_, codegen::next_dump("TENON_GPU_DUMP")));
+    const std::string dump = codegen::next_dump("TENON_GPU_DUMP");
+    if (config_.optimized) TENON_TRY(gpu::optimize_for_chip(module, compute_capability_));
+    TENON_ASSIGN(std::string object, gpu::assemble_for_host(module, config_.checks, dump));
     return std::vector{std::move(object)};
   }
 
  private:
-  const bool checks_;
+  const GpuSimConfig config_;
+  const int32_t compute_capability_;
 };
 
 // "sm_90"
@@ -45,9 +48,10 @@ Result<int32_t> compute_capability_of(const TargetInfo& target) {
 
 class GpuBackend final : public Backend {
  public:
-  /// `compiler`: goes before the compiler_id of targets, since other images come of the same IR.
-  GpuBackend(std::string name, std::string compiler, std::unique_ptr<gpu::Driver> driver,
-             AssemblerFor assembler)
+  /// `compiler` goes before the compiler_id of targets, since other images come of the same IR. It
+  /// is asked once there are devices.
+  GpuBackend(std::string name, std::function<std::string()> compiler,
+             std::unique_ptr<gpu::Driver> driver, AssemblerFor assembler)
       : name_(std::move(name)),
         compiler_(std::move(compiler)),
         driver_(std::move(driver)),
@@ -58,10 +62,11 @@ class GpuBackend final : public Backend {
 
   Result<std::vector<DeviceInfo>> devices() override {
     TENON_ASSIGN(const std::vector<gpu::Chip> chips, driver_->chips());
+    const std::string compiler = compiler_();
     std::vector<DeviceInfo> devices;
     for (const gpu::Chip& chip : chips) {
       TargetInfo target = gpu::target_of_gpu(chip.compute_capability);
-      target.compiler_id = compiler_ + target.compiler_id;
+      target.compiler_id = compiler + target.compiler_id;
       target.compute_units = chip.multiprocessors;
       target.scratch_bytes = std::min(target.scratch_bytes, chip.shared_bytes);
       target.spaces[0].bytes = chip.memory_bytes;
@@ -85,35 +90,41 @@ class GpuBackend final : public Backend {
 
  private:
   const std::string name_;
-  const std::string compiler_;
+  const std::function<std::string()> compiler_;
   const std::unique_ptr<gpu::Driver> driver_;
   const AssemblerFor assembler_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_gpu_backend() {
-  return std::make_unique<GpuBackend>("gpu", "", gpu::make_cuda_driver(), [](int32_t capability) {
-    return std::make_unique<gpu::PtxAssembler>(capability);
-  });
+std::unique_ptr<Backend> make_gpu_backend(const std::string& library) {
+  return std::make_unique<GpuBackend>(
+      "gpu", [] { return fmt::format("ptxas {} ", gpu::version_of(gpu::find_ptxas())); },
+      gpu::make_cuda_driver(library),
+      [](int32_t capability) { return std::make_unique<gpu::PtxAssembler>(capability); });
 }
 
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config) {
   const codegen::Host& host = codegen::host();
   const std::string compiler =
-      fmt::format("sim-1{} {} {} ", config.checks ? " checks" : "", host.cpu, host.features);
+      fmt::format("sim-1{}{} {} {} ", config.checks ? " checks" : "",
+                  config.optimized ? " optimized" : "", host.cpu, host.features);
   gpu::SimConfig sim;
   sim.devices = config.devices;
   return std::make_unique<GpuBackend>(
-      "gpu-sim", compiler, gpu::make_sim_driver(sim),
-      [checks = config.checks](int32_t) { return std::make_unique<SimAssembler>(checks); });
+      "gpu-sim", [compiler] { return compiler; }, gpu::make_sim_driver(sim),
+      [config](int32_t capability) { return std::make_unique<SimAssembler>(config, capability); });
 }
 
 Result<std::shared_ptr<Backend>> make_gpu_sim_backend() {
-  const char* const checks = std::getenv("TENON_GPU_SIM_CHECKS");
+  const auto is_set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && value == std::string_view("1");
+  };
   GpuSimConfig config;
   TENON_ASSIGN(config.devices, device_count("TENON_GPU_SIM_DEVICES"));
-  config.checks = checks != nullptr && checks == std::string_view("1");
+  config.checks = is_set("TENON_GPU_SIM_CHECKS");
+  config.optimized = is_set("TENON_GPU_SIM_OPTIMIZED");
   return make_gpu_sim_backend(config);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/gpu/compile.h"
+#include "backends/gpu/nvptx.h"
 #include "backends/gpu/sim_pass.h"
 #include "backends/gpu/simulator.h"
 #include "core/kernel/case_test_util.h"
@@ -15,12 +16,20 @@ using enum ElementType;
 using kernel::Kernel;
 using kernel::testing::Case;
 
+constexpr int32_t kChip = 90;
+
+// For the simulator with all checks: of the code as it is emitted, or as ptxas gets it.
 class CheckingAssembler final : public Assembler {
  public:
+  explicit CheckingAssembler(bool optimized) : optimized_(optimized) {}
   Result<std::vector<std::string>> assemble(llvm::Module& module) override {
+    if (optimized_) TENON_TRY(optimize_for_chip(module, kChip));
     TENON_ASSIGN(std::string object, assemble_for_host(module, /*checks=*/true));
     return std::vector{std::move(object)};
   }
+
+ private:
+  const bool optimized_;
 };
 
 // In memory that is aligned as a device's.
@@ -59,17 +68,10 @@ Status run(const SimProgram& program, const Code& code, size_t number,
   return {};
 }
 
-void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
-  std::vector<Kernel> legal;
-  for (const Case& c : cases) {
-    auto kernel = kernel::legalize(c.kernel, form_of_gpu());
-    ASSERT_TRUE(kernel) << kernel.error().to_string();
-    legal.push_back(*std::move(kernel));
-  }
-  std::vector<const Kernel*> kernels;
-  for (const Kernel& each : legal) kernels.push_back(&each);
-  CheckingAssembler assembler;
-  const auto compiled = compile(target_of_gpu(90), kernels, assembler);
+void expect_interpreters_bits(const std::vector<Case>& cases, backend::Kernels kernels,
+                              bool optimized, double tolerance) {
+  CheckingAssembler assembler(optimized);
+  const auto compiled = compile(target_of_gpu(kChip), kernels, assembler);
   ASSERT_TRUE(compiled) << compiled.error().to_string();
   ASSERT_TRUE(compiled->declined.empty()) << compiled->declined[0].text;
   const auto program = SimProgram::load(compiled->code.images.at(0));
@@ -83,6 +85,21 @@ void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance =
     for (size_t m = 0; m < actual.size(); ++m) {
       kernel::testing::expect_same(cases[k].kernel.name, actual[m], expected[m], tolerance);
     }
+  }
+}
+
+void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
+  std::vector<Kernel> legal;
+  for (const Case& c : cases) {
+    auto kernel = kernel::legalize(c.kernel, form_of_gpu());
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    legal.push_back(*std::move(kernel));
+  }
+  std::vector<const Kernel*> kernels;
+  for (const Kernel& each : legal) kernels.push_back(&each);
+  for (const bool optimized : {false, true}) {
+    SCOPED_TRACE(optimized ? "as ptxas gets it" : "as it is emitted");
+    expect_interpreters_bits(cases, kernels, optimized, tolerance);
   }
 }
 

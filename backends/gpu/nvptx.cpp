@@ -64,20 +64,31 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const std::string& tri
                                   std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-}  // namespace
-
-Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
-                           const std::string& dump) {
+Status optimize_on(llvm::TargetMachine& machine, llvm::Module& module, const std::string& dump) {
   std::string complaint;
   llvm::raw_string_ostream complaints(complaint);
   if (llvm::verifyModule(module, &complaints)) {
     return internal_error("gpu: the module does not verify: {}", complaints.str());
   }
-  TENON_ASSIGN(const auto machine, make_machine(module.getTargetTriple(), compute_capability));
-  codegen::set_target(module, *machine);
+  codegen::set_target(module, machine);
   if (!dump.empty()) codegen::write_text(module, dump + ".before.ll");
-  TENON_TRY(codegen::optimize(module, *machine, kPasses));
+  TENON_TRY(codegen::optimize(module, machine, kPasses));
   if (!dump.empty()) codegen::write_text(module, dump + ".ll");
+  return {};
+}
+
+}  // namespace
+
+Status optimize_for_chip(llvm::Module& module, int32_t compute_capability,
+                         const std::string& dump) {
+  TENON_ASSIGN(const auto machine, make_machine(module.getTargetTriple(), compute_capability));
+  return optimize_on(*machine, module, dump);
+}
+
+Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
+                           const std::string& dump) {
+  TENON_ASSIGN(const auto machine, make_machine(module.getTargetTriple(), compute_capability));
+  TENON_TRY(optimize_on(*machine, module, dump));
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager emission;

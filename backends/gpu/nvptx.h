@@ -11,6 +11,11 @@
 
 namespace tenon::gpu {
 
+/// Verifies the module and runs the passes that go before PTX, for the newest chip of LLVM's that
+/// one of this compute capability can run. Errors and `dump`: as ptx_of().
+Status optimize_for_chip(llvm::Module& module, int32_t compute_capability,
+                         const std::string& dump = "");
+
 /// The text, for the newest chip of LLVM's that one of this compute capability can run. The module
 /// is changed. Errors: kUnimplemented, a chip older than sm_75; kInternal, IR that is none. With
 /// `dump` the module before and after the passes is written to files of that name and an ending.
