@@ -1,6 +1,6 @@
 // The types and numbers of the CUDA driver API that cuda_driver.cpp uses, for machines without the
 // toolkit's <cuda.h>: their names and values are those of the driver's ABI, which
-// cuda_types_test.cpp compares where both are there. Included within a namespace by that test, so
+// drivers_test.cpp compares where both are there. Included within a namespace by that test, so
 // that it includes nothing itself.
 
 using CUdevice = int;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 #include <type_traits>
 
@@ -274,6 +276,29 @@ TEST(GpuDevice, LoadsTheFirstImageThatTheDriverTakes) {
   EXPECT_EQ(device->load(save(code), kernels).error().code(), ErrorCode::kInternal);
   code.images = {};
   EXPECT_EQ(device->load(save(code), kernels).error().message(), "gpu: the code has no image");
+}
+
+// Other bytes come of another ptxas, and of none (B13).
+TEST(GpuBackend, SaysWhichPtxasItHas) {
+  const std::string folder = testing::TempDir();
+  const auto id_with = [&](const std::string& ptxas) {
+    setenv("TENON_PTXAS", ptxas.c_str(), 1);
+    const auto backend = backend::make_gpu_backend(TENON_TEST_CUDA_DRIVER);
+    const std::string id = backend->devices().value()[0].target.compiler_id;
+    unsetenv("TENON_PTXAS");
+    return id;
+  };
+  const auto of_version = [&](const std::string& version) {
+    const std::string path = folder + "/ptxas-" + version;
+    std::ofstream(path) << "#!/bin/sh\necho ptxas: a test\necho tools, release 1, V" << version
+                        << "\necho Build\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  };
+  EXPECT_EQ(id_with("/nowhere/ptxas").find("ptxas  gpu "), 0U);
+  EXPECT_EQ(id_with(of_version("12.8.93")).find("ptxas 12.8.93 gpu "), 0U);
+  EXPECT_EQ(id_with(of_version("13.0.1")).find("ptxas 13.0.1 gpu "), 0U);
+  EXPECT_EQ(id_with("/bin/false").find("ptxas /bin/false gpu "), 0U);
 }
 
 TEST(CudaDriver, OpensWhatItFinds) {

@@ -125,6 +125,18 @@ std::string find_ptxas() {
   return "";
 }
 
+std::string version_of(const std::string& ptxas) {
+  if (ptxas.empty()) return "";
+  const auto printed = [&]() -> Result<std::string> {
+    TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
+    TENON_ASSIGN(const int status, run({ptxas, "--version"}, folder.file("version")));
+    if (status != 0) return internal_error("gpu: {} ends with {}", ptxas, status);
+    return read_file(folder.file("version"));
+  }();
+  const auto version = printed ? between(*printed, ", V", "\n") : std::nullopt;
+  return version ? std::string(*version) : ptxas;
+}
+
 std::vector<Resources> parse_report(std::string_view report) {
   std::vector<Resources> kernels;
   while (!report.empty()) {

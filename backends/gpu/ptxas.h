@@ -15,6 +15,10 @@ namespace tenon::gpu {
 /// of the wheel that scripts/ptxas installs; empty if there is none.
 std::string find_ptxas();
 
+/// "12.8.93": what it says of itself with --version, which decides what it makes of a text. Its
+/// path if it says nothing; empty if there is none.
+std::string version_of(const std::string& ptxas);
+
 /// What a kernel takes of a thread.
 struct Resources {
   std::string symbol;
