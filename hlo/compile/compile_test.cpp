@@ -10,6 +10,7 @@
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry.h"
+#include "core/kernel/text.h"
 #include "hlo/compile/run.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/fuse.h"
@@ -258,6 +259,124 @@ TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
   return %1 : tensor<4xf32>
 })";
   run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
+}
+
+// Takes contractions as calls, and segments that hold none unless it is to take those too.
+class TakesCalls final : public backend::ForwardingBackend {
+ public:
+  TakesCalls(bool in_segments, ErrorCode refusal)
+      : ForwardingBackend(backend::make_interp_backend()),
+        in_segments_(in_segments),
+        refusal_(refusal) {}
+
+  Result<backend::CallPlan> plan(const backend::TargetInfo&,
+                                 const backend::CallSite& site) override {
+    if (!std::holds_alternative<program::Contraction>(site.call)) return unimplemented("no call");
+    if (refusal_ != ErrorCode::kOk) return make_error(refusal_, "no such product");
+    return backend::CallPlan{"product", 0, {}, 0};
+  }
+  bool takes_segments() const override { return true; }
+  Result<std::string> compile_segment(const backend::TargetInfo&,
+                                      const program::Program& segment) override {
+    const bool holds_call = std::ranges::any_of(segment.sequences[0].steps, [](const auto& step) {
+      return std::holds_alternative<program::Call>(step.action);
+    });
+    asked.push_back(holds_call);
+    if (holds_call && !in_segments_) return unimplemented("no segments with calls");
+    return "a segment";
+  }
+
+  std::vector<bool> asked;  ///< Of each segment, whether it held a call.
+
+ private:
+  const bool in_segments_;
+  const ErrorCode refusal_;
+};
+
+Result<Compilation> compiled_product(TakesCalls& backend) {
+  const char* const text = R"(func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = stablehlo.cholesky %x : tensor<2x2xf32>
+  %1 = stablehlo.cholesky %0 : tensor<2x2xf32>
+  %2 = stablehlo.dot_general %1, %x, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %3 = stablehlo.cholesky %2 : tensor<2x2xf32>
+  %4 = stablehlo.cholesky %3 : tensor<2x2xf32>
+  return %4 : tensor<2x2xf32>
+})";
+  return compile(*import_module(text, "t").value(), backend, backend.devices().value()[0].target);
+}
+
+TEST(Segments, AreAskedForWithCallsThenWithout) {
+  TakesCalls all(true, ErrorCode::kOk);
+  const auto whole = compiled_product(all);
+  ASSERT_TRUE(whole) << whole.error().to_string();
+  EXPECT_EQ(all.asked, std::vector{true});
+  EXPECT_EQ(whole->compiled.segments.size(), 1U);
+  TakesCalls some(false, ErrorCode::kOk);
+  const auto parted = compiled_product(some);
+  ASSERT_TRUE(parted) << parted.error().to_string();
+  EXPECT_EQ(some.asked, (std::vector{true, false, false}));
+  EXPECT_EQ(parted->compiled.segments.size(), 2U);
+  EXPECT_EQ(parted->compiled.plans.size(), 1U);
+}
+
+// A plan that cannot be made is a decline if it says so; anything else is the program's error.
+TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
+  TakesCalls declines(true, ErrorCode::kUnimplemented);
+  const auto kernels = compiled_product(declines);
+  ASSERT_TRUE(kernels) << kernels.error().to_string();
+  EXPECT_TRUE(kernels->compiled.plans.empty());
+  EXPECT_EQ(declines.asked, std::vector{false});
+  TakesCalls fails(true, ErrorCode::kInvalidArgument);
+  const auto failed = compiled_product(fails);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failed.error().message(), "no such product");
+}
+
+// Functions of the target's own that give the shared expansion's bits stay also where the same bits
+// are asked for everywhere; others go by the expansion, unless native ones are allowed.
+TEST(Driver, MathFunctionsOfTheTargetsOwn) {
+  const std::shared_ptr<backend::Backend> interp = backend::make_interp_backend();
+  backend::TargetInfo target = interp->devices().value()[0].target;
+  target.as_written = false;
+  target.form.math = true;
+  const auto module = import_module(R"(func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+})",
+                                    "t")
+                          .value();
+  class Looking final : public backend::ForwardingBackend {
+   public:
+    using ForwardingBackend::ForwardingBackend;
+    Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                      backend::Kernels kernels) override {
+      text = kernel::print(*kernels[0]);
+      return ForwardingBackend::compile(target, kernels);
+    }
+    bool takes_segments() const override { return false; }
+    std::string text;
+  };
+  const auto has_tanh = [&](std::optional<double> ulp, bool native_math) {
+    target.math.clear();
+    for (int i = 0; ulp && i < kernel::kScalarOpCount; ++i) {
+      const auto op = static_cast<kernel::OpCode>(i);
+      for (const ElementType type :
+           {ElementType::kBF16, ElementType::kF16, ElementType::kF32, ElementType::kF64}) {
+        if (kernel::is_math(op))
+          target.math.push_back({std::string(kernel::op_name(op)), type, *ulp});
+      }
+    }
+    Looking looking(interp);
+    CompileOptions options;
+    options.native_math = native_math;
+    EXPECT_TRUE(compile(*module, looking, target, options));
+    return looking.text.find("= tanh ") != std::string::npos;
+  };
+  EXPECT_TRUE(has_tanh(0, false));
+  EXPECT_FALSE(has_tanh(1, false));
+  EXPECT_FALSE(has_tanh({}, false));
+  EXPECT_TRUE(has_tanh(1, true));
 }
 
 // validate finds a place that is not as the device asks (B17).

@@ -1,0 +1,66 @@
+// How far executions run ahead of the device.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "core/backend/layers/forward.h"
+#include "core/runtime/runtime_test_util.h"
+
+namespace tenon::runtime {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+using program::testing::four;
+using program::testing::twice;
+
+// An interp whose memory the host does not see.
+class Unseen final : public backend::ForwardingBackend {
+ public:
+  Unseen() : ForwardingBackend(backend::make_interp_backend()) {}
+  Result<std::vector<backend::DeviceInfo>> devices() override {
+    auto devices = ForwardingBackend::devices();
+    for (backend::DeviceInfo& each : *devices) each.target.spaces[0].host_visible = false;
+    return devices;
+  }
+};
+
+// Executions that run ahead of the device wait in execute(): two are on their way where memory and
+// cores are the host's, else 32.
+TEST(Turns, HowFarExecutionsRunAhead) {
+  program::Program p = twice();
+  p.sequences[0].steps = {{program::CustomCall{"wait", {}, {0}, {2}}, {}, "the call"}};
+  find_dependencies(p);
+  const std::shared_ptr<backend::Backend> backends[] = {backend::make_interp_backend(),
+                                                        std::make_shared<Unseen>()};
+  for (const auto& backend : backends) {
+    const auto client = Client::open(backend).value();
+    const auto& device = client->devices()[0];
+    const int most = device->info().target.spaces[0].host_visible ? 2 : 32;
+    std::atomic<bool> open = false;
+    const CustomCalls calls = {
+        {"wait", [&](const auto&, const auto&, const auto& operands, const auto&) {
+           open.wait(false);
+           return Result<std::vector<Literal>>(operands);
+         }}};
+    const auto executable = load(*client, p, {}, calls);
+    const std::vector arguments = {put(device, four(3))};
+    std::atomic<int> given = 0;
+    std::thread caller([&] {
+      for (int i = 0; i < 40; ++i) {
+        EXPECT_TRUE(executable->execute(arguments));
+        ++given;
+      }
+    });
+    while (given < most) std::this_thread::yield();
+    // More would come soon if nothing held them.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(given, most);
+    open = true;
+    open.notify_all();
+    caller.join();
+    EXPECT_EQ(given, 40);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::runtime
