@@ -84,7 +84,8 @@
  *      says of a done event never changes.
  *  B26 release may come before the event is done, and ends only the handle.
  *  B27 A backend that shares the host's process polls the `stop` of its launch or call, if that has
- *      one, at each backward jump of a loop, and ends the work with TENON_CANCELLED once it is not 0.
+ *      one, at each backward jump of a while loop, and ends the work with TENON_CANCELLED once it is
+ *      not 0. Other loops end by themselves; it may poll there too.
  *
  * Memory that host and device share
  *  B28 import_memory makes bytes of the host's a memory of the device, without a copy. They stay where
