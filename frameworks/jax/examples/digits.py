@@ -48,7 +48,7 @@ def initial(key):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=5, help="times that all images are seen")
+    parser.add_argument("--epochs", type=int, default=10, help="times that all images are seen")
     parser.add_argument("--least", type=float, default=95, help="percent of the test images that must be right")
     options = parser.parse_args()
     images = np.load(SAMPLES / "digits_train_step/batches_x.npy")
