@@ -1,8 +1,9 @@
 // Times the contractions of contractions.txt on Tenon's CPU backend, OpenBLAS and oneDNN, in turn
 // in one process, and prints medians and the ratio of the best library's time to Tenon's.
 //
-// Each is called as its users call it from C++: Tenon by a launch of the compiled program on an
-// open device, OpenBLAS by sgemm (sgemv for vectors), oneDNN by a matmul primitive made beforehand.
+// OpenBLAS is called by sgemm (sgemv for vectors), oneDNN by a matmul primitive made beforehand,
+// Tenon in two ways: by the backend's interface (`tenon`: launch, record, await; like the libraries
+// into memory that is there), and by the runtime (`execute`: a new array for each product).
 #include <cblas.h>
 #include <fmt/format.h>
 #include <omp.h>
@@ -21,11 +22,14 @@
 #include <thread>
 
 #include "backends/cpu/cpu.h"
+#include "core/runtime/client.h"
 #include "hlo/compile/compile.h"
 #include "hlo/import/import.h"
 
 namespace {
 
+namespace backend = tenon::backend;
+namespace runtime = tenon::runtime;
 using tenon::Result;
 using tenon::Status;
 
@@ -109,53 +113,124 @@ std::string text_of(const Shape& s) {
       a, b, c, s.lhs_transposed ? 1 : 2, s.rhs_transposed ? 2 : 1);
 }
 
-// The open device and what was compiled for it; errors end the program with their text.
-class Tenon {
+// Errors of Tenon end the program with their text.
+[[noreturn]] void fail(const std::string& text) {
+  fmt::print(stderr, "contractions: {}\n", text);
+  std::exit(1);
+}
+template <class T>
+T must(Result<T> result) {
+  if (!result) fail(result.error().to_string());
+  return *std::move(result);
+}
+void must(const Status& status) {
+  if (!status.ok()) fail(status.to_string());
+}
+
+runtime::CompiledProgram compiled(const Shape& s, backend::Backend& backend,
+                                  const backend::TargetInfo& target) {
+  const auto module = must(tenon::hlo::import_module(text_of(s), s.name));
+  return must(tenon::hlo::compile(*module, backend, target)).compiled;
+}
+
+// The backend's own interface, as a runtime calls it: a launch into memory that is there, an event
+// behind it, and waiting for that.
+class OnDevice {
  public:
-  Tenon() : backend_(tenon::backend::make_cpu_backend(1)) {
+  OnDevice() : backend_(backend::make_cpu_backend(1)) {
     target_ = must(backend_->devices())[0].target;
     device_ = must(backend_->open(0));
   }
 
-  Function prepare(const Shape& s, Arrays& x) {
-    const auto module = must(tenon::hlo::import_module(text_of(s), s.name));
-    const auto made = must(tenon::hlo::compile(*module, *backend_, target_)).compiled;
+  Function prepare(const Shape& s, const Arrays& x) {
+    const auto made = compiled(s, *backend_, target_);
     if (made.segments.size() != 1) {
       fail(fmt::format("{}: {} segments", s.name, made.segments.size()));
     }
-    const auto handle = must(device_->load(made.segments[0].binary, {}));
-    std::vector<tenon::backend::Place> places;
-    for (std::vector<float>* each : {&x.a, &x.b, &x.c}) {
-      places.push_back(tenon::backend::Place::of_host(reinterpret_cast<std::byte*>(each->data())));
+    const auto module = must(device_->load(made.segments[0].binary, {}));
+    std::vector<Place> places;
+    for (const std::vector<float>* each : {&x.a, &x.b, &x.c}) {
+      const auto bytes = static_cast<int64_t>(each->size() * sizeof(float));
+      places.push_back({must(device_->allocate(0, bytes)), 0, nullptr});
+      copy(places.back(), Place::of_host(bytes_of(const_cast<std::vector<float>&>(*each))), bytes);
     }
+    result_ = places.back();
     if (made.program.temporary_bytes > 0) {
       places.push_back({must(device_->allocate(0, made.program.temporary_bytes)), 0, nullptr});
     }
-    return [this, handle, places] {
-      tenon::backend::Launch launch;
-      launch.module = handle;
+    return [this, module, places] {
+      backend::Launch launch;
+      launch.module = module;
       launch.buffers = places;
       must(device_->launch(0, launch));
+      finish();
     };
   }
 
- private:
-  [[noreturn]] static void fail(const std::string& text) {
-    fmt::print(stderr, "contractions: {}\n", text);
-    std::exit(1);
-  }
-  template <class T>
-  static T must(Result<T> result) {
-    if (!result) fail(result.error().to_string());
-    return *std::move(result);
-  }
-  static void must(const Status& status) {
-    if (!status.ok()) fail(status.to_string());
+  // Of the product that was prepared last.
+  void copy_result(std::vector<float>& to) {
+    copy(Place::of_host(bytes_of(to)), result_, static_cast<int64_t>(to.size() * sizeof(float)));
   }
 
-  std::unique_ptr<tenon::backend::Backend> backend_;
-  tenon::backend::TargetInfo target_;
-  std::unique_ptr<tenon::backend::Device> device_;
+ private:
+  using Place = backend::Place;
+  static std::byte* bytes_of(std::vector<float>& numbers) {
+    return reinterpret_cast<std::byte*>(numbers.data());
+  }
+  void copy(const Place& to, const Place& from, int64_t bytes) {
+    must(device_->copy(0, to, from, bytes));
+    finish();
+  }
+  void finish() {
+    const backend::EventHandle done = must(device_->record(0));
+    must(device_->await(done, -1));
+    device_->release(done);
+  }
+
+  const std::unique_ptr<backend::Backend> backend_;
+  backend::TargetInfo target_;
+  std::unique_ptr<backend::Device> device_;
+  Place result_;
+};
+
+// Tenon's runtime, as a framework calls it: arguments read where the caller has them, a new array
+// for each product, waited for.
+class OnRuntime {
+ public:
+  OnRuntime() : client_(must(runtime::Client::open(backend::make_cpu_backend(1)))) {}
+
+  Function prepare(const Shape& s, const Arrays& x) {
+    const auto& device = client_->devices()[0];
+    const auto executable = must(runtime::Executable::load(
+        device, compiled(s, client_->backend(), device->info().target), runtime::CustomCalls()));
+    std::vector<runtime::BufferPtr> arguments;
+    for (const std::vector<float>* each : {&x.a, &x.b}) {
+      runtime::HostArray array;
+      array.data = reinterpret_cast<const std::byte*>(each->data());
+      array.shape = executable->parameters()[arguments.size()];
+      array.lifetime = runtime::HostLifetime::kUntilDeleted;
+      arguments.push_back(
+          must(buffer_from_host(device, runtime::MemoryKind::kDevice, array)).buffer);
+    }
+    return [this, executable, arguments] {
+      last_ = must(executable->execute(arguments)).results[0];
+      must(last_->host_data());  // Waits.
+    };
+  }
+
+  void copy_result(std::vector<float>& to) {
+    const auto* const data = reinterpret_cast<const float*>(must(last_->host_data()));
+    std::copy_n(data, to.size(), to.begin());
+  }
+
+ private:
+  const std::shared_ptr<runtime::Client> client_;
+  runtime::BufferPtr last_;
+};
+
+struct Tenon {
+  OnDevice device;
+  OnRuntime runtime;
 };
 
 // --- Measuring
@@ -228,8 +303,10 @@ void wake(const Function& function) {
 
 nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
   Arrays x = arrays_of(s);
-  std::map<std::string, Function> peers = {
-      {"openblas", openblas(s, x)}, {"onednn", onednn(s, x)}, {"tenon", tenon.prepare(s, x)}};
+  std::map<std::string, Function> peers = {{"openblas", openblas(s, x)},
+                                           {"onednn", onednn(s, x)},
+                                           {"tenon", tenon.device.prepare(s, x)},
+                                           {"execute", tenon.runtime.prepare(s, x)}};
   peers["openblas"]();
   const std::vector<float> expected = x.c;
   std::map<std::string, std::vector<double>> rounds;
@@ -237,7 +314,10 @@ nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
   for (const auto& [name, function] : peers) {
     std::ranges::fill(x.c, 0.F);
     function();
-    if (difference(x.c, expected) > 1e-3 * static_cast<double>(s.k)) {
+    if (name == "tenon") tenon.device.copy_result(x.c);
+    if (name == "execute") tenon.runtime.copy_result(x.c);
+    if (difference(x.c, expected) > 1e-3 * std::sqrt(static_cast<double>(s.k))) {
+      figure["wrong"] = name;
       fmt::print(stderr, "contractions: {}: {} gives another result\n", s.name, name);
     }
   }
@@ -277,20 +357,21 @@ int main(int argc, char** argv) {
   Tenon tenon;
   nlohmann::json figures = nlohmann::json::array();
   double logarithms = 0;
-  fmt::print("{:24} {:>10} {:>10} {:>10} {:>9}  {}\n", "shape", "Tenon", "OpenBLAS", "oneDNN",
-             "GFLOP/s", "best / Tenon");
+  fmt::print("{:24} {:>10} {:>10} {:>10} {:>10} {:>9}  {}\n", "shape", "Tenon", "execute",
+             "OpenBLAS", "oneDNN", "GFLOP/s", "best / Tenon");
   for (const Shape& s : read_shapes(options)) {
     const nlohmann::json figure = measure(s, options, tenon);
     const double mine = figure["tenon"];
     const double best = std::min(figure["openblas"].get<double>(), figure["onednn"].get<double>());
     logarithms += std::log(best / mine);
-    fmt::print("{:24} {:8.2f}us {:8.2f}us {:8.2f}us {:9.1f}  {:.2f}\n", s.name, mine * 1e6,
+    fmt::print("{:24} {:8.2f}us {:8.2f}us {:8.2f}us {:8.2f}us {:9.1f}  {:.2f}\n", s.name,
+               mine * 1e6, figure["execute"].get<double>() * 1e6,
                figure["openblas"].get<double>() * 1e6, figure["onednn"].get<double>() * 1e6,
                2e-9 * static_cast<double>(s.batch * s.m * s.n * s.k) / mine, best / mine);
     std::fflush(stdout);
     figures.push_back(figure);
   }
-  fmt::print("{:24} {:>52.2f}\n", fmt::format("geometric mean of {}", figures.size()),
+  fmt::print("{:24} {:>63.2f}\n", fmt::format("geometric mean of {}", figures.size()),
              std::exp(logarithms / static_cast<double>(std::max<size_t>(figures.size(), 1))));
   if (!options.json.empty()) std::ofstream(options.json) << figures.dump(1) << "\n";
   return 0;
