@@ -10,8 +10,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What runs nothing of the build, builds by itself, or lives in Python's process, which is not instrumented
 # (the PJRT plug-in is driven by the group pjrt too).
-ALONE = {"docs_test", "fuzz_test", "guide_test", "jax_test", "layers_test", "make_venv_test", "new_backend_test",
-         "peers_test", "ptxas_test", "sanitizer_test", "source_hash_test", "style_test"}
+ALONE = {"bench_test", "demo_test", "docs_test", "fuzz_test", "guide_test", "jax_test", "layers_test", "make_venv_test",
+         "new_backend_test", "peers_test", "ptxas_test", "sanitizer_test", "source_hash_test", "style_test"}
 
 
 def test_with(name: str, sanitizers: str) -> bool:
