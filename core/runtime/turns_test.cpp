@@ -45,11 +45,15 @@ TEST(Turns, HowFarExecutionsRunAhead) {
     const auto executable = load(*client, p, {}, calls);
     const std::vector arguments = {put(device, four(3))};
     std::atomic<int> given = 0;
+    Event last = Event::ready();
     std::thread caller([&] {
       for (int i = 0; i < 40; ++i) {
-        EXPECT_TRUE(executable->execute(arguments));
+        const auto run = executable->execute(arguments);
+        ASSERT_TRUE(run) << run.error().to_string();
+        last = run->done;
         ++given;
       }
+      EXPECT_TRUE(last.await().ok());  // They come in order, and use what lives here.
     });
     while (given < most) std::this_thread::yield();
     // More would come soon if nothing held them.
