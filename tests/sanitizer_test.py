@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What runs nothing of the build, builds by itself, or lives in Python's process, which is not instrumented
 # (the PJRT plug-in is driven by the group pjrt too).
 ALONE = {"bench_test", "demo_test", "docs_test", "fuzz_test", "guide_test", "jax_test", "layers_test", "make_venv_test",
-         "new_backend_test", "peers_test", "ptxas_test", "sanitizer_test", "source_hash_test", "style_test"}
+         "new_backend_test", "peers_test", "ptxas_test", "sanitizer_test", "source_hash_test", "style_test", "symbols_test"}
 
 
 def test_with(name: str, sanitizers: str) -> bool:

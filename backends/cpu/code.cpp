@@ -125,9 +125,8 @@ namespace {
 
 // Both functions of a contraction, called `name` and `name`.entry.
 EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoops& loops,
-                                      const std::string& name) {
-  const ContractionFunction made =
-      emit_contraction(module, loops, name, codegen::host().vector_bytes);
+                                      const std::string& name, int64_t vector_bytes) {
+  const ContractionFunction made = emit_contraction(module, loops, name, vector_bytes);
   EmittedKernel emitted;
   emitted.function = made.kernel.function;
   KernelCode& code = emitted.code;
@@ -192,17 +191,14 @@ kernel::LegalForm form_of_host() {
   return form;
 }
 
-namespace {
-
-Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name) {
+Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name,
+                                 int64_t vector_bytes) {
   Code code;
   TENON_ASSIGN(code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
-                 code.kernels = {emit_contraction_kernel(module, loops, name).code};
+                 code.kernels = {emit_contraction_kernel(module, loops, name, vector_bytes).code};
                }));
   return code;
 }
-
-}  // namespace
 
 Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loops) {
   constexpr size_t kMostKept = 256;
@@ -215,7 +211,7 @@ Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loo
     if (found != made.end()) return found->second;
   }
   const std::string name = fmt::format("tenon_contraction_{:016x}", serial::hash_of(key));
-  TENON_ASSIGN(Code code, compile_contraction(loops, name));
+  TENON_ASSIGN(Code code, compile_contraction(loops, name, codegen::host().vector_bytes));
   const auto kept = std::make_shared<const Code>(std::move(code));
   const std::lock_guard lock(mutex);
   if (made.size() >= kMostKept) made.clear();

@@ -40,6 +40,9 @@ llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
 /// long as the process.
 Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loops);
 std::string direct_symbol_of(const std::string& contraction);
+/// The same compiled now, its kernel called after `name`, for vectors of so many bytes.
+Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name,
+                                 int64_t vector_bytes);
 
 /// Objects of `count` things, some to an object, by several threads; `emit` puts one into a module.
 Result<std::vector<std::string>> compile_objects(

@@ -51,7 +51,7 @@ double exact_sum(const Sizes& s, const std::vector<double>& lhs, const std::vect
   return sum;
 }
 
-void expect_right(const Types& types, const Sizes& s) {
+void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes) {
   SCOPED_TRACE(fmt::format("{} x {} -> {}, batch {} m {} n {} k {} {}{}", name_of(types.lhs),
                            name_of(types.rhs), name_of(types.result), s.batch, s.m, s.n, s.k,
                            s.lhs_transposed ? "lhs transposed " : "",
@@ -71,9 +71,9 @@ void expect_right(const Types& types, const Sizes& s) {
   const Shape shapes[] = {buffers[0].shape(), buffers[1].shape()};
   const auto loops = loops_of(call, shapes, buffers[2].shape());
   ASSERT_TRUE(loops);
-  const auto code = contraction_code(*loops);
+  auto code = compile_contraction(*loops, "contraction", vector_bytes);
   ASSERT_TRUE(code) << code.error().to_string();
-  const auto library = load_library(**code);
+  const auto library = load_library(*std::move(code));
   ASSERT_TRUE(library) << library.error().to_string();
   testing::run(**library, 0, buffers);
   Literal rounded(buffers[2].shape());
@@ -83,6 +83,14 @@ void expect_right(const Types& types, const Sizes& s) {
     const int64_t i = at / s.n % s.m;
     rounded.set_double(at, exact_sum(s, lhs, rhs, at / (s.m * s.n), i, at % s.n));
     ASSERT_EQ(buffers[2].get_double(at), rounded.get_double(at)) << "element " << at;
+  }
+}
+
+// In vectors of the host, and in narrower ones that it has too.
+void expect_right(const Types& types, const Sizes& s) {
+  for (const int64_t bytes : {16, 32, 64}) {
+    SCOPED_TRACE(bytes);
+    if (bytes <= codegen::host().vector_bytes) expect_right(types, s, bytes);
   }
 }
 

@@ -23,8 +23,9 @@ using kernel::testing::Case;
 // Of the host, and narrower ones that it has too.
 std::vector<int64_t> widths() {
   std::vector<int64_t> list;
-  for (int64_t bytes = 4; bytes <= codegen::host().vector_bytes; bytes *= 4) list.push_back(bytes);
-  if (list.back() != codegen::host().vector_bytes) list.push_back(codegen::host().vector_bytes);
+  for (const int64_t bytes : {4, 16, 32, 64}) {
+    if (bytes <= codegen::host().vector_bytes) list.push_back(bytes);
+  }
   return list;
 }
 
@@ -68,6 +69,10 @@ TEST(Cpu, ControlFlowAndCarriedValues) { expect_interpreters_bits(kernel::testin
 
 TEST(Cpu, Atomics) {
   expect_interpreters_bits(kernel::testing::atomic_cases({kS8, kU16, kS32, kU32, kS64, kU64}));
+}
+
+TEST(Cpu, OrderedReductions) {
+  expect_interpreters_bits(kernel::testing::ordered_reduction_cases());
 }
 
 TEST(Cpu, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }

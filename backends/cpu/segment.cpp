@@ -23,7 +23,8 @@ using program::Step;
 
 std::optional<ContractionLoops> loops_of(const Program& program, const program::Call& call) {
   const auto* contraction = std::get_if<program::Contraction>(&call.call);
-  if (contraction == nullptr) return std::nullopt;
+  // Without the instruction each product would be a call of fmaf, as for CpuBackend::plan.
+  if (contraction == nullptr || !codegen::host().fused) return std::nullopt;
   const auto shape = [&](BufferId id) {
     return Shape(program.buffer(id).type, program.buffer(id).dims);
   };
@@ -59,7 +60,7 @@ Result<Contractions> contractions_of(const Program& program) {
   return found;
 }
 
-// Kernels of more nodes are compiled in modules of their own, by several threads.
+// Kernels of more nodes are compiled in other modules, some in each, by several threads.
 constexpr size_t kMostNodesInPlace = 150;
 
 class SegmentEmitter {

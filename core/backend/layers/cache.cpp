@@ -42,6 +42,29 @@ class CacheBackend final : public ForwardingBackend {
     return compiled;
   }
 
+  // A plan may hold code of its own.
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    std::string what = "call";
+    append(what, program::save_call(site.call));
+    for (const auto& shapes : {site.operands, site.results}) {
+      for (const Shape& each : shapes) append(what, each.to_string());
+      append(what, "");
+    }
+    for (const bool each : site.constant) append(what, each ? "constant" : "");
+    const std::string key = key_of(target, what);
+    if (const std::optional<std::string> found = find(key)) {
+      serial::Reader reader(*found, kEntryFormat.newest);
+      CallPlan kept;
+      reader(kept.plan, kept.workspace_bytes, kept.packed_bytes, kept.seconds);
+      if (reader.ok()) return kept;
+    }
+    TENON_ASSIGN(CallPlan plan, ForwardingBackend::plan(target, site));
+    serial::Writer writer;
+    writer(plan.plan, plan.workspace_bytes, plan.packed_bytes, plan.seconds);
+    keep(key, std::move(writer).take());
+    return plan;
+  }
+
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
     std::string what = "segment";

@@ -2,11 +2,11 @@
 // process.
 //
 // An entry's key is all that compile depends on (B13): the backend and its version, compiler_id,
-// the target, and the kernels or the segment in their serial form, but for a segment's constants,
-// which may be large: of those it is shapes and hashes of 128 bits. The key is kept in the entry
-// and compared whole, so that no two compilations are taken for each other. Entries that are
-// damaged or of another release are compiled again. The oldest go when the folder has grown too
-// large.
+// the target, and the kernels, the library call or the segment in their serial form, but for a
+// segment's constants, which may be large: of those it is shapes and hashes of 128 bits. The key is
+// kept in the entry and compared whole, so that no two compilations are taken for each other.
+// Entries that are damaged or of another release are compiled again. The oldest go when the folder
+// has grown too large.
 //
 // Thread-safety: as a Backend's; several processes may share a folder.
 #pragma once

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""What the shared libraries export, and what they need of others: a plug-in's one function, and no LLVM, so that they
+live beside whatever LLVM and whatever Tenon the host has. Prints PASS and FAIL lines.
+
+    symbols_test.py BUILD
+"""
+
+import pathlib
+import subprocess
+import sys
+
+EXPORTED = {"backends/libtenon_cpu.so": "tenon_plugin", "backends/libtenon_gpu.so": "tenon_plugin",
+            "backends/libtenon_gpu_sim.so": "tenon_plugin", "backends/libtenon_template.so": "tenon_plugin",
+            "backends/libtenon_template_c.so": "tenon_plugin", "frameworks/pjrt/libtenon_pjrt.so": "GetPjrtApi"}
+
+
+def output_of(*command) -> str:
+    return subprocess.run([str(word) for word in command], check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def wrong_with(library: pathlib.Path, function: str) -> str:
+    """What is wrong with it, or nothing."""
+    exported = [line.split()[-1].split("@")[0] for line in output_of("nm", "-D", "--defined-only", library).splitlines()]
+    if exported != [function]:
+        return f"it exports {len(exported)} symbols, among them {exported[:5]}"
+    needed = [line for line in output_of("readelf", "-d", library).splitlines() if "(NEEDED)" in line and "LLVM" in line]
+    return f"it needs {needed}" if needed else ""
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv[1]).resolve()
+    wrong = {name: wrong_with(build / name, function) for name, function in EXPORTED.items()}
+    for name, why in wrong.items():
+        print(f"FAIL symbols of {name}: {why}" if why else f"PASS symbols of {name}")
+    return 1 if any(wrong.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
