@@ -30,9 +30,8 @@ std::unique_ptr<hlo::Module> module_of(const std::string& text) {
 // A folder that is gone when this is.
 class Folder {
  public:
-  explicit Folder(const std::string& name) : path_(testing::TempDir() + "/tenon-" + name) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
+  Folder() : path_(testing::TempDir() + "/tenon-XXXXXX") {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr) << path_;
   }
   ~Folder() { fs::remove_all(path_); }
   const std::string& path() const { return path_; }
@@ -47,7 +46,7 @@ struct Made {
 };
 
 Made made_of(const std::string& text) {
-  const Folder folder("cpu-code");
+  const Folder folder;
   setenv("TENON_CPU_DUMP", folder.path().c_str(), 1);
   const auto backend = backend::make_cpu_backend(1);
   auto compilation = hlo::compile(*module_of(text), *backend, backend->devices().value()[0].target);
@@ -260,7 +259,7 @@ TEST(CpuCode, TheCacheHasWholePrograms) {
   %1 = stablehlo.tanh %0 : tensor<40x60xf32>
   return %1 : tensor<40x60xf32>
 })";
-  const Folder folder("cpu-cache");
+  const Folder folder;
   const auto counts_of = [&] {
     const backend::CacheLayer layer =
         backend::make_cache_layer(backend::make_cpu_backend(1), {folder.path()});

@@ -280,7 +280,8 @@ TEST(GpuDevice, LoadsTheFirstImageThatTheDriverTakes) {
 
 // Other bytes come of another ptxas, and of none (B13).
 TEST(GpuBackend, SaysWhichPtxasItHas) {
-  const std::string folder = testing::TempDir();
+  std::string folder = testing::TempDir() + "/tenon-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const auto id_with = [&](const std::string& ptxas) {
     setenv("TENON_PTXAS", ptxas.c_str(), 1);
     const auto backend = backend::make_gpu_backend(TENON_TEST_CUDA_DRIVER);
@@ -299,6 +300,7 @@ TEST(GpuBackend, SaysWhichPtxasItHas) {
   EXPECT_EQ(id_with(of_version("12.8.93")).find("ptxas 12.8.93 gpu "), 0U);
   EXPECT_EQ(id_with(of_version("13.0.1")).find("ptxas 13.0.1 gpu "), 0U);
   EXPECT_EQ(id_with("/bin/false").find("ptxas /bin/false gpu "), 0U);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CudaDriver, OpensWhatItFinds) {
