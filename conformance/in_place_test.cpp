@@ -1,6 +1,9 @@
-// Loops whose state is updated in place, random ones: slices stored into what is read before,
-// behind or never again, what changes places, branches that give a value as it is, loops within
-// loops. By steps and as one kernel they give what the evaluator gives.
+// Loops whose state is updated in place, random ones: slices stored and updates scattered into what
+// is read before, behind or never again, what changes places, branches that give a value as it is,
+// loops within loops; over arrays that fit a workgroup and over longer ones, of which each turn
+// changes a part. By steps and as one kernel they give what the evaluator gives.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,24 +17,26 @@ namespace tenon::conformance {
 namespace {
 
 constexpr const char* kVector = "tensor<20xi32>";
-constexpr const char* kMatrix = "tensor<3x20xi32>";
+constexpr const char* kShortMatrix = "tensor<3x20xi32>";
+constexpr const char* kLongMatrix = "tensor<60x20xi32>";
 constexpr const char* kRow = "tensor<1x20xi32>";
 constexpr const char* kNumber = "tensor<i32>";
 
 // The text of a program: a loop over a counter, two vectors and two matrices.
 class RandomLoop {
  public:
-  explicit RandomLoop(uint64_t seed) : random_(seed) {}
+  RandomLoop(uint64_t seed, bool is_long)
+      : random_(seed), is_long_(is_long), matrix_(is_long ? kLongMatrix : kShortMatrix) {}
 
   std::string text() {
     line("func.func @main(%a: {0}, %b: {0}, %m: {1}, %n: {1}) -> ({0}, {0}, {1}, {1}) {{", kVector,
-         kMatrix);
+         matrix_);
     constant("zero", 0);
     line(
         "%r:5 = stablehlo.while(%k = %zero, %u = %{}, %v = %{}, %x = %{}, %y = %{}) : {}, {}, {}, "
         "{}, {}",
         random_.one_in(4) ? "b" : "a", "b", "m", random_.one_in(4) ? "m" : "n", kNumber, kVector,
-        kVector, kMatrix, kMatrix);
+        kVector, matrix_, matrix_);
     line("cond {{");
     constant("last", 3);
     compare("more", "k", "last");
@@ -44,10 +49,10 @@ class RandomLoop {
     for (int64_t i = random_.between(2, 9); i > 0; --i) operation();
     line("%next = stablehlo.add %k, %one : {}", kNumber);
     line("stablehlo.return %next, %{}, %{}, %{}, %{} : {}, {}, {}, {}, {}", recent(vectors_),
-         recent(vectors_), recent(matrices_), recent(matrices_), kNumber, kVector, kVector, kMatrix,
-         kMatrix);
+         recent(vectors_), recent(matrices_), recent(matrices_), kNumber, kVector, kVector, matrix_,
+         matrix_);
     line("}}");
-    line("return %r#1, %r#2, %r#3, %r#4 : {0}, {0}, {1}, {1}\n}}", kVector, kMatrix);
+    line("return %r#1, %r#2, %r#3, %r#4 : {0}, {0}, {1}, {1}\n}}", kVector, matrix_);
     return text_;
   }
 
@@ -77,14 +82,14 @@ class RandomLoop {
     const std::string w = random_.of(vectors_);
     const std::string m = recent(matrices_);
     const std::string n = random_.of(matrices_);
-    switch (random_.below(9)) {
+    switch (random_.below(12)) {
       case 0:
         line("%{} = stablehlo.subtract %{}, %{} : {}", named(vectors_), v, w, kVector);
         break;
       case 1: {
         const std::string row = fmt::format("r{}", count_++);
         line("%{} = stablehlo.dynamic_slice %{}, %{}, %o, sizes = [1, 20] : ({}, {}, {}) -> {}",
-             row, m, s, kMatrix, kNumber, kNumber, kRow);
+             row, m, s, matrix_, kNumber, kNumber, kRow);
         line("%{} = stablehlo.reshape %{} : ({}) -> {}", named(vectors_), row, kRow, kVector);
         break;
       }
@@ -93,11 +98,13 @@ class RandomLoop {
         const std::string row = fmt::format("r{}", count_++);
         line("%{} = stablehlo.reshape %{} : ({}) -> {}", row, v, kVector, kRow);
         line("%{} = stablehlo.dynamic_update_slice %{}, %{}, %{}, %o : ({}, {}, {}, {}) -> {}",
-             named(matrices_), m, row, s, kMatrix, kRow, kNumber, kNumber, kMatrix);
+             named(matrices_), m, row, s, matrix_, kRow, kNumber, kNumber, matrix_);
         break;
       }
       case 4:
-        line("%{} = stablehlo.add %{}, %{} : {}", named(matrices_), m, n, kMatrix);
+        // Of a long one this is worth more than one workgroup.
+        if (is_long_ && !random_.one_in(8)) return scatter_row(m, s, v);
+        line("%{} = stablehlo.add %{}, %{} : {}", named(matrices_), m, n, matrix_);
         break;
       case 5:
         line("%{} = stablehlo.reverse %{}, dims = [0] : {}", named(vectors_), v, kVector);
@@ -107,6 +114,15 @@ class RandomLoop {
         break;
       case 7:
         branch(s, v, w);
+        break;
+      case 8:
+        scatter_row(m, s, v);
+        break;
+      case 9:
+        scatter(v, w);
+        break;
+      case 10:
+        stack(m, v);
         break;
       default:
         loop(v, w);
@@ -138,7 +154,65 @@ class RandomLoop {
     vectors_.push_back(fmt::format("w{}#{}", number, random_.between(1, 2)));
   }
 
+  // Into a row, perhaps none that there is.
+  void scatter_row(const std::string& m, const std::string& s, const std::string& v) {
+    const int64_t number = count_++;
+    line("%at{0} = stablehlo.reshape %{1} : ({2}) -> tensor<1xi32>", number, s, kNumber);
+    line("%{} = \"stablehlo.scatter\"(%{}, %at{}, %{}) ({{", named(matrices_), m, number, v);
+    combination(number);
+    line(
+        "}}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], "
+        "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 0>}} "
+        ": ({0}, tensor<1xi32>, {1}) -> {0}",
+        matrix_, kVector);
+  }
+
+  // At many places, some of them the same.
+  void scatter(const std::string& v, const std::string& w) {
+    const int64_t number = count_++;
+    line("%most{} = stablehlo.constant dense<31> : {}", number, kVector);
+    line("%at{0} = stablehlo.and %{1}, %most{0} : {2}", number, w, kVector);
+    line("%{} = \"stablehlo.scatter\"(%{}, %at{}, %{}) ({{", named(vectors_), v, number, w);
+    combination(number);
+    line(
+        "}}) {{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], "
+        "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}} : ({0}, {0}, {0}) -> {0}",
+        kVector);
+  }
+  void combination(int64_t number) {
+    line("^bb0(%old{0}: {1}, %new{0}: {1}):", number, kNumber);
+    line("%both{0} = stablehlo.{1} %old{0}, %new{0} : {2}", number,
+         random_.one_in(2) ? "subtract" : "add", kNumber);
+    line("stablehlo.return %both{} : {}", number, kNumber);
+  }
+
+  // A loop that stacks rows of which each is made of the one before.
+  void stack(const std::string& m, const std::string& v) {
+    const int64_t number = count_++;
+    line("%m{0}:2 = stablehlo.while(%i{0} = %o, %c{0} = %{1}) : {2}, {3}", number, m, kNumber,
+         matrix_);
+    line("cond {{");
+    constant(fmt::format("n{}", number), 2);
+    compare(fmt::format("p{}", number), fmt::format("i{}", number), fmt::format("n{}", number));
+    line("stablehlo.return %p{} : tensor<i1>\n}} do {{", number);
+    line("%j{0} = stablehlo.add %i{0}, %one : {1}", number, kNumber);
+    line(
+        "%r{0} = stablehlo.dynamic_slice %c{0}, %i{0}, %o, sizes = [1, 20] : ({1}, {2}, {2}) -> "
+        "{3}",
+        number, matrix_, kNumber, kRow);
+    line("%b{0} = stablehlo.reshape %{1} : ({2}) -> {3}", number, v, kVector, kRow);
+    line("%s{0} = stablehlo.add %r{0}, %b{0} : {1}", number, kRow);
+    line(
+        "%d{0} = stablehlo.dynamic_update_slice %c{0}, %s{0}, %j{0}, %o : ({1}, {2}, {3}, {3}) -> "
+        "{1}",
+        number, matrix_, kRow, kNumber);
+    line("stablehlo.return %j{0}, %d{0} : {1}, {2}\n}}", number, kNumber, matrix_);
+    matrices_.push_back(fmt::format("m{}#1", number));
+  }
+
   Random random_;
+  bool is_long_;
+  const char* matrix_;
   std::string text_;
   int64_t count_ = 0;
   std::vector<std::string> numbers_, vectors_, matrices_;
@@ -155,37 +229,62 @@ std::vector<Literal> arguments_of(const hlo::Module& module) {
   return arguments;
 }
 
-TEST(InPlace, RandomLoops) {
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+// By steps and as one kernel, in one place and not.
+void check(const hlo::Module& module, const std::vector<Literal>& arguments,
+           const std::vector<Literal>& expected, uint64_t seed) {
+  for (const int64_t in_one_kernel : {0, 1}) {
+    SCOPED_TRACE(in_one_kernel);
+    hlo::InterpOptions options;
+    options.lower.schedule = hlo::lower::Schedule::random(seed);
+    options.lower.schedule.set("in_place", seed % 8 == 0 ? 0 : 1);
+    options.lower.schedule.set("update_slice", seed % 3 == 0 ? 0 : 1);
+    options.lower.schedule.set("control_in_workgroup", in_one_kernel);
+    options.interpreter.order = static_cast<kernel::Order>(seed % 3);
+    options.interpreter.seed = seed;
+    std::vector<hlo::CheckFailure> failures;
+    int64_t checks = 0;
+    const auto actual =
+        hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks), options);
+    ASSERT_TRUE(actual) << actual.error().to_string();
+    EXPECT_EQ(*actual, expected);
+  }
+}
+
+bool has_loop_step(const hlo::Module& module) {
+  const auto program = hlo::lower_module(module);
+  EXPECT_TRUE(program);
+  const auto is_loop = [](const program::Step& step) {
+    return std::holds_alternative<program::While>(step.action);
+  };
+  return std::ranges::any_of(program->sequences, [&](const program::Sequence& sequence) {
+    return std::ranges::any_of(sequence.steps, is_loop);
+  });
+}
+
+void check_random_loops(bool is_long) {
+  int64_t in_one_kernel = 0;
+  constexpr uint64_t kCount = 150;
+  for (uint64_t seed = 0; seed < kCount; ++seed) {
     SCOPED_TRACE(seed);
-    const std::string text = RandomLoop(seed).text();
+    const std::string text = RandomLoop(seed, is_long).text();
+    SCOPED_TRACE(text);
     const auto module = hlo::import_module(text, "t");
-    ASSERT_TRUE(module) << module.error().to_string() << "\n" << text;
+    ASSERT_TRUE(module) << module.error().to_string();
     const std::vector<Literal> arguments = arguments_of(**module);
     const auto expected = hlo::Evaluator(**module).run(*(*module)->entry(), arguments);
     ASSERT_TRUE(expected) << expected.error().to_string();
     const auto optimized = (*module)->clone();
     ASSERT_TRUE(hlo::run_passes(*optimized, hlo::optimizing_passes()).ok());
-    for (const hlo::Module* each : {module->get(), optimized.get()}) {
-      for (const int64_t in_one_kernel : {0, 1}) {
-        SCOPED_TRACE(in_one_kernel);
-        hlo::InterpOptions options;
-        options.lower.schedule = hlo::lower::Schedule::random(seed);
-        options.lower.schedule.set("in_place", seed % 8 == 0 ? 0 : 1);
-        options.lower.schedule.set("update_slice", seed % 3 == 0 ? 0 : 1);
-        options.lower.schedule.set("control_in_workgroup", in_one_kernel);
-        options.interpreter.order = static_cast<kernel::Order>(seed % 3);
-        options.interpreter.seed = seed;
-        std::vector<hlo::CheckFailure> failures;
-        int64_t checks = 0;
-        const auto actual =
-            hlo::run_on_interp(*each, arguments, hlo::Checks(&failures, &checks), options);
-        ASSERT_TRUE(actual) << actual.error().to_string() << "\n" << text;
-        EXPECT_EQ(*actual, *expected) << text;
-      }
-    }
+    check(**module, arguments, *expected, seed);
+    check(*optimized, arguments, *expected, seed);
+    in_one_kernel += has_loop_step(*optimized) ? 0 : 1;
   }
+  // Of long ones those are not that read a matrix behind its change or change it as a whole.
+  EXPECT_GT(in_one_kernel, is_long ? kCount / 5 : kCount - 1);
 }
+
+TEST(InPlace, RandomLoops) { check_random_loops(false); }
+TEST(InPlace, RandomLoopsOverLongArrays) { check_random_loops(true); }
 
 }  // namespace
 }  // namespace tenon::conformance

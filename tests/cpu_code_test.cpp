@@ -142,6 +142,36 @@ TEST(CpuCode, CarriesOfLoopsAreRegisters) {
   EXPECT_GE(count(made.code, R"(= phi i64 )"), 1);
 }
 
+// So is one that reads and writes long arrays an element a turn: what it stores is that element.
+TEST(CpuCode, CarriesOfLongScansAreRegisters) {
+  const Made made = made_of(
+      R"(func.func @main(%x: tensor<20000xf32>, %y: tensor<20000xf32>, %c: tensor<f32>) -> (tensor<f32>, tensor<20000xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<20000> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %s = %c, %ys = %y) : tensor<i32>, tensor<f32>, tensor<20000xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %e = stablehlo.dynamic_slice %x, %i, sizes = [1] : (tensor<20000xf32>, tensor<i32>) -> tensor<1xf32>
+    %f = stablehlo.reshape %e : (tensor<1xf32>) -> tensor<f32>
+    %g = stablehlo.multiply %s, %f : tensor<f32>
+    %h = stablehlo.reshape %s : (tensor<f32>) -> tensor<1xf32>
+    %u = stablehlo.dynamic_update_slice %ys, %h, %i : (tensor<20000xf32>, tensor<1xf32>, tensor<i32>) -> tensor<20000xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %g, %u : tensor<i32>, tensor<f32>, tensor<20000xf32>
+  }
+  return %0#1, %0#2 : tensor<f32>, tensor<20000xf32>
+})");
+  EXPECT_TRUE(within_one_segment(made)) << hlo::summary(made.compilation.placement);
+  EXPECT_EQ(count(made.code, R"(= alloca )"), 0);
+  EXPECT_EQ(count(made.code, R"(= phi i32 )"), 1);
+  EXPECT_GE(count(made.code, R"(= phi float )"), 1);
+  // The number of each turn, and the last.
+  EXPECT_EQ(count(made.code, R"(store float )"), 2);
+}
+
 // Loops, branches and contractions of a Program are one function with one block of temporaries.
 TEST(CpuCode, AProgramIsOneFunction) {
   const Made made = made_of(

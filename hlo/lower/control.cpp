@@ -22,13 +22,6 @@ bool is_elemental_region(const Computation& region) {
   return true;
 }
 
-bool has_elemental_regions(const Instruction& op) {
-  for (size_t i = 0; i < op.region_count(); ++i) {
-    if (!is_elemental_region(op.region(i))) return false;
-  }
-  return true;
-}
-
 Elements emit_while(Emitter& e, const Instruction& op) {
   Elements inits;
   for (size_t i = 0; i < op.operand_count(); ++i) inits.push_back(e.element(op.operand(i), {}));
@@ -54,6 +47,13 @@ Elements emit_case(Emitter& e, const Instruction& op, ValueId taken, BranchRange
 }
 
 }  // namespace
+
+bool has_elemental_regions(const Instruction& op) {
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    if (!is_elemental_region(op.region(i))) return false;
+  }
+  return true;
+}
 
 ValueId taken_branch(kernel::Builder& b, const Instruction& op, ValueId index) {
   const auto last = static_cast<int64_t>(op.region_count()) - 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/lower/emitter.h"
+#include "hlo/lower/uses.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -46,27 +47,57 @@ bool fits_lane(const Instruction& op) {
 
 // --- In one workgroup
 
-// More than this in one array, or as many products, is worth more than one workgroup.
-constexpr int64_t kMostElements = 1024;
+Value result_of(const Instruction& op, uint32_t r) { return {const_cast<Instruction*>(&op), r}; }
+
+// As many products are worth more than one workgroup.
 constexpr int64_t kMostProducts = 1 << 16;
 
 // Counts the scratch that the arrays within take.
 class WorkgroupSizer {
  public:
-  /// False when `op` has no form in a workgroup.
-  bool add(const Instruction& op) {
-    for (const Type& type : op.result_types()) {
-      if (!type.is_tensor() || !type.shape().is_static()) return false;
-      if (element_count(type.dims()) > kMostElements) return false;
-      // Once as a value and once where control flow puts it.
-      bytes_ += type.rank() == 0 ? 0 : 2 * type.shape().byte_size();
+  /// False when `op`, which no other one of these is around, has no form in a workgroup.
+  bool add_outermost(const Instruction& op) {
+    for (uint32_t i = 0; op.code() == OpCode::kWhile && i < op.result_count(); ++i) {
+      const Type& type = op.result_type(i);
+      if (!type.is_tensor() || !type.shape().is_static() || !is_long(type)) continue;
+      const auto chain = chain_of_changes(op, i);
+      if (!chain || !std::ranges::all_of(*chain, is_changed_in_small_parts)) return false;
+      in_place_.insert(in_place_.end(), chain->begin(), chain->end());
+      in_place_.push_back(result_of(op, i));
     }
-    if (is_control(op.code())) return add_regions(op);
-    return op.code() == OpCode::kConstant || (is_elemental(op) && is_cheap(op));
+    return add(op);
   }
   int64_t bytes() const { return bytes_; }
 
  private:
+  bool add(const Instruction& op) {
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      const Type& type = op.result_type(r);
+      if (!type.is_tensor() || !type.shape().is_static()) return false;
+      if (is_in_place(result_of(op, r))) continue;
+      if (is_long(type)) return false;
+      // Once as a value and once where control flow puts it.
+      bytes_ += is_number(type) ? 0 : 2 * type.shape().byte_size();
+    }
+    if (is_control(op.code())) return add_regions(op);
+    if (op.code() == OpCode::kScatter) return is_changed_in_small_parts(result_of(op, 0));
+    return op.code() == OpCode::kConstant || (is_elemental(op) && is_cheap(op));
+  }
+
+  bool is_in_place(Value value) const {
+    return std::ranges::find(in_place_, value) != in_place_.end();
+  }
+
+  static bool is_changed_in_small_parts(Value value) {
+    const Instruction& op = *value.def;
+    if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1));
+    return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op));
+  }
+  static bool has_few_updates(const Instruction& op) {
+    return !is_long(op.operand_type(op.result_count())) &&
+           !is_long(op.operand_type(op.result_count() + 1));
+  }
+
   bool add_regions(const Instruction& op) {
     for (size_t i = 0; i < op.region_count(); ++i) {
       const Computation& region = op.region(i);
@@ -104,18 +135,26 @@ class WorkgroupSizer {
   }
 
   int64_t bytes_ = 0;
+  std::vector<Value> in_place_;  // Long arrays that lie in the memory of results.
 };
 
 bool fits_workgroup(const Instruction& op, const LowerLimits& limits) {
   if (op.result_count() == 0) return false;
   WorkgroupSizer sizer;
-  return sizer.add(op) && sizer.bytes() <= limits.scratch_bytes;
+  return sizer.add_outermost(op) && sizer.bytes() <= limits.scratch_bytes;
 }
 
 }  // namespace
 
 bool is_control(OpCode code) {
   return code == OpCode::kWhile || code == OpCode::kIf || code == OpCode::kCase;
+}
+
+bool is_number(const Type& type) { return element_count(type.dims()) == 1; }
+
+bool is_long(const Type& type) {
+  constexpr int64_t kMostElements = 1024;
+  return element_count(type.dims()) > kMostElements;
 }
 
 ControlForm control_form(const Instruction& op, const LowerLimits& limits) {

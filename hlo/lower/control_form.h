@@ -7,11 +7,17 @@ namespace tenon::hlo::lower {
 
 enum class ControlForm : uint8_t {
   kLane,       ///< Scalars all through: control flow of a kernel, its state in registers.
-  kWorkgroup,  ///< Small arrays: one kernel of one workgroup, its state in scratch memory.
+  kWorkgroup,  ///< Small arrays, and long ones that are changed in small parts: one kernel of one
+               ///< workgroup, its state in scratch memory or, if long, in that of the results.
   kSteps,      ///< Steps While or Conditional of the Program.
 };
 
 bool is_control(OpCode code);
+
+/// Whether a value of this type is one number, in a workgroup's registers.
+bool is_number(const Type& type);
+/// Whether an array of this type is worth more than one workgroup.
+bool is_long(const Type& type);
 
 /// The cheapest form that `op`, a while, if or case, fits.
 ControlForm control_form(const Instruction& op, const LowerLimits& limits);

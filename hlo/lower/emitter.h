@@ -59,7 +59,7 @@ class Emitter {
   void enter(const Instruction& fusion);
   /// `value`, or the operand that it stands for.
   Value resolve(Value value) const;
-  /// A value of rank 0 that is at hand.
+  /// A value of one element, which is at hand.
   void bind(Value value, const Element& element) { scalars_[key(value)] = element; }
 
   /// The element of `value` at `index`, one number a dimension, all within bounds.
@@ -162,5 +162,7 @@ Element add(Emitter& e, const Element& x, const Element& y, ElementType type);
 
 /// Whether the emitter has a rule for `op` in its instance: elements of its results by index.
 bool is_elemental(const Instruction& op);
+/// Whether it has rules for all in the regions of `op`.
+bool has_elemental_regions(const Instruction& op);
 
 }  // namespace tenon::hlo::lower

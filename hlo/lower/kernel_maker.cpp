@@ -169,6 +169,22 @@ Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suf
   return true;
 }
 
+Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value value,
+                Schedule& schedule) {
+  const auto known = std::ranges::find(lowered.inputs, value);
+  if (known != lowered.inputs.end()) {
+    lowered.copies.emplace_back(r, static_cast<uint32_t>(known - lowered.inputs.begin()));
+    return {};
+  }
+  return add_kernel(lowered, op, "_begin", [&](KernelMaker& maker) {
+    maker.inputs();
+    const kernel::MemoryId result = maker.result(r);
+    for_each_index(maker.b(), value.type().dims(), schedule, [&](const Values& index) {
+      maker.e().store(maker.e().element(value, index), result, index);
+    });
+  });
+}
+
 ValueId is_inside(Builder& b, const std::vector<TilePlace>& places) {
   ValueId inside = b.pred(true);
   for (const TilePlace& p : places) {

@@ -51,6 +51,10 @@ using Taken = Result<bool>;
 Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                  const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars = {});
 
+/// Lets result `r` of `op` begin as `value`: as a copy, or by a kernel where it lies in no memory.
+Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value value,
+                Schedule& schedule);
+
 /// Calls `body` where every place is within its size: under a condition, if any tile may reach
 /// beyond. Places are (index, size, tile).
 struct TilePlace {

@@ -1,5 +1,6 @@
 #include "hlo/lower/uses.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace tenon::hlo::lower {
@@ -22,6 +23,36 @@ bool ends_at(Value value, const Instruction& op) {
     if (users.contains(at)) return false;
   }
   return true;
+}
+
+std::optional<size_t> changed_operand(const Instruction& op, uint32_t result) {
+  if (op.code() == OpCode::kDynamicUpdateSlice) return 0;
+  if (op.code() == OpCode::kScatter || op.code() == OpCode::kWhile) return result;
+  return std::nullopt;
+}
+
+bool may_change(const Instruction& op, size_t i) {
+  const Value value = op.operand(i);
+  return std::ranges::count(all_operands(op), value) == 1 && ends_at(value, op);
+}
+
+std::optional<std::vector<Value>> chain_of_changes(const Instruction& loop, uint32_t i) {
+  std::vector<Value> chain;
+  const Value begin = loop.region(1).parameter(i);
+  Value value = loop.region(1).return_instruction()->operand(i);
+  while (value != begin) {
+    const Instruction& op = *value.def;
+    const std::optional<size_t> operand = changed_operand(op, value.index);
+    if (!operand || !may_change(op, *operand)) return std::nullopt;
+    if (op.code() == OpCode::kWhile) {
+      auto within = chain_of_changes(op, value.index);
+      if (!within) return std::nullopt;
+      chain.insert(chain.end(), within->begin(), within->end());
+    }
+    chain.push_back(value);
+    value = op.operand(*operand);
+  }
+  return chain;
 }
 
 }  // namespace tenon::hlo::lower

@@ -9,6 +9,7 @@
 
 #include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
+#include "hlo/lower/scatter.h"
 #include "hlo/lower/uses.h"
 
 namespace tenon::hlo::lower {
@@ -48,7 +49,10 @@ class Workgroup {
  public:
   explicit Workgroup(KernelMaker& maker) : e_(maker.e()), b_(maker.b()) {}
 
-  /// Makes the results of `op`: arrays into scratch, numbers bound.
+  /// Array `i` of the state of `loop` lies in `memory` already.
+  void give(const Instruction& loop, uint32_t i, MemoryId memory) { given_[{&loop, i}] = memory; }
+
+  /// Makes the results of `op`: arrays into scratch or where they were given, numbers bound.
   void control(const Instruction& op) {
     if (op.code() == OpCode::kWhile) return loop(op);
     branches(op);
@@ -56,14 +60,22 @@ class Workgroup {
 
   /// Copies a value to memory of its type.
   void store(Value value, MemoryId memory) {
-    if (value.type().rank() == 0) return e_.store(e_.element(value, {}), memory, {});
+    if (is_number(value.type())) {
+      return e_.store(number(value), memory, zeros(value.type()));
+    }
     if (element_count(value.type().dims()) == 0) return;
     b_.lanes(value.type().dims(),
              [&](const Values& index) { e_.store(e_.element(value, index), memory, index); });
   }
 
  private:
-  static bool is_array(const Type& type) { return type.rank() != 0; }
+  static bool is_array(const Type& type) { return !is_number(type); }
+
+  Values zeros(const Type& type) const {
+    return Values(static_cast<size_t>(type.rank()), b_.index(0));
+  }
+  // The element of a value that is no array.
+  Element number(Value value) { return e_.element(value, zeros(value.type())); }
 
   MemoryId scratch(const Type& type) {
     return b_.scratch("s", memory_type(type), memory_dims(type));
@@ -99,26 +111,57 @@ class Workgroup {
     return scratch(op.result_type());
   }
 
+  // The memory of the array that result `r` of `op` is a change of, if it may be changed there.
+  MemoryId changed_memory(const Instruction& op, uint32_t r) const {
+    const std::optional<size_t> operand = changed_operand(op, r);
+    if (!operand || !is_array(op.result_type(r)) || !may_change(op, *operand)) {
+      return kernel::kNone;
+    }
+    const MemoryId memory = e_.memory_of(op.operand(*operand));
+    const auto held = held_.find(memory);
+    const bool is_held = held != held_.end() && held->second == op.operand(*operand);
+    return is_held ? memory : kernel::kNone;
+  }
+
   // Whether it was a dynamic_update_slice of what nothing reads behind it: then the slice alone is
   // stored.
   bool update_in_place(const Instruction& op) {
-    if (op.code() != OpCode::kDynamicUpdateSlice || !is_array(op.result_type())) return false;
-    const Value whole = op.operand(0);
+    if (op.code() != OpCode::kDynamicUpdateSlice) return false;
+    const MemoryId memory = changed_memory(op, 0);
+    if (memory == kernel::kNone) return false;
     const Value part = op.operand(1);
-    const MemoryId memory = e_.memory_of(whole);
-    const auto held = held_.find(memory);
-    if (held == held_.end() || held->second != whole || part == whole || !ends_at(whole, op)) {
-      return false;
-    }
     const Dims& sizes = part.type().dims();
-    if (element_count(sizes) > 0) {
-      b_.lanes(sizes, [&](const Values& index) {
-        Values to = clamped_starts(e_, op, 2, whole.type().dims(), sizes);
-        for (size_t i = 0; i < to.size(); ++i) to[i] = b_.add(to[i], index[i]);
-        e_.store(e_.element(part, index), memory, to);
-      });
+    const auto update = [&](const Values& index) {
+      Values to = clamped_starts(e_, op, 2, op.result_type().dims(), sizes);
+      for (size_t i = 0; i < to.size(); ++i) to[i] = b_.add(to[i], index[i]);
+      e_.store(e_.element(part, index), memory, to);
+    };
+    if (is_number(part.type())) {
+      update(zeros(part.type()));
+    } else if (element_count(sizes) > 0) {
+      b_.lanes(sizes, update);
     }
     hold({const_cast<Instruction*>(&op), 0}, memory);
+    return true;
+  }
+
+  // Whether it was a scatter: into the memory of what nothing reads behind it, or into a copy.
+  bool scatter(const Instruction& op) {
+    if (op.code() != OpCode::kScatter) return false;
+    std::vector<MemoryId> memories;
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      memories.push_back(changed_memory(op, r));
+      if (memories[r] != kernel::kNone) continue;
+      memories[r] = scratch(op.result_type(r));
+      store(op.operand(r), memories[r]);
+    }
+    if (element_count(op.operand_type(op.result_count() + 1).dims()) > 0) {
+      const ScatterEmitter updates(op);
+      updates.in_order(e_, memories, updates.window(), [](const Values& lane) { return lane; });
+    }
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      hold({const_cast<Instruction*>(&op), r}, memories[r]);
+    }
     return true;
   }
 
@@ -135,7 +178,7 @@ class Workgroup {
 
   void instruction(const Instruction& op) {
     // Those in memory are inputs of the kernel.
-    if (op.code() == OpCode::kConstant || update_in_place(op)) return;
+    if (op.code() == OpCode::kConstant || update_in_place(op) || scatter(op)) return;
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Value value{const_cast<Instruction*>(&op), r};
       if (is_array(value.type())) {
@@ -143,7 +186,7 @@ class Workgroup {
         store(value, memory);
         hold(value, memory);
       } else {
-        e_.bind(value, e_.element(value, {}));
+        e_.bind(value, number(value));
       }
     }
   }
@@ -167,16 +210,25 @@ class Workgroup {
     }
   }
 
+  // Where array `i` of the state of `op` lies; it holds what it begins as.
+  MemoryId begin_state(const Instruction& op, uint32_t i) {
+    if (const auto given = given_.find({&op, i}); given != given_.end()) return given->second;
+    if (const MemoryId memory = changed_memory(op, i); memory != kernel::kNone) return memory;
+    const MemoryId own = scratch(op.operand_type(i));
+    store(op.operand(i), own);
+    return own;
+  }
+
   void loop(const Instruction& op) {
     State state;
     Elements inits;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const Type& type = op.operand_type(i);
-      state.arrays.push_back(is_array(type) ? scratch(type) : kernel::kNone);
       if (is_array(type)) {
-        store(op.operand(i), state.arrays.back());
+        state.arrays.push_back(begin_state(op, static_cast<uint32_t>(i)));
       } else {
-        inits.push_back(e_.element(op.operand(i), {}));
+        state.arrays.push_back(kernel::kNone);
+        inits.push_back(number(op.operand(i)));
         state.types.push_back(type.element_type());
       }
     }
@@ -203,7 +255,7 @@ class Workgroup {
     for (size_t i = 0; i < state.arrays.size(); ++i) {
       const Value next = end.operand(i);
       if (state.arrays[i] == kernel::kNone) {
-        numbers.push_back(e_.element(next, {}));
+        numbers.push_back(number(next));
         continue;
       }
       if (e_.memory_of(next) == state.arrays[i]) continue;
@@ -261,7 +313,7 @@ class Workgroup {
         if (arrays[i] != kernel::kNone) {
           store(end.operand(i), arrays[i]);
         } else {
-          numbers.push_back(e_.element(end.operand(i), {}));
+          numbers.push_back(number(end.operand(i)));
         }
       }
       return Emitter::flat(numbers);
@@ -282,7 +334,8 @@ class Workgroup {
 
   Emitter& e_;
   Builder& b_;
-  std::map<MemoryId, Value> held_;  // By scratch memory, what lies there.
+  std::map<MemoryId, Value> held_;  // By memory that is ours to change, what lies there.
+  std::map<std::pair<const Instruction*, uint32_t>, MemoryId> given_;
   // By body of a loop, where its state lies.
   std::map<const Computation*, std::vector<MemoryId>> states_;
   std::vector<std::tuple<MemoryId, MemoryId, Type>> asides_;
@@ -290,16 +343,26 @@ class Workgroup {
 
 }  // namespace
 
-Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op) {
+Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, Schedule& schedule) {
+  const auto lies_in_result = [&](uint32_t r) {
+    return op.code() == OpCode::kWhile && is_long(op.result_type(r));
+  };
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    if (lies_in_result(r)) TENON_TRY(begin_as(lowered, op, r, op.operand(r), schedule));
+  }
   return add_kernel(lowered, op, "_workgroup", [&](KernelMaker& maker) {
     maker.inputs();
-    std::vector<MemoryId> results;
-    for (uint32_t r = 0; r < op.result_count(); ++r) results.push_back(maker.result(r));
-    maker.b().grid({});
     Workgroup workgroup(maker);
+    std::vector<MemoryId> results;
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      const bool given = lies_in_result(r);
+      results.push_back(maker.result(r, given ? kernel::Access::kInOut : kernel::Access::kOut));
+      if (given) workgroup.give(op, r, results[r]);
+    }
+    maker.b().grid({});
     workgroup.control(op);
     for (uint32_t r = 0; r < op.result_count(); ++r) {
-      workgroup.store({const_cast<Instruction*>(&op), r}, results[r]);
+      if (!lies_in_result(r)) workgroup.store({const_cast<Instruction*>(&op), r}, results[r]);
     }
   });
 }

@@ -1,13 +1,14 @@
-// Whole loops and branches over small arrays as one kernel of one workgroup: no launch and no
-// answer to the host a trip.
+// Whole loops and branches over small arrays, and over long ones that each turn changes a small
+// part of, as one kernel of one workgroup: no launch and no answer to the host a trip.
 #pragma once
 
 #include "hlo/lower/kernel_maker.h"
 
 namespace tenon::hlo::lower {
 
-/// A kernel for `op`, of ControlForm::kWorkgroup. /// The kernel: arrays of the state in scratch,
-/// numbers in registers, each op a lanes loop.
-Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op);
+/// A kernel for `op`, of ControlForm::kWorkgroup: arrays of the state in scratch, numbers in
+/// registers, each op a lanes loop. Long arrays of the state lie where the results do, which begin
+/// as what the state does.
+Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, Schedule& schedule);
 
 }  // namespace tenon::hlo::lower
