@@ -1,6 +1,7 @@
 #include "hlo/lower/control_form.h"
 
 #include <algorithm>
+#include <set>
 
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/uses.h"
@@ -47,57 +48,65 @@ bool fits_lane(const Instruction& op) {
 
 // --- In one workgroup
 
-Value result_of(const Instruction& op, uint32_t r) { return {const_cast<Instruction*>(&op), r}; }
-
-// As many products are worth more than one workgroup.
+// More than this in one array, or as many products, is worth more than one workgroup.
+constexpr int64_t kMostElements = 1024;
 constexpr int64_t kMostProducts = 1 << 16;
+
+bool is_long(const Type& type) { return element_count(type.dims()) > kMostElements; }
+
+bool has_few_updates(const Instruction& scatter) {
+  return !is_long(scatter.operand_type(scatter.result_count())) &&
+         !is_long(scatter.operand_type(scatter.result_count() + 1));
+}
+
+// Whether the op that `value` is of changes no more of it than a workgroup may.
+bool changes_small_part(Value value) {
+  const Instruction& op = *value.def;
+  if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1));
+  return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op));
+}
+
+// Whether array `i` of the state of `op`, a while, may lie where the result does: each turn changes
+// a small part of it.
+bool may_lie_in_result(const Instruction& op, uint32_t i) {
+  const Type& type = op.result_type(i);
+  if (!type.is_tensor() || !type.shape().is_static() || is_number(type)) return false;
+  const auto chain = chain_of_changes(op, i);
+  return chain && std::ranges::all_of(*chain, changes_small_part);
+}
 
 // Counts the scratch that the arrays within take.
 class WorkgroupSizer {
  public:
-  /// False when `op`, which no other one of these is around, has no form in a workgroup.
-  bool add_outermost(const Instruction& op) {
-    for (uint32_t i = 0; op.code() == OpCode::kWhile && i < op.result_count(); ++i) {
-      const Type& type = op.result_type(i);
-      if (!type.is_tensor() || !type.shape().is_static() || !is_long(type)) continue;
+  /// For an op that no control flow is around. `in_results` says which arrays of the state of a
+  /// loop lie where its results do.
+  WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results) {
+    for (uint32_t i = 0; i < in_results.size(); ++i) {
+      if (!in_results[i]) continue;
       const auto chain = chain_of_changes(op, i);
-      if (!chain || !std::ranges::all_of(*chain, is_changed_in_small_parts)) return false;
-      in_place_.insert(in_place_.end(), chain->begin(), chain->end());
-      in_place_.push_back(result_of(op, i));
+      for (const Value value : *chain) in_place_.insert({value.def, value.index});
+      in_place_.insert({&op, i});
     }
-    return add(op);
   }
-  int64_t bytes() const { return bytes_; }
 
- private:
+  /// False when `op` has no form in a workgroup.
   bool add(const Instruction& op) {
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Type& type = op.result_type(r);
       if (!type.is_tensor() || !type.shape().is_static()) return false;
-      if (is_in_place(result_of(op, r))) continue;
+      if (in_place_.contains({&op, r})) continue;
       if (is_long(type)) return false;
       // Once as a value and once where control flow puts it.
       bytes_ += is_number(type) ? 0 : 2 * type.shape().byte_size();
     }
     if (is_control(op.code())) return add_regions(op);
-    if (op.code() == OpCode::kScatter) return is_changed_in_small_parts(result_of(op, 0));
+    if (op.code() == OpCode::kScatter)
+      return changes_small_part({const_cast<Instruction*>(&op), 0});
     return op.code() == OpCode::kConstant || (is_elemental(op) && is_cheap(op));
   }
+  int64_t bytes() const { return bytes_; }
 
-  bool is_in_place(Value value) const {
-    return std::ranges::find(in_place_, value) != in_place_.end();
-  }
-
-  static bool is_changed_in_small_parts(Value value) {
-    const Instruction& op = *value.def;
-    if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1));
-    return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op));
-  }
-  static bool has_few_updates(const Instruction& op) {
-    return !is_long(op.operand_type(op.result_count())) &&
-           !is_long(op.operand_type(op.result_count() + 1));
-  }
-
+ private:
   bool add_regions(const Instruction& op) {
     for (size_t i = 0; i < op.region_count(); ++i) {
       const Computation& region = op.region(i);
@@ -135,14 +144,9 @@ class WorkgroupSizer {
   }
 
   int64_t bytes_ = 0;
-  std::vector<Value> in_place_;  // Long arrays that lie in the memory of results.
+  std::set<std::pair<const Instruction*, uint32_t>>
+      in_place_;  // What lies in the memory of results.
 };
-
-bool fits_workgroup(const Instruction& op, const LowerLimits& limits) {
-  if (op.result_count() == 0) return false;
-  WorkgroupSizer sizer;
-  return sizer.add_outermost(op) && sizer.bytes() <= limits.scratch_bytes;
-}
 
 }  // namespace
 
@@ -152,14 +156,28 @@ bool is_control(OpCode code) {
 
 bool is_number(const Type& type) { return element_count(type.dims()) == 1; }
 
-bool is_long(const Type& type) {
-  constexpr int64_t kMostElements = 1024;
-  return element_count(type.dims()) > kMostElements;
+std::optional<WorkgroupForm> workgroup_form(const Instruction& op, const LowerLimits& limits) {
+  if (op.result_count() == 0) return std::nullopt;
+  const uint32_t states = op.code() == OpCode::kWhile ? op.result_count() : 0;
+  std::vector<bool> may(states);
+  for (uint32_t i = 0; i < states; ++i) may[i] = may_lie_in_result(op, i);
+  // Short ones are as well in scratch memory, as long as there is enough: nothing has to begin
+  // them.
+  for (const bool only_long : {true, false}) {
+    WorkgroupForm form;
+    for (uint32_t i = 0; i < states; ++i) {
+      form.in_results.push_back(may[i] && (!only_long || is_long(op.result_type(i))));
+    }
+    WorkgroupSizer sizer(op, form.in_results);
+    if (!sizer.add(op)) return std::nullopt;
+    if (sizer.bytes() <= limits.scratch_bytes) return form;
+  }
+  return std::nullopt;
 }
 
 ControlForm control_form(const Instruction& op, const LowerLimits& limits) {
   if (fits_lane(op)) return ControlForm::kLane;
-  return fits_workgroup(op, limits) ? ControlForm::kWorkgroup : ControlForm::kSteps;
+  return workgroup_form(op, limits) ? ControlForm::kWorkgroup : ControlForm::kSteps;
 }
 
 }  // namespace tenon::hlo::lower

@@ -177,7 +177,9 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
   }
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;
-  if (form == ControlForm::kWorkgroup) return lower_in_workgroup(lowered, op, schedule);
+  if (form == ControlForm::kWorkgroup) {
+    return lower_in_workgroup(lowered, op, *workgroup_form(op, limits), schedule);
+  }
   if (form == ControlForm::kSteps || !is_elemental(op)) {
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));

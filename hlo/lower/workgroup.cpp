@@ -7,7 +7,6 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "hlo/lower/control_form.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/scatter.h"
 #include "hlo/lower/uses.h"
@@ -343,26 +342,27 @@ class Workgroup {
 
 }  // namespace
 
-Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, Schedule& schedule) {
-  const auto lies_in_result = [&](uint32_t r) {
-    return op.code() == OpCode::kWhile && is_long(op.result_type(r));
+Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, const WorkgroupForm& form,
+                          Schedule& schedule) {
+  const auto in_result = [&](uint32_t r) {
+    return r < form.in_results.size() && form.in_results[r];
   };
   for (uint32_t r = 0; r < op.result_count(); ++r) {
-    if (lies_in_result(r)) TENON_TRY(begin_as(lowered, op, r, op.operand(r), schedule));
+    if (in_result(r)) TENON_TRY(begin_as(lowered, op, r, op.operand(r), schedule));
   }
   return add_kernel(lowered, op, "_workgroup", [&](KernelMaker& maker) {
     maker.inputs();
     Workgroup workgroup(maker);
     std::vector<MemoryId> results;
     for (uint32_t r = 0; r < op.result_count(); ++r) {
-      const bool given = lies_in_result(r);
-      results.push_back(maker.result(r, given ? kernel::Access::kInOut : kernel::Access::kOut));
-      if (given) workgroup.give(op, r, results[r]);
+      using kernel::Access;
+      results.push_back(maker.result(r, in_result(r) ? Access::kInOut : Access::kOut));
+      if (in_result(r)) workgroup.give(op, r, results[r]);
     }
     maker.b().grid({});
     workgroup.control(op);
     for (uint32_t r = 0; r < op.result_count(); ++r) {
-      if (!lies_in_result(r)) workgroup.store({const_cast<Instruction*>(&op), r}, results[r]);
+      if (!in_result(r)) workgroup.store({const_cast<Instruction*>(&op), r}, results[r]);
     }
   });
 }

@@ -2,13 +2,14 @@
 // part of, as one kernel of one workgroup: no launch and no answer to the host a trip.
 #pragma once
 
+#include "hlo/lower/control_form.h"
 #include "hlo/lower/kernel_maker.h"
 
 namespace tenon::hlo::lower {
 
-/// A kernel for `op`, of ControlForm::kWorkgroup: arrays of the state in scratch, numbers in
-/// registers, each op a lanes loop. Long arrays of the state lie where the results do, which begin
-/// as what the state does.
-Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, Schedule& schedule);
+/// A kernel for `op` in this form: arrays of the state in scratch, numbers in registers, each op a
+/// lanes loop. Arrays that lie where results do begin as what the state does.
+Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, const WorkgroupForm& form,
+                          Schedule& schedule);
 
 }  // namespace tenon::hlo::lower

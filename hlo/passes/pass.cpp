@@ -19,11 +19,12 @@ constexpr Pass kPasses[] = {
      simplify},
     {"flatten", "Fusions within fusions become the ops that they consist of.", flatten_fusions},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
+    {"order", "What reads an array comes before what changes it.", order_changes},
     {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
 };
 constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline",  "decompose", "simplify",
-                                                  "flatten", "fusion",    "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline", "decompose", "simplify", "flatten",
+                                                  "fusion", "order",     "dce"};
 
 }  // namespace
 

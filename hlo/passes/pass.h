@@ -70,5 +70,7 @@ Result<bool> simplify(Module& module);
 Result<bool> fuse_elements(Module& module);
 /// Fusions within fusions become the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
+/// What reads an array comes before what changes it, where nothing is against it.
+Result<bool> order_changes(Module& module);
 
 }  // namespace tenon::hlo

@@ -1,8 +1,12 @@
-// What each turn reads behind its change is worth steps.
+// What each turn reads behind its change is worth steps, unless it may be read before.
 // RUN: tenon opt %s --emit=program | FileCheck %s
+// RUN: tenon opt %s --passes=inline,order --emit=program | FileCheck %s --check-prefix=ORDERED
 
 // CHECK: while
 // CHECK-NOT: @while_workgroup
+
+// ORDERED: launch @while_workgroup(
+// ORDERED-NEXT: results
 func.func @main(%a: tensor<20000xi32>) -> (tensor<i32>, tensor<20000xi32>) {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r:3 = stablehlo.while(%i = %zero, %s = %zero, %x = %a) : tensor<i32>, tensor<i32>, tensor<20000xi32>
