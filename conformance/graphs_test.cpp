@@ -2,17 +2,20 @@
 //
 // A failure is reduced and printed as .mlir, with the command that repeats it. The order of
 // iterations, the choices of lowering, fusions and the form for which kernels are legalised (of
-// every fifth program) are drawn from each program's seed. With --device the programs run there, by
-// the runtime, strict, with rules checked and calls late; only the fusions are drawn.
+// every fifth program) are drawn from each program's seed. Behind every fourth comes one of a loop
+// whose state is updated in place. With --device the programs run there, by the runtime, strict,
+// with rules checked and calls late; only the fusions are drawn.
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 
 #include "conformance/command_line.h"
 #include "conformance/devices.h"
 #include "conformance/generator.h"
 #include "conformance/progress.h"
 #include "conformance/random_fusions.h"
+#include "conformance/random_loop.h"
 #include "conformance/reducer.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/layers.h"
@@ -20,6 +23,7 @@
 #include "hlo/compile/interp.h"
 #include "hlo/compile/run.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/import/import.h"
 #include "hlo/inference/verify.h"
 #include "hlo/text/printer.h"
 
@@ -51,6 +55,7 @@ hlo::InterpOptions options_of(uint64_t seed) {
 struct Counts {
   int64_t ops = 0;
   int64_t fusions = 0;
+  int64_t loops = 0;
 };
 
 Device interp(uint64_t seed, Counts* counts) {
@@ -90,6 +95,21 @@ Device device_of(const Options& options, uint64_t seed, Counts* counts) {
                                     : on_backend(options.backend, seed, counts);
 }
 
+// Whether the device gives what the evaluator does for `module`, `what` of `seed`, in every bit.
+bool has_same_bits(const Options& chosen, uint64_t seed, const hlo::Module& module,
+                   std::string_view what, Counts* counts) {
+  const std::vector<Literal> arguments = generate_arguments(module, seed);
+  const auto expected = hlo::Evaluator(module).run(*module.entry(), arguments);
+  const auto actual = device_of(chosen, seed, counts)(module, arguments);
+  if (expected && actual && *expected == *actual) return true;
+  if (!expected && !actual) return true;
+  fmt::print("FAIL seed {}: {}: {}\n{}", seed, what,
+             !expected ? expected.error().to_string()
+                       : (actual ? "other results" : actual.error().to_string()),
+             hlo::print_module(module));
+  return false;
+}
+
 // A program of integers that gives some of its values alone, so that fusions have others that are
 // never stored: the same bits in every result.
 bool check_hidden(const Options& chosen, uint64_t seed, Counts* counts) {
@@ -109,16 +129,8 @@ bool check_hidden(const Options& chosen, uint64_t seed, Counts* counts) {
   }
   end->set_operands(kept);
   module->entry()->set_declared_result_types(types);
-  const std::vector<Literal> arguments = generate_arguments(*module, seed);
-  const auto expected = hlo::Evaluator(*module).run(*module->entry(), arguments);
-  const auto actual = device_of(chosen, seed | 2, counts)(*module, arguments);
-  if (expected && actual && *expected == *actual) return true;
-  if (!expected && !actual) return true;
-  fmt::print("FAIL seed {}: a program of integers that hides values: {}\n{}", seed,
-             !expected ? expected.error().to_string()
-                       : (actual ? "other results" : actual.error().to_string()),
-             hlo::print_module(*module));
-  return false;
+  return has_same_bits(chosen, seed | 2, *module, "a program of integers that hides values",
+                       counts);
 }
 
 // Whether the program of `seed` passes.
@@ -149,6 +161,17 @@ bool check(const Options& chosen, uint64_t seed, Counts* counts) {
   return false;
 }
 
+bool check_loop(const Options& chosen, uint64_t seed, Counts* counts) {
+  const std::string text = random_loop(seed, seed % 8 == 1);
+  auto module = hlo::import_module(text, "random_loop");
+  if (!module) {
+    fmt::print("FAIL seed {}: a loop: {}\n{}", seed, module.error().to_string(), text);
+    return false;
+  }
+  ++counts->loops;
+  return has_same_bits(chosen, seed, **module, "a loop", counts);
+}
+
 int run(const Options& options) {
   int64_t failed = 0;
   Counts counts;
@@ -156,6 +179,7 @@ int run(const Options& options) {
   for (int64_t i = 0; i < options.count && failed < 20; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
     if (!check(options, seed, &counts)) ++failed;
+    if (seed % 4 == 1 && !check_loop(options, seed, &counts)) ++failed;
     if (seed % 4 == 3 && !check_hidden(options, seed, &counts)) ++failed;
     progress.done(i + 1, failed == 0 ? "" : fmt::format("{} failed", failed));
   }
@@ -165,8 +189,9 @@ int run(const Options& options) {
     ++failed;
   }
   if (failed == 0) {
-    fmt::print("PASS {} random programs of {} ops, {} fusions{}\n", options.count, counts.ops,
-               counts.fusions, options.device.empty() ? "" : " on " + options.device);
+    fmt::print("PASS {} random programs of {} ops, {} fusions, and {} loops{}\n", options.count,
+               counts.ops, counts.fusions, counts.loops,
+               options.device.empty() ? "" : " on " + options.device);
   }
   return failed == 0 ? 0 : 1;
 }
