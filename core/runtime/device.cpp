@@ -201,6 +201,7 @@ void Device::give(const std::shared_ptr<Posted>& posted) {
   // Devices may have done the work before they returned (B8).
   if (event && is_done(*event)) {
     ++waited_for_;
+    ++running_;
     return finish(posted, *event, std::move(status));
   }
   pass_on(posted, event.value_or(0), std::move(status));
@@ -217,6 +218,7 @@ bool Device::is_done(backend::EventHandle event) {
 void Device::pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event,
                      Status given) {
   ++waited_for_;
+  ++running_;
   try {
     completions_->post(
         [self = shared_from_this(), posted, event, given] { self->finish(posted, event, given); });
@@ -233,6 +235,8 @@ void Device::finish(const std::shared_ptr<Posted>& posted, backend::EventHandle 
     if (given.ok()) given = std::move(status);
   }
   settle(posted);
+  // Before `done`, upon which somebody may give work whose time counts from its first call on.
+  --running_;
   // What is given now may be done at once (is_done), and looks at what came before it.
   struct Heard {
     std::atomic<int64_t>& count;
@@ -248,7 +252,7 @@ std::invoke_result_t<Call, backend::Device&> Device::watched(const Call& call) {
   if (!watchdog_) return guarded_call();
   Posted& posted = *at_hand_;
   // It may wait for work given before (B8), which has a time of its own.
-  const bool alone = waited_for_ == 0;
+  const bool alone = running_ == 0;
   const auto begin = std::chrono::steady_clock::now();
   watchdog_->begin(limits_.time_limit - taken_);
   auto result = guarded_call();
@@ -262,7 +266,7 @@ std::invoke_result_t<Call, backend::Device&> Device::watched(const Call& call) {
 }
 
 void Device::call_is_late() {
-  if (waited_for_ > 0 && lost().ok()) return watchdog_->extend(limits_.time_limit);
+  if (running_ > 0 && lost().ok()) return watchdog_->extend(limits_.time_limit);
   const std::shared_ptr<Posted> posted = at_hand_;
   const Status why = overrun(posted->stop.get(), [this](int64_t nanoseconds) {
     return watchdog_->await_end(nanoseconds);

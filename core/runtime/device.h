@@ -187,7 +187,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // The worker's; the watchdog reads it during a call.
   std::shared_ptr<Posted> at_hand_;
   int64_t taken_ = 0;  // Nanoseconds that the device took for it so far.
-  // Pieces of work that the waiter has not heard of yet, which are watched by it.
+  // Pieces of work whose end the waiter waits for, and watches.
+  std::atomic<int64_t> running_ = 0;
+  // Those, and the ones whose end has not been heard of yet.
   std::atomic<int64_t> waited_for_ = 0;
 
   std::optional<Worker> completions_;

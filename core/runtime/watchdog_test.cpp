@@ -27,7 +27,7 @@ struct Hanging {
   bool ended = false;
   int aborted = 0;
   std::chrono::milliseconds slowness{0};  // Of each launch.
-  int slow = 0;
+  std::atomic<int> slow = 0;
 
   void begin(Function which) {
     const std::lock_guard lock(mutex);
@@ -181,6 +181,29 @@ TEST_F(WatchdogTest, TheCallsOfAPieceOfWorkCountTogether) {
   hanging->slowness = std::chrono::milliseconds(60);
   expect_lost();
   EXPECT_GE(hanging->slow, 2);
+}
+
+// Though whoever hears that the work before them is done has not returned yet.
+TEST_F(WatchdogTest, TheCallsOfAPieceOfWorkCountFromTheEndOfWorkBefore) {
+  const auto device = client->devices()[0];
+  std::atomic<bool> heard = false;
+  std::atomic<bool> go = false;
+  device->post([] { return Status(); },
+               [&](const Status&) {
+                 heard = true;
+                 while (!go) std::this_thread::yield();
+               });
+  while (!heard) std::this_thread::yield();
+  hanging->slowness = std::chrono::milliseconds(60);
+  const auto run = executable->execute(std::vector{x});
+  while (device->lost().ok() && hanging->slow < 2) std::this_thread::yield();
+  go = true;
+  if (run) {
+    EXPECT_EQ(run->done.await().code(), ErrorCode::kUnavailable);
+  } else {
+    EXPECT_EQ(run.error(), kLost);
+  }
+  EXPECT_EQ(device->lost(), kLost);
 }
 
 TEST(Watchdog, ALimitMayBeBehindTheEndOfTime) {
