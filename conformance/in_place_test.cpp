@@ -38,9 +38,13 @@ void check(const hlo::Module& module, const std::vector<Literal>& arguments,
   }
 }
 
+// None of the arrays is so long that an index needs 64 bits, which a target may not have.
 bool has_loop_step(const hlo::Module& module) {
   const auto program = hlo::lower_module(module);
   EXPECT_TRUE(program);
+  for (const kernel::Kernel& kernel : program->kernels) {
+    EXPECT_EQ(kernel.index_type, ElementType::kS32) << kernel.name;
+  }
   const auto is_loop = [](const program::Step& step) {
     return std::holds_alternative<program::While>(step.action);
   };

@@ -86,6 +86,14 @@ ValueId ScatterEmitter::near(Emitter& e, ValueId value, size_t d) const {
   const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
   const auto fits = [&](int64_t x) { return bits >= 63 || x < (int64_t{1} << bits); };
   if (is_signed_integer(type) && fits(window)) value = b.max(value, b.integer(type, low));
+  if (type == b.index_type() && fits(high + window)) {
+    // The value is the program's own, as in clamped_index: it is data as a number of another type,
+    // in which it is counted from `low`.
+    const ElementType other = *integer_of_width(bit_width(type), false);
+    const ValueId from_low = b.add(b.bitcast(value, other), b.integer(other, window));
+    value = b.min(from_low, b.integer(other, high + window));
+    return b.sub(b.convert(value, type), b.integer(type, window));
+  }
   if (fits(high)) value = b.min(value, b.integer(type, high));
   return b.convert(value, b.index_type());
 }
