@@ -288,11 +288,12 @@ class Graph {
       case 5:
         made = b.convert(x, any_type());
         break;
-      case 6:
-        made = b.compare(
-            static_cast<hlo::ComparisonDirection>(random_.below(is_complex(type) ? 2 : 6)), x,
-            like(x));
+      case 6: {
+        const Value other = like(x);
+        const int64_t direction = random_.below(is_complex(type) ? 2 : 6);
+        made = b.compare(static_cast<hlo::ComparisonDirection>(direction), x, other);
         break;
+      }
       default:
         made = choice(b, x);
     }
@@ -312,7 +313,10 @@ class Graph {
     for (const Value v : pool_) {
       if (is_pred(v.type().element_type())) predicates.push_back(v);
     }
-    if (!predicates.empty()) return b.select(random_.of(predicates), x, like(x));
+    if (!predicates.empty()) {
+      const Value other = like(x);
+      return b.select(random_.of(predicates), x, other);
+    }
     if (is_complex(x.type().element_type())) return {};
     return b.make(OpCode::kClamp, {like(x), x, like(x)});
   }

@@ -75,7 +75,8 @@ class Generator {
     function_ = &module_->add_function("main");
     const int64_t parameters = random_.between(1, 4);
     for (int64_t i = 0; i < parameters; ++i) {
-      pool_.push_back(function_->add_parameter(Type::tensor(element_type(), dims())));
+      const Dims d = dims();
+      pool_.push_back(function_->add_parameter(Type::tensor(element_type(), d)));
     }
     // What does not fit is not made: a bound on tries, not on ops.
     for (int tries = 0; made_ < options_.size && tries < 20 * options_.size; ++tries) step();
@@ -647,10 +648,11 @@ class Generator {
         state.set_integer(0, static_cast<int64_t>(random_.bits()));
         state.set_integer(1, random_.one_in(2) ? -1 : 3);
         const Dims d = dims();
-        keep(b.create(
-            OpCode::kRngBitGenerator, {b.constant(state)},
-            {{AttrKey::rng_algorithm, word(EnumKind::kRngAlgorithm, random_.between(1, 2))}},
-            {Type::tensor(kU64, {2}), Type::tensor(random_.of({kU8, kU32, kU64, kS32}), d)}));
+        const ElementType bits = random_.of({kU8, kU32, kU64, kS32});
+        const Attribute algorithm = word(EnumKind::kRngAlgorithm, random_.between(1, 2));
+        keep(b.create(OpCode::kRngBitGenerator, {b.constant(state)},
+                      {{AttrKey::rng_algorithm, algorithm}},
+                      {Type::tensor(kU64, {2}), Type::tensor(bits, d)}));
         return;
       }
       default: {

@@ -9,6 +9,7 @@
 
 #include "conformance/generator.h"
 #include "conformance/random_loop.h"
+#include "core/types/random.h"
 #include "hlo/compile/interp.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
@@ -151,6 +152,17 @@ TEST(InPlace, ScattersOfTwoArrays) {
     stablehlo.return %j, %z#0, %z#1 : tensor<i32>, tensor<{0}xi32>, tensor<{0}xf32>)",
                                      size)));
   }
+}
+
+// A seed that fails must fail wherever it is tried.
+TEST(InPlace, RandomLoopsAreTheSameByEveryCompiler) {
+  uint64_t digest = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    for (const char c : random_loop(seed, seed % 2 == 1)) {
+      digest = mix_bits(digest ^ static_cast<unsigned char>(c));
+    }
+  }
+  EXPECT_EQ(digest, 0x13533e49600e48e0u);
 }
 
 TEST(InPlace, RandomLoops) { check_random_loops(false); }

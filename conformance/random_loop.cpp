@@ -25,11 +25,12 @@ class RandomLoop {
     line("func.func @main(%a: {0}, %b: {0}, %m: {1}, %n: {1}) -> ({0}, {0}, {1}, {1}) {{", kVector,
          matrix_);
     constant("zero", 0);
+    const char* y = random_.one_in(4) ? "m" : "n";
+    const char* u = random_.one_in(4) ? "b" : "a";
     line(
         "%r:5 = stablehlo.while(%k = %zero, %u = %{}, %v = %{}, %x = %{}, %y = %{}) : {}, {}, {}, "
         "{}, {}",
-        random_.one_in(4) ? "b" : "a", "b", "m", random_.one_in(4) ? "m" : "n", kNumber, kVector,
-        kVector, matrix_, matrix_);
+        u, "b", "m", y, kNumber, kVector, kVector, matrix_, matrix_);
     line("cond {{");
     constant("last", 3);
     compare("more", "k", "last");
@@ -41,9 +42,12 @@ class RandomLoop {
     matrices_ = {"x", "y"};
     for (int64_t i = random_.between(2, 9); i > 0; --i) operation();
     line("%next = stablehlo.add %k, %one : {}", kNumber);
-    line("stablehlo.return %next, %{}, %{}, %{}, %{} : {}, {}, {}, {}, {}", recent(vectors_),
-         recent(vectors_), recent(matrices_), recent(matrices_), kNumber, kVector, kVector, matrix_,
-         matrix_);
+    const std::string& last_y = recent(matrices_);
+    const std::string& last_x = recent(matrices_);
+    const std::string& last_v = recent(vectors_);
+    const std::string& last_u = recent(vectors_);
+    line("stablehlo.return %next, %{}, %{}, %{}, %{} : {}, {}, {}, {}, {}", last_u, last_v, last_x,
+         last_y, kNumber, kVector, kVector, matrix_, matrix_);
     line("}}");
     line("return %r#1, %r#2, %r#3, %r#4 : {0}, {0}, {1}, {1}\n}}", kVector, matrix_);
     return text_;

@@ -1,4 +1,6 @@
 // Pseudorandom numbers that are the same everywhere.
+//
+// Draw once in a statement: which of two arguments of a call comes first is the compiler's choice.
 #pragma once
 
 #include <cstdint>
