@@ -3,7 +3,7 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <string_view>
+#include <cstring>
 
 #include "core/types/status.h"
 
@@ -15,12 +15,11 @@ inline Result<size_t> device_count(const char* variable) {
   const char* const set = std::getenv(variable);
   if (set == nullptr) return 1;
   constexpr size_t kMost = 4096;
-  const std::string_view text = set;
-  const char* const end = text.data() + text.size();
+  const char* const end = set + std::strlen(set);
   size_t count = 0;
-  const auto read = std::from_chars(text.data(), end, count);
+  const auto read = std::from_chars(set, end, count);
   if (read.ec == std::errc() && read.ptr == end && count >= 1 && count <= kMost) return count;
-  return invalid_argument("{} is '{}', expected a number of 1 to {}", variable, text, kMost);
+  return invalid_argument("{} is '{}', expected a number of 1 to {}", variable, set, kMost);
 }
 
 }  // namespace tenon::backend

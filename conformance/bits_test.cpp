@@ -169,11 +169,7 @@ int run(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace tenon::conformance
-
-int main(int argc, char** argv) {
-  using namespace tenon::conformance;
+int run(int argc, char** argv) {
   Options options;
   CLI::App app("Elementwise programs give the same bits on every device as on interp.");
   std::vector<std::string> without;
@@ -200,4 +196,11 @@ int main(int argc, char** argv) {
     options.without.push_back(*tenon::hlo::op_from_name(name));
   }
   return run(options);
+}
+
+}  // namespace
+}  // namespace tenon::conformance
+
+int main(int argc, char** argv) {
+  return tenon::conformance::guarded([&] { return tenon::conformance::run(argc, argv); });
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
 #include <optional>
 #include <string>
 
@@ -10,6 +12,18 @@
 namespace tenon::conformance {
 
 constexpr int kExitUsage = 2;
+
+/// What `main` gives: the status of `program()`. Errors are values below; what is thrown all the
+/// same (where memory runs out, above all) is said on standard error, with status 1.
+template <class Program>
+int guarded(const Program& program) {
+  try {
+    return program();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
 
 /// Parses the command line. The status to end with, if not to go on: 0 after --help, else 2.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {

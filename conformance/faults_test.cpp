@@ -315,12 +315,8 @@ class Faults {
   std::vector<Case> cases_;
 };
 
-}  // namespace
-}  // namespace tenon::conformance
-
-int main(int argc, char** argv) {
-  using namespace tenon;
-  conformance::Options options;
+int run(int argc, char** argv) {
+  Options options;
   CLI::App app("Twenty programs on a device on which everything fails that can fail.");
   app.add_option("--device", options.device, "name of a device or path of a plug-in")
       ->capture_default_str();
@@ -334,17 +330,24 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of what is random")->capture_default_str();
-  if (const auto status = conformance::parse(app, argc, argv)) return *status;
-  auto backend = conformance::backend_named(options.device);
+  if (const auto status = parse(app, argc, argv)) return *status;
+  auto backend = backend_named(options.device);
   if (!backend) {
     fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());
     return 1;
   }
-  conformance::Faults faults(options, *backend);
+  Faults faults(options, *backend);
   faults.prepare();
   faults.one_by_one();
   faults.at_random();
   faults.endless();
   faults.killed();
   return 0;
+}
+
+}  // namespace
+}  // namespace tenon::conformance
+
+int main(int argc, char** argv) {
+  return tenon::conformance::guarded([&] { return tenon::conformance::run(argc, argv); });
 }

@@ -196,12 +196,8 @@ int run(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace tenon::conformance
-
-int main(int argc, char** argv) {
-  using namespace tenon;
-  conformance::Options options;
+int run(int argc, char** argv) {
+  Options options;
   CLI::App app("Random programs on a device, against the evaluator.");
   app.add_option("--seed", options.seed, "of the first program")->capture_default_str();
   app.add_option("--count", options.count, "of programs, one a seed")
@@ -214,14 +210,21 @@ int main(int argc, char** argv) {
       "--device", options.device,
       "name of a device or path of a plug-in; without it: lowered programs, interpreted");
   app.footer("A failing program is reduced and printed. To go on after an interruption: --seed.");
-  if (const auto status = conformance::parse(app, argc, argv)) return *status;
+  if (const auto status = parse(app, argc, argv)) return *status;
   if (!options.device.empty()) {
-    auto backend = conformance::backend_named(options.device);
+    auto backend = backend_named(options.device);
     if (!backend) {
       fmt::print("FAIL {}: {}\n", options.device, backend.error().to_string());
       return 1;
     }
     options.backend = *std::move(backend);
   }
-  return conformance::run(options);
+  return run(options);
+}
+
+}  // namespace
+}  // namespace tenon::conformance
+
+int main(int argc, char** argv) {
+  return tenon::conformance::guarded([&] { return tenon::conformance::run(argc, argv); });
 }

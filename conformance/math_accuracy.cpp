@@ -314,11 +314,8 @@ int run(const Options& options) {
   return failed == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace tenon::conformance
-
-int main(int argc, char** argv) {
-  tenon::conformance::Options options;
+int run(int argc, char** argv) {
+  Options options;
   CLI::App app("The error of each math function, as docs/numerics.md tabulates it.");
   app.add_option("--step", options.step, "every so many patterns of f32")
       ->check(CLI::PositiveNumber)
@@ -327,6 +324,13 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--function", options.function, "this one alone");
-  if (const auto status = tenon::conformance::parse(app, argc, argv)) return *status;
-  return tenon::conformance::run(options);
+  if (const auto status = parse(app, argc, argv)) return *status;
+  return run(options);
+}
+
+}  // namespace
+}  // namespace tenon::conformance
+
+int main(int argc, char** argv) {
+  return tenon::conformance::guarded([&] { return tenon::conformance::run(argc, argv); });
 }

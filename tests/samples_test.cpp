@@ -92,7 +92,7 @@ Result<std::vector<Literal>> on_reference(const Module& module, std::span<const 
   return evaluator.run(*module.entry(), std::vector<Literal>(arguments.begin(), arguments.end()));
 }
 
-Runner on_interp(InterpOptions options) {
+Runner on_interp(const InterpOptions& options) {
   return [options](const Module& module, std::span<const Literal> arguments, const Checks& checks) {
     return run_on_interp(module, arguments, checks, options);
   };

@@ -212,7 +212,7 @@ Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loo
   }
   const std::string name = fmt::format("tenon_contraction_{:016x}", serial::hash_of(key));
   TENON_ASSIGN(Code code, compile_contraction(loops, name, codegen::host().vector_bytes));
-  const auto kept = std::make_shared<const Code>(std::move(code));
+  auto kept = std::make_shared<const Code>(std::move(code));
   const std::lock_guard lock(mutex);
   if (made.size() >= kMostKept) made.clear();
   made.emplace(key, kept);

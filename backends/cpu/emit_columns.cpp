@@ -9,7 +9,6 @@
 namespace tenon::cpu {
 
 using kernel::BlockId;
-using kernel::Memory;
 using kernel::Node;
 using kernel::NodeId;
 using kernel::OpCode;

@@ -139,7 +139,8 @@ class Emitter::PartialSums {
   // As often as there are leaves for all of the vectors, then for one, then for some of its lanes.
   Many along(const Many& before) {
     const int64_t stride = static_cast<int64_t>(accumulators_) * e_.width_;
-    const int64_t main = extent_ / stride * stride;
+    // There is always an accumulator.
+    const int64_t main = extent_ / stride * stride;  // NOLINT(clang-analyzer-core.DivideZero)
     const int64_t full = extent_ / e_.width_ * e_.width_;
     Many carried = turns(0, main, accumulators_, before);
     if (full > main) carried = turns(main, full, 1, carried);

@@ -89,7 +89,7 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
   try {
     if (ran != nullptr) parallel_for(parts, part);
   } catch (const std::exception&) {
-    // Of memory there is none for tasks.
+    // Of memory there is none for tasks; those that did not run do below.
   }
   for (int64_t i = 0; i < parts; ++i) {
     if (ran == nullptr || !ran[static_cast<size_t>(i)]) run(i, mine);

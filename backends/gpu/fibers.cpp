@@ -178,7 +178,7 @@ void* first_frame(std::byte* top, void (*function)(void*), void* argument) {
   frame[1] = reinterpret_cast<void*>(function);
   frame[11] = begin;
 #endif
-  return frame;
+  return static_cast<void*>(frame);
 }
 
 }  // namespace

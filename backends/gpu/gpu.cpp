@@ -106,13 +106,12 @@ std::unique_ptr<Backend> make_gpu_backend(const std::string& library) {
 
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config) {
   const codegen::Host& host = codegen::host();
-  const std::string compiler =
-      fmt::format("sim-1{}{} {} {} ", config.checks ? " checks" : "",
-                  config.optimized ? " optimized" : "", host.cpu, host.features);
+  std::string compiler = fmt::format("sim-1{}{} {} {} ", config.checks ? " checks" : "",
+                                     config.optimized ? " optimized" : "", host.cpu, host.features);
   gpu::SimConfig sim;
   sim.devices = config.devices;
   return std::make_unique<GpuBackend>(
-      "gpu-sim", [compiler] { return compiler; }, gpu::make_sim_driver(sim),
+      "gpu-sim", [compiler = std::move(compiler)] { return compiler; }, gpu::make_sim_driver(sim),
       [config](int32_t capability) { return std::make_unique<SimAssembler>(config, capability); });
 }
 

@@ -350,14 +350,19 @@ void expect_remainders(Remainder<T> remainder, ElementType type) {
     std::memcpy(&x, &bits, sizeof x);
     return x;
   };
+  const auto bits_of = [](T x) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &x, sizeof x);
+    return bits;
+  };
   const std::vector<uint64_t> numbers = kernel::testing::patterns(type, 400, 7);
   int wrong = 0;
   for (const uint64_t a : numbers) {
     for (const uint64_t b : numbers) {
       const T actual = remainder(value(a), value(b));
       const T expected = std::fmod(value(a), value(b));
-      const bool same = std::isnan(expected) ? std::isnan(actual)
-                                             : std::memcmp(&actual, &expected, sizeof actual) == 0;
+      const bool same =
+          std::isnan(expected) ? std::isnan(actual) : bits_of(actual) == bits_of(expected);
       if (!same && ++wrong < 5) {
         ADD_FAILURE() << value(a) << " rem " << value(b) << " is " << expected << ", not "
                       << actual;

@@ -57,7 +57,7 @@ Status run(const SimProgram& program, const Code& code, size_t number,
   std::vector<std::byte*> addresses;
   for (Aligned& each : memories) addresses.push_back(each.data());
   std::vector<const void*> arguments;
-  for (std::byte*& each : addresses) arguments.push_back(&each);
+  for (std::byte*& each : addresses) arguments.push_back(static_cast<const void*>(&each));
   const KernelCode& kernel = code.kernels[number];
   SimLaunch launch;
   launch.kernel = number;

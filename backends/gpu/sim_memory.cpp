@@ -44,7 +44,7 @@ SimMemory::SimMemory(const SimImage& image, const SimKernel& kernel, const SimLa
     Buffer buffer;
     buffer.name = parameter.name;
     if (parameter.is_buffer && number < launch.shape.buffer_bytes.size()) {
-      std::memcpy(&buffer.begin, launch.arguments[i], sizeof buffer.begin);
+      std::memcpy(static_cast<void*>(&buffer.begin), launch.arguments[i], sizeof buffer.begin);
       buffer.bytes = launch.shape.buffer_bytes[number++];
       buffer.stored = parameter.stored;
     }

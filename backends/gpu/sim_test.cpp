@@ -68,7 +68,7 @@ struct How {
 };
 
 // Runs @k on buffers of numbers.
-Status run_on(const SimProgram& program, const How& how, std::vector<Numbers*> buffers) {
+Status run_on(const SimProgram& program, const How& how, const std::vector<Numbers*>& buffers) {
   std::vector<int32_t*> addresses;
   std::vector<int64_t> bytes;
   for (Numbers* each : buffers) {
@@ -76,7 +76,7 @@ Status run_on(const SimProgram& program, const How& how, std::vector<Numbers*> b
     bytes.push_back(static_cast<int64_t>(each->size() * sizeof(int32_t)));
   }
   std::vector<const void*> arguments;
-  for (int32_t*& each : addresses) arguments.push_back(&each);
+  for (int32_t*& each : addresses) arguments.push_back(static_cast<const void*>(&each));
   SimLaunch launch;
   launch.shape = {how.blocks, how.threads, bytes};
   launch.arguments = arguments;
@@ -84,10 +84,10 @@ Status run_on(const SimProgram& program, const How& how, std::vector<Numbers*> b
   return simulate(program, launch);
 }
 
-Status run(const std::string& text, const How& how, std::vector<Numbers*> buffers) {
+Status run(const std::string& text, const How& how, const std::vector<Numbers*>& buffers) {
   TENON_ASSIGN(const std::string image, assemble(text, how.checks));
   TENON_ASSIGN(const auto program, SimProgram::load(image));
-  return run_on(*program, how, std::move(buffers));
+  return run_on(*program, how, buffers);
 }
 
 // With checks and without.
@@ -286,7 +286,7 @@ define internal i32 @twice(i32 %a, ptr addrspace(1) %y) {
   Numbers y(64, 0);
   int32_t* const address = y.data();
   const int32_t scale = 3;
-  const void* const arguments[] = {&address, &scale};
+  const void* const arguments[] = {static_cast<const void*>(&address), &scale};
   const int64_t bytes[] = {256};
   SimLaunch launch;
   launch.shape = {2, 32, bytes};

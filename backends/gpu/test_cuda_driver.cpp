@@ -54,6 +54,7 @@ CUresult copy(void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the driver's names
 extern "C" {
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
@@ -234,3 +235,4 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -32,15 +32,14 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
     if (!target_.form.computed.contains(type) && !flushed) continue;
     TenonTypeInfo info{};
     info.size = sizeof info;
-    info.type = tenon::name_of(type).data();
+    info.type = c_name_of(type);
     info.computed = target_.form.computed.contains(type) ? 1 : 0;
     info.atomics = target_.form.atomics.contains(type) ? 1 : 0;
     info.denormals = flushed ? 0 : 1;
     types_.push_back(info);
   }
   for (const MathInfo& each : target_.math) {
-    math_.push_back(
-        {sizeof(TenonMathInfo), each.function.c_str(), tenon::name_of(each.type).data(), each.ulp});
+    math_.push_back({sizeof(TenonMathInfo), each.function.c_str(), c_name_of(each.type), each.ulp});
   }
   for (const SpaceInfo& each : target_.spaces) {
     TenonSpaceInfo info{};

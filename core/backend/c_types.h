@@ -37,6 +37,11 @@ Status each_of(const Struct* array, size_t count, const Read& read) {
   return {};
 }
 
+/// The type's name as C takes it: for good, and with a zero behind it.
+inline const char* c_name_of(ElementType type) {
+  return name_of(type).data();  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
+}
+
 /// Collects what is written to a sink.
 class Text {
  public:

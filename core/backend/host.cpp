@@ -38,7 +38,7 @@ std::shared_ptr<const TenonKernel::Description> description_of(const Kernel& ker
     const kernel::Memory& m = kernel.memories[i];
     TenonBufferInfo info{};
     info.size = sizeof info;
-    info.type = tenon::name_of(m.type).data();
+    info.type = c_name_of(m.type);
     info.bytes = m.bytes();
     info.reads = m.access != Access::kOut ? 1 : 0;
     info.writes = m.access != Access::kIn ? 1 : 0;
@@ -119,7 +119,7 @@ std::vector<TenonArrayInfo> array_infos(std::span<const Shape> shapes,
   std::vector<TenonArrayInfo> infos;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const bool same = i < constant.size() && constant[i];
-    infos.push_back({sizeof(TenonArrayInfo), tenon::name_of(shapes[i].element_type()).data(),
+    infos.push_back({sizeof(TenonArrayInfo), c_name_of(shapes[i].element_type()),
                      shapes[i].dims().data(), shapes[i].dims().size(),
                      static_cast<uint8_t>(same ? 1 : 0)});
   }

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <filesystem>
 
 #include "core/backend/c_types.h"
 #include "core/backend/interp/interp.h"
@@ -15,8 +14,6 @@
 
 namespace tenon::backend {
 namespace {
-
-namespace fs = std::filesystem;
 
 const std::string kFolder = TENON_PLUGINS;
 

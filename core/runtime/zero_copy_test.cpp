@@ -111,7 +111,7 @@ TEST(ZeroCopy, WhatIsNotDenseOrAlignedIsCopied) {
   alignas(16) std::array<float, 8> data = {1, 2, 3, 4, 5, 6, 7, 8};
   const auto* bytes = reinterpret_cast<const std::byte*>(data.data());
   const Shape shape(ElementType::kF32, {4});
-  const auto is_copied = [&](const std::byte* from, std::optional<Dims> strides,
+  const auto is_copied = [&](const std::byte* from, const std::optional<Dims>& strides,
                              HostLifetime lifetime = HostLifetime::kUntilDeleted) {
     auto made = buffer_from_host(device, MemoryKind::kDevice, {from, shape, strides, lifetime});
     EXPECT_TRUE(made) << made.error().to_string();

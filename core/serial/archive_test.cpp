@@ -94,7 +94,9 @@ TEST(Archive, Files) {
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(read->payload, "payload");
   EXPECT_EQ(read->version, 3u);
-  const auto error = [&](std::string bytes) { return unseal(bytes, format).error().message(); };
+  const auto error = [&](const std::string& bytes) {
+    return unseal(bytes, format).error().message();
+  };
   EXPECT_EQ(error("ABxx"), "this is no thing: it does not begin with 'ABCD'");
   EXPECT_EQ(error("ABCD\x03"), "the file ends in its head");
   std::string other = file;

@@ -199,7 +199,7 @@ TEST(Memories, StatisticsForCallersOfAnyVersion) {
 TEST(Buffers, StridesOfAnySign) {
   const Client client;
   const Floats data = {0, 1, 2, 3, 4, 5};
-  const auto made = [&](const float* from, std::vector<int64_t> dims,
+  const auto made = [&](const float* from, const std::vector<int64_t>& dims,
                         std::vector<int64_t> strides) {
     auto args = client.host_args(from, PJRT_Buffer_Type_F32, dims);
     args.byte_strides = strides.data();

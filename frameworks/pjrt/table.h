@@ -67,11 +67,12 @@ struct Refusal {
 
 /// The entry for a function.
 template <auto function>
-inline constexpr auto entry = &detail::Entry<function>::call;
+inline constexpr auto entry =  // NOLINT(readability-identifier-naming): reads as a function
+    &detail::Entry<function>::call;
 
 /// The entry for what this plug-in does not do: UNIMPLEMENTED, with this text.
 template <detail::Text text>
-inline constexpr detail::Refusal<text> refuse{};
+inline constexpr detail::Refusal<text> refuse{};  // NOLINT(readability-identifier-naming)
 
 /// Whether the caller of `args` knows the member, which came in a later version than the first.
 template <class Args, class Member>

@@ -63,7 +63,7 @@ std::string names_within(const Instruction& fusion) {
 }  // namespace
 
 std::string label_of(const Instruction& op) {
-  const std::string name = op.code() == OpCode::kFusion ? names_within(op) : std::string(op.name());
+  std::string name = op.code() == OpCode::kFusion ? names_within(op) : std::string(op.name());
   const SourcePosition at = position_of(op.location());
   if (!at.known()) return name;
   return fmt::format("{} at {}:{}:{}", name, at.file, at.line, at.column);

@@ -297,6 +297,8 @@ class Fusing {
       Cloner cloner;
       Instruction* const copy = computation_.insert(cloner.clone(op), op.next());
       places_[copy] = places_[&op];
+      // A copy, since set_operand takes uses away.
+      // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
       const std::vector<Use> uses = op.uses();
       for (const Use& use : uses) {
         if (group_of(use.user) == group) use.user->set_operand(use.operand, copy->result());

@@ -194,7 +194,7 @@ TEST_F(ValidateTest, TheHostsBreaks) {
 TEST_F(ValidateTest, TheBackendsBreaks) {
   const auto error = [&](bool Breaks::* rule, const auto& call) {
     breaks.*rule = true;
-    const std::string text = call();
+    std::string text = call();
     breaks.*rule = false;
     return text;
   };

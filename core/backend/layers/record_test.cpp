@@ -234,7 +234,7 @@ class LateQueue final : public ForwardingBackend {
     using ForwardingDevice::ForwardingDevice;
     Status copy(uint32_t queue, const Place& to, const Place& from, int64_t bytes) override {
       if (queue == 0) return ForwardingDevice::copy(0, to, from, bytes);
-      late_.push_back([=, this] { return ForwardingDevice::copy(0, to, from, bytes); });
+      late_.emplace_back([=, this] { return ForwardingDevice::copy(0, to, from, bytes); });
       return {};
     }
     Result<EventHandle> record(uint32_t queue) override {

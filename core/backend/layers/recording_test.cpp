@@ -62,7 +62,7 @@ TEST_F(RecordTest, ReadsFilesOfEveryVersion) {
   }
 }
 
-std::string error_of(std::vector<recorded::Entry> entries) {
+std::string error_of(const std::vector<recorded::Entry>& entries) {
   const auto read = read_recording(save_entries(entries));
   return read ? "" : read.error().message();
 }
@@ -115,8 +115,8 @@ TEST(Recording, EntriesAreChecked) {
   EXPECT_EQ(after(recorded::Values{3, {{0, 0}}}), "entry 4: entry 3 writes no buffer 0");
   EXPECT_EQ(after(recorded::Failed{3, false, 3, ""}), "entry 4: entry 3 is no work");
   std::vector<recorded::Entry> launched = begin;
-  launched.push_back(recorded::Launch{1, 0, 2, 0, {{3, 0}, {3, 16}}, {}, ""});
-  launched.push_back(recorded::Failed{4, false, 0, ""});
+  launched.emplace_back(recorded::Launch{1, 0, 2, 0, {{3, 0}, {3, 16}}, {}, ""});
+  launched.emplace_back(recorded::Failed{4, false, 0, ""});
   EXPECT_EQ(error_of(launched), "entry 5: 0 is no code of an error");
   launched.back() = recorded::Values{4, {{0, 0}}};  // A buffer that it only reads.
   EXPECT_EQ(error_of(launched), "entry 5: entry 4 writes no buffer 0");

@@ -213,7 +213,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(begin(turn, queue));
     Event added;
     TENON_ASSIGN(added.canaries, read_canaries(queue));
-    const Result<EventHandle> answer =
+    Result<EventHandle> answer =
         answered("record", [&] { return ForwardingDevice::record(queue); });
     const std::lock_guard lock(mutex_);
     if (!answer) {  // The canaries are on their way.
@@ -246,7 +246,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       if (!events_.contains(event)) return fault("B10", "await of no event {}", event);
     }
     const bool lost = lost_;
-    const Result<bool> done = ForwardingDevice::await(event, timeout);
+    Result<bool> done = ForwardingDevice::await(event, timeout);
     if (!done && done.error().code() == ErrorCode::kUnavailable) lost_ = true;
     const std::lock_guard lock(mutex_);
     const auto found = events_.find(event);
