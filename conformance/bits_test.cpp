@@ -45,6 +45,9 @@ class Bits {
   }
 
   // Whether all devices give the bits of interp; else says where they do not.
+  /// Runs in which the device ran nothing: the passes found the results, or these are empty.
+  int64_t idle() const { return idle_; }
+
   bool check(const ElementwiseProgram& program, const std::string& name) {
     const Results expected = run(interp_, *program.module, program.arguments);
     if (!expected) {
@@ -54,9 +57,11 @@ class Bits {
     }
     bool right = true;
     for (const auto& [device, client] : clients_) {
+      const int64_t before = steps_;
       const Results actual = run(client, *program.module, program.arguments);
       const auto difference =
           actual ? first_result(*expected, *actual) : std::optional(actual.error().to_string());
+      if (steps_ == before) ++idle_;
       if (!difference) continue;
       right = false;
       fmt::print("FAIL {} on {}: {}\n  {}\n{}", name, device, *difference,
@@ -71,14 +76,17 @@ class Bits {
     return first_device(std::move(backend));
   }
 
-  static Results run(const std::shared_ptr<runtime::Client>& client, const hlo::Module& module,
-                     const std::vector<Literal>& arguments) {
+  Results run(const std::shared_ptr<runtime::Client>& client, const hlo::Module& module,
+              const std::vector<Literal>& arguments) {
     hlo::CompileOptions options;
     options.strict = true;
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
-    return hlo::run_on_device({client, 0}, module, arguments, hlo::Checks(&failures, &checks),
-                              options);
+    hlo::RunInfo info;
+    auto results = hlo::run_on_device({client, 0}, module, arguments,
+                                      hlo::Checks(&failures, &checks), options, &info);
+    steps_ += info.steps.on_device();
+    return results;
   }
 
   static std::optional<std::string> first_result(const std::vector<Literal>& expected,
@@ -126,6 +134,8 @@ class Bits {
     return "no op by itself";
   }
 
+  int64_t steps_ = 0;  // Run on devices.
+  int64_t idle_ = 0;   // Runs in which the device ran none.
   std::shared_ptr<runtime::Client> interp_;
   std::map<std::string, std::shared_ptr<runtime::Client>> clients_;
 };
@@ -153,6 +163,10 @@ int run(const Options& options) {
       ++every_op;
     }
   }
+  if (bits->idle() > 0) {
+    fmt::print("FAIL {} runs of programs of every op ran nothing on the device\n", bits->idle());
+    ++failed;
+  }
   Progress progress("random programs:", options.count);
   for (int64_t i = 0; i < options.count && failed < kMostFailures; ++i) {
     progress.done(i);
@@ -162,9 +176,18 @@ int run(const Options& options) {
     if (!bits->check(program, fmt::format("--types=none --count=1 --seed={}", seed))) ++failed;
   }
   progress.clear();
+  const int64_t runs = options.count * static_cast<int64_t>(options.devices.size());
+  // Such as x > x, all that a program gives: one in ten or so.
+  if (runs >= 100 && bits->idle() * 4 > runs) {
+    fmt::print("FAIL {} of {} runs of random programs ran nothing on the device\n", bits->idle(),
+               runs);
+    ++failed;
+  }
   if (failed == 0) {
-    fmt::print("PASS the bits of interp on {}: {} programs of every op, {} random ones\n",
-               fmt::join(options.devices, ", "), every_op, options.count);
+    fmt::print(
+        "PASS the bits of interp on {}: {} programs of every op, {} random ones (nothing ran on the "
+        "device in {} of {} runs)\n",
+        fmt::join(options.devices, ", "), every_op, options.count, bits->idle(), runs);
   }
   return failed == 0 ? 0 : 1;
 }

@@ -62,8 +62,9 @@ struct Case {
   std::exit(1);
 }
 
+// `steps`, if not null, becomes what ran where.
 Result<Literals> run(const std::shared_ptr<runtime::Client>& client, const Case& c,
-                     bool compile_again) {
+                     bool compile_again, program::StepCounts* steps = nullptr) {
   const auto& device = client->devices()[0];
   hlo::CompileOptions options;
   options.strict = true;
@@ -91,16 +92,18 @@ Result<Literals> run(const std::shared_ptr<runtime::Client>& client, const Case&
     TENON_ASSIGN(results.emplace_back(), buffer->to_literal());
   }
   TENON_TRY(execution.done.await());
+  if (steps != nullptr) *steps = *execution.steps;
   return results;
 }
 
 Result<Literals> run_anew(const std::shared_ptr<backend::Backend>& backend, const Case& c,
-                          bool compile_again, std::shared_ptr<runtime::Client>* opened = nullptr) {
+                          bool compile_again, std::shared_ptr<runtime::Client>* opened = nullptr,
+                          program::StepCounts* steps = nullptr) {
   runtime::ClientOptions options;
   options.devices = {0};
   TENON_ASSIGN(const auto client, runtime::Client::open(backend, options));
   if (opened != nullptr) *opened = client;
-  return run(client, c, compile_again);
+  return run(client, c, compile_again, steps);
 }
 
 class Faults {
@@ -112,8 +115,10 @@ class Faults {
     const auto& programs = small_programs();
     for (size_t i = 0; i < std::min(programs.size(), static_cast<size_t>(options_.programs)); ++i) {
       Case c = prepared(std::string(programs[i].name), programs[i].text, i + 1);
-      auto expected = run_anew(backend_, c, false);
+      program::StepCounts steps;
+      auto expected = run_anew(backend_, c, false, nullptr, &steps);
       if (!expected) fail(c.name, expected.error().to_string());
+      if (steps.on_device() == 0) fail(c.name, "the device ran nothing of it");
       c.expected = *std::move(expected);
       cases_.push_back(std::move(c));
     }

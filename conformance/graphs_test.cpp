@@ -56,6 +56,13 @@ struct Counts {
   int64_t ops = 0;
   int64_t fusions = 0;
   int64_t loops = 0;
+  int64_t steps = 0;  // That the device ran.
+  int64_t idle = 0;   // Runs in which it ran none.
+
+  void add(const program::StepCounts& ran) {
+    steps += ran.on_device();
+    if (ran.on_device() == 0) ++idle;
+  }
 };
 
 Device interp(uint64_t seed, Counts* counts) {
@@ -65,7 +72,12 @@ Device interp(uint64_t seed, Counts* counts) {
     if (seed % 4 >= 2) counts->fusions += fuse_at_random(*fused, seed);
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
-    return hlo::run_on_interp(*fused, arguments, hlo::Checks(&failures, &checks), options_of(seed));
+    program::StepCounts ran;
+    hlo::InterpOptions options = options_of(seed);
+    options.steps = &ran;
+    auto results = hlo::run_on_interp(*fused, arguments, hlo::Checks(&failures, &checks), options);
+    counts->add(ran);
+    return results;
   };
 }
 
@@ -86,7 +98,11 @@ Device on_backend(const std::shared_ptr<backend::Backend>& backend, uint64_t see
     options.strict = true;
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
-    return hlo::run_on_device(target, *fused, arguments, hlo::Checks(&failures, &checks), options);
+    hlo::RunInfo info;
+    auto results = hlo::run_on_device(target, *fused, arguments, hlo::Checks(&failures, &checks),
+                                      options, &info);
+    counts->add(info.steps);
+    return results;
   };
 }
 
@@ -188,10 +204,17 @@ int run(const Options& options) {
     fmt::print("FAIL not one fusion was made\n");
     ++failed;
   }
+  // A program of few ops may have none that computes.
+  if (counts.idle * 20 > options.count) {
+    fmt::print("FAIL in {} of {} programs the device ran nothing\n", counts.idle, options.count);
+    ++failed;
+  }
   if (failed == 0) {
-    fmt::print("PASS {} random programs of {} ops, {} fusions, and {} loops{}\n", options.count,
-               counts.ops, counts.fusions, counts.loops,
-               options.device.empty() ? "" : " on " + options.device);
+    fmt::print(
+        "PASS {} random programs of {} ops, {} fusions, and {} loops{}: {} steps run there, none "
+        "in {} programs\n",
+        options.count, counts.ops, counts.fusions, counts.loops,
+        options.device.empty() ? "" : " on " + options.device, counts.steps, counts.idle);
   }
   return failed == 0 ? 0 : 1;
 }

@@ -42,7 +42,8 @@ TEST(HostLowering, CollectivesThatUseTuplesFromAround) {
   return %r : tensor<3xf32>
 })",
               {Literal::scalar(ElementType::kF32, 5).splat_to(Shape(ElementType::kF32, {3})),
-               Literal::scalar(ElementType::kF32, 2)});
+               Literal::scalar(ElementType::kF32, 2)},
+              Needs::kHostSteps);
 }
 
 // What interp gives for a program without arguments.

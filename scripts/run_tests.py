@@ -7,6 +7,7 @@ prints lines "PASS name", "FAIL name: why" and "SKIP name: why". The last line p
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -31,12 +32,31 @@ class Outcome:
     skipped: int = 0
     notes: list[str] = field(default_factory=list)
     absent: bool = False  # What it needs is not there.
+    suites: dict[str, collections.Counter] = field(default_factory=dict)  # Those that say what ran on a device.
 
     def add(self, other: "Outcome") -> None:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.notes += other.notes
+        for name, counts in other.suites.items():
+            self.suites.setdefault(name, collections.Counter()).update(counts)
+
+    def add_suite(self, name: str, case: dict, verdict: str) -> None:
+        """A case that recorded how many steps ran on the device."""
+        counts = self.suites.setdefault(name, collections.Counter())
+        counts["steps"] += int(case["device_steps"])
+        counts[verdict] += 1
+        if "skip_reason" in case:
+            counts["skipped: " + case["skip_reason"]] += 1
+
+    def suite_lines(self) -> list[str]:
+        """What ran on the device, a line a suite."""
+        lines = []
+        for name, counts in self.suites.items():
+            reasons = "".join(f"; {count} {reason}" for reason, count in counts.items() if reason.startswith("skipped: "))
+            lines.append(f"{name}: {counts['passed']} passed, {counts['steps']} steps on the device{reasons}")
+        return lines
 
 
 def run(command: list[str], timeout: float, variables: dict[str, str] | None = None) -> tuple[int, str]:
@@ -81,12 +101,17 @@ def run_shard(command: list[str], shard: int, shards: int) -> Outcome:
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:
                 name = f"{suite['name']}.{case['name']}"
+                skipped = case.get("result") == "SKIPPED" or case.get("status") == "NOTRUN"
+                if "device_steps" in case:
+                    outcome.add_suite(suite["name"], case,
+                                      "failed" if case.get("failures") else "skipped" if skipped else "passed")
                 if case.get("failures"):
                     outcome.failed += 1
                     outcome.notes.append(f"FAILED {name}\n{case['failures'][0]['failure'][:2000]}")
-                elif case.get("result") == "SKIPPED" or case.get("status") == "NOTRUN":
+                elif skipped:
                     outcome.skipped += 1
-                    outcome.notes.append(f"skipped {name}")
+                    if "skip_reason" not in case:  # Else counted by its suite.
+                        outcome.notes.append(f"skipped {name}")
                 else:
                     outcome.passed += 1
     if status != 0 and outcome.failed == 0:
@@ -172,7 +197,7 @@ def main() -> int:
     for name in arguments.names or available:
         start = time.monotonic()
         outcome = available[name]()
-        for note in outcome.notes:
+        for note in outcome.notes + outcome.suite_lines():
             print("  " + note.replace("\n", "\n  "))
         print(f"{name}: {outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
               f" ({time.monotonic() - start:.1f} s)", flush=True)

@@ -7,11 +7,17 @@
 //   InterpLegal                    the same, for a target of f32, fma and 32-bit integers alone
 //   InterpLeast                    the same without fma: long, only if TENON_FULL is set
 //   InterpShuffled, InterpSchedule the same, iterations in other orders, choices of lowering drawn
+//
+// The following compile the program as users do. Its inputs are arguments, so that the passes cannot
+// compute it beforehand; a test whose device ran no step is skipped, not passed:
+//
 //   InterpDevice, InterpPlugin     by the runtime, on interp's device: built in, and as a plug-in
-//   Template                       by the runtime, strict, on the chip, no source with a double
+//   Cpu, CpuPlugin, GpuSim, GpuSimOptimized, GpuSimPlugin   on these devices
+//   Template                       on the chip, no source with a double
 //   TemplatePlugin, TemplateC      as plug-ins, in C++ and in C; every 8th file, all if TENON_FULL
 //   …Layers                        with rules checked and calls late; of the template every 8th file
 //   GivenPlugin                    the same on the plug-in that TENON_TEST_PLUGIN names by its path
+//   CpuFolded                      as written: what the passes fold is right, whatever is left
 //   RoundTrip                      parse(print(m)) == m in both text forms
 //   Artifact                       the artifact imports to the same Module as the text beside it
 //
@@ -29,6 +35,7 @@
 #include "backends/gpu/gpu.h"
 #include "backends/template/template.h"
 #include "conformance/differential.h"
+#include "conformance/inputs.h"
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/layers.h"
@@ -82,39 +89,49 @@ std::vector<std::string> programs_of(const std::string& path) {
   return parts;
 }
 
-// Runs `entry` on a device and notes which of the program's own checks fail.
+// What a run found, and what ran where.
+struct Report {
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  program::StepCounts steps;
+};
+
+// Runs `entry` on a device.
 using Runner = std::function<Result<std::vector<Literal>>(
     const Module& module, const Computation& entry, const std::vector<Literal>& arguments,
-    std::vector<CheckFailure>* failures, int64_t* checks)>;
+    Report* report)>;
 
 Result<std::vector<Literal>> run_reference(const Module& module, const Computation& entry,
-                                           const std::vector<Literal>& arguments,
-                                           std::vector<CheckFailure>* failures, int64_t* checks) {
+                                           const std::vector<Literal>& arguments, Report* report) {
   Evaluator evaluator(module);
-  install_checks(evaluator, failures, checks);
+  install_checks(evaluator, &report->failures, &report->checks);
   install_run_parallel(evaluator);
   return evaluator.run(entry, arguments);
 }
 
+// Lowered without being optimised, so that nothing is folded.
 Runner on_interp(const InterpOptions& options) {
   return [options](const Module& module, const Computation& entry,
-                   const std::vector<Literal>& arguments, std::vector<CheckFailure>* failures,
-                   int64_t* checks) {
+                   const std::vector<Literal>& arguments, Report* report) {
     InterpOptions mine = options;
     mine.lower.entry = entry.name();
-    return run_on_interp(module, arguments, Checks(failures, checks), mine);
+    mine.steps = &report->steps;
+    return run_on_interp(module, arguments, Checks(&report->failures, &report->checks), mine);
   };
 }
 
 // By the runtime, on a backend's device.
 Runner on_device(std::shared_ptr<runtime::Client> client) {
   return [client = std::move(client)](const Module& module, const Computation& entry,
-                                      const std::vector<Literal>& arguments,
-                                      std::vector<CheckFailure>* failures, int64_t* checks) {
+                                      const std::vector<Literal>& arguments, Report* report) {
     CompileOptions options;
     options.lower.entry = entry.name();
     options.strict = true;
-    return run_on_device({client, 0}, module, arguments, Checks(failures, checks), options);
+    RunInfo info;
+    auto results = run_on_device({client, 0}, module, arguments,
+                                 Checks(&report->failures, &report->checks), options, &info);
+    report->steps += info.steps;
+    return results;
   };
 }
 
@@ -131,9 +148,29 @@ std::shared_ptr<backend::Backend> within_layers(std::shared_ptr<backend::Backend
   return make_faults_layer(backend::make_validate_layer(std::move(inner)), plan.value()).backend;
 }
 
+enum class Inputs {
+  kAsWritten,    // Constants.
+  kAsArguments,  // The device gets them when it runs.
+};
+
+// Runs one function of a part; the error says why if it does not run, or which check failed.
+Status run_entry(const Module& module, const Computation& entry, const Runner& runner,
+                 std::vector<Literal> arguments, Inputs inputs, Report* report) {
+  std::optional<conformance::WithInputs> changed;
+  if (inputs == Inputs::kAsArguments) {
+    TENON_ASSIGN(changed, conformance::inputs_as_arguments(module, entry.name()));
+    arguments.insert(arguments.end(), changed->inputs.begin(), changed->inputs.end());
+  }
+  const Module& run = changed ? *changed->module : module;
+  const Computation& run_entry = changed ? *run.entry() : entry;
+  TENON_ASSIGN(std::ignore, runner(run, run_entry, arguments, report));
+  if (report->failures.empty()) return {};
+  return Status(ErrorCode::kFailedPrecondition, report->failures.front().text);
+}
+
 // The first failure of running every part, or nothing.
 std::string run_file(const std::string& path, const Runner& runner,
-                     const std::vector<Literal>& arguments = {}) {
+                     const std::vector<Literal>& arguments, Inputs inputs, Report* report) {
   for (const std::string& text : programs_of(path)) {
     const auto module = import_module(text, path);
     if (!module) return module.error().to_string();
@@ -144,11 +181,8 @@ std::string run_file(const std::string& path, const Runner& runner,
       for (const auto& function : (*module)->functions()) entries.push_back(function.get());
     }
     for (const Computation* entry : entries) {
-      std::vector<CheckFailure> failures;
-      int64_t checks = 0;
-      const auto results = runner(**module, *entry, arguments, &failures, &checks);
-      if (!results) return results.error().to_string();
-      if (!failures.empty()) return failures.front().text;
+      const Status status = run_entry(**module, *entry, runner, arguments, inputs, report);
+      if (!status.ok()) return status.to_string();
     }
   }
   return {};
@@ -188,9 +222,8 @@ std::string mismatch_by_ops(const std::string& path, const Runner& runner,
   if (!exposed) return exposed.error().to_string();
   const conformance::Device device = [&](const Module& program,
                                          const std::vector<Literal>& inputs) {
-    std::vector<CheckFailure> failures;
-    int64_t checks = 0;
-    return runner(program, *program.entry(), inputs, &failures, &checks);
+    Report report;
+    return runner(program, *program.entry(), inputs, &report);
   };
   const auto mismatch = conformance::compare(**exposed, arguments, device);
   return mismatch ? mismatch->text : "";
@@ -202,10 +235,16 @@ bool is_counted(const std::string& path) {
   return text && text->find("RUN-DISABLED") == std::string::npos;
 }
 
+// Not of the evaluator.
+bool runs_on_device(std::string_view suite) {
+  return suite != "Static" && suite != "Quantized" && suite != "Interpret";
+}
+
 class RunsRight : public testing::Test {
  public:
-  explicit RunsRight(std::string path, Runner runner = run_reference)
-      : path_(std::move(path)), runner_(std::move(runner)) {}
+  explicit RunsRight(std::string path, Runner runner = run_reference,
+                     Inputs inputs = Inputs::kAsWritten)
+      : path_(std::move(path)), runner_(std::move(runner)), inputs_(inputs) {}
   void TestBody() override {
     std::vector<Literal> arguments;
     if (path_.ends_with("api_input_arguments.mlir")) {
@@ -215,24 +254,36 @@ class RunsRight : public testing::Test {
                                 .splat_to(Shape(ElementType::kS32, {2})));
       }
     }
-    const std::string failure = run_file(path_, runner_, arguments);
-    if (!failure.empty() && !is_counted(path_)) {
-      GTEST_SKIP() << "not counted: " << failure;
-    }
+    Report report;
+    const std::string failure = run_file(path_, runner_, arguments, inputs_, &report);
     const std::string suite =
         testing::UnitTest::GetInstance()->current_test_info()->test_suite_name();
+    if (runs_on_device(suite)) {
+      RecordProperty("device_steps", fmt::format("{}", report.steps.on_device()));
+    }
+    if (!failure.empty() && !is_counted(path_)) {
+      RecordProperty("skip_reason", "the data does not count it (RUN-DISABLED)");
+      GTEST_SKIP() << "not counted: " << failure;
+    }
     if (!failure.empty() && is_reassociated(path_) && suite == "InterpShuffled" &&
         failure.find("check.expect_") != std::string::npos) {
       const std::string outside = mismatch_by_ops(path_, runner_, arguments);
       ASSERT_EQ(outside, "") << failure;
+      RecordProperty("skip_reason", "the order of additions");
       GTEST_SKIP() << "counted apart, the order of additions: " << failure;
     }
-    EXPECT_EQ(failure, "");
+    ASSERT_EQ(failure, "");
+    if (inputs_ == Inputs::kAsArguments && report.steps.on_device() == 0) {
+      // It moves or sends arrays and computes nothing, or its results are empty.
+      RecordProperty("skip_reason", "the device ran nothing");
+      GTEST_SKIP() << "the device ran nothing; the host ran " << report.steps.host << " steps";
+    }
   }
 
  private:
   std::string path_;
   Runner runner_;
+  Inputs inputs_;
 };
 
 class RoundTrips : public testing::Test {
@@ -352,6 +403,7 @@ int main(int argc, char** argv) {
     const char* suite;
     Runner runner;
     size_t every = 1;
+    Inputs inputs = Inputs::kAsArguments;
   };
   const size_t some = full ? 1 : 8;
   std::vector<OnDevice> devices = {
@@ -359,6 +411,7 @@ int main(int argc, char** argv) {
       {"InterpLayers", on_first(within_layers(tenon::backend::make_interp_backend(config)))},
       {"InterpPlugin", on_first(plugin(TENON_INTERP_PLUGIN))},
       {"Cpu", on_first(tenon::backend::make_cpu_backend().value())},
+      {"CpuFolded", on_first(tenon::backend::make_cpu_backend().value()), 1, Inputs::kAsWritten},
       {"CpuLayers", on_first(within_layers(tenon::backend::make_cpu_backend().value()))},
       {"CpuPlugin", on_first(plugin(TENON_CPU_PLUGIN)), some},
       {"GpuSim", on_first(tenon::backend::make_gpu_sim_backend(checked))},
@@ -388,7 +441,7 @@ int main(int argc, char** argv) {
     for (const OnDevice& device : devices) {
       std::vector<std::string> files;
       for (size_t i = 0; i < group->size(); i += device.every) files.push_back((*group)[i]);
-      register_files<RunsRight>(device.suite, files, root, device.runner);
+      register_files<RunsRight>(device.suite, files, root, device.runner, device.inputs);
     }
     std::vector<std::string> counted;
     std::copy_if(group->begin(), group->end(), std::back_inserter(counted), is_counted);

@@ -81,39 +81,47 @@ void expect_close(const Literal& actual, const Literal& expected, double toleran
   EXPECT_LE(worst, allowed) << where;
 }
 
-// What runs a Module on arguments.
+// What runs a Module on arguments, and adds what ran where.
 using Runner = std::function<Result<std::vector<Literal>>(
-    const Module& module, std::span<const Literal> arguments, const Checks& checks)>;
+    const Module& module, std::span<const Literal> arguments, const Checks& checks,
+    program::StepCounts& steps)>;
 
 Result<std::vector<Literal>> on_reference(const Module& module, std::span<const Literal> arguments,
-                                          const Checks& checks) {
+                                          const Checks& checks, program::StepCounts&) {
   Evaluator evaluator(module);
   install_checks(evaluator, checks);
   return evaluator.run(*module.entry(), std::vector<Literal>(arguments.begin(), arguments.end()));
 }
 
 Runner on_interp(const InterpOptions& options) {
-  return [options](const Module& module, std::span<const Literal> arguments, const Checks& checks) {
-    return run_on_interp(module, arguments, checks, options);
+  return [options](const Module& module, std::span<const Literal> arguments, const Checks& checks,
+                   program::StepCounts& steps) {
+    InterpOptions mine = options;
+    mine.steps = &steps;
+    return run_on_interp(module, arguments, checks, mine);
   };
 }
 
 // By the runtime, without steps of the host.
 Runner on_device(std::shared_ptr<backend::Backend> backend) {
-  return [backend = std::move(backend)](const Module& module, std::span<const Literal> arguments,
-                                        const Checks& checks) -> Result<std::vector<Literal>> {
+  return [backend = std::move(backend)](
+             const Module& module, std::span<const Literal> arguments, const Checks& checks,
+             program::StepCounts& steps) -> Result<std::vector<Literal>> {
     runtime::ClientOptions first;
     first.devices = {0};
     Target target;
     TENON_ASSIGN(target.client, runtime::Client::open(backend, first));
     CompileOptions options;
     options.strict = true;
-    return run_on_device(target, module, arguments, checks, options);
+    RunInfo info;
+    auto results = run_on_device(target, module, arguments, checks, options, &info);
+    steps += info.steps;
+    return results;
   };
 }
 
 void run_sample(const std::string& folder, const Json& manifest, const std::string& program,
-                const Runner& run) {
+                const Runner& run, bool needs_device = true) {
   std::unique_ptr<Module> module = load(folder + "/" + program);
   ASSERT_NE(module, nullptr);
   const std::vector<Literal> arguments = arguments_of(manifest, folder, *module->entry());
@@ -129,8 +137,10 @@ void run_sample(const std::string& folder, const Json& manifest, const std::stri
   }
   std::vector<CheckFailure> failures;
   int64_t checks = 0;
-  const auto results = run(*module, arguments, Checks(&failures, &checks));
+  program::StepCounts steps;
+  const auto results = run(*module, arguments, Checks(&failures, &checks), steps);
   ASSERT_TRUE(results) << results.error().to_string();
+  ASSERT_TRUE(!needs_device || steps.on_device() > 0) << "the device ran nothing";
   ASSERT_EQ(results->size(), manifest["outputs"].size());
   for (size_t i = 0; i < results->size(); ++i) {
     const Json& output = manifest["outputs"][i];
@@ -157,10 +167,12 @@ class Sample : public testing::TestWithParam<std::string> {
 // Those that came with JAX's results.
 class SampleResults : public Sample {};
 
-TEST_P(SampleResults, OfText) { run_sample(folder_, manifest_, "program.mlir", on_reference); }
+TEST_P(SampleResults, OfText) {
+  run_sample(folder_, manifest_, "program.mlir", on_reference, false);
+}
 
 TEST_P(SampleResults, OfArtifact) {
-  run_sample(folder_, manifest_, "program.mlirbc", on_reference);
+  run_sample(folder_, manifest_, "program.mlirbc", on_reference, false);
 }
 
 TEST_P(SampleResults, OnInterp) { run_sample(folder_, manifest_, "program.mlir", on_interp({})); }

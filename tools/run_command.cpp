@@ -43,6 +43,7 @@ struct Outcome {
   std::vector<Literal> results;
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
+  std::optional<program::StepCounts> steps;  ///< None of the evaluator.
 };
 
 const hlo::Computation* entry_of(const hlo::Module& module, const std::string& name) {
@@ -133,8 +134,10 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
   TENON_ASSIGN(const hlo::Target target, open_target(options));
   Outcome outcome;
   const hlo::Checks checks(&outcome.failures, &outcome.checks);
-  TENON_ASSIGN(outcome.results,
-               hlo::run_on_device(target, program, arguments, checks, compile_options(options)));
+  hlo::RunInfo info;
+  TENON_ASSIGN(outcome.results, hlo::run_on_device(target, program, arguments, checks,
+                                                   compile_options(options), &info));
+  outcome.steps = info.steps;
   return outcome;
 }
 
@@ -158,7 +161,10 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
     TENON_ASSIGN(const hlo::Target target, open_target(options));
     hlo::CompileOptions compile = compile_options(options);
     compile.lower.entry = entry.name();
-    TENON_ASSIGN(outcome.results, hlo::run_on_device(target, *module, arguments, checks, compile));
+    hlo::RunInfo info;
+    TENON_ASSIGN(outcome.results,
+                 hlo::run_on_device(target, *module, arguments, checks, compile, &info));
+    outcome.steps = info.steps;
     return outcome;
   }
   Progress progress("running");
@@ -234,6 +240,9 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
                                      {"value", array_json(result, 0, next)}});
     }
     document["checks"] = outcome.checks;
+    if (outcome.steps) {
+      document["steps"] = {{"device", outcome.steps->on_device()}, {"host", outcome.steps->host}};
+    }
     document["failures"] = nlohmann::json::array();
     for (const hlo::CheckFailure& failure : outcome.failures) {
       document["failures"].push_back(failure.text);

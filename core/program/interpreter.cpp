@@ -70,6 +70,7 @@ class ProgramInterpreter::Run {
       const auto bytes = memory(id);
       buffers.push_back({bytes.data(), bytes.size()});
     }
+    ++owner_.steps_.kernels;
     Status status = interpreter->run(buffers, launch.scalars, options_);
     if (status.ok() || step.label.empty()) return status;
     return Status(status.code(),
@@ -115,6 +116,7 @@ class ProgramInterpreter::Run {
     for (const BufferId id : call.results) {
       shapes.emplace_back(program_.buffer(id).type, program_.buffer(id).dims);
     }
+    ++owner_.steps_.host;
     TENON_ASSIGN(const std::vector<Literal> results, handler->second(step, call, operands, shapes));
     if (results.size() != call.results.size()) {
       return Status(internal_error("custom call @{} gave {} results, expected {}", call.target,

@@ -12,6 +12,7 @@
 #include "core/kernel/interpreter.h"
 #include "core/kernel/legalize/legalize.h"
 #include "core/program/program.h"
+#include "core/program/step_counts.h"
 
 namespace tenon::program {
 
@@ -47,12 +48,16 @@ class ProgramInterpreter {
   /// The same in memory of the caller's.
   Status run_in(const Memories& memories, const kernel::InterpreterOptions& options = {});
 
+  /// Of all runs so far.
+  const StepCounts& steps() const { return steps_; }
+
  private:
   class Run;
   const Program& program_;
   std::map<std::string, CustomCallHandler> handlers_;
   std::optional<kernel::LegalForm> legal_form_;
   std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // made at the first launch
+  StepCounts steps_;
 };
 
 }  // namespace tenon::program

@@ -96,6 +96,25 @@ Program segment_program(const Program& program, const StepRange& range) {
   return segment;
 }
 
+StepCounts count_steps(const Program& program, const StepRange& range,
+                       const std::function<bool(const Call&)>& takes) {
+  StepCounts counts;
+  const std::function<void(std::span<const Step>)> add = [&](std::span<const Step> steps) {
+    for (const Step& step : steps) {
+      const auto* call = std::get_if<Call>(&step.action);
+      const bool taken = call != nullptr && takes(*call);
+      counts.kernels += std::holds_alternative<Launch>(step.action) ? 1 : 0;
+      counts.host += std::holds_alternative<CustomCall>(step.action) ? 1 : 0;
+      counts.calls += taken ? 1 : 0;
+      if (taken) continue;
+      for (const SequenceId inner : within(step)) add(program.sequences[inner].steps);
+    }
+  };
+  const std::span<const Step> steps = program.sequences[range.sequence].steps;
+  add(steps.subspan(range.begin, range.end - range.begin));
+  return counts;
+}
+
 std::vector<int64_t> memory_sizes(const Program& program) {
   std::vector<int64_t> sizes;
   for (const auto* list : {&program.parameters, &program.results}) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/program/program.h"
+#include "core/program/step_counts.h"
 
 namespace tenon::program {
 
@@ -26,6 +27,11 @@ std::vector<StepRange> segments_of(const Program& program,
 /// The Program whose entry is the steps of the range; its kernels, buffers and constants are those
 /// of the whole, so that both mean the same memory by the same number. Valid if `program` is.
 Program segment_program(const Program& program, const StepRange& range);
+
+/// The launches and library calls that stand in the range, those of loops and branches within too;
+/// of a Call that `takes` says the backend has taken, the call, else what it is lowered to.
+StepCounts count_steps(const Program& program, const StepRange& range,
+                       const std::function<bool(const Call&)>& takes);
 
 /// Bytes of the memories of a Program in the order in which a segment takes them: parameters,
 /// results, constants, the block of temporaries if there is one (compile_segment).

@@ -104,11 +104,14 @@ Status load_modules(Loaded& state) {
     TENON_ASSIGN(state.module, state.device->load(state.compiled.binary, kernels));
   }
   for (const CompiledSegment& each : state.compiled.segments) {
-    Loaded::Segment segment = {each.range, 0, ""};
+    Loaded::Segment segment = {each.range, 0, "", {}};
     segment.label =
         fmt::format("{} and {} more steps",
                     program.sequences[each.range.sequence].steps[each.range.begin].label,
                     each.range.end - each.range.begin - 1);
+    segment.steps = program::count_steps(program, each.range, [&](const program::Call& call) {
+      return state.compiled.plans.contains(call.lowered);
+    });
     TENON_ASSIGN(segment.module, state.device->load(each.binary, {}));
     state.segments.push_back(std::move(segment));
   }
@@ -233,6 +236,7 @@ struct Flight {
   std::shared_ptr<const void> turn;
   Frame frame;
   std::shared_ptr<std::atomic<uint32_t>> stop = std::make_shared<std::atomic<uint32_t>>(0);
+  std::shared_ptr<program::StepCounts> steps = std::make_shared<program::StepCounts>();
   std::vector<Event> inputs;
   std::vector<Promise> results;
   std::optional<Promise> done;
@@ -389,9 +393,10 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                         state_->constants_defined.end());
   flight->done.emplace(state_->device->pool());
   execution.done = flight->done->event();
+  execution.steps = flight->steps;
   const Device::Work work = [flight]() -> Status {
     if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
-    Status status = Run(*flight->loaded, flight->frame, flight->stop.get()).run();
+    Status status = Run(*flight->loaded, flight->frame, flight->stop.get(), *flight->steps).run();
     // Whoever gets this memory now queues work behind this.
     flight->frame = {};
     return status;

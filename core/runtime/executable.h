@@ -48,6 +48,8 @@ struct ExecuteOptions {
 struct Execution {
   std::vector<BufferPtr> results;
   Event done = Event::ready();
+  /// What ran where: complete once `done` is, not to be read before.
+  std::shared_ptr<const program::StepCounts> steps;
 };
 
 /// Functions of the host by the target names of custom calls.

@@ -61,6 +61,7 @@ Status Run::segment(const Loaded::Segment& segment) {
   work.module = segment.module;
   work.buffers = buffers;
   work.label = segment.label.c_str();
+  steps_ += segment.steps;
   work.stop = stop_word();
   return with_label(loaded_.device->launch(work), segment.label);
 }
@@ -86,6 +87,7 @@ Status Run::act(const Step& step, const program::Launch& launch) {
   backend::Launch work;
   work.module = loaded_.module;
   work.kernel = loaded_.native[launch.kernel];
+  ++steps_.kernels;
   work.buffers = buffers;
   work.scalars = launch.scalars;
   work.label = step.label.c_str();
@@ -162,6 +164,7 @@ Status Run::on_device(const Step& step, const program::Call& call, const backend
   }
   launch.label = step.label.c_str();
   launch.stop = stop_word();
+  ++steps_.calls;
   return loaded_.device->call(launch);
 }
 
@@ -188,6 +191,7 @@ Status Run::on_host(const Step& step, const program::Launch& launch) {
   kernel::InterpreterOptions options;
   options.check = false;
   options.cancelled = [this] { return stop_ != nullptr && stop_->load() != 0; };
+  ++steps_.host;
   TENON_TRY(with_label(kernel::Interpreter(kernel).run(arguments, launch.scalars, options), step));
   for (size_t i = 0; i < memory.size(); ++i) {
     if (kernel.memories[i].access == kernel::Access::kIn) continue;
@@ -210,6 +214,7 @@ Status Run::act(const Step& step, const program::CustomCall& call) {
   for (const BufferId id : call.results) {
     shapes.emplace_back(program_.buffer(id).type, program_.buffer(id).dims);
   }
+  ++steps_.host;
   auto results = handler->second(step, call, operands, shapes);
   if (!results) return with_label(results.error(), step);
   if (results->size() != call.results.size()) {

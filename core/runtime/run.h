@@ -21,6 +21,7 @@ struct Loaded {
     program::StepRange range;
     backend::ModuleHandle module = 0;
     std::string label;
+    program::StepCounts steps;
   };
   std::vector<Segment> segments;
   std::vector<Storage> constants;
@@ -51,9 +52,14 @@ struct Frame {
 
 class Run {
  public:
-  /// `stop` ends loops of the host once it is raised.
-  Run(const Loaded& loaded, const Frame& frame, const std::atomic<uint32_t>* stop)
-      : loaded_(loaded), program_(loaded.compiled.program), frame_(frame), stop_(stop) {}
+  /// `stop` ends loops of the host once it is raised; `steps` counts what has been begun.
+  Run(const Loaded& loaded, const Frame& frame, const std::atomic<uint32_t>* stop,
+      program::StepCounts& steps)
+      : loaded_(loaded),
+        program_(loaded.compiled.program),
+        frame_(frame),
+        stop_(stop),
+        steps_(steps) {}
 
   /// Gives the work of all steps to the queue; waits where a step needs what the device computes (a
   /// loop's predicate, a step of the host). Errors carry the step's label.
@@ -83,6 +89,7 @@ class Run {
   const program::Program& program_;
   const Frame& frame_;
   const std::atomic<uint32_t>* stop_;
+  program::StepCounts& steps_;
 };
 
 }  // namespace tenon::runtime

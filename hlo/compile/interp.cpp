@@ -1,5 +1,7 @@
 #include "hlo/compile/interp.h"
 
+#include <mutex>
+
 #include "hlo/compile/host_calls.h"
 
 namespace tenon::hlo {
@@ -34,7 +36,13 @@ class Interp {
     for (auto& [target, handler] : host_calls(checks_, process_, run_process)) {
       interpreter.set_custom_call(target, std::move(handler));
     }
-    return interpreter.run(arguments, options_.interpreter);
+    auto results = interpreter.run(arguments, options_.interpreter);
+    if (options_.steps != nullptr) {
+      static std::mutex mutex;  // Processes end in threads of their own.
+      const std::lock_guard lock(mutex);
+      *options_.steps += interpreter.steps();
+    }
+    return results;
   }
 
  private:

@@ -13,6 +13,8 @@ struct InterpOptions {
   kernel::InterpreterOptions interpreter;
   /// Kernels are legalised for this form.
   std::optional<kernel::LegalForm> legal_form;
+  /// What the program and the processes that it started ran is added to it, if not null.
+  program::StepCounts* steps = nullptr;
 };
 
 /// Compiles `module`, which is static, and runs it on one argument a parameter.

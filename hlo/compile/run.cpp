@@ -78,7 +78,12 @@ class DeviceRun {
     TENON_ASSIGN(const auto executable,
                  runtime::Executable::load(device, std::move(compilation.compiled),
                                            host_calls(checks_, process, run_process)));
-    return execute(*executable, arguments, info);
+    auto results = execute(*executable, arguments, info);
+    if (info != nullptr) {
+      const std::lock_guard lock(mutex_);
+      info->steps = steps_;
+    }
+    return results;
   }
 
  private:
@@ -108,8 +113,8 @@ class DeviceRun {
     return error;
   }
 
-  static Result<std::vector<Literal>> execute(const runtime::Executable& executable,
-                                              std::span<const Literal> arguments, RunInfo* info) {
+  Result<std::vector<Literal>> execute(const runtime::Executable& executable,
+                                       std::span<const Literal> arguments, RunInfo* info) {
     const auto& device = executable.device();
     Pending uses;  // The arguments stay until no buffer needs them.
     std::vector<runtime::BufferPtr> buffers;
@@ -130,6 +135,10 @@ class DeviceRun {
     for (const runtime::BufferPtr& buffer : execution->results) {
       TENON_ASSIGN(results.emplace_back(), buffer->to_literal());
     }
+    {
+      const std::lock_guard lock(mutex_);
+      steps_ += *execution->steps;
+    }
     if (info != nullptr) info->memory = device->memory().statistics();
     return results;
   }
@@ -137,6 +146,8 @@ class DeviceRun {
   const Checks& checks_;
   const CompileOptions& options_;
   SpareDevices& spare_;
+  std::mutex mutex_;
+  program::StepCounts steps_;  // Of the program and its processes.
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ struct Target {
 struct RunInfo {
   std::vector<Placement> placement;
   runtime::MemoryStatistics memory;
+  /// Of the program and of the processes that it started.
+  program::StepCounts steps;
 };
 
 /// Compiles a function of `module`, which is static, and runs it on one argument a parameter.

@@ -1,0 +1,27 @@
+// How many steps of an execution ran where: what a test asks that claims a device computed
+// something.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::program {
+
+/// Copies are not counted, nor loops and branches themselves; a step within a loop counts once for
+/// each turn. Steps that a backend compiled as one segment count as they stand in the Program, each
+/// once, whatever the turns of the loops within.
+struct StepCounts {
+  int64_t kernels = 0;  ///< Launches of kernels on the device.
+  int64_t calls = 0;    ///< Library calls that the backend took.
+  int64_t host = 0;     ///< Custom calls, and kernels that the host interpreted.
+
+  int64_t on_device() const { return kernels + calls; }
+  StepCounts& operator+=(const StepCounts& other) {
+    kernels += other.kernels;
+    calls += other.calls;
+    host += other.host;
+    return *this;
+  }
+  bool operator==(const StepCounts&) const = default;
+};
+
+}  // namespace tenon::program
