@@ -302,5 +302,70 @@ TEST(CpuCode, TheCacheHasWholePrograms) {
   EXPECT_EQ(counts_of().second, 0);
 }
 
+// Lines of LLVM IR: of all functions, and of the longest.
+struct Lines {
+  int64_t all = 0;
+  int64_t longest = 0;
+};
+
+Lines lines_of(const std::string& code) {
+  Lines lines;
+  int64_t here = 0;
+  size_t at = 0;
+  while (at < code.size()) {
+    const size_t end = std::min(code.find('\n', at), code.size());
+    const std::string_view line = std::string_view(code).substr(at, end - at);
+    here = line.starts_with("define ") ? 1 : here + 1;
+    if (line == "}") {
+      lines.all += here;
+      lines.longest = std::max(lines.longest, here);
+    }
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string reductions(int count) {
+  std::string text =
+      "func.func @main(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %a0 = stablehlo.negate %x : "
+      "tensor<32x32xf32>\n";
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(
+        "  %v{0} = stablehlo.reduce(%a{0} init: %z) applies stablehlo.add across dimensions = [1]"
+        " : (tensor<32x32xf32>, tensor<f32>) -> tensor<32xf32>\n"
+        "  %a{1} = stablehlo.broadcast_in_dim %v{0}, dims = [{2}]"
+        " : (tensor<32xf32>) -> tensor<32x32xf32>\n",
+        i, i + 1, i % 2);
+  }
+  return text + fmt::format("  return %a{} : tensor<32x32xf32>\n}}\n", count);
+}
+
+std::string updates(int count) {
+  std::string text =
+      "func.func @main(%a0: tensor<1024xf32>, %i: tensor<i32>, %j: tensor<i32>) -> "
+      "tensor<1024xf32> {\n";
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(
+        "  %s{0} = stablehlo.dynamic_slice %a{0}, %i, sizes = [16]"
+        " : (tensor<1024xf32>, tensor<i32>) -> tensor<16xf32>\n"
+        "  %a{1} = stablehlo.dynamic_update_slice %a{0}, %s{0}, %j"
+        " : (tensor<1024xf32>, tensor<16xf32>, tensor<i32>) -> tensor<1024xf32>\n",
+        i, i + 1);
+  }
+  return text + fmt::format("  return %a{} : tensor<1024xf32>\n}}\n", count);
+}
+
+// LLVM takes more than linear time for a function: long programs have more functions, not longer.
+TEST(CpuCode, LongProgramsBecomeManyFunctions) {
+  for (const auto& program : {reductions, updates}) {
+    const Lines small = lines_of(made_of(program(150)).code);
+    const Lines large = lines_of(made_of(program(600)).code);
+    EXPECT_GT(small.all, 0);
+    EXPECT_LE(large.all, 5 * small.all);
+    EXPECT_LE(large.longest, 2 * small.longest);
+  }
+}
+
 }  // namespace
 }  // namespace tenon

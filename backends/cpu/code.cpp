@@ -30,7 +30,6 @@ void serialize(A& a, serial::Of<A, Code>& code) {
 namespace {
 
 constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 2, 2};
-constexpr size_t kKernelsAnObject = 8;
 constexpr std::string_view kEntrySuffix =
     ".entry";  // Of a contraction's function of the type Entry.
 
@@ -54,14 +53,16 @@ int64_t grain_of(double nanoseconds, int64_t workgroups) {
 
 std::string direct_symbol(size_t number) { return fmt::format("tenon_direct_{}", number); }
 
-llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol) {
-  llvm::LLVMContext& context = module.getContext();
+llvm::FunctionType* entry_type(llvm::LLVMContext& context) {
   llvm::Type* const pointer = llvm::PointerType::getUnqual(context);
   llvm::Type* const number = llvm::Type::getInt64Ty(context);
   llvm::Type* const types[] = {pointer, pointer, number, number, pointer, pointer};
-  llvm::Function* const entry =
-      llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
-                             llvm::Function::ExternalLinkage, symbol, module);
+  return llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false);
+}
+
+llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol) {
+  llvm::Function* const entry = llvm::Function::Create(
+      entry_type(module.getContext()), llvm::Function::ExternalLinkage, symbol, module);
   entry->setDoesNotThrow();
   return entry;
 }
@@ -99,10 +100,8 @@ void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
   b.CreateRetVoid();
 }
 
-EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
-                          int64_t vector_bytes) {
-  EmittedKernel emitted;
-  KernelCode& code = emitted.code;
+KernelCode describe(const kernel::Kernel& kernel, size_t number) {
+  KernelCode code;
   code.symbol = fmt::format("tenon_kernel_{}", number);
   code.workgroups = element_count(kernel.grid);
   code.nanoseconds = nanoseconds_of(kernel);
@@ -111,6 +110,14 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
     code.buffers.push_back(kernel.memories[i].bytes());
   }
   code.scalars = static_cast<uint32_t>(kernel.scalars.size());
+  return code;
+}
+
+EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
+                          int64_t vector_bytes) {
+  EmittedKernel emitted;
+  KernelCode& code = emitted.code;
+  code = describe(kernel, number);
   const kernel::Kernel tiled = with_native_tiles(kernel, vector_bytes);
   const KernelFunction made = Emitter(module, tiled, vector_bytes).run(direct_symbol(number));
   code.scratch_bytes = made.scratch_bytes;
@@ -149,16 +156,16 @@ std::string direct_symbol_of(const std::string& contraction) {
 }
 
 Result<std::vector<std::string>> compile_objects(
-    size_t count, const std::function<void(llvm::Module&, size_t)>& emit) {
-  std::vector<std::string> objects((count + kKernelsAnObject - 1) / kKernelsAnObject);
+    size_t count, const std::function<void(llvm::Module&, size_t)>& emit, size_t an_object) {
+  std::vector<std::string> objects((count + an_object - 1) / an_object);
   std::vector<Status> outcomes(objects.size());
   const auto compile_one = [&](size_t o) -> Status {
     llvm::LLVMContext context;
     TENON_ASSIGN(const auto machine, codegen::make_host_machine());
     llvm::Module module("tenon", context);
     codegen::set_target(module, *machine);
-    const size_t end = std::min(count, (o + 1) * kKernelsAnObject);
-    for (size_t i = o * kKernelsAnObject; i < end; ++i) emit(module, i);
+    const size_t end = std::min(count, (o + 1) * an_object);
+    for (size_t i = o * an_object; i < end; ++i) emit(module, i);
     TENON_ASSIGN(objects[o], codegen::compile_to_object(module, *machine,
                                                         codegen::next_dump("TENON_CPU_DUMP")));
     return {};

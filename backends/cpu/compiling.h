@@ -23,6 +23,10 @@ struct EmittedKernel {
 
 /// The function of a kernel that takes its buffers one by one.
 std::string direct_symbol(size_t number);
+/// What is known of a kernel before it is compiled: all but its scratch memory.
+KernelCode describe(const kernel::Kernel& kernel, size_t number);
+/// The type Entry, for code.
+llvm::FunctionType* entry_type(llvm::LLVMContext& context);
 /// A function of the type Entry, without a body.
 llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol);
 /// One called `symbol` that calls `function`, which takes so many buffers, scalars of those types,
@@ -44,8 +48,11 @@ std::string direct_symbol_of(const std::string& contraction);
 Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name,
                                  int64_t vector_bytes);
 
-/// Objects of `count` things, some to an object, by several threads; `emit` puts one into a module.
+inline constexpr size_t kKernelsAnObject = 8;
+/// Objects of `count` things, so many to an object, by several threads; `emit` puts one into a
+/// module.
 Result<std::vector<std::string>> compile_objects(
-    size_t count, const std::function<void(llvm::Module&, size_t)>& emit);
+    size_t count, const std::function<void(llvm::Module&, size_t)>& emit,
+    size_t an_object = kKernelsAnObject);
 
 }  // namespace tenon::cpu

@@ -1,17 +1,17 @@
-// A Program as one function: its steps in a row, kernels called in place.
+// A Program as native code: its steps in a row, kernels called in place. Long ones are several
+// functions (segment_plan.h).
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "backends/cpu/chain.h"
 #include "backends/cpu/code.h"
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/contraction.h"
+#include "backends/cpu/segment_plan.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
-#include "core/program/segment.h"
 
 namespace tenon::cpu {
 namespace {
@@ -32,16 +32,8 @@ std::optional<ContractionLoops> loops_of(const Program& program, const program::
   return cpu::loops_of(*contraction, operands, shape(call.results[0]));
 }
 
-// A call that has code of its own.
-struct Contraction {
-  std::shared_ptr<const Code> code;
-  std::optional<RowGroups> rows;
-  const KernelCode& kernel() const { return code->kernels[0]; }
-};
-using Contractions = std::map<const program::Call*, Contraction>;
-
-Result<Contractions> contractions_of(const Program& program) {
-  Contractions found;
+Result<SegmentContractions> contractions_of(const Program& program) {
+  SegmentContractions found;
   Status outcome;
   program::for_each_step(
       program, {}, [&](const Step&) { return true; },
@@ -60,122 +52,223 @@ Result<Contractions> contractions_of(const Program& program) {
   return found;
 }
 
-// Kernels of more nodes are compiled in other modules, some in each, by several threads.
-constexpr size_t kMostNodesInPlace = 150;
+std::string part_symbol(size_t number) { return fmt::format("tenon_part_{}", number); }
 
-class SegmentEmitter {
+// What all functions of a segment are made from.
+struct Segment {
+  const Program& program;
+  const SegmentContractions& contractions;
+  const SegmentPlan& plan;
+  const std::vector<KernelCode>& kernels;  ///< Those compiled apart are whole.
+};
+
+// Kernels in a module: those compiled in it, and declarations of others.
+class ModuleKernels {
  public:
-  SegmentEmitter(llvm::Module& module, const Program& program,
-                 const std::vector<KernelCode>& kernels, std::vector<llvm::Function*> in_place,
-                 const Contractions& contractions, int64_t threads)
+  /// `number` tells the symbols of one module from those of others.
+  ModuleKernels(llvm::Module& module, const Segment& segment, size_t number)
+      : module_(module), segment_(segment), number_(number) {}
+
+  const KernelCode& code(uint32_t kernel) {
+    static_cast<void>(function(kernel));
+    const auto found = in_place_.find(kernel);
+    return found == in_place_.end() ? segment_.kernels[kernel] : found->second.code;
+  }
+
+  llvm::Function* function(uint32_t kernel) {
+    llvm::Function*& known = functions_[kernel];
+    if (known == nullptr) known = make(kernel);
+    return known;
+  }
+
+  /// The most that any of those compiled here takes.
+  int64_t scratch_bytes() const {
+    int64_t bytes = 0;
+    for (const auto& [kernel, emitted] : in_place_) {
+      bytes = std::max(bytes, emitted.code.scratch_bytes);
+    }
+    return bytes;
+  }
+
+ private:
+  llvm::Function* make(uint32_t k) {
+    const kernel::Kernel& kernel = segment_.program.kernels[k];
+    if (!segment_.plan.is_in_place(k)) return declare(kernel, k);
+    const size_t symbol = number_ * segment_.program.kernels.size() + k;
+    EmittedKernel& emitted =
+        in_place_.emplace(k, emit_kernel(module_, kernel, symbol, codegen::host().vector_bytes))
+            .first->second;
+    if (segment_.plan.is_shared(k)) emitted.function->addFnAttr(llvm::Attribute::NoInline);
+    // Of a kernel that is never cut into tasks nothing is called from outside.
+    if (emitted.code.workgroups <= emitted.code.grain) {
+      module_.getFunction(emitted.code.symbol)->eraseFromParent();
+      emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
+      emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
+    }
+    return emitted.function;
+  }
+
+  llvm::Function* declare(const kernel::Kernel& kernel, uint32_t k) {
+    llvm::LLVMContext& context = module_.getContext();
+    llvm::Type* const pointer = llvm::PointerType::getUnqual(context);
+    llvm::Type* const number = llvm::Type::getInt64Ty(context);
+    std::vector<llvm::Type*> types(kernel.buffer_count, pointer);
+    for (const kernel::ValueId each : kernel.scalars) {
+      types.push_back(codegen::type_of(context, kernel.value(each).type));
+    }
+    types.insert(types.end(), {number, number, pointer, pointer});
+    return llvm::Function::Create(
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
+        llvm::Function::ExternalLinkage, direct_symbol(k), module_);
+  }
+
+  llvm::Module& module_;
+  const Segment& segment_;
+  const size_t number_;
+  std::map<uint32_t, llvm::Function*> functions_;
+  std::map<uint32_t, EmittedKernel> in_place_;
+};
+
+// One function: that of the whole segment, or of a part.
+class FunctionEmitter {
+ public:
+  FunctionEmitter(llvm::Module& module, const Segment& segment, ModuleKernels& kernels)
       : module_(module),
-        program_(program),
+        segment_(segment),
+        program_(segment.program),
         kernels_(kernels),
-        functions_(std::move(in_place)),
-        contractions_(contractions),
-        threads_(threads),
         b_(module.getContext()) {}
 
-  /// Bytes of scratch memory that calls take.
-  int64_t run(const std::string& symbol) {
-    function_ = make_entry_function(module_, symbol);
-    b_.SetInsertPoint(llvm::BasicBlock::Create(context(), "", function_));
-    exit_ = llvm::BasicBlock::Create(context(), "exit", function_);
-    load_memories();
+  /// Of the type Entry. Gives the bytes of scratch memory that its calls take.
+  int64_t whole() {
+    function_ = make_entry_function(module_, kSegmentSymbol);
+    begin(function_->getArg(0), function_->getArg(4), function_->getArg(5));
     sequence(0);
-    b_.CreateBr(exit_);
-    b_.SetInsertPoint(exit_);
-    b_.CreateRetVoid();
+    end([&](bool) { b_.CreateRetVoid(); });
+    return scratch_bytes_;
+  }
+
+  /// i1 (ptr memories, ptr scratch, ptr stops): whether the work goes on.
+  int64_t part(size_t number) {
+    function_ = part_function(number);
+    begin(function_->getArg(0), function_->getArg(1), function_->getArg(2));
+    const program::StepRange& range = segment_.plan.parts()[number];
+    steps(range.sequence, range.begin, range.end);
+    end([&](bool goes_on) { b_.CreateRet(b_.getInt1(goes_on)); });
     return scratch_bytes_;
   }
 
  private:
   llvm::LLVMContext& context() { return module_.getContext(); }
-  llvm::Value* scratch() { return function_->getArg(4); }
-  llvm::Value* stops() { return function_->getArg(5); }
 
-  // In the order of memory_sizes().
-  void load_memories() {
-    uint64_t next = 0;
-    const auto load = [&] {
-      return b_.CreateLoad(b_.getPtrTy(),
-                           b_.CreateConstGEP1_64(b_.getPtrTy(), function_->getArg(0), next++));
-    };
-    for (size_t i = 0; i < program_.parameters.size(); ++i) parameters_.push_back(load());
-    for (size_t i = 0; i < program_.results.size(); ++i) results_.push_back(load());
-    for (size_t i = 0; i < program_.constants.size(); ++i) constants_.push_back(load());
-    if (program_.temporary_bytes > 0) temporaries_ = load();
+  // The first block loads what is used.
+  void begin(llvm::Value* memories, llvm::Value* scratch, llvm::Value* stops) {
+    memories_ = memories;
+    scratch_ = scratch;
+    stops_ = stops;
+    entry_ = block("");
+    exit_ = block("exit");
+    body_ = block("body");
+    b_.SetInsertPoint(body_);
+  }
+
+  template <class Return>
+  void end(const Return& make_return) {
+    make_return(true);
+    b_.SetInsertPoint(exit_);
+    make_return(false);
+    b_.SetInsertPoint(entry_);
+    b_.CreateBr(body_);
+  }
+
+  llvm::Function* part_function(size_t number) {
+    llvm::Type* const types[] = {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()};
+    auto* const type = llvm::FunctionType::get(b_.getInt1Ty(), types, false);
+    llvm::FunctionCallee found = module_.getOrInsertFunction(part_symbol(number), type);
+    auto* const function = llvm::cast<llvm::Function>(found.getCallee());
+    function->setDoesNotThrow();
+    return function;
+  }
+
+  // --- Memory, in the order of memory_sizes()
+
+  llvm::Value* memory(uint64_t number) {
+    llvm::Value*& pointer = pointers_[number];
+    if (pointer != nullptr) return pointer;
+    const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(entry_);
+    pointer = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), memories_, number));
+    return pointer;
   }
 
   llvm::Value* pointer(BufferId id) {
     const program::Buffer& buffer = program_.buffer(program_.root(id));
+    const size_t results = program_.parameters.size();
+    const size_t constants = results + program_.results.size();
     switch (buffer.kind) {
       case program::MemoryKind::kParameter:
-        return parameters_[buffer.index];
+        return memory(buffer.index);
       case program::MemoryKind::kResult:
-        return results_[buffer.index];
+        return memory(results + buffer.index);
       case program::MemoryKind::kConstant:
-        return constants_[buffer.index];
+        return memory(constants + buffer.index);
       case program::MemoryKind::kTemporary:
         break;
     }
     // An empty one may have no block to lie in.
-    if (temporaries_ == nullptr) return llvm::ConstantPointerNull::get(b_.getPtrTy());
-    return b_.CreateConstGEP1_64(b_.getInt8Ty(), temporaries_,
+    if (program_.temporary_bytes == 0) return llvm::ConstantPointerNull::get(b_.getPtrTy());
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), memory(constants + program_.constants.size()),
                                  static_cast<uint64_t>(buffer.offset));
   }
 
+  // --- Sequences
+
   void sequence(SequenceId id) {
+    const std::vector<uint32_t>& parts = segment_.plan.parts_of(id);
+    if (parts.empty()) {
+      steps(id, 0, program_.sequences[id].steps.size());
+      return;
+    }
+    for (const uint32_t number : parts) {
+      llvm::Value* const goes_on =
+          b_.CreateCall(part_function(number), {memories_, scratch_, stops_});
+      llvm::BasicBlock* const next = block("next");
+      b_.CreateCondBr(goes_on, next, exit_);
+      b_.SetInsertPoint(next);
+    }
+  }
+
+  void steps(SequenceId id, size_t begin, size_t end) {
     const program::Sequence& sequence = program_.sequences[id];
-    std::set<size_t> done;
-    for (size_t s = 0; s < sequence.steps.size(); ++s) {
-      if (done.contains(s)) continue;
-      const std::vector<ChainedLaunch> chain = chain_behind(sequence, s);
-      for (const ChainedLaunch& each : chain) done.insert(each.step);
+    for (size_t s = begin; s < end; ++s) {
+      if (segment_.plan.is_chained(id, s)) continue;
+      const std::vector<ChainedLaunch>& chain = segment_.plan.chain_at(id, s);
       if (chain.empty()) {
         std::visit([&](const auto& action) { emit(action); }, sequence.steps[s].action);
       } else {
-        emit_chain(sequence, std::get<program::Call>(sequence.steps[s].action), chain);
+        emit_chain(sequence, std::get<program::Call>(sequence.steps[s].action), chain,
+                   fmt::format("tenon_chain_{}_{}", id, s));
       }
     }
   }
 
   // --- Contractions with what goes through their rows
 
-  // Where the result is too large for a near cache, and there are groups of rows enough for all
-  // threads, if the work is worth several.
-  std::vector<ChainedLaunch> chain_behind(const program::Sequence& sequence, size_t step) {
-    const auto* call = std::get_if<program::Call>(&sequence.steps[step].action);
-    const auto found = call == nullptr ? contractions_.end() : contractions_.find(call);
-    if (found == contractions_.end() || !found->second.rows) return {};
-    constexpr int64_t kLarge = 1 << 20;
-    const RowGroups& rows = *found->second.rows;
-    if (rows.groups() < 2 || rows.turns * rows.rows * rows.row_bytes < kLarge) return {};
-    std::vector<ChainedLaunch> chain = chained_launches(program_, sequence, step, rows);
-    bool several = found->second.kernel().workgroups > found->second.kernel().grain;
-    for (const ChainedLaunch& each : chain) {
-      const auto& launch = std::get<program::Launch>(sequence.steps[each.step].action);
-      several |= kernels_[launch.kernel].workgroups > kernels_[launch.kernel].grain;
-    }
-    if (several && rows.groups() < 2 * threads_) return {};
-    return chain;
-  }
-
   void emit_chain(const program::Sequence& sequence, const program::Call& call,
-                  const std::vector<ChainedLaunch>& chain) {
-    const Contraction& contraction = contractions_.at(&call);
+                  const std::vector<ChainedLaunch>& chain, const std::string& name) {
+    const SegmentContraction& contraction = segment_.contractions.at(&call);
     std::vector<BufferId> buffers = buffers_of(call);
     std::vector<ChainPart> parts;
     KernelCode code = contraction.kernel();
     for (const ChainedLaunch& each : chain) {
       const auto& launch = std::get<program::Launch>(sequence.steps[each.step].action);
-      parts.push_back({launch_function(launch), launch.buffers.size(), scalars_of(launch),
+      const KernelCode& launched = kernels_.code(launch.kernel);
+      parts.push_back({kernels_.function(launch.kernel), launch.buffers.size(), scalars_of(launch),
                        each.workgroups_a_row});
       buffers.insert(buffers.end(), launch.buffers.begin(), launch.buffers.end());
-      code.scratch_bytes = std::max(code.scratch_bytes, kernels_[launch.kernel].scratch_bytes);
-      code.nanoseconds += kernels_[launch.kernel].nanoseconds;
+      code.scratch_bytes = std::max(code.scratch_bytes, launched.scratch_bytes);
+      code.nanoseconds += launched.nanoseconds;
     }
-    const std::string name = fmt::format("tenon_chain_{}", chains_++);
     llvm::Function* const function = make_chain_function(module_, name, *contraction.rows,
                                                          contraction_function(contraction), parts);
     code.symbol = name + ".entry";
@@ -195,7 +288,7 @@ class SegmentEmitter {
   }
 
   void emit(const program::Launch& launch) {
-    run_workgroups(kernels_[launch.kernel], launch_function(launch), launch.buffers,
+    run_workgroups(kernels_.code(launch.kernel), kernels_.function(launch.kernel), launch.buffers,
                    scalars_of(launch));
   }
 
@@ -209,20 +302,7 @@ class SegmentEmitter {
     return scalars;
   }
 
-  // That of a kernel of another module is declared; it may be launched again.
-  llvm::Function* launch_function(const program::Launch& launch) {
-    llvm::Function*& function = functions_[launch.kernel];
-    if (function != nullptr) return function;
-    std::vector<llvm::Type*> types(launch.buffers.size(), b_.getPtrTy());
-    for (const llvm::Constant* each : scalars_of(launch)) types.push_back(each->getType());
-    types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()});
-    const auto type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
-    function = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
-                                      direct_symbol(launch.kernel), module_);
-    return function;
-  }
-
-  llvm::Function* contraction_function(const Contraction& contraction) {
+  llvm::Function* contraction_function(const SegmentContraction& contraction) {
     llvm::Type* const pointer = b_.getPtrTy();
     llvm::Type* const number = b_.getInt64Ty();
     auto* const type = llvm::FunctionType::get(
@@ -239,9 +319,9 @@ class SegmentEmitter {
     std::vector<llvm::Value*> arguments;
     for (const BufferId id : buffers) arguments.push_back(pointer(id));
     arguments.insert(arguments.end(), scalars.begin(), scalars.end());
-    arguments.insert(arguments.end(),
-                     {b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(kernel.workgroups)),
-                      scratch(), stops()});
+    arguments.insert(
+        arguments.end(),
+        {b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(kernel.workgroups)), scratch_, stops_});
     b_.CreateCall(function, arguments);
   }
 
@@ -257,7 +337,7 @@ class SegmentEmitter {
       b_.CreateStore(numbers[i], b_.CreateConstGEP1_64(b_.getInt64Ty(), scalars, i));
     }
     const auto entry =
-        module_.getOrInsertFunction(kernel.symbol, function_->getFunctionType()).getCallee();
+        module_.getOrInsertFunction(kernel.symbol, entry_type(context())).getCallee();
     const auto number = [&](int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); };
     llvm::Value* const arguments[] = {entry,
                                       buffers,
@@ -265,7 +345,7 @@ class SegmentEmitter {
                                       number(kernel.workgroups),
                                       number(kernel.grain),
                                       number(kernel.scratch_bytes),
-                                      stops()};
+                                      stops_};
     std::vector<llvm::Type*> types;
     for (const llvm::Value* each : arguments) types.push_back(each->getType());
     b_.CreateCall(module_.getOrInsertFunction(
@@ -275,8 +355,7 @@ class SegmentEmitter {
 
   llvm::Value* array(llvm::Type* element, size_t count) {
     const llvm::IRBuilder<>::InsertPointGuard guard(b_);
-    llvm::BasicBlock& entry = function_->getEntryBlock();
-    b_.SetInsertPoint(&entry, entry.begin());
+    b_.SetInsertPoint(entry_, entry_->begin());
     return b_.CreateAlloca(element, b_.getInt64(std::max<size_t>(count, 1)));
   }
 
@@ -304,7 +383,7 @@ class SegmentEmitter {
     b_.CreateCondBr(predicate(loop.predicate), turn, after);
     b_.SetInsertPoint(turn);
     sequence(loop.body);
-    b_.CreateCondBr(emit_poll(b_, stops()), test, exit_);
+    b_.CreateCondBr(emit_poll(b_, stops_), test, exit_);
     b_.SetInsertPoint(after);
   }
 
@@ -332,8 +411,8 @@ class SegmentEmitter {
 
   // By code of its own if it is a contraction that has some.
   void emit(const program::Call& call) {
-    const auto found = contractions_.find(&call);
-    if (found == contractions_.end()) return sequence(call.lowered);
+    const auto found = segment_.contractions.find(&call);
+    if (found == segment_.contractions.end()) return sequence(call.lowered);
     const KernelCode& kernel = found->second.kernel();
     scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes);
     run_workgroups(kernel, contraction_function(found->second), buffers_of(call), {});
@@ -342,22 +421,23 @@ class SegmentEmitter {
   void emit(const program::CustomCall&) {}
 
   llvm::Module& module_;
+  const Segment& segment_;
   const Program& program_;
-  const std::vector<KernelCode>& kernels_;
-  std::vector<llvm::Function*> functions_;
-  const Contractions& contractions_;
-  const int64_t threads_;
+  ModuleKernels& kernels_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;
+  llvm::BasicBlock* body_ = nullptr;
   llvm::BasicBlock* exit_ = nullptr;
-  std::vector<llvm::Value*> parameters_, results_, constants_;
-  llvm::Value* temporaries_ = nullptr;
+  llvm::Value* memories_ = nullptr;
+  llvm::Value* scratch_ = nullptr;
+  llvm::Value* stops_ = nullptr;
+  std::map<uint64_t, llvm::Value*> pointers_;
   int64_t scratch_bytes_ = 0;
-  size_t chains_ = 0;
 };
 
 // Those that are launched, other than for calls that have functions of their own.
-std::vector<uint32_t> kernels_of(const Program& program, const Contractions& contractions) {
+std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractions& contractions) {
   std::set<uint32_t> used;
   program::for_each_step(
       program, {},
@@ -372,53 +452,64 @@ std::vector<uint32_t> kernels_of(const Program& program, const Contractions& con
   return {used.begin(), used.end()};
 }
 
+// The functions, some parts to a module, that of the whole in one of its own; what they take of
+// scratch memory is added to `scratch`.
+Result<std::vector<std::string>> compile_functions(const Segment& segment, int64_t& scratch) {
+  constexpr size_t kPartsAModule = 8;
+  const size_t parts = segment.plan.parts().size();
+  const size_t modules = 1 + (parts + kPartsAModule - 1) / kPartsAModule;
+  std::vector<int64_t> taken(modules);
+  auto objects = compile_objects(
+      modules,
+      [&](llvm::Module& module, size_t m) {
+        ModuleKernels kernels(module, segment, m);
+        const auto count = [&](int64_t bytes) { taken[m] = std::max(taken[m], bytes); };
+        if (m == 0) {
+          count(FunctionEmitter(module, segment, kernels).whole());
+        } else {
+          for (size_t p = (m - 1) * kPartsAModule; p < std::min(m * kPartsAModule, parts); ++p) {
+            count(FunctionEmitter(module, segment, kernels).part(p));
+          }
+        }
+        count(kernels.scratch_bytes());
+      },
+      1);
+  for (const int64_t bytes : taken) scratch = std::max(scratch, bytes);
+  return objects;
+}
+
 }  // namespace
 
 Result<Code> compile_segment(const Program& program, int64_t threads) {
+  TENON_ASSIGN(const SegmentContractions contractions, contractions_of(program));
   std::vector<KernelCode> kernels(program.kernels.size());
-  std::vector<uint32_t> apart;
-  std::vector<uint32_t> in_place;
-  TENON_ASSIGN(const Contractions contractions, contractions_of(program));
-  for (const uint32_t k : kernels_of(program, contractions)) {
-    const bool small = program.kernels[k].nodes.size() <= kMostNodesInPlace;
-    (small ? in_place : apart).push_back(k);
+  const std::vector<uint32_t> launched = kernels_of(program, contractions);
+  for (const uint32_t k : launched) {
+    kernels[k] = describe(program.kernels[k], k);
   }
+  const SegmentPlan plan(program, contractions, kernels, threads);
+  std::vector<uint32_t> apart;
+  std::ranges::copy_if(launched, std::back_inserter(apart),
+                       [&](uint32_t k) { return !plan.is_in_place(k); });
   Code code;
   TENON_ASSIGN(code.objects, compile_objects(apart.size(), [&](llvm::Module& module, size_t i) {
                  const uint32_t k = apart[i];
                  kernels[k] =
                      emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes).code;
                }));
-  int64_t scratch = 0;
-  const auto whole = [&](llvm::Module& module, size_t) {
-    std::vector<llvm::Function*> functions(program.kernels.size());
-    for (const uint32_t k : in_place) {
-      EmittedKernel emitted =
-          emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes);
-      functions[k] = emitted.function;
-      kernels[k] = std::move(emitted.code);
-      // Of a kernel that is never cut into tasks nothing is called from outside.
-      if (kernels[k].workgroups > kernels[k].grain) continue;
-      module.getFunction(kernels[k].symbol)->eraseFromParent();
-      functions[k]->setLinkage(llvm::GlobalValue::InternalLinkage);
-      functions[k]->setVisibility(llvm::GlobalValue::DefaultVisibility);
-    }
-    scratch = SegmentEmitter(module, program, kernels, std::move(functions), contractions, threads)
-                  .run(kSegmentSymbol);
-  };
-  TENON_ASSIGN(std::vector<std::string> last, compile_objects(1, whole));
-  code.objects.push_back(std::move(last[0]));
+  KernelCode segment;
+  segment.symbol = kSegmentSymbol;
+  segment.buffers = program::memory_sizes(program);
+  for (const uint32_t k : apart) {
+    segment.scratch_bytes = std::max(segment.scratch_bytes, kernels[k].scratch_bytes);
+  }
+  TENON_ASSIGN(std::vector<std::string> functions,
+               compile_functions({program, contractions, plan, kernels}, segment.scratch_bytes));
+  std::ranges::move(functions, std::back_inserter(code.objects));
   std::set<std::string> distinct;
   for (const auto& [call, contraction] : contractions) {
     const Code& own = *contraction.code;
     if (distinct.insert(own.kernels[0].symbol).second) code.objects.push_back(own.objects[0]);
-  }
-  KernelCode segment;
-  segment.symbol = kSegmentSymbol;
-  segment.buffers = program::memory_sizes(program);
-  segment.scratch_bytes = scratch;
-  for (const KernelCode& kernel : kernels) {
-    segment.scratch_bytes = std::max(segment.scratch_bytes, kernel.scratch_bytes);
   }
   code.kernels.push_back(std::move(segment));
   return code;

@@ -19,8 +19,7 @@ Builder::Builder(std::string name, ElementType index_type) {
 MemoryId Builder::add_memory(Memory memory) {
   // Names are unique, so that the printed kernel reads back.
   const std::string name = memory.name;
-  const auto taken = [&](const Memory& other) { return other.name == memory.name; };
-  for (int i = 2; std::any_of(kernel_.memories.begin(), kernel_.memories.end(), taken); ++i) {
+  for (int i = 2; !memory_names_.insert(memory.name).second; ++i) {
     memory.name = name + "_" + std::to_string(i);
   }
   kernel_.memories.push_back(std::move(memory));

@@ -17,6 +17,8 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "core/kernel/kernel.h"
@@ -146,6 +148,7 @@ class Builder {
   std::vector<ElementType> types_of(const Values& values) const;
 
   Kernel kernel_;
+  std::unordered_set<std::string> memory_names_;
   std::vector<BlockId> open_;
   size_t insertion_ = kInnermost;
   bool index_fits_ = true;

@@ -1,6 +1,8 @@
 #include "core/program/program.h"
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 
 namespace tenon::program {
 
@@ -36,9 +38,6 @@ struct Region {
   bool overlaps(const Region& other) const {
     return kind == other.kind && index == other.index && begin < other.end && other.begin < end;
   }
-  bool covers(const Region& other) const {
-    return kind == other.kind && index == other.index && begin <= other.begin && other.end <= end;
-  }
 };
 
 Region region_of(const Program& program, BufferId id) {
@@ -57,38 +56,79 @@ class Tracker {
   std::vector<uint32_t> enter(uint32_t step, const Accesses& accesses) {
     std::vector<uint32_t> depends;
     for (const BufferId id : accesses.reads) {
-      collect(region_of(program_, id), false, depends);
+      for_each_piece(region_of(program_, id), [&](Piece& piece) {
+        if (piece.writer != kNone) depends.push_back(piece.writer);
+      });
     }
     for (const BufferId id : accesses.writes) {
-      const Region region = region_of(program_, id);
-      collect(region, true, depends);
-      // Whoever comes later depends on this step, and through it on those.
-      std::erase_if(entries_, [&](const Entry& e) { return region.covers(e.region); });
+      for_each_piece(region_of(program_, id), [&](Piece& piece) {
+        if (piece.writer != kNone) depends.push_back(piece.writer);
+        depends.insert(depends.end(), piece.readers.begin(), piece.readers.end());
+      });
     }
-    for (const BufferId id : accesses.reads)
-      entries_.push_back({region_of(program_, id), step, false});
-    for (const BufferId id : accesses.writes)
-      entries_.push_back({region_of(program_, id), step, true});
+    // A step that reads what it writes is its writer.
+    for (const BufferId id : accesses.reads) {
+      for_each_piece(region_of(program_, id), [&](Piece& piece) { piece.readers.push_back(step); });
+    }
+    for (const BufferId id : accesses.writes) write(region_of(program_, id), step);
     std::sort(depends.begin(), depends.end());
     depends.erase(std::unique(depends.begin(), depends.end()), depends.end());
     return depends;
   }
 
  private:
-  struct Entry {
-    Region region;
-    uint32_t step = 0;
-    bool write = false;
+  // Bytes that were written by one step, if any, and read by some since.
+  struct Piece {
+    int64_t end = 0;
+    uint32_t writer = kNone;
+    std::vector<uint32_t> readers;
   };
+  using Pieces = std::map<int64_t, Piece>;  // By begin; they do not overlap.
 
-  void collect(const Region& region, bool write, std::vector<uint32_t>& depends) const {
-    for (const Entry& e : entries_) {
-      if ((write || e.write) && e.region.overlaps(region)) depends.push_back(e.step);
+  Pieces& pieces_of(const Region& region) {
+    return memories_[(uint64_t{region.index} << 2) | static_cast<uint64_t>(region.kind)];
+  }
+
+  // Makes pieces begin and end where the region does; those within it fill it.
+  template <class Visit>
+  void for_each_piece(const Region& region, const Visit& visit) {
+    if (region.begin == region.end) return;
+    Pieces& pieces = pieces_of(region);
+    cut(pieces, region.begin);
+    cut(pieces, region.end);
+    int64_t at = region.begin;
+    for (auto piece = pieces.lower_bound(at); at < region.end; ++piece) {
+      if (piece == pieces.end() || piece->first > at) {
+        const int64_t end = piece == pieces.end() ? region.end : std::min(piece->first, region.end);
+        piece = pieces.emplace_hint(piece, at, Piece{end, kNone, {}});
+      }
+      visit(piece->second);
+      at = piece->second.end;
     }
   }
 
+  static void cut(Pieces& pieces, int64_t at) {
+    auto behind = pieces.upper_bound(at);
+    if (behind == pieces.begin()) return;
+    auto& [begin, piece] = *std::prev(behind);
+    if (begin == at || piece.end <= at) return;
+    Piece rest = piece;
+    piece.end = at;
+    pieces.emplace_hint(behind, at, std::move(rest));
+  }
+
+  // One piece, of this step alone: whoever comes later depends on it, and through it on the others.
+  void write(const Region& region, uint32_t step) {
+    if (region.begin == region.end) return;
+    Pieces& pieces = pieces_of(region);
+    cut(pieces, region.begin);
+    cut(pieces, region.end);
+    pieces.erase(pieces.lower_bound(region.begin), pieces.lower_bound(region.end));
+    pieces.emplace(region.begin, Piece{region.end, step, {}});
+  }
+
   const Program& program_;
-  std::vector<Entry> entries_;
+  std::unordered_map<uint64_t, Pieces> memories_;
 };
 
 // Whether a custom call is made, by the step or within it.

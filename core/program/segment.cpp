@@ -1,6 +1,7 @@
 #include "core/program/segment.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -130,14 +131,14 @@ std::vector<int64_t> memory_sizes(const Program& program) {
 void for_each_step(const Program& program, const std::vector<StepRange>& segments,
                    const std::function<bool(const Step&)>& descends,
                    const std::function<void(const Step&)>& visit) {
+  std::map<std::pair<SequenceId, uint32_t>, uint32_t> ends;
+  for (const StepRange& range : segments) ends[{range.sequence, range.begin}] = range.end;
   const std::function<void(SequenceId)> walk = [&](SequenceId id) {
     const std::vector<Step>& steps = program.sequences[id].steps;
     for (uint32_t i = 0; i < steps.size();) {
-      const auto segment = std::ranges::find_if(segments, [&](const StepRange& range) {
-        return range.sequence == id && range.begin == i;
-      });
-      if (segment != segments.end()) {
-        i = segment->end;
+      const auto end = ends.find({id, i});
+      if (end != ends.end()) {
+        i = end->second;
         continue;
       }
       visit(steps[i]);

@@ -87,7 +87,7 @@ std::vector<uint32_t> find_taken_over(const program::Program& program) {
 struct Executable::State : Loaded {
   ~State() {
     if (module != 0) device->unload(module);
-    for (const Segment& each : segments) device->unload(each.module);
+    for (const auto& [begin, segment] : segments) device->unload(segment.module);
   }
 };
 
@@ -113,7 +113,7 @@ Status load_modules(Loaded& state) {
       return state.compiled.plans.contains(call.lowered);
     });
     TENON_ASSIGN(segment.module, state.device->load(each.binary, {}));
-    state.segments.push_back(std::move(segment));
+    state.segments[{each.range.sequence, each.range.begin}] = std::move(segment);
   }
   for (const auto& [lowered, plan] : state.compiled.plans) {
     state.workspace_bytes = std::max(state.workspace_bytes, plan.workspace_bytes);

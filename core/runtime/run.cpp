@@ -38,12 +38,10 @@ backend::Place Run::place(BufferId id) const {
 Status Run::sequence(program::SequenceId id) {
   const std::vector<Step>& steps = program_.sequences[id].steps;
   for (uint32_t i = 0; i < steps.size();) {
-    const auto whole = std::ranges::find_if(loaded_.segments, [&](const Loaded::Segment& each) {
-      return each.range.sequence == id && each.range.begin == i;
-    });
+    const auto whole = loaded_.segments.find({id, i});
     if (whole != loaded_.segments.end()) {
-      TENON_TRY(segment(*whole));
-      i = whole->range.end;
+      TENON_TRY(segment(whole->second));
+      i = whole->second.range.end;
     } else {
       TENON_TRY(step(steps[i++]));
     }

@@ -23,7 +23,7 @@ struct Loaded {
     std::string label;
     program::StepCounts steps;
   };
-  std::vector<Segment> segments;
+  std::map<std::pair<program::SequenceId, uint32_t>, Segment> segments;  ///< By where they begin.
   std::vector<Storage> constants;
   /// Packed forms of constants, by Call::lowered and operand.
   std::map<std::pair<program::SequenceId, size_t>, Storage> packed;

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "hlo/buffers/conflicts.h"
+#include "hlo/buffers/interference.h"
 
 namespace tenon::hlo {
 namespace {
@@ -50,7 +50,7 @@ void for_each_step(Program& program, const Visit& visit) {
 }
 
 // Makes every buffer a view of the one that stands for its class.
-void apply(Program& program, Classes& classes) {
+void apply(Program& program, UnionFind& classes) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const BufferId kept = classes.find(program.root(id));
     if (kept != id) program.buffers[id].view_of = kept;
@@ -70,7 +70,7 @@ void forward_copies(Program& program) {
     const auto* copy = std::get_if<program::Copy>(&step.action);
     if (copy != nullptr) source[program.root(copy->destination)] = program.root(copy->source);
   });
-  Classes classes(program.buffers.size());
+  UnionFind classes(program.buffers.size());
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     if (source[id] == program::kNone || writers[id] != 1) continue;
     const MemoryKind from = program.buffer(source[id]).kind;
@@ -83,31 +83,28 @@ void forward_copies(Program& program) {
 // --- One of two
 
 bool join_all(Program& program) {
-  Conflicts conflicts(program);
-  std::vector<Wish>& wishes = conflicts.wishes();
+  Interference interference(program);
+  std::vector<CoalesceCandidate> candidates = interference.candidates();
   // What costs most comes first.
-  std::ranges::stable_sort(wishes, [&](const Wish& a, const Wish& b) {
-    const auto cost = [&](const Wish& wish) {
-      return std::tuple(wish.copy, wish.depth, program.buffer(wish.a).bytes());
+  std::ranges::stable_sort(candidates, [&](const CoalesceCandidate& a, const CoalesceCandidate& b) {
+    const auto cost = [&](const CoalesceCandidate& each) {
+      return std::tuple(each.copy, each.depth, program.buffer(each.a).bytes());
     };
     return cost(a) > cost(b);
   });
-  Classes classes(program.buffers.size());
+  UnionFind& classes = interference.classes();
   bool changed = false;
-  for (const Wish& wish : wishes) {
-    BufferId kept = classes.find(wish.a);
-    BufferId other = classes.find(wish.b);
-    if (kept == other || conflicts.between(kept, other, classes)) continue;
+  for (const CoalesceCandidate& candidate : candidates) {
+    BufferId kept = classes.find(candidate.a);
+    BufferId other = classes.find(candidate.b);
+    if (kept == other || interference.between(kept, other)) continue;
     const auto is_result = [&](BufferId id) {
       return program.buffer(id).kind == MemoryKind::kResult;
     };
     if (is_result(kept) && is_result(other)) continue;
-    // What stands for a class is the result among them.
-    const bool swap =
-        is_result(other) || (!is_result(kept) && conflicts.count(other) > conflicts.count(kept));
-    if (swap) std::swap(kept, other);
-    classes.join(kept, other);
-    conflicts.join(kept, other);
+    // What represents a class is the result among them.
+    if (is_result(other)) std::swap(kept, other);
+    interference.join(kept, other);
     changed = true;
   }
   apply(program, classes);
@@ -179,6 +176,7 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
   std::vector<BufferId> copies(program.buffers.size(), program::kNone);
   std::vector<Step> steps;
   std::vector<BufferId> made;
+  copies.reserve(program.buffers.size() + parameters.size());
   for (const uint32_t index : parameters) {
     const BufferId from = parameter_of(program, index);
     program::Buffer buffer = program.buffer(from);
@@ -186,19 +184,16 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
     buffer.index = 0;
     const auto to = static_cast<BufferId>(program.buffers.size());
     copies[from] = to;
-    for (program::Buffer& view : program.buffers) {
-      if (view.view_of == from) view.view_of = to;
-    }
     program.buffers.push_back(std::move(buffer));
     copies.push_back(program::kNone);
     steps.push_back({program::Copy{to, from}, {}, fmt::format("donated argument {}", index)});
     made.push_back(to);
   }
-  for_each_step(program, [&](Step& step) {
-    for_each_buffer(step, [&](BufferId& id) {
-      if (copies[id] != program::kNone) id = copies[id];
-    });
-  });
+  const auto redirect = [&](BufferId& id) {
+    if (id != program::kNone && copies[id] != program::kNone) id = copies[id];
+  };
+  for (program::Buffer& buffer : program.buffers) redirect(buffer.view_of);
+  for_each_step(program, [&](Step& step) { for_each_buffer(step, redirect); });
   std::vector<Step>& entry = program.sequences[0].steps;
   entry.insert(entry.begin(), std::make_move_iterator(steps.begin()),
                std::make_move_iterator(steps.end()));
@@ -208,13 +203,12 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
 // Donated parameters whose values may become results where they lie: those that, begun with a copy,
 // would have one that lies in a result's memory.
 std::vector<uint32_t> taken_over(const Program& program) {
+  std::set<int64_t> sizes;  // Of results.
+  for (const BufferId id : program.results) sizes.insert(program.buffer(program.root(id)).bytes());
   std::vector<uint32_t> candidates;
   for (const uint32_t index : program.donated) {
     const int64_t bytes = program.buffer(parameter_of(program, index)).bytes();
-    const bool any = std::ranges::any_of(program.results, [&](BufferId result) {
-      return program.buffer(program.root(result)).bytes() == bytes;
-    });
-    if (any && bytes > 0) candidates.push_back(index);
+    if (bytes > 0 && sizes.contains(bytes)) candidates.push_back(index);
   }
   if (candidates.empty()) return {};
   Program trial = program;

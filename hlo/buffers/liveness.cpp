@@ -17,7 +17,7 @@ void add_unless(BufferSet& to, const BufferSet& from, const BufferSet& except) {
 
 class StepEffect {
  public:
-  StepEffect(const Program& program, const Effects& effects)
+  StepEffect(const Program& program, const SequenceEffects& effects)
       : program_(program), effects_(effects) {}
 
   Effect operator()(const program::Launch& launch) const {
@@ -69,16 +69,17 @@ class StepEffect {
   }
 
   const Program& program_;
-  const Effects& effects_;
+  const SequenceEffects& effects_;
 };
 
 }  // namespace
 
-Effects::Effects(const Program& program) : program_(program), sequences_(program.sequences.size()) {
+SequenceEffects::SequenceEffects(const Program& program)
+    : program_(program), sequences_(program.sequences.size()) {
   find(0);
 }
 
-void Effects::find(program::SequenceId sequence) {
+void SequenceEffects::find(program::SequenceId sequence) {
   const std::vector<Step>& steps = program_.sequences[sequence].steps;
   Effect whole;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -97,7 +98,7 @@ void Effects::find(program::SequenceId sequence) {
   sequences_[sequence] = std::move(whole);
 }
 
-Effect Effects::of(const Step& step) const {
+Effect SequenceEffects::of(const Step& step) const {
   return std::visit(StepEffect(program_, *this), step.action);
 }
 

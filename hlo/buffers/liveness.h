@@ -16,10 +16,10 @@ struct Effect {
   BufferSet writes;  ///< The whole of them, whatever way it takes.
 };
 
-/// Effects of the sequences of a Program, found once.
-class Effects {
+/// SequenceEffects of the sequences of a Program, found once.
+class SequenceEffects {
  public:
-  explicit Effects(const program::Program& program);
+  explicit SequenceEffects(const program::Program& program);
 
   const Effect& of(program::SequenceId sequence) const { return sequences_[sequence]; }
   Effect of(const program::Step& step) const;

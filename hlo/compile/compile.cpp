@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <tuple>
+#include <unordered_set>
 
 #include "core/kernel/verifier.h"
 #include "hlo/buffers/assign.h"
@@ -110,7 +111,7 @@ class Driver {
       auto legal = legal_form_of(program.kernels[k]);
       if (!legal) {
         if (legal.error().code() != ErrorCode::kUnimplemented) return legal.error();
-        declined_.push_back({k, backend::Reason::kOther, legal.error().message()});
+        decline({k, backend::Reason::kOther, legal.error().message()});
         legal = program.kernels[k];
       }
       legal_.push_back(*std::move(legal));
@@ -185,14 +186,14 @@ class Driver {
     const program::Buffer& from = program.buffer(program.root(copy->source));
     const program::Buffer& to = program.buffer(program.root(copy->destination));
     return from.kind == program::MemoryKind::kParameter &&
-           to.kind == program::MemoryKind::kResult &&
-           std::ranges::find(program.donated, from.index) != program.donated.end();
+           to.kind == program::MemoryKind::kResult && donated_.contains(from.index);
   }
 
   // Whether all were compiled.
   Result<bool> compile_segments(bool with_calls) {
     runtime::CompiledProgram& compiled = result_.compiled;
     compiled.segments.clear();
+    donated_ = {compiled.program.donated.begin(), compiled.program.donated.end()};
     bool all = true;
     Program legal = compiled.program;
     legal.kernels = legal_;
@@ -223,9 +224,8 @@ class Driver {
     return list;
   }
 
-  bool is_declined(uint32_t kernel) const {
-    return std::ranges::find(declined_, kernel, &Declined::kernel) != declined_.end();
-  }
+  void decline(Declined declined) { declined_.emplace(declined.kernel, std::move(declined)); }
+  bool is_declined(uint32_t kernel) const { return declined_.contains(kernel); }
 
   // Those that are launched by themselves and have not been declined.
   Status compile_kernels() {
@@ -253,7 +253,7 @@ class Driver {
                                      each.kernel, numbers.size()));
       }
       each.kernel = numbers[each.kernel];
-      declined_.push_back(std::move(each));
+      decline(std::move(each));
     }
     result_.compiled.binary = std::move(compiled.binary);
     return {};
@@ -263,17 +263,16 @@ class Driver {
   // can be.
   bool smaller() {
     bool any = false;
-    for (const Declined& each : declined_) {
-      for_each_step({}, [&](const Step& step) {
-        const auto* launch = std::get_if<program::Launch>(&step.action);
-        if (launch == nullptr || launch->kernel != each.kernel) return;
-        int& level = lower_.smaller[step.label];
-        if (level >= kSmallest || reached_.contains({step.label, result_.attempts})) return;
-        reached_.insert({step.label, result_.attempts});
-        ++level;
-        any = true;
-      });
-    }
+    if (declined_.empty()) return false;
+    for_each_step({}, [&](const Step& step) {
+      const auto* launch = std::get_if<program::Launch>(&step.action);
+      if (launch == nullptr || !is_declined(launch->kernel)) return;
+      int& level = lower_.smaller[step.label];
+      if (level >= kSmallest || reached_.contains({step.label, result_.attempts})) return;
+      reached_.insert({step.label, result_.attempts});
+      ++level;
+      any = true;
+    });
     return any;
   }
 
@@ -292,9 +291,9 @@ class Driver {
   }
 
   std::string reason_of(uint32_t kernel) const {
-    const auto found = std::ranges::find(declined_, kernel, &Declined::kernel);
+    const auto found = declined_.find(kernel);
     if (found == declined_.end()) return "";
-    return fmt::format("{}: {}", name_of(found->reason), found->text);
+    return fmt::format("{}: {}", name_of(found->second.reason), found->second.text);
   }
 
   void place() {
@@ -345,7 +344,8 @@ class Driver {
   const kernel::LegalForm form_;
   LowerOptions lower_;
   std::vector<kernel::Kernel> legal_;
-  std::vector<Declined> declined_;
+  std::map<uint32_t, Declined> declined_;          // By kernel.
+  std::unordered_set<uint32_t> donated_;           // Parameters of the Program.
   Status failed_;                                  // Of a plan, other than declining.
   std::set<std::pair<std::string, int>> reached_;  // Label and attempt that it was made smaller in.
   Compilation result_;

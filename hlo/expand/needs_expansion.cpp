@@ -41,6 +41,28 @@ Values promoted_scatter(Builder& b, const Instruction& op) {
   return results;
 }
 
+// Of a kernel: which of the operands an element is of is asked of each in turn.
+constexpr size_t kMostConcatenated = 64;
+
+// Groups of operands are joined first, then these.
+Values concatenation_tree(Builder& b, const Instruction& op) {
+  const int64_t dimension = op.integer(AttrKey::dimension);
+  std::vector<Value> parts = op.operands();
+  while (parts.size() > kMostConcatenated) {
+    std::vector<Value> joined;
+    for (size_t i = 0; i < parts.size(); i += kMostConcatenated) {
+      const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(i);
+      const size_t count = std::min(kMostConcatenated, parts.size() - i);
+      joined.push_back(
+          b.concatenate({begin, begin + static_cast<std::ptrdiff_t>(count)}, dimension));
+    }
+    parts = std::move(joined);
+  }
+  const Value whole = b.concatenate(parts, dimension);
+  if (!b.ok()) return Error(b.status());
+  return std::vector<Value>{whole};
+}
+
 }  // namespace
 
 bool needs_expansion(const Instruction& op) {
@@ -48,6 +70,7 @@ bool needs_expansion(const Instruction& op) {
     return op.info().category != Category::kControl && !works_on_storage(op);
   }
   if (op.code() == OpCode::kScatter) return promotes(op);
+  if (op.code() == OpCode::kConcatenate) return op.operand_count() > kMostConcatenated;
   if (op.code() == OpCode::kFft) {
     const I64s& length = op.i64s(AttrKey::fft_length);
     return !std::all_of(length.begin(), length.end(),
@@ -59,6 +82,7 @@ bool needs_expansion(const Instruction& op) {
 Values expand(Builder& b, const Instruction& op) {
   if (touches_quantized(op)) return quantized(b, op);
   if (op.code() == OpCode::kScatter) return promoted_scatter(b, op);
+  if (op.code() == OpCode::kConcatenate) return concatenation_tree(b, op);
   if (!op.info().is_decomposable()) return internal_error("{} has no expansion", op.name());
   return op.info().expand(b, op);
 }

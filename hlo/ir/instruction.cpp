@@ -224,7 +224,28 @@ Instruction* Computation::insert(std::unique_ptr<Instruction> instruction, Instr
   inserted->previous_ = before ? before->previous_ : last_;
   (inserted->previous_ ? inserted->previous_->next_ : first_) = inserted;
   (before ? before->previous_ : last_) = inserted;
+  set_position(*inserted);
   return inserted;
+}
+
+// Positions are far apart, so that nearly always one is free between two others; else all are
+// numbered anew. Near the one before: what is inserted in order fills a gap slowly.
+void Computation::set_position(Instruction& inserted) {
+  constexpr int64_t kGap = int64_t{1} << 32;
+  constexpr int64_t kStep = int64_t{1} << 10;
+  const Instruction* const before = inserted.previous_;
+  const Instruction* const behind = inserted.next_;
+  if (behind == nullptr) {
+    inserted.position_ = before == nullptr ? 0 : before->position_ + kGap;
+  } else if (before == nullptr) {
+    inserted.position_ = behind->position_ - kGap;
+  } else if (behind->position_ - before->position_ > 1) {
+    inserted.position_ =
+        before->position_ + std::min((behind->position_ - before->position_) / 2, kStep);
+  } else {
+    int64_t position = 0;
+    for (Instruction& op : *this) op.position_ = position += kGap;
+  }
 }
 
 std::unique_ptr<Instruction> Computation::take(Instruction* instruction) {

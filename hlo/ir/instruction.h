@@ -128,6 +128,8 @@ class Instruction {
   Computation* parent() const { return parent_; }
   Instruction* next() const { return next_; }
   Instruction* previous() const { return previous_; }
+  /// Whether it stands before `other`, of the same computation.
+  bool comes_before(const Instruction& other) const { return position_ < other.position_; }
 
   /// Uses of any result.
   const std::vector<Use>& uses() const { return uses_; }
@@ -162,6 +164,7 @@ class Instruction {
   Computation* parent_ = nullptr;
   Instruction* previous_ = nullptr;
   Instruction* next_ = nullptr;
+  int64_t position_ = 0;  // Grows along the computation, with gaps.
 };
 
 inline const Type& Value::type() const { return def->result_type(index); }
@@ -255,6 +258,7 @@ class Computation {
   friend class Instruction;
   friend class Module;
   void drop_all_operands();
+  void set_position(Instruction& inserted);
 
   std::string name_;
   std::string visibility_;

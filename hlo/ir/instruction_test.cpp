@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/types/random.h"
+
 #include <algorithm>
 
 namespace tenon::hlo {
@@ -224,6 +226,40 @@ TEST_F(Graph, OrderedOps) {
   EXPECT_TRUE(branch->is_ordered());
   // Others take part.
   EXPECT_TRUE(branch->has_side_effect());
+}
+
+// However instructions are inserted, taken and moved.
+TEST_F(Graph, PositionsFollowTheList) {
+  Random random(1);
+  std::vector<Instruction*> ops = {append(*f, OpCode::kAdd, {x, y})};
+  const auto is_in_order = [&] {
+    for (const Instruction& op : *f) {
+      if (op.next() != nullptr && !op.comes_before(*op.next())) return false;
+    }
+    return true;
+  };
+  Instruction* const first = ops[0];
+  for (int i = 0; i < 4000; ++i) {
+    const auto any = [&] {
+      return ops[static_cast<size_t>(random.below(static_cast<int64_t>(ops.size())))];
+    };
+    if (random.one_in(3)) {
+      Instruction* const moved = any();
+      Instruction* const before = any();
+      if (moved == before) continue;
+      f->insert(f->take(moved), before);
+    } else {
+      // Often in the same place, where positions run out.
+      auto made = std::make_unique<Instruction>(OpCode::kAdd, std::vector<Value>{x, y},
+                                                std::vector<Type>{x.type()});
+      Instruction* const before = i % 1000 < 500 ? f->first() : (i % 2 == 0 ? first : any());
+      ops.push_back(f->insert(std::move(made), i % 7 == 0 ? nullptr : before));
+    }
+    if (i % 100 == 0) {
+      ASSERT_TRUE(is_in_order()) << i;
+    }
+  }
+  EXPECT_TRUE(is_in_order());
 }
 
 TEST_F(Graph, ConstraintErrorsNameOpAndRule) {

@@ -1,7 +1,6 @@
 #include "hlo/lower/uses.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 namespace tenon::hlo::lower {
 
@@ -12,17 +11,12 @@ bool ends_at(Value value, const Instruction& op) {
   if (value.def->code() == OpCode::kConstant || argument) return false;
   // What comes from outside of a loop's body is there in its next turn too.
   if (value.def->parent() != computation) return false;
-  std::unordered_set<const Instruction*> users;
-  for (const Use& use : value.def->uses()) {
-    if (use.user->operand(use.operand) != value) continue;
+  return std::ranges::none_of(value.def->uses(), [&](const Use& use) {
+    if (use.user->operand(use.operand) != value) return false;
     const Instruction* user = use.user;
     while (user->parent() != computation) user = user->parent()->owner();
-    users.insert(user);
-  }
-  for (const Instruction* at = op.next(); at != nullptr; at = at->next()) {
-    if (users.contains(at)) return false;
-  }
-  return true;
+    return op.comes_before(*user);
+  });
 }
 
 std::optional<size_t> changed_operand(const Instruction& op, uint32_t result) {

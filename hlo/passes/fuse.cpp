@@ -11,9 +11,13 @@ namespace {
 using Set = std::unordered_set<const Instruction*>;
 
 bool uses_any(const Instruction& op, const Set& set) {
-  const std::vector<Value> operands = all_operands(op);
-  return std::any_of(operands.begin(), operands.end(),
-                     [&](Value value) { return set.contains(value.def); });
+  if (set.empty()) return false;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (set.contains(op.operand(i).def)) return true;
+  }
+  if (op.region_count() == 0) return false;
+  return std::ranges::any_of(captured_values(op),
+                             [&](Value value) { return set.contains(value.def); });
 }
 
 // The instruction of `computation` that `user` is or lies within.
@@ -57,30 +61,62 @@ class Fuser {
     return {};
   }
 
+  static bool is_before(const Instruction* a, const Instruction* b) { return a->comes_before(*b); }
+
   // Puts what needs a result behind the last of them, and what has an effect behind an effect that
   // went there.
   Status order() {
-    for (Instruction& op : *computation_) {
-      if (set_.contains(&op)) ordered_.push_back(&op);
-      if (ordered_.size() == set_.size()) break;
+    for (const Instruction* op : set_) ordered_.push_back(const_cast<Instruction*>(op));
+    std::ranges::sort(ordered_, is_before);
+    TENON_ASSIGN(std::vector<Instruction*> moved, needing());
+    const auto effect = std::ranges::find_if(moved, &Instruction::is_ordered);
+    if (effect != moved.end()) {
+      TENON_ASSIGN(moved, needing_or_behind(**effect));
     }
+    Instruction* const before = ordered_.back()->next();
+    for (Instruction* op : moved) computation_->insert(computation_->take(op), before);
+    return {};
+  }
+
+  // What stands before the last of them and needs a result, in order.
+  Result<std::vector<Instruction*>> needing() {
+    Set seen;
+    std::vector<Instruction*> found;
+    std::vector<const Instruction*> rest(ordered_.begin(), ordered_.end());
+    while (!rest.empty()) {
+      const Instruction* const op = rest.back();
+      rest.pop_back();
+      for (const Use& use : op->uses()) {
+        auto* const user = const_cast<Instruction*>(outermost(use.user, computation_));
+        if (set_.contains(user)) {
+          if (set_.contains(op)) continue;
+          return invalid_argument("fuse: {} needs an instruction that needs the fusion",
+                                  user->name());
+        }
+        if (!user->comes_before(*ordered_.back()) || !seen.insert(user).second) continue;
+        found.push_back(user);
+        rest.push_back(user);
+      }
+    }
+    std::ranges::sort(found, is_before);
+    return found;
+  }
+
+  // The same, and what has an effect behind `effect`, which moves, with all that needs that.
+  Result<std::vector<Instruction*>> needing_or_behind(const Instruction& effect) {
     Set behind;
-    std::vector<Instruction*> moved;
-    bool effect_moved = false;
+    std::vector<Instruction*> found;
     for (Instruction* op = ordered_.front(); op != ordered_.back()->next(); op = op->next()) {
       if (set_.contains(op)) {
         if (!uses_any(*op, behind)) continue;
         return invalid_argument("fuse: {} needs an instruction that needs the fusion", op->name());
       }
-      const bool needs = uses_any(*op, set_) || uses_any(*op, behind);
-      if (!needs && !(effect_moved && op->is_ordered())) continue;
-      effect_moved |= op->is_ordered();
+      const bool waits = op->is_ordered() && effect.comes_before(*op);
+      if (!uses_any(*op, set_) && !uses_any(*op, behind) && !waits) continue;
       behind.insert(op);
-      moved.push_back(op);
+      found.push_back(op);
     }
-    Instruction* before = ordered_.back()->next();
-    for (Instruction* op : moved) computation_->insert(computation_->take(op), before);
-    return {};
+    return found;
   }
 
   std::vector<Value> inputs() {

@@ -24,8 +24,9 @@
 namespace tenon::hlo {
 namespace {
 
-constexpr size_t kMostOps = 64;     // of a group
-constexpr size_t kMostInputs = 24;  // which become buffers of its kernel
+constexpr size_t kMostOps = 64;        // of a group
+constexpr size_t kMostInputs = 24;     // which become buffers of its kernel
+constexpr size_t kMostBetween = 2000;  // ops looked at between those of a group
 
 struct Group {
   std::vector<Instruction*> ops;  // In no order.
@@ -230,7 +231,8 @@ class Fusing {
     return at;
   }
 
-  // Whether something outside needs one of the group and is needed by another.
+  // Whether something outside needs one of the group and is needed by another, or whether they are
+  // too far apart to tell.
   bool stands_between(const Group& group) const {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
     int64_t last = 0;
@@ -238,6 +240,7 @@ class Fusing {
     std::set<const Instruction*> seen;
     std::vector<const Instruction*> rest(group.ops.begin(), group.ops.end());
     while (!rest.empty()) {
+      if (seen.size() > kMostBetween) return true;
       const Instruction* const op = rest.back();
       rest.pop_back();
       for (const Use& use : op->uses()) {
@@ -267,11 +270,14 @@ class Fusing {
   }
 
   void take_mover(Instruction& op) {
-    std::set<GroupPtr> readers;
+    std::vector<std::pair<GroupPtr, std::vector<Use>>> readers;  // In the order of their uses.
+    std::map<GroupPtr, size_t> number;
     for (const Use& use : op.uses()) {
       const GroupPtr group = use.user->parent() == &computation_ ? group_of(use.user) : nullptr;
       if (group == nullptr || group->ops.size() >= kMostOps) return;
-      readers.insert(group);
+      const auto [known, added] = number.try_emplace(group, readers.size());
+      if (added) readers.push_back({group, {}});
+      readers[known->second].second.push_back(use);
     }
     if (readers.empty()) return;
     const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
@@ -279,11 +285,11 @@ class Fusing {
     // A chain of rows reads a row at a time.
     const bool moves_rows =
         op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota || keeps_order(op);
-    for (const GroupPtr& group : readers) {
+    for (const auto& [group, uses] : readers) {
       if (group->is_chain && !moves_rows) return;
       if (readers.size() > 1 && !may_repeat(op)) return;
     }
-    for (const GroupPtr& group : readers) {
+    for (const auto& [group, uses] : readers) {
       Group with = *group;
       with.ops.push_back(&op);
       if (inputs_of(with) > kMostInputs) return;
@@ -291,40 +297,32 @@ class Fusing {
       if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
     }
     // The last reader takes it, others a copy.
-    while (readers.size() > 1) {
-      const GroupPtr group = *readers.begin();
-      readers.erase(readers.begin());
+    for (size_t i = 0; i + 1 < readers.size(); ++i) {
+      const auto& [group, uses] = readers[i];
       Cloner cloner;
       Instruction* const copy = computation_.insert(cloner.clone(op), op.next());
       places_[copy] = places_[&op];
-      // A copy, since set_operand takes uses away.
-      // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
-      const std::vector<Use> uses = op.uses();
-      for (const Use& use : uses) {
-        if (group_of(use.user) == group) use.user->set_operand(use.operand, copy->result());
-      }
+      for (const Use& use : uses) use.user->set_operand(use.operand, copy->result());
       add(group, copy);
     }
-    add(*readers.begin(), &op);
+    add(readers.back().first, &op);
   }
 
+  // All that reads `op` is of the group, so that nothing stands between them.
   void add(const GroupPtr& group, Instruction* op) {
     group->ops.push_back(op);
-    if (stands_between(*group)) {
-      group->ops.pop_back();
-    } else {
-      groups_[op] = group;
-    }
+    groups_[op] = group;
   }
 
   // --- Groups become fusions
 
   Result<bool> fuse_groups() {
     std::vector<GroupPtr> groups;
+    std::set<GroupPtr> known;
     for (Instruction& op : computation_) {
       const GroupPtr group = group_of(&op);
       if (group == nullptr || group->ops.size() < 2) continue;
-      if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+      if (known.insert(group).second) groups.push_back(group);
     }
     bool changed = false;
     for (const GroupPtr& group : groups) {

@@ -17,13 +17,6 @@ const Instruction* within(const Instruction* user, const Computation& computatio
   return user;
 }
 
-std::unordered_set<const Instruction*> users_of(const Instruction& op,
-                                                const Computation& computation) {
-  std::unordered_set<const Instruction*> users;
-  for (const Use& use : op.uses()) users.insert(within(use.user, computation));
-  return users;
-}
-
 // Whether use `i` of `user` is one that it may change.
 bool changes(const Instruction& user, size_t i) {
   for (uint32_t r = 0; r < user.result_count(); ++r) {
@@ -55,11 +48,16 @@ std::unordered_set<const Instruction*> readers_of_changed(const Instruction& op)
 const Instruction* last_reader(const Instruction& op) {
   const auto readers = readers_of_changed(op);
   if (readers.empty()) return nullptr;
-  const auto users = users_of(op, *op.parent());
+  const Instruction* first_user = nullptr;
+  for (const Use& use : op.uses()) {
+    const Instruction* const user = within(use.user, *op.parent());
+    if (first_user == nullptr || user->comes_before(*first_user)) first_user = user;
+  }
   const Instruction* last = nullptr;
-  for (const Instruction* at = op.next(); at != nullptr && !users.contains(at); at = at->next()) {
-    if (at->code() == OpCode::kReturn) break;
-    if (readers.contains(at)) last = at;
+  for (const Instruction* reader : readers) {
+    const bool between = op.comes_before(*reader) && reader->code() != OpCode::kReturn &&
+                         (first_user == nullptr || reader->comes_before(*first_user));
+    if (between && (last == nullptr || last->comes_before(*reader))) last = reader;
   }
   return last;
 }

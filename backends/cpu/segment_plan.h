@@ -1,0 +1,77 @@
+// How a Program becomes functions: which steps each has, and which launches follow a contraction
+// row by row.
+//
+// Code generators take more than linear time for a function, so a long sequence of steps is cut
+// into parts, each a function of its own. A sequence that is short stands where it is used.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "backends/cpu/chain.h"
+#include "backends/cpu/code.h"
+#include "core/program/segment.h"
+
+namespace tenon::cpu {
+
+/// A call that has code of its own.
+struct SegmentContraction {
+  std::shared_ptr<const Code> code;
+  std::optional<RowGroups> rows;
+  const KernelCode& kernel() const { return code->kernels[0]; }
+};
+using SegmentContractions = std::map<const program::Call*, SegmentContraction>;
+
+class SegmentPlan {
+ public:
+  /// Kernels of more nodes are compiled in other modules, some in each, by several threads.
+  static constexpr size_t kMostNodesInPlace = 150;
+  /// About, of a function: LLVM's time for one grows with the square from some thousands on.
+  static constexpr size_t kMostNodes = 600;
+
+  /// `kernels`: what is known of each before it is compiled. All outlive the plan.
+  SegmentPlan(const program::Program& program, const SegmentContractions& contractions,
+              const std::vector<KernelCode>& kernels, int64_t threads);
+
+  /// Steps that are a function.
+  const std::vector<program::StepRange>& parts() const { return parts_; }
+  /// Numbers of the parts that a sequence is cut into, in order; none if it is not cut.
+  const std::vector<uint32_t>& parts_of(program::SequenceId sequence) const;
+  /// Whether the code of a kernel is in the module of each function that launches it, to be inlined
+  /// where that is little.
+  bool is_in_place(uint32_t kernel) const {
+    return program_.kernels[kernel].nodes.size() <= kMostNodesInPlace;
+  }
+  /// Whether so many launches are of this kernel that their copies would be most of the code.
+  bool is_shared(uint32_t kernel) const {
+    return launches_[kernel] * program_.kernels[kernel].nodes.size() > kMostNodes;
+  }
+  /// The launches that run with the contraction of this step; empty if there are none.
+  const std::vector<ChainedLaunch>& chain_at(program::SequenceId sequence, size_t step) const;
+  /// Whether the step runs with a contraction before it.
+  bool is_chained(program::SequenceId sequence, size_t step) const {
+    return chained_.contains({sequence, step});
+  }
+
+ private:
+  using Place = std::pair<program::SequenceId, size_t>;
+
+  void count_launches();
+  size_t plan(program::SequenceId sequence);
+  size_t nodes_of(const program::Step& step);
+  void find_chains(program::SequenceId sequence);
+  std::vector<ChainedLaunch> chain_behind(const program::Sequence& sequence, size_t step) const;
+
+  const program::Program& program_;
+  const SegmentContractions& contractions_;
+  const std::vector<KernelCode>& kernels_;
+  const int64_t threads_;
+  std::vector<size_t> launches_;  // By kernel.
+  std::vector<program::StepRange> parts_;
+  std::map<program::SequenceId, std::vector<uint32_t>> parts_of_;
+  std::map<Place, std::vector<ChainedLaunch>> chains_;
+  std::set<Place> chained_;
+};
+
+}  // namespace tenon::cpu

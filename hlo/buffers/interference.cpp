@@ -1,0 +1,363 @@
+#include "hlo/buffers/interference.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/kernel/in_place.h"
+
+namespace tenon::hlo {
+
+using program::BufferId;
+using program::kNone;
+using program::MemoryKind;
+using program::Program;
+using program::SequenceId;
+using program::Step;
+
+// Walks the steps backwards with what is live behind each.
+class Interference::Walk {
+ public:
+  Walk(const Program& program, Interference& found)
+      : program_(program),
+        effects_(program),
+        found_(found),
+        since_(program.buffers.size(), kNone) {}
+
+  void run() {
+    for (const BufferId id : program_.results) set_live(root(id), true);
+    sequence(0, 0);
+    for (BufferId id = 0; id < since_.size(); ++id) set_live(id, false);
+  }
+
+ private:
+  BufferId root(BufferId id) const { return program_.root(id); }
+
+  bool is_movable(BufferId id) const {
+    const program::Buffer& buffer = program_.buffer(id);
+    return buffer.bytes() > 0 &&
+           (buffer.kind == MemoryKind::kTemporary || buffer.kind == MemoryKind::kResult);
+  }
+
+  bool are_alike(BufferId a, BufferId b) const {
+    return a != b && is_movable(a) && is_movable(b) &&
+           program_.buffer(a).bytes() == program_.buffer(b).bytes();
+  }
+
+  // --- What is live. Changes are kept, so that a walk through a branch can be undone.
+
+  bool is_live(BufferId id) const { return since_[id] != kNone; }
+
+  void change(BufferId id, bool live) {
+    if (live) {
+      since_[id] = now_;
+      return;
+    }
+    if (since_[id] < now_) add(found_.of_[id].live, since_[id], {now_ - 1, id});
+    since_[id] = kNone;
+  }
+
+  void set_live(BufferId id, bool live) {
+    if (is_live(id) == live || !is_movable(id)) return;
+    changes_.push_back(id);
+    change(id, live);
+  }
+
+  void undo(size_t changes) {
+    for (; changes_.size() > changes; changes_.pop_back()) {
+      change(changes_.back(), !is_live(changes_.back()));
+    }
+  }
+
+  void step_back(const Effect& effect) {
+    for (const BufferId id : effect.writes) set_live(id, false);
+    for (const BufferId id : effect.reads) set_live(id, true);
+  }
+
+  // --- What is found
+
+  void define(BufferId id, BufferId copied = kNone) {
+    if (is_movable(id)) found_.of_[id].definitions.emplace(now_, copied);
+  }
+
+  // Holds its memory in this step, though nothing of it may be live behind it.
+  void hold(BufferId id) {
+    if (is_movable(id) && !is_live(id)) add(found_.of_[id].live, now_, {now_, id});
+  }
+
+  void conflict(BufferId a, BufferId b) {
+    if (!are_alike(a, b)) return;
+    found_.of_[a].conflicts.emplace_back(a, b);
+    found_.of_[b].conflicts.emplace_back(b, a);
+  }
+
+  void candidate(BufferId a, BufferId b, bool copy, int depth) {
+    // The steps beside a call write its results and their own temporaries alone.
+    if (!in_call_ && are_alike(a, b)) found_.candidates_.push_back({a, b, copy, depth});
+  }
+
+  void choice(ExclusiveAlias choice) {
+    const auto number = static_cast<uint32_t>(found_.choices_.size());
+    found_.of_[choice.result].choices.push_back(number);
+    for (const BufferId input : choice.inputs) found_.of_[input].choices.push_back(number);
+    found_.choices_.push_back(std::move(choice));
+  }
+
+  // --- Steps
+
+  void sequence(SequenceId id, int depth) {
+    const std::vector<Step>& steps = program_.sequences[id].steps;
+    for (auto at = steps.rbegin(); at != steps.rend(); ++at) {
+      std::visit([&](const auto& action) { step(action, depth); }, at->action);
+      ++now_;
+      if (!std::holds_alternative<program::While>(at->action) &&
+          !std::holds_alternative<program::Conditional>(at->action)) {
+        step_back(effects_.of(*at));
+      }
+    }
+  }
+
+  void step(const program::Launch& launch, int depth) {
+    const kernel::Kernel& kernel = program_.kernels[launch.kernel];
+    for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
+      if (kernel.memories[i].access == kernel::Access::kIn) continue;
+      const BufferId out = root(launch.buffers[i]);
+      define(out);
+      ExclusiveAlias inputs{out, {}};
+      for (uint32_t k = 0; k < launch.buffers.size(); ++k) {
+        const BufferId other = root(launch.buffers[k]);
+        if (k == i || !are_alike(out, other)) continue;
+        if (may_be_over(launch, i, k)) {
+          candidate(out, other, false, depth);
+          inputs.inputs.push_back(other);
+        } else {
+          conflict(out, other);
+        }
+      }
+      if (inputs.inputs.size() > 1) choice(std::move(inputs));
+    }
+  }
+
+  // Whether buffer `out` of the launch may lie where `in` does, which no other buffer does.
+  bool may_be_over(const program::Launch& launch, uint32_t out, uint32_t in) {
+    auto found = pairs_.find(launch.kernel);
+    if (found == pairs_.end()) {
+      found = pairs_.emplace(launch.kernel, kernel::in_place_pairs(program_.kernels[launch.kernel]))
+                  .first;
+    }
+    const std::pair<kernel::MemoryId, kernel::MemoryId> pair{out, in};
+    if (std::ranges::find(found->second, pair) == found->second.end()) return false;
+    const BufferId under = root(launch.buffers[in]);
+    return std::ranges::count(launch.buffers, under, [&](BufferId id) { return root(id); }) == 1;
+  }
+
+  void step(const program::Copy& copy, int depth) {
+    const BufferId to = root(copy.destination);
+    const BufferId from = root(copy.source);
+    define(to, from);
+    candidate(to, from, true, depth);
+  }
+
+  // What is live at the ends of a loop's two sequences, of a buffer that they touch.
+  struct AroundLoop {
+    BufferId id = 0;
+    bool before_condition = false;
+    bool behind_condition = false;
+  };
+
+  std::vector<AroundLoop> around(const program::While& loop) const {
+    const Effect& condition = effects_.of(loop.condition);
+    const Effect& body = effects_.of(loop.body);
+    BufferSet touched = {root(loop.predicate)};
+    for (const Effect* effect : {&condition, &body}) {
+      touched.insert(effect->reads.begin(), effect->reads.end());
+      touched.insert(effect->writes.begin(), effect->writes.end());
+    }
+    std::vector<AroundLoop> found;
+    for (const BufferId id : touched) {
+      const bool needed = is_live(id) || id == root(loop.predicate) || body.reads.contains(id);
+      const bool before_condition =
+          (needed && !condition.writes.contains(id)) || condition.reads.contains(id);
+      // What is live where the body begins is live behind the condition.
+      const bool before_body =
+          (before_condition && !body.writes.contains(id)) || body.reads.contains(id);
+      found.push_back({id, before_condition, needed || before_body});
+    }
+    return found;
+  }
+
+  void step(const program::While& loop, int depth) {
+    const std::vector<AroundLoop> ends = around(loop);
+    for (const AroundLoop& each : ends) set_live(each.id, each.before_condition);
+    size_t changes = changes_.size();
+    sequence(loop.body, depth + 1);
+    undo(changes);
+    for (const AroundLoop& each : ends) set_live(each.id, each.behind_condition);
+    changes = changes_.size();
+    sequence(loop.condition, depth + 1);
+    undo(changes);
+    for (const AroundLoop& each : ends) set_live(each.id, each.before_condition);
+  }
+
+  void step(const program::Conditional& conditional, int depth) {
+    struct Before {
+      size_t branches = 0;  // That changed whether it is live.
+      bool live = false;    // Before one of them.
+    };
+    std::unordered_map<BufferId, Before> before;
+    const size_t changes = changes_.size();
+    for (const SequenceId branch : conditional.branches) {
+      sequence(branch, depth);
+      const BufferSet changed(changes_.begin() + static_cast<std::ptrdiff_t>(changes),
+                              changes_.end());
+      for (const BufferId id : changed) {
+        Before& each = before[id];
+        ++each.branches;
+        each.live |= is_live(id);
+      }
+      undo(changes);
+    }
+    for (const auto& [id, each] : before) {
+      const bool some_keep = each.branches < conditional.branches.size();
+      set_live(id, each.live || (some_keep && is_live(id)));
+    }
+    set_live(root(conditional.index), true);
+  }
+
+  // What is called may write a result before it has read its operands.
+  void apart(const std::vector<BufferId>& results, const std::vector<BufferId>& operands) {
+    for (const BufferId result : results) define(root(result));
+    BufferSet held;
+    for (const auto* list : {&results, &operands}) {
+      for (const BufferId id : *list) held.insert(root(id));
+    }
+    for (const BufferId id : held) hold(id);
+  }
+
+  void step(const program::CustomCall& call, int) { apart(call.results, call.operands); }
+
+  void step(const program::Call& call, int depth) {
+    apart(call.results, call.operands);
+    ++now_;
+    const size_t changes = changes_.size();
+    in_call_ = true;
+    sequence(call.lowered, depth);
+    in_call_ = false;
+    undo(changes);
+  }
+
+  const Program& program_;
+  const SequenceEffects effects_;
+  Interference& found_;
+  Time now_ = 0;
+  std::vector<Time> since_;  // Of each buffer that is live, the first time, else kNone.
+  std::vector<BufferId> changes_;
+  std::unordered_map<uint32_t, std::vector<std::pair<kernel::MemoryId, kernel::MemoryId>>> pairs_;
+  bool in_call_ = false;
+};
+
+Interference::Interference(const Program& program)
+    : of_(program.buffers.size()), classes_(program.buffers.size()) {
+  Walk(program, *this).run();
+}
+
+// Where the range meets one that is there, several members are live.
+void Interference::add(Ranges& live, Time first, Range range) {
+  auto at = live.upper_bound(first);
+  if (at != live.begin() && std::prev(at)->second.last >= first) --at;
+  while (true) {
+    if (at == live.end() || at->first > range.last) {
+      live.emplace_hint(at, first, range);
+      return;
+    }
+    if (at->first > first) {
+      live.emplace_hint(at, first, Range{at->first - 1, range.member});
+      first = at->first;
+    } else if (at->first < first) {
+      const Range whole = at->second;
+      at->second.last = first - 1;
+      at = live.emplace_hint(std::next(at), first, whole);
+    }
+    // Both begin here.
+    const Range there = at->second;
+    if (there.last > range.last) {
+      at->second = {range.last, kNone};
+      live.emplace_hint(std::next(at), range.last + 1, there);
+      return;
+    }
+    at->second.member = kNone;
+    if (there.last == range.last) return;
+    first = there.last + 1;
+    ++at;
+  }
+}
+
+bool Interference::defines_within(const Class& defined, const Class& live) {
+  const auto overwrites = [](BufferId copied, const Range& range) {
+    return range.member == kNone || copied != range.member;
+  };
+  if (defined.definitions.size() <= live.live.size()) {
+    work_ += static_cast<int64_t>(defined.definitions.size());
+    return std::ranges::any_of(defined.definitions, [&](const auto& each) {
+      const auto behind = live.live.upper_bound(each.first);
+      if (behind == live.live.begin()) return false;
+      const Range& range = std::prev(behind)->second;
+      return range.last >= each.first && overwrites(each.second, range);
+    });
+  }
+  work_ += static_cast<int64_t>(live.live.size());
+  return std::ranges::any_of(live.live, [&](const auto& each) {
+    const auto& [first, range] = each;
+    for (auto at = defined.definitions.lower_bound(first);
+         at != defined.definitions.end() && at->first <= range.last; ++at, ++work_) {
+      if (overwrites(at->second, range)) return true;
+    }
+    return false;
+  });
+}
+
+bool Interference::conflicts(const Class& from, BufferId with) {
+  work_ += static_cast<int64_t>(from.conflicts.size());
+  return std::ranges::any_of(from.conflicts,
+                             [&](const auto& each) { return classes_.find(each.second) == with; });
+}
+
+// What forbids it is a choice that both are part of.
+bool Interference::excluded(const Class& from, BufferId a, BufferId b) {
+  work_ += static_cast<int64_t>(from.choices.size());
+  return std::ranges::any_of(from.choices, [&](uint32_t number) {
+    const ExclusiveAlias& choice = choices_[number];
+    const auto joined = [&](BufferId id) {
+      const BufferId stands = classes_.find(id);
+      return stands == a || stands == b;
+    };
+    return joined(choice.result) && std::ranges::count_if(choice.inputs, joined) > 1;
+  });
+}
+
+bool Interference::between(BufferId a, BufferId b) {
+  const uint64_t pair = (uint64_t{std::min(a, b)} << 32) | std::max(a, b);
+  if (refused_.contains(pair)) return true;
+  const Class& x = of_[a];
+  const Class& y = of_[b];
+  const bool found =
+      defines_within(x, y) || defines_within(y, x) ||
+      (x.conflicts.size() < y.conflicts.size() ? conflicts(x, b) : conflicts(y, a)) ||
+      excluded(x.choices.size() < y.choices.size() ? x : y, a, b);
+  if (found) refused_.insert(pair);
+  return found;
+}
+
+void Interference::join(BufferId kept, BufferId other) {
+  classes_.join(kept, other);
+  Class& into = of_[kept];
+  Class& from = of_[other];
+  if (into.size() < from.size()) std::swap(into, from);
+  work_ += static_cast<int64_t>(from.size());
+  into.definitions.merge(from.definitions);
+  for (const auto& [first, range] : from.live) add(into.live, first, range);
+  into.conflicts.insert(into.conflicts.end(), from.conflicts.begin(), from.conflicts.end());
+  into.choices.insert(into.choices.end(), from.choices.begin(), from.choices.end());
+  from = {};
+}
+
+}  // namespace tenon::hlo
