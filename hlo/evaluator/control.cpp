@@ -1,5 +1,6 @@
 // Control flow, calls and structure.
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/expand/needs_expansion.h"
 
 namespace tenon::hlo {
 
@@ -19,8 +20,10 @@ Evaluator::Values Evaluator::evaluate_control(const Instruction& op,
     }
     case OpCode::kWhile:
       return evaluate_while(op, operands, frame);
-    case OpCode::kCall:
     case OpCode::kComposite:
+      if (expand::function_of_composite(op)) return evaluate_expansion(op, operands, frame);
+      return evaluate_call(op, operands);
+    case OpCode::kCall:
       return evaluate_call(op, operands);
     case OpCode::kCustomCall:
       return evaluate_custom_call(op, operands);

@@ -79,7 +79,32 @@ bool needs_expansion(const Instruction& op) {
   return op.info().is_decomposable();
 }
 
+std::optional<OpCode> function_of_composite(const Instruction& op) {
+  if (op.code() != OpCode::kComposite || op.operand_count() == 0 || op.result_count() != 1)
+    return {};
+  const auto code = op_from_name(op.text(AttrKey::name));
+  if (!code) return {};
+  const OpInfo& info = op_info(*code);
+  const bool is_function = info.dialect() == "chlo" && info.ulp_bound > 0 &&
+                           info.operand_names().size() == op.operand_count();
+  const Type& type = op.result_type();
+  if (!is_function || !type.is_tensor() || !type.shape().is_static()) return {};
+  const ElementType element = type.element_type();
+  const uint8_t types = is_complex(element) ? kTypesComplex : is_float(element) ? kTypesFloat : 0;
+  if ((info.types & types) == 0 || touches_quantized(op)) return {};
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand_type(i) != type) return {};
+  }
+  if (op.attribute(AttrKey::composite_attributes) != nullptr) return {};
+  return code;
+}
+
 Values expand(Builder& b, const Instruction& op) {
+  if (const auto function = function_of_composite(op)) {
+    const Value result = b.make(*function, op.operands());
+    if (!b.ok()) return Error(b.status());
+    return std::vector<Value>{result};
+  }
   if (touches_quantized(op)) return quantized(b, op);
   if (op.code() == OpCode::kScatter) return promoted_scatter(b, op);
   if (op.code() == OpCode::kConcatenate) return concatenation_tree(b, op);

@@ -3,6 +3,8 @@
 // types.
 #pragma once
 
+#include <optional>
+
 #include "hlo/expand/expand.h"
 
 namespace tenon::hlo::expand {
@@ -21,7 +23,13 @@ bool works_on_storage(const Instruction& op);
 /// The expansion of `rng` draws from a state that its builder carries and advances.
 bool needs_expansion(const Instruction& op);
 
-/// The expansion of an op that needs one.
+/// The CHLO function that a composite is called after ("chlo.sinh"), if it can be computed as that
+/// op: it has the op's signature and no attributes. A frontend that keeps CHLO ops as composites
+/// gives each a decomposition that is less accurate than the op's bound; devices and the evaluator
+/// take the op instead.
+std::optional<OpCode> function_of_composite(const Instruction& op);
+
+/// The expansion of an op that needs one, or of a composite that is called after a function.
 Values expand(Builder& b, const Instruction& op);
 
 /// A copy of `op`, which has no regions, whose operands and results have expressed types where they

@@ -1,3 +1,5 @@
+#include "hlo/expand/needs_expansion.h"
+#include "hlo/ir/builder.h"
 #include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
 
@@ -9,7 +11,17 @@ bool has_calls(const Computation& computation) {
                          [](const Instruction& op) { return op.code() == OpCode::kCall; });
 }
 
-// A composite is a call of its decomposition.
+// A composite that is called after a function of CHLO is that op.
+Result<Instruction*> function_of(Instruction& composite) {
+  Builder builder(*composite.parent(), &composite);
+  builder.set_location(composite.location());
+  TENON_ASSIGN(const std::vector<Value> values, expand::expand(builder, composite));
+  composite.replace_uses(0, values[0]);
+  composite.parent()->erase(&composite);
+  return values[0].def;
+}
+
+// Any other composite is a call of its decomposition.
 Instruction* call_of(Instruction& composite) {
   auto call =
       std::make_unique<Instruction>(OpCode::kCall, composite.operands(), composite.result_types());
@@ -46,7 +58,10 @@ Result<bool> replace_wrappers(Computation& computation) {
   bool changed = false;
   Instruction* op = computation.first();
   while (op != nullptr) {
-    if (op->code() == OpCode::kComposite) {
+    if (expand::function_of_composite(*op)) {
+      TENON_ASSIGN(op, function_of(*op));
+      changed = true;
+    } else if (op->code() == OpCode::kComposite) {
       op = call_of(*op);
       changed = true;
     }

@@ -45,8 +45,9 @@ std::span<const std::string_view> optimizing_passes();
 
 // --- The passes, a file each
 
-/// Calls, composites and asynchronous computations become the ops they stand for; functions that
-/// nothing calls go.
+/// Calls, composites and asynchronous computations become the ops they stand for: a composite that
+/// is called after a CHLO function that op, any other its decomposition. Functions that nothing
+/// calls go.
 Result<bool> inline_all(Module& module);
 /// Ops that a target which knows primitive ops alone must have expanded (hlo/expand) are. The state
 /// behind `rng` starts from a constant and is carried through control flow.
