@@ -297,7 +297,6 @@ void complex_power(acb_t w, const acb_t z, const acb_t y, slong bits) {
 
 const std::vector<ComplexOracleFunction>& complex_oracle_functions() {
   static const std::vector<ComplexOracleFunction> all = {
-      {"stablehlo.multiply", 2, acb_mul},
       {"stablehlo.divide", 2, acb_div},
       {"stablehlo.power", 2, complex_power},
       complex_unary("stablehlo.exponential", acb_exp),

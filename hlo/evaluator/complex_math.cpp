@@ -31,30 +31,38 @@ C add(C x, C y) { return {x.re + y.re, x.im + y.im}; }
 C sub(C x, C y) { return {x.re - y.re, x.im - y.im}; }
 C mul(C x, C y) { return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
 
+namespace {
+
+bool is_infinite(C x) { return real::isinf(x.re) || real::isinf(x.im); }
+bool is_finite(Float128 x) { return !real::isinf(x) && !real::isnan(x); }
+bool is_finite(C x) { return is_finite(x.re) && is_finite(x.im); }
+// 1 with the sign of an infinity, 0 with the sign of anything else.
+Float128 unit_of_infinity(Float128 x) { return real::copysign(real::isinf(x) ? 1 : 0, x); }
+C units_of_infinity(C x) { return {unit_of_infinity(x.re), unit_of_infinity(x.im)}; }
+
+// x times the conjugate of y.
+C times_conjugate(C x, C y) { return {x.re * y.re + x.im * y.im, x.im * y.re - x.re * y.im}; }
+C scale(Float128 s, C x) { return {s * x.re, s * x.im}; }
+
+}  // namespace
+
+// By zero an infinity, of an infinity by a finite number an infinity, of a finite number by an
+// infinity a zero (Annex G.5.1).
 C div(C x, C y) {
+  const auto infinity = static_cast<Float128>(HUGE_VAL);
   const Float128 norm = y.re * y.re + y.im * y.im;
-  if (norm == 0) {
-    // As real division by the zero: infinities with the dividend's signs, NaN of 0 / 0.
-    return {x.re / real::fabs(y.re), x.im / real::fabs(y.re)};
+  if (y.re == 0 && y.im == 0) return scale(real::copysign(infinity, y.re), x);
+  if (is_infinite(x) && is_finite(y)) {
+    return scale(infinity, times_conjugate(units_of_infinity(x), y));
   }
-  if (real::isinf(y.re) || real::isinf(y.im)) {
-    if (!real::isinf(x.re) && !real::isinf(x.im) && !real::isnan(x.re) && !real::isnan(x.im)) {
-      const Float128 re = real::copysign(real::isinf(y.re) ? 1 : 0, y.re);
-      const Float128 im = real::copysign(real::isinf(y.im) ? 1 : 0, y.im);
-      return {0 * (x.re * re + x.im * im), 0 * (x.im * re - x.re * im)};
-    }
-  }
-  return {(x.re * y.re + x.im * y.im) / norm, (x.im * y.re - x.re * y.im) / norm};
+  if (is_infinite(y) && is_finite(x)) return scale(0, times_conjugate(x, units_of_infinity(y)));
+  const C product = times_conjugate(x, y);
+  return {product.re / norm, product.im / norm};
 }
 
 Float128 abs(C x) { return real::hypot(x.re, x.im); }
 
-C exp(C x) {
-  // exp(-inf) is 0 whatever the imaginary part; on the real axis the result stays there.
-  if (real::isinf(x.re) && x.re < 0) return {0, 0};
-  if (x.im == 0) return {real::exp(x.re), x.im};
-  return unpack(cexpf128(pack(x)));
-}
+C exp(C x) { return unpack(cexpf128(pack(x))); }
 
 C expm1(C x) {
   // (e^a - 1) cos b + (cos b - 1), with cos b - 1 = -2 sin^2(b / 2).
@@ -96,13 +104,19 @@ C logistic(C x) {
   return div({1, 0}, add({1, 0}, e));
 }
 
-C pow(C x, C y) {
+C pow(C x, C y, Float128 limit) {
   if (y.re == 0 && y.im == 0) return {1, 0};
   if (x.re == 0 && x.im == 0) {
     if (y.im == 0) return y.re > 0 ? C{0, 0} : C{static_cast<Float128>(HUGE_VAL), 0};
   }
   if (y.re == 1 && y.im == 0) return x;
-  return exp(mul(y, log(x)));
+  const C l = log(x);
+  const auto product = [&](Float128 a, Float128 b) {
+    const Float128 p = a * b;
+    return real::fabs(p) > limit ? real::copysign(static_cast<Float128>(HUGE_VAL), p) : p;
+  };
+  return exp(
+      {product(y.re, l.re) - product(y.im, l.im), product(y.re, l.im) + product(y.im, l.re)});
 }
 
 C atan2(C y, C x) {

@@ -28,7 +28,8 @@ C cos(C x);
 C tan(C x);
 C tanh(C x);
 C logistic(C x);
-C pow(C x, C y);
+/// e^(y log x), where a product beyond `limit`, the greatest number of the type, is infinite.
+C pow(C x, C y, Float128 limit);
 C atan2(C y, C x);
 C sign(C x);
 

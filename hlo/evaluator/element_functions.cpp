@@ -66,6 +66,26 @@ Scalar binary_complex(const Context& c, const Scalar* x) {
   const bool wide = is_wide_complex(c);
   return rounded_complex(c, f(get_complex(x[0], wide), get_complex(x[1], wide)));
 }
+// The plain formula, each operation rounded as devices do it: the parts of a product of huge
+// numbers or infinities may be NaN (docs/numerics.md).
+Scalar complex_multiply(const Context& c, const Scalar* operands) {
+  const bool wide = is_wide_complex(c);
+  const cplx::C x = get_complex(operands[0], wide);
+  const cplx::C y = get_complex(operands[1], wide);
+  if (c.wide) return rounded_complex(c, cplx::mul(x, y));
+  const ElementType part = complex_part(c.result_type);
+  const auto product = [&](Float128 a, Float128 b) {
+    return static_cast<Float128>(round_to(part, a * b));
+  };
+  return rounded_complex(
+      c, {product(x.re, y.re) - product(x.im, y.im), product(x.re, y.im) + product(x.im, y.re)});
+}
+Scalar complex_power(const Context& c, const Scalar* operands) {
+  const bool wide = is_wide_complex(c);
+  const double most = c.wide ? HUGE_VAL : float_max(complex_part(c.result_type));
+  return rounded_complex(
+      c, cplx::pow(get_complex(operands[0], wide), get_complex(operands[1], wide), most));
+}
 template <int64_t (*f)(const Context&, int64_t)>
 Scalar unary_integer(const Context& c, const Scalar* x) {
   return Scalar(wrap_integer(c.result_type, f(c, x[0].i)));
@@ -406,7 +426,7 @@ Row row_of(OpCode code) {
               binary_complex<cplx::sub>, nullptr};
     case OpCode::kMultiply:
       return {binary_integer<int_mul>, binary<double, mul<double>>, binary<Float128, mul<Float128>>,
-              binary_complex<cplx::mul>, nullptr};
+              complex_multiply, nullptr};
     case OpCode::kDivide:
       return {binary_integer<int_div>, binary<double, div<double>>, binary<Float128, div<Float128>>,
               binary_complex<cplx::div>, nullptr};
@@ -421,7 +441,7 @@ Row row_of(OpCode code) {
               binary<Float128, real::minimum<Float128>>, binary_complex<complex_min>, nullptr};
     case OpCode::kPower:
       return {binary_integer<int_pow>, binary<double, real::pow>, binary<Float128, real::pow>,
-              binary_complex<cplx::pow>, binary_f64<real::pow>};
+              complex_power, binary_f64<real::pow>};
     case OpCode::kAtan2:
       return {nullptr, binary<double, real::atan2>, binary<Float128, real::atan2>,
               binary_complex<cplx::atan2>, binary_f64<real::atan2>};

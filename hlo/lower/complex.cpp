@@ -23,6 +23,8 @@ class Complex {
   ValueId fn(K code, ValueId x) { return b_.unary(code, x); }
   ValueId is_inf(ValueId x) { return b_.compare(K::kEq, abs(x), real(HUGE_VAL)); }
   ValueId is_nan(ValueId x) { return b_.compare(K::kNe, x, x); }
+  ValueId is_finite(ValueId x) { return b_.compare(K::kLt, abs(x), real(HUGE_VAL)); }
+  ValueId is_finite(const Element& x) { return both(is_finite(x.re), is_finite(x.im)); }
   ValueId is_zero(ValueId x) { return b_.compare(K::kEq, x, real(0)); }
   ValueId both(ValueId x, ValueId y) { return b_.logical_and(x, y); }
   ValueId either(ValueId x, ValueId y) { return b_.logical_or(x, y); }
@@ -33,6 +35,14 @@ class Complex {
         b_.binary(K::kShl, b_.integer(bits, 1), b_.integer(bits, bit_width(part_) - 1));
     const ValueId magnitude = b_.logical_and(b_.bitcast(x, bits), b_.unary(K::kNot, mask));
     return b_.bitcast(b_.logical_or(magnitude, b_.logical_and(b_.bitcast(y, bits), mask)), part_);
+  }
+
+  // 1 with the sign of an infinity, 0 with the sign of anything else.
+  ValueId unit_of_infinity(ValueId x) {
+    return copysign(b_.select(is_inf(x), real(1), real(0)), x);
+  }
+  Element units_of_infinity(const Element& x) {
+    return {unit_of_infinity(x.re), unit_of_infinity(x.im)};
   }
 
   Element neg(const Element& x) { return {neg(x.re), neg(x.im)}; }
@@ -69,44 +79,44 @@ class Complex {
   }
 
   Element divide(const Element& x, const Element& y) {
-    const ValueId size = b_.max(abs(y.re), abs(y.im));
-    const Scaling s = scaling(size);
-    const Element z = {b_.mul(y.re, s.down), b_.mul(y.im, s.down)};
+    const Normalized dividend = normalized(x);
+    const Normalized divisor = normalized(y);
+    const Element& w = dividend.number;
+    const Element& z = divisor.number;
     const ValueId norm = b_.fma(z.re, z.re, b_.mul(z.im, z.im));
+    const ValueId exponent = b_.sub(dividend.exponent, divisor.exponent);
     const auto quotient = [&](ValueId a, ValueId c, ValueId d, ValueId f) {
       // (a c + d f) / norm, with the products' sum exact to about an ulp.
-      return b_.mul(b_.div(sum_of_products(a, c, d, f), norm), s.down);
+      return times_power_of_two(b_.div(sum_of_products(a, c, d, f), norm), exponent);
     };
-    // The dividend is scaled too where its products might overflow.
-    const ValueId x_size = b_.max(abs(x.re), abs(x.im));
-    const Scaling t = scaling(x_size);
-    const Element w = {b_.mul(x.re, t.down), b_.mul(x.im, t.down)};
-    const auto scaled = [&](ValueId q) { return b_.mul(q, t.up); };
-    const Element plain = {scaled(quotient(w.re, z.re, w.im, z.im)),
-                           scaled(quotient(w.im, z.re, neg(w.re), z.im))};
-    // As real division by a zero; and a finite number by an infinite one is a zero.
+    const Element plain = {quotient(w.re, z.re, w.im, z.im), quotient(w.im, z.re, neg(w.re), z.im)};
+    // By zero an infinity, of an infinity by a finite number an infinity, of a finite number by an
+    // infinity a zero (Annex G.5.1).
+    const auto conjugate_product = [&](double scale, const Element& u, const Element& v) {
+      return Element{b_.mul(real(scale), b_.add(b_.mul(u.re, v.re), b_.mul(u.im, v.im))),
+                     b_.mul(real(scale), b_.sub(b_.mul(u.im, v.re), b_.mul(u.re, v.im)))};
+    };
     const ValueId zero = both(is_zero(y.re), is_zero(y.im));
-    const ValueId divisor = abs(y.re);
-    const Element by_zero = {b_.div(x.re, divisor), b_.div(x.im, divisor)};
+    const ValueId signed_infinity = copysign(real(HUGE_VAL), y.re);
+    const Element by_zero = {b_.mul(signed_infinity, x.re), b_.mul(signed_infinity, x.im)};
+    const ValueId x_infinite = either(is_inf(x.re), is_inf(x.im));
     const ValueId y_infinite = either(is_inf(y.re), is_inf(y.im));
-    const ValueId x_finite = b_.compare(K::kLt, x_size, real(HUGE_VAL));
-    const ValueId one_re = copysign(b_.select(is_inf(y.re), real(1), real(0)), y.re);
-    const ValueId one_im = copysign(b_.select(is_inf(y.im), real(1), real(0)), y.im);
-    const auto vanish = [&](ValueId v) { return b_.mul(real(0), v); };
-    const Element by_infinity = {vanish(b_.add(b_.mul(x.re, one_re), b_.mul(x.im, one_im))),
-                                 vanish(b_.sub(b_.mul(x.im, one_re), b_.mul(x.re, one_im)))};
-    return select(zero, by_zero, select(both(y_infinite, x_finite), by_infinity, plain));
+    const Element of_infinity = conjugate_product(HUGE_VAL, units_of_infinity(x), y);
+    const Element by_infinity = conjugate_product(0, w, units_of_infinity(y));
+    const Element finite = select(both(x_infinite, is_finite(y)), of_infinity, plain);
+    return select(zero, by_zero, select(both(y_infinite, is_finite(x)), by_infinity, finite));
   }
 
   Element exp(const Element& x) {
-    const ValueId r = exp_times(x.re, fn(K::kCos, x.im));
-    const ValueId i = exp_times(x.re, fn(K::kSin, x.im));
+    const ValueId cosine = fn(K::kCos, x.im);
+    const ValueId sine = fn(K::kSin, x.im);
     const ValueId on_axis = is_zero(x.im);
-    const ValueId vanishes = b_.compare(K::kEq, x.re, real(-HUGE_VAL));
-    const Element general = {b_.select(on_axis, fn(K::kExp, x.re), r), b_.select(on_axis, x.im, i)};
-    // An infinity times what is no number is an infinity still.
-    const ValueId lost = both(b_.compare(K::kEq, x.re, real(HUGE_VAL)),
-                              b_.unary(K::kNot, b_.compare(K::kLt, abs(x.im), real(HUGE_VAL))));
+    const Element general = {b_.select(on_axis, fn(K::kExp, x.re), exp_times(x.re, cosine)),
+                             b_.select(on_axis, x.im, exp_times(x.re, sine))};
+    // Beside an infinite real part what is no number leaves an infinity or a zero.
+    const ValueId no_angle = b_.unary(K::kNot, is_finite(x.im));
+    const ValueId lost = both(b_.compare(K::kEq, x.re, real(HUGE_VAL)), no_angle);
+    const ValueId vanishes = both(b_.compare(K::kEq, x.re, real(-HUGE_VAL)), no_angle);
     const Element infinite = {real(HUGE_VAL), real(std::nan(""))};
     return select(vanishes, {real(0), real(0)}, select(lost, infinite, general));
   }
@@ -178,53 +188,79 @@ class Complex {
     return select(both(is_zero(x.re), is_zero(x.im)), x, root);
   }
 
-  // sinh and cosh of a real number, the same for both.
+  // sinh and cosh of a real number, each times factors of at most 1: where one overflows, products
+  // are taken in steps.
   struct Hyperbolic {
     ValueId sinh;
     ValueId cosh;
+    ValueId far;
+    ValueId root;  // e^(|y| / 2)
   };
   Hyperbolic hyperbolic(ValueId y) {
     const ValueId m = fn(K::kExpm1, abs(y));
-    // sinh = (m + m / (m + 1)) / 2, exact near 0; far out the halves keep it from overflowing
-    // early.
+    // sinh = (m + m / (m + 1)) / 2, exact near 0; from 20 on e^-y is no longer seen.
     const ValueId small = b_.mul(b_.add(m, b_.div(m, b_.add(m, real(1)))), real(0.5));
-    const ValueId large_magnitude = [&] {
-      const ValueId root = fn(K::kExp, b_.mul(abs(y), real(0.5)));
-      return b_.mul(b_.mul(root, real(0.5)), root);
-    }();
-    const ValueId far = b_.compare(K::kGt, abs(y), real(20));
     const ValueId e = fn(K::kExp, abs(y));
     const ValueId near_cosh = b_.mul(b_.add(e, b_.div(real(1), e)), real(0.5));
-    return {b_.select(far, copysign(large_magnitude, y), copysign(small, y)),
-            b_.select(far, large_magnitude, near_cosh)};
+    const ValueId root = fn(K::kExp, b_.mul(abs(y), real(0.5)));
+    return {copysign(small, y), near_cosh, b_.compare(K::kGt, abs(y), real(20)), root};
+  }
+  ValueId far_times(const Hyperbolic& h, ValueId factor) {
+    return b_.mul(b_.mul(b_.mul(h.root, real(0.5)), factor), h.root);
+  }
+  ValueId cosh_times(const Hyperbolic& h, ValueId factor) {
+    return b_.select(h.far, far_times(h, factor), b_.mul(h.cosh, factor));
+  }
+  ValueId sinh_times(const Hyperbolic& h, ValueId y, ValueId factor) {
+    const ValueId far = b_.mul(copysign(real(1), y), far_times(h, factor));
+    return b_.select(h.far, far, b_.mul(h.sinh, factor));
+  }
+  // `product`, or `zero` where a zero met an infinity or NaN.
+  ValueId or_zero(ValueId product, ValueId has_zero, ValueId zero) {
+    return b_.select(both(has_zero, is_nan(product)), zero, product);
+  }
+  // `product`, or an infinity with the sign of `sign` where an infinite y met no angle.
+  ValueId or_infinity(ValueId product, ValueId y, ValueId angle, ValueId sign) {
+    const ValueId lost = both(is_inf(y), b_.unary(K::kNot, is_finite(angle)));
+    return b_.select(lost, copysign(real(HUGE_VAL), sign), product);
   }
 
+  // sin a cosh b + i cos a sinh b
   Element sin(const Element& x) {
     const Hyperbolic h = hyperbolic(x.im);
-    return {times(fn(K::kSin, x.re), h.cosh), times(fn(K::kCos, x.re), h.sinh)};
+    const ValueId re = cosh_times(h, fn(K::kSin, x.re));
+    const ValueId im = sinh_times(h, x.im, fn(K::kCos, x.re));
+    return {or_zero(re, is_zero(x.re), x.re),
+            or_infinity(or_zero(im, is_zero(x.im), x.im), x.im, x.re, x.im)};
   }
+  // cos a cosh b - i sin a sinh b
   Element cos(const Element& x) {
     const Hyperbolic h = hyperbolic(x.im);
-    return {times(fn(K::kCos, x.re), h.cosh), neg(times(fn(K::kSin, x.re), h.sinh))};
+    const ValueId re = cosh_times(h, fn(K::kCos, x.re));
+    const ValueId im = neg(sinh_times(h, x.im, fn(K::kSin, x.re)));
+    const ValueId zero = neg(b_.mul(copysign(real(0), x.re), copysign(real(1), x.im)));
+    return {or_infinity(re, x.im, x.re, real(1)),
+            or_zero(im, either(is_zero(x.re), is_zero(x.im)), zero)};
   }
 
   // tanh(a + i b) = (sinh a cosh a + i sin b cos b) / (sinh^2 a + cos^2 b)
   Element tanh(const Element& x) {
-    const ValueId s = hyperbolic(x.re).sinh;
-    const ValueId c = hyperbolic(x.re).cosh;
+    const Hyperbolic h = hyperbolic(x.re);
     const ValueId sine = fn(K::kSin, x.im);
     const ValueId cosine = fn(K::kCos, x.im);
-    const ValueId denominator = b_.fma(s, s, b_.mul(cosine, cosine));
-    const Element near = {b_.div(b_.mul(s, c), denominator),
+    const ValueId denominator = b_.fma(h.sinh, h.sinh, b_.mul(cosine, cosine));
+    const Element near = {b_.div(b_.mul(h.sinh, h.cosh), denominator),
                           b_.div(b_.mul(sine, cosine), denominator)};
     // Far out: +-1 and 4 sin b cos b e^-2|a|.
     const ValueId decay = fn(K::kExp, neg(abs(x.re)));
     const ValueId tail = b_.mul(b_.mul(b_.mul(b_.mul(real(4), sine), cosine), decay), decay);
-    const ValueId infinite_b =
-        b_.unary(K::kNot, b_.compare(K::kLt, abs(x.im), real(HUGE_VAL)));  // or no number
-    const Element far = {copysign(real(1), x.re),
-                         b_.select(both(is_inf(x.re), infinite_b), real(0), tail)};
-    return select(b_.compare(K::kGt, abs(x.re), real(20)), far, near);
+    const ValueId no_angle = b_.unary(K::kNot, is_finite(x.im));
+    // Beside a finite a, what is no angle leaves nothing; beside an infinite one it leaves +-1.
+    const Element far = {b_.select(both(no_angle, b_.unary(K::kNot, is_inf(x.re))),
+                                   real(std::nan("")), copysign(real(1), x.re)),
+                         b_.select(both(is_inf(x.re), no_angle), real(0), tail)};
+    const Element w = select(h.far, far, near);
+    return {b_.select(is_zero(x.re), x.re, w.re), b_.select(is_zero(x.im), x.im, w.im)};
   }
 
   // tan z = -i tanh(i z)
@@ -335,19 +371,37 @@ class Complex {
     const ValueId e = exponent(positive);
     return {power_of_two(b_.unary(K::kNeg, e)), power_of_two(e)};
   }
+  /// A number whose greater part is near 1, which times 2^exponent is the one that was given.
+  struct Normalized {
+    Element number;
+    ValueId exponent;
+  };
+  Normalized normalized(const Element& x) {
+    const ElementType bits = *integer_of_width(bit_width(part_), true);
+    const ValueId size = b_.max(abs(x.re), abs(x.im));
+    // Denormals have no exponent of their own before they are raised.
+    const int raise = mantissa() + 2;
+    const ValueId tiny = b_.compare(K::kLt, size, real(std::ldexp(1, 2 - bias())));
+    const ValueId factor = b_.select(tiny, real(std::ldexp(1, raise)), real(1));
+    const ValueId e = exponent(b_.mul(size, factor));
+    const ValueId down = power_of_two(b_.unary(K::kNeg, e));
+    const auto part = [&](ValueId v) { return b_.mul(b_.mul(v, factor), down); };
+    return {{part(x.re), part(x.im)},
+            b_.sub(e, b_.select(tiny, b_.integer(bits, raise), b_.integer(bits, 0)))};
+  }
+  // x 2^exponent of a number x near 1, rounded once.
+  ValueId times_power_of_two(ValueId x, ValueId exponent) {
+    const ElementType bits = *integer_of_width(bit_width(part_), true);
+    const ValueId most = b_.integer(bits, 2 * (bias() - 1));
+    const ValueId e = b_.max(b_.min(exponent, most), b_.unary(K::kNeg, most));
+    const ValueId half = b_.binary(K::kSar, e, b_.integer(bits, 1));
+    return b_.mul(b_.mul(x, power_of_two(half)), power_of_two(b_.sub(e, half)));
+  }
   EvenScaling even_scaling(ValueId positive) {
     const ElementType bits = *integer_of_width(bit_width(part_), true);
     const ValueId half = b_.binary(K::kSar, exponent(positive), b_.integer(bits, 1));
     const ValueId even = b_.binary(K::kShl, half, b_.integer(bits, 1));
     return {power_of_two(b_.unary(K::kNeg, even)), power_of_two(half)};
-  }
-
-  // x * y where a zero sine takes no part in an infinity.
-  ValueId times(ValueId x, ValueId y) {
-    return b_.select(is_zero(x), x_signed_zero(x, y), b_.mul(x, y));
-  }
-  ValueId x_signed_zero(ValueId x, ValueId y) {
-    return b_.select(is_nan(y), y, b_.mul(x, copysign(real(1), y)));
   }
 
   // e^a * x without overflowing before the product does.
