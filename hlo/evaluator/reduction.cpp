@@ -5,6 +5,7 @@
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/index.h"
 #include "hlo/evaluator/promotion.h"
+#include "hlo/ir/region.h"
 
 namespace tenon::hlo {
 namespace {
@@ -16,6 +17,21 @@ struct Reduction {
   std::vector<Promotion> input_promotions;
   std::vector<Scalar> inits;
   std::vector<Tensor> results;
+  /// Sums of narrow floats are kept as doubles and rounded once, at the end.
+  bool is_narrow_sum = false;
+
+  Status combine(RegionFunction& body, Scalar* x) const {
+    if (!is_narrow_sum) return body(x, x);
+    x[0] = Scalar(x[0].d + x[1].d);
+    return {};
+  }
+  void finish() {
+    if (!is_narrow_sum) return;
+    Tensor& sums = results[0];
+    for (int64_t i = 0; i < sums.count(); ++i) {
+      sums.set(i, Scalar(round_to(sums.type(), sums.get(i).d)));
+    }
+  }
 };
 
 Reduction prepare(Evaluator& e, const Instruction& op, Operands operands) {
@@ -27,6 +43,7 @@ Reduction prepare(Evaluator& e, const Instruction& op, Operands operands) {
     r.inits.push_back(promotion(e, operands[n + k]->type(), body)(operands[n + k]->get(0)));
     r.results.push_back(e.tensor(body, op.result_type(k).dims()));
   }
+  r.is_narrow_sum = !e.wide() && is_narrow_sum(op.region(0));
   return r;
 }
 
@@ -58,9 +75,10 @@ Evaluator::Values reduce(Evaluator& e, const Instruction& op, Operands operands,
       x[k] = r.results[k].get(to);
       x[n + k] = r.input_promotions[k](operands[k]->get(at.linear()));
     }
-    TENON_TRY(body(x.data(), x.data()));
+    TENON_TRY(r.combine(body, x.data()));
     for (size_t k = 0; k < n; ++k) r.results[k].set(to, x[k]);
   }
+  r.finish();
   return as_values(std::move(r.results));
 }
 
@@ -100,10 +118,11 @@ Evaluator::Values reduce_window(Evaluator& e, const Instruction& op, Operands op
       for (size_t k = 0; k < n; ++k) {
         x[n + k] = from < 0 ? r.inits[k] : r.input_promotions[k](operands[k]->get(from));
       }
-      TENON_TRY(body(x.data(), x.data()));
+      TENON_TRY(r.combine(body, x.data()));
     }
     for (size_t k = 0; k < n; ++k) r.results[k].set(out.linear(), x[k]);
   }
+  r.finish();
   return as_values(std::move(r.results));
 }
 

@@ -39,8 +39,10 @@ TEST(Reduce, OrderIsRowMajorFromTheInitValue) {
   EXPECT_EQ(reduce("s32[2,2]", "[[1, 2], [3, 4]]", "100", "[0, 1]", "subtract", "s32[]"), "90");
 }
 
-TEST(Reduce, EveryStepRounds) {
-  EXPECT_EQ(reduce("f16[3]", "[2048, 1, 1]", "0", "[0]", "add", "f16[]"), "2048");
+TEST(Reduce, ASumOfNarrowFloatsIsRoundedOnceAnythingElseAtEveryStep) {
+  EXPECT_EQ(reduce("f16[3]", "[2048, 1, 1]", "0", "[0]", "add", "f16[]"), "2050");
+  EXPECT_EQ(reduce("f32[3]", "[16777216, 1, 1]", "0", "[0]", "add", "f32[]"), "16777216");
+  EXPECT_EQ(reduce("f16[3]", "[2048, 1, 1]", "0", "[0]", "subtract", "f16[]"), "-2048");
 }
 
 TEST(Reduce, SeveralInputsTakeAllAccumulatorsFirst) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/ir/region.h"
+
 namespace tenon::hlo::lower {
 namespace {
 
@@ -215,18 +217,6 @@ program::Convolution convolution_of(const Instruction& op) {
   c.feature_groups = op.integer(AttrKey::feature_group_count, 1);
   c.batch_groups = op.integer(AttrKey::batch_group_count, 1);
   return c;
-}
-
-const Instruction* op_of_two_parameters(const Computation& region) {
-  const Instruction* inner = region.first();
-  const Instruction* end = region.return_instruction();
-  if (region.parameter_count() != 2 || inner == end || inner->next() != end) return nullptr;
-  const Value first = region.parameter(0);
-  const Value second = region.parameter(1);
-  const bool of_both =
-      inner->operand_count() == 2 && ((inner->operand(0) == first && inner->operand(1) == second) ||
-                                      (inner->operand(0) == second && inner->operand(1) == first));
-  return of_both && end->operand(0).def == inner ? inner : nullptr;
 }
 
 std::optional<LibraryCall> library_call_of(const Instruction& op) {

@@ -17,8 +17,4 @@ std::optional<program::LibraryCall> library_call_of(const Instruction& op);
 /// The attributes of a convolution, those that are absent too.
 program::Convolution convolution_of(const Instruction& op);
 
-/// The op that a region consists of, if it takes the two parameters, in either order, and its
-/// result is what the region gives; else null.
-const Instruction* op_of_two_parameters(const Computation& region);
-
 }  // namespace tenon::hlo::lower

@@ -8,8 +8,12 @@
 
 namespace tenon::hlo::lower {
 
-/// The init values and the elements of the operands of a reduce or reduce_window, in the types of
-/// its region's parameters: a region may promote its elements.
+/// The types that a reduction combines in: those of its region's parameters; of a sum of floats
+/// narrower than f32, f32, so that it is rounded once.
+std::vector<ElementType> accumulator_types(const Computation& region);
+
+/// The init values and the elements of the operands of a reduce or reduce_window, in the types that
+/// it combines in: a region may promote its elements.
 struct Reduction {
   Emitter& e;
   const Instruction& op;
@@ -23,6 +27,8 @@ struct Reduction {
   Elements leaf(const Values& index) const;
   /// Of left and right values, the combined ones.
   Values combine(const Values& arguments) const;
+  /// Combined values as the results of the region.
+  Elements rounded(const Elements& combined) const;
   /// Whether swapping the two sides gives the same bits (K5).
   bool is_commutative() const;
 
@@ -30,9 +36,9 @@ struct Reduction {
   Element promoted(size_t operand, const Values& index) const;
 };
 
-/// What changes nothing that it is combined with, as a constant of the region's type, if the region
-/// is one op of its two parameters of which that is known.
-std::optional<uint64_t> identity_of(const Computation& region);
+/// What changes nothing that it is combined with, as a constant of `type`, which the region's op is
+/// computed in, if the region is one op of its two parameters of which that is known.
+std::optional<uint64_t> identity_of(const Computation& region, ElementType type);
 
 /// Of a reduce: the extents of the reduced dimensions, and the index of an element from the kept
 /// dimensions' and the reduced ones'.

@@ -3,6 +3,7 @@
 
 #include "core/kernel/scalar.h"
 #include "core/types/float_convert.h"
+#include "hlo/ir/region.h"
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/library_calls.h"
@@ -13,14 +14,19 @@ namespace tenon::hlo::lower {
 using kernel::Builder;
 using K = kernel::OpCode;
 
+std::vector<ElementType> accumulator_types(const Computation& region) {
+  std::vector<ElementType> types = parameter_types(region);
+  types.resize(types.size() / 2);
+  if (is_narrow_sum(region)) types[0] = ElementType::kF32;
+  return types;
+}
+
 Reduction::Reduction(Emitter& emitter, const Instruction& reduction)
     : e(emitter),
       op(reduction),
       region(reduction.region(0)),
       count(reduction.operand_count() / 2),
-      types(parameter_types(region)) {
-  types.resize(count);
-}
+      types(accumulator_types(region)) {}
 
 Element Reduction::promoted(size_t operand, const Values& index) const {
   return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
@@ -42,7 +48,16 @@ Elements Reduction::leaf(const Values& index) const {
 Values Reduction::combine(const Values& arguments) const {
   std::vector<ElementType> both = types;
   both.insert(both.end(), types.begin(), types.end());
+  if (is_narrow_sum(region)) return {e.b.add(arguments[0], arguments[1])};
   return Emitter::flat(e.call(region, Emitter::unflat(arguments, both)));
+}
+
+Elements Reduction::rounded(const Elements& combined) const {
+  Elements elements;
+  for (size_t k = 0; k < count; ++k) {
+    elements.push_back(e.convert(combined[k], types[k], region.parameter(k).type().element_type()));
+  }
+  return elements;
 }
 
 // One op of the two parameters.
@@ -52,10 +67,9 @@ bool Reduction::is_commutative() const {
          !is_complex(region.parameter(0).type().element_type());
 }
 
-std::optional<uint64_t> identity_of(const Computation& region) {
+std::optional<uint64_t> identity_of(const Computation& region, ElementType type) {
   const Instruction* inner = op_of_two_parameters(region);
   if (inner == nullptr) return std::nullopt;
-  const ElementType type = region.parameter(0).type().element_type();
   // Narrower floats lack -0 or infinities.
   const bool real = type == ElementType::kF16 || type == ElementType::kBF16 ||
                     type == ElementType::kF32 || type == ElementType::kF64;
@@ -149,7 +163,7 @@ Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
         e.if_else(inside, r.types, [&] { return r.leaf(at); }, [&] { return inits; }));
   };
   reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
-  return Emitter::unflat(b.reduce(reduction), r.types);
+  return r.rounded(Emitter::unflat(b.reduce(reduction), r.types));
 }
 
 // Each element of the result asks the windows that it lies in whether they select it, in the order
@@ -276,7 +290,7 @@ Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, boo
     return Emitter::flat(r.leaf(unreduced_index(op, index, reduced)));
   };
   reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
-  return Emitter::unflat(e.b.reduce(reduction), r.types);
+  return r.rounded(Emitter::unflat(e.b.reduce(reduction), r.types));
 }
 
 Elements emit_reduction(Emitter& e, const Instruction& op, const Values& index) {

@@ -127,7 +127,7 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
           return leaf_at(r, kept, leaf);
         }));
   };
-  const Elements sums = Emitter::unflat(b.reduce(reduction), r.types);
+  const Elements sums = r.rounded(Emitter::unflat(b.reduce(reduction), r.types));
   for (size_t k = 0; k < r.count; ++k) e.store(sums[k], results[k], kept);
 }
 
@@ -143,15 +143,14 @@ Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& sc
   const bool good = parts.leaves >= 1 << 15 && results <= 64;
   if (schedule.choose("two_stages", good ? 1 : 0, {0, 1}) == 0) return false;
   const Dims extents = reduced_extents(*reduce);
-  const auto identity = reduce->result_count() == 1 ? identity_of(reduce->region(0)) : std::nullopt;
+  const std::vector<ElementType> types = accumulator_types(reduce->region(0));
+  const auto identity = types.size() == 1 ? identity_of(reduce->region(0), types[0]) : std::nullopt;
   int64_t preferred = std::clamp<int64_t>(parts.leaves / 4096, 2, 256);
   const int64_t even = identity ? even_parts(extents[0], preferred) : 1;
   if (even > 1) preferred = even;
   parts.count =
       std::min(schedule.choose_size("parts", preferred, {2, 3, 7}, 1 << 16), parts.leaves / 2);
   if (extents[0] % parts.count == 0) parts.identity = identity;
-  std::vector<ElementType> types = parameter_types(reduce->region(0));
-  types.resize(reduce->result_count());
   Dims dims = reduce->result_type().dims();
   dims.push_back(parts.count);
   for (const ElementType type : types) lowered.temporaries.emplace_back(type, dims);
