@@ -130,6 +130,24 @@ Value cholesky_column(Builder& b, Value a, Value l, Value j) {
   return select(here > column, left / diagonal, select(here == column, diagonal, 0.0)).value();
 }
 
+// Of a matrix that is not positive definite every element of the factor is NaN, those of the
+// columns before the bad pivot too: callers look at any of them. A bad pivot makes all later ones
+// NaN.
+Value nan_unless_positive(Builder& b, Value l) {
+  if (!b.ok()) return {};
+  const Matrices m(b, l.type());
+  const Dims& dims = l.type().dims();
+  const int64_t rank = l.type().rank();
+  const Value end = b.i64_constant(dims.back() - 1);
+  const Expr last_pivot(b, m.element(m.row(l, end), end));
+  const Value failed = (last_pivot != last_pivot).value();
+  const Expr everywhere(b, b.broadcast_in_dim(failed, dims, counting(rank - 2)));
+  const Expr row(b, b.iota(ElementType::kS64, dims, rank - 2));
+  const Expr column(b, b.iota(ElementType::kS64, dims, rank - 1));
+  const Expr nan(b, b.splat(l.type().shape(), std::numeric_limits<double>::quiet_NaN()));
+  return select(everywhere & (column <= row), nan, Expr(b, l)).value();
+}
+
 }  // namespace
 
 Values cholesky(Builder& b, const Instruction& op) {
@@ -149,7 +167,7 @@ Values cholesky(Builder& b, const Instruction& op) {
                        const Matrices m(inner, s[2].type());
                        return {next(inner, s[0]), s[1], m.with_column(s[2], column, s[0])};
                      });
-  Value l = state.back();
+  Value l = nan_unless_positive(b, state.back());
   if (!lower) l = conjugate(Expr(b, transposed(b, l))).value();
   return finished(b, {b.ok() ? b.convert(l, type.element_type()) : Value{}});
 }

@@ -120,6 +120,14 @@ TEST(Cholesky, PivotsThatAreNotPositiveGiveNan) {
   }
 }
 
+TEST(Cholesky, OfAMatrixThatIsNotPositiveDefiniteEveryElementIsNan) {
+  // The first pivot is good, the second is not.
+  for (const bool lower : {true, false}) {
+    const auto results = cholesky(lower, "2x2xf64")({reals({2, 2}, {1, 1, 1, 1})});
+    expect_near(reals_of(results[0]), lower ? Reals{NAN, 0, NAN, NAN} : Reals{NAN, NAN, 0, NAN});
+  }
+}
+
 TEST(Cholesky, NarrowTypesAreComputedInF32) {
   // 1 + 2^-9 is no bf16; taken from the last pivot it must not be rounded before.
   const auto results =
