@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "conformance/devices.h"
-#include "hlo/compile/run.h"
-#include "hlo/evaluator/evaluator.h"
-#include "hlo/import/import.h"
+#include "conformance/every_device_test_util.h"
 
 namespace tenon::conformance {
 namespace {
@@ -49,40 +46,19 @@ std::string window_text(const Case& c) {
                      c.count, c.type);
 }
 
-Result<std::vector<Literal>> run_on(const std::string& device, const hlo::Module& module,
-                                    const std::vector<Literal>& arguments) {
-  if (device == "reference") return hlo::Evaluator(module).run(*module.entry(), arguments);
-  TENON_ASSIGN(auto backend, backend_named(device));
-  TENON_ASSIGN(auto client, first_device(std::move(backend)));
-  std::vector<hlo::CheckFailure> failures;
-  int64_t checks = 0;
-  return hlo::run_on_device({client, 0}, module, arguments, hlo::Checks(&failures, &checks), {});
-}
-
-class NarrowSums : public ::testing::TestWithParam<const char*> {};
+class NarrowSums : public EveryDevice {};
 
 TEST_P(NarrowSums, AreRoundedOnce) {
   for (const Case& c : kCases) {
     for (const std::string& text : {reduce_text(c), window_text(c)}) {
-      auto module = hlo::import_module(text, "t");
-      ASSERT_TRUE(module) << module.error().to_string();
-      const hlo::Type& type = (*module)->entry()->parameter(0).type();
-      Literal ones(type.shape());
-      for (int64_t i = 0; i < c.count; ++i) ones.set_double(i, c.element);
-      const auto results = run_on(GetParam(), **module, {ones});
-      ASSERT_TRUE(results) << results.error().to_string();
-      EXPECT_EQ((*results)[0].get_double(0), c.sum) << text;
+      Literal elements(Shape(*element_type_from_mlir_name(c.type), {c.count}));
+      for (int64_t i = 0; i < c.count; ++i) elements.set_double(i, c.element);
+      EXPECT_EQ(result_of(text, {elements}).get_double(0), c.sum) << text;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, NarrowSums,
-                         ::testing::Values("reference", "interp", "cpu", "gpu-sim", "template"),
-                         [](const ::testing::TestParamInfo<const char*>& device) {
-                           std::string name = device.param;
-                           std::erase(name, '-');
-                           return name;
-                         });
+TENON_ON_EVERY_DEVICE(NarrowSums);
 
 }  // namespace
 }  // namespace tenon::conformance

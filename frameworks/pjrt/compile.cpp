@@ -5,6 +5,7 @@
 #include "frameworks/pjrt/table.h"
 #include "frameworks/pjrt/types.h"
 #include "hlo/import/import.h"
+#include "hlo/passes/pass.h"
 
 namespace tenon::pjrt {
 namespace {
@@ -99,7 +100,9 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   state->options = options;
   TENON_ASSIGN(const CompileOptions parsed, parse_compile_options(options));
   TENON_ASSIGN(state->device, device_of(*client, parsed));
-  TENON_ASSIGN(std::shared_ptr<const hlo::Module> module, hlo::import_module(code, "program"));
+  TENON_ASSIGN(std::shared_ptr<hlo::Module> module, hlo::import_module(code, "program"));
+  // Frameworks that speak PJRT are written for XLA's scatter.
+  TENON_TRY(hlo::drop_whole_windows(*module));
   if (module->entry() == nullptr) return invalid_argument("the program has no @main");
   state->name = module->name().empty() ? module->entry()->name() : module->name();
   TENON_TRY(add_signatures(*module->entry(), *state));

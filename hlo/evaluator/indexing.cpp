@@ -142,17 +142,25 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
   std::vector<Scalar> x(2 * n);
   Dims batch(plan.update_batch_dims.size());
   Dims index(input_dims.size());
+  // A window is within bounds if it begins before these.
+  const bool whole_windows = op.flag(AttrKey::whole_windows);
+  Dims last_starts = input_dims;
+  for (size_t i = 0; i < plan.window_input_dims.size(); ++i) {
+    last_starts[static_cast<size_t>(plan.window_input_dims[i])] -=
+        first_update.dims()[static_cast<size_t>(dims.update_window_dims[i])] - 1;
+  }
   // Colliding updates are applied in row-major order, each to the result of the one before.
   for (IndexSpace at(first_update.dims()); !at.done(); at.next()) {
     for (size_t i = 0; i < batch.size(); ++i) {
       batch[i] = at[static_cast<size_t>(plan.update_batch_dims[i])];
     }
     window_start(plan, starts, batch, index);
+    if (whole_windows && !in_bounds(index, last_starts)) continue;
     for (size_t i = 0; i < plan.window_input_dims.size(); ++i) {
       index[static_cast<size_t>(plan.window_input_dims[i])] +=
           at[static_cast<size_t>(dims.update_window_dims[i])];
     }
-    // Of a window partly out of bounds the elements inside are updated.
+    // Elements of a window that is partly out of bounds are updated where they are inside.
     if (!in_bounds(index, input_dims)) continue;
     const int64_t to = dot(index, strides);
     for (size_t k = 0; k < n; ++k) {

@@ -30,7 +30,8 @@ ScatterEmitter::ScatterEmitter(const Instruction& op)
       dims_(*op.attr<ScatterDims>(AttrKey::scatter_dimension_numbers)),
       input_(op.operand_type(0)),
       indices_(op.operand_type(count_)),
-      updates_(op.operand_type(count_ + 1)) {
+      updates_(op.operand_type(count_ + 1)),
+      whole_windows_(op.flag(AttrKey::whole_windows)) {
   batch_dims_ = complement(updates_.rank(), dims_.update_window_dims);
   I64s not_window = dims_.inserted_window_dims;
   not_window.insert(not_window.end(), dims_.input_batching_dims.begin(),
@@ -102,14 +103,18 @@ void ScatterEmitter::at_window(
     Emitter& e, const Values& batch, const Values& window,
     const std::function<void(const Values& to, const Values& update)>& body) const {
   Builder& b = e.b;
-  Values to = window_start(e, batch);
+  const Values start = window_start(e, batch);
+  Values to = start;
+  Dims room = input_.dims();  // for a whole window to begin in
   for (size_t i = 0; i < window_input_dims_.size(); ++i) {
-    ValueId& place = to[at(window_input_dims_[i])];
-    place = b.add(place, window[i]);
+    const size_t d = at(window_input_dims_[i]);
+    to[d] = b.add(to[d], window[i]);
+    room[d] -= window_[i] - 1;
   }
   ValueId inside = b.pred(true);
   for (size_t d = 0; d < to.size(); ++d) {
-    inside = b.logical_and(inside, in_bounds(b, to[d], input_.dims()[d]));
+    inside = b.logical_and(inside, whole_windows_ ? in_bounds(b, start[d], room[d])
+                                                  : in_bounds(b, to[d], input_.dims()[d]));
   }
   b.if_then(inside, [&] { body(to, update_index(batch, window)); });
 }

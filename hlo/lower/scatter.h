@@ -41,6 +41,7 @@ class ScatterEmitter {
   const Type& input_;
   const Type& indices_;
   const Type& updates_;
+  bool whole_windows_;
   Dims batch_dims_;         // of the updates
   Dims window_input_dims_;  // of the inputs
   Dims batch_;              // sizes

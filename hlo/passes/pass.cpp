@@ -20,6 +20,8 @@ constexpr Pass kPasses[] = {
     {"flatten", "Fusions within fusions become the ops that they consist of.", flatten_fusions},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
     {"order", "What reads an array comes before what changes it.", order_changes},
+    {"whole-windows", "Scatters drop a window that is partly out of range as a whole, as XLA does.",
+     drop_whole_windows},
     {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
 };
 constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};

@@ -52,6 +52,10 @@ Result<bool> inline_all(Module& module);
 /// Ops that a target which knows primitive ops alone must have expanded (hlo/expand) are. The state
 /// behind `rng` starts from a constant and is carried through control flow.
 Result<bool> decompose(Module& module);
+/// Sets `whole_windows` of every scatter: programs of XLA's frontends expect a window that is
+/// partly out of range to be dropped as a whole, where StableHLO drops only what is out of range.
+/// Not part of any pipeline: whoever imports such a program runs it (frameworks/pjrt).
+Result<bool> drop_whole_windows(Module& module);
 /// Instructions without effect whose results nothing uses go.
 Result<bool> eliminate_dead(Module& module);
 /// Of equal ops with equal operands the first stays.
