@@ -13,6 +13,7 @@
 #include "backends/llvm/operations.h"
 #include "backends/parallel.h"
 #include "core/kernel/cost.h"
+#include "core/serial/digest.h"
 #include "core/serial/sealed.h"
 
 namespace tenon::cpu {
@@ -217,7 +218,7 @@ Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loo
     const auto found = made.find(key);
     if (found != made.end()) return found->second;
   }
-  const std::string name = fmt::format("tenon_contraction_{:016x}", serial::hash_of(key));
+  const std::string name = "tenon_contraction_" + serial::digest_of(key);
   TENON_ASSIGN(Code code, compile_contraction(loops, name, codegen::host().vector_bytes));
   auto kept = std::make_shared<const Code>(std::move(code));
   const std::lock_guard lock(mutex);

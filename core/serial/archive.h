@@ -201,10 +201,8 @@ struct Format {
   uint32_t newest;
 };
 
-/// FNV-1a of 64 bits: for checksums and names, not against those who mean harm.
-uint64_t hash_of(std::string_view bytes, uint64_t seed = 0);
-
-/// A file: letters, version, a checksum of version and payload, the payload.
+/// A file: letters, version, a checksum of version and payload (FNV-1a of 64 bits, which plug-ins
+/// of earlier releases compute too), the payload.
 std::string seal(const Format& format, std::string_view payload);
 
 struct Unsealed {

@@ -1,5 +1,5 @@
 // Programs become executables.
-#include "core/serial/archive.h"
+#include "core/serial/digest.h"
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/executables.h"
 #include "frameworks/pjrt/table.h"
@@ -113,8 +113,9 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   state->temporary_bytes = compiled.temporary_bytes;
   state->alias_bytes = compiled.executable->taken_over_bytes();
   state->device_assignment = device_assignment_of(state->device->description.id);
-  state->fingerprint = fmt::format("{:016x}{:016x}{:016x}", client->topology.fingerprint,
-                                   serial::hash_of(code), serial::hash_of(options));
+  state->fingerprint =
+      serial::digest_of(fmt::format("{} {} {}", serial::digest_of(client->topology.serialized),
+                                    serial::digest_of(code), serial::digest_of(options)));
   auto loaded = std::make_unique<PJRT_LoadedExecutable>();
   loaded->state = std::move(state);
   loaded->executable = std::move(compiled.executable);

@@ -1,5 +1,5 @@
 // The topology of a client: its devices' descriptions.
-#include "core/serial/archive.h"
+#include "core/serial/digest.h"
 #include "frameworks/pjrt/objects.h"
 #include "frameworks/pjrt/table.h"
 
@@ -60,7 +60,7 @@ void describe_topology(ClientState& state) {
     topology.serialized += fmt::format("\n{}\n{}", device->description.text,
                                        backend::to_string(device->device->info().target));
   }
-  topology.fingerprint = serial::hash_of(topology.serialized);
+  topology.fingerprint = serial::short_digest_of(topology.serialized);
 }
 
 void add_topology(PJRT_Api& api) {

@@ -3,10 +3,13 @@
 //
 // An entry's key is all that compile depends on (B13): the backend and its version, compiler_id,
 // the target, and the kernels, the library call or the segment in their serial form, but for a
-// segment's constants, which may be large: of those it is shapes and hashes of 128 bits. The key is
-// kept in the entry and compared whole, so that no two compilations are taken for each other.
-// Entries that are damaged or of another release are compiled again. The oldest go when the folder
-// has grown too large.
+// segment's constants, which may be large: of those it is shapes and digests. The key is kept in
+// the entry and compared whole, so that no two compilations are taken for each other. An entry that
+// is damaged, of another release, or refused by the backend's load is compiled anew. The entries
+// that were not used for longest are removed when the folder holds too much.
+//
+// What the folder holds is run as code of this process: one that other users own or may write to is
+// not used (cache_folder.h).
 //
 // Thread-safety: as a Backend's; several processes may share a folder.
 #pragma once
@@ -16,11 +19,12 @@
 #include <string>
 
 #include "core/backend/backend.h"
+#include "core/backend/layers/cache_folder.h"
 
 namespace tenon::backend {
 
 struct CacheConfig {
-  std::string folder;  ///< Made if it is not there.
+  std::string folder;  ///< Created if it is not there.
   int64_t most_bytes = int64_t{1} << 30;
 };
 
@@ -32,12 +36,15 @@ struct CacheCounts {
 struct CacheLayer {
   std::shared_ptr<Backend> backend;
   std::shared_ptr<const CacheCounts> counts;
+  std::shared_ptr<const CacheFolder> folder;  ///< Null: nothing is kept, everything is compiled.
+  Status status;                              ///< Why there is no folder.
 };
 
-/// A folder that cannot be written to is as good as none: everything is compiled.
 CacheLayer make_cache_layer(std::shared_ptr<Backend> inner, const CacheConfig& config);
 
-/// TENON_CACHE, or tenon in the user's cache folder; TENON_CACHE_BYTES.
-CacheConfig cache_config_from_environment();
+/// TENON_CACHE, or tenon in the user's cache folder; TENON_CACHE_BYTES. The folder is empty where
+/// the environment names none: neither TENON_CACHE nor an absolute XDG_CACHE_HOME or HOME is set.
+/// Errors: TENON_CACHE_BYTES is no number of bytes.
+Result<CacheConfig> cache_config_from_environment();
 
 }  // namespace tenon::backend

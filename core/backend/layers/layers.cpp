@@ -3,12 +3,22 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/backend/adapter.h"
 #include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/record.h"
 #include "core/backend/layers/trace.h"
 
 namespace tenon::backend {
+namespace {
+
+// Everything works without a cache, only later.
+void warn_of_cache(const Status& status) {
+  host_services()->log(
+      fmt::format("the layer 'cache' keeps nothing: {}", status.message()).c_str());
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
                                              std::string_view names) {
@@ -24,7 +34,10 @@ Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
       TENON_ASSIGN(const FaultPlan plan, FaultPlan::parse(plan_text == nullptr ? "" : plan_text));
       inner = make_faults_layer(std::move(inner), plan).backend;
     } else if (name == "cache") {
-      inner = make_cache_layer(std::move(inner), cache_config_from_environment()).backend;
+      TENON_ASSIGN(const CacheConfig config, cache_config_from_environment());
+      const CacheLayer layer = make_cache_layer(std::move(inner), config);
+      if (!layer.status.ok()) warn_of_cache(layer.status);
+      inner = layer.backend;
     } else if (name == "record") {
       TENON_ASSIGN(inner, make_record_layer(std::move(inner), RecordOptions::from_environment()));
     } else if (name == "trace") {

@@ -21,8 +21,9 @@
 namespace tenon::backend {
 
 /// `inner` within the layers of a list separated by commas; an empty list is `inner`. Errors: a
-/// name that is none; a plan of faults (TENON_FAULTS) that does not parse; a file (TENON_RECORD,
-/// TENON_TRACE) that cannot be written.
+/// name that is none; a plan of faults (TENON_FAULTS) that does not parse; TENON_CACHE_BYTES that
+/// is no number; a file (TENON_RECORD, TENON_TRACE) that cannot be written. A cache without a
+/// folder is a warning (set_log).
 Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
                                              std::string_view names);
 

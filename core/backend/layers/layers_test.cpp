@@ -3,21 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <array>
-#include <chrono>
-#include <filesystem>
 #include <functional>
 #include <thread>
 
 #include "core/backend/backend_test_util.h"
 #include "core/backend/interp/interp.h"
-#include "core/backend/layers/cache.h"
 #include "core/backend/layers/faults.h"
 #include "core/backend/layers/forward.h"
-#include "core/program/program_test_util.h"
-#include "core/types/file.h"
 
 namespace tenon::backend {
 namespace {
@@ -351,106 +344,6 @@ TEST(Faults, ALostDeviceStaysLost) {
   device->free(*memory);
   device = layer.backend->open(0).value();  // And comes back.
   EXPECT_TRUE(device->allocate(0, 8));
-}
-
-// --- Cache
-
-class CacheTest : public testing::Test {
- protected:
-  ~CacheTest() override { std::filesystem::remove_all(folder); }
-
-  CacheLayer layer() { return make_cache_layer(make_interp_backend(), config); }
-  // What compiling with a new layer says.
-  std::string compile(const std::string& compiler = "c") {
-    const CacheLayer made = layer();
-    TargetInfo target = made.backend->devices().value()[0].target;
-    target.compiler_id = compiler;
-    const kernel::Kernel kernel = add_one();
-    const kernel::Kernel* kernels[] = {&kernel};
-    const auto compiled = made.backend->compile(target, kernels);
-    EXPECT_TRUE(compiled);
-    if (binary.empty()) binary = compiled->binary;
-    EXPECT_EQ(compiled->binary, binary);
-    return made.counts->found == 1 ? "found" : "compiled";
-  }
-  std::vector<std::string> files() const {
-    std::vector<std::string> list;
-    for (const auto& file : std::filesystem::directory_iterator(config.folder)) {
-      list.push_back(file.path().string());
-    }
-    return list;
-  }
-
-  const std::string folder = testing::TempDir() + fmt::format("tenon_cache_{}", getpid());
-  CacheConfig config = {folder};
-  std::string binary;
-};
-
-TEST_F(CacheTest, CompilesOnce) {
-  EXPECT_EQ(compile(), "compiled");
-  EXPECT_EQ(compile(), "found");
-  EXPECT_EQ(compile("another"), "compiled");
-  EXPECT_EQ(compile(), "found");
-  EXPECT_EQ(files().size(), 2u);
-}
-
-TEST_F(CacheTest, DamagedEntriesAreMadeAgain) {
-  EXPECT_EQ(compile(), "compiled");
-  for (const std::string_view damage : {"", "TNCE", "something else"}) {
-    ASSERT_TRUE(write_file(files()[0], damage).ok());
-    EXPECT_EQ(compile(), "compiled");
-    EXPECT_EQ(compile(), "found");
-  }
-}
-
-TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
-  config.most_bytes = 1;
-  EXPECT_EQ(compile(), "compiled");
-  EXPECT_TRUE(files().empty());
-  config.folder = "/dev/null/nowhere";  // As good as none.
-  EXPECT_EQ(compile(), "compiled");
-}
-
-// What a process that died was writing goes; what another writes stays.
-TEST_F(CacheTest, HalfWrittenFilesGo) {
-  EXPECT_EQ(compile(), "compiled");
-  const std::string left = files()[0] + ".1.tmp";
-  const std::string written = files()[0] + ".2.tmp";
-  for (const std::string& each : {left, written}) ASSERT_TRUE(write_file(each, "TNCE").ok());
-  std::filesystem::last_write_time(
-      left, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
-  EXPECT_EQ(compile("another"), "compiled");
-  EXPECT_FALSE(std::filesystem::exists(left));
-  EXPECT_TRUE(std::filesystem::exists(written));
-}
-
-// Takes segments, of which it makes next to nothing.
-class Segmenting final : public ForwardingBackend {
- public:
-  Segmenting() : ForwardingBackend(make_interp_backend()) {}
-  Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
-    return "binary";
-  }
-};
-
-// An entry has no copy of a segment's constants, but depends on them.
-TEST_F(CacheTest, ConstantsCountByTheirContents) {
-  const auto compile_segment = [&](const Literal& constant) {
-    const CacheLayer made = make_cache_layer(std::make_shared<Segmenting>(), config);
-    EXPECT_TRUE(made.backend->takes_segments());
-    program::Program segment = program::testing::twice();
-    segment.constants = {constant};
-    const TargetInfo target = made.backend->devices().value()[0].target;
-    EXPECT_EQ(made.backend->compile_segment(target, segment).value(), "binary");
-    return made.counts->found == 1 ? "found" : "compiled";
-  };
-  Literal large(Shape(ElementType::kU8, {1 << 20}));
-  EXPECT_EQ(compile_segment(large), "compiled");
-  EXPECT_EQ(compile_segment(large), "found");
-  EXPECT_EQ(compile_segment(large.reshaped({1 << 10, 1 << 10})), "compiled");
-  large.set_integer(12345, 1);
-  EXPECT_EQ(compile_segment(large), "compiled");
-  for (const std::string& file : files()) EXPECT_LT(std::filesystem::file_size(file), 10'000u);
 }
 
 TEST(Layers, ByName) {

@@ -17,7 +17,7 @@
 #include "core/backend/layers/turn.h"
 #include "core/backend/layers/validate_answers.h"
 #include "core/backend/layers/validate_device.h"
-#include "core/serial/archive.h"
+#include "core/serial/digest.h"
 
 namespace tenon::backend {
 namespace {
@@ -337,7 +337,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
 
   static uint64_t hash_of(std::span<const std::byte> bytes) {
     if (bytes.empty()) return 0;
-    return serial::hash_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return serial::short_digest_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
   Status check_writable(const Place& place, std::string_view what) {
