@@ -11,7 +11,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -26,32 +25,6 @@ namespace tenon::gpu {
 namespace {
 
 bool can_run(const std::string& path) { return !path.empty() && access(path.c_str(), X_OK) == 0; }
-
-// A folder that is gone when this is.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> make() {
-    std::error_code error;
-    const auto base = std::filesystem::temp_directory_path(error);
-    std::string name = (error ? "/tmp" : base.string()) + "/tenon-ptxas-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) {
-      return make_error(ErrorCode::kUnavailable, "gpu: there is no temporary folder {}: {}", name,
-                        std::strerror(errno));
-    }
-    return TemporaryFolder(std::move(name));
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  std::string file(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // The exit status, or 0 if another part of the process took it; what is printed goes to `output`.
 Result<int> run(std::vector<std::string> command, const std::string& output) {
@@ -128,7 +101,7 @@ std::string find_ptxas() {
 std::string version_of(const std::string& ptxas) {
   if (ptxas.empty()) return "";
   const auto printed = [&]() -> Result<std::string> {
-    TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
+    TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon-ptxas"));
     TENON_ASSIGN(const int status, run({ptxas, "--version"}, folder.file("version")));
     if (status != 0) return internal_error("gpu: {} ends with {}", ptxas, status);
     return read_file(folder.file("version"));
@@ -161,7 +134,7 @@ std::vector<Resources> parse_report(std::string_view report) {
 
 Result<Cubin> run_ptxas(const std::string& ptxas, const std::string& ptx,
                         int32_t compute_capability) {
-  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
+  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon-ptxas"));
   TENON_TRY(write_file(folder.file("kernels.ptx"), ptx));
   TENON_ASSIGN(const int status,
                run({ptxas, fmt::format("-arch=sm_{}", compute_capability), "-v", "-fmad=false",

@@ -10,6 +10,8 @@
 
 #include "core/backend/c_types.h"
 #include "core/backend/interp/interp.h"
+#include "core/backend/plugin_file.h"
+#include "core/backend/probe.h"
 
 namespace tenon::backend {
 namespace {
@@ -27,6 +29,7 @@ std::string absolute(const std::string& path) {
 Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return not_found("there is no plug-in {}", path);
+  TENON_TRY(check_plugin_file(path));
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return failed_precondition("{} cannot be loaded: {}", path, dlerror());
@@ -95,14 +98,18 @@ Result<std::shared_ptr<Backend>> Registry::make(Entry& entry) {
   return *entry.made;
 }
 
-Result<std::shared_ptr<Backend>> Registry::get_file(const std::string& path) {
+Result<std::shared_ptr<Backend>> Registry::get_file(const std::string& path, Start start) {
   const std::string whole = absolute(path);
   Entry& entry = files_.try_emplace(whole, Entry{whole, nullptr, {}}).first->second;
-  entry.make = [whole] { return load_plugin(whole); };
+  entry.make = [whole, start]() -> Result<std::shared_ptr<Backend>> {
+    if (start == Start::kProbed && check_plugin_file(whole).ok()) TENON_TRY(probe_plugin(whole));
+    return load_plugin(whole);
+  };
   return make(entry);
 }
 
-// Plug-ins say their names when they are loaded.
+// Plug-ins say their names when they are loaded. One of them that cannot even start must not take
+// those along that somebody asked for.
 void Registry::look_for_plugins() {
   if (looked_) return;
   looked_ = true;
@@ -118,14 +125,14 @@ void Registry::look_for_plugins() {
       continue;
     }
     std::vector<std::string> inside;
-    for (const auto& file : fs::directory_iterator(part, error)) {
-      if (file.path().extension() == ".so") inside.push_back(file.path().string());
+    for (fs::directory_iterator at(part, error), end; !error && at != end; at.increment(error)) {
+      if (at->path().extension() == ".so") inside.push_back(at->path().string());
     }
     std::ranges::sort(inside);
     files.insert(files.end(), inside.begin(), inside.end());
   }
   for (const std::string& file : files) {
-    auto backend = get_file(file);
+    auto backend = get_file(file, Start::kProbed);
     const std::string name =
         backend ? std::string((*backend)->name()) : fs::path(file).filename().string();
     const auto [at, added] = entries_.try_emplace(name, Entry{absolute(file), nullptr, backend});
@@ -143,7 +150,7 @@ void Registry::look_for_plugins() {
 
 Result<std::shared_ptr<Backend>> Registry::get(const std::string& name_or_path) {
   const std::lock_guard lock(mutex_);
-  if (name_or_path.find('/') != std::string::npos) return get_file(name_or_path);
+  if (name_or_path.find('/') != std::string::npos) return get_file(name_or_path, Start::kDirect);
   auto found = entries_.find(name_or_path);
   if (found == entries_.end()) {
     look_for_plugins();

@@ -14,8 +14,9 @@
 namespace tenon::backend {
 
 /// Opens a shared library and imports its backend. The library stays loaded for the process.
-/// Errors: kNotFound (no such file), kFailedPrecondition with what is wrong: no library, no symbol
-/// tenon_plugin, another version, a backend that says that it cannot start, with its reason.
+/// Errors: kNotFound (no such file), kFailedPrecondition with what is wrong: no library
+/// (plugin_file.h), no symbol tenon_plugin, another version, a backend that says that it cannot
+/// start, with its reason.
 Result<std::shared_ptr<Backend>> load_plugin(const std::string& path);
 
 /// What a user names on the command line or in TENON_DEVICE: "interp", "chip:2", "/opt/libnpu.so",
@@ -47,7 +48,8 @@ class Registry {
   /// By name or path, each made once. Errors: those of load_plugin; kNotFound with the names that
   /// there are; of two plug-ins of one name, kAlreadyExists naming both files.
   Result<std::shared_ptr<Backend>> get(const std::string& name_or_path);
-  /// All, those too that fail to start.
+  /// All, those too that fail to start: a plug-in of TENON_PLUGIN_PATH is started in a child
+  /// process first, and one that crashes, ends its process or hangs there is listed with that.
   std::vector<Listed> list();
   /// Whether a backend of this name was added, not found as a plug-in.
   bool is_built_in(std::string_view name);
@@ -59,7 +61,8 @@ class Registry {
     std::optional<Result<std::shared_ptr<Backend>>> made;
   };
   Result<std::shared_ptr<Backend>> make(Entry& entry);
-  Result<std::shared_ptr<Backend>> get_file(const std::string& path);
+  enum class Start : uint8_t { kDirect, kProbed };  // Probed: in a child process before (probe.h).
+  Result<std::shared_ptr<Backend>> get_file(const std::string& path, Start start);
   void look_for_plugins();
 
   std::mutex mutex_;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -58,6 +59,20 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
+
+Result<TemporaryFolder> TemporaryFolder::create(std::string_view name) {
+  const char* set = std::getenv("TMPDIR");
+  const std::string_view base = set == nullptr || *set == '\0' ? "/tmp" : set;
+  std::string path = fmt::format("{}/{}-XXXXXX", base, name);
+  if (mkdtemp(path.data()) != nullptr) return TemporaryFolder(std::move(path));
+  return make_error(ErrorCode::kUnavailable, "cannot create a temporary folder in {}: {}{}", base,
+                    std::strerror(errno), set == nullptr ? "" : " (TMPDIR names it)");
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {

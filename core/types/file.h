@@ -32,6 +32,25 @@ class MappedFile {
   std::string_view bytes_;
 };
 
+/// A new folder of the user's alone, below TMPDIR or /tmp, removed with what it holds when its
+/// owner goes.
+class TemporaryFolder {
+ public:
+  /// `name` begins the folder's name. Errors: kUnavailable naming the folder and the reason.
+  static Result<TemporaryFolder> create(std::string_view name);
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder();
+
+  const std::string& path() const { return path_; }
+  /// The path of a file in it.
+  std::string file(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
 /// A file that is written piece by piece, and is on disk as far as it is.
 class OutputFile {
  public:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -125,6 +126,32 @@ TEST_F(File, PiecesAreWrittenWhereTheyBelong) {
   const auto full = OutputFile::create("/dev/full");
   ASSERT_TRUE(full);
   EXPECT_EQ(full->write(0, "a").message(), "cannot write /dev/full: No space left on device");
+}
+
+TEST(TemporaryFolder, IsTheUsersAloneAndGoesWithWhatItHolds) {
+  std::string path;
+  {
+    const auto folder = TemporaryFolder::create("tenon-test");
+    ASSERT_TRUE(folder) << folder.error().message();
+    path = folder->path();
+    struct stat is = {};
+    ASSERT_EQ(stat(path.c_str(), &is), 0);
+    EXPECT_EQ(is.st_mode & 07777, 0700u);
+    EXPECT_TRUE(write_file(folder->file("x"), "x").ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(TemporaryFolder, WhereThereCanBeNoneSaysWhere) {
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("TMPDIR", "/nowhere", 1);
+  const auto folder = TemporaryFolder::create("tenon-test");
+  before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().message(),
+            "cannot create a temporary folder in /nowhere: No such file or directory (TMPDIR names "
+            "it)");
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 /* Plug-ins that cannot be: BROKEN says how. In C99, as a maker's compiler would see plugin.h. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/backend/plugin.h"
@@ -11,6 +14,9 @@
 #define SAYS_NOTHING 6
 #define NO_NAME 7
 #define TWO_TABLES 8
+#define CRASHES 9
+#define HANGS 10
+#define EXITS 11
 
 #if BROKEN == NO_SYMBOL
 int not_a_plugin(void) { return 0; }
@@ -22,6 +28,13 @@ static int calls;
 const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
   static const char reason[] = "the chip's driver is not installed";
   (void)host;
+  if (BROKEN == CRASHES) raise(SIGSEGV);
+  while (BROKEN == HANGS) {
+  }
+  if (BROKEN == EXITS) {
+    fputs("no licence was found\n", stderr);
+    exit(0);
+  }
   if (BROKEN == CANNOT_START) error->write(error->context, reason, strlen(reason));
   if (BROKEN == CANNOT_START || BROKEN == SAYS_NOTHING) return NULL;
   TenonBackend* const table = &tables[BROKEN == TWO_TABLES ? calls++ % 2 : 0];

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 
 #include "core/types/file.h"
 
@@ -15,32 +14,12 @@ namespace {
 
 constexpr size_t kMostPointers = 4;
 
-/// A folder that goes when its owner does. Its name is empty if it could not be made.
-struct TemporaryFolder {
-  std::string path = (std::filesystem::temp_directory_path() / "tenon_XXXXXX").string();
-
-  TemporaryFolder() {
-    if (mkdtemp(path.data()) == nullptr) path.clear();
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
-  }
-};
-
 Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
-
-}  // namespace
-
-namespace {
 
 // Compiles `source` in `folder`, and gives the file that came of it.
 Result<std::string> compile_in(const TemporaryFolder& folder, const std::string& source,
                                const std::string& compiler) {
-  if (folder.path.empty()) return tl::unexpected(unavailable("no temporary folder can be made"));
-  const std::string file = folder.path + "/kernels";
+  const std::string file = folder.file("kernels");
   if (Status written = write_file(file + ".c", source); !written.ok()) {
     return tl::unexpected(std::move(written));
   }
@@ -57,13 +36,13 @@ Result<std::string> compile_in(const TemporaryFolder& folder, const std::string&
 }  // namespace
 
 Result<std::string> compile_c(const std::string& source, const std::string& compiler) {
-  const TemporaryFolder folder;
+  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon"));
   TENON_ASSIGN(const std::string file, compile_in(folder, source, compiler));
   return read_file(file);
 }
 
 Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags) {
-  const TemporaryFolder folder;
+  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon"));
   const char* given = std::getenv("CC");
   TENON_ASSIGN(const std::string file,
                compile_in(folder, source,
