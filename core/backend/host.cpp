@@ -17,7 +17,7 @@ using tenon::kernel::Access;
 using tenon::kernel::Kernel;
 
 struct TenonKernel::Description {
-  std::string name;
+  std::string name;  // Of its function in rendered source.
   std::vector<TenonBufferInfo> buffers;
 };
 
@@ -34,6 +34,7 @@ namespace {
 
 std::shared_ptr<const TenonKernel::Description> description_of(const Kernel& kernel) {
   auto description = std::make_shared<TenonKernel::Description>();
+  description->name = kernel::source_name(kernel.name);
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const kernel::Memory& m = kernel.memories[i];
     TenonBufferInfo info{};
@@ -65,7 +66,7 @@ TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   }
   const TenonKernel::Description& d = *handle->description;
   TenonKernelInfo all{};
-  all.name = kernel.name.c_str();
+  all.name = d.name.c_str();
   all.label = kernel.label.c_str();
   all.buffers = d.buffers.data();
   all.buffer_count = d.buffers.size();

@@ -305,6 +305,13 @@ TEST(Host, ServicesForPlugins) {
   EXPECT_EQ(info.scalar_count, 1u);
   EXPECT_EQ(info.grid_rank, 2u);
   EXPECT_EQ(info.grid[1], 2);
+  // A name that OpenCL C means something by: the source has the one that describe tells.
+  kernel::Kernel constant = kernel;
+  constant.name = "constant";
+  TenonKernel named;
+  named.kernel = &constant;
+  ASSERT_EQ(host.describe(&named, &info), TENON_OK);
+  EXPECT_STREQ(info.name, "k_constant");
   const TenonKernel* kernels[] = {&handle};
   Text source;
   Text error;

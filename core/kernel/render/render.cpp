@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/kernel/render/names.h"
 #include "core/kernel/render/spelling.h"
 
 namespace tenon::kernel {
@@ -12,64 +13,13 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What the three languages mean by a name, where they mean something: words of the languages
-/// (those that a kernel's names are likely to be), and the functions of the headers that sources
-/// include.
-std::set<std::string> reserved_words() {
-  constexpr std::string_view kWords =
-      "auto bool break case char class const continue default delete do double else enum extern "
-      "false float for global goto half if inline int kernel lane local long main new private "
-      "register restrict return short signed sizeof static struct switch template this true "
-      "typedef "
-      "union unsigned void volatile while abs min max clamp select rsqrt sign "
-      "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t barrier as_float "
-      "as_double as_uint as_ulong get_group_id get_local_id mem_fence blockIdx threadIdx blockDim "
-      "gridDim warpSize atomic_add atomic_min atomic_max atomic_and atomic_or atomic_xor atomicAdd "
-      "atomicMin atomicMax atomicAnd atomicOr atomicXor "
-      "memchr memcmp memcpy memmove memset strcat strchr strcmp strcpy strlen strtok y0 y1 yn j0 "
-      "j1 "
-      "jn";
-  // Functions of C99's math.h, each for three types.
-  constexpr std::string_view kMath =
-      "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 "
-      "fabs fdim floor fma fmax fmin fmod frexp gamma hypot ilogb ldexp lgamma llrint llround log "
-      "log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder "
-      "remquo rint round scalbln scalbn significand sin sinh sqrt tan tanh tgamma trunc";
-  std::set<std::string> words;
-  const auto each = [](std::string_view list, const auto& body) {
-    for (size_t end = 0; !list.empty(); list.remove_prefix(std::min(end + 1, list.size()))) {
-      end = std::min(list.find(' '), list.size());
-      body(std::string(list.substr(0, end)));
-    }
-  };
-  each(kWords, [&](const std::string& word) { words.insert(word); });
-  each(kMath, [&](const std::string& word) { words.insert({word, word + "f", word + "l"}); });
-  return words;
-}
-
-/// Names that no two things of a source share.
-class NameTable {
- public:
-  std::string take(std::string_view wanted) {
-    std::string name;
-    for (const char c : wanted) {
-      name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ? c : '_';
-    }
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "k" + name;
-    std::string unique = name;
-    for (int i = 2; !taken_.insert(unique).second; ++i) unique = fmt::format("{}_{}", name, i);
-    return unique;
-  }
-
- private:
-  std::set<std::string> taken_ = reserved_words();
-};
-
 class SourceWriter {
  public:
-  SourceWriter(const Kernel& kernel, const RenderOptions& options, std::string function,
-               std::set<std::string>& helpers)
+  // The host launches `launched` workgroups, those of the kernel as it was before it was legalised.
+  SourceWriter(const Kernel& kernel, int64_t launched, const RenderOptions& options,
+               std::string function, std::set<std::string>& helpers)
       : kernel_(kernel),
+        launched_(launched),
         spelling_(spelling_of(options.language)),
         lanes_(options.lanes),
         // What the table names need not be seen, and a name of another library's must not be found
@@ -89,6 +39,9 @@ class SourceWriter {
       const std::string index = name_new("group");
       line("const int32_t {} = (int32_t){};", index, spelling_.group);
       line("const int32_t lane = (int32_t){};", spelling_.lane);
+      if (element_count(kernel_.grid) < launched_) {
+        line("if ({} >= {}) return;", index, element_count(kernel_.grid));
+      }
       decompose(kernel_.block(kernel_.body).arguments, kernel_.grid, index);
       block(kernel_.body);
     } else {
@@ -469,6 +422,7 @@ class SourceWriter {
   }
 
   const Kernel& kernel_;
+  const int64_t launched_;
   const Spelling& spelling_;
   int64_t lanes_;
   const bool local_;
@@ -510,9 +464,8 @@ namespace {
 
 // A function of one signature for each kernel, and the table of them.
 std::string table_text(std::span<const Kernel> kernels, const Names& functions,
-                       const std::string& table) {
+                       const Names& entries, const std::string& table) {
   std::string text;
-  Names entries;
   for (size_t k = 0; k < kernels.size(); ++k) {
     Names arguments;
     for (size_t b = 0; b < kernels[k].buffer_count; ++b) {
@@ -525,11 +478,10 @@ std::string table_text(std::span<const Kernel> kernels, const Names& functions,
                               ? fmt::format("*(const {}*)&scalars[{}]", type_text(type), s)
                               : fmt::format("({})scalars[{}]", type_text(type), s));
     }
-    entries.push_back(fmt::format("{}_entry", functions[k]));
     text += fmt::format(
         "\nstatic void {}(void *const *buffers, const uint64_t *scalars) {{\n  (void)buffers;\n  "
         "(void)scalars;\n  {}({});\n}}\n",
-        entries.back(), functions[k], fmt::join(arguments, ", "));
+        entries[k], functions[k], fmt::join(arguments, ", "));
   }
   return fmt::format(
       "{}\nvoid (*const {}[])(void *const *buffers, const uint64_t *scalars) = {{{}}};\n", text,
@@ -542,20 +494,34 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
   const Spelling& spelling = spelling_of(options.language);
   std::set<std::string> helpers;
   NameTable taken;
-  if (!options.table.empty()) taken.take(options.table);
+  if (!options.table.empty()) taken.hold(options.table);
   Names functions;
   std::string text;
   for (const Kernel& kernel : kernels) {
     TENON_ASSIGN(const Kernel legal, legalize(kernel, source_form(options.language)));
-    if (spelling.has_lanes() && element_count(legal.grid) >= INT32_MAX) {
-      return unimplemented("@{}: a grid of {} workgroups", kernel.name, element_count(legal.grid));
+    const int64_t launched = element_count(kernel.grid);
+    if (spelling.has_lanes() && launched >= INT32_MAX) {
+      return unimplemented("@{}: a grid of {} workgroups", kernel.name, launched);
     }
-    functions.push_back(taken.take(kernel.name));
-    text += "\n" + SourceWriter(legal, options, functions.back(), helpers).take();
+    if (spelling.has_lanes() && element_count(legal.grid) > launched && launched > 0) {
+      return internal_error("@{}: the legal form takes {} workgroups, {} are launched", kernel.name,
+                            element_count(legal.grid), launched);
+    }
+    const std::string name = source_name(kernel.name);
+    functions.push_back(name);
+    for (int i = 2; !taken.hold(functions.back()); ++i)
+      functions.back() = fmt::format("{}_{}", name, i);
+    // Behind a table nobody asks for a function by its name.
+    if (options.table.empty() && functions.back() != name) {
+      return invalid_argument("two kernels of one source have the name @{}", kernel.name);
+    }
+    text += "\n" + SourceWriter(legal, launched, options, functions.back(), helpers).take();
   }
   if (!options.table.empty()) {
-    for (std::string& entry : functions) taken.take(entry + "_entry");
-    text += table_text(kernels, functions, options.table);
+    Names entries;
+    for (const std::string& function : functions)
+      entries.push_back(taken.take(function + "_entry"));
+    text += table_text(kernels, functions, entries, options.table);
   }
   text = helper_text(spelling, helpers) + text;
   // A target may have no f64 at all, not even in a function that nobody calls.

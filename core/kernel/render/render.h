@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/kernel/legalize/legalize.h"
 
@@ -29,11 +30,18 @@ struct RenderOptions {
 /// integers; memory of one dimension.
 LegalForm source_form(Language language);
 
+/// The function of a kernel of this name in the source of any language: the name itself, or, where
+/// that is no identifier or one of the languages means something by it, another that no other
+/// kernel's name leads to.
+std::string source_name(std::string_view kernel);
+
 /// Source of `kernels`, with the helper functions that they use. Each is verified, and is legalised
-/// for source_form(language) on the way. The function of kernel @k is k(buffers …, scalars …),
-/// preceded by what makes it a kernel of the language; where the language or a header means
-/// something by k, it is k_2. Errors: what legalize() refuses, and in languages with lanes a grid
-/// of 2^31 - 1 workgroups or more.
+/// for source_form(language) on the way. The function of kernel @k is
+/// source_name("k")(buffers …, scalars …), preceded by what makes it a kernel of the language. It
+/// is launched with the grid of `kernels`, also where its legal form takes fewer workgroups (one,
+/// where the language lacks an atomic): the others do nothing. Errors: what legalize() refuses; two
+/// kernels of one name without a table; in languages with lanes a grid of 2^31 - 1 workgroups or
+/// more.
 Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
 
 }  // namespace tenon::kernel

@@ -31,7 +31,7 @@ void expect_interpreters_bits(std::vector<Case>& cases) {
     ASSERT_TRUE(testing::run(c.kernel, c.buffers).ok());
     std::vector<void*> pointers;
     for (Literal& buffer : mine) pointers.push_back(buffer.mutable_data().data());
-    const Status called = library->call(c.kernel.name, pointers);
+    const Status called = library->call(source_name(c.kernel.name), pointers);
     ASSERT_TRUE(called.ok()) << called.to_string();
     for (size_t m = 0; m < mine.size(); ++m) {
       if (c.kernel.memories[m].access != Access::kIn) {
@@ -138,7 +138,7 @@ TEST(Render, NamesAreFree) {
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   const auto source = render(std::span<const Kernel>(&*kernel, 1));
   ASSERT_TRUE(source);
-  EXPECT_NE(source->find("void double_2(const float *restrict int_2, float *restrict v0)"),
+  EXPECT_NE(source->find("void k_double(const float *restrict k_int, float *restrict v0)"),
             std::string::npos)
       << *source;
   EXPECT_TRUE(CLibrary::compile(*source));
@@ -202,8 +202,78 @@ TEST(Render, NamesOfTheHeadersAreTaken) {
   }
   const auto source = render(kernels);
   ASSERT_TRUE(source);
-  EXPECT_NE(source->find("void tanh_2(const float"), std::string::npos);
+  EXPECT_NE(source->find("void k_tanh(const float"), std::string::npos);
   EXPECT_TRUE(CLibrary::compile(*source));
+}
+
+// The host tells plug-ins the name without knowing for which language it is.
+TEST(Render, FunctionsAreNamedAsSourceNameSays) {
+  EXPECT_EQ(source_name("dot_general"), "dot_general");
+  for (const std::string_view reserved :
+       {"tanh",  "main",     "constant", "global", "kernel",    "and",     "xor",
+        "not",   "new",      "float4",   "double", "uint",      "uint8_t", "select",
+        "clamp", "popcount", "step",     "printf", "atomicAdd", "min"}) {
+    EXPECT_EQ(source_name(reserved), "k_" + std::string(reserved));
+  }
+  EXPECT_EQ(source_name("k_tanh"), "k_k_tanh");
+  EXPECT_EQ(source_name("_Bool"), "k__Bool");
+  EXPECT_NE(source_name("a.b"), source_name("a-b"));
+  EXPECT_TRUE(source_name("3d").starts_with("k_k3d_")) << source_name("3d");
+  for (const Language language : {Language::kC, Language::kOpenCl, Language::kCuda}) {
+    std::vector<Kernel> kernels;
+    for (const std::string_view name :
+         {"constant", "tanh", "k_tanh", "a.b", "a-b", "main", "lane"}) {
+      kernels.push_back(testing::of_op(OpCode::kNeg, kF32, {}, 4));
+      kernels.back().name = name;
+    }
+    const auto source = render(kernels, {language, 32});
+    ASSERT_TRUE(source) << source.error().message();
+    for (const Kernel& kernel : kernels) {
+      EXPECT_NE(source->find("void " + source_name(kernel.name) + "("), std::string::npos)
+          << kernel.name << "\n"
+          << *source;
+    }
+    kernels.push_back(kernels[1]);
+    EXPECT_EQ(render(kernels, {language, 32}).error().message(),
+              "two kernels of one source have the name @tanh");
+  }
+}
+
+TEST(Render, ParametersAreNotKeywordsOfAnyLanguage) {
+  const auto kernel = parse(R"(kernel @k(%global: in f32[2], %and: out f32[2]) index s32 grid() {
+  lanes(%i: 2) {
+    %a = load %global[%i] : f32
+    store %a, %and[%i] : f32
+  }
+}
+)",
+                            "names");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const auto source = render(std::span<const Kernel>(&*kernel, 1), {Language::kOpenCl, 2});
+  ASSERT_TRUE(source);
+  EXPECT_NE(source->find("k_global, __global float *restrict k_and)"), std::string::npos)
+      << *source;
+}
+
+// The host launches the grid of the kernel that it was given. OpenCL C has no 64-bit atomics, whose
+// legal form is one loop: every workgroup would do all of it.
+TEST(Render, ALegalFormOfFewerWorkgroupsKeepsTheGrid) {
+  const auto kernel =
+      parse(R"(kernel @sum(%x: in s64[782], %y: inout s64[1]) index s32 grid(%g: 782) {
+  lanes(%i: 1) {
+    %a = load %x[%g] : s64
+    atomic add %a, %y[0] : s64
+  }
+}
+)",
+            "sum");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const auto text = [&](Language language) {
+    return render(std::span<const Kernel>(&*kernel, 1), {language, 32}).value();
+  };
+  EXPECT_NE(text(Language::kOpenCl).find("\n  if (group >= 1) return;\n"), std::string::npos)
+      << text(Language::kOpenCl);
+  EXPECT_EQ(text(Language::kCuda).find(") return;"), std::string::npos);
 }
 
 // Behind a table no other library's function of the name is called: C's has a `random`.
