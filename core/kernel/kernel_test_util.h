@@ -49,7 +49,14 @@ inline std::vector<InterpreterOptions> orders() {
 inline std::string violation(std::string_view text, const InterpreterOptions& options = {}) {
   const auto kernel = parse(text, "t");
   if (!kernel) return kernel.error().to_string();
-  if (const Status status = verify(*kernel); !status.ok()) return status.to_string();
+  if (const auto found = find_violation(*kernel)) {
+    // The rule is told as a value too, not by the text alone.
+    EXPECT_TRUE(found->status.message().starts_with(
+        fmt::format("K{}: ", static_cast<int>(found->rule))))
+        << found->status.message();
+    EXPECT_EQ(verify(*kernel), found->status);
+    return found->status.to_string();
+  }
   std::vector<Literal> buffers = zero_buffers(*kernel);
   const Status status =
       run(*kernel, buffers, std::vector<uint64_t>(kernel->scalars.size()), options);

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/kernel/ranges.h"
-#include "core/kernel/verifier.h"
+#include "core/kernel/verification.h"
 
 namespace tenon::kernel {
 namespace {
@@ -53,10 +53,10 @@ class IndexVerifier {
   IndexVerifier(const Kernel& kernel, const std::vector<bool>& conditional)
       : kernel_(kernel), conditional_(conditional) {}
 
-  Status run() {
+  std::optional<Violation> run() {
     const Ranges ranges(kernel_);
     std::vector<bool> proved(kernel_.values.size());
-    for (NodeId n = 0; n < kernel_.nodes.size() && status_.ok(); ++n) {
+    for (NodeId n = 0; n < kernel_.nodes.size() && !violation_; ++n) {
       const Node& node = kernel_.node(n);
       at_ = n;
       if (node.op == OpCode::kCopy || node.op == OpCode::kContract) {
@@ -81,22 +81,21 @@ class IndexVerifier {
         const Range& range = ranges.of(index);
         // Whether what runs only sometimes runs at all is for the interpreter to find.
         if (!conditional_[n] && m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
-          fail("K7: index {} of %{} is {} at least, the dimension has {} elements", d, m.name,
-               static_cast<int64_t>(range.low), m.dims[d]);
+          fail(Rule::kK7, "index {} of %{} is {} at least, the dimension has {} elements", d,
+               m.name, static_cast<int64_t>(range.low), m.dims[d]);
           break;
         }
       }
     }
-    return status_;
+    return std::move(violation_);
   }
 
  private:
   template <class... Args>
-  bool fail(fmt::format_string<Args...> format, Args&&... args) {
-    if (status_.ok()) {
-      status_ =
-          Status(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
-      status_ = std::move(status_).at(position_of(kernel_, at_)).in_stage("verify");
+  bool fail(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+    if (!violation_) {
+      violation_ = violation_of(kernel_, at_, rule, ErrorCode::kInvalidArgument,
+                                fmt::format(format, std::forward<Args>(args)...));
     }
     return false;
   }
@@ -111,7 +110,8 @@ class IndexVerifier {
     for (size_t i = 0; i < 2 && c.space == Space::kPrivate; ++i) {
       const Range& range = ranges.of(node.operands[i]);
       if (range.low < 0 || range.high + node.extents[i] > c.dims[i] * c.dims[i + 2]) {
-        return fail("K7: the box of contract is not proved to lie within the tile %{}", c.name);
+        return fail(Rule::kK7, "the box of contract is not proved to lie within the tile %{}",
+                    c.name);
       }
     }
     for (size_t i = 0; i < starts; ++i) {
@@ -119,8 +119,8 @@ class IndexVerifier {
       if (!arithmetic_fits(start, ranges, proved)) return false;
       const Range& range = ranges.of(start);
       if (range.high + extent > whole.high || range.low - extent < whole.low) {
-        return fail("K10: start {} of {} plus its box is not proved to fit {}", i, op_name(node.op),
-                    name_of(kernel_.index_type));
+        return fail(Rule::kK10, "start {} of {} plus its box is not proved to fit {}", i,
+                    op_name(node.op), name_of(kernel_.index_type));
       }
     }
     return true;
@@ -149,7 +149,7 @@ class IndexVerifier {
       if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) continue;
       if (node.op == OpCode::kBitcast) continue;
       if (ranges.may_overflow(value)) {
-        return fail("K10: index arithmetic ({}) is not proved to fit s32", op_name(node.op));
+        return fail(Rule::kK10, "index arithmetic ({}) is not proved to fit s32", op_name(node.op));
       }
       if (node.op == OpCode::kConvert && node.from != kernel_.index_type) continue;
       work.insert(work.end(), node.operands.begin(), node.operands.end());
@@ -159,7 +159,7 @@ class IndexVerifier {
 
   const Kernel& kernel_;
   const std::vector<bool>& conditional_;
-  Status status_;
+  std::optional<Violation> violation_;
   NodeId at_ = 0;
 };
 
@@ -191,7 +191,8 @@ bool is_symmetric(const Kernel& kernel, const Node& node) {
   return true;
 }
 
-Status verify_indices(const Kernel& kernel, const std::vector<bool>& conditional) {
+std::optional<Violation> verify_indices(const Kernel& kernel,
+                                        const std::vector<bool>& conditional) {
   return IndexVerifier(kernel, conditional).run();
 }
 

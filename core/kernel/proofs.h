@@ -1,10 +1,11 @@
 // What the verifier proves about a kernel that is otherwise well formed. Private to core/kernel.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/kernel/kernel.h"
-#include "core/types/status.h"
+#include "core/kernel/verifier.h"
 
 namespace tenon::kernel {
 
@@ -14,6 +15,6 @@ bool is_symmetric(const Kernel& kernel, const Node& reduction);
 
 /// K7 and K10: indices that are certainly out of range, index arithmetic that is not proved to fit.
 /// `conditional`, by node: whether it may not be executed.
-Status verify_indices(const Kernel& kernel, const std::vector<bool>& conditional);
+std::optional<Violation> verify_indices(const Kernel& kernel, const std::vector<bool>& conditional);
 
 }  // namespace tenon::kernel

@@ -14,21 +14,24 @@ Dependence Dependences::vary(std::span<const ValueId> variables, const Dims& ext
   return varying;
 }
 
-bool Verification::fail_as(ErrorCode code, std::string message) {
-  if (status_.ok()) {
-    status_ = Status(code, std::move(message));
-    status_ = std::move(status_).at(at_ == kNone ? SourcePosition{kernel_.name, 1, 0}
-                                                 : position_of(kernel_, at_));
-    status_ = std::move(status_).in_stage("verify");
-  }
+Violation violation_of(const Kernel& kernel, NodeId at, Rule rule, ErrorCode code,
+                       std::string_view message) {
+  Status status(code, fmt::format("K{}: {}", static_cast<int>(rule), message));
+  status = std::move(status).at(at == kNone ? SourcePosition{kernel.name, 1, 0}
+                                            : position_of(kernel, at));
+  return {rule, std::move(status).in_stage("verify")};
+}
+
+bool Verification::fail_as(Rule rule, ErrorCode code, std::string_view message) {
+  if (!violation_) violation_ = violation_of(kernel_, at_, rule, code, message);
   return false;
 }
 
 bool Verification::countable(const Dims& extents, int64_t most, std::string_view what) {
   const Result<int64_t> count = checked_element_count(extents);
   if (count && *count <= most) return true;
-  return fail_as(ErrorCode::kResourceExhausted,
-                 fmt::format("K0: {} has more than {} iterations", what, most));
+  return fail_as(Rule::kK0, ErrorCode::kResourceExhausted,
+                 fmt::format("{} has more than {} iterations", what, most));
 }
 
 }  // namespace tenon::kernel

@@ -3,6 +3,7 @@
 // that. Private to core/kernel.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/kernel/kernel.h"
+#include "core/kernel/verifier.h"
 #include "core/types/status.h"
 
 namespace tenon::kernel {
@@ -52,6 +54,10 @@ struct BlockContext {
   Dependence grid = 0;          ///< Those of them that are the grid's.
 };
 
+/// The violation of a rule by a statement, or in the head if `at` is kNone.
+Violation violation_of(const Kernel& kernel, NodeId at, Rule rule, ErrorCode code,
+                       std::string_view message);
+
 /// Iterations of one loop, or workgroups: what 32 bits count.
 inline constexpr int64_t kMostIterations = (int64_t{1} << 32) - 2;
 
@@ -62,12 +68,12 @@ class Verification {
 
   /// Keeps a violation by the statement at_; always false.
   template <class... Args>
-  bool fail(fmt::format_string<Args...> format, Args&&... args) {
-    return fail_as(ErrorCode::kInvalidArgument, fmt::format(format, std::forward<Args>(args)...));
+  bool fail(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+    return fail_as(rule, ErrorCode::kInvalidArgument,
+                   fmt::format(format, std::forward<Args>(args)...));
   }
-  bool fail_as(ErrorCode code, std::string message);
-  /// OK, or the violation.
-  Status take_status() { return std::move(status_); }
+  bool fail_as(Rule rule, ErrorCode code, std::string_view message);
+  std::optional<Violation> take_violation() { return std::move(violation_); }
 
   ElementType type_of(ValueId value) const { return kernel_.value(value).type; }
   /// K0: `what` has no more than `most` iterations.
@@ -78,7 +84,7 @@ class Verification {
   Dependences dependences_;
 
  private:
-  Status status_;
+  std::optional<Violation> violation_;
 };
 
 }  // namespace tenon::kernel

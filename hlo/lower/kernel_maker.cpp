@@ -151,11 +151,12 @@ Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suf
     const kernel::Kernel whole = kernel::simplify(maker.b().finish());
     BufferDropper dropper(whole);
     kernel::Kernel kernel = dropper.run();
-    if (const Status status = kernel::verify(kernel); !status.ok()) {
-      const bool too_wide = status.message().starts_with("K10");
-      if (too_wide && index_type == ElementType::kS32) continue;
-      if (status.code() == ErrorCode::kResourceExhausted) return false;
-      return internal_error("the kernel of {} breaks a rule: {}", label_of(op), status.message());
+    if (const auto violation = kernel::find_violation(kernel)) {
+      // The indices do not provably fit 32 bits.
+      if (violation->rule == kernel::Rule::kK10 && index_type == ElementType::kS32) continue;
+      if (violation->status.code() == ErrorCode::kResourceExhausted) return false;
+      return internal_error("the kernel of {} breaks a rule: {}", label_of(op),
+                            violation->status.message());
     }
     KernelLaunch launch;
     for (size_t i = 0; i < maker.buffers().size(); ++i) {
@@ -166,7 +167,7 @@ Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suf
     lowered.launches.push_back(std::move(launch));
     return true;
   }
-  return true;
+  return internal_error("the kernel of {} does not fit indices of 64 bits", label_of(op));
 }
 
 Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value value,
