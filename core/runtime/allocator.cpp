@@ -64,29 +64,27 @@ std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label)
   auto region = std::shared_ptr<Region>(new Region());
   region->label_ = label;
   std::map<int64_t, int64_t> one = {{0, 0}};
+  FreePieces one_by_size = {{}};
   Regions entry = {region.get()};
   const std::lock_guard lock(mutex_);
-  Block* best = nullptr;
-  std::map<int64_t, int64_t>::iterator piece;
-  for (auto& [handle, block] : blocks_) {
-    for (auto it = block.free.begin(); it != block.free.end(); ++it) {
-      if (it->second < bytes || (best != nullptr && it->second >= piece->second)) continue;
-      best = &block;
-      region->memory_ = handle;
-      piece = it;
-    }
-  }
-  if (best == nullptr) return nullptr;
-  const auto [offset, size] = *piece;
+  const auto found = by_size_.lower_bound({bytes, 0, 0});
+  if (found == by_size_.end()) return nullptr;
+  const auto [size, memory, offset] = *found;
+  Block& block = blocks_.find(memory)->second;
+  region->memory_ = memory;
   region->offset_ = offset;
-  if (best->host != nullptr) region->host_ = best->host + offset;
+  if (block.host != nullptr) region->host_ = block.host + offset;
   region->taken_ = bytes;
-  region->piece_ = best->free.extract(piece);
+  region->by_size_ = by_size_.extract(found);
+  region->piece_ = block.free.extract(offset);
   if (size > bytes) {
     auto rest = one.extract(one.begin());
     rest.key() = offset + bytes;
     rest.mapped() = size - bytes;
-    best->free.insert(std::move(rest));
+    block.free.insert(std::move(rest));
+    auto rest_by_size = one_by_size.extract(one_by_size.begin());
+    rest_by_size.value() = {size - bytes, memory, offset + bytes};
+    by_size_.insert(std::move(rest_by_size));
   }
   live_.insert(entry.extract(entry.begin()));
   statistics_.bytes_in_use += bytes;
@@ -107,16 +105,20 @@ void Allocator::give_back(Region& region) {
   region.piece_.key() = region.offset_;
   region.piece_.mapped() = region.taken_;
   auto at = free.insert(std::move(region.piece_)).position;
-  if (const auto next = std::next(at);
-      next != free.end() && at->first + at->second == next->first) {
-    at->second += next->second;
-    free.erase(next);
-  }
-  if (at == free.begin()) return;
-  const auto before = std::prev(at);
-  if (before->first + before->second != at->first) return;
-  before->second += at->second;
-  free.erase(at);
+  // Joins two neighbours, one of which is `at`, if nothing lies between them; where `at` is then.
+  const auto join = [&](std::map<int64_t, int64_t>::iterator first,
+                        std::map<int64_t, int64_t>::iterator second) {
+    if (first->first + first->second != second->first) return first == at ? first : second;
+    const auto other = first == at ? second : first;
+    by_size_.erase({other->second, region.memory_, other->first});
+    first->second += second->second;
+    free.erase(second);
+    return first;
+  };
+  if (const auto next = std::next(at); next != free.end()) at = join(at, next);
+  if (at != free.begin()) at = join(std::prev(at), at);
+  region.by_size_.value() = {at->second, region.memory_, at->first};
+  by_size_.insert(std::move(region.by_size_));
 }
 
 // Small requests share a block; of a small space a block is a part.
@@ -142,12 +144,13 @@ Status Allocator::add_block(int64_t bytes) {
   block.bytes = size;
   block.host = host;
   block.free.emplace(0, size);
+  by_size_.insert({size, *memory, 0});
   statistics_.bytes_reserved += size;
   return {};
 }
 
-std::map<backend::MemoryHandle, Allocator::Block> Allocator::take_free_blocks() {
-  std::map<backend::MemoryHandle, Block> free;
+Allocator::FreeBlocks Allocator::take_free_blocks() {
+  FreeBlocks free;
   const std::lock_guard lock(mutex_);
   for (auto it = blocks_.begin(); it != blocks_.end();) {
     if (!it->second.is_free()) {
@@ -155,7 +158,8 @@ std::map<backend::MemoryHandle, Allocator::Block> Allocator::take_free_blocks() 
       continue;
     }
     statistics_.bytes_reserved -= it->second.bytes;
-    free.insert(blocks_.extract(it++));
+    free.pieces.insert(by_size_.extract({it->second.bytes, it->first, 0}));
+    free.blocks.insert(blocks_.extract(it++));
   }
   return free;
 }
@@ -168,23 +172,25 @@ Status Allocator::trim() {
   const std::lock_guard trimming(trimming_);
   TENON_TRY(device_.drain());
   auto free = take_free_blocks();
-  if (free.empty()) return {};
+  if (free.blocks.empty()) return {};
   Status idle = device_.drain();
   const auto device = device_.use();
   if (!idle.ok() || !device) {  // Of a lost device its close frees them.
     const std::lock_guard lock(mutex_);
-    for (const auto& [memory, block] : free) statistics_.bytes_reserved += block.bytes;
-    blocks_.merge(free);
+    for (const auto& [memory, block] : free.blocks) statistics_.bytes_reserved += block.bytes;
+    blocks_.merge(free.blocks);
+    by_size_.merge(free.pieces);
     return idle.ok() ? device.error() : idle;
   }
   const std::lock_guard lock(*device_.one_at_a_time);
-  for (const auto& [memory, block] : free) (*device)->free(memory);
+  for (const auto& [memory, block] : free.blocks) (*device)->free(memory);
   return {};
 }
 
 void Allocator::abandon() {
   const std::lock_guard lock(mutex_);
   blocks_.clear();
+  by_size_.clear();
   statistics_.bytes_reserved = 0;
 }
 

@@ -20,6 +20,15 @@ namespace tenon::runtime {
 
 class Allocator;
 
+/// A free part of a block; the smallest first.
+struct FreePiece {
+  int64_t bytes = 0;
+  backend::MemoryHandle memory = 0;
+  int64_t offset = 0;
+  auto operator<=>(const FreePiece&) const = default;
+};
+using FreePieces = std::set<FreePiece>;
+
 /// Bytes of device memory, given back with the last copy of its shared_ptr.
 class Region {
  public:
@@ -44,7 +53,9 @@ class Region {
   int64_t bytes_ = 0;  // As asked for.
   int64_t taken_ = 0;  // With what alignment adds.
   std::string label_;
-  std::map<int64_t, int64_t>::node_type piece_;  // Of a list of free pieces, for its return.
+  // Of the lists of free pieces, for its return.
+  std::map<int64_t, int64_t>::node_type piece_;
+  FreePieces::node_type by_size_;
 };
 
 struct MemoryStatistics {
@@ -93,8 +104,12 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   void give_back(Region& region);
   std::shared_ptr<Region> take(int64_t bytes, const std::string& label);
   Status add_block(int64_t bytes);
+  struct FreeBlocks {
+    std::map<backend::MemoryHandle, Block> blocks;
+    FreePieces pieces;  ///< One each.
+  };
   /// Blocks without regions, which are the caller's then.
-  std::map<backend::MemoryHandle, Block> take_free_blocks();
+  FreeBlocks take_free_blocks();
   /// Whether blocks without regions hold more than all regions do, and more than a little.
   bool has_excess() const;
   Status exhausted(int64_t bytes, const std::string& label, const Status& why) const;
@@ -105,6 +120,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   std::mutex trimming_;  // Before mutex_.
   mutable std::mutex mutex_;
   std::map<backend::MemoryHandle, Block> blocks_;
+  FreePieces by_size_;  // Of all blocks.
   using Regions = std::set<const Region*>;
   Regions live_;
   MemoryStatistics statistics_;
