@@ -1,15 +1,15 @@
 // Fourier transforms of any length over those of power-of-two lengths.
 #include <bit>
-#include <cmath>
 #include <complex>
-#include <numbers>
 
 #include "hlo/expand/expand_util.h"
+#include "hlo/expand/roots_of_unity.h"
 
 namespace tenon::hlo::expand {
 namespace {
 
-using Complexes = std::vector<std::complex<double>>;
+// Wider than any element type: constants are rounded once, at the end.
+using Complexes = std::vector<std::complex<long double>>;
 
 // In place, of a power-of-two length, forward: for constants.
 void host_fft(Complexes& x) {
@@ -20,13 +20,15 @@ void host_fft(Complexes& x) {
     j ^= bit;
     if (i < j) std::swap(x[i], x[j]);
   }
+  Complexes roots(n / 2);
+  for (size_t k = 0; k < roots.size(); ++k) {
+    roots[k] = std::conj(root_of_unity(static_cast<int64_t>(k), static_cast<int64_t>(n)));
+  }
   for (size_t size = 2; size <= n; size *= 2) {
     for (size_t k = 0; k < size / 2; ++k) {
-      const double angle =
-          -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(size);
-      const std::complex<double> root = std::polar(1.0, angle);
+      const std::complex<long double> root = roots[k * (n / size)];
       for (size_t i = k; i < n; i += size) {
-        const std::complex<double> odd = x[i + size / 2] * root;
+        const std::complex<long double> odd = x[i + size / 2] * root;
         x[i + size / 2] = x[i] - odd;
         x[i] += odd;
       }
@@ -37,7 +39,9 @@ void host_fft(Complexes& x) {
 // The numbers along the last dimension of an array of `dims`.
 Value along_last(Builder& b, ElementType type, const Complexes& numbers, const Dims& dims) {
   Literal list(Shape(type, {static_cast<int64_t>(numbers.size())}));
-  for (size_t i = 0; i < numbers.size(); ++i) list.set_complex(static_cast<int64_t>(i), numbers[i]);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    list.set_complex(static_cast<int64_t>(i), static_cast<std::complex<double>>(numbers[i]));
+  }
   return b.broadcast_in_dim(b.constant(std::move(list)), dims,
                             {static_cast<int64_t>(dims.size()) - 1});
 }
@@ -60,10 +64,10 @@ Value bluestein(Builder& b, Value x, bool inverse) {
   Complexes chirp(count);
   Complexes kernel(padded);
   for (size_t k = 0; k < count; ++k) {
-    // k^2 modulo 2 n keeps the angle small, hence exact.
-    const auto square = static_cast<double>(static_cast<unsigned __int128>(k) * k % (2 * count));
-    const double angle = std::numbers::pi * square / static_cast<double>(n);
-    chirp[k] = std::polar(1.0, inverse ? angle : -angle);
+    // k^2 modulo 2 n is the same turn, of which few bits are lost.
+    const auto square = static_cast<int64_t>(static_cast<unsigned __int128>(k) * k % (2 * count));
+    const std::complex<long double> root = root_of_unity(square, 2 * n);
+    chirp[k] = inverse ? root : std::conj(root);
     kernel[k] = std::conj(chirp[k]);
     if (k != 0) kernel[padded - k] = kernel[k];
   }

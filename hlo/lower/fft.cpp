@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/types/float_convert.h"
+#include "hlo/expand/roots_of_unity.h"
 #include "hlo/lower/index_math.h"
 #include "hlo/lower/row_passes.h"
 
@@ -18,19 +19,9 @@ using K = kernel::OpCode;
 Literal roots_of_unity(ElementType type, int64_t n, int sign) {
   Literal table(Shape(type, {std::max<int64_t>(n / 2, 1)}));
   for (int64_t k = 0; k < table.element_count(); ++k) {
-    // Angles in the first octant alone: cos and sin swap and change sign exactly.
-    const long double turn = static_cast<long double>(k) / static_cast<long double>(n);
-    const int octant = static_cast<int>(8 * k / n);
-    const long double angle = 2 * 3.14159265358979323846264338327950288L *
-                              (octant < 1   ? turn
-                               : octant < 2 ? 0.25L - turn
-                               : octant < 3 ? turn - 0.25L
-                                            : 0.5L - turn);
-    const long double c = std::cos(angle);
-    const long double s = std::sin(angle);
-    const long double re = octant < 1 ? c : octant < 2 ? s : octant < 3 ? -s : -c;
-    const long double im = octant < 1 ? s : octant < 3 ? c : s;
-    table.set_complex(k, {static_cast<double>(re), sign * static_cast<double>(im)});
+    const std::complex<long double> root = root_of_unity(k, n);
+    table.set_complex(k,
+                      {static_cast<double>(root.real()), sign * static_cast<double>(root.imag())});
   }
   return table;
 }
