@@ -1,9 +1,12 @@
 // Channels, streams, programs alone and the calls of test programs; and that every way to wait for
 // nothing ends in an error that says so.
+#include <new>
 #include <sstream>
+#include <stdexcept>
 
 #include "hlo/evaluator/checks.h"
 #include "hlo/evaluator/grid_test_util.h"
+#include "hlo/evaluator/process.h"
 
 namespace tenon::hlo {
 namespace {
@@ -470,6 +473,23 @@ func.func @main(%x: tensor<1xi64>, %y: tensor<1xi64>) {
   EXPECT_EQ(run.failures[0].text, "check.expect_serialized_eq: element [0] is 1, expected 2");
   EXPECT_EQ(run.failures[1].text,
             "check.expect_serialized_eq: probe \"q\" has kept 0 values, none for iter 0");
+}
+
+// An exception on a thread would end the program; the others hear of it.
+TEST(ProcessGrid, ABodyThatThrowsHasFailed) {
+  const auto error_of = [](const std::function<Status(Process&)>& body) {
+    return ProcessGrid({1, 2}).run(body).message();
+  };
+  EXPECT_EQ(error_of([](Process& process) -> Status {
+              if (process.id().partition == 1) throw std::bad_alloc();
+              return {};
+            }),
+            "process (0, 1): the host is out of memory");
+  EXPECT_EQ(error_of([](Process& process) -> Status {
+              if (process.id().partition == 0) throw std::runtime_error("no way");
+              return {};
+            }),
+            "process (0, 0): an exception has left the process: no way");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "hlo/evaluator/process.h"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -14,6 +16,17 @@ std::string list_of(const ProcessGroup& processes) {
     text += to_string(processes[i]);
   }
   return text;
+}
+
+// Nothing may leave a thread by an exception; of the evaluator's there is that memory has run out.
+Status outcome_of(const std::function<Status(Process&)>& body, Process& process) {
+  try {
+    return body(process);
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::kResourceExhausted, "the host is out of memory"};
+  } catch (const std::exception& error) {
+    return internal_error("an exception has left the process: {}", error.what());
+  }
 }
 
 }  // namespace
@@ -36,7 +49,8 @@ Status ProcessGrid::run(const std::function<Status(Process&)>& body) {
     // The standard library reports a lack of threads by throwing; a process that never starts must
     // leave, or the others would wait for it.
     try {
-      threads.emplace_back([this, &body, &process] { leave(process->index_, body(*process)); });
+      threads.emplace_back(
+          [this, &body, &process] { leave(process->index_, outcome_of(body, *process)); });
     } catch (const std::system_error& error) {
       leave(process->index_, resource_exhausted("no thread for process {} of {}: {}",
                                                 process->index_, processes_.size(), error.what()));

@@ -87,7 +87,7 @@ class ProcessGrid {
 
   /// Calls `body` for each process on a thread of its own and returns when all have ended. Of
   /// several errors it gives that of the first process, by [replica][partition], that failed by
-  /// itself rather than because of another one.
+  /// itself rather than because of another one. A body that throws has failed with that.
   Status run(const std::function<Status(Process&)>& body);
 
  private:
