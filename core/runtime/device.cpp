@@ -46,6 +46,7 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<backend::Backend> b
 }
 
 void Device::dispose(Device* device) {
+  if (device->birth_.is_elsewhere()) return;  // Its threads are not here to be awaited.
   const auto ends_itself = [](const auto& thread) { return thread && thread->is_this_thread(); };
   if (!ends_itself(device->worker_) && !ends_itself(device->completions_) &&
       !ends_itself(device->watchdog_)) {
@@ -73,11 +74,13 @@ std::optional<size_t> Device::space_of(backend::SpaceKind kind) const {
 // --- Loss
 
 Status Device::lost() const {
+  TENON_TRY(birth_.check());
   const std::lock_guard lock(lost_mutex_);
   return lost_;
 }
 
 Result<Device::Share> Device::use() const {
+  TENON_TRY(birth_.check());
   const std::lock_guard lock(lost_mutex_);
   if (!lost_.ok()) return tl::make_unexpected(lost_);
   return device_;
@@ -168,13 +171,16 @@ void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> s
 }
 
 std::unique_ptr<Worker::Claim> Device::claim_worker() {
-  return watchdog_ ? nullptr : worker_->claim();
+  return watchdog_ || birth_.is_elsewhere() ? nullptr : worker_->claim();
 }
 
-void Device::do_here(std::unique_ptr<Worker::Claim> claim, Work work, Done done,
-                     std::shared_ptr<std::atomic<uint32_t>> stop) {
+void Device::do_here(std::unique_ptr<Worker::Claim> claim, const std::shared_ptr<Posted>& posted) {
   const auto self = shared_from_this();  // Longer than the claim.
-  give(posted_of(std::move(work), std::move(done), std::move(stop)));
+  try {
+    give(posted);
+  } catch (const std::exception&) {  // As on the worker: whoever waits hears of a broken promise.
+    at_hand_ = nullptr;
+  }
   claim.reset();
 }
 
@@ -184,6 +190,7 @@ std::shared_ptr<Device::Posted> Device::posted_of(Work work, Done done,
 }
 
 void Device::post(const std::shared_ptr<Posted>& posted) {
+  if (birth_.is_elsewhere()) return posted->done(birth_.check());
   const auto self = shared_from_this();
   if (!worker_->post([self, posted] { self->give(posted); })) pass_on(posted, 0, lost());
 }
@@ -421,15 +428,21 @@ Result<backend::ModuleHandle> Device::load(std::string_view binary, backend::Ker
   return module;
 }
 
-void Device::unload(backend::ModuleHandle module) {
-  // Of a lost device its close takes the module.
-  post([]() -> Status { return {}; },
-       [self = shared_from_this(), module](const Status&) {
-         const auto device = self->use();
-         if (!device) return;
-         const std::lock_guard lock(self->one_at_a_time_);
-         (*device)->unload(module);
-       });
+void Device::unload(backend::ModuleHandle module) noexcept {
+  const auto now = [self = shared_from_this(), module](const Status&) {
+    // Of a lost device its close takes the module.
+    const auto device = self->use();
+    if (!device) return;
+    const std::lock_guard lock(self->one_at_a_time_);
+    (*device)->unload(module);
+  };
+  // Nothing that was given uses the module any more; only the lock may have to be waited for, which
+  // is not for the caller to do. Where there is no memory to post it, the caller does.
+  try {
+    post([]() -> Status { return {}; }, now);
+  } catch (const std::exception&) {
+    now({});
+  }
 }
 
 // --- Memory of the host
@@ -469,7 +482,7 @@ void Device::free_imported(backend::MemoryHandle memory, std::function<void()> g
   };
   auto place = here ? claim_worker() : nullptr;
   if (place == nullptr) return post(work, done);
-  do_here(std::move(place), work, done, nullptr);
+  do_here(std::move(place), posted_of(work, done, nullptr));
 }
 
 std::shared_ptr<const void> Device::kept_open() const {

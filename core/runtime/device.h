@@ -14,6 +14,7 @@
 #include "core/backend/backend.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/event.h"
+#include "core/runtime/forked.h"
 #include "core/runtime/opening.h"
 #include "core/runtime/watchdog.h"
 #include "core/runtime/worker.h"
@@ -34,6 +35,9 @@ struct DeviceLimits {
 /// A device that is lost, by its own word (B12) or since the host gave it up, answers everything
 /// with that error, and is closed as soon as no call of it is left, so that another client may open
 /// it again.
+///
+/// It has threads, which a forked child of the process lacks: there every call ends with an error
+/// that says so, and nothing is closed.
 ///
 /// Thread-safety: `post` and what is const, from any thread; what is said to belong to the worker,
 /// on it alone.
@@ -66,10 +70,13 @@ class Device : public std::enable_shared_from_this<Device> {
   /// The worker's place in the order of work, if it has nothing to do and there is no time limit,
   /// which only a thread that can be left keeps; else null.
   std::unique_ptr<Worker::Claim> claim_worker();
+  struct Posted;
+  /// Work for do_here(), which needs no memory then.
+  static std::shared_ptr<Posted> posted_of(Work work, Done done,
+                                           std::shared_ptr<std::atomic<uint32_t>> stop);
   /// post() on the calling thread, in a place that was claimed. For work that is brief and waits
   /// for nothing.
-  void do_here(std::unique_ptr<Worker::Claim> claim, Work work, Done done,
-               std::shared_ptr<std::atomic<uint32_t>> stop);
+  void do_here(std::unique_ptr<Worker::Claim> claim, const std::shared_ptr<Posted>& posted);
   /// Held by an execution until it is done. Waits for others where many are on their way, so that a
   /// caller who runs ahead does not fill memory with what is not needed yet. The worker, which
   /// others wait for, never does.
@@ -95,8 +102,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // --- Of anybody
 
   Result<backend::ModuleHandle> load(std::string_view binary, backend::Kernels kernels);
-  /// Later, when no work is left that uses it.
-  void unload(backend::ModuleHandle module);
+  /// Later, when no work is left that uses it; at once if there is no memory to remember it.
+  void unload(backend::ModuleHandle module) noexcept;
   /// Bytes of the host's as memory of a space (B28); 0 if the device declines them.
   Result<backend::MemoryHandle> import_memory(size_t space, std::span<const std::byte> host);
   /// Later, when no work is left that uses it; then calls `gone`, which must not hold up its
@@ -112,13 +119,6 @@ class Device : public std::enable_shared_from_this<Device> {
   Status drain();
 
  private:
-  struct Posted {
-    Work work;
-    Done done;
-    std::shared_ptr<std::atomic<uint32_t>> stop;
-    /// Of the worker: a call of the work did not return in time, and its outcome is known.
-    bool left = false;
-  };
   using Share = std::shared_ptr<backend::Device>;
 
   /// The last share may be dropped on one of the device's threads, which cannot end itself.
@@ -142,8 +142,6 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Of the watchdog: a call of the work at hand is past the time limit.
   void call_is_late();
 
-  static std::shared_ptr<Posted> posted_of(Work work, Done done,
-                                           std::shared_ptr<std::atomic<uint32_t>> stop);
   void post(const std::shared_ptr<Posted>& posted);
   void give(const std::shared_ptr<Posted>& posted);
   /// Whether all that was given is done, and all before has been heard of.
@@ -168,6 +166,7 @@ class Device : public std::enable_shared_from_this<Device> {
     int count = 0;
   };
 
+  const Birth birth_;
   const backend::DeviceInfo info_;
   const CallbackPool pool_;
   const DeviceLimits limits_;
@@ -195,6 +194,14 @@ class Device : public std::enable_shared_from_this<Device> {
   std::optional<Worker> completions_;
   std::optional<Worker> worker_;
   std::optional<Watchdog> watchdog_;  // With a time limit.
+};
+
+struct Device::Posted {
+  Work work;
+  Done done;
+  std::shared_ptr<std::atomic<uint32_t>> stop;
+  /// Of the worker: a call of the work did not return in time, and its outcome is known.
+  bool left = false;
 };
 
 }  // namespace tenon::runtime

@@ -3,12 +3,35 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/runtime/buffer.h"
 
 namespace tenon::runtime {
+
+/// The first of `given` that stands in the list more than once; its size if there is none. Sorts:
+/// a training step is given thousands of arrays. `less` orders the pointers.
+template <class Pointer, class Less = std::less<Pointer>>
+size_t first_given_twice(std::span<const Pointer> list, const std::vector<bool>& given,
+                         Less less = {}) {
+  if (std::ranges::find(given, true) == given.end()) return list.size();
+  std::vector<std::pair<Pointer, size_t>> sorted;
+  sorted.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) sorted.emplace_back(list[i], i);
+  std::ranges::sort(sorted, [&](const auto& a, const auto& b) { return less(a.first, b.first); });
+  size_t first = list.size();
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i - 1].first != sorted[i].first) continue;
+    for (const size_t each : {sorted[i - 1].second, sorted[i].second}) {
+      if (given[each]) first = std::min(first, each);
+    }
+  }
+  return first;
+}
 
 /// They have their memory back unless the execution comes to be.
 class Donations {

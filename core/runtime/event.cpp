@@ -1,6 +1,7 @@
 #include "core/runtime/event.h"
 
 #include "core/backend/waiting.h"
+#include "core/runtime/forked.h"
 
 namespace tenon::runtime {
 
@@ -77,6 +78,7 @@ struct Event::State {
   std::optional<Status> outcome;
   std::vector<Callback> callbacks;
   std::optional<CallbackPool> pool;  // Until it has happened.
+  Birth birth;
 };
 
 Event Event::ready(Status status) {
@@ -92,6 +94,8 @@ bool Event::is_ready() const {
 
 Status Event::await() const {
   std::unique_lock lock(state_->mutex);
+  // Nobody in a forked child makes happen what its parent waits for.
+  if (!state_->outcome) TENON_TRY(state_->birth.check());
   state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
   return *state_->outcome;
 }
@@ -121,7 +125,13 @@ Promise::Promise(CallbackPool pool) : state_(std::make_shared<Event::State>()) {
 }
 
 Promise::~Promise() {
-  if (state_ != nullptr) set(internal_error("what was to happen was dropped"));
+  if (state_ == nullptr || event().is_ready()) return;
+  Status dropped(ErrorCode::kInternal, "");
+  try {
+    dropped = Status(internal_error("what was to happen was dropped"));
+  } catch (const std::exception&) {  // Without memory there is no text.
+  }
+  set(std::move(dropped));
 }
 
 Promise& Promise::operator=(Promise&& other) noexcept {
@@ -141,8 +151,12 @@ void Promise::set(Status status) {
     pool.swap(state->pool);
   }
   state->changed.notify_all();
-  for (Event::Callback& callback : callbacks) {
-    pool->run([callback = std::move(callback), state] { callback(*state->outcome); });
+  for (const Event::Callback& callback : callbacks) {
+    try {
+      pool->run([callback, state] { callback(*state->outcome); });
+    } catch (const std::exception&) {  // No memory: who waits hears of it on this thread.
+      callback(*state->outcome);
+    }
   }
 }
 

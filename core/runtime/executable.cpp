@@ -59,7 +59,8 @@ bool is_brief(const CompiledProgram& compiled) {
 
 // By result, the donated parameter that one of the first steps copies to it and no other step
 // touches.
-std::vector<uint32_t> find_taken_over(const program::Program& program) {
+std::vector<uint32_t> find_taken_over(const program::Program& program,
+                                      const std::vector<bool>& donated) {
   std::vector<uint32_t> taken(program.results.size(), program::kNone);
   std::vector<int> touched(program.parameters.size());
   const std::vector<program::Step>& steps = program.sequences[0].steps;
@@ -76,7 +77,7 @@ std::vector<uint32_t> find_taken_over(const program::Program& program) {
     const program::Buffer& from = program.buffer(program.root(copy->source));
     const bool takes = to.kind == program::MemoryKind::kResult &&
                        from.kind == program::MemoryKind::kParameter && touched[from.index] == 1 &&
-                       std::ranges::count(program.donated, from.index) == 1;
+                       donated[from.index];
     if (takes) taken[to.index] = from.index;
   }
   return taken;
@@ -195,6 +196,14 @@ Status pack_constants(const std::shared_ptr<Loaded>& state) {
   return {};
 }
 
+std::vector<bool> given_of(const Loaded& loaded, const ExecuteOptions& options) {
+  std::vector<bool> is_given = loaded.donated;
+  for (const uint32_t kept : options.keep) {
+    if (kept < is_given.size()) is_given[kept] = false;
+  }
+  return is_given;
+}
+
 }  // namespace
 
 Executable::~Executable() = default;
@@ -204,6 +213,10 @@ std::vector<Shape> Executable::parameters() const {
   return shapes_of(program(), program().parameters);
 }
 std::vector<Shape> Executable::results() const { return state_->results; }
+
+std::vector<bool> Executable::given(const ExecuteOptions& options) const {
+  return given_of(*state_, options);
+}
 
 int64_t Executable::taken_over_bytes() const {
   int64_t bytes = 0;
@@ -219,7 +232,9 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
   state->device = std::move(device);
   state->compiled = std::move(compiled);
   state->calls = std::move(calls);
-  state->taken_over = find_taken_over(state->compiled.program);
+  state->donated.resize(state->compiled.program.parameters.size());
+  for (const uint32_t index : state->compiled.program.donated) state->donated[index] = true;
+  state->taken_over = find_taken_over(state->compiled.program, state->donated);
   TENON_TRY(load_modules(*state));
   TENON_TRY(put_constants(state));
   TENON_TRY(pack_constants(state));
@@ -292,17 +307,15 @@ Result<std::vector<bool>> check_arguments(const Loaded& loaded,
     return invalid_argument("{}: {} arguments, expected {}", program.name, arguments.size(),
                             program.parameters.size());
   }
-  std::vector<bool> is_given(arguments.size());
+  std::vector<const Buffer*> buffers;
   for (size_t i = 0; i < arguments.size(); ++i) {
     TENON_TRY(check_argument(loaded, i, arguments[i]));
-    const auto index = static_cast<uint32_t>(i);
-    is_given[i] = std::ranges::find(program.donated, index) != program.donated.end() &&
-                  std::ranges::find(options.keep, index) == options.keep.end();
-    if (is_given[i] && std::ranges::count(arguments, arguments[i]) > 1) {
-      return invalid_argument("{}: argument {} is donated and given twice", program.name, i);
-    }
+    buffers.push_back(arguments[i].get());
   }
-  return is_given;
+  std::vector<bool> is_given = given_of(loaded, options);
+  const size_t twice = first_given_twice<const Buffer*>(buffers, is_given);
+  if (twice == buffers.size()) return is_given;
+  return invalid_argument("{}: argument {} is donated and given twice", program.name, twice);
 }
 
 Result<Storage> allocate_result(const Loaded& loaded, size_t r) {
@@ -409,10 +422,11 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     donations->keep();
     return execution;
   }
-  donations->keep();
+  const auto posted = Device::posted_of(work, done, flight->stop);
+  donations->keep();  // Nothing needs memory from here on.
   // What others post from now on comes behind it.
   in_order.unlock();
-  state_->device->do_here(std::move(place), work, done, flight->stop);
+  state_->device->do_here(std::move(place), posted);
   return execution;
 }
 

@@ -69,6 +69,8 @@ class Executable {
   const std::shared_ptr<Device>& device() const;
   std::vector<Shape> parameters() const;
   std::vector<Shape> results() const;
+  /// Of each parameter, whether an execution with these options takes its memory.
+  std::vector<bool> given(const ExecuteOptions& options) const;
   /// Of the results that take over the memory of donated arguments (execute).
   int64_t taken_over_bytes() const;
 

@@ -1,9 +1,12 @@
 #include "core/runtime/opening.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <set>
+#include <map>
 #include <thread>
+
+#include "core/runtime/forked.h"
 
 namespace tenon::runtime {
 namespace {
@@ -16,19 +19,23 @@ class OpenDevices {
     return *devices;
   }
 
-  /// Whether it could be had within the time.
-  bool take(const backend::Backend* backend, size_t index, std::chrono::nanoseconds time) {
+  /// Whether it could be had within the time. Errors: the process that this one was forked from has
+  /// it open.
+  Result<bool> take(const backend::Backend* backend, size_t index, std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, time, [&] { return !open_.contains({backend, index}); })) {
-      return false;
-    }
-    open_.emplace(backend, index);
+    const std::pair<const backend::Backend*, size_t> key(backend, index);
+    if (const auto found = open_.find(key); found != open_.end()) TENON_TRY(found->second.check());
+    if (!changed_.wait_for(lock, time, [&] { return !open_.contains(key); })) return false;
+    open_.emplace(key, Birth());
     return true;
   }
 
   bool await_none(std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [&] { return open_.empty(); });
+    return changed_.wait_for(lock, time, [&] {
+      return std::ranges::all_of(open_,
+                                 [](const auto& each) { return each.second.is_elsewhere(); });
+    });
   }
 
   void give(const backend::Backend* backend, size_t index) {
@@ -42,7 +49,7 @@ class OpenDevices {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::pair<const backend::Backend*, size_t>> open_;
+  std::map<std::pair<const backend::Backend*, size_t>, Birth> open_;
 };
 
 // A backend of this process may find no threads or memory.
@@ -59,7 +66,9 @@ Result<std::unique_ptr<backend::Device>> open_guarded(backend::Backend& backend,
 Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend> backend,
                                                size_t index, const std::string& name,
                                                int64_t wait) {
-  if (!OpenDevices::all().take(&backend->root(), index, std::chrono::nanoseconds(wait))) {
+  TENON_ASSIGN(const bool taken_in_time,
+               OpenDevices::all().take(&backend->root(), index, std::chrono::nanoseconds(wait)));
+  if (!taken_in_time) {
     return make_error(ErrorCode::kAlreadyExists,
                       "{} is open already, by another client of this process (B11)", name);
   }

@@ -34,6 +34,8 @@ struct Loaded {
   /// By result, the donated parameter whose memory it takes over, or kNone: the first steps copy
   /// from the one to the other, and no other step reads the parameter.
   std::vector<uint32_t> taken_over;
+  /// By parameter, whether the Program takes its memory.
+  std::vector<bool> donated;
   /// Whether there are loops whose ends depend on what is computed.
   bool has_loops = false;
   /// Whether it is known to take a millisecond or two at most.

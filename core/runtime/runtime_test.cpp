@@ -9,6 +9,7 @@
 
 #include "core/backend/host_queue.h"
 #include "core/backend/layers/forward.h"
+#include "core/runtime/donations.h"
 #include "core/runtime/runtime_test_util.h"
 
 namespace tenon::runtime {
@@ -454,6 +455,73 @@ TEST(Runtime, ABufferThatWasRemovedIsNotRestored) {
 }
 
 // Blocks that cannot be given back, since the device cannot be waited for, are still the pool's.
+// Executions look for what is given twice among thousands of donated arguments: by sorting, so
+// that the comparisons are about n log n.
+TEST(Donations, AreComparedLessThanQuadratically) {
+  constexpr size_t kCount = 3000;
+  std::vector<int> things(kCount);
+  std::vector<const int*> list;
+  for (const int& thing : things) list.push_back(&thing);
+  int64_t comparisons = 0;
+  const auto less = [&](const int* a, const int* b) {
+    ++comparisons;
+    return std::less<>()(a, b);
+  };
+  std::vector<bool> given(kCount, true);
+  const auto first = [&] { return first_given_twice<const int*>(list, given, less); };
+  EXPECT_EQ(first(), kCount);
+  EXPECT_GT(comparisons, 0);
+  EXPECT_LT(comparisons, 100'000);
+  list[7] = list[2999];
+  EXPECT_EQ(first(), 7u);
+  given[7] = false;  // The other one is given away.
+  EXPECT_EQ(first(), 2999u);
+  given[2999] = false;
+  EXPECT_EQ(first(), kCount);
+}
+
+TEST(Donations, OfThousandsOfArguments) {
+  constexpr uint32_t kCount = 3000;
+  program::Program p;
+  p.name = "many";
+  for (uint32_t i = 0; i < kCount; ++i) {
+    program::Buffer from;
+    from.type = ElementType::kF32;
+    from.dims = {4};
+    from.kind = program::MemoryKind::kParameter;
+    from.index = i;
+    program::Buffer to = from;
+    to.kind = program::MemoryKind::kResult;
+    p.parameters.push_back(static_cast<program::BufferId>(p.buffers.size()));
+    p.buffers.push_back(from);
+    p.results.push_back(static_cast<program::BufferId>(p.buffers.size()));
+    p.buffers.push_back(to);
+    p.donated.push_back(i);
+  }
+  p.sequences.emplace_back();
+  for (uint32_t i = 0; i < kCount; ++i) {
+    p.sequences[0].steps.emplace_back().action = program::Copy{p.results[i], p.parameters[i]};
+  }
+  program::find_dependencies(p);
+  const auto client = client_of();
+  const auto executable = load(*client, std::move(p));
+  EXPECT_EQ(executable->taken_over_bytes(), kCount * 16);
+  std::vector<BufferPtr> arguments;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    arguments.push_back(put(client->devices()[0], four(static_cast<float>(i))));
+  }
+  std::vector<BufferPtr> twice = arguments;
+  twice[kCount - 1] = twice[1500];
+  EXPECT_EQ(executable->execute(twice).error().message(),
+            "many: argument 1500 is donated and given twice");
+  ExecuteOptions keep;
+  keep.keep = {1500, 2999};
+  EXPECT_EQ(executable->given(keep)[1499], true);
+  EXPECT_EQ(executable->given(keep)[1500], false);
+  EXPECT_TRUE(executable->execute(arguments));
+  EXPECT_TRUE(arguments[2999]->is_deleted());
+}
+
 TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
   const auto backend = backend::make_interp_backend();
   const std::shared_ptr<backend::Device> device = backend->open(0).value();
@@ -535,6 +603,43 @@ class FirstIsLater final : public backend::ForwardingBackend {
 };
 
 // What has failed is heard of before what needs it, on whatever threads.
+// Against a list of all free bytes: regions never overlap, the smallest piece that fits is taken,
+// neighbours become one again.
+TEST(Allocator, TakesTheSmallestPieceThatFits) {
+  const auto backend = backend::make_interp_backend();
+  const std::shared_ptr<backend::Device> device = backend->open(0).value();
+  std::mutex one_at_a_time;
+  Allocator::Device of;
+  of.use = [&] { return Result<std::shared_ptr<backend::Device>>(device); };
+  of.one_at_a_time = &one_at_a_time;
+  of.drain = [] { return Status(); };
+  of.noted = [](Status status) { return status; };
+  const auto info = backend->devices().value()[0].target.spaces[0];
+  const auto allocator = std::make_shared<Allocator>(of, 0, info);
+  constexpr int64_t kBlock = int64_t{1} << 20;
+  const int64_t unit = info.alignment;
+  std::vector<std::shared_ptr<Region>> all;
+  const auto take = [&](int64_t units) { return allocator->allocate(units * unit, "x").value(); };
+  std::vector<std::shared_ptr<Region>> whole;
+  for (int64_t i = 0; i < kBlock / unit / 8; ++i) whole.push_back(take(8));
+  EXPECT_EQ(allocator->statistics().bytes_reserved, kBlock);
+  const auto offset = [&](size_t i) { return whole[i]->place().offset; };
+  // Holes of 8, 24 and 16 units.
+  const int64_t holes[] = {offset(2), offset(5), offset(20)};
+  for (const size_t i : {2, 5, 6, 7, 20, 21}) whole[i] = nullptr;
+  EXPECT_EQ(take(9)->place().offset, holes[2]);
+  EXPECT_EQ(take(17)->place().offset, holes[1]);
+  EXPECT_EQ(take(24)->place().offset, holes[1]);
+  EXPECT_EQ(take(1)->place().offset, holes[0]);
+  const auto first = take(16);
+  const auto second = take(16);  // What is left of the largest, since the best has gone.
+  EXPECT_EQ(first->place().offset, holes[2]);
+  EXPECT_EQ(second->place().offset, holes[1]);
+  EXPECT_EQ(take(8)->place().offset, holes[0]);
+  whole.clear();
+  EXPECT_EQ(allocator->statistics().bytes_in_use, 32 * unit);
+}
+
 TEST(Runtime, WorkIsHeardOfInOrder) {
   auto opened = Client::open(std::make_shared<FirstIsLater>(), ClientOptions());
   ASSERT_TRUE(opened) << opened.error().to_string();

@@ -18,13 +18,14 @@ void* allocate(size_t size) noexcept {
 
 }  // namespace
 
-void* operator new(size_t size) {
+// Inlined, they would show the compiler a `free` of what `new` gave.
+[[gnu::noinline]] void* operator new(size_t size) {
   if (void* memory = allocate(size)) return memory;
   throw std::bad_alloc();
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace tenon::pjrt::testing {
@@ -105,6 +106,76 @@ TEST(WithoutMemory, WhatCannotBeKeptIsDestroyed) {
   allocations_left = kNoLimit;
   EXPECT_EQ(destroyed, 1);
   EXPECT_EQ(memory->vtable->get_user_data(memory, &client), nullptr);
+}
+
+// Whatever memory is missing, an execution takes its donated arguments and gives results, or does
+// neither: a result that cannot be moved to the host's memory has an error of its own.
+TEST(WithoutMemory, ExecutionsTakeArgumentsOrFail) {
+  const Client client;
+  PJRT_LoadedExecutable* executable = client.compiled(R"(
+    func.func public @main(%x: tensor<2xf32> {jax.buffer_donor = true})
+        -> (tensor<2xf32> {mhlo.memory_kind = "pinned_host"}) {
+      %0 = stablehlo.negate %x : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    })");
+  std::vector<PJRT_Buffer*> results(1);
+  int moves_failed = 0;
+  for (int64_t n = 0;; ++n) {
+    PJRT_Buffer* x = client.floats({1, -2}, {2});
+    results[0] = nullptr;
+    auto args = uninitialized<PJRT_LoadedExecutable_Execute_Args>();
+    PJRT_ExecuteOptions options = {};
+    options.struct_size = offsetof(PJRT_ExecuteOptions, context);
+    PJRT_Buffer* const arguments[] = {x};
+    PJRT_Buffer* const* lists[] = {arguments};
+    PJRT_Buffer** outputs[] = {results.data()};
+    args.executable = executable;
+    args.options = &options;
+    args.argument_lists = lists;
+    args.num_devices = 1;
+    args.num_args = 1;
+    args.output_lists = outputs;
+    args.device_complete_events = nullptr;
+    args.execute_device = nullptr;
+    allocations_left = n;
+    PJRT_Error* error = api().PJRT_LoadedExecutable_Execute(&args);
+    const bool whole = allocations_left > 0;
+    allocations_left = kNoLimit;
+    const std::string text = take(error);
+    EXPECT_EQ(is_deleted(x), text.empty()) << "allocation " << n << ": " << text;
+    EXPECT_EQ(results[0] != nullptr, text.empty()) << "allocation " << n;
+    if (text.empty()) {
+      PJRT_Event* ready =
+          get(api().PJRT_Buffer_ReadyEvent, results[0], &PJRT_Buffer_ReadyEvent_Args::buffer,
+              &PJRT_Buffer_ReadyEvent_Args::event);
+      const std::string result = outcome(ready);
+      if (result.empty()) {
+        EXPECT_EQ(values<float>(results[0]), (std::vector<float>{-1, 2}));
+      } else {
+        ++moves_failed;
+      }
+      destroy(results[0]);
+    }
+    destroy(x);
+    if (whole) break;
+  }
+  EXPECT_GT(moves_failed, 0);
+  destroy(executable);
+}
+
+TEST(WithoutMemory, ExecutablesAreDestroyed) {
+  const Client client;
+  PJRT_LoadedExecutable* executable = client.compiled(R"(
+    func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.negate %x : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    })");
+  auto args = uninitialized<PJRT_LoadedExecutable_Destroy_Args>();
+  args.executable = executable;
+  allocations_left = 0;
+  PJRT_Error* error = api().PJRT_LoadedExecutable_Destroy(&args);
+  allocations_left = kNoLimit;
+  EXPECT_EQ(take(error), "");
 }
 
 }  // namespace

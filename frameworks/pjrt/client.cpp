@@ -72,6 +72,9 @@ Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
   const std::string count = environment("TENON_DEVICE_COUNT", "1");
   const PJRT_NamedValue from_environment = named("TENON_DEVICE_COUNT", count);
   TENON_ASSIGN(options.device_count, integer_of(from_environment, "TENON_DEVICE_COUNT"));
+  const std::string limit = environment("TENON_TIME_LIMIT", "0");
+  TENON_ASSIGN(options.time_limit,
+               integer_of(named("TENON_TIME_LIMIT", limit), "TENON_TIME_LIMIT"));
   for (size_t i = 0; i < args.num_options; ++i) {
     const PJRT_NamedValue& option = args.create_options[i];
     const std::string_view name = view_of(option.name, option.name_size);
@@ -81,6 +84,8 @@ Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
       TENON_ASSIGN(options.layers, text_of(option, name));
     } else if (name == "device_count") {
       TENON_ASSIGN(options.device_count, integer_of(option, name));
+    } else if (name == "time_limit") {
+      TENON_ASSIGN(options.time_limit, integer_of(option, name));
     }
   }
   return options;

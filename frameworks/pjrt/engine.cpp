@@ -1,7 +1,6 @@
 #include "frameworks/pjrt/engine.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "core/backend/interp/interp.h"
 #include "core/backend/layers/layers.h"
@@ -11,13 +10,6 @@
 namespace tenon::pjrt {
 namespace {
 
-// Where the calls of the host put the checks that failed. One call at a time.
-struct FailedChecks {
-  std::mutex mutex;
-  std::vector<hlo::CheckFailure> failures;
-  int64_t count = 0;
-};
-
 // JAX's way to say that a value is used, though by nobody.
 constexpr const char* kSink = "dce_sink";
 
@@ -25,28 +17,33 @@ Error unanswered(std::string_view place, std::string_view target) {
   return unimplemented("{}: nothing answers the custom call @{}", place, target);
 }
 
+Result<std::vector<Literal>> no_processes(const hlo::Module&, std::span<const Literal>,
+                                          const std::string&, hlo::Evaluator*) {
+  return unimplemented("programs of a framework start no processes");
+}
+
 // The host's custom calls; a check that does not hold (JAX's shape assertions) is an error of the
-// execution.
-runtime::CustomCalls host_functions() {
-  const auto failed = std::make_shared<FailedChecks>();
-  runtime::CustomCalls calls =
-      hlo::host_calls(hlo::Checks(&failed->failures, &failed->count), nullptr,
-                      [](const hlo::Module&, std::span<const Literal>, const std::string&,
-                         hlo::Evaluator*) -> Result<std::vector<Literal>> {
-                        return unimplemented("programs of a framework start no processes");
-                      });
-  for (auto& [target, handler] : calls) {
-    handler = [failed, inner = std::move(handler)](
-                  const program::Step& step, const program::CustomCall& call,
-                  const std::vector<Literal>& operands,
-                  const std::vector<Shape>& results) -> Result<std::vector<Literal>> {
-      const std::lock_guard lock(failed->mutex);
-      failed->failures.clear();
-      TENON_ASSIGN(std::vector<Literal> values, inner(step, call, operands, results));
-      if (failed->failures.empty()) return values;
-      return invalid_argument("{}", failed->failures.front().text);
-    };
-  }
+// execution. Each call collects its own failures, so that executions do not wait for each other.
+Result<runtime::CustomCalls> host_functions(const program::Program& program) {
+  TENON_ASSIGN(hlo::HostSteps of_program, hlo::HostSteps::of(program));
+  const auto steps = std::make_shared<const hlo::HostSteps>(std::move(of_program));
+  const hlo::Checks probes(nullptr, nullptr);
+  const program::CustomCallHandler handler =
+      [steps, probes](const program::Step&, const program::CustomCall& call,
+                      const std::vector<Literal>& operands,
+                      const std::vector<Shape>& results) -> Result<std::vector<Literal>> {
+    std::vector<hlo::CheckFailure> failures;
+    int64_t count = 0;
+    const hlo::Checks checks = probes.reporting_to(&failures, &count);
+    auto values = call.target == hlo::kHostTarget
+                      ? steps->run(call, operands, checks, nullptr, no_processes)
+                      : hlo::run_check(call, operands, results, checks);
+    if (!values || failures.empty()) return values;
+    return invalid_argument("{}", failures.front().text);
+  };
+  runtime::CustomCalls calls;
+  for (const std::string_view target : hlo::Checks::targets()) calls[std::string(target)] = handler;
+  calls[std::string(hlo::kHostTarget)] = handler;
   calls[kSink] = [](const program::Step&, const program::CustomCall&, const std::vector<Literal>&,
                     const std::vector<Shape>&) { return Result<std::vector<Literal>>(); };
   return calls;
@@ -66,9 +63,12 @@ Status check_targets(const program::Program& program, const runtime::CustomCalls
 constexpr int64_t kMostDevices = 1024;
 
 Result<std::shared_ptr<runtime::Client>> open_client(std::shared_ptr<backend::Backend> backend,
-                                                     size_t first, int64_t count) {
+                                                     size_t first, const EngineOptions& engine) {
+  constexpr int64_t kMillisecond = 1'000'000;
   runtime::ClientOptions options;
-  for (int64_t i = 0; i < count; ++i) options.devices.push_back(first + static_cast<size_t>(i));
+  options.limits.time_limit = engine.time_limit * kMillisecond;
+  for (int64_t i = 0; i < engine.device_count; ++i)
+    options.devices.push_back(first + static_cast<size_t>(i));
   return runtime::Client::open(std::move(backend), options);
 }
 
@@ -119,7 +119,7 @@ class BackendEngine : public Engine {
     const std::shared_ptr<runtime::Device>& target = devices()[device];
     TENON_ASSIGN(hlo::Compilation compilation,
                  hlo::compile(*module, client().backend(), target->info().target, options));
-    runtime::CustomCalls calls = host_functions();
+    TENON_ASSIGN(runtime::CustomCalls calls, host_functions(compilation.compiled.program));
     TENON_TRY(check_targets(compilation.compiled.program, calls));
     CompiledModule compiled;
     compiled.placement = std::move(compilation.placement);
@@ -234,18 +234,23 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   if (options.device_count > kMostDevices) {
     return invalid_argument("{} devices; {} at most", options.device_count, kMostDevices);
   }
+  constexpr int64_t kLongestLimit = int64_t{1} << 40;
+  if (options.time_limit < 0 || options.time_limit > kLongestLimit) {
+    return invalid_argument("a time limit of {} milliseconds; 0 (none) to {}", options.time_limit,
+                            kLongestLimit);
+  }
   if (options.device == "reference") {
     backend::InterpConfig config;
     config.devices = static_cast<size_t>(options.device_count);
     TENON_ASSIGN(auto backend,
                  backend::with_layers(backend::make_interp_backend(config), options.layers));
-    TENON_ASSIGN(auto client, open_client(std::move(backend), 0, options.device_count));
+    TENON_ASSIGN(auto client, open_client(std::move(backend), 0, options));
     return std::make_unique<ReferenceEngine>(std::move(client));
   }
   TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(options.device));
   TENON_ASSIGN(auto backend, backend::Registry::instance().get(name.backend));
   TENON_ASSIGN(backend, backend::with_layers(std::move(backend), options.layers));
-  TENON_ASSIGN(auto client, open_client(std::move(backend), name.index, options.device_count));
+  TENON_ASSIGN(auto client, open_client(std::move(backend), name.index, options));
   return std::make_unique<BackendEngine>(std::move(client));
 }
 

@@ -23,6 +23,9 @@ struct EngineOptions {
   std::string layers;
   /// Devices to open, from the named one on.
   int64_t device_count = 1;
+  /// Milliseconds that an execution may take before its device counts as lost and whoever waits
+  /// hears of it; 0: any.
+  int64_t time_limit = 0;
 };
 
 /// A Module that is ready to run on a device.

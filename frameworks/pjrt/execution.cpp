@@ -1,5 +1,6 @@
 // Executables run.
-#include <algorithm>
+#include <exception>
+#include <vector>
 
 #include "core/runtime/donations.h"
 #include "frameworks/pjrt/buffers.h"
@@ -18,16 +19,6 @@ struct Arguments {
   runtime::ExecuteOptions options;
 };
 
-bool is_donated(const program::Program& program, const runtime::ExecuteOptions& options, size_t i) {
-  const auto index = static_cast<uint32_t>(i);
-  return std::ranges::find(program.donated, index) != program.donated.end() &&
-         std::ranges::find(options.keep, index) == options.keep.end();
-}
-
-std::span<PJRT_Buffer* const> given_handles(const PJRT_LoadedExecutable_Execute_Args& args) {
-  return {args.argument_lists[0], args.num_args};
-}
-
 // Kernels read device memory alone: what lies elsewhere is copied first.
 Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
                                const runtime::Executable& executable) {
@@ -41,13 +32,17 @@ Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
     return invalid_argument("{} arguments, the program takes {}", args.num_args,
                             executable.program().parameters.size());
   }
+  const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
+  const std::vector<bool> is_given = executable.given(arguments.options);
+  // The runtime sees copies of those in other memory, so what is given twice is looked for here.
+  const size_t twice = runtime::first_given_twice<PJRT_Buffer*>(handles, is_given);
   for (size_t i = 0; i < args.num_args; ++i) {
-    const PJRT_Buffer* given = args.argument_lists[0][i];
+    const PJRT_Buffer* given = handles[i];
     if (given == nullptr) return invalid_argument("argument {} is null", i);
     runtime::BufferPtr buffer = given->buffer;
     if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
-      if (is_donated(executable.program(), arguments.options, i)) {
-        if (std::ranges::count(given_handles(args), given) > 1) {
+      if (is_given[i]) {
+        if (i == twice) {
           return invalid_argument("{}: argument {} is donated and given twice",
                                   executable.program().name, i);
         }
@@ -60,18 +55,48 @@ Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
   return arguments;
 }
 
-// Memory for the results that the program wants elsewhere, by their number.
-Result<std::map<size_t, runtime::Storage>> other_memory(const Signature& results,
-                                                        const runtime::Executable& executable) {
-  std::map<size_t, runtime::Storage> memory;
+// A result that the program wants in other memory than the device's.
+struct MovedResult {
+  size_t number = 0;
+  runtime::MemoryKind kind = {};
+  runtime::Storage memory;
+  /// What the caller gets if the move cannot even begin: the execution has taken its arguments
+  /// then, so that the error is the result's, as one of the move itself is.
+  runtime::Promise failed;
+  runtime::BufferPtr never_there;
+};
+
+// With the memory for them: once the arguments are taken, nothing else can be had.
+Result<std::vector<MovedResult>> moved_results(const Signature& results,
+                                               const runtime::Executable& executable) {
+  std::vector<MovedResult> moved;
   const std::vector<Shape> shapes = executable.results();
+  const std::shared_ptr<runtime::Device>& device = executable.device();
   for (size_t r = 0; r < shapes.size(); ++r) {
-    if (results.memory[r] == runtime::MemoryKind::kDevice) continue;
-    TENON_ASSIGN(memory[r],
-                 runtime::allocate(*executable.device(), results.memory[r], shapes[r].byte_size(),
+    const runtime::MemoryKind kind = results.memory[r];
+    if (kind == runtime::MemoryKind::kDevice) continue;
+    MovedResult each = {r, kind, {}, runtime::Promise(device->pool()), nullptr};
+    TENON_ASSIGN(each.memory,
+                 runtime::allocate(*device, kind, shapes[r].byte_size(),
                                    fmt::format("result {} of {}", r, executable.program().name)));
+    each.never_there = std::make_shared<runtime::Buffer>(device, kind, shapes[r],
+                                                         runtime::Storage(), each.failed.event());
+    moved.push_back(std::move(each));
   }
-  return memory;
+  return moved;
+}
+
+runtime::BufferPtr move_result(const runtime::BufferPtr& result, MovedResult& to) {
+  Status status;
+  try {
+    auto copy = result->copy_to(result->device(), to.kind, std::move(to.memory));
+    if (copy) return *std::move(copy);
+    status = std::move(copy.error());
+  } catch (const std::exception&) {
+    status = Status(ErrorCode::kResourceExhausted, "");  // There is no memory for a text.
+  }
+  to.failed.set(std::move(status));
+  return to.never_there;
 }
 
 Status check_devices(const PJRT_LoadedExecutable_Execute_Args& args, const ExecutableState& state) {
@@ -109,7 +134,7 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
     outputs.back()->order = row_major_order(state.results.ranks[outputs.size() - 1]);
   }
   auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
-  TENON_ASSIGN(auto elsewhere, other_memory(state.results, *executable));
+  TENON_ASSIGN(std::vector<MovedResult> moved, moved_results(state.results, *executable));
   runtime::Donations donations;
   for (const runtime::BufferPtr& buffer : arguments.replaced) {
     if (auto taken = donations.take(buffer); !taken) return taken.error();
@@ -117,10 +142,9 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_ASSIGN(runtime::Execution execution,
                executable->execute(arguments.buffers, arguments.options));
   donations.keep();
-  for (auto& [r, memory] : elsewhere) {
-    runtime::BufferPtr& result = execution.results[r];
-    TENON_ASSIGN(result,
-                 result->copy_to(result->device(), state.results.memory[r], std::move(memory)));
+  for (MovedResult& each : moved) {
+    runtime::BufferPtr& result = execution.results[each.number];
+    result = move_result(result, each);
   }
   for (size_t r = 0; r < outputs.size(); ++r) {
     outputs[r]->buffer = std::move(execution.results[r]);

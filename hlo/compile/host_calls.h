@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,36 @@ using RunProcess = std::function<Result<std::vector<Literal>>(
     const Module& module, std::span<const Literal> arguments, const std::string& entry,
     Evaluator* process)>;
 
-/// By target name. `checks` is copied, what it points to is not. `process` is the one whose calls
-/// these are, or null.
-std::map<std::string, program::CustomCallHandler> host_calls(const Checks& checks,
-                                                             Evaluator* process,
-                                                             const RunProcess& run_process);
+/// The host steps of a Program, made ready when it is loaded: the Modules that stand in their
+/// configurations as text are parsed once, not in each execution.
+///
+/// Thread-safety: calls from any thread, several at once.
+class HostSteps {
+ public:
+  /// Errors: a step whose Module does not parse or lacks the function.
+  static Result<HostSteps> of(const program::Program& program);
+
+  /// Evaluates a step with the target kHostTarget. Checks within it report to `checks`; `process`
+  /// is the one whose step it is, or null.
+  Result<std::vector<Literal>> run(const program::CustomCall& call,
+                                   const std::vector<Literal>& operands, const Checks& checks,
+                                   Evaluator* process, const RunProcess& run_process) const;
+  /// Module texts parsed since the process began.
+  static int64_t parsed();
+
+ private:
+  std::map<std::string, std::shared_ptr<const Module>, std::less<>> modules_;  // By text.
+};
+
+/// Answers a call of one of Checks::targets().
+Result<std::vector<Literal>> run_check(const program::CustomCall& call,
+                                       const std::vector<Literal>& operands,
+                                       const std::vector<Shape>& results, const Checks& checks);
+
+/// Handlers for the Program's steps, by target name. `checks` is copied, what it points to is not.
+/// `process` is the one whose calls these are, or null. Errors: those of HostSteps.
+Result<std::map<std::string, program::CustomCallHandler>> host_calls(
+    const program::Program& program, const Checks& checks, Evaluator* process,
+    const RunProcess& run_process);
 
 }  // namespace tenon::hlo

@@ -33,7 +33,8 @@ class Interp {
                                     const std::string& entry, Evaluator* process) {
       return Interp(checks_, options_, process).run(module, values, entry);
     };
-    for (auto& [target, handler] : host_calls(checks_, process_, run_process)) {
+    TENON_ASSIGN(auto calls, host_calls(program, checks_, process_, run_process));
+    for (auto& [target, handler] : calls) {
       interpreter.set_custom_call(target, std::move(handler));
     }
     auto results = interpreter.run(arguments, options_.interpreter);

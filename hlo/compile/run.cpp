@@ -75,9 +75,11 @@ class DeviceRun {
                                              const std::string& function, Evaluator* evaluator) {
       return run_elsewhere(target.client->shared_backend(), started, values, function, evaluator);
     };
-    TENON_ASSIGN(const auto executable,
-                 runtime::Executable::load(device, std::move(compilation.compiled),
-                                           host_calls(checks_, process, run_process)));
+    TENON_ASSIGN(auto calls,
+                 host_calls(compilation.compiled.program, checks_, process, run_process));
+    TENON_ASSIGN(
+        const auto executable,
+        runtime::Executable::load(device, std::move(compilation.compiled), std::move(calls)));
     auto results = execute(*executable, arguments, info);
     if (info != nullptr) {
       const std::lock_guard lock(mutex_);

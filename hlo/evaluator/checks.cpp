@@ -139,17 +139,28 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
   return true;
 }
 
+struct Checks::Probes {
+  std::mutex mutex;
+  std::map<std::string, std::vector<Literal>> values;
+};
+
 struct Checks::State {
-  std::mutex mutex;  // guards all below and what the pointers point to
+  std::mutex mutex;  // guards what the pointers point to
   std::vector<CheckFailure>* failures = nullptr;
   int64_t* checks = nullptr;
-  std::map<std::string, std::vector<Literal>> probes;
+  std::shared_ptr<Probes> probes = std::make_shared<Probes>();
 };
 
 Checks::Checks(std::vector<CheckFailure>* failures, int64_t* checks)
     : state_(std::make_shared<State>()) {
   state_->failures = failures;
   state_->checks = checks;
+}
+
+Checks Checks::reporting_to(std::vector<CheckFailure>* failures, int64_t* checks) const {
+  Checks others(failures, checks);
+  others.state_->probes = state_->probes;
+  return others;
 }
 
 std::span<const std::string_view> Checks::targets() {
@@ -166,8 +177,8 @@ void Checks::count(bool holds, std::string why, const SourcePosition& position) 
 }
 
 void Checks::keep(const Dict& config, const Literal& value) const {
-  const std::lock_guard lock(state_->mutex);
-  state_->probes[text_of(config, "probe_id", "")].push_back(value);
+  const std::lock_guard lock(state_->probes->mutex);
+  state_->probes->values[text_of(config, "probe_id", "")].push_back(value);
 }
 
 void Checks::compare_probe(const Dict& config, const Literal& value,
@@ -178,8 +189,8 @@ void Checks::compare_probe(const Dict& config, const Literal& value,
   std::string why;
   std::optional<Literal> kept;
   {
-    const std::lock_guard lock(state_->mutex);
-    const std::vector<Literal>& values = state_->probes[id];
+    const std::lock_guard lock(state_->probes->mutex);
+    const std::vector<Literal>& values = state_->probes->values[id];
     if (iteration >= 0 && iteration < std::ssize(values)) {
       kept = values[static_cast<size_t>(iteration)];
     } else {

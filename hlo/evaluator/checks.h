@@ -31,6 +31,9 @@ class Checks {
   /// Failures are appended to `*failures`, `*checks` counts the checks made; both outlive this.
   Checks(std::vector<CheckFailure>* failures, int64_t* checks);
 
+  /// The same, with the same probes, but for where failures and the count go.
+  Checks reporting_to(std::vector<CheckFailure>* failures, int64_t* checks) const;
+
   static std::span<const std::string_view> targets();
   /// Answers a call of one of the targets: its configuration (a shape assertion's error_message
   /// too), its operands, the shapes of its results. A check that fails is no error.
@@ -40,6 +43,7 @@ class Checks {
                                     const SourcePosition& position) const;
 
  private:
+  struct Probes;
   struct State;
   void count(bool holds, std::string why, const SourcePosition& position) const;
   void keep(const Dict& config, const Literal& value) const;
