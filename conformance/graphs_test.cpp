@@ -44,7 +44,7 @@ hlo::InterpOptions options_of(uint64_t seed) {
   options.interpreter.seed = seed;
   if (seed % 2 == 1) options.lower.schedule = hlo::lower::Schedule::random(seed);
   if (seed % 7 == 3) {
-    options.lower.takes_call = [](const auto&, auto, auto) { return true; };
+    options.lower.takes_call = [](const auto&, auto...) { return true; };
   }
   if (seed % 5 == 4) {
     options.legal_form = kernel::LegalForm::parse(seed % 2 == 0 ? "least" : "fma").value();

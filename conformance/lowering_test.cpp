@@ -109,7 +109,7 @@ TEST(Lowering, StridedCopiesAreTheirOps) {
         "t");
     ASSERT_TRUE(module) << module.error().to_string();
     hlo::LowerOptions options;
-    options.takes_call = [](const auto&, auto, auto) { return true; };
+    options.takes_call = [](const auto&, auto...) { return true; };
     const auto program = hlo::compile_to_program(**module, options);
     ASSERT_TRUE(program) << program.error().to_string();
     const auto& call = std::get<program::Call>(program->sequences[0].steps[0].action);

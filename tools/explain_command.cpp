@@ -39,7 +39,8 @@ Result<hlo::Compilation> compiled(const ExplainOptions& options) {
   return hlo::compile(*module, *chosen.backend, devices[chosen.index].target, compile);
 }
 
-void print_placement(const std::vector<hlo::Placement>& placement, bool json) {
+void print_placement(const hlo::Compilation& compilation, bool json) {
+  const std::vector<hlo::Placement>& placement = compilation.placement;
   if (json) {
     nlohmann::json steps = nlohmann::json::array();
     for (const hlo::Placement& each : placement) {
@@ -49,11 +50,16 @@ void print_placement(const std::vector<hlo::Placement>& placement, bool json) {
                        {"reason", each.reason},
                        {"bytes", each.bytes}});
     }
-    const nlohmann::json document = {{"summary", hlo::summary(placement)}, {"steps", steps}};
+    const nlohmann::json document = {{"summary", hlo::summary(placement)},
+                                     {"steps", steps},
+                                     {"declined_segments", compilation.declined_segments}};
     print_json(document);
     return;
   }
   fmt::print("{}\n", hlo::summary(placement));
+  for (const std::string& each : compilation.declined_segments) {
+    fmt::print("declined as one segment: {}\n", each);
+  }
   for (const hlo::Placement& each : placement) {
     fmt::print("{:<8}{:>12} bytes  {}{}\n", hlo::name_of(each.kind), each.bytes, each.label,
                each.reason.empty() ? "" : "  (" + each.reason + ")");
@@ -63,7 +69,7 @@ void print_placement(const std::vector<hlo::Placement>& placement, bool json) {
 int explain(const ExplainOptions& options) {
   const auto result = compiled(options);
   if (!result) return report(result.error());
-  print_placement(result->placement, options.json);
+  print_placement(*result, options.json);
   return 0;
 }
 
@@ -93,7 +99,8 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   command->footer(
       "native: a call that the backend took. kernel: compiled for the device. host: what the "
       "device "
-      "declined,\nor a function of the host; the bytes are those that the step reads and writes.");
+      "declined,\nor a function of the host; the bytes are those that the step reads and writes.\n"
+      "In brackets: the call, the segment, or the device's reason for declining them.");
   command->callback([options, exit_code] { *exit_code = explain(*options); });
 }
 

@@ -56,7 +56,7 @@ Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& op
   hlo::LowerOptions lower;
   if (!options.calls.empty()) {
     lower.takes_call = [&](const program::LibraryCall& call, std::span<const Shape>,
-                           std::span<const Shape>) {
+                           std::span<const Shape>, std::string_view) {
       return std::ranges::find(options.calls, program::name_of(call)) != options.calls.end() ||
              std::ranges::find(options.calls, "all") != options.calls.end();
     };

@@ -59,17 +59,21 @@ class Driver {
     lower_.limits.private_memory = target.as_written || form_.private_memory;
     if (lower_.takes_call == nullptr) {
       lower_.takes_call = [this](const program::LibraryCall& call, std::span<const Shape> operands,
-                                 std::span<const Shape> results) {
+                                 std::span<const Shape> results, std::string_view label) {
         const std::vector<bool> constant(operands.size());
-        const auto plan = backend_.plan(target_, {call, operands, results, constant});
-        if (!plan && plan.error().code() != ErrorCode::kUnimplemented) failed_ = plan.error();
-        return plan.has_value();
+        const backend::CallSite site = {call, operands, results, constant};
+        const auto plan = backend_.plan(target_, site);
+        if (plan) return true;
+        if (plan.error().code() != ErrorCode::kUnimplemented) failed_ = plan.error();
+        note_declined(site, label, plan.error());
+        return false;
       };
     }
   }
 
   Result<Compilation> run(const Module& module) {
     while (true) {
+      declined_calls_.clear();
       TENON_ASSIGN(result_.compiled.program, lower_module(module, lower_));
       TENON_TRY(failed_);
       TENON_TRY(attempt());
@@ -95,6 +99,14 @@ class Driver {
     place();
     if (options_.strict) TENON_TRY(strict());
     return std::move(result_);
+  }
+
+  // Why the steps with this label are no call; nothing of a backend that takes no calls at all.
+  void note_declined(const backend::CallSite& site, std::string_view label, const Status& why) {
+    const auto unasked = backend_.Backend::plan(target_, site);
+    if (!unasked && unasked.error() == why) return;
+    declined_calls_[std::string(label)] =
+        fmt::format("{} declined: {}", program::name_of(site.call), why.message());
   }
 
   Result<kernel::Kernel> legal_form_of(const kernel::Kernel& kernel) const {
@@ -155,10 +167,13 @@ class Driver {
         const program::Program& program = compiled.program;
         constant.push_back(program.buffer(program.root(id)).kind == program::MemoryKind::kConstant);
       }
-      auto plan = backend_.plan(target_, {call->call, operands, results, constant});
+      const backend::CallSite site = {call->call, operands, results, constant};
+      auto plan = backend_.plan(target_, site);
       if (plan) {
         compiled.plans[call->lowered] = *std::move(plan);
-      } else if (plan.error().code() != ErrorCode::kUnimplemented) {
+      } else if (plan.error().code() == ErrorCode::kUnimplemented) {
+        note_declined(site, step.label, plan.error());
+      } else {
         failed = plan.error();
       }
     });
@@ -189,11 +204,22 @@ class Driver {
            to.kind == program::MemoryKind::kResult && donated_.contains(from.index);
   }
 
+  std::string name_of_range(const program::StepRange& range) const {
+    const std::vector<Step>& steps = result_.compiled.program.sequences[range.sequence].steps;
+    const size_t count = range.end - range.begin;
+    if (range.sequence == 0 && count == steps.size()) {
+      return fmt::format("the whole program, {} {}", count, count == 1 ? "step" : "steps");
+    }
+    const std::string& label = steps[range.begin].label;
+    return count == 1 ? label : fmt::format("{} and {} more", label, count - 1);
+  }
+
   // Whether all were compiled.
   Result<bool> compile_segments(bool with_calls) {
     runtime::CompiledProgram& compiled = result_.compiled;
     compiled.segments.clear();
     donated_ = {compiled.program.donated.begin(), compiled.program.donated.end()};
+    result_.declined_segments.clear();
     bool all = true;
     Program legal = compiled.program;
     legal.kernels = legal_;
@@ -209,6 +235,8 @@ class Driver {
         compiled.segments.push_back({range, *std::move(binary)});
       } else if (binary.error().code() == ErrorCode::kUnimplemented) {
         all = false;
+        result_.declined_segments.push_back(
+            fmt::format("{}: {}", name_of_range(range), binary.error().message()));
       } else {
         return tl::make_unexpected(binary.error());
       }
@@ -310,6 +338,9 @@ class Driver {
           placement.kind = PlacementKind::kHost;
           placement.reason = reason_of(launch->kernel);
         }
+        if (const auto call = declined_calls_.find(step.label); call != declined_calls_.end()) {
+          placement.reason += (placement.reason.empty() ? "" : "; ") + call->second;
+        }
       } else if (is_planned(step)) {
         placement.kind = PlacementKind::kNative;
         placement.reason = to_string(std::get<program::Call>(step.action).call);
@@ -344,9 +375,10 @@ class Driver {
   const kernel::LegalForm form_;
   LowerOptions lower_;
   std::vector<kernel::Kernel> legal_;
-  std::map<uint32_t, Declined> declined_;          // By kernel.
-  std::unordered_set<uint32_t> donated_;           // Parameters of the Program.
-  Status failed_;                                  // Of a plan, other than declining.
+  std::map<uint32_t, Declined> declined_;              // By kernel.
+  std::unordered_set<uint32_t> donated_;               // Parameters of the Program.
+  Status failed_;                                      // Of a plan, other than declining.
+  std::map<std::string, std::string> declined_calls_;  // By label, with the backend's reason.
   std::set<std::pair<std::string, int>> reached_;  // Label and attempt that it was made smaller in.
   Compilation result_;
 };

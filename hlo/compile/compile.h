@@ -30,7 +30,8 @@ enum class PlacementKind : uint8_t {
 };
 std::string_view name_of(PlacementKind kind);
 
-/// Where a step of the Program runs, and why not on the device.
+/// Where a step of the Program runs, and why: which call the backend took or declined, with its
+/// reason, why a kernel runs on the host, whether the step is part of a segment.
 struct Placement {
   PlacementKind kind = PlacementKind::kKernel;
   std::string label;   ///< "stablehlo.add at model.mlir:3:8"
@@ -42,7 +43,9 @@ struct Placement {
 struct Compilation {
   runtime::CompiledProgram compiled;
   std::vector<Placement> placement;  ///< Of each launch, call and host step, in order.
-  int attempts = 1;                  ///< Times that it was lowered.
+  /// Runs of steps that the backend declined to compile as one, with its reasons.
+  std::vector<std::string> declined_segments;
+  int attempts = 1;  ///< Times that it was lowered.
 };
 
 /// Errors: those of lowering; what the backend's compile says other than declining; with `strict`

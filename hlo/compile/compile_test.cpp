@@ -11,6 +11,7 @@
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry.h"
 #include "core/kernel/text.h"
+#include "hlo/compile/host_calls.h"
 #include "hlo/compile/run.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/fuse.h"
@@ -316,7 +317,33 @@ TEST(Segments, AreAskedForWithCallsThenWithout) {
   ASSERT_TRUE(parted) << parted.error().to_string();
   EXPECT_EQ(some.asked, (std::vector{true, false, false}));
   EXPECT_EQ(parted->compiled.segments.size(), 2U);
+  EXPECT_TRUE(parted->declined_segments.empty());
   EXPECT_EQ(parted->compiled.plans.size(), 1U);
+}
+
+// What the backend says of a segment that it declines is kept for people.
+TEST(Segments, ThatAreDeclinedSayWhy) {
+  class Declining final : public backend::ForwardingBackend {
+   public:
+    Declining() : ForwardingBackend(backend::make_interp_backend()) {}
+    Result<std::string> compile_segment(const backend::TargetInfo&,
+                                        const program::Program&) override {
+      return unimplemented("too long for the chip");
+    }
+  };
+  const auto module = import_module(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})",
+                                    "t");
+  Declining backend;
+  const auto compiled = compile(**module, backend, backend.devices().value()[0].target);
+  ASSERT_TRUE(compiled);
+  ASSERT_EQ(compiled->declined_segments.size(), 1U);
+  const std::string& said = compiled->declined_segments[0];
+  EXPECT_TRUE(said.starts_with("the whole program, ")) << said;
+  EXPECT_TRUE(said.ends_with(": too long for the chip")) << said;
 }
 
 // A plan that cannot be made is a decline if it says so; anything else is the program's error.
@@ -326,6 +353,11 @@ TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
   ASSERT_TRUE(kernels) << kernels.error().to_string();
   EXPECT_TRUE(kernels->compiled.plans.empty());
   EXPECT_EQ(declines.asked, std::vector{false});
+  const auto product = std::ranges::find_if(kernels->placement, [](const Placement& each) {
+    return each.label.starts_with("stablehlo.dot_general");
+  });
+  ASSERT_NE(product, kernels->placement.end());
+  EXPECT_EQ(product->reason, "within a segment; contraction declined: no such product");
   TakesCalls fails(true, ErrorCode::kInvalidArgument);
   const auto failed = compiled_product(fails);
   ASSERT_FALSE(failed);
@@ -427,6 +459,54 @@ TEST(Calls, ArePlannedPackedAndCalled) {
   EXPECT_EQ(summary(calls.placement), "native 2, kernel 1, host 0 of 3");
   EXPECT_EQ(calls.placement[0].reason, "contraction lhs_contracting=[1] rhs_contracting=[0]");
   EXPECT_EQ(summary(kernels.placement), "native 0, kernel 3, host 0 of 3");
+  // The backend's reason stands beside the kernel; `interp`, which takes no calls, is not quoted.
+  EXPECT_TRUE(calls.placement[2].reason.starts_with("contraction declined: "))
+      << calls.placement[2].reason;
+  for (const Placement& each : kernels.placement) {
+    EXPECT_EQ(each.reason.find("declined"), std::string::npos) << each.reason;
+  }
+}
+
+// Host steps are parsed when the program is loaded, and by no execution.
+TEST(HostSteps, AreParsedOnce) {
+  const auto module = import_module(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.outfeed"(%x, %t) {outfeed_config = ""} : (tensor<2xf32>, !stablehlo.token) -> !stablehlo.token
+  return %x : tensor<2xf32>
+})",
+                                    "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const auto client = runtime::Client::open(backend::make_interp_backend()).value();
+  const auto& device = client->devices()[0];
+  Compilation compilation = compile(**module, client->backend(), device->info().target).value();
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  const int64_t before = HostSteps::parsed();
+  auto calls = host_calls(compilation.compiled.program, Checks(&failures, &checks), nullptr, {});
+  ASSERT_TRUE(calls) << calls.error().to_string();
+  const auto executable =
+      runtime::Executable::load(device, std::move(compilation.compiled), *std::move(calls)).value();
+  const Literal x = numbers({2});
+  for (int i = 0; i < 3; ++i) {
+    const auto buffer = runtime::buffer_from_host(device, runtime::MemoryKind::kDevice,
+                                                  {x.data().data(), x.shape(), {}, {}});
+    const auto run = executable->execute(std::vector{buffer->buffer});
+    ASSERT_TRUE(run) << run.error().to_string();
+    EXPECT_TRUE(run->done.await().ok()) << run->done.await().to_string();
+  }
+  EXPECT_EQ(HostSteps::parsed(), before + 1);
+}
+
+TEST(HostSteps, ThatDoNotParseAreErrorsOfTheLoad) {
+  program::Program program;
+  program.sequences.emplace_back().steps.emplace_back().action =
+      program::CustomCall{std::string(kHostTarget),
+                          {{"module", std::string("no text")}, {"function", std::string("f")}},
+                          {},
+                          {}};
+  const auto calls = host_calls(program, Checks(nullptr, nullptr), nullptr, {});
+  ASSERT_FALSE(calls);
+  EXPECT_EQ(calls.error().code(), ErrorCode::kInvalidArgument) << calls.error().to_string();
 }
 
 }  // namespace

@@ -11,9 +11,10 @@
 
 namespace tenon::hlo {
 
-/// Whether a backend takes a library call on arrays of these shapes.
+/// Whether a backend takes a library call on arrays of these shapes; `label` is that of its step,
+/// or of the steps that do the same.
 using TakesCall = std::function<bool(const program::LibraryCall&, std::span<const Shape> operands,
-                                     std::span<const Shape> results)>;
+                                     std::span<const Shape> results, std::string_view label)>;
 
 struct LowerOptions {
   /// Function to lower; empty means the Module's entry.

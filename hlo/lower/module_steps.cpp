@@ -1,6 +1,7 @@
 // What instructions become as steps: library calls, kernels, calls out of the op set, loops and
 // branches.
 #include "hlo/ir/builder.h"
+#include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/library_calls.h"
 #include "hlo/lower/module_lowering.h"
 #include "hlo/text/attribute_printer.h"
@@ -87,7 +88,7 @@ Status ModuleLowering::compute(const Instruction& op) {
   }
   for (const Type& type : op.result_types()) results.push_back(memory_shape(type));
   if (!program::check(step.call, operands, results).ok()) return kernels(op);
-  if (!options_.takes_call(step.call, operands, results)) return kernels(op);
+  if (!options_.takes_call(step.call, operands, results, label_of(op))) return kernels(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
     step.operands.push_back(buffer);
