@@ -100,6 +100,20 @@ TEST(InferFft, clauses) {
         "stablehlo.fft: C4: dimension 1 of f32[2,8] is 8, expected 7 as in fft_length"},
        {"C4 negative", set(AttrKey::fft_length, I64s{-8}),
         "stablehlo.fft: C4: fft_length contains -8, a negative size"},
+       {"C4 complex",
+        [=](Draft& d) {
+          d.attributes[AttrKey::fft_type] = type(FftType::kFft);
+          d.attributes[AttrKey::fft_length] = I64s{4};
+          d.operands = {"c64[2,8]"};
+        },
+        "stablehlo.fft: C4: dimension 1 of c64[2,8] is 8, expected 4 as in fft_length"},
+       {"C4 complex inverse",
+        [=](Draft& d) {
+          d.attributes[AttrKey::fft_type] = type(FftType::kIfft);
+          d.attributes[AttrKey::fft_length] = I64s{4, 8};
+          d.operands = {"c64[2,8]"};
+        },
+        "stablehlo.fft: C4: dimension 0 of c64[2,8] is 2, expected 4 as in fft_length"},
        {"C4 inverse",
         [=](Draft& d) {
           d.attributes[AttrKey::fft_type] = type(FftType::kIrfft);
