@@ -15,6 +15,7 @@ class ModuleBuilder {
 
  private:
   Status declare_function(const RawOp& op);
+  Status check_body_arguments(const RawOp& op, const Computation& function) const;
   Status convert_region(const RawRegion& raw, Computation& into);
   Status convert_ops(const std::vector<RawOp>& ops, Computation& into);
   Status convert_op(const RawOp& raw, Computation& into);
@@ -45,6 +46,11 @@ template <class T>
 const T* raw_attr(const RawOp& op, std::string_view key) {
   const Attribute* found = find(op.attributes, key);
   return found ? found->get<T>() : nullptr;
+}
+
+// Of a func.func. The generic form declares a function by an empty region.
+bool is_declaration(const RawOp& op) {
+  return op.regions.empty() || (op.regions[0].ops.empty() && op.regions[0].arguments.empty());
 }
 
 std::vector<Dict> dicts_of(const RawOp& op, std::string_view key) {
@@ -89,9 +95,8 @@ Result<std::unique_ptr<Module>> ModuleBuilder::build() {
   for (const RawOp& op : ops) {
     if (op.name != "func.func") continue;
     Computation& function = *module_->functions()[next++];
-    if (op.regions.empty()) continue;
+    if (is_declaration(op)) continue;
     const RawRegion& body = op.regions[0];
-    if (body.ops.empty() && body.arguments.empty()) continue;  // a declaration in generic form
     for (size_t i = 0; i < body.arguments.size(); ++i) {
       values_[body.arguments[i]] = function.parameter(i);
       if (i < body.argument_locations.size()) {
@@ -130,11 +135,7 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
     function.set_visibility(*visibility);
   }
   for (const Type& input : type->elements()) function.add_parameter(input, op.location);
-  if (!op.regions.empty() && !op.regions[0].ops.empty() &&
-      op.regions[0].arguments.size() != type->elements().size()) {
-    return error_at(op, invalid_argument("function @{} has {} arguments, its type {}", *name,
-                                         op.regions[0].arguments.size(), type->elements().size()));
-  }
+  TENON_TRY(check_body_arguments(op, function));
   const auto fits = [](size_t attributes, size_t values) {
     return attributes == 0 || attributes == values;
   };
@@ -159,6 +160,25 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
         key != "arg_attrs" && key != "res_attrs") {
       insert(function.attributes(), key, canonical_undeclared(value));
     }
+  }
+  return {};
+}
+
+// The generic form and artifacts state the arguments twice: in the function's type and on its body.
+Status ModuleBuilder::check_body_arguments(const RawOp& op, const Computation& function) const {
+  if (is_declaration(op)) return {};
+  const std::vector<RawValue>& arguments = op.regions[0].arguments;
+  if (arguments.size() != function.parameter_count()) {
+    return error_at(op, invalid_argument("function @{} has {} arguments, its type {}",
+                                         function.name(), arguments.size(),
+                                         function.parameter_count()));
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Type& found = raw_.value_types[arguments[i]];
+    if (found == function.parameter(i).type()) continue;
+    return error_at(op, invalid_argument("argument {} of function @{} is {}, in its type {}", i,
+                                         function.name(), found.to_string(),
+                                         function.parameter(i).type().to_string()));
   }
   return {};
 }

@@ -29,6 +29,23 @@ std::string body(std::string_view text, std::string_view around = "") {
   return out;
 }
 
+TEST(Convert, ArgumentsOfABodyWithoutOpsAreCounted) {
+  EXPECT_EQ(import_error(R"("func.func"() ({ ^bb0(%a: tensor<f32>): })
+      {sym_name = "f", function_type = () -> ()} : () -> ())"),
+            "t:1:1: error: function @f has 1 arguments, its type 0");
+  EXPECT_EQ(import_error(R"("func.func"() ({ ^bb0(%a: tensor<f32>): })
+      {sym_name = "f", function_type = (tensor<f32>) -> ()} : () -> ())"),
+            "t:1:1: error: function @f does not end in return");
+}
+
+TEST(Convert, ArgumentsOfABodyHaveTheTypesOfTheFunction) {
+  EXPECT_EQ(import_error(R"("func.func"() ({
+      ^bb0(%a: tensor<4xf32>):
+        "func.return"(%a) : (tensor<4xf32>) -> ()
+      }) {sym_name = "f", function_type = (tensor<i32>) -> tensor<i32>} : () -> ())"),
+            "t:1:1: error: argument 0 of function @f is f32[4], in its type s32[]");
+}
+
 TEST(Convert, TypesOfAResultAreTheStatedOnes) {
   EXPECT_EQ(body("%0 = stablehlo.abs %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
             "%0 = stablehlo.abs(%1) : f32[4]\nreturn");
