@@ -16,7 +16,9 @@ inline constexpr std::string_view kNewestStableHlo = "1.20.0";
 /// Limits on what an input may ask for; each violation is an error, never a crash.
 struct ImportLimits {
   int max_depth = 256;  ///< Nesting of regions, types and attributes.
-  /// Of one constant in an artifact. (What a text makes us store is bounded by its own length.)
+  /// Of one constant in an artifact. A text asks for no more memory than a fixed multiple of its
+  /// length and, for aliases that it uses often, that of 2^22 types and attributes: a use of a
+  /// dense_resource, or of an alias of a constant, shares the elements.
   int64_t max_constant_bytes = int64_t{4} << 30;
 };
 

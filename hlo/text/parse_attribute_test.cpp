@@ -224,6 +224,21 @@ TEST(ParseAttribute, AliasesAreBounded) {
   EXPECT_EQ(error_of(file(45, "#a0 = [1]\n", "#a{0} = [#a{1}, #a{1}]\n")), many);
   EXPECT_EQ(error_of(file(45, "!t0 = tuple<tensor<f32>>\n", "!t{0} = tuple<!t{1}, !t{1}>\n")),
             many);
+  // Their length counts too: this one would be copied to 4,000 places.
+  const auto long_alias = [](const std::string& definition, char sigil) {
+    std::string text = sigil + definition + "func.func private @f() attributes {";
+    for (int i = 0; i < 4'000; ++i) text += fmt::format("a{} = {}a,", i, sigil);
+    return text + "b}";
+  };
+  std::string numbers;
+  std::string dims;
+  for (int i = 0; i < 10'000; ++i) {
+    numbers += i == 0 ? "1" : ", 1";
+    dims += "1x";
+  }
+  EXPECT_EQ(error_of(long_alias("a = array<i64: " + numbers + ">\n", '#')), many);
+  EXPECT_EQ(error_of(long_alias("a = \"" + dims + "\"\n", '#')), many);
+  EXPECT_EQ(error_of(long_alias("a = dense<[" + numbers + "]> : tensor<10000xi64>\n", '#')), "");
   std::string quantized = "!q = tensor<2x";
   for (int i = 0; i < 15'000; ++i) quantized += "!quant.uniform<i8:";
   EXPECT_EQ(error_of(quantized), deep);

@@ -244,6 +244,21 @@ bool Parser::decode_dense_bytes(const Shape& shape, std::string_view bytes, Dens
   return true;
 }
 
+bool Parser::decode_resource(Resource& resource, const Shape& shape, DenseAttr& out) {
+  const std::pair key(shape.element_type(), shape.element_count());
+  if (const auto known = resource.literals.find(key); known != resource.literals.end()) {
+    const Literal& values = known->second;
+    out = {shape, values.shape().is_scalar() ? values : values.reshaped(shape.dims())};
+    return true;
+  }
+  constexpr size_t kAlignment = 4;  // The first bytes state the alignment of those behind them.
+  if (resource.bytes.size() < kAlignment) return false;
+  const std::string_view data = std::string_view(resource.bytes).substr(kAlignment);
+  if (!decode_dense_bytes(shape, data, out)) return false;
+  resource.literals.emplace(key, out.values);
+  return true;
+}
+
 bool Parser::parse_dense_resource(Attribute& out) {
   const size_t start = scan_.token_start();
   std::string key;
@@ -264,17 +279,18 @@ bool Parser::parse_dense_resource(Attribute& out) {
   }
   const auto count =
       checked_element_count(type.dims(), static_cast<int64_t>(storage_bytes(type.element_type())));
-  std::string bytes;
-  if (!decode_hex(found->second, bytes)) {
-    return scan_.fail_at(start, fmt::format("resource '{}' is no hexadecimal string", key));
+  Resource& resource = found->second;
+  if (!resource.text.empty()) {
+    if (!decode_hex(resource.text, resource.bytes)) {
+      return scan_.fail_at(start, fmt::format("resource '{}' is no hexadecimal string", key));
+    }
+    resource.text = {};
   }
   DenseAttr dense;
-  // The first four bytes are the alignment.
-  if (!count || bytes.size() < 4 ||
-      !decode_dense_bytes(type.shape(), std::string_view(bytes).substr(4), dense)) {
-    return scan_.fail_at(start,
-                         fmt::format("resource '{}' has {} bytes, {} expected", key,
-                                     bytes.size() < 4 ? 0 : bytes.size() - 4, type.to_string()));
+  if (!count || !decode_resource(resource, type.shape(), dense)) {
+    const size_t given = resource.bytes.size();
+    return scan_.fail_at(start, fmt::format("resource '{}' has {} bytes, {} expected", key,
+                                            given < 4 ? 0 : given - 4, type.to_string()));
   }
   out = Attribute(std::move(dense));
   return true;
@@ -323,7 +339,7 @@ bool Parser::parse_resources() {
       } else if (scan_.peek("\"")) {
         std::string text;
         if (!scan_.string_literal(text)) return false;
-        if (keep) resources_[key] = std::move(text);
+        if (keep) resources_[key] = Resource{std::move(text), {}, {}};
       } else if (scan_.word().empty()) {
         return scan_.fail_expected("resource data");
       }

@@ -185,6 +185,23 @@ TEST(ParseDense, ResourcesAtTheEndOfTheFile) {
       "[1, 2]");
 }
 
+// Otherwise a short text that uses one resource often would ask for much memory.
+TEST(ParseDense, UsesOfOneResourceShareItsElements) {
+  const auto raw = parse_mlir_text(
+      "func.func private @f() attributes {a = dense_resource<key> : tensor<2x2xi8>, "
+      "b = dense_resource<key> : tensor<4xi8>, c = dense_resource<key> : tensor<2x1xi16>, "
+      "d = dense_resource<key> : tensor<1x2x1xi16>, e = dense_resource<key> : tensor<2xui16>}\n"
+      "{-# dialect_resources: { builtin: { key: \"0x0400000001020304\" } } #-}",
+      "t");
+  ASSERT_TRUE(raw) << raw.error().to_string();
+  const auto data = [&](std::string_view name) {
+    return find(raw->module.regions[0].ops[0].attributes, name)->get<DenseAttr>()->values.data();
+  };
+  EXPECT_EQ(data("a").data(), data("b").data());
+  EXPECT_EQ(data("c").data(), data("d").data());
+  EXPECT_EQ(data("e").size(), 4U);
+}
+
 TEST(ParseDense, OtherResourcesArePassedOver) {
   const std::string text =
       "func.func private @f()\n{-# external_resources: { mlir_reproducer: { "

@@ -89,17 +89,25 @@ bool Parser::parse_alias_definitions() {
     }
     const int64_t size_before = size_;
     peak_ = depth_;
-    const auto extent = [&] { return Extent{peak_ - depth_, size_ - size_before}; };
+    const size_t text_before = scan_.offset();
+    // Long lists and texts are copied to each place that names the alias, elements of constants
+    // are shared.
+    const auto extent = [&](bool is_shared) {
+      constexpr size_t kTextOfOne = 4;  // A type or attribute takes as much memory as this text.
+      if (!is_shared) size_ += static_cast<int64_t>((scan_.offset() - text_before) / kTextOfOne);
+      return Extent{peak_ - depth_, size_ - size_before};
+    };
     if (sigil == '!') {
       Type type;
       if (!parse_type(type)) return false;
-      type_aliases_[name] = {std::move(type), extent()};
+      type_aliases_[name] = {std::move(type), extent(false)};
     } else if (scan_.peek_word() == "loc") {
       if (!parse_location_alias_definition(name)) return false;
     } else {
       Attribute value;
       if (!parse_attribute(value)) return false;
-      attribute_aliases_[name] = {std::move(value), extent()};
+      const bool is_constant = value.get<DenseAttr>() != nullptr;
+      attribute_aliases_[name] = {std::move(value), extent(is_constant)};
     }
   }
 }

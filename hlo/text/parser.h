@@ -6,6 +6,7 @@
 // names.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,6 +72,13 @@ class Parser {
   bool parse_ranged_integer(ElementType type, int64_t& out);
 
   // --- parse_dense.cpp
+  /// One entry of the section of resources. All uses of it as elements of one type share the decoded
+  /// elements, so that a text cannot ask for more memory than a multiple of its own length.
+  struct Resource {
+    std::string text;   ///< As written, "0x…"; empty once it is decoded.
+    std::string bytes;  ///< What the text says.
+    std::map<std::pair<ElementType, int64_t>, Literal> literals;  ///< By type and count.
+  };
   bool parse_dense(Attribute& out);
   bool parse_dense_value(const Shape& shape, DenseAttr& out);
   bool parse_dense_elements(const Shape& shape, Literal& out, size_t axis, int64_t& next);
@@ -79,6 +87,7 @@ class Parser {
   bool parse_hex_data(const Shape& shape, DenseAttr& out);
   bool decode_dense_bytes(const Shape& shape, std::string_view bytes, DenseAttr& out);
   bool parse_dense_resource(Attribute& out);
+  bool decode_resource(Resource& resource, const Shape& shape, DenseAttr& out);
   bool parse_resources();
 
   // --- parse_location.cpp
@@ -214,8 +223,8 @@ class Parser {
   std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
   /// Aliases of aliases, filled in when all are defined: target and source.
   std::vector<std::pair<std::shared_ptr<LocationNode>, Location>> location_copies_;
-  std::unordered_map<std::string, std::string> resources_;  ///< Data as written: "0x…".
-  size_t resources_at_ = std::string_view::npos;            ///< Where their section begins.
+  std::unordered_map<std::string, Resource> resources_;
+  size_t resources_at_ = std::string_view::npos;  ///< Where their section begins.
 };
 
 }  // namespace tenon::hlo
