@@ -48,11 +48,17 @@ SourcePosition Scanner::position(size_t offset) {
   if (offset < line_offset_) {
     line_offset_ = 0;
     line_ = 1;
+    line_known_ = 0;
   }
-  while (true) {
-    const void* found = std::memchr(text_.data() + line_offset_, '\n', offset - line_offset_);
+  while (line_known_ < offset) {
+    const char* const begin = text_.data() + line_known_;
+    const void* found = std::memchr(begin, '\n', offset - line_known_);
+    const auto length = static_cast<size_t>(
+        found == nullptr ? offset - line_known_ : static_cast<const char*>(found) - begin + 1);
+    searched_ += length;
+    line_known_ += length;
     if (found == nullptr) break;
-    line_offset_ = static_cast<size_t>(static_cast<const char*>(found) - text_.data()) + 1;
+    line_offset_ = line_known_;
     ++line_;
   }
   return {file_, line_, static_cast<uint32_t>(offset - line_offset_ + 1)};

@@ -38,6 +38,8 @@ class Scanner {
   size_t token_start();
   /// Line and column of `offset`; quick when called with growing offsets.
   SourcePosition position(size_t offset);
+  /// How much text `position` has searched for ends of lines so far, in bytes: what tests count.
+  size_t searched() const { return searched_; }
 
   /// The next character after space and comments, '\0' at the end.
   char peek();
@@ -79,6 +81,8 @@ class Scanner {
   // Cache of the last position asked for.
   size_t line_offset_ = 0;
   uint32_t line_ = 1;
+  size_t line_known_ = 0;  ///< The line of line_offset_ does not end before this offset.
+  size_t searched_ = 0;
 };
 
 }  // namespace tenon

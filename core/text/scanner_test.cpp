@@ -97,6 +97,20 @@ TEST(Scanner, PeekNumber) {
   EXPECT_FALSE(scanner("-").peek_number(is_float));
 }
 
+TEST(Scanner, PositionsSearchTheTextOnce) {
+  std::string text = "first\n\n";
+  for (int i = 0; i < 1000; ++i) text += "word ";
+  const size_t size = text.size();
+  text += "\nlast";
+  Scanner scan(text, "t");
+  for (size_t i = 0; i < size; i += 5) EXPECT_EQ(scan.position(i).line, i < 6 ? 1U : 3U);
+  EXPECT_EQ(scan.position(size + 2).line, 4U);
+  EXPECT_EQ(scan.position(size + 2).column, 2U);
+  EXPECT_EQ(scan.position(7).column, 1U);
+  EXPECT_EQ(scan.position(6).line, 2U);
+  EXPECT_LE(scan.searched(), size + 16);
+}
+
 TEST(Scanner, BalancedText) {
   Scanner s = scanner(R"( <a[1](b){">"} -> c // >
  > rest)");

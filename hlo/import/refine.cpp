@@ -123,7 +123,7 @@ Result<Instruction*> Refiner::refine_op(Instruction* op) {
     form->mutable_discardable() = op->discardable();
     Computation& parent = *op->parent();
     Instruction* placed = parent.insert(std::move(form), op);
-    for (uint32_t i = 0; i < op->result_count(); ++i) op->replace_uses(i, placed->result(i));
+    op->replace_all_uses(placed->results());
     parent.erase(op);
     op = placed;
   }

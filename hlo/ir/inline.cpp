@@ -5,37 +5,62 @@
 namespace tenon::hlo {
 namespace {
 
-Status inline_call(Instruction& call, int64_t& budget) {
-  const Module* module = call.parent()->module();
-  const std::string_view name = call.text(AttrKey::callee);
-  const Computation* callee = module ? module->find_function(name) : nullptr;
-  if (callee == nullptr || callee->is_declaration()) {
-    return not_found("func.call: function @{} is not defined", name)
-        .at(position_of(call.location()));
-  }
-  for (const Instruction& op : *callee) budget -= op.code() == OpCode::kReturn ? 0 : 1;
-  if (budget < 0) return resource_exhausted("inlining @{} makes too many instructions", name);
-  const std::vector<Value> results = clone_body(*callee, call.operands(), call);
-  for (uint32_t i = 0; i < results.size(); ++i) call.replace_uses(i, results[i]);
-  return {};
+// Deeper than any program that a framework writes; what walks regions does so recursively.
+constexpr int kMostRegions = 256;
+
+// Instructions that a copy of `computation` consists of, or a number over `limit` of them.
+int64_t count_instructions(const Computation& computation, int64_t limit) {
+  int64_t count = 0;
+  any_instruction(computation, [&](const Instruction& op) {
+    count += op.code() == OpCode::kReturn ? 0 : 1;
+    return count > limit;
+  });
+  return count;
 }
 
-Status inline_in(Computation& computation, int64_t& budget) {
-  Instruction* op = computation.first();
-  while (op != nullptr) {
-    for (size_t i = 0; i < op->region_count(); ++i) TENON_TRY(inline_in(op->region(i), budget));
-    if (op->code() != OpCode::kCall) {
-      op = op->next();
-      continue;
+class Inliner {
+ public:
+  explicit Inliner(int64_t limit) : budget_(limit) {}
+
+  // `depth`: of how many regions the computation is within.
+  Status run(Computation& computation, int depth = 0) {
+    Instruction* op = computation.first();
+    while (op != nullptr) {
+      if (op->region_count() > 0 && depth == kMostRegions) {
+        return resource_exhausted("inlining nests regions more than {} deep", kMostRegions)
+            .at(position_of(op->location()));
+      }
+      for (size_t i = 0; i < op->region_count(); ++i) TENON_TRY(run(op->region(i), depth + 1));
+      if (op->code() != OpCode::kCall) {
+        op = op->next();
+        continue;
+      }
+      Instruction* before = op->previous();
+      TENON_TRY(inline_call(*op));
+      computation.erase(op);
+      // Calls in the body that was put here come next.
+      op = before != nullptr ? before->next() : computation.first();
     }
-    Instruction* before = op->previous();
-    TENON_TRY(inline_call(*op, budget));
-    computation.erase(op);
-    // Calls in the body that was put here come next.
-    op = before != nullptr ? before->next() : computation.first();
+    return {};
   }
-  return {};
-}
+
+ private:
+  Status inline_call(Instruction& call) {
+    const Module* module = call.parent()->module();
+    const std::string_view name = call.text(AttrKey::callee);
+    const Computation* callee = module ? module->find_function(name) : nullptr;
+    if (callee == nullptr || callee->is_declaration()) {
+      return not_found("func.call: function @{} is not defined", name)
+          .at(position_of(call.location()));
+    }
+    budget_ -= count_instructions(*callee, budget_);
+    if (budget_ < 0) return resource_exhausted("inlining @{} makes too many instructions", name);
+    call.replace_all_uses(clone_body(*callee, call.operands(), call));
+    return {};
+  }
+
+  int64_t budget_;
+};
 
 void add_symbols(const Attribute& value, std::vector<std::string>& names) {
   if (const auto* symbol = value.get<SymbolAttr>()) names.push_back(symbol->name);
@@ -72,8 +97,19 @@ std::vector<Value> clone_body(const Computation& body, const std::vector<Value>&
 }
 
 Status inline_calls(Computation& computation, int64_t limit) {
-  int64_t budget = limit;
-  return inline_in(computation, budget);
+  return Inliner(limit).run(computation);
+}
+
+Status inline_calls(Module& module, int64_t limit) {
+  Inliner inliner(limit);
+  Computation* const entry = module.entry();
+  if (entry != nullptr && !entry->is_declaration()) {
+    TENON_TRY(inliner.run(*entry));
+    erase_unreachable_functions(module, entry);
+  }
+  for (const auto& function : module.functions()) TENON_TRY(inliner.run(*function));
+  erase_unreachable_functions(module, entry);
+  return {};
 }
 
 void erase_unreachable_functions(Module& module, const Computation* entry) {
@@ -91,11 +127,7 @@ void erase_unreachable_functions(Module& module, const Computation* entry) {
       if (callee != nullptr && reached.insert(callee).second) todo.push_back(callee);
     }
   }
-  std::vector<Computation*> dead;
-  for (const auto& function : module.functions()) {
-    if (reached.count(function.get()) == 0) dead.push_back(function.get());
-  }
-  for (Computation* function : dead) module.erase_function(function);
+  module.erase_functions([&](const Computation& function) { return !reached.contains(&function); });
 }
 
 Status select_entry(Module& module, std::string_view name) {

@@ -16,8 +16,14 @@ std::vector<Value> clone_body(const Computation& body, const std::vector<Value>&
 /// what was inlined. Calls are not recursive in a verified Module. Instructions keep their own
 /// locations.
 ///
-/// `limit` bounds the number of instructions made: calls of calls can grow without measure.
+/// `limit` bounds the number of instructions made, those in regions included: calls of calls grow
+/// exponentially.
 Status inline_calls(Computation& computation, int64_t limit = 1 << 22);
+
+/// Inlines the calls of all functions that are left when those of the entry are inlined, and erases
+/// functions that nothing refers to any more. Functions that only the entry calls, directly or not,
+/// are inlined there alone, so that a chain of calls is copied once. `limit` is that of the Module.
+Status inline_calls(Module& module, int64_t limit = 1 << 22);
 
 /// Erases functions that nothing refers to: neither the entry nor, through calls, composites and
 /// custom calls, anything that the entry reaches. `entry` null means the Module's own.

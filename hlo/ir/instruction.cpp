@@ -1,6 +1,7 @@
 #include "hlo/ir/instruction.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tenon::hlo {
 
@@ -41,6 +42,12 @@ std::vector<Value> Instruction::operands() const {
   std::vector<Value> values;
   values.reserve(operands_.size());
   for (const Operand& operand : operands_) values.push_back(operand.value);
+  return values;
+}
+
+std::vector<Value> Instruction::results() {
+  std::vector<Value> values;
+  for (uint32_t i = 0; i < result_count(); ++i) values.push_back(result(i));
   return values;
 }
 
@@ -138,6 +145,19 @@ void Instruction::replace_uses(uint32_t index, Value value) {
   }
 }
 
+std::vector<bool> Instruction::used_results() const {
+  std::vector<bool> used(result_count());
+  for (const Use& use : uses_) used[use.user->operand(use.operand).index] = true;
+  return used;
+}
+
+void Instruction::replace_all_uses(const std::vector<Value>& values) {
+  const std::vector<Use> uses = uses_;
+  for (const Use& use : uses) {
+    use.user->set_operand(use.operand, values[use.user->operand(use.operand).index]);
+  }
+}
+
 namespace {
 bool any_in_regions(const Instruction& op, bool (Instruction::*is)() const) {
   for (size_t i = 0; i < op.region_count(); ++i) {
@@ -196,6 +216,18 @@ void Computation::erase_parameter(size_t i) {
   if (i < parameter_attributes_.size()) {
     parameter_attributes_.erase(parameter_attributes_.begin() + static_cast<ptrdiff_t>(i));
   }
+}
+
+void Computation::keep_parameters(const std::vector<uint32_t>& kept) {
+  const auto keep = [&](auto& list) {
+    if (list.empty()) return;
+    for (size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i] != i) list[i] = std::move(list[kept[i]]);
+    }
+    list.resize(kept.size());
+  };
+  keep(parameters_);
+  keep(parameter_attributes_);
 }
 
 std::vector<Type> Computation::parameter_types() const {
@@ -269,21 +301,25 @@ Module* Computation::module() const {
 
 namespace {
 
-// Adds operands in `region` that are neither its own nor of the regions around it in `inside`.
-void add_captured(const Computation& region, std::vector<const Computation*>& inside,
-                  std::vector<Value>& captured) {
-  inside.push_back(&region);
-  for (const Instruction& op : region) {
-    for (const Value operand : op.operands()) {
-      const bool is_inner =
-          std::find(inside.begin(), inside.end(), operand.def->parent()) != inside.end();
-      const bool is_known = std::find(captured.begin(), captured.end(), operand) != captured.end();
-      if (!is_inner && !is_known) captured.push_back(operand);
+// The values from outside that regions use, in the order of their first use.
+struct Captures {
+  std::unordered_set<const Computation*> inside;
+  std::unordered_set<Value, ValueHash> known;
+  std::vector<Value> values;
+
+  void add(const Computation& region) {
+    inside.insert(&region);
+    for (const Instruction& op : region) {
+      for (size_t i = 0; i < op.operand_count(); ++i) {
+        const Value operand = op.operand(i);
+        if (inside.contains(operand.def->parent())) continue;
+        if (known.insert(operand).second) values.push_back(operand);
+      }
+      for (size_t i = 0; i < op.region_count(); ++i) add(op.region(i));
     }
-    for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);
+    inside.erase(&region);
   }
-  inside.pop_back();
-}
+};
 
 }  // namespace
 
@@ -299,10 +335,9 @@ bool any_instruction(const Computation& computation,
 }
 
 std::vector<Value> captured_values(const Instruction& op) {
-  std::vector<const Computation*> inside;
-  std::vector<Value> captured;
-  for (size_t i = 0; i < op.region_count(); ++i) add_captured(op.region(i), inside, captured);
-  return captured;
+  Captures captures;
+  for (size_t i = 0; i < op.region_count(); ++i) captures.add(op.region(i));
+  return std::move(captures.values);
 }
 
 std::vector<Value> all_operands(const Instruction& op) {

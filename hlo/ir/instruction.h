@@ -39,6 +39,12 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
+struct ValueHash {
+  size_t operator()(Value value) const {
+    return std::hash<const void*>()(value.def) * 31 + value.index;
+  }
+};
+
 /// Operand `operand` of `user`.
 struct Use {
   Instruction* user = nullptr;
@@ -85,6 +91,7 @@ class Instruction {
   void set_result_types(std::vector<Type> types) { result_types_ = std::move(types); }
   void set_result_type(size_t i, Type type) { result_types_[i] = std::move(type); }
   Value result(uint32_t i = 0) { return {this, i}; }
+  std::vector<Value> results();
 
   const Attributes& attributes() const { return attributes_; }
   Attributes& mutable_attributes() { return attributes_; }
@@ -133,9 +140,14 @@ class Instruction {
 
   /// Uses of any result.
   const std::vector<Use>& uses() const { return uses_; }
+  /// Looks through all uses: where every result is asked for, `used_results` does it once.
   bool has_uses(uint32_t result) const;
+  /// For each result whether it has a use.
+  std::vector<bool> used_results() const;
   /// Makes every use of result `index` use `value` instead.
   void replace_uses(uint32_t index, Value value);
+  /// Makes every use of each result use the value of its index instead, in one look at the uses.
+  void replace_all_uses(const std::vector<Value>& values);
 
   /// Must run even if its results are unused.
   bool has_side_effect() const;
@@ -177,9 +189,8 @@ class Computation {
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
-  /// Of a function; regions have none.
+  /// Of a function, set when it is added to its Module; regions have none.
   const std::string& name() const { return name_; }
-  void set_name(std::string name) { name_ = std::move(name); }
   /// "", "public", "private" or "nested".
   const std::string& visibility() const { return visibility_; }
   void set_visibility(std::string visibility) { visibility_ = std::move(visibility); }
@@ -190,6 +201,8 @@ class Computation {
   Value parameter(size_t i) const { return {parameters_[i].get(), 0}; }
   Value add_parameter(Type type, Location location = nullptr);
   void erase_parameter(size_t i);
+  /// Keeps those whose numbers are in `kept`, ascending.
+  void keep_parameters(const std::vector<uint32_t>& kept);
   std::vector<Type> parameter_types() const;
 
   /// Of a function: attribute dictionaries, one a parameter or result, or none at all.
@@ -255,6 +268,7 @@ class Computation {
   Iterator end() const { return Iterator(nullptr); }
 
  private:
+  friend class Cloner;
   friend class Instruction;
   friend class Module;
   void drop_all_operands();
@@ -289,7 +303,9 @@ class Module {
   const std::vector<std::unique_ptr<Computation>>& functions() const { return functions_; }
   Computation& add_function(std::string name);
   void erase_function(Computation* function);
-  /// The function called `name`, or null.
+  /// Erases all functions that `is_dead` holds of.
+  void erase_functions(const std::function<bool(const Computation&)>& is_dead);
+  /// The function called `name`, or null; of several the first.
   Computation* find_function(std::string_view name) const;
   /// `main`, else the only public function, else the only function; null when there is no such.
   Computation* entry() const;
@@ -297,9 +313,12 @@ class Module {
   std::unique_ptr<Module> clone() const;
 
  private:
+  void add(std::unique_ptr<Computation> function);
+
   std::string name_;
   Dict attributes_;
   std::vector<std::unique_ptr<Computation>> functions_;
+  std::unordered_map<std::string_view, Computation*> by_name_;  ///< Of equal names the first.
 };
 
 /// Structural equality: same ops, types, attributes and wiring in the same order. Locations do not
@@ -319,18 +338,13 @@ Error constraint_error(const Instruction& op, std::string_view label,
 class Cloner {
  public:
   /// Values of the original without an entry map to themselves.
-  void map(Value from, Value to) { map_[{from.def, from.index}] = to; }
+  void map(Value from, Value to) { map_[from] = to; }
   Value operator()(Value value) const;
   std::unique_ptr<Instruction> clone(const Instruction& op);
   std::unique_ptr<Computation> clone(const Computation& region);
 
  private:
-  struct Hash {
-    size_t operator()(const std::pair<Instruction*, uint32_t>& key) const {
-      return std::hash<const void*>()(key.first) * 31 + key.second;
-    }
-  };
-  std::unordered_map<std::pair<Instruction*, uint32_t>, Value, Hash> map_;
+  std::unordered_map<Value, Value, ValueHash> map_;
 };
 
 /// Whether `holds` for an instruction of `computation` or of a region within, at any depth.

@@ -8,21 +8,32 @@ Module::~Module() {
   for (const auto& function : functions_) function->drop_all_operands();
 }
 
+void Module::add(std::unique_ptr<Computation> function) {
+  function->module_ = this;
+  by_name_.emplace(function->name(), function.get());
+  functions_.push_back(std::move(function));
+}
+
 Computation& Module::add_function(std::string name) {
-  functions_.push_back(std::make_unique<Computation>());
-  functions_.back()->name_ = std::move(name);
-  functions_.back()->module_ = this;
+  auto function = std::make_unique<Computation>();
+  function->name_ = std::move(name);
+  add(std::move(function));
   return *functions_.back();
 }
 
 void Module::erase_function(Computation* function) {
-  std::erase_if(functions_, [&](const auto& owned) { return owned.get() == function; });
+  erase_functions([&](const Computation& at) { return &at == function; });
+}
+
+void Module::erase_functions(const std::function<bool(const Computation&)>& is_dead) {
+  by_name_.clear();
+  std::erase_if(functions_, [&](const auto& owned) { return is_dead(*owned); });
+  for (const auto& function : functions_) by_name_.emplace(function->name(), function.get());
 }
 
 Computation* Module::find_function(std::string_view name) const {
-  const auto found = std::find_if(functions_.begin(), functions_.end(),
-                                  [&](const auto& f) { return f->name() == name; });
-  return found == functions_.end() ? nullptr : found->get();
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 Computation* Module::entry() const {
@@ -38,7 +49,7 @@ Computation* Module::entry() const {
 }
 
 Value Cloner::operator()(Value value) const {
-  const auto found = map_.find({value.def, value.index});
+  const auto found = map_.find(value);
   return found == map_.end() ? value : found->second;
 }
 
@@ -58,7 +69,7 @@ std::unique_ptr<Instruction> Cloner::clone(const Instruction& op) {
 
 std::unique_ptr<Computation> Cloner::clone(const Computation& region) {
   auto copy = std::make_unique<Computation>();
-  copy->set_name(region.name());
+  copy->name_ = region.name();
   copy->set_visibility(region.visibility());
   copy->set_location(region.location());
   copy->attributes() = region.attributes();
@@ -78,8 +89,7 @@ std::unique_ptr<Module> Module::clone() const {
   copy->name_ = name_;
   copy->attributes_ = attributes_;
   for (const auto& function : functions_) {
-    copy->functions_.push_back(Cloner().clone(*function));
-    copy->functions_.back()->module_ = copy.get();
+    copy->add(Cloner().clone(*function));
   }
   return copy;
 }

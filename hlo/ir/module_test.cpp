@@ -251,6 +251,82 @@ TEST(Inline, TheLimitIsAnError) {
   EXPECT_EQ(status.message(), "inlining @add makes too many instructions");
 }
 
+TEST(Inline, TheLimitCountsWhatIsInRegions) {
+  const auto module = read(R"(
+func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+  %0 = func.call @f(%p, %x) : (tensor<i1>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @f(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = stablehlo.negate %x : tensor<f32>
+    %2 = stablehlo.negate %1 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }, {
+    stablehlo.return %x : tensor<f32>
+  }) : (tensor<i1>) -> tensor<f32>
+  return %0 : tensor<f32>
+})");
+  EXPECT_EQ(inline_calls(*module->entry(), 2).message(), "inlining @f makes too many instructions");
+  EXPECT_TRUE(inline_calls(*module->entry(), 3).ok());
+}
+
+// A chain of functions, each of which calls the next one.
+std::string chain_of_functions(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(R"(
+func.func {} @{}(%x: tensor<f32>) -> tensor<f32> {{
+  %0 = stablehlo.negate %x : tensor<f32>
+  %1 = func.call @f{}(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}})",
+                        i == 0 ? "" : "private", i == 0 ? "main" : fmt::format("f{}", i), i + 1);
+  }
+  return text + fmt::format(
+                    "\nfunc.func private @f{}(%x: tensor<f32>) -> tensor<f32> {{ return "
+                    "%x : tensor<f32> }}",
+                    count);
+}
+
+// Each function is copied once: a negation and a call, of the last nothing.
+TEST(Inline, AChainOfFunctionsIsCopiedOnce) {
+  constexpr int kFunctions = 20'000;
+  const auto module = read(chain_of_functions(kFunctions));
+  EXPECT_EQ(module->functions().size(), kFunctions + 1U);
+  const auto copy = module->clone();
+  EXPECT_EQ(inline_calls(*copy, 2 * (kFunctions - 1) - 1).message(),
+            "inlining @f19999 makes too many instructions");
+  const Status status = inline_calls(*module, 2 * (kFunctions - 1));
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(module->functions().size(), 1U);
+  EXPECT_EQ(std::distance(module->entry()->begin(), module->entry()->end()), kFunctions + 1);
+}
+
+// Regions of what is called come to lie within those of the caller.
+TEST(Inline, RegionsDoNotNestWithoutBound) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    text += fmt::format(R"(
+func.func {} @{}(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {{
+  %0 = "stablehlo.if"(%p) ({{
+    %1 = func.call @f{}(%p, %x) : (tensor<i1>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }}, {{
+    stablehlo.return %x : tensor<f32>
+  }}) : (tensor<i1>) -> tensor<f32>
+  return %0 : tensor<f32>
+}})",
+                        i == 0 ? "" : "private", i == 0 ? "main" : fmt::format("f{}", i), i + 1);
+  }
+  text +=
+      "\nfunc.func private @f300(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> { return %x : "
+      "tensor<f32> }";
+  const auto module = read(text);
+  EXPECT_EQ(inline_calls(*module).to_string(),
+            "t.mlir:2307:8: error: inlining nests regions more than 256 deep");
+}
+
 TEST(Inline, AMissingFunctionIsAnErrorAtTheCall) {
   const auto module = read(kCalls);
   module->erase_function(module->find_function("add"));

@@ -5,6 +5,7 @@
 //     return %i + 1, %n, %j + 1, sine(%d)     ->     return %i + 1
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "hlo/passes/dead.h"
@@ -76,21 +77,50 @@ class Loop {
   // Of two that begin alike and change alike one stays.
   bool share() {
     bool changed = false;
-    for (uint32_t i = 0; i < count(); ++i) {
-      for (uint32_t j = i + 1; j < count(); ++j) {
-        const bool used = op_.has_uses(j) || !body_.parameter_instruction(j).uses().empty() ||
-                          !condition_.parameter_instruction(j).uses().empty();
-        if (!used || op_.operand(i) != op_.operand(j)) continue;
+    std::vector<bool> used = op_.used_results();
+    // Candidates by a hash of what begins alike and changes alike.
+    std::unordered_map<size_t, std::vector<uint32_t>> groups;
+    for (uint32_t j = 0; j < count(); ++j) {
+      std::vector<uint32_t>& group = groups[hash_of_carry(j)];
+      for (const uint32_t i : group) {
+        if (!used[j] && body_.parameter_instruction(j).uses().empty() &&
+            condition_.parameter_instruction(j).uses().empty()) {
+          break;
+        }
+        if (op_.operand(i) != op_.operand(j)) continue;
         if (!alike(end_.operand(i), end_.operand(j), i, j, 0)) continue;
         // What it becomes is still returned: it has no other use then, and goes.
         bool here = replace(condition_.parameter(j), condition_.parameter(i));
-        here |= replace(op_.result(j), op_.result(i));
+        if (used[j]) here |= replace(op_.result(j), op_.result(i));
+        used[i] = used[i] || used[j];
+        used[j] = false;
         here |= replace(body_.parameter(j), body_.parameter(i));
         end_.set_operand(j, end_.operand(i));
         changed |= here;
+        break;
       }
+      group.push_back(j);
     }
     return changed;
+  }
+
+  size_t hash_of_carry(uint32_t i) const {
+    return ValueHash()(op_.operand(i)) * 31 + hash_of_next(end_.operand(i), i, 0);
+  }
+
+  // Equal for what `alike` holds of.
+  size_t hash_of_next(Value value, uint32_t carry, int depth) const {
+    constexpr int kMostDepth = 3;  // Enough to tell most apart.
+    const Instruction& op = *value.def;
+    if (value == body_.parameter(carry)) return 1;
+    const bool is_outside = op.parent() != &body_ || op.code() == OpCode::kParameter;
+    if (is_outside) return ValueHash()(value);
+    size_t hash = static_cast<size_t>(op.code()) * 31 + value.index;
+    if (depth == kMostDepth) return hash;
+    for (size_t k = 0; k < op.operand_count(); ++k) {
+      hash = hash * 31 + hash_of_next(op.operand(k), carry, depth + 1);
+    }
+    return hash;
   }
 
   // Whether `a` of carry `i` is what `b` is of carry `j`, if the two are the same before.
@@ -122,11 +152,8 @@ class Loop {
     if (kept.empty() || kept.size() == count()) return false;
     end_.set_operands(chosen(end_.operands(), kept));
     erase_dead(body_);
-    for (uint32_t i = count(); i-- > 0;) {
-      if (needed[i]) continue;
-      condition_.erase_parameter(i);
-      body_.erase_parameter(i);
-    }
+    condition_.keep_parameters(kept);
+    body_.keep_parameters(kept);
     op_.set_operands(chosen(op_.operands(), kept));
     keep_results(op_, kept);
     return true;
@@ -145,9 +172,12 @@ class Loop {
       needed[i] = true;
       need(end_.operand(i).def);
     };
+    const std::vector<bool> used = op_.used_results();
+    std::unordered_map<const Instruction*, uint32_t> carry_of;
     for (uint32_t i = 0; i < count(); ++i) {
+      carry_of.emplace(&body_.parameter_instruction(i), i);
       const bool state = !op_.operand_type(i).is_tensor();
-      if (state || op_.has_uses(i) || !condition_.parameter_instruction(i).uses().empty()) {
+      if (state || used[i] || !condition_.parameter_instruction(i).uses().empty()) {
         need_carry(i);
       }
     }
@@ -158,9 +188,7 @@ class Loop {
       const Instruction* const op = open.back();
       open.pop_back();
       if (op->code() == OpCode::kParameter) {
-        for (uint32_t i = 0; i < count(); ++i) {
-          if (&body_.parameter_instruction(i) == op) need_carry(i);
-        }
+        need_carry(carry_of.at(op));
         continue;
       }
       for (const Value operand : all_operands(*op)) need(operand.def);
@@ -177,9 +205,10 @@ class Loop {
 // What all branches give alike comes from outside.
 bool use_outside(Instruction& op) {
   bool changed = false;
+  const std::vector<bool> used = op.used_results();
   for (uint32_t r = 0; r < op.result_count(); ++r) {
     const Value given = op.region(0).return_instruction()->operand(r);
-    bool alike = op.has_uses(r) && given.type().is_tensor() && given.def->parent() != &op.region(0);
+    bool alike = used[r] && given.type().is_tensor() && given.def->parent() != &op.region(0);
     for (size_t i = 0; i < op.region_count(); ++i) {
       alike = alike && op.region(i).return_instruction()->operand(r) == given;
     }
@@ -192,8 +221,9 @@ bool use_outside(Instruction& op) {
 
 bool drop_results(Instruction& op) {
   std::vector<uint32_t> kept;
+  const std::vector<bool> used = op.used_results();
   for (uint32_t r = 0; r < op.result_count(); ++r) {
-    if (op.has_uses(r) || !op.result_type(r).is_tensor()) kept.push_back(r);
+    if (used[r] || !op.result_type(r).is_tensor()) kept.push_back(r);
   }
   // What has no use at all goes as a whole, if it may.
   if (kept.size() == op.result_count() || kept.empty()) return false;

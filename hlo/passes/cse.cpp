@@ -157,7 +157,7 @@ bool share(Computation& computation, const Table* outer) {
     if (is_pure(*op)) {
       const size_t hash = hash_of(*op);
       if (Instruction* const known = table.find(*op, hash); known != nullptr) {
-        for (uint32_t r = 0; r < op->result_count(); ++r) op->replace_uses(r, known->result(r));
+        op->replace_all_uses(known->results());
         computation.erase(op);
         changed = true;
       } else {

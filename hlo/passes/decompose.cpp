@@ -90,7 +90,7 @@ class Decomposer {
     if (!results) return error_at(op, std::move(results.error()));
     if (!builder.ok()) return error_at(op, builder.status());
     if (random) *state = builder.random_state();
-    for (uint32_t i = 0; i < op.result_count(); ++i) op.replace_uses(i, (*results)[i]);
+    op.replace_all_uses(*results);
     parent.erase(&op);
     return {};
   }

@@ -6,7 +6,7 @@ namespace {
 
 void inline_fusion(Instruction& fusion) {
   const std::vector<Value> results = clone_body(fusion.region(0), fusion.operands(), fusion);
-  for (uint32_t i = 0; i < results.size(); ++i) fusion.replace_uses(i, results[i]);
+  fusion.replace_all_uses(results);
   fusion.parent()->erase(&fusion);
 }
 

@@ -54,7 +54,7 @@ class Folder {
   // --- Control flow whose way is known
 
   static void replace(Instruction& op, const std::vector<Value>& values) {
-    for (uint32_t r = 0; r < op.result_count(); ++r) op.replace_uses(r, values[r]);
+    op.replace_all_uses(values);
     op.parent()->erase(&op);
   }
 

@@ -30,9 +30,7 @@ Instruction* call_of(Instruction& composite) {
   call->set_location(composite.location());
   Computation& parent = *composite.parent();
   Instruction* placed = parent.insert(std::move(call), &composite);
-  for (uint32_t i = 0; i < composite.result_count(); ++i) {
-    composite.replace_uses(i, placed->result(i));
-  }
+  composite.replace_all_uses(placed->results());
   parent.erase(&composite);
   return placed;
 }
@@ -47,7 +45,7 @@ Status inline_async(Instruction& start) {
       return Status(unimplemented("{}: a future may only be waited for", start.name())
                         .at(position_of(start.location())));
     }
-    for (uint32_t i = 0; i < results.size(); ++i) done->replace_uses(i, results[i]);
+    done->replace_all_uses(results);
     done->parent()->erase(done);
   }
   parent.erase(&start);
@@ -87,15 +85,10 @@ Result<bool> inline_all(Module& module) {
   bool changed = false;
   for (const auto& function : module.functions()) {
     TENON_ASSIGN(const bool replaced, replace_wrappers(*function));
-    changed |= replaced;
-  }
-  for (const auto& function : module.functions()) {
-    if (function->is_declaration() || !has_calls(*function)) continue;
-    TENON_TRY(inline_calls(*function));
-    changed = true;
+    changed |= replaced || has_calls(*function);
   }
   const size_t before = module.functions().size();
-  erase_unreachable_functions(module);
+  TENON_TRY(inline_calls(module));
   return changed || module.functions().size() != before;
 }
 

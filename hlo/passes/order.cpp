@@ -3,6 +3,7 @@
 //   %b = dynamic_update_slice %a, …            %c = slice %a
 //   %c = slice %a                       ->     %b = dynamic_update_slice %a, …
 //   use %b                                     use %b
+#include <unordered_map>
 #include <unordered_set>
 
 #include "hlo/lower/uses.h"
@@ -17,25 +18,34 @@ const Instruction* within(const Instruction* user, const Computation& computatio
   return user;
 }
 
-// Whether use `i` of `user` is one that it may change.
-bool changes(const Instruction& user, size_t i) {
+// The operands that `user` may change where they lie, by number.
+std::unordered_set<size_t> changed_operands(const Instruction& user) {
+  std::unordered_set<size_t> changed;
   for (uint32_t r = 0; r < user.result_count(); ++r) {
-    if (lower::changed_operand(user, r) == i) return true;
+    if (const auto operand = lower::changed_operand(user, r)) changed.insert(*operand);
   }
-  return false;
+  return changed;
 }
 
 // What else uses an array that `op` changes, but for what changes it too: one of those needs a
 // copy.
 std::unordered_set<const Instruction*> readers_of_changed(const Instruction& op) {
+  std::unordered_map<const Instruction*, std::unordered_set<size_t>> changed_by;
+  const auto changes = [&](const Use& use) {
+    auto known = changed_by.find(use.user);
+    if (known == changed_by.end()) {
+      known = changed_by.emplace(use.user, changed_operands(*use.user)).first;
+    }
+    return known->second.contains(use.operand);
+  };
+  std::unordered_set<Value, ValueHash> arrays;
+  for (const size_t operand : changed_operands(op)) {
+    if (op.operand(operand).def->code() != OpCode::kConstant) arrays.insert(op.operand(operand));
+  }
   std::unordered_set<const Instruction*> readers;
-  for (uint32_t r = 0; r < op.result_count(); ++r) {
-    const std::optional<size_t> operand = lower::changed_operand(op, r);
-    if (!operand || op.operand(*operand).def->code() == OpCode::kConstant) continue;
-    const Value array = op.operand(*operand);
+  for (const Value array : arrays) {
     for (const Use& use : array.def->uses()) {
-      const bool reads =
-          use.user->operand(use.operand) == array && !changes(*use.user, use.operand);
+      const bool reads = use.user->operand(use.operand) == array && !changes(use);
       if (reads) readers.insert(within(use.user, *op.parent()));
     }
   }
