@@ -8,6 +8,7 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/real_math.h"
+#include "hlo/inference/random_state.h"
 
 namespace tenon::hlo {
 namespace {
@@ -151,13 +152,12 @@ std::vector<uint64_t> philox_bits(const std::vector<uint64_t>& state, int64_t co
 
 Evaluator::Values evaluate_rng_bit_generator(Evaluator& e, const Instruction& op,
                                              Operands operands) {
+  if (const std::string fault = random_state_fault(op); !fault.empty()) {
+    return unimplemented("{}: {}", op.name(), fault);
+  }
   const Type& type = op.result_type(1);
   Tensor output = e.tensor(type.element_type(), type.dims());
   std::vector<uint64_t> state = state_words(*operands[0]);
-  if (state.size() < 2) {
-    return invalid_argument("stablehlo.rng_bit_generator: a state of {} cannot seed a generator",
-                            op.operand_type(0).to_string());
-  }
   const int width = bit_width(type.element_type());
   const bool is_threefry =
       op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm) == RngAlgorithm::kThreeFry;

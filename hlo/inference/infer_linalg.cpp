@@ -1,5 +1,6 @@
 // Rules of linear algebra, Fourier transforms and random numbers.
 #include "hlo/inference/infer_util.h"
+#include "hlo/inference/random_state.h"
 
 namespace tenon::hlo::infer {
 
@@ -145,22 +146,45 @@ Types rng(const Instruction& op) {
   return one(with_dims(a, std::vector<Dim>(at(rank))));
 }
 
+// Integers that hold the words of a state, in one dimension.
+bool has_state_type(const Type& state) {
+  return is_integer(state.element_type()) && !state.is_quantized() && state.rank() == 1 &&
+         bit_width(state.element_type()) >= 32;
+}
+
 Types rng_bit_generator(const Instruction& op) {
   const Type& state = op.operand_type(0);
   TENON_ASSIGN(const Type output, stated_tensor(op, 1));
-  const auto algorithm = op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm);
-  // Other element types are read from older programs, whose state sizes differ.
-  if (state.element_type() == ElementType::kU64 && algorithm != RngAlgorithm::kDefault) {
-    const bool is_philox = algorithm == RngAlgorithm::kPhilox;
-    const bool fits_algorithm = state.rank() == 1 && (same_size(state.dims()[0], 2) ||
-                                                      (is_philox && same_size(state.dims()[0], 3)));
-    if (!fits_algorithm) {
-      return rule_error(op, "C2", "initial_state is {}, expected {} elements for {}",
-                        state.to_string(), is_philox ? "2 or 3" : "2",
-                        is_philox ? "PHILOX" : "THREE_FRY");
-    }
+  const bool is_of_compatibility_artifact =
+      state.rank() == 0 && state.element_type() == ElementType::kF32;
+  if (!is_of_compatibility_artifact) {
+    const std::string fault = random_state_fault(op);
+    if (!fault.empty()) return rule_error(op, has_state_type(state) ? "C2" : "I2", "{}", fault);
   }
   return std::vector<Type>{state, output};
 }
 
 }  // namespace tenon::hlo::infer
+
+namespace tenon::hlo {
+
+std::string random_state_fault(const Instruction& op) {
+  const Type& state = op.operand_type(0);
+  if (!infer::has_state_type(state)) {
+    return fmt::format("initial_state is {}, expected u64[2] or u64[3]", state.to_string());
+  }
+  const bool is_threefry =
+      op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm) == RngAlgorithm::kThreeFry;
+  const int64_t words = bit_width(state.element_type()) / 32;
+  const auto has_words = [&](int64_t count) {
+    return infer::same_size(state.dims()[0], 2 * count / words);
+  };
+  if (has_words(2) || (!is_threefry && has_words(3))) return {};
+  const int64_t elements = words == 2 ? 1 : 2;
+  const std::string expected = is_threefry ? fmt::format("{}", 2 * elements)
+                                           : fmt::format("{} or {}", 2 * elements, 3 * elements);
+  return fmt::format("initial_state is {}, expected {} elements for {}", state.to_string(),
+                     expected, is_threefry ? "THREE_FRY" : "PHILOX and DEFAULT");
+}
+
+}  // namespace tenon::hlo

@@ -216,7 +216,32 @@ TEST(InferRngBitGenerator, clauses) {
                     d.operands = {"u64[4]"};
                   },
                   "stablehlo.rng_bit_generator: C2: initial_state is u64[4], expected 2 or 3 "
-                  "elements for PHILOX"},
+                  "elements for PHILOX and DEFAULT"},
+                 {"C2 of 32 bits",
+                  [](Draft& d) {
+                    d.operands = {"u32[5]"};
+                    d.stated[0] = "u32[5]";
+                  },
+                  "stablehlo.rng_bit_generator: C2: initial_state is u32[5], expected 4 elements "
+                  "for THREE_FRY"},
+                 {"of 32 bits",
+                  [](Draft& d) {
+                    d.operands = {"u32[4]"};
+                    d.stated[0] = "u32[4]";
+                  },
+                  "u32[4], u32[4]"},
+                 {"of unknown size",
+                  [](Draft& d) {
+                    d.operands = {"u64[?]"};
+                    d.stated[0] = "u64[?]";
+                  },
+                  "u64[?], u32[4]"},
+                 {"I2", [](Draft& d) { d.operands = {"u64[2,1]"}; },
+                  "stablehlo.rng_bit_generator: I2: initial_state is u64[2,1], expected u64[2] or "
+                  "u64[3]"},
+                 {"I2 element", [](Draft& d) { d.operands = {"u16[8]"}; },
+                  "stablehlo.rng_bit_generator: I2: initial_state is u16[8], expected u64[2] or "
+                  "u64[3]"},
                  {"nothing stated", [](Draft& d) { d.stated = {}; },
                   "stablehlo.rng_bit_generator: the result type follows from nothing else and must "
                   "be stated"},

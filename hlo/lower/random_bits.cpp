@@ -4,6 +4,7 @@
 // belongs to which element is as in hlo/evaluator/random.cpp.
 #include <array>
 
+#include "hlo/inference/random_state.h"
 #include "hlo/lower/emitter.h"
 #include "hlo/lower/index_math.h"
 
@@ -107,10 +108,6 @@ class Generator {
       };
       words_.push_back(pairs ? join(b_, word(i), word(i + 1)) : word(i));
     }
-    if (words_.size() < 2) {
-      e_.fail(op_, fmt::format("a state of {} cannot seed a generator", state.to_string()));
-      words_.resize(2, b_.constant(kU64, 0));
-    }
   }
 
   Element bits(const Values& index) {
@@ -206,6 +203,10 @@ class Generator {
 }  // namespace
 
 Element emit_random(Emitter& e, const Instruction& op, uint32_t result, const Values& index) {
+  if (std::string fault = random_state_fault(op); !fault.empty()) {
+    e.fail(op, std::move(fault));
+    return {e.b.constant(op.result_type(result).element_type(), 0)};
+  }
   Generator generator(e, op);
   return result == 0 ? generator.next_state(index) : generator.bits(index);
 }
