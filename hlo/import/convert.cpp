@@ -169,9 +169,9 @@ Status ModuleBuilder::check_body_arguments(const RawOp& op, const Computation& f
   if (is_declaration(op)) return {};
   const std::vector<RawValue>& arguments = op.regions[0].arguments;
   if (arguments.size() != function.parameter_count()) {
-    return error_at(op, invalid_argument("function @{} has {} arguments, its type {}",
-                                         function.name(), arguments.size(),
-                                         function.parameter_count()));
+    return error_at(op,
+                    invalid_argument("function @{} has {} arguments, its type {}", function.name(),
+                                     arguments.size(), function.parameter_count()));
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Type& found = raw_.value_types[arguments[i]];

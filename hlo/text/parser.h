@@ -72,8 +72,8 @@ class Parser {
   bool parse_ranged_integer(ElementType type, int64_t& out);
 
   // --- parse_dense.cpp
-  /// One entry of the section of resources. All uses of it as elements of one type share the decoded
-  /// elements, so that a text cannot ask for more memory than a multiple of its own length.
+  /// One entry of the section of resources. All uses of it as elements of one type share the
+  /// decoded elements, so that a text cannot ask for more memory than a multiple of its own length.
   struct Resource {
     std::string text;   ///< As written, "0x…"; empty once it is decoded.
     std::string bytes;  ///< What the text says.
