@@ -296,11 +296,11 @@ typedef struct TenonHost {
   /* Until the call that gave the kernel returns. */
   TenonCode (*describe)(const TenonKernel* kernel, TenonKernelInfo* info);
   /* Source of kernels for a compiler of a C-like language (core/kernel/render/render.h): a function
-   * each, of TenonKernelInfo's name, its parameters pointers to the buffers and then the scalars. In C
-   * they stand, in the order of `kernels`, in a table behind one signature:
-   *   void (*const kernel_table[])(void* const* buffers, const uint64_t* scalars)
-   * `lanes`: of a workgroup, where the language has them. The grid to launch is TenonKernelInfo's.
-   * Errors: what the language cannot say. */
+   * each, of TenonKernelInfo's name, its parameters pointers to the buffers and then the scalars.
+   * In C they stand, in the order of `kernels`, in a table behind one signature: void (*const
+   * kernel_table[])(void* const* buffers, const uint64_t* scalars) `lanes`: of a workgroup, where
+   * the language has them. The grid to launch is TenonKernelInfo's. Errors: what the language
+   * cannot say. */
   TenonCode (*render)(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
                       int64_t lanes, const TenonSink* source, const TenonSink* error);
   /* The kernel as text (docs/kernel-ir.md), and in its serial form. */

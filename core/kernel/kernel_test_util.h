@@ -51,8 +51,8 @@ inline std::string violation(std::string_view text, const InterpreterOptions& op
   if (!kernel) return kernel.error().to_string();
   if (const auto found = find_violation(*kernel)) {
     // The rule is told as a value too, not by the text alone.
-    EXPECT_TRUE(found->status.message().starts_with(
-        fmt::format("K{}: ", static_cast<int>(found->rule))))
+    EXPECT_TRUE(
+        found->status.message().starts_with(fmt::format("K{}: ", static_cast<int>(found->rule))))
         << found->status.message();
     EXPECT_EQ(verify(*kernel), found->status);
     return found->status.to_string();

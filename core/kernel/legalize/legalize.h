@@ -53,8 +53,9 @@ struct LegalForm {
 /// The same kernel, legal for `form`. A buffer keeps its bytes, though its type and dimensions may
 /// change: 64-bit elements become two of u32, the low half first, narrow floats the integer of
 /// their width. Launches have the same arguments; their grid is the legal kernel's, which is one
-/// workgroup where `form` lacks an atomic of it. The result has been verified. Errors: kInvalidArgument for a
-/// form that is none, kUnimplemented for what docs/kernel-ir.md says that no form exists of.
+/// workgroup where `form` lacks an atomic of it. The result has been verified. Errors:
+/// kInvalidArgument for a form that is none, kUnimplemented for what docs/kernel-ir.md says that no
+/// form exists of.
 Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form);
 
 /// An error that names the first operation or statement that `form` does not have.
