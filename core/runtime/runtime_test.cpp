@@ -454,7 +454,6 @@ TEST(Runtime, ABufferThatWasRemovedIsNotRestored) {
   EXPECT_FALSE(x->to_literal());
 }
 
-// Blocks that cannot be given back, since the device cannot be waited for, are still the pool's.
 // Executions look for what is given twice among thousands of donated arguments: by sorting, so
 // that the comparisons are about n log n.
 TEST(Donations, AreComparedLessThanQuadratically) {
@@ -522,6 +521,7 @@ TEST(Donations, OfThousandsOfArguments) {
   EXPECT_TRUE(arguments[2999]->is_deleted());
 }
 
+// Blocks that cannot be given back, since the device cannot be waited for, are still the pool's.
 TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
   const auto backend = backend::make_interp_backend();
   const std::shared_ptr<backend::Device> device = backend->open(0).value();
@@ -602,7 +602,6 @@ class FirstIsLater final : public backend::ForwardingBackend {
   };
 };
 
-// What has failed is heard of before what needs it, on whatever threads.
 // Against a list of all free bytes: regions never overlap, the smallest piece that fits is taken,
 // neighbours become one again.
 TEST(Allocator, TakesTheSmallestPieceThatFits) {
@@ -640,6 +639,7 @@ TEST(Allocator, TakesTheSmallestPieceThatFits) {
   EXPECT_EQ(allocator->statistics().bytes_in_use, 32 * unit);
 }
 
+// What has failed is heard of before what needs it, on whatever threads.
 TEST(Runtime, WorkIsHeardOfInOrder) {
   auto opened = Client::open(std::make_shared<FirstIsLater>(), ClientOptions());
   ASSERT_TRUE(opened) << opened.error().to_string();
