@@ -27,6 +27,44 @@ std::string loop(const std::string& body, const std::string& type = "tensor<f32>
          type + "\n}\nreturn %r#1 : " + type + "\n}";
 }
 
+std::string lowering_error(const std::string& text) {
+  const auto module = hlo::import_module(text, "t");
+  if (!module) return module.error().to_string();
+  const auto program = hlo::compile_to_program(**module);
+  return program ? "" : program.error().to_string();
+}
+
+TEST(Lowering, UnknownSizesAreRefused) {
+  EXPECT_EQ(lowering_error(R"(
+func.func @main(%a: tensor<3xf32>) -> tensor<?xf32> {
+  %0 = "stablehlo.cosine"(%a) : (tensor<3xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+})"),
+            "t:3:8: error: stablehlo.cosine: f32[?] has dimensions that are not known");
+}
+
+// Kernels have at most 64 dimensions, of which complex numbers take one.
+TEST(Lowering, TooManyDimensionsAreRefused) {
+  const auto text = [](int rank, const char* element) {
+    std::string type = "tensor<";
+    for (int i = 0; i < rank; ++i) type += "1x";
+    type += std::string(element) + ">";
+    return fmt::format(
+        "func.func @main(%x: tensor<{0}>) -> tensor<{0}> {{\n%a = stablehlo.reshape %x : "
+        "(tensor<{0}>) -> {1}\n%b = stablehlo.negate %a : {1}\n%c = stablehlo.reshape %b : ({1}) "
+        "-> tensor<{0}>\nreturn %c : tensor<{0}>\n}}",
+        element, type);
+  };
+  EXPECT_EQ(lowering_error(text(64, "f32")), "");
+  EXPECT_EQ(lowering_error(text(65, "f32")),
+            "t:2:6: error: stablehlo.reshape: an array of 65 dimensions, of which kernels have at "
+            "most 64");
+  EXPECT_EQ(lowering_error(text(63, "complex<f32>")), "");
+  EXPECT_EQ(lowering_error(text(64, "complex<f32>")),
+            "t:2:6: error: stablehlo.reshape: an array of 65 dimensions, of which kernels have at "
+            "most 64");
+}
+
 TEST(Lowering, EmptyArraysInsideControlFlow) {
   const std::vector<Literal> four = {Literal::scalar(ElementType::kF32, 4)};
   expect_same(

@@ -27,7 +27,8 @@ std::string_view error_code_name(ErrorCode code) {
 }
 
 Status Status::at(const SourcePosition& position) && {
-  if (!ok() && !position_.known()) position_ = position;
+  const bool is_better = position_.file.empty() || (position.known() && !position_.known());
+  if (!ok() && is_better) position_ = position;
   return std::move(*this);
 }
 

@@ -65,7 +65,7 @@ class [[nodiscard]] Status {
   const SourcePosition& position() const { return position_; }
   const std::string& stage() const { return stage_; }
 
-  /// Sets the position if none is known yet: the innermost one wins.
+  /// Sets the position if none, or none with a line, is known yet: the innermost one wins.
   Status at(const SourcePosition& position) &&;
   /// Names the stage ("import", "verify", "evaluate" …) if none is named yet.
   Status in_stage(std::string_view stage) &&;

@@ -5,6 +5,7 @@
 
 #include "hlo/import/bytecode_reader.h"
 #include "hlo/import/vhlo_ops.h"
+#include "hlo/ir/op_location.h"
 
 namespace tenon::hlo {
 namespace {
@@ -397,12 +398,41 @@ Result<RawModule> read_artifact(std::string_view bytes, const ImportLimits& limi
 
 }  // namespace
 
+namespace {
+
+// Gives ops without a location their number in the function, from 1 on, those in regions after the
+// op that holds them: so that errors name a place.
+void number_ops(std::vector<RawOp>& ops, const Location& function, uint32_t& number) {
+  for (RawOp& op : ops) {
+    ++number;
+    const bool unknown = op.location == nullptr || (op.location->kind == LocationKind::kUnknown &&
+                                                    op.location->children.empty());
+    if (unknown) op.location = op_location(function, number);
+    for (RawRegion& region : op.regions) number_ops(region.ops, function, number);
+  }
+}
+
+void number_ops(RawModule& module, std::string_view file) {
+  for (RawRegion& region : module.module.regions) {
+    for (RawOp& function : region.ops) {
+      const Attribute* name = find(function.attributes, "sym_name");
+      const std::string* text = name != nullptr ? name->get<std::string>() : nullptr;
+      const Location place = function_location(file, text != nullptr ? *text : "");
+      uint32_t number = 0;
+      for (RawRegion& body : function.regions) number_ops(body.ops, place, number);
+    }
+  }
+}
+
+}  // namespace
+
 Result<RawModule> parse_artifact(std::string_view bytes, const std::string& file_name,
                                  const ImportLimits& limits) {
   auto module = read_artifact(bytes, limits);
   if (!module) {
     return Error(std::move(module.error()).at({file_name, 0, 0}).in_stage("import"));
   }
+  number_ops(*module, file_name);
   return module;
 }
 

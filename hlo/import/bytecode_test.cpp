@@ -168,6 +168,21 @@ TEST(Artifact, ReadsAFunction) {
   EXPECT_EQ(ops[2].name, "func.return");
 }
 
+// Of an artifact without debug information, so that errors name a place.
+TEST(Artifact, OpsWithoutALocationAreNumbered) {
+  ProgramBuilder program;
+  program.add_constant();
+  program.add({.name = "return_v1", .operands = {0}});
+  const std::vector<RawOp> ops = ops_of(program);
+  ASSERT_EQ(ops.size(), 2u);
+  EXPECT_EQ(invalid_argument("stablehlo.constant: odd")
+                .at(position_of(ops[0].location))
+                .status()
+                .to_string(),
+            "f.bc: @main: op 1: error: stablehlo.constant: odd");
+  EXPECT_EQ(position_of(ops[1].location).file, "f.bc: @main: op 2");
+}
+
 TEST(Artifact, ReadsBuiltinAttributes) {
   ProgramBuilder p;
   const uint64_t i32 = p.type("builtin", {0, 32 << 2});

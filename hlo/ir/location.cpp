@@ -1,5 +1,7 @@
 #include "hlo/ir/location.h"
 
+#include "hlo/ir/op_location.h"
+
 namespace tenon::hlo {
 
 Location file_location(std::string file, uint32_t line, uint32_t column) {
@@ -11,9 +13,26 @@ Location file_location(std::string file, uint32_t line, uint32_t column) {
   return node;
 }
 
+Location function_location(std::string_view file, std::string_view function) {
+  auto node = std::make_shared<LocationNode>();
+  node->name = fmt::format("{}: @{}", file, function);
+  return node;
+}
+
+// The line of such a node is the op's number; its only child is called as the function is.
+Location op_location(Location function, uint32_t number) {
+  auto node = std::make_shared<LocationNode>();
+  node->line = number;
+  node->children.push_back(std::move(function));
+  return node;
+}
+
 SourcePosition position_of(const Location& location) {
   const LocationNode* node = location.get();
   while (node != nullptr && node->kind != LocationKind::kFile) {
+    if (node->kind == LocationKind::kUnknown && !node->children.empty()) {
+      return {fmt::format("{}: op {}", node->children.front()->name, node->line), 0, 0};
+    }
     node = node->children.empty() ? nullptr : node->children.front().get();
   }
   if (node == nullptr) return {};

@@ -3,6 +3,7 @@
 
 #include "hlo/import/import.h"
 #include "hlo/ir/inline.h"
+#include "hlo/ir/op_location.h"
 #include "hlo/text/printer.h"
 
 namespace tenon::hlo {
@@ -374,6 +375,9 @@ TEST(Location, ThePositionOfACallSiteIsTheCallee) {
                           {file_location("a", 1, 2), file_location("b", 3, 4)}};
   EXPECT_EQ(position_of(std::make_shared<LocationNode>(site)), (SourcePosition{"a", 1, 2}));
   EXPECT_FALSE(position_of(nullptr).known());
+  const Location numbered = op_location(function_location("p.mlirbc", "main"), 17);
+  EXPECT_EQ(position_of(numbered), (SourcePosition{"p.mlirbc: @main: op 17", 0, 0}));
+  EXPECT_EQ(location_to_string(numbered), "unknown");
 }
 
 // Aliases share nodes: 64 levels of two references would print 2^64 positions.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "core/kernel/structure.h"
 #include "core/kernel/text.h"
 #include "hlo/buffers/assign.h"
 #include "hlo/buffers/coalesce.h"
 #include "hlo/ir/inline.h"
 #include "hlo/lower/control_form.h"
+#include "hlo/lower/emitter.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/passes/pass.h"
 
@@ -238,6 +240,35 @@ Status ModuleLowering::instruction(const Instruction& op) {
 
 // --- The whole
 
+// Sizes that are not known are for refinement to find: no array of them has memory. Complex numbers
+// are a dimension more there.
+Status ModuleLowering::check_sizes(const Computation& computation) const {
+  const auto check = [](const Instruction& op) -> Status {
+    for (const Type& type : op.result_types()) {
+      if (!type.is_tensor()) continue;
+      if (!type.shape().is_static()) {
+        return unsupported(op,
+                           fmt::format("{} has dimensions that are not known", type.to_string()));
+      }
+      const size_t rank = memory_dims(type).size();
+      if (rank > kernel::kMostRank) {
+        return unsupported(op, fmt::format("an array of {} dimensions, of which kernels have at "
+                                           "most {}",
+                                           rank, kernel::kMostRank));
+      }
+    }
+    return {};
+  };
+  for (size_t i = 0; i < computation.parameter_count(); ++i) {
+    TENON_TRY(check(computation.parameter_instruction(i)));
+  }
+  for (const Instruction& op : computation) {
+    TENON_TRY(check(op));
+    for (size_t i = 0; i < op.region_count(); ++i) TENON_TRY(check_sizes(op.region(i)));
+  }
+  return {};
+}
+
 Status ModuleLowering::parameters(const Computation& entry) {
   for (uint32_t i = 0; i < entry.parameter_count(); ++i) {
     const Type& type = entry.parameter(i).type();
@@ -245,10 +276,6 @@ Status ModuleLowering::parameters(const Computation& entry) {
     if (!type.is_tensor()) {
       return unsupported(entry.parameter_instruction(i),
                          fmt::format("a parameter of type {}", type.to_string()));
-    }
-    if (!type.shape().is_static()) {
-      return unsupported(entry.parameter_instruction(i),
-                         fmt::format("{} has dimensions that are not known", type.to_string()));
     }
     program::Buffer buffer;
     buffer.type = type.element_type();
@@ -291,6 +318,7 @@ Status ModuleLowering::results(const Computation& entry) {
 Result<program::Program> ModuleLowering::run(const Computation& entry) {
   program_.name = entry.name();
   enter();
+  TENON_TRY(check_sizes(entry));
   TENON_TRY(parameters(entry));
   TENON_TRY(instructions(entry));
   TENON_TRY(results(entry));

@@ -45,6 +45,7 @@ class ModuleLowering {
     }
   };
 
+  Status check_sizes(const Computation& computation) const;
   Status parameters(const Computation& entry);
   Status results(const Computation& entry);
   /// Lowers the instructions of `computation` into `sequence`, up to its return.

@@ -78,34 +78,40 @@ class Loop {
   bool share() {
     bool changed = false;
     std::vector<bool> used = op_.used_results();
-    // Candidates by a hash of what begins alike and changes alike.
+    for (uint32_t i = 0; i < count(); ++i) {
+      used[i] = used[i] || !body_.parameter_instruction(i).uses().empty() ||
+                !condition_.parameter_instruction(i).uses().empty();
+    }
+    // Candidates by hashes: of those that change alike, and of those that become the same value.
     std::unordered_map<size_t, std::vector<uint32_t>> groups;
     for (uint32_t j = 0; j < count(); ++j) {
-      std::vector<uint32_t>& group = groups[hash_of_carry(j)];
-      for (const uint32_t i : group) {
-        if (!used[j] && body_.parameter_instruction(j).uses().empty() &&
-            condition_.parameter_instruction(j).uses().empty()) {
-          break;
-        }
-        if (op_.operand(i) != op_.operand(j)) continue;
-        if (!alike(end_.operand(i), end_.operand(j), i, j, 0)) continue;
-        // What it becomes is still returned: it has no other use then, and goes.
-        bool here = replace(condition_.parameter(j), condition_.parameter(i));
-        if (used[j]) here |= replace(op_.result(j), op_.result(i));
-        used[i] = used[i] || used[j];
+      const size_t begin = ValueHash()(op_.operand(j)) * 31;
+      std::vector<uint32_t>& changing = groups[begin + hash_of_next(end_.operand(j), j, 0)];
+      const size_t same_hash = begin + ValueHash()(end_.operand(j));
+      for (const std::vector<uint32_t>* group : {&changing, &groups[same_hash]}) {
+        const auto first = std::ranges::find_if(*group, [&](uint32_t i) { return equal(i, j); });
+        if (!used[j] || first == group->end()) continue;
+        changed |= merge(*first, j);
+        used[*first] = true;
         used[j] = false;
-        here |= replace(body_.parameter(j), body_.parameter(i));
-        end_.set_operand(j, end_.operand(i));
-        changed |= here;
-        break;
       }
-      group.push_back(j);
+      groups[begin + hash_of_next(end_.operand(j), j, 0)].push_back(j);
+      groups[same_hash].push_back(j);
     }
     return changed;
   }
 
-  size_t hash_of_carry(uint32_t i) const {
-    return ValueHash()(op_.operand(i)) * 31 + hash_of_next(end_.operand(i), i, 0);
+  bool equal(uint32_t i, uint32_t j) const {
+    return op_.operand(i) == op_.operand(j) && alike(end_.operand(i), end_.operand(j), i, j, 0);
+  }
+
+  // Carry `j` has no use then but that it is returned, and goes.
+  bool merge(uint32_t i, uint32_t j) {
+    bool changed = replace(condition_.parameter(j), condition_.parameter(i));
+    changed |= replace(op_.result(j), op_.result(i));
+    changed |= replace(body_.parameter(j), body_.parameter(i));
+    end_.set_operand(j, end_.operand(i));
+    return changed;
   }
 
   // Equal for what `alike` holds of.

@@ -92,3 +92,23 @@ func.func @alike(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
   }) : (tensor<i1>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// Two counters that begin alike and become one and the same sum are one.
+// CHECK-LABEL: func.func @same_next(
+// CHECK: stablehlo.while(%{{[0-9]+}}) ({
+// CHECK: %[[S:[0-9]+]] = stablehlo.add
+// CHECK-NEXT: stablehlo.return(%[[S]])
+// CHECK-NEXT: }) : s32[]
+func.func @same_next(%n: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %j = %zero) : tensor<i32>, tensor<i32>
+  cond {
+    %p = stablehlo.compare LT, %j, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %i1 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %i1, %i1 : tensor<i32>, tensor<i32>
+  }
+  return %r#0, %r#1 : tensor<i32>, tensor<i32>
+}
