@@ -254,5 +254,15 @@ TEST(Quantized, IotaIsOfQuantizedNumbers) {
   EXPECT_EQ((*results)[0].to_string(), "[1, 3, 5, 7]");
 }
 
+// It has the dimensions of its operand, not the type.
+TEST(Quantized, APlainConstantLikeAQuantizedOperand) {
+  expect_results(R"(func.func @main(%i: tensor<2xi8>) -> tensor<2xi64> {
+  %x = stablehlo.bitcast_convert %i : (tensor<2xi8>) -> tensor<2x!quant.uniform<i8:f32, 0.1>>
+  %0 = "chlo.constant_like"(%x) {value = 7 : i64} : (tensor<2x!quant.uniform<i8:f32, 0.1>>) -> tensor<2xi64>
+  return %0 : tensor<2xi64>
+})",
+                 {bytes({2}, {1, 2})}, {"[7, 7]"});
+}
+
 }  // namespace
 }  // namespace tenon::conformance

@@ -131,9 +131,12 @@ bool works_on_storage(const Instruction& op) {
   // Its numbers are quantized ones.
   if (op.code() == OpCode::kIota || op.code() == OpCode::kDynamicIota) return false;
   if (op.info().category != Category::kShape || op.result_count() != 1) return false;
+  const QuantizedType* const result = op.result_type().quantized();
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    const Type& type = op.operand_type(i);
-    if (type.is_quantized() && !(*type.quantized() == *op.result_type().quantized())) {
+    const QuantizedType* const operand = op.operand_type(i).quantized();
+    // constant_like takes of its operand the dimensions alone.
+    const bool differs = operand != nullptr && (result == nullptr || !(*operand == *result));
+    if (differs) {
       // Moving an axis moves the quantization dimension with it; the numbers stay.
       return op.code() == OpCode::kTranspose || op.code() == OpCode::kBroadcastInDim;
     }

@@ -42,6 +42,16 @@ bool is_array_op(const Instruction& op) {
          std::ranges::all_of(op.result_types(), [](const Type& type) { return type.is_tensor(); });
 }
 
+// Of arrays whose sizes are not known no fusion is made: lowering takes none.
+bool has_known_sizes(const Instruction& op) {
+  const auto known = [](const Type& type) {
+    return !type.is_tensor() || type.shape().is_static();
+  };
+  const std::vector<Value> operands = op.operands();
+  return std::ranges::all_of(op.result_types(), known) &&
+         std::ranges::all_of(operands, [&](Value value) { return known(value.type()); });
+}
+
 bool is_elementwise(const Instruction& op) {
   return op.info().category == Category::kElementwise && is_array_op(op) &&
          lower::is_elemental(op) && op.code() != OpCode::kConstant;
@@ -131,6 +141,7 @@ class Fusing {
 
   void join(Instruction& op) {
     const bool reduces = op.code() == OpCode::kReduce && lower::is_elemental(op);
+    if (!has_known_sizes(op)) return;
     if (!is_elementwise(op) && !reduces && !links_rows(op)) return;
     auto mine = std::make_shared<Group>();
     mine->ops = {&op};

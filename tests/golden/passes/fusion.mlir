@@ -154,3 +154,13 @@ func.func @slices(%x: tensor<10x8xf32>, %y: tensor<10x8xf32>, %i: tensor<i32>) -
   %u = stablehlo.dynamic_update_slice %y, %1, %i, %i : (tensor<10x8xf32>, tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<10x8xf32>
   return %1, %3, %u : tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>
 }
+
+// Arrays whose sizes are not known join no fusion: lowering takes none.
+// CHECK-LABEL: func.func @unknown(
+// CHECK-NOT: tenon.fusion
+// CHECK: stablehlo.return
+func.func @unknown(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %0 = stablehlo.abs %x : tensor<?x4xf32>
+  %1 = stablehlo.remainder %0, %0 : tensor<?x4xf32>
+  return %1 : tensor<?x4xf32>
+}

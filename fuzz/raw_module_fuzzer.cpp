@@ -1,0 +1,115 @@
+// Nearly valid modules through the builder, the passes, lowering and the legal form of each kind of
+// target. Behind the readers, which the other fuzzers are for.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "core/kernel/legalize/legalize.h"
+#include "fuzz/raw_module.h"
+#include "hlo/import/import.h"
+#include "hlo/inference/verify.h"
+#include "hlo/ir/inline.h"
+#include "hlo/lower/lower.h"
+#include "hlo/passes/pass.h"
+#include "hlo/text/printer.h"
+
+namespace tenon::hlo {
+namespace {
+
+// A broken promise is a crash for the fuzzer to keep.
+[[noreturn]] void broken(const Module& module, const std::string& promise, const Status& error) {
+  std::fprintf(stderr, "%s: %s\n%s\n", promise.c_str(), error.to_string().c_str(),
+               print_module(module).c_str());
+  std::abort();
+}
+
+// Runs passes one by one. What they do not take they refuse; what they give is sound.
+bool run(Module& module, const Module& original, std::span<const std::string_view> passes) {
+  for (const std::string_view name : passes) {
+    Result<bool> changed = find_pass(name)->run(module);
+    if (!changed) {
+      if (changed.error().code() == ErrorCode::kInternal) {
+        broken(original, "pass " + std::string(name), changed.error());
+      }
+      return false;
+    }
+    const Status status = verify(module);
+    if (!status.ok()) broken(original, "after pass " + std::string(name), status);
+  }
+  return true;
+}
+
+struct Target {
+  const char* form;  ///< Empty: kernels stay as they are.
+  int64_t scratch_bytes;
+};
+constexpr Target kTargets[] = {
+    {"", 48 << 10},
+    {"least", 48 << 10},
+    {"s64,u64,f64,fma,dimensions", 48 << 10},
+    {"s8,u8,s16,u16,s64,u64,bf16,f16,f64,math,fma,tiles,scans,private_memory,atomics,dimensions",
+     256},
+};
+
+// What legalising takes, in operations: one of f64 becomes hundreds where a target has none,
+// more if it is a function.
+size_t cost_of(const kernel::Kernel& kernel, const kernel::LegalForm& form) {
+  const auto has = [&](ElementType type) {
+    return std::ranges::any_of(kernel.values,
+                               [&](const kernel::Value& value) { return value.type == type; });
+  };
+  const bool soft = !form.computes(ElementType::kF64) && has(ElementType::kF64);
+  const bool pairs =
+      !form.computes(ElementType::kU64) && (has(ElementType::kS64) || has(ElementType::kU64));
+  return kernel.nodes.size() * (soft ? 400 : pairs ? 8 : 1);
+}
+
+void lower(const Module& module, const Module& original, const Target& target) {
+  LowerOptions options;
+  options.limits.scratch_bytes = target.scratch_bytes;
+  std::optional<kernel::LegalForm> form;
+  if (target.form[0] != '\0') {
+    form = kernel::LegalForm::parse(target.form).value();
+    options.limits.fma = form->fma;
+    options.limits.private_memory = form->private_memory;
+  }
+  const std::string what = std::string("for '") + target.form + "'";
+  const auto program = lower_module(module, options);
+  if (!program) {
+    if (program.error().code() == ErrorCode::kInternal) {
+      broken(original, "lowering " + what, program.error());
+    }
+    return;
+  }
+  if (!form) return;
+  size_t budget = 2000;
+  for (const kernel::Kernel& kernel : program->kernels) {
+    const size_t cost = cost_of(kernel, *form);
+    if (cost > budget) continue;
+    budget -= cost;
+    const auto legal = kernel::legalize(kernel, *form);
+    if (!legal && legal.error().code() == ErrorCode::kInternal) {
+      broken(original, "legalising " + what, legal.error());
+    }
+  }
+}
+
+// `choice` says which passes and which target: one of each, since all take long.
+void check(const RawModule& raw, uint8_t choice) {
+  const auto module = build_module(raw);
+  if (!module) return;
+  const std::unique_ptr<Module> copy = (*module)->clone();
+  const auto passes = choice % 2 != 0 ? optimizing_passes() : lowering_passes();
+  if (!run(*copy, **module, passes)) return;
+  lower(*copy, **module, kTargets[choice / 2 % std::size(kTargets)]);
+}
+
+}  // namespace
+}  // namespace tenon::hlo
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2 || size > (1 << 12)) return 0;
+  tenon::hlo::check(tenon::hlo::raw_module_of(data + 1, size - 1), data[0]);
+  return 0;
+}
