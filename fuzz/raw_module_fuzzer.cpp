@@ -52,8 +52,8 @@ constexpr Target kTargets[] = {
      256},
 };
 
-// What legalising takes, in operations: one of f64 becomes hundreds where a target has none,
-// more if it is a function.
+// What legalising takes, in operations: where a target lacks f64 or fma, hundreds stand for one of
+// f64, for fma and for a function.
 size_t cost_of(const kernel::Kernel& kernel, const kernel::LegalForm& form) {
   const auto has = [&](ElementType type) {
     return std::ranges::any_of(kernel.values,
@@ -62,7 +62,13 @@ size_t cost_of(const kernel::Kernel& kernel, const kernel::LegalForm& form) {
   const bool soft = !form.computes(ElementType::kF64) && has(ElementType::kF64);
   const bool pairs =
       !form.computes(ElementType::kU64) && (has(ElementType::kS64) || has(ElementType::kU64));
-  return kernel.nodes.size() * (soft ? 400 : pairs ? 8 : 1);
+  size_t cost = 0;
+  for (const kernel::Node& node : kernel.nodes) {
+    const bool is_function = kernel::is_scalar_op(node.op) && kernel::is_math(node.op);
+    const bool is_fma = node.op == kernel::OpCode::kFma || is_function;
+    cost += soft || (is_fma && !form.fma) ? 400 : pairs ? 8 : 1;
+  }
+  return cost;
 }
 
 void lower(const Module& module, const Module& original, const Target& target) {
