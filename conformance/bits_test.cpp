@@ -185,7 +185,8 @@ int run(const Options& options) {
   }
   if (failed == 0) {
     fmt::print(
-        "PASS the bits of interp on {}: {} programs of every op, {} random ones (nothing ran on the "
+        "PASS the bits of interp on {}: {} programs of every op, {} random ones (nothing ran on "
+        "the "
         "device in {} of {} runs)\n",
         fmt::join(options.devices, ", "), every_op, options.count, bits->idle(), runs);
   }

@@ -44,9 +44,7 @@ bool is_array_op(const Instruction& op) {
 
 // Of arrays whose sizes are not known no fusion is made: lowering takes none.
 bool has_known_sizes(const Instruction& op) {
-  const auto known = [](const Type& type) {
-    return !type.is_tensor() || type.shape().is_static();
-  };
+  const auto known = [](const Type& type) { return !type.is_tensor() || type.shape().is_static(); };
   const std::vector<Value> operands = op.operands();
   return std::ranges::all_of(op.result_types(), known) &&
          std::ranges::all_of(operands, [&](Value value) { return known(value.type()); });
