@@ -256,12 +256,13 @@ TEST(Quantized, IotaIsOfQuantizedNumbers) {
 
 // It has the dimensions of its operand, not the type.
 TEST(Quantized, APlainConstantLikeAQuantizedOperand) {
-  expect_results(R"(func.func @main(%i: tensor<2xi8>) -> tensor<2xi64> {
+  expect_results(R"(func.func @main(%i: tensor<2xi8>, %k: tensor<2xi64>) -> tensor<2xi64> {
   %x = stablehlo.bitcast_convert %i : (tensor<2xi8>) -> tensor<2x!quant.uniform<i8:f32, 0.1>>
   %0 = "chlo.constant_like"(%x) {value = 7 : i64} : (tensor<2x!quant.uniform<i8:f32, 0.1>>) -> tensor<2xi64>
-  return %0 : tensor<2xi64>
+  %1 = stablehlo.add %0, %k : tensor<2xi64>
+  return %1 : tensor<2xi64>
 })",
-                 {bytes({2}, {1, 2})}, {"[7, 7]"});
+                 {bytes({2}, {1, 2}), integers(ElementType::kS64, {2}, {1, 2})}, {"[8, 9]"});
 }
 
 }  // namespace

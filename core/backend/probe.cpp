@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -81,6 +82,7 @@ Status probe(const std::function<void()>& start, std::chrono::milliseconds limit
     return {ErrorCode::kResourceExhausted, std::strerror(reason)};
   }
   for (const int each : {said[0], returned[0]}) fcntl(each, F_SETFL, O_NONBLOCK);
+  std::fflush(nullptr);  // Else the child prints again what this process has not written yet.
   const pid_t child = fork();
   if (child == 0) run_child(start, said[1], returned[1]);
   if (child < 0) {

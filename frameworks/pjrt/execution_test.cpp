@@ -54,6 +54,37 @@ TEST_P(OnDevice, Runs) {
   for (PJRT_Buffer* buffer : {x, y, results[0], results[1]}) destroy(buffer);
 }
 
+// A loop without an end: whoever waits hears that the device is lost, and the process goes on.
+TEST(TimeLimit, EndsAnExecution) {
+  for (const char* device : {"interp", "cpu"}) {
+    Client client(device, "", "1", {option("time_limit", "100")});
+    PJRT_LoadedExecutable* executable = client.compiled(R"(
+      func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+        %0 = stablehlo.while(%a = %x) : tensor<2xf32>
+        cond {
+          %1 = stablehlo.constant dense<true> : tensor<i1>
+          stablehlo.return %1 : tensor<i1>
+        } do {
+          %1 = stablehlo.add %a, %a : tensor<2xf32>
+          stablehlo.return %1 : tensor<2xf32>
+        }
+        return %0 : tensor<2xf32>
+      })");
+    PJRT_Buffer* x = client.floats({1, 2}, {2});
+    std::vector<PJRT_Buffer*> results(1);
+    PJRT_Event* done = nullptr;
+    ASSERT_EQ(execute(executable, {x}, results, {}, &done), "");
+    const std::string text = outcome(done);
+    EXPECT_TRUE(text.starts_with("14: ")) << device << ": " << text;
+    for (PJRT_Buffer* buffer : {x, results[0]}) destroy(buffer);
+    destroy(executable);
+    client.end();
+    // Another client of the device is as good as new.
+    const Client after(device, "", "1");
+    destroy(after.floats({1}, {1}));
+  }
+}
+
 TEST_P(OnDevice, DonatedArgumentsAreGone) {
   PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
   PJRT_Buffer* x = client_.floats({1, 2, 3}, {3});

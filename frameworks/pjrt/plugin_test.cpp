@@ -107,6 +107,9 @@ TEST(Clients, OptionsAreChecked) {
     EXPECT_EQ(create({option("device", device), option("device_count", "4611686018427387904")}),
               "3: 4611686018427387904 devices; 1024 at most");
   }
+  EXPECT_EQ(create({option("time_limit", "soon")}), "3: create option 'time_limit' is no number");
+  EXPECT_EQ(create({option("time_limit", "-1")}),
+            "3: a time limit of -1 milliseconds; 0 (none) to 1099511627776");
   EXPECT_EQ(create({option("device", "interp:x")}),
             "3: 'interp:x' is no device: what follows the ':' is no number");
   EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));

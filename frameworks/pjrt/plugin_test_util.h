@@ -98,10 +98,12 @@ inline PJRT_NamedValue option(const char* name, const char* value) {
 /// A client of a device, gone with it.
 class Client {
  public:
-  explicit Client(const char* device = "interp", const char* layers = "", const char* count = "2") {
-    const std::vector<PJRT_NamedValue> options = {
-        option("device", device), option("layers", layers), option("device_count", count),
-        option("of_another", "plug-in")};
+  explicit Client(const char* device = "interp", const char* layers = "", const char* count = "2",
+                  const std::vector<PJRT_NamedValue>& more = {}) {
+    std::vector<PJRT_NamedValue> options = {option("device", device), option("layers", layers),
+                                            option("device_count", count),
+                                            option("of_another", "plug-in")};
+    options.insert(options.end(), more.begin(), more.end());
     auto args = uninitialized<PJRT_Client_Create_Args>();
     args.create_options = options.data();
     args.num_options = options.size();

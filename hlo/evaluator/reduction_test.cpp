@@ -40,7 +40,7 @@ TEST(Reduce, OrderIsRowMajorFromTheInitValue) {
 }
 
 TEST(Reduce, ASumOfNarrowFloatsIsRoundedOnceAnythingElseAtEveryStep) {
-  EXPECT_EQ(reduce("f16[3]", "[2048, 1, 1]", "0", "[0]", "add", "f16[]"), "2050");
+  EXPECT_EQ(reduce("f16[3]", "[2048, 1, 1]", "0", "[0]", "add", "f16[]"), "2.05e+03");
   EXPECT_EQ(reduce("f32[3]", "[16777216, 1, 1]", "0", "[0]", "add", "f32[]"), "16777216");
   EXPECT_EQ(reduce("f16[3]", "[2048, 1, 1]", "0", "[0]", "subtract", "f16[]"), "-2048");
 }
