@@ -45,7 +45,8 @@ class Donations {
 
   /// Whether its memory may be written. Errors: it is gone already.
   Result<bool> take(const BufferPtr& buffer) {
-    taken_.reserve(taken_.size() + 1);
+    // Before the buffer gives its memory away, and by doubling: one place at a time is quadratic.
+    if (taken_.size() == taken_.capacity()) taken_.reserve(2 * taken_.size() + 8);
     TENON_ASSIGN(Buffer::Donated donated, buffer->donate());
     taken_.emplace_back(buffer, std::move(donated.storage));
     return donated.writable;
