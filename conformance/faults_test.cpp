@@ -118,7 +118,9 @@ class Faults {
       program::StepCounts steps;
       auto expected = run_anew(backend_, c, false, nullptr, &steps);
       if (!expected) fail(c.name, expected.error().to_string());
-      if (steps.on_device() == 0) fail(c.name, "the device ran nothing of it");
+      if (programs[i].computes && steps.on_device() == 0) {
+        fail(c.name, "the device ran nothing of it");
+      }
       c.expected = *std::move(expected);
       cases_.push_back(std::move(c));
     }

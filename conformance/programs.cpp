@@ -127,7 +127,8 @@ const std::vector<SmallProgram>& small_programs() {
       {"arguments given back",
        R"(func.func @main(%x: tensor<3xf32>, %e: tensor<0x2xf32>) -> (tensor<3xf32>, tensor<0x2xf32>, tensor<3xf32>) {
   return %x, %e, %x : tensor<3xf32>, tensor<0x2xf32>, tensor<3xf32>
-})"},
+})",
+       false},
       {"softmax", R"(func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %z = stablehlo.constant dense<0.0> : tensor<f32>
   %m = stablehlo.constant dense<0xFF800000> : tensor<f32>
