@@ -58,6 +58,7 @@ func.func @main() -> tensor<3xi1> {
   return %0 : tensor<3xi1>
 }
 // ----- bitcast_convert
+// moves
 // args: 0=random:1
 func.func @main(%x: tensor<33xf32>) -> tensor<33xi32> {
   %0 = stablehlo.bitcast_convert %x : (tensor<33xf32>) -> tensor<33xi32>

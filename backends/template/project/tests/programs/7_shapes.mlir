@@ -60,6 +60,7 @@ func.func @main(%x: tensor<3x4xf32>, %v: tensor<f32>) -> tensor<6x9xf32> {
   return %1 : tensor<6x9xf32>
 }
 // ----- reshape
+// moves
 // args: 0=random:1
 func.func @main(%x: tensor<4x6xf32>) -> tensor<3x8xf32> {
   %0 = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<3x8xf32>
