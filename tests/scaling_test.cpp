@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <new>
 
 #include "core/backend/interp/interp.h"
@@ -23,7 +22,7 @@ void* counted(std::size_t size, std::size_t alignment) {
   g_bytes += static_cast<int64_t>(size);
   void* const memory =
       std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (memory == nullptr) std::abort();
+  if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 

@@ -129,7 +129,7 @@ TEST(PluginFile, APipeIsNotWaitedFor) {
 }
 
 TEST(Registry, AFolderThatCannotBeReadIsNone) {
-  Registry registry("/proc/self/nowhere:/root/../nowhere");
+  Registry registry("/nowhere/plugins:/nowhere/others");
   EXPECT_EQ(registry.list().size(), 2u);
 }
 

@@ -300,10 +300,10 @@ TEST_F(CacheVariables, NameTheFolder) {
   EXPECT_EQ(cache_config_from_environment()->folder, "");
   setenv("HOME", "home/relative", 1);
   EXPECT_EQ(cache_config_from_environment()->folder, "");
-  setenv("HOME", "/home/somebody", 1);
-  EXPECT_EQ(cache_config_from_environment()->folder, "/home/somebody/.cache/tenon");
+  setenv("HOME", "/nowhere/home", 1);
+  EXPECT_EQ(cache_config_from_environment()->folder, "/nowhere/home/.cache/tenon");
   setenv("XDG_CACHE_HOME", "relative", 1);
-  EXPECT_EQ(cache_config_from_environment()->folder, "/home/somebody/.cache/tenon");
+  EXPECT_EQ(cache_config_from_environment()->folder, "/nowhere/home/.cache/tenon");
   setenv("XDG_CACHE_HOME", "/var/cache", 1);
   EXPECT_EQ(cache_config_from_environment()->folder, "/var/cache/tenon");
   setenv("TENON_CACHE", "mine", 1);
