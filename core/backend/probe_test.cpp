@@ -128,9 +128,12 @@ TEST(PluginFile, APipeIsNotWaitedFor) {
   EXPECT_EQ(registry.list().size(), 2u);
 }
 
-TEST(Registry, AFolderThatCannotBeReadIsNone) {
-  Registry registry("/nowhere/plugins:/nowhere/others");
-  EXPECT_EQ(registry.list().size(), 2u);
+TEST(Registry, WhatIsNotThereIsListedWithItsError) {
+  Registry registry("/nowhere/plugins");
+  EXPECT_EQ(registry.list().size(), 2u);  // interp, too
+  const auto backend = registry.get("plugins");
+  ASSERT_FALSE(backend);
+  EXPECT_EQ(backend.error().message(), "there is no plug-in /nowhere/plugins");
 }
 
 }  // namespace
