@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/types/file.h"
+#include "core/base/file.h"
 #include "hlo/import/import.h"
 
 namespace {

@@ -1,3 +1,5 @@
+// bench/: benchmarks: imports, kernels, compile time.
+//
 // Times kernels on an open device, without a framework: those of the programs in bench/rows
 // (bench/peers/export writes them), and one that adds two numbers, which shows what a launch costs.
 //
@@ -16,10 +18,10 @@
 #include <set>
 
 #include "backends/backends.h"
-#include "core/kernel/builder.h"
-#include "core/kernel/cost.h"
-#include "core/types/file.h"
-#include "hlo/compile/compile.h"
+#include "core/base/file.h"
+#include "core/kernel/analysis/cost.h"
+#include "core/kernel/ir/builder.h"
+#include "hlo/driver/compile.h"
 #include "hlo/import/import.h"
 
 namespace {

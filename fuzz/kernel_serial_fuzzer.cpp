@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/kernel/exercise.h"
-#include "core/kernel/serial.h"
+#include "core/kernel/serial/serial.h"
+#include "core/kernel/testing/exercise.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon::kernel;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/kernel/exercise.h"
+#include "core/kernel/testing/exercise.h"
 
 namespace {
 

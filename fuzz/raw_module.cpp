@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/types/float_convert.h"
-#include "hlo/inference/verify.h"
+#include "hlo/verify/verify.h"
 
 namespace tenon::hlo {
 namespace {
@@ -207,7 +207,7 @@ class ModuleMaker {
     return placed;
   }
 
-  // Half of the mathematics of CHLO: it is long, and expansions have tests of their own.
+  // Half of the mathematics of CHLO: it is long, and decompositions have tests of their own.
   OpCode op_code() {
     const auto code = static_cast<OpCode>(integer(0, static_cast<int>(kOpCount) - 1));
     if (op_info(code).dialect() != "chlo" || one_in(3)) return code;

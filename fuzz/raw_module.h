@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hlo/import/raw.h"
+#include "hlo/ir/raw_module.h"
 
 namespace tenon::hlo {
 

@@ -8,11 +8,11 @@
 #include "core/kernel/legalize/legalize.h"
 #include "fuzz/raw_module.h"
 #include "hlo/import/import.h"
-#include "hlo/inference/verify.h"
 #include "hlo/ir/inline.h"
 #include "hlo/lower/lower.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
 
 namespace tenon::hlo {
 namespace {

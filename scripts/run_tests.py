@@ -171,7 +171,7 @@ def groups(build: pathlib.Path, full: bool) -> dict[str, object]:
             found[test["name"]] = lambda command=command, shards=shards: run_gtest(command, shards)
     if (ROOT / "tests/golden").exists():
         found["golden"] = lambda: run_lit(str(ROOT / "tests/golden"), str(build))
-    for script in sorted((ROOT / "tests").glob("*_test.py")):
+    for script in sorted((ROOT / "tests").glob("*/*_test.py")):
         found[script.stem] = lambda script=script: run_script(
             [sys.executable, str(script), str(build)] + (["--full"] if full else []))
     return found

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/random.h"
 #include "core/types/float_convert.h"
 #include "core/types/npy.h"
-#include "core/types/random.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "hlo/import/refine.h"
 #include "hlo/ir/instruction.h"
+#include "hlo/passes/normalize/refine_shapes.h"
 
 namespace tenon::tools {
 

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/types/file.h"
+#include "core/base/file.h"
 
 namespace tenon::tools {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 
-#include "core/backend/interp/interp.h"
+#include "core/backend/interpreter/interp.h"
 #include "core/backend/layers/layers.h"
-#include "core/backend/registry.h"
+#include "core/backend/registry/registry.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {

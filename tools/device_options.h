@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/backend/backend.h"
-#include "core/types/status.h"
+#include "core/base/status.h"
 
 namespace tenon::tools {
 

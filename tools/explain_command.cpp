@@ -2,8 +2,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "hlo/compile/compile.h"
-#include "hlo/import/refine.h"
+#include "hlo/driver/compile.h"
+#include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"

@@ -1,7 +1,7 @@
 // `tenon devices` and `tenon ops`: what there is.
 #include <nlohmann/json.hpp>
 
-#include "core/backend/registry.h"
+#include "core/backend/registry/registry.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {

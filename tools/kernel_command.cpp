@@ -2,14 +2,14 @@
 #include <iostream>
 #include <iterator>
 
+#include "core/base/file.h"
 #include "core/kernel/legalize/legalize.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/render/render.h"
-#include "core/kernel/serial.h"
-#include "core/kernel/simplify.h"
-#include "core/kernel/text.h"
-#include "core/kernel/verifier.h"
-#include "core/types/file.h"
+#include "core/kernel/serial/serial.h"
+#include "core/kernel/text/text.h"
+#include "core/kernel/transform/simplify.h"
+#include "core/kernel/verify/verifier.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {

@@ -1,3 +1,5 @@
+// tools/: the command `tenon`.
+//
 // The `tenon` command.
 #include <fmt/format.h>
 
@@ -6,7 +8,7 @@
 #include <exception>
 
 #include "backends/backends.h"
-#include "core/backend/registry.h"
+#include "core/backend/registry/registry.h"
 #include "core/runtime/client.h"
 #include "tools/cli.h"
 #include "tools/installation.h"

@@ -7,8 +7,8 @@
 #include <cctype>
 #include <filesystem>
 
-#include "core/backend/registry.h"
-#include "core/types/file.h"
+#include "core/backend/registry/registry.h"
+#include "core/base/file.h"
 #include "tools/new_backend_files.h"
 
 namespace tenon::tools {

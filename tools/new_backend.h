@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/types/status.h"
+#include "core/base/status.h"
 
 namespace tenon::tools {
 

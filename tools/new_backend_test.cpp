@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/backend/interp/interp.h"
-#include "core/backend/registry.h"
-#include "core/types/file.h"
+#include "core/backend/interpreter/interp.h"
+#include "core/backend/registry/registry.h"
+#include "core/base/file.h"
 #include "tools/installation.h"
 
 namespace tenon::tools {

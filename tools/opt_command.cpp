@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
-#include "core/kernel/text.h"
+#include "core/base/file.h"
+#include "core/kernel/text/text.h"
 #include "core/program/serial.h"
-#include "core/types/file.h"
-#include "hlo/import/refine.h"
+#include "hlo/driver/compile.h"
 #include "hlo/lower/lower.h"
+#include "hlo/passes/normalize/refine_shapes.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/printer.h"
 #include "tools/arguments.h"

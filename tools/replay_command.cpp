@@ -1,8 +1,8 @@
 // `tenon replay`: a recorded run again, here or on another device, or its entries as text.
 #include <nlohmann/json.hpp>
 
-#include "core/backend/layers/replay.h"
-#include "core/types/file.h"
+#include "core/backend/layers/record/replay.h"
+#include "core/base/file.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"
 

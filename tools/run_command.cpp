@@ -8,14 +8,14 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "core/backend/registry.h"
+#include "core/backend/registry/registry.h"
+#include "core/base/file.h"
 #include "core/program/serial.h"
-#include "core/types/file.h"
 #include "core/types/npy.h"
-#include "hlo/compile/run.h"
+#include "hlo/driver/run.h"
 #include "hlo/evaluator/checks.h"
-#include "hlo/evaluator/run_parallel.h"
-#include "hlo/import/refine.h"
+#include "hlo/evaluator/processes/run_parallel.h"
+#include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"

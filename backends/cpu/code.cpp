@@ -7,14 +7,14 @@
 #include <map>
 #include <mutex>
 
+#include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/compiling.h"
-#include "backends/cpu/emitter.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
-#include "backends/parallel.h"
-#include "core/kernel/cost.h"
-#include "core/serial/digest.h"
-#include "core/serial/sealed.h"
+#include "backends/support/parallel.h"
+#include "core/base/digest.h"
+#include "core/base/sealed.h"
+#include "core/kernel/analysis/cost.h"
 
 namespace tenon::cpu {
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "backends/cpu/code.h"
-#include "backends/cpu/contraction.h"
+#include "backends/cpu/contraction/contraction.h"
 
 namespace tenon::cpu {
 

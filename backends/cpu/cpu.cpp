@@ -9,9 +9,9 @@
 #include "backends/cpu/jit.h"
 #include "backends/cpu/tasks.h"
 #include "backends/cpu_compiler_hash.h"
-#include "backends/device_count.h"
 #include "backends/llvm/host.h"
-#include "core/backend/host_device.h"
+#include "backends/support/device_count.h"
+#include "core/backend/in_process/host_device.h"
 
 namespace tenon::backend {
 namespace {

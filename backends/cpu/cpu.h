@@ -1,3 +1,5 @@
+// backends/cpu/: the CPU backend: LLVM code of the host, run as oneTBB tasks.
+//
 // The CPU backend: kernels become code of the host by LLVM, workgroups tasks of oneTBB.
 #pragma once
 

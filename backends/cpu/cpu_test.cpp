@@ -7,11 +7,11 @@
 
 #include <regex>
 
+#include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/cpu_test_util.h"
-#include "backends/cpu/emitter.h"
 #include "backends/llvm/host.h"
-#include "core/kernel/case_test_util.h"
 #include "core/kernel/legalize/tiles.h"
+#include "core/kernel/testing/case_test_util.h"
 
 namespace tenon::cpu {
 namespace {

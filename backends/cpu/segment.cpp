@@ -8,7 +8,7 @@
 
 #include "backends/cpu/code.h"
 #include "backends/cpu/compiling.h"
-#include "backends/cpu/contraction.h"
+#include "backends/cpu/contraction/contraction.h"
 #include "backends/cpu/segment_plan.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <set>
 
-#include "backends/cpu/chain.h"
 #include "backends/cpu/code.h"
+#include "backends/cpu/contraction/chain.h"
 #include "core/program/segment.h"
 
 namespace tenon::cpu {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "backends/parallel.h"
+#include "backends/support/parallel.h"
 
 namespace tenon::cpu {
 namespace {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <thread>
 
-#include "backends/gpu/code.h"
-#include "core/backend/host_device.h"
-#include "core/backend/waiting.h"
+#include "backends/gpu/codegen/code.h"
+#include "core/backend/in_process/host_device.h"
+#include "core/base/waiting.h"
 
 namespace tenon::gpu {
 namespace {
@@ -287,7 +287,7 @@ class GpuDevice final : public backend::Device {
       static_cast<void>(event.finish(heard(context_->synchronize(event.event()))));
       return true;
     }
-    const auto end = std::chrono::steady_clock::now() + backend::waiting_time(timeout);
+    const auto end = std::chrono::steady_clock::now() + waiting_time(timeout);
     for (auto pause = std::chrono::microseconds(1);;) {
       const Result<bool> done = heard(context_->query(event.event()));
       if (!done || *done) {

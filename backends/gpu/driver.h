@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/types/status.h"
+#include "core/base/status.h"
 
 namespace tenon::gpu {
 

@@ -9,18 +9,18 @@
 #include <thread>
 #include <type_traits>
 
-#include "backends/gpu/code.h"
-#include "backends/gpu/cuda_api.h"
-#include "backends/gpu/cuda_driver.h"
+#include "backends/gpu/codegen/code.h"
+#include "backends/gpu/cuda/cuda_api.h"
+#include "backends/gpu/cuda/cuda_driver.h"
 #include "backends/gpu/device.h"
 #include "backends/gpu/gpu.h"
-#include "backends/gpu/sim_driver.h"
-#include "core/backend/backend_test_util.h"
+#include "backends/gpu/simulator/driver.h"
+#include "core/backend/testing/backend_test_util.h"
 
 #if defined(TENON_CUDA_H)
 // Our own declarations are those of the toolkit.
 namespace ours {
-#include "backends/gpu/cuda_declarations.h"
+#include "backends/gpu/cuda/cuda_declarations.h"
 }
 namespace {
 using tenon::gpu::CudaApi;

@@ -5,14 +5,14 @@
 #include <functional>
 #include <string_view>
 
-#include "backends/device_count.h"
-#include "backends/gpu/compile.h"
-#include "backends/gpu/cuda_driver.h"
+#include "backends/gpu/codegen/compile.h"
+#include "backends/gpu/codegen/nvptx.h"
+#include "backends/gpu/cuda/cuda_driver.h"
 #include "backends/gpu/device.h"
-#include "backends/gpu/nvptx.h"
-#include "backends/gpu/sim_driver.h"
-#include "backends/gpu/sim_pass.h"
+#include "backends/gpu/simulator/driver.h"
+#include "backends/gpu/simulator/pass.h"
 #include "backends/llvm/host.h"
+#include "backends/support/device_count.h"
 
 namespace tenon::backend {
 namespace {

@@ -1,3 +1,5 @@
+// backends/gpu/: the GPU backends: NVIDIA GPUs by the CUDA driver, and a simulated one.
+//
 // The GPU backends: kernels become code of NVIDIA GPUs by LLVM; `gpu` runs it by the CUDA driver,
 // `gpu-sim` on the host.
 #pragma once

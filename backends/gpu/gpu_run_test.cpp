@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "backends/gpu/compile.h"
-#include "backends/gpu/nvptx.h"
-#include "backends/gpu/sim_pass.h"
-#include "backends/gpu/simulator.h"
-#include "core/kernel/case_test_util.h"
+#include "backends/gpu/codegen/compile.h"
+#include "backends/gpu/codegen/nvptx.h"
+#include "backends/gpu/simulator/pass.h"
+#include "backends/gpu/simulator/simulator.h"
+#include "core/kernel/testing/case_test_util.h"
 
 namespace tenon::gpu {
 namespace {

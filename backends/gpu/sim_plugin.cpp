@@ -1,6 +1,6 @@
 // The backend `gpu-sim` as a plug-in.
 #include "backends/gpu/gpu.h"
-#include "core/backend/adapter.h"
+#include "core/backend/adapter/adapter.h"
 
 extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
   return tenon::backend::export_backend(host, error,

@@ -17,7 +17,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "core/types/file.h"
+#include "core/base/file.h"
 
 namespace tenon::codegen {
 namespace {

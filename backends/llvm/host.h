@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "core/types/status.h"
+#include "core/base/status.h"
 
 namespace llvm {
 class TargetMachine;

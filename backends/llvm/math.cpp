@@ -5,7 +5,7 @@
 #include "backends/llvm/operations.h"
 #include "core/kernel/math/by_op.h"
 #include "core/kernel/math/emitted.h"
-#include "core/kernel/scalar.h"
+#include "core/kernel/math/scalar.h"
 
 namespace tenon::codegen {
 namespace {

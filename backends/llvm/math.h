@@ -3,7 +3,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "core/kernel/ops.h"
+#include "core/kernel/ir/ops.h"
 
 namespace tenon::codegen {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/kernel/scalar.h"
+#include "core/kernel/math/scalar.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::codegen {

@@ -1,3 +1,5 @@
+// backends/llvm/: code generation that the backends by LLVM share.
+//
 // Operations on scalars of the kernel IR as LLVM IR: what code generators for hosts and for GPUs
 // share.
 //
@@ -13,7 +15,7 @@
 
 #include <span>
 
-#include "core/kernel/kernel.h"
+#include "core/kernel/ir/kernel.h"
 
 namespace tenon::codegen {
 

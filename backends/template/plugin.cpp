@@ -1,6 +1,6 @@
 // The template as a plug-in.
 #include "backends/template/template.h"
-#include "core/backend/adapter.h"
+#include "core/backend/adapter/adapter.h"
 
 extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
   return tenon::backend::export_backend(host, error, [] {

@@ -1,4 +1,4 @@
-// The template: a backend for the chip in samples/chip, and where one for yours begins.
+// The template: a backend for the chip in backends/template/chip, and where one for yours begins.
 //
 // It is complete: every op runs, by the fifteen functions of the seam, rules B1 … B29 of
 // core/backend/plugin.h. Replace what is marked PORT. `tenon new-backend` copies this file.
@@ -18,10 +18,10 @@
 #include <map>
 #include <mutex>
 
+#include "backends/template/chip/chip.h"
 #include "backends/template/template.h"
 #include "core/kernel/render/c_library.h"
 #include "core/kernel/render/render.h"
-#include "samples/chip/chip.h"
 
 namespace tenon::backend {
 namespace {

@@ -1,3 +1,5 @@
+// backends/template/: the template backend: where a vendor starts.
+//
 // The template backend. See template.cpp.
 #pragma once
 

@@ -17,8 +17,8 @@
 #include <set>
 #include <thread>
 
-#include "core/backend/registry.h"
-#include "core/kernel/text.h"
+#include "core/backend/registry/registry.h"
+#include "core/kernel/text/text.h"
 
 namespace tenon::backend {
 namespace {

@@ -1,3 +1,5 @@
+// bench/peers/: benchmarks beside XLA, PyTorch, OpenBLAS and oneDNN.
+//
 // Times the contractions of contractions.txt on Tenon's CPU backend, OpenBLAS and oneDNN, in turn
 // in one process, and prints medians and the ratio of the best library's time to Tenon's.
 //
@@ -23,7 +25,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "core/runtime/client.h"
-#include "hlo/compile/compile.h"
+#include "hlo/driver/compile.h"
 #include "hlo/import/import.h"
 
 namespace {

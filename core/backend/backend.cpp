@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/kernel/ops.h"
+#include "core/kernel/ir/ops.h"
 
 namespace tenon::backend {
 namespace {

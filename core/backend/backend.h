@@ -1,3 +1,5 @@
+// core/backend/: the seam: the interface that a backend implements, in C++ and in C.
+//
 // The seam: what a backend implements, and all that the rest of Tenon knows of a device.
 //
 // The C++ skin of plugin.h, whose rules B1 … B29 hold here too; adapter.h turns either into the
@@ -13,7 +15,7 @@
 #include <vector>
 
 #include "core/backend/target.h"
-#include "core/kernel/kernel.h"
+#include "core/kernel/ir/kernel.h"
 #include "core/program/program.h"
 
 namespace tenon::backend {

@@ -4,7 +4,7 @@
  * A plug-in is a shared library that exports one symbol, tenon_plugin, which gives a table of
  * functions. Fourteen functions of the table are required; the rest may be null and have defaults
  * made by the host. A plug-in written in C++ implements backend.h instead and gets this table from
- * adapter.h; the two say the same. core/backend/interp is the smallest complete backend.
+ * adapter.h; the two say the same. core/backend/interpreter is the smallest complete backend.
  *
  * Words: the HOST is Tenon; the BACKEND is the plug-in; a QUEUE is a sequence of work on an open
  * device; an EVENT tells when work is done; a SINK takes bytes or text from the backend.

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "core/kernel/ops.h"
+#include "core/kernel/ir/ops.h"
 
 namespace tenon::backend {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/kernel/legalize/legalize.h"
-#include "core/types/status.h"
 
 namespace tenon::backend {
 

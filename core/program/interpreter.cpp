@@ -4,7 +4,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "core/kernel/verifier.h"
+#include "core/kernel/verify/verifier.h"
 
 namespace tenon::program {
 

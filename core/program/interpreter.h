@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "core/kernel/interpreter.h"
+#include "core/kernel/interpreter/interpreter.h"
 #include "core/kernel/legalize/legalize.h"
 #include "core/program/program.h"
 #include "core/program/step_counts.h"

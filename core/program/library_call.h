@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/types/shape.h"
-#include "core/types/status.h"
 
 namespace tenon::program {
 
@@ -82,7 +82,7 @@ struct Fft {
 
 enum class RandomAlgorithm : uint8_t { kThreeFry, kPhilox };
 
-/// state -> (next state, bits): rng_bit_generator, in the layout that hlo/evaluator/random.cpp
+/// state -> (next state, bits): rng_bit_generator, in the layout that hlo/evaluator/ops/random.cpp
 /// gives its words. The specification's DEFAULT is Philox here.
 struct RandomBits {
   RandomAlgorithm algorithm = RandomAlgorithm::kPhilox;

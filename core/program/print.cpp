@@ -1,7 +1,7 @@
 // Programs as text.
 #include <fmt/format.h>
 
-#include "core/kernel/text.h"
+#include "core/kernel/text/text.h"
 #include "core/program/program.h"
 
 namespace tenon::program {

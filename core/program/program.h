@@ -1,3 +1,5 @@
+// core/program/: a compiled module by value: kernels, library calls, constants, buffers, steps.
+//
 // Program: what a compiled module is, flat and by value: kernels, library calls, constants, buffers
 // with their place in memory, and steps that name the earlier steps they depend on.
 //
@@ -13,10 +15,10 @@
 #include <variant>
 #include <vector>
 
-#include "core/kernel/kernel.h"
+#include "core/base/status.h"
+#include "core/kernel/ir/kernel.h"
 #include "core/program/library_call.h"
 #include "core/types/literal.h"
-#include "core/types/status.h"
 
 namespace tenon::program {
 

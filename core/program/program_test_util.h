@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/kernel/text.h"
+#include "core/kernel/text/text.h"
 #include "core/program/program.h"
 
 namespace tenon::program::testing {

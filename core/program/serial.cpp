@@ -1,7 +1,7 @@
 #include "core/program/serial.h"
 
-#include "core/kernel/serial.h"
-#include "core/serial/types.h"
+#include "core/kernel/serial/serial.h"
+#include "core/types/serial.h"
 
 namespace tenon::serial {
 template <>

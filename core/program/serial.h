@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/kernel/serial.h"
+#include "core/base/archive.h"
+#include "core/kernel/serial/serial.h"
 #include "core/program/program.h"
-#include "core/serial/archive.h"
 
 namespace tenon::program {
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "core/base/file.h"
 #include "core/program/interpreter.h"
 #include "core/program/program_test_util.h"
-#include "core/types/file.h"
 
 namespace tenon::program {
 namespace {

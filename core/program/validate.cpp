@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/kernel/structure.h"
-#include "core/kernel/verifier.h"
+#include "core/kernel/ir/structure.h"
+#include "core/kernel/verify/verifier.h"
 #include "core/program/program.h"
 
 namespace tenon::program {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/runtime/device.h"
-#include "core/runtime/imported.h"
+#include "core/runtime/memory/imported.h"
 #include "core/types/literal.h"
 
 namespace tenon::runtime {

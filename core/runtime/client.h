@@ -1,3 +1,5 @@
+// core/runtime/: runs Programs on open devices: clients, buffers, events, executables.
+//
 // Client: the devices of one backend, opened.
 //
 //   auto client = Client::open(make_interp_backend());

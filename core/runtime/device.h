@@ -12,12 +12,12 @@
 #include <type_traits>
 
 #include "core/backend/backend.h"
-#include "core/runtime/allocator.h"
 #include "core/runtime/event.h"
-#include "core/runtime/forked.h"
-#include "core/runtime/opening.h"
-#include "core/runtime/watchdog.h"
-#include "core/runtime/worker.h"
+#include "core/runtime/memory/allocator.h"
+#include "core/runtime/submission/forked.h"
+#include "core/runtime/submission/opening.h"
+#include "core/runtime/submission/watchdog.h"
+#include "core/runtime/submission/worker.h"
 
 namespace tenon::runtime {
 

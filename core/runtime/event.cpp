@@ -1,7 +1,7 @@
 #include "core/runtime/event.h"
 
-#include "core/backend/waiting.h"
-#include "core/runtime/forked.h"
+#include "core/base/waiting.h"
+#include "core/runtime/submission/forked.h"
 
 namespace tenon::runtime {
 
@@ -102,7 +102,7 @@ Status Event::await() const {
 
 std::optional<Status> Event::await_for(int64_t nanoseconds) const {
   std::unique_lock lock(state_->mutex);
-  state_->changed.wait_for(lock, backend::waiting_time(nanoseconds),
+  state_->changed.wait_for(lock, waiting_time(nanoseconds),
                            [&] { return state_->outcome.has_value(); });
   return state_->outcome;
 }

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/types/status.h"
+#include "core/base/status.h"
 
 namespace tenon::runtime {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/kernel/cost.h"
-#include "core/runtime/donations.h"
+#include "core/kernel/analysis/cost.h"
+#include "core/runtime/memory/donations.h"
 #include "core/runtime/run.h"
 
 namespace tenon::runtime {

@@ -29,7 +29,7 @@ struct CompiledSegment {
   std::string binary;
 };
 
-/// What a driver makes of a Module for a target (hlo/compile/compile.h): a Program whose kernels
+/// What a driver makes of a Module for a target (hlo/driver/compile.h): a Program whose kernels
 /// are legal for it, and what the backend made of it.
 struct CompiledProgram {
   program::Program program;

@@ -1,12 +1,12 @@
 // Whatever fails, and whenever: an error value or the right result, and a client that goes on.
 #include <gtest/gtest.h>
 
-#include "core/backend/interp/interp.h"
-#include "core/backend/layers/faults.h"
+#include "core/backend/interpreter/interp.h"
+#include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/layers.h"
+#include "core/base/random.h"
 #include "core/program/program_test_util.h"
 #include "core/runtime/client.h"
-#include "core/types/random.h"
 
 namespace tenon::runtime {
 namespace {

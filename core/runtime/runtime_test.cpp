@@ -7,9 +7,9 @@
 #include <numeric>
 #include <thread>
 
-#include "core/backend/host_queue.h"
+#include "core/backend/in_process/host_queue.h"
 #include "core/backend/layers/forward.h"
-#include "core/runtime/donations.h"
+#include "core/runtime/memory/donations.h"
 #include "core/runtime/runtime_test_util.h"
 
 namespace tenon::runtime {

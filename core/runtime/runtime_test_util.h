@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/backend/interp/interp.h"
+#include "core/backend/interpreter/interp.h"
 #include "core/program/program_test_util.h"
 #include "core/runtime/client.h"
 
@@ -16,7 +16,7 @@ inline std::shared_ptr<Client> client_of(const backend::InterpConfig& config = {
   return *client;
 }
 
-// What hlo/compile does, without hlo.
+// What hlo/driver does, without hlo.
 inline std::shared_ptr<Executable> load(const Client& client, program::Program program,
                                         std::vector<KernelHome> homes = {},
                                         CustomCalls calls = {}) {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "core/backend/layers/faults.h"
+#include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/runtime/runtime_test_util.h"

@@ -1,3 +1,5 @@
+// core/types/: data: element types, shapes, literals, `.npy`.
+//
 // The element types of Tenon, declared once.
 //
 // A row of kElementTypes says everything that is data about a type: its names, its width, how it is

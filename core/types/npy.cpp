@@ -7,7 +7,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "core/types/file.h"
+#include "core/base/file.h"
 
 namespace tenon {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/types/file.h"
+#include "core/base/file.h"
 
 namespace tenon {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/status.h"
 #include "core/types/element_type.h"
-#include "core/types/status.h"
 
 namespace tenon {
 

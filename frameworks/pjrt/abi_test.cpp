@@ -1,7 +1,7 @@
 // The layout of the PJRT C API on 64-bit machines: what callers were built with.
 #include <gtest/gtest.h>
 
-#include "frameworks/pjrt/pjrt_c_api.h"
+#include "frameworks/pjrt/c_api/pjrt_c_api.h"
 
 static_assert(sizeof(PJRT_Error) == 8);
 static_assert(sizeof(PJRT_Memory) == 8);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hlo/compile/compile.h"
+#include "hlo/driver/compile.h"
 
 namespace tenon::pjrt {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/backend/interp/interp.h"
+#include "core/backend/interpreter/interp.h"
 #include "core/backend/layers/layers.h"
-#include "core/backend/registry.h"
-#include "hlo/compile/host_calls.h"
+#include "core/backend/registry/registry.h"
+#include "hlo/driver/host_calls.h"
 
 namespace tenon::pjrt {
 namespace {

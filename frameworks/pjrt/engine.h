@@ -1,3 +1,5 @@
+// frameworks/pjrt/: the PJRT plug-in: the PJRT C API over the runtime.
+//
 // Engine: the devices behind a client of the plug-in, and what compiles for them.
 //
 // Arrays always lie on runtime::Devices and programs are always runtime::Executables; only how a
@@ -12,12 +14,12 @@
 #include <vector>
 
 #include "core/runtime/client.h"
-#include "hlo/compile/compile.h"
+#include "hlo/driver/compile.h"
 
 namespace tenon::pjrt {
 
 struct EngineOptions {
-  /// "interp", "template:2", "/opt/libnpu.so:1" (core/backend/registry.h), or "reference".
+  /// "interp", "template:2", "/opt/libnpu.so:1" (core/backend/registry/registry.h), or "reference".
   std::string device = "interp";
   /// Layers between the runtime and the backend, the outermost first (core/backend/layers).
   std::string layers;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/runtime/client.h"
+#include "frameworks/pjrt/c_api/pjrt_c_api.h"
 #include "frameworks/pjrt/engine.h"
-#include "frameworks/pjrt/pjrt_c_api.h"
 
 /// Handles are structures of the global namespace, as the C API declares them.
 struct PJRT_Event {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "frameworks/pjrt/pjrt_c_api.h"
+#include "frameworks/pjrt/c_api/pjrt_c_api.h"
 
 namespace tenon::pjrt::testing {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/types/shape.h"
-#include "frameworks/pjrt/pjrt_c_api.h"
+#include "frameworks/pjrt/c_api/pjrt_c_api.h"
 
 namespace tenon::pjrt {
 

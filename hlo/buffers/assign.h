@@ -1,3 +1,5 @@
+// hlo/buffers/: buffer assignment: which arrays of a Program share memory, and where they lie.
+//
 // Buffer assignment: where every array of a Program lies.
 #pragma once
 

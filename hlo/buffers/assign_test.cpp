@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/kernel/builder.h"
-#include "core/types/random.h"
+#include "core/base/random.h"
+#include "core/kernel/ir/builder.h"
 
 namespace tenon::hlo {
 namespace {

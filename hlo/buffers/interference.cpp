@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/kernel/in_place.h"
+#include "core/kernel/analysis/in_place.h"
 
 namespace tenon::hlo {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "hlo/evaluator/index.h"
+#include "hlo/evaluator/ops/index.h"
 
 namespace tenon::hlo {
 namespace {

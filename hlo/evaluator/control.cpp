@@ -1,6 +1,6 @@
 // Control flow, calls and structure.
+#include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/evaluator/evaluator.h"
-#include "hlo/expand/needs_expansion.h"
 
 namespace tenon::hlo {
 
@@ -21,7 +21,8 @@ Evaluator::Values Evaluator::evaluate_control(const Instruction& op,
     case OpCode::kWhile:
       return evaluate_while(op, operands, frame);
     case OpCode::kComposite:
-      if (expand::function_of_composite(op)) return evaluate_expansion(op, operands, frame);
+      if (decomposition::function_of_composite(op))
+        return evaluate_decomposition(op, operands, frame);
       return evaluate_call(op, operands);
     case OpCode::kCall:
       return evaluate_call(op, operands);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "hlo/expand/needs_expansion.h"
-#include "hlo/ir/builder.h"
+#include "hlo/builder/builder.h"
+#include "hlo/decomposition/needs_decomposition.h"
 
 namespace tenon::hlo {
 
-/// An op's expansion as a function of its operands.
-struct Evaluator::Expansion {
+/// An op's decomposition as a function of its operands.
+struct Evaluator::Decomposition {
   Module module;
   Computation* function = nullptr;
   std::vector<Value> captured;  // parameters after the operands
@@ -23,7 +23,7 @@ Evaluator::Evaluator(const Module& module, EvaluatorOptions options)
 Evaluator::~Evaluator() = default;
 
 void Evaluator::forget(const Instruction& op) {
-  expansions_.erase(&op);
+  decompositions_.erase(&op);
   for (size_t i = 0; i < op.region_count(); ++i) {
     for (const Instruction& inner : op.region(i)) forget(inner);
   }
@@ -145,19 +145,19 @@ Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<E
   for (const Type& type : op.result_types()) {
     if (type.is_tensor()) TENON_TRY(make_tensor(type));
   }
-  if (expand::touches_quantized(op)) {
-    if (op.region_count() != 0 && expand::needs_expansion(op)) {
-      return evaluate_expansion(op, operands, frame);
+  if (decomposition::touches_quantized(op)) {
+    if (op.region_count() != 0 && decomposition::needs_decomposition(op)) {
+      return evaluate_decomposition(op, operands, frame);
     }
     auto done = evaluate_quantized(*this, op, operands, frame);
     if (!done || !done->empty()) return done;
   }
-  // An op that has a direct meaning here is not expanded.
+  // An op that has a direct meaning here is not decomposed.
   if (element_function(op.code(), element_context(op, wide())) != nullptr) {
     return evaluate_elementwise(*this, op, operands);
   }
   if (op.code() == OpCode::kFft) return evaluate_fft(*this, op, operands);
-  if (op.info().is_decomposable()) return evaluate_expansion(op, operands, frame);
+  if (op.info().is_decomposable()) return evaluate_decomposition(op, operands, frame);
   return evaluate_array_op(op, operands, frame);
 }
 
@@ -201,13 +201,13 @@ Evaluator::Values Evaluator::evaluate_array_op(const Instruction& op,
                        op.operand_count() != 0 ? op.operand_type(0).to_string() : "no operands");
 }
 
-// The expansion is built once an instruction: a function whose parameters are the operands.
-Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
-                                                const std::vector<EvalValue>& operands,
-                                                const Frame& frame) {
-  std::unique_ptr<Expansion>& expansion = expansions_[&op];
-  if (expansion == nullptr) {
-    auto made = std::make_unique<Expansion>();
+// The decomposition is built once an instruction: a function whose parameters are the operands.
+Evaluator::Values Evaluator::evaluate_decomposition(const Instruction& op,
+                                                    const std::vector<EvalValue>& operands,
+                                                    const Frame& frame) {
+  std::unique_ptr<Decomposition>& decomposition = decompositions_[&op];
+  if (decomposition == nullptr) {
+    auto made = std::make_unique<Decomposition>();
     made->function = &made->module.add_function(std::string(op.name()));
     Cloner cloner;
     for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -229,15 +229,15 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
       result_types.push_back(Type::tensor(ElementType::kU64, {2}));
       builder.set_random_state(made->function->add_parameter(result_types.back()));
     }
-    auto results = expand::expand(builder, *copy);
+    auto results = decomposition::decompose(builder, *copy);
     if (!results) return Error(std::move(results.error()));
     if (random) results->push_back(builder.random_state());
     made->function->set_declared_result_types(std::move(result_types));
     TENON_TRY(builder.finish(*results));
-    expansion = std::move(made);
+    decomposition = std::move(made);
   }
   std::vector<EvalValue> arguments = operands;
-  for (const Value value : expansion->captured) {
+  for (const Value value : decomposition->captured) {
     const EvalValue* captured = frame.find(value);
     if (captured == nullptr) {
       return internal_error("{}: a value that its region uses has no value", op.name());
@@ -245,10 +245,10 @@ Evaluator::Values Evaluator::evaluate_expansion(const Instruction& op,
     arguments.push_back(*captured);
   }
   if (op.code() != OpCode::kRng) {
-    return run_computation(*expansion->function, arguments, nullptr);
+    return run_computation(*decomposition->function, arguments, nullptr);
   }
   arguments.push_back(random_state_);
-  TENON_ASSIGN(auto values, run_computation(*expansion->function, arguments, nullptr));
+  TENON_ASSIGN(auto values, run_computation(*decomposition->function, arguments, nullptr));
   random_state_ = std::move(values.back());
   values.pop_back();
   return values;

@@ -1,3 +1,5 @@
+// hlo/evaluator/: the reference evaluator: what every op means.
+//
 // The reference evaluator: what every op means, in code meant to be read against the specification.
 //
 // Slow and obvious on purpose. It is the oracle of every later test: in wide mode it evaluates
@@ -15,8 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "hlo/evaluator/element_functions.h"
-#include "hlo/evaluator/scalar.h"
+#include "hlo/evaluator/scalars/element_functions.h"
+#include "hlo/evaluator/scalars/scalar.h"
 #include "hlo/ir/instruction.h"
 
 namespace tenon::hlo {
@@ -33,7 +35,8 @@ struct EvalValue {
   const Tensor* operator->() const { return tensor.get(); }
 };
 
-class Process;  // hlo/evaluator/process.h: this process among simulated replicas and partitions
+class Process;  // hlo/evaluator/processes/process.h: this process among simulated replicas and
+                // partitions
 
 struct EvaluatorOptions {
   bool wide = false;
@@ -133,8 +136,8 @@ class Evaluator {
   Values evaluate_while(const Instruction& op, std::vector<EvalValue> state, const Frame& frame);
   Values evaluate_call(const Instruction& op, const std::vector<EvalValue>& operands);
   Values evaluate_custom_call(const Instruction& op, const std::vector<EvalValue>& operands);
-  Values evaluate_expansion(const Instruction& op, const std::vector<EvalValue>& operands,
-                            const Frame& frame);
+  Values evaluate_decomposition(const Instruction& op, const std::vector<EvalValue>& operands,
+                                const Frame& frame);
   Values evaluate_array_op(const Instruction& op, const std::vector<EvalValue>& operands,
                            const Frame& frame);
 
@@ -147,8 +150,8 @@ class Evaluator {
   int depth_ = 0;
   int64_t executed_ = 0;
   EvalValue random_state_;  // u64[2], of the op `rng`
-  struct Expansion;
-  std::unordered_map<const Instruction*, std::unique_ptr<Expansion>> expansions_;
+  struct Decomposition;
+  std::unordered_map<const Instruction*, std::unique_ptr<Decomposition>> decompositions_;
 };
 
 /// Calls of a region on scalars, as reductions, sorts and scatters make them by the million: a

@@ -1,4 +1,4 @@
-// Canonical attributes: one form for every spelling (hlo/ir/attribute.h).
+// Canonical attributes: one form for every spelling (hlo/types/attribute.h).
 #pragma once
 
 #include "hlo/ops/ops.h"

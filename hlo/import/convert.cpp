@@ -1,8 +1,10 @@
 // RawModule to Module.
+#include "hlo/artifact/artifact.h"
 #include "hlo/import/canonical.h"
 #include "hlo/import/import.h"
 #include "hlo/import/sharding.h"
-#include "hlo/inference/verify.h"
+#include "hlo/text/parse.h"
+#include "hlo/verify/verify.h"
 
 namespace tenon::hlo {
 namespace {

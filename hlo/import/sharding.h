@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "hlo/import/raw.h"
+#include "hlo/ir/raw_module.h"
 
 namespace tenon::hlo {
 

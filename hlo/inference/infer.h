@@ -1,3 +1,5 @@
+// hlo/inference/: shape inference: result types, and the constraints of the specification.
+//
 // Shape rules: result types of an instruction from its operands, attributes, regions and, where
 // they are an input of the op, its stated result types. Each checks the constraints of its section
 // of the StableHLO specification and cites the label of the one that fails ("C6: …").

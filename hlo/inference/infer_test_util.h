@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hlo/inference/verify.h"
+#include "hlo/verify/verify.h"
 
 namespace tenon::hlo::testing {
 

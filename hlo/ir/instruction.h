@@ -1,3 +1,5 @@
+// hlo/ir/: the IR: instructions, computations, modules.
+//
 // Instructions, computations and modules: the HLO graph.
 //
 // A Module owns functions, a Computation owns its parameters and a list of instructions that ends
@@ -18,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "hlo/ir/attribute.h"
-#include "hlo/ir/location.h"
 #include "hlo/ops/ops.h"
+#include "hlo/types/attribute.h"
+#include "hlo/types/location.h"
 
 namespace tenon::hlo {
 

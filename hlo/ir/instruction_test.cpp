@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/types/random.h"
+#include "core/base/random.h"
 
 #include <algorithm>
 

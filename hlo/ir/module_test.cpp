@@ -3,8 +3,8 @@
 
 #include "hlo/import/import.h"
 #include "hlo/ir/inline.h"
-#include "hlo/ir/op_location.h"
 #include "hlo/text/printer.h"
+#include "hlo/types/op_location.h"
 
 namespace tenon::hlo {
 namespace {

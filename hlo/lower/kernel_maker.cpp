@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/kernel/rewriter.h"
-#include "core/kernel/simplify.h"
-#include "core/kernel/verifier.h"
+#include "core/kernel/transform/rewriter.h"
+#include "core/kernel/transform/simplify.h"
+#include "core/kernel/verify/verifier.h"
 
 namespace tenon::hlo::lower {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "hlo/lower/emitter.h"
+#include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/lower_op.h"
 
 namespace tenon::hlo::lower {

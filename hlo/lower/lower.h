@@ -1,3 +1,5 @@
+// hlo/lower/: lowers a Module of primitive ops to a Program.
+//
 // Lowering: a Module of primitive ops to a Program.
 #pragma once
 
@@ -45,8 +47,5 @@ bool is_donated(const Computation& function, size_t parameter);
 /// no memory, nor do parameters and results of that type appear: steps with effects stay in order.
 /// Errors name the op and its place.
 Result<program::Program> lower_module(const Module& module, const LowerOptions& options = {});
-
-/// The two together, on a copy of `module`.
-Result<program::Program> compile_to_program(const Module& module, const LowerOptions& options = {});
 
 }  // namespace tenon::hlo

@@ -4,12 +4,12 @@
 #include <set>
 #include <tuple>
 
-#include "hlo/lower/control_form.h"
-#include "hlo/lower/index_math.h"
+#include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/kernel_maker.h"
-#include "hlo/lower/row_passes.h"
-#include "hlo/lower/schedules.h"
-#include "hlo/lower/workgroup.h"
+#include "hlo/lower/schedules/control_form.h"
+#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/schedules.h"
+#include "hlo/lower/schedules/workgroup.h"
 
 namespace tenon::hlo::lower {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/types/random.h"
+#include "core/base/random.h"
 
 namespace tenon::hlo::lower {
 

@@ -4,17 +4,8 @@
 #include <array>
 #include <unordered_map>
 
-#include "hlo/expand/expand.h"
-#include "hlo/inference/infer.h"
-
 namespace tenon::hlo {
 namespace {
-
-constexpr OpInfo kOps[] = {
-#define TENON_OP(id, op_name, ...) OpInfo{.code = OpCode::k##id, .name = op_name, __VA_ARGS__},
-#include "hlo/ops/op_table.inc"
-#undef TENON_OP
-};
 
 constexpr std::string_view kAttrNames[] = {
 #define TENON_ATTR(name) #name,
@@ -53,13 +44,10 @@ const AttrSpec* OpInfo::find_attribute(AttrKey key) const {
   return nullptr;
 }
 
-const OpInfo& op_info(OpCode code) { return kOps[static_cast<size_t>(code)]; }
-std::span<const OpInfo> all_ops() { return kOps; }
-
 std::optional<OpCode> op_from_name(std::string_view name) {
   static const auto* by_name = [] {
     auto* map = new std::unordered_map<std::string_view, OpCode>;
-    for (const OpInfo& info : kOps) map->emplace(info.name, info.code);
+    for (const OpInfo& info : all_ops()) map->emplace(info.name, info.code);
     map->emplace("func.return", OpCode::kReturn);
     return map;
   }();

@@ -1,9 +1,11 @@
+// hlo/ops/: the op set: one row for each op.
+//
 // The op set: one row per op, declared in op_table.inc.
 //
 // From a row follow the opcode, the parsers and printers of both text forms, the artifact reader,
 // the builder, the structural half of the verifier and docs/ops.md. What cannot be data is a
-// function that the row names (shape rule, expansion) or an exhaustive switch over OpCode that will
-// not compile until the op has its case (evaluator).
+// function that the row names (shape rule, decomposition; hlo/registry ties rows to functions) or
+// an exhaustive switch over OpCode that will not compile until the op has its case (evaluator).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/types/status.h"
-#include "hlo/ir/attribute.h"
-#include "hlo/ir/type.h"
+#include "core/base/status.h"
+#include "hlo/types/attribute.h"
+#include "hlo/types/type.h"
 
 namespace tenon::hlo {
 
@@ -146,7 +148,7 @@ enum Effects : uint8_t {
 };
 
 using InferFunction = Result<std::vector<Type>> (*)(const Instruction&);
-using ExpandFunction = Result<std::vector<Value>> (*)(Builder&, const Instruction&);
+using DecomposeFunction = Result<std::vector<Value>> (*)(Builder&, const Instruction&);
 
 /// One op. Operand, region and result names end in '*' when there may be any number.
 struct OpInfo {
@@ -173,12 +175,12 @@ struct OpInfo {
   /// input of the op); checks every constraint of the specification. Never null.
   InferFunction infer = nullptr;
   /// The op written in simpler ops, for a decomposable op; null for a primitive one. Which
-  /// instances need it is a question of its own: hlo/expand/needs_expansion.h.
-  ExpandFunction expand = nullptr;
+  /// instances need it is a question of its own: hlo/decomposition/needs_decomposition.h.
+  DecomposeFunction decompose = nullptr;
 
   std::string_view dialect() const { return name.substr(0, name.find('.')); }
   std::string_view short_name() const { return name.substr(name.find('.') + 1); }
-  bool is_decomposable() const { return expand != nullptr; }
+  bool is_decomposable() const { return decompose != nullptr; }
   std::span<const std::string_view> operand_names() const { return used(operands); }
   std::span<const std::string_view> region_names() const { return used(regions); }
   std::span<const std::string_view> result_names() const { return used(results); }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hlo/inference/verify.h"
+#include "hlo/verify/verify.h"
 
 namespace tenon::hlo {
 namespace {

@@ -1,3 +1,5 @@
+// hlo/passes/: passes over Modules, their registry and pipelines.
+//
 // Passes over a Module, and their runner.
 //
 // One row a pass in pass.cpp is its only declaration: `tenon opt --passes=inline,dce` and its help
@@ -40,7 +42,7 @@ Status run_passes(Module& module, std::span<const std::string_view> names,
 
 /// What lowering asks for: calls inlined, decomposable ops decomposed, nothing dead.
 std::span<const std::string_view> lowering_passes();
-/// The same, and what makes programs faster: what the driver runs (hlo/compile).
+/// The same, and what makes programs faster: what the driver runs (hlo/driver).
 std::span<const std::string_view> optimizing_passes();
 
 // --- The passes, a file each
@@ -49,8 +51,8 @@ std::span<const std::string_view> optimizing_passes();
 /// is called after a CHLO function that op, any other its decomposition. Functions that nothing
 /// calls go.
 Result<bool> inline_all(Module& module);
-/// Ops that a target which knows primitive ops alone must have expanded (hlo/expand) are. The state
-/// behind `rng` starts from a constant and is carried through control flow.
+/// Ops that a target which knows primitive ops alone must have decomposed (hlo/decomposition) are.
+/// The state behind `rng` starts from a constant and is carried through control flow.
 Result<bool> decompose(Module& module);
 /// Sets `whole_windows` of every scatter: programs of XLA's frontends expect a window that is
 /// partly out of range to be dropped as a whole, where StableHLO drops only what is out of range.

@@ -12,9 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/text/scanner.h"
-#include "hlo/import/import.h"
-#include "hlo/import/raw.h"
+#include "core/base/scanner.h"
+#include "hlo/ir/raw_module.h"
+#include "hlo/ops/ops.h"
+#include "hlo/text/parse.h"
 
 namespace tenon::hlo {
 

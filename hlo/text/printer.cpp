@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "hlo/import/import.h"
 #include "hlo/text/attribute_printer.h"
 #include "hlo/text/parser.h"
 
@@ -497,12 +496,6 @@ std::string print_module(const Module& module, const PrintOptions& options) {
 
 std::string print_instruction(const Instruction& op, const PrintOptions& options) {
   return ModulePrinter(options).single(op);
-}
-
-Result<std::unique_ptr<Module>> parse_hlo_text(std::string_view text,
-                                               const std::string& file_name) {
-  TENON_ASSIGN(const RawModule raw, Parser(text, file_name, {}).parse());
-  return build_module(raw);
 }
 
 }  // namespace tenon::hlo

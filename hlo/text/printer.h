@@ -23,7 +23,4 @@ std::string print_module(const Module& module, const PrintOptions& options = {})
 /// One instruction with its regions; operands of other computations are numbered as they come.
 std::string print_instruction(const Instruction& op, const PrintOptions& options = {});
 
-/// Reads HLO text. The same checks as for any import.
-Result<std::unique_ptr<Module>> parse_hlo_text(std::string_view text, const std::string& file_name);
-
 }  // namespace tenon::hlo

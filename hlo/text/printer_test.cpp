@@ -150,7 +150,7 @@ TEST(Printer, SpecialFloats) {
 }
 
 TEST(Printer, ParseHloTextChecks) {
-  const auto bad = parse_hlo_text(
+  const auto bad = import_module(
       "hlo_module { func.func @f(%x: f32[2]) { %0 = stablehlo.abs(%x) : f32[3]\nstablehlo.return() "
       "} }",
       "t");
@@ -159,7 +159,7 @@ TEST(Printer, ParseHloTextChecks) {
 }
 
 TEST(Printer, WordsOfEnumsAreLegalInHloForm) {
-  const auto module = parse_hlo_text(
+  const auto module = import_module(
       "hlo_module { func.func @f(%x: f32[2]) -> (pred[2]) {\n"
       "%0 = stablehlo.compare(%x, %x) {comparison_direction = LT, compare_type = TOTALORDER} : "
       "pred[2]\n"

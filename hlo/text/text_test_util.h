@@ -7,6 +7,7 @@
 
 #include "hlo/import/import.h"
 #include "hlo/text/attribute_printer.h"
+#include "hlo/text/parse.h"
 #include "hlo/text/printer.h"
 
 namespace tenon::hlo::testing {

@@ -1,4 +1,5 @@
-/* The template in C: a backend for the chip in samples/chip, and where one for yours begins.
+/* backends/template/c/: the template backend in C, by plugin.h alone. */
+/* The template in C: a backend for the chip in backends/template/chip, and where one for yours begins.
  *
  * It is complete: every op runs, by the functions of core/backend/plugin.h, rules B1 … B29 there,
  * and by the host's services, which write the kernels as source. Replace what is marked PORT.
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 #include "core/backend/plugin.h"
-#include "samples/chip/chip.h"
+#include "backends/template/chip/chip.h"
 
 #define SLICE INT64_C(10000000) /* Nanoseconds that nobody waits for longer than at a time. */
 #define LOST UINT32_MAX         /* Beside ChipStatus: the chip is gone. */

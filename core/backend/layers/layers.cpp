@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/backend/adapter.h"
-#include "core/backend/layers/cache.h"
-#include "core/backend/layers/faults.h"
-#include "core/backend/layers/record.h"
-#include "core/backend/layers/trace.h"
+#include "core/backend/adapter/adapter.h"
+#include "core/backend/layers/cache/cache.h"
+#include "core/backend/layers/faults/faults.h"
+#include "core/backend/layers/record/record.h"
+#include "core/backend/layers/trace/trace.h"
 
 namespace tenon::backend {
 namespace {

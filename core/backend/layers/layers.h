@@ -1,3 +1,5 @@
+// core/backend/layers/: layers: Backends that wrap a Backend, written once for every device.
+//
 // Layers: Backends that wrap a Backend, written once for every device.
 //
 // clang-format off

@@ -7,10 +7,10 @@
 #include <functional>
 #include <thread>
 
-#include "core/backend/backend_test_util.h"
-#include "core/backend/interp/interp.h"
-#include "core/backend/layers/faults.h"
+#include "core/backend/interpreter/interp.h"
+#include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/forward.h"
+#include "core/backend/testing/backend_test_util.h"
 
 namespace tenon::backend {
 namespace {

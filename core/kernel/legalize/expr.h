@@ -2,8 +2,8 @@
 // others. Types are those of the kernel IR; both sides of an operator are of one type.
 #pragma once
 
-#include "core/kernel/builder.h"
-#include "core/kernel/ranges.h"
+#include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/builder.h"
 
 namespace tenon::kernel {
 

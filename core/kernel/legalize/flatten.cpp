@@ -1,7 +1,7 @@
 // Memory of one dimension, indexed by the place of an element.
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
 namespace {

@@ -4,7 +4,7 @@
 #include "core/kernel/legalize/round_to_odd.h"
 #include "core/kernel/legalize/soft_f64.h"
 #include "core/kernel/math/math.h"
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
 namespace {

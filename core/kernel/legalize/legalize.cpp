@@ -4,9 +4,9 @@
 
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/legalize/tiles.h"
-#include "core/kernel/simplify.h"
-#include "core/kernel/text.h"
-#include "core/kernel/verifier.h"
+#include "core/kernel/text/text.h"
+#include "core/kernel/transform/simplify.h"
+#include "core/kernel/verify/verifier.h"
 
 namespace tenon::kernel {
 namespace {

@@ -1,3 +1,5 @@
+// core/kernel/legalize/: turns a kernel into one that a narrower target can run.
+//
 // The legaliser: any kernel as one that a narrower target can run, with the same results in every
 // bit (docs/kernel-ir.md, "Legal kernels").
 #pragma once
@@ -6,8 +8,8 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "core/kernel/kernel.h"
-#include "core/types/status.h"
+#include "core/base/status.h"
+#include "core/kernel/ir/kernel.h"
 
 namespace tenon::kernel {
 

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/kernel/interpreter.h"
-#include "core/kernel/kernel_test_util.h"
-#include "core/kernel/op_test_util.h"
-#include "core/kernel/text.h"
-#include "core/kernel/verifier.h"
+#include "core/base/random.h"
+#include "core/kernel/interpreter/interpreter.h"
+#include "core/kernel/testing/kernel_test_util.h"
+#include "core/kernel/testing/op_test_util.h"
+#include "core/kernel/text/text.h"
+#include "core/kernel/verify/verifier.h"
 #include "core/types/float_convert.h"
-#include "core/types/random.h"
 
 namespace tenon::kernel {
 namespace {

@@ -1,7 +1,7 @@
 // f64 as patterns of u64.
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/legalize/soft_f64.h"
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
 namespace {

@@ -1,7 +1,7 @@
 // 64-bit integers as pairs of u32.
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
 namespace {

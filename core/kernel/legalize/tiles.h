@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/kernel/kernel.h"
+#include "core/kernel/ir/kernel.h"
 
 namespace tenon::kernel {
 

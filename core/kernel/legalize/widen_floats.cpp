@@ -7,7 +7,7 @@
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/legalize/round_to_odd.h"
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::kernel {

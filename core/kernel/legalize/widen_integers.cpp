@@ -1,7 +1,7 @@
 // Integers of less than 32 bits, computed with in 32.
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
-#include "core/kernel/rewriter.h"
+#include "core/kernel/transform/rewriter.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::kernel {

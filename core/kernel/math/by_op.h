@@ -1,8 +1,8 @@
 // The math functions by their operations.
 #pragma once
 
+#include "core/kernel/ir/ops.h"
 #include "core/kernel/math/trigonometry.h"
-#include "core/kernel/ops.h"
 
 namespace tenon::kernel::math {
 

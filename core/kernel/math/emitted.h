@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/kernel/builder.h"
+#include "core/kernel/ir/builder.h"
 #include "core/kernel/math/number.h"
 
 namespace tenon::kernel::math {

@@ -1,8 +1,11 @@
+// core/kernel/math/: the meaning of operations on scalars, and the math functions, each with one
+// expansion.
+//
 // The math functions, run or written into a kernel. What they compute: functions.h and
 // trigonometry.h; how exactly: docs/numerics.md.
 #pragma once
 
-#include "core/kernel/builder.h"
+#include "core/kernel/ir/builder.h"
 
 namespace tenon::kernel {
 

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/kernel/interpreter.h"
-#include "core/kernel/scalar.h"
-#include "core/kernel/verifier.h"
+#include "core/base/random.h"
+#include "core/kernel/interpreter/interpreter.h"
+#include "core/kernel/math/scalar.h"
+#include "core/kernel/verify/verifier.h"
 #include "core/types/float_convert.h"
-#include "core/types/random.h"
 
 namespace tenon::kernel {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/types/file.h"
+#include "core/base/file.h"
 
 namespace tenon::kernel {
 namespace {

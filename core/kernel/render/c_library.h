@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "core/types/status.h"
+#include "core/base/status.h"
 
 namespace tenon::kernel {
 

@@ -7,8 +7,8 @@
 #include <cctype>
 #include <unordered_set>
 
+#include "core/base/digest.h"
 #include "core/kernel/render/render.h"
-#include "core/serial/digest.h"
 
 namespace tenon::kernel {
 namespace {

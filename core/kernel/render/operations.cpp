@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "core/kernel/math/scalar.h"
 #include "core/kernel/render/spelling.h"
-#include "core/kernel/scalar.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::kernel {

@@ -1,3 +1,5 @@
+// core/kernel/render/: source text of kernels in C-like languages.
+//
 // Source text of kernels for compilers of C-like languages: what a chip without LLVM starts from.
 //
 // One function a kernel, with the statements of the kernel as loops. In C a call runs the whole

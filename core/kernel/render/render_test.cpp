@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/kernel/case_test_util.h"
 #include "core/kernel/render/c_library.h"
+#include "core/kernel/testing/case_test_util.h"
 
 namespace tenon::kernel {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/kernel/scalar.h"
+#include "core/kernel/math/scalar.h"
 
 namespace tenon::kernel {
 namespace {

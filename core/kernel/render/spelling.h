@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/kernel/kernel.h"
-#include "core/kernel/ranges.h"
+#include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/kernel.h"
 #include "core/kernel/render/render.h"
 
 namespace tenon::kernel {

@@ -1,3 +1,5 @@
+// frameworks/pjrt/c_api/: declarations of the PJRT C API.
+//
 // The PJRT C API, part 1: enumerations, errors, events, and what every other part uses.
 //
 // A declaration of the interface, version 0.114, by its published layout. Every argument structure

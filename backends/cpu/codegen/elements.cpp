@@ -1,0 +1,161 @@
+#include "backends/cpu/codegen/elements.h"
+
+#include <algorithm>
+
+#include "backends/llvm/host.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+namespace {
+
+using enum ElementType;
+using llvm::Value;
+
+llvm::Type* like(const Value* value, llvm::Type* element) {
+  const auto* vector = llvm::dyn_cast<llvm::VectorType>(value->getType());
+  return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
+}
+
+bool has_code(ElementType type) {
+  switch (type) {
+    case kF16:
+      return codegen::host().converts_half;
+    case kBF16:
+    case kF32:
+    case kF64:
+      return true;
+    default:
+      return is_integer(type) && bit_width(type) >= 8;
+  }
+}
+
+// bf16 is the upper half of f32.
+llvm::Type* memory_type(llvm::LLVMContext& context, ElementType type) {
+  if (type == kBF16) return llvm::Type::getInt16Ty(context);
+  if (type == kF16) return llvm::Type::getHalfTy(context);
+  return codegen::type_of(context, type);
+}
+
+// To nearest, ties to even; a NaN stays one, quiet.
+Value* to_bf16(llvm::IRBuilderBase& b, Value* x) {
+  llvm::Type* const wide = like(x, b.getInt32Ty());
+  const auto number = [&](uint64_t value) { return llvm::ConstantInt::get(wide, value); };
+  Value* const bits = b.CreateBitCast(x, wide);
+  Value* const odd = b.CreateAnd(b.CreateLShr(bits, number(16)), number(1));
+  Value* const rounded = b.CreateAdd(bits, b.CreateAdd(odd, number(0x7fff)));
+  Value* const quiet = b.CreateOr(bits, number(0x400000));
+  Value* const some = b.CreateSelect(b.CreateFCmpUNO(x, x), quiet, rounded);
+  return b.CreateTrunc(b.CreateLShr(some, number(16)), like(x, b.getInt16Ty()));
+}
+
+}  // namespace
+
+std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result) {
+  const ElementType all[] = {lhs, rhs, result};
+  if (!std::ranges::all_of(all, has_code)) return std::nullopt;
+  if (std::ranges::all_of(all, [](ElementType type) { return is_float(type); })) {
+    const bool wide = std::ranges::find(all, kF64) != std::end(all);
+    if (wide && bit_width(result) < 32) return std::nullopt;
+    return wide ? kF64 : kF32;
+  }
+  const auto fits = [&](ElementType type) {
+    return is_integer(type) && bit_width(type) <= std::max(bit_width(result), 32);
+  };
+  if (!std::ranges::all_of(all, fits)) return std::nullopt;
+  return bit_width(result) < 32 ? kS32 : result;
+}
+
+Elements::Elements(llvm::IRBuilderBase& builder, ElementType stored, ElementType computed)
+    : b_(builder),
+      stored_(stored),
+      computed_(computed),
+      memory_(memory_type(builder.getContext(), stored)),
+      type_(codegen::type_of(builder.getContext(), computed)) {}
+
+Value* Elements::at(Value* base, Value* elements) const {
+  return b_.CreateGEP(memory_, base, elements);
+}
+
+Value* Elements::at(Value* base, int64_t elements) const {
+  return at(base, b_.getInt64(static_cast<uint64_t>(elements)));
+}
+
+Value* Elements::widen(Value* x) const {
+  llvm::Type* const to = like(x, type_);
+  if (x->getType() == to) return x;
+  if (stored_ == kBF16) {
+    llvm::Type* const wide = like(x, b_.getInt32Ty());
+    Value* const bits = b_.CreateShl(b_.CreateZExt(x, wide), llvm::ConstantInt::get(wide, 16));
+    Value* const real = b_.CreateBitCast(bits, like(x, b_.getFloatTy()));
+    return computed_ == kF64 ? b_.CreateFPExt(real, to) : real;
+  }
+  if (is_float(stored_)) return b_.CreateFPExt(x, to);
+  return is_signed_integer(stored_) ? b_.CreateSExt(x, to) : b_.CreateZExt(x, to);
+}
+
+Value* Elements::narrow(Value* x) const {
+  llvm::Type* const to = like(x, memory_);
+  if (x->getType() == to) return x;
+  if (stored_ == kBF16) return to_bf16(b_, x);
+  return is_float(stored_) ? b_.CreateFPTrunc(x, to) : b_.CreateTrunc(x, to);
+}
+
+Value* Elements::load(Value* from) const {
+  return widen(b_.CreateAlignedLoad(memory_, from, align()));
+}
+
+Value* Elements::load(Value* from, int64_t width, Value* mask) const {
+  auto* const vector = llvm::FixedVectorType::get(memory_, static_cast<unsigned>(width));
+  if (mask == nullptr) return widen(b_.CreateAlignedLoad(vector, from, align()));
+  Value* const zero = llvm::Constant::getNullValue(vector);
+  return widen(b_.CreateMaskedLoad(vector, from, align(), mask, zero));
+}
+
+Value* Elements::gather(Value* from, int64_t stride, int64_t width, Value* mask) const {
+  auto* const vector = llvm::FixedVectorType::get(memory_, static_cast<unsigned>(width));
+  Value* const places = b_.CreateGEP(memory_, from, steps(b_, stride, width));
+  return widen(
+      b_.CreateMaskedGather(vector, places, align(), mask, llvm::Constant::getNullValue(vector)));
+}
+
+void Elements::store(Value* value, Value* to, Value* mask) const {
+  Value* const numbers = narrow(value);
+  if (mask == nullptr) {
+    b_.CreateAlignedStore(numbers, to, align());
+  } else {
+    b_.CreateMaskedStore(numbers, to, align(), mask);
+  }
+}
+
+Value* Elements::multiply_add(Value* x, Value* y, Value* z) const {
+  if (!is_float(computed_)) return b_.CreateAdd(b_.CreateMul(x, y), z);
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+}
+
+Value* Elements::total(Value* lanes) const {
+  if (!is_float(computed_)) return b_.CreateAddReduce(lanes);
+  auto* const sum = llvm::cast<llvm::CallInst>(
+      b_.CreateFAddReduce(llvm::ConstantFP::getNegativeZero(type_), lanes));
+  sum->setHasAllowReassoc(true);
+  return sum;
+}
+
+Value* Elements::zeros(int64_t width) const {
+  return llvm::Constant::getNullValue(
+      llvm::FixedVectorType::get(type_, static_cast<unsigned>(width)));
+}
+
+llvm::Constant* steps(llvm::IRBuilderBase& b, int64_t stride, int64_t width) {
+  std::vector<llvm::Constant*> list;
+  for (int64_t i = 0; i < width; ++i) {
+    list.push_back(llvm::ConstantInt::getSigned(b.getInt64Ty(), i * stride));
+  }
+  return llvm::ConstantVector::get(list);
+}
+
+Value* mask_of(llvm::IRBuilderBase& b, Value* left, int64_t width) {
+  Value* const splat = b.CreateVectorSplat(static_cast<unsigned>(width), left);
+  return b.CreateICmpSLT(steps(b, 1, width), splat);
+}
+
+}  // namespace tenon::cpu

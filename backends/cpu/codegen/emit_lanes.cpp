@@ -1,0 +1,219 @@
+// Lanes loops as loops over vectors.
+#include <algorithm>
+#include <bit>
+
+#include "backends/cpu/codegen/emitter.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+
+using kernel::Block;
+using kernel::BlockId;
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+using kernel::ValueId;
+
+namespace {
+
+constexpr int64_t kWidest = 64;            // lanes
+constexpr size_t kMostNodesAbreast = 120;  // in several registers at once
+constexpr size_t kMostNodes = 4000;        // in vectors
+constexpr size_t kMostUnrolled = 16;       // iterations of a loop that is none
+constexpr size_t kMostNodesUnrolled = 400;
+constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the masked one
+
+}  // namespace
+
+// Along the last dimension, where neighbours lie side by side most often, unless it is short.
+Emitter::Plan Emitter::plan_of(const Node& n) {
+  if (n.extents.empty()) return {};
+  Plan plan;
+  plan.dimension = n.extents.size() - 1;
+  for (size_t d = 0; d < n.extents.size(); ++d) {
+    if (n.extents[plan.dimension] < 8 && n.extents[d] > n.extents[plan.dimension]) {
+      plan.dimension = d;
+    }
+  }
+  const int64_t extent = n.extents[plan.dimension];
+  if (extent < 2) return plan;
+  const Varying varying(kernel_, n, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
+  if (!varying.together() || varying.nodes() > kMostNodes) return plan;
+  const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
+  const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
+  int64_t lanes = vector_bytes_ / element;
+  // Operations on several registers overlap, as far as there are registers.
+  if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
+    lanes *= vector_bytes_ >= 64 ? 4 : 2;
+  }
+  plan.width = std::max<int64_t>(std::min({lanes, most, kWidest}), 1);
+  return plan;
+}
+
+void Emitter::nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
+                   const std::function<void()>& body) {
+  const std::function<void(size_t)> around = [&](size_t d) {
+    if (d == except) ++d;
+    if (d >= extents.size()) return body();
+    loop(number(0), number(extents[d]), 1, [&](Value* i) {
+      values_[arguments[d]] = index_from(i);
+      around(d + 1);
+    });
+  };
+  around(0);
+}
+
+// Memory at constant places becomes registers.
+bool Emitter::is_tiny(const Dims& extents, BlockId id) const {
+  const auto count = static_cast<size_t>(element_count(extents));
+  const bool short_ones = std::ranges::all_of(extents, [](int64_t each) { return each < 8; });
+  if (!short_ones || count > kMostUnrolled) return false;
+  size_t nodes = 0;
+  for (const NodeId each : kernel_.block(id).nodes) {
+    const Node& n = kernel_.node(each);
+    const bool simple = kernel::is_scalar_op(n.op) && !kernel::is_math(n.op);
+    if (n.op == OpCode::kReduce && !n.over_lanes && is_tiny(n.extents, n.blocks[0])) {
+      nodes += static_cast<size_t>(element_count(n.extents)) *
+               (kernel_.block(n.blocks[0]).nodes.size() + kernel_.block(n.blocks[1]).nodes.size());
+    } else if (!simple && n.op != OpCode::kLoad && n.op != OpCode::kStore &&
+               n.op != OpCode::kYield) {
+      return false;
+    }
+    ++nodes;
+  }
+  return count * nodes <= kMostNodesUnrolled;
+}
+
+void Emitter::unrolled(const Ids& arguments, const Dims& extents,
+                       const std::function<void()>& body) {
+  const std::function<void(size_t)> around = [&](size_t d) {
+    if (d == extents.size()) return body();
+    for (int64_t i = 0; i < extents[d]; ++i) {
+      values_[arguments[d]] = index_from(number(i));
+      around(d + 1);
+    }
+  };
+  around(0);
+}
+
+void Emitter::in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body) {
+  const int64_t outer_width = std::exchange(width_, width);
+  const Varying* const outer = std::exchange(varying_, &varying);
+  body();
+  width_ = outer_width;
+  varying_ = outer;
+}
+
+void Emitter::lanes(const Node& n) {
+  const BlockId body = n.blocks[0];
+  const Ids& arguments = kernel_.block(body).arguments;
+  if (is_tiny(n.extents, body)) return unrolled(arguments, n.extents, [&] { block(body); });
+  const Plan plan = plan_of(n);
+  if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
+  if (lanes_transposed(n, plan)) return;
+  const ValueId lane = arguments[plan.dimension];
+  const int64_t extent = n.extents[plan.dimension];
+  const Varying varying(kernel_, n, lane);
+  nest(arguments, n.extents, plan.dimension, [&] {
+    Value* const count = bounded(kernel_.block(body), lane, extent, varying);
+    in_lanes(plan.width, varying, [&] {
+      if (!lanes_down_columns(n, lane, extent, count)) strips(lane, count, [&] { block(body); });
+    });
+    taken_ = kernel::kNone;
+  });
+}
+
+void Emitter::strips(ValueId lane, Value* count, const std::function<void()>& body) {
+  const auto at = [&](Value* place) {
+    values_[lane] = index_from(place, 1);
+    body();
+  };
+  const auto masked = [&](Value* place) {
+    Value* const left = b_.CreateTrunc(b_.CreateSub(count, place), b_.getInt32Ty());
+    mask_ = b_.CreateICmpULT(steps(b_.getInt32Ty(), 1),
+                             b_.CreateVectorSplat(static_cast<unsigned>(width_), left));
+    at(place);
+    mask_ = nullptr;
+  };
+  const auto* known = llvm::dyn_cast<llvm::ConstantInt>(count);
+  if (known != nullptr && known->getSExtValue() % width_ == 0) {
+    return loop(number(0), count, width_, at);
+  }
+  if (varying_->nodes() > kMostNodesTwice) return loop(number(0), count, width_, masked);
+  Value* const full = b_.CreateAnd(count, number(-width_));
+  loop(number(0), full, width_, at);
+  BasicBlock* const rest = BasicBlock::Create(context_, "rest", function_);
+  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(full, count), rest, after);
+  b_.SetInsertPoint(rest);
+  masked(full);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+namespace {
+
+// How much `value` grows from one iteration of `lane` to the next, if that is always the same.
+std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varying,
+                              const kernel::Ranges& ranges, const Block& block, ValueId value,
+                              ValueId lane) {
+  if (value == lane) return 1;
+  if (!varying(value)) return 0;
+  for (const NodeId id : block.nodes) {
+    const Node& n = kernel.node(id);
+    if (n.results.size() != 1 || n.results[0] != value || ranges.may_overflow(value)) continue;
+    const auto of = [&](size_t i) {
+      return growth(kernel, varying, ranges, block, n.operands[i], lane);
+    };
+    if (n.op == OpCode::kConvert) {
+      return n.type == kernel.index_type ? of(0) : std::nullopt;
+    }
+    if (n.op != OpCode::kAdd && n.op != OpCode::kSub) return std::nullopt;
+    const auto x = of(0);
+    const auto y = of(1);
+    if (!x || !y) return std::nullopt;
+    return n.op == OpCode::kAdd ? *x + *y : *x - *y;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Emitter::grows_by_one(const Node& n, ValueId value, ValueId lane) const {
+  const Varying varying(kernel_, n, lane);
+  return growth(kernel_, varying, ranges_, kernel_.block(n.blocks[0]), value, lane) == 1;
+}
+
+// The condition `x < y` of lane l is x0 + l < y, so it holds for the first y - x0 lanes.
+Emitter::Value* Emitter::bounded(const Block& body, ValueId lane, int64_t extent,
+                                 const Varying& varying) {
+  Value* const all = number(extent);
+  if (body.nodes.empty()) return all;
+  const NodeId last = body.nodes.back();
+  const Node& branch = kernel_.node(last);
+  if (branch.op != OpCode::kIf || !kernel_.block(branch.blocks[1]).nodes.empty()) return all;
+  const Node* condition = nullptr;
+  for (const NodeId id : body.nodes) {
+    const Node& n = kernel_.node(id);
+    if (id == last) break;
+    if (!kernel::is_scalar_op(n.op)) return all;
+    if (n.results[0] == branch.operands[0]) condition = &n;
+  }
+  if (condition == nullptr || condition->op != OpCode::kLt ||
+      kernel_.value(condition->operands[0]).type != kernel_.index_type ||
+      growth(kernel_, varying, ranges_, body, condition->operands[0], lane) != 1 ||
+      varying(condition->operands[1])) {
+    return all;
+  }
+  values_[lane] = index_from(number(0));
+  for (const NodeId id : body.nodes) {
+    if (id != last) operation(kernel_.node(id));
+  }
+  Value* const left =
+      b_.CreateSub(wide_of(get(condition->operands[1])), wide_of(get(condition->operands[0])));
+  taken_ = last;
+  return b_.CreateBinaryIntrinsic(
+      llvm::Intrinsic::smax, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, all), number(0));
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,148 @@
+// Loads, stores, atomics, and the memory of a workgroup.
+#include <cstdlib>
+
+#include "backends/cpu/codegen/emitter.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+
+using kernel::Memory;
+using kernel::Node;
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kMostOnStack = 4096;  // Of one memory, in bytes.
+
+llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type)); }
+
+}  // namespace
+
+// Small ones lie on the stack, where they may become registers.
+void Emitter::declare(kernel::MemoryId memory) {
+  memories_[memory] = memory_of(std::max<int64_t>(kernel_.memory(memory).bytes(), 1));
+}
+
+Emitter::Value* Emitter::memory_of(int64_t bytes) {
+  if (bytes <= kMostOnStack) {
+    const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    BasicBlock& entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.begin());
+    llvm::AllocaInst* const place =
+        b_.CreateAlloca(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
+    place->setAlignment(llvm::Align(kAlignment));
+    return place;
+  }
+  Value* const place = b_.CreatePtrAdd(scratch_, number(scratch_bytes_));
+  scratch_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return place;
+}
+
+Emitter::Address Emitter::address(kernel::MemoryId memory, const Ids& indices, size_t first) {
+  const Memory& m = kernel_.memory(memory);
+  const Dims strides = m.resolved_strides();
+  llvm::Type* const element = codegen::memory_type_of(context_, m.type);
+  Value* offset = number(0);
+  int64_t stride = 0;
+  std::vector<std::pair<Value*, int64_t>> vectors;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const Lanes at = get(indices[first + d]);
+    if (at.vector != nullptr) {
+      vectors.emplace_back(at.vector, strides[d]);
+      continue;
+    }
+    offset = b_.CreateAdd(offset, b_.CreateMul(wide_of(at), number(strides[d]), "", false, true),
+                          "", false, true);
+    stride += at.stride * strides[d];
+  }
+  Value* const base = b_.CreateGEP(element, memories_[memory], offset);
+  if (vectors.empty() && (stride == 0 || stride == 1 || width_ == 1)) return {base, stride, false};
+  // Places of lanes, from that of the first one, fit 32 bits nearly always, which is half the
+  // registers. The first lane may be off, and its place anywhere.
+  const bool narrow = m.span() < INT32_MAX && std::abs(stride) < (INT32_MAX - m.span()) / width_;
+  llvm::Type* const integer = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
+  Value* places = steps(integer, stride);
+  for (const auto& [vector, by] : vectors) {
+    Value* const wide = b_.CreateSExtOrTrunc(vector, places->getType());
+    Value* const factor = llvm::ConstantInt::getSigned(places->getType(), by);
+    places = b_.CreateAdd(places, b_.CreateMul(wide, factor));
+  }
+  return {b_.CreateGEP(element, base, places), 0, true};
+}
+
+Emitter::Value* Emitter::mask_or_all() {
+  if (mask_ != nullptr) return mask_;
+  return llvm::Constant::getAllOnesValue(
+      llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(width_)));
+}
+
+void Emitter::load(const Node& n) {
+  if (!provided_.empty()) {
+    const auto found = provided_.find(static_cast<kernel::NodeId>(&n - kernel_.nodes.data()));
+    if (found != provided_.end()) {
+      values_[n.results[0]] = {nullptr, found->second, 0};
+      return;
+    }
+  }
+  const Address where = address(n.memories[0], n.operands, 0);
+  llvm::Type* const element = codegen::memory_type_of(context_, n.type);
+  const llvm::Align align = align_of(n.type);
+  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  Value* value = nullptr;
+  if (where.scattered) {
+    value = b_.CreateMaskedGather(vector, where.pointer, align, mask_or_all(),
+                                  llvm::Constant::getNullValue(vector));
+  } else if (where.stride == 0 || width_ == 1) {
+    value = b_.CreateAlignedLoad(element, where.pointer, align);
+  } else if (mask_ != nullptr) {
+    value = b_.CreateMaskedLoad(vector, where.pointer, align, mask_,
+                                llvm::Constant::getNullValue(vector));
+  } else {
+    value = b_.CreateAlignedLoad(vector, where.pointer, align);
+  }
+  if (is_pred(n.type)) {
+    llvm::Type* const bits =
+        value->getType()->isVectorTy() ? type_of(n.type, true) : codegen::type_of(context_, n.type);
+    value = b_.CreateTrunc(value, bits);
+  }
+  values_[n.results[0]] =
+      value->getType()->isVectorTy() ? Lanes{nullptr, value, 0} : Lanes{value, nullptr, 0};
+}
+
+void Emitter::store(const Node& n) {
+  const Address where = address(n.memories[0], n.operands, 1);
+  const Lanes lanes = get(n.operands[0]);
+  const llvm::Align align = align_of(n.type);
+  const auto in_memory = [&](Value* value) {
+    if (!is_pred(n.type)) return value;
+    llvm::Type* const byte = b_.getInt8Ty();
+    return b_.CreateZExt(value,
+                         value->getType()->isVectorTy()
+                             ? llvm::FixedVectorType::get(byte, static_cast<unsigned>(width_))
+                             : byte);
+  };
+  const bool one_place = !where.scattered && where.stride == 0;
+  if (width_ == 1 || (one_place && lanes.same())) {
+    b_.CreateAlignedStore(in_memory(lanes.scalar), where.pointer, align);
+    return;
+  }
+  Value* const value = in_memory(vector_of(lanes));
+  if (where.scattered || one_place) {
+    Value* const places = where.scattered
+                              ? where.pointer
+                              : b_.CreateVectorSplat(static_cast<unsigned>(width_), where.pointer);
+    b_.CreateMaskedScatter(value, places, align, mask_or_all());
+  } else if (mask_ != nullptr) {
+    b_.CreateMaskedStore(value, where.pointer, align, mask_);
+  } else {
+    b_.CreateAlignedStore(value, where.pointer, align);
+  }
+}
+
+void Emitter::atomic(const Node& n) {
+  const Address where = address(n.memories[0], n.operands, 1);
+  b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type), where.pointer,
+                     get(n.operands[0]).scalar, align_of(n.type), llvm::AtomicOrdering::Monotonic);
+}
+
+}  // namespace tenon::cpu

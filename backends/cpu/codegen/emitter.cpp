@@ -1,0 +1,258 @@
+#include "backends/cpu/codegen/emitter.h"
+
+#include <algorithm>
+
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+using kernel::ValueId;
+using kernel::ValueKind;
+
+Emitter::Emitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes)
+    : module_(module),
+      context_(module.getContext()),
+      kernel_(kernel),
+      vector_bytes_(vector_bytes),
+      ranges_(kernel),
+      b_(context_),
+      values_(kernel.values.size()),
+      memories_(kernel.memories.size()) {}
+
+KernelFunction Emitter::run(const std::string& name) {
+  make_function(name);
+  grid_loop();
+  return {function_, scratch_bytes_};
+}
+
+void Emitter::make_function(const std::string& name) {
+  std::vector<llvm::Type*> types(kernel_.buffer_count, b_.getPtrTy());
+  for (const ValueId scalar : kernel_.scalars) {
+    types.push_back(codegen::type_of(context_, kernel_.value(scalar).type));
+  }
+  types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()});
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, name, module_);
+  function_->setDoesNotThrow();
+  function_->setVisibility(llvm::Function::HiddenVisibility);
+  auto* argument = function_->arg_begin();
+  for (kernel::MemoryId m = 0; m < kernel_.buffer_count; ++m) {
+    const kernel::Memory& buffer = kernel_.memory(m);
+    bool shared = buffer.over != kernel::kNone;
+    for (const kernel::Memory& other : kernel_.memories) shared |= other.over == m;
+    if (!shared) argument->addAttr(llvm::Attribute::NoAlias);
+    if (buffer.access == kernel::Access::kIn) argument->addAttr(llvm::Attribute::ReadOnly);
+    memories_[m] = &*argument++;
+  }
+  for (const ValueId scalar : kernel_.scalars) values_[scalar] = {&*argument++, nullptr, 0};
+  b_.SetInsertPoint(BasicBlock::Create(context_, "entry", function_));
+}
+
+void Emitter::grid_loop() {
+  const size_t count = function_->arg_size();
+  Value* const begin = function_->getArg(static_cast<unsigned>(count - 4));
+  Value* const end = function_->getArg(static_cast<unsigned>(count - 3));
+  scratch_ = function_->getArg(static_cast<unsigned>(count - 2));
+  stops_ = function_->getArg(static_cast<unsigned>(count - 1));
+  exit_ = BasicBlock::Create(context_, "exit", function_);
+  const std::vector<ValueId>& indices = kernel_.block(kernel_.body).arguments;
+  loop(begin, end, 1, [&](Value* place) {
+    Value* rest = place;
+    for (size_t d = indices.size(); d-- > 0;) {
+      Value* const extent = number(std::max<int64_t>(kernel_.grid[d], 1));
+      Value* const at = d == 0 ? rest : b_.CreateURem(rest, extent);
+      values_[indices[d]] = index_from(at);
+      if (d > 0) rest = b_.CreateUDiv(rest, extent);
+    }
+    block(kernel_.body);
+  });
+  b_.CreateBr(exit_);
+  b_.SetInsertPoint(exit_);
+  b_.CreateRetVoid();
+}
+
+// --- Values
+
+llvm::Type* Emitter::type_of(ElementType type, bool varying) {
+  llvm::Type* const scalar = codegen::type_of(context_, type);
+  if (!varying) return scalar;
+  return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width_));
+}
+
+Emitter::Value* Emitter::index(int64_t value) {
+  return codegen::constant(context_, kernel_.index_type, static_cast<uint64_t>(value));
+}
+
+// <0, stride, 2 * stride …>
+Emitter::Value* Emitter::steps(llvm::Type* element, int64_t stride) {
+  std::vector<llvm::Constant*> list;
+  for (int64_t lane = 0; lane < width_; ++lane) {
+    list.push_back(llvm::ConstantInt::getSigned(element, lane * stride));
+  }
+  return llvm::ConstantVector::get(list);
+}
+
+Emitter::Lanes Emitter::get(ValueId value) {
+  const kernel::Value& v = kernel_.value(value);
+  if (v.kind != ValueKind::kConstant) return values_[value];
+  return {codegen::constant(context_, v.type, v.bits), nullptr, 0};
+}
+
+Emitter::Many Emitter::get(const Ids& values, size_t first) {
+  Many list;
+  for (size_t i = first; i < values.size(); ++i) list.push_back(get(values[i]));
+  return list;
+}
+
+void Emitter::set(const Ids& values, const Many& lanes, size_t first) {
+  for (size_t i = first; i < values.size(); ++i) values_[values[i]] = lanes[i - first];
+}
+
+Emitter::Value* Emitter::vector_of(const Lanes& lanes) {
+  if (lanes.vector != nullptr) return lanes.vector;
+  Value* const splat = b_.CreateVectorSplat(static_cast<unsigned>(width_), lanes.scalar);
+  if (lanes.stride == 0) return splat;
+  return b_.CreateAdd(splat, steps(lanes.scalar->getType(), lanes.stride));
+}
+
+Emitter::Value* Emitter::as(ValueId like, const Lanes& lanes) {
+  return varies(like) ? vector_of(lanes) : lanes.scalar;
+}
+
+Emitter::Lanes Emitter::from(ValueId like, Value* value) {
+  if (varies(like)) return {nullptr, value, 0};
+  return {value, nullptr, 0};
+}
+
+// --- Operations
+
+Emitter::Many Emitter::block(kernel::BlockId id) {
+  const std::vector<NodeId>& nodes = kernel_.block(id).nodes;
+  std::set<NodeId> done;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = kernel_.node(nodes[i]);
+    if (node.op == OpCode::kYield) return get(node.operands);
+    if (nodes[i] == taken_) {
+      block(node.blocks[0]);
+      continue;
+    }
+    if (done.contains(nodes[i])) continue;
+    if (width_ == 1 && kernel::is_scalar_op(node.op) && kernel::is_math(node.op)) {
+      math_at_once(nodes, i, done);
+    }
+    if (!done.contains(nodes[i])) statement(node);
+  }
+  return {};
+}
+
+void Emitter::statement(const Node& n) {
+  switch (n.op) {
+    case OpCode::kLoad:
+      return load(n);
+    case OpCode::kStore:
+      return store(n);
+    case OpCode::kAtomic:
+      return atomic(n);
+    case OpCode::kScratch:
+    case OpCode::kPrivate:
+      return declare(n.memories[0]);
+    case OpCode::kLanes:
+      return lanes(n);
+    case OpCode::kFor:
+      return for_loop(n);
+    case OpCode::kWhile:
+      return while_loop(n);
+    case OpCode::kIf:
+      return if_else(n);
+    case OpCode::kReduce:
+      return reduce(n);
+    case OpCode::kContract:
+      return contract(n);
+    default:
+      return operation(n);
+  }
+}
+
+void Emitter::operation(const Node& n) {
+  const ValueId result = n.results[0];
+  const ElementType from = kernel_.value(n.operands.back()).type;
+  const bool fits = is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
+  const Many operands = get(n.operands);
+  const bool same = std::ranges::all_of(operands, [](const Lanes& each) { return each.same(); });
+  if (!same) {
+    if (auto in_lanes = linear(n)) {
+      values_[result] = *in_lanes;
+      return;
+    }
+  }
+  std::vector<Value*> x;
+  for (const Lanes& each : operands) x.push_back(same ? each.scalar : vector_of(each));
+  if (kernel::is_math(n.op)) {
+    Value* const value = math(n, x[0], x.size() > 1 ? x[1] : nullptr);
+    values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
+    return;
+  }
+  // What is computed for lanes that do not run may be anything, so only scalars promise to fit.
+  Value* const value = codegen::operation(b_, n, from, x, fits && same);
+  values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
+  if (same && fits) values_[result].wide = wide(n);
+}
+
+Emitter::Lanes Emitter::index_from(Value* wide, int64_t stride) {
+  return {b_.CreateTrunc(wide, codegen::type_of(context_, kernel_.index_type)), nullptr, stride,
+          wide};
+}
+
+Emitter::Value* Emitter::wide_of(const Lanes& lanes) {
+  return lanes.wide != nullptr ? lanes.wide : b_.CreateSExt(lanes.scalar, b_.getInt64Ty());
+}
+
+// The same sum, difference or product in 64 bits, so that an address needs no extension in a loop.
+Emitter::Value* Emitter::wide(const Node& n) {
+  if (kernel_.value(n.results[0]).type != kernel_.index_type) return nullptr;
+  if (n.op != OpCode::kAdd && n.op != OpCode::kSub && n.op != OpCode::kMul) return nullptr;
+  Value* x[2];
+  for (size_t i = 0; i < 2; ++i) x[i] = wide_of(get(n.operands[i]));
+  if (n.op == OpCode::kAdd) return b_.CreateAdd(x[0], x[1], "", false, true);
+  if (n.op == OpCode::kSub) return b_.CreateSub(x[0], x[1], "", false, true);
+  return b_.CreateMul(x[0], x[1], "", false, true);
+}
+
+// Of index arithmetic that provably does not wrap: sums, differences, products with a constant.
+std::optional<Emitter::Lanes> Emitter::linear(const Node& n) {
+  const ValueId result = n.results[0];
+  const ElementType type = kernel_.value(result).type;
+  if (!is_signed_integer(type) || ranges_.may_overflow(result)) return std::nullopt;
+  const Many x = get(n.operands);
+  for (const Lanes& each : x) {
+    if (each.vector != nullptr) return std::nullopt;
+  }
+  switch (n.op) {
+    case OpCode::kAdd:
+      return Lanes{b_.CreateAdd(x[0].scalar, x[1].scalar), nullptr, x[0].stride + x[1].stride,
+                   wide(n)};
+    case OpCode::kSub:
+      return Lanes{b_.CreateSub(x[0].scalar, x[1].scalar), nullptr, x[0].stride - x[1].stride,
+                   wide(n)};
+    case OpCode::kMul: {
+      const size_t which = x[0].same() ? 0 : 1;
+      const auto* by = llvm::dyn_cast<llvm::ConstantInt>(x[which].scalar);
+      if (by == nullptr || !x[which].same()) return std::nullopt;
+      return Lanes{b_.CreateMul(x[0].scalar, x[1].scalar), nullptr,
+                   x[1 - which].stride * by->getSExtValue(), wide(n)};
+    }
+    case OpCode::kConvert: {
+      const ElementType from = kernel_.value(n.operands[0]).type;
+      if (!is_signed_integer(from)) return std::nullopt;
+      return Lanes{b_.CreateSExtOrTrunc(x[0].scalar, codegen::type_of(context_, type)), nullptr,
+                   x[0].stride};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace tenon::cpu

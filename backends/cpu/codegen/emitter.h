@@ -1,0 +1,228 @@
+// backends/cpu/codegen/: LLVM IR of one kernel for the CPU: lanes become vectors.
+//
+// From a kernel to a function of LLVM IR, for the host.
+//
+//   void kernel(buffers …, scalars …, i64 begin, i64 end, ptr scratch, ptr stops)
+//
+// runs the workgroups [begin, end) of the grid, in row-major order. `scratch` is memory of
+// scratch_bytes, which no other call uses meanwhile, `stops` the places of two words that while
+// loops poll (B27).
+//
+// A `lanes` loop becomes vectors along one of its dimensions, the others loops around it; so does a
+// reduction of a workgroup, whose lanes are combined at its end. Inside, a value is the same for
+// all lanes and stays a scalar; or it is linear in the lane, an index most often, and stays a
+// scalar with a stride; or it is a vector. What some lanes do not do is masked. Loops that the
+// lanes cannot go through together (Varying::together) run one iteration at a time.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/codegen/varying.h"
+#include "backends/llvm/math.h"
+#include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/kernel.h"
+
+namespace tenon::cpu {
+
+/// A kernel's function and what a call of it needs.
+struct KernelFunction {
+  llvm::Function* function = nullptr;
+  int64_t scratch_bytes = 0;
+};
+
+/// The kernel as the Emitter takes it: tile statements are loops, but those `contract` statements
+/// that become tiles of sums in registers.
+kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_bytes);
+
+class Emitter {
+ public:
+  /// `kernel` is what with_native_tiles() gave of one that is legal for form_of_host() and has been
+  /// verified. `vector_bytes`: of a register.
+  Emitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes);
+
+  KernelFunction run(const std::string& name);
+
+ private:
+  using Value = llvm::Value;
+  using BasicBlock = llvm::BasicBlock;
+
+  /// What stands for a value: a scalar, the one of lane 0 if `stride` is not 0 (lane l has
+  /// scalar + l * stride); or a vector. Of an index, `wide` may be the scalar in 64 bits, for
+  /// addresses.
+  struct Lanes {
+    Value* scalar = nullptr;
+    Value* vector = nullptr;
+    int64_t stride = 0;
+    Value* wide = nullptr;
+    bool same() const { return scalar != nullptr && stride == 0; }
+  };
+  using Many = std::vector<Lanes>;
+  using Ids = std::vector<kernel::ValueId>;
+
+  // --- emitter.cpp: values, operations, blocks, the function
+  void make_function(const std::string& name);
+  void grid_loop();
+  llvm::Type* type_of(ElementType type, bool varying);
+  Value* number(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
+  Value* index(int64_t value);
+  Value* steps(llvm::Type* element, int64_t stride);
+  Lanes get(kernel::ValueId value);
+  Many get(const Ids& values, size_t first = 0);
+  void set(const Ids& values, const Many& lanes, size_t first = 0);
+  Value* vector_of(const Lanes& lanes);
+  /// As a scalar, or as a vector if the lanes may have different values of `like`.
+  Value* as(kernel::ValueId like, const Lanes& lanes);
+  Lanes from(kernel::ValueId like, Value* value);
+  bool varies(kernel::ValueId value) const { return width_ > 1 && (*varying_)(value); }
+  /// The nodes of a block: what its yield gives.
+  Many block(kernel::BlockId id);
+  void statement(const kernel::Node& n);
+  void operation(const kernel::Node& n);
+  std::optional<Lanes> linear(const kernel::Node& n);
+  Value* wide_of(const Lanes& lanes);
+  Value* wide(const kernel::Node& n);
+  /// An index from a number of 64 bits.
+  Lanes index_from(Value* wide, int64_t stride = 0);
+
+  // --- emit_math.cpp
+  Value* math(const kernel::Node& n, Value* x, Value* y);
+  /// A function of the module for that of the node on numbers as the arguments are.
+  llvm::Function* math_body(const kernel::Node& n, llvm::ArrayRef<Value*> arguments,
+                            const codegen::MathTarget& target);
+  /// Math functions of one kind, and what they need that stands after the first of them.
+  struct Batch {
+    std::vector<kernel::NodeId> functions;
+    std::vector<kernel::NodeId> before;
+  };
+  Batch batch_of(const std::vector<kernel::NodeId>& nodes, size_t first, size_t most,
+                 const std::set<kernel::NodeId>& done) const;
+  /// Emits several functions, if the one at `first` finds others, and says so in `done`.
+  void math_at_once(const std::vector<kernel::NodeId>& nodes, size_t first,
+                    std::set<kernel::NodeId>& done);
+
+  // --- emit_control.cpp
+  /// Calls body(i) with i from `low` up to `high`, by `step`.
+  void loop(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body);
+  /// A loop with values carried from turn to turn.
+  Many loop(Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
+            const std::function<Many(Value*, const Many&)>& body);
+  void for_loop(const kernel::Node& n);
+  void while_loop(const kernel::Node& n);
+  void if_else(const kernel::Node& n);
+  void divergent_if(const kernel::Node& n);
+  bool only_computes(kernel::BlockId id) const;
+  Many masked_block(kernel::BlockId id, Value* mask, const Ids& like);
+  void poll_stop();
+
+  // --- emit_lanes.cpp
+  void lanes(const kernel::Node& n);
+  /// Whether a loop of these extents over `id` is better no loop at all.
+  bool is_tiny(const Dims& extents, kernel::BlockId id) const;
+  /// Calls body() for all indices, which are constants.
+  void unrolled(const Ids& arguments, const Dims& extents, const std::function<void()>& body);
+  /// The dimension that becomes vectors, and how wide; none: one iteration at a time.
+  struct Plan {
+    size_t dimension = 0;
+    int64_t width = 1;
+  };
+  Plan plan_of(const kernel::Node& n);
+  /// Loops around over all dimensions of `extents` but `except`; indices go to `arguments`.
+  void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
+            const std::function<void()>& body);
+  /// Calls body() for each vector of `count` iterations of the index `lane`, with a mask in the
+  /// last one if it is not full.
+  void strips(kernel::ValueId lane, Value* count, const std::function<void()>& body);
+  /// The number of iterations of `lane` that a body does something in, where it is one `if` that
+  /// bounds the index.
+  Value* bounded(const kernel::Block& body, kernel::ValueId lane, int64_t extent,
+                 const Varying& varying);
+  void in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body);
+
+  /// Whether `value` is one more in the next iteration of `lane`, in the body of a lanes loop.
+  bool grows_by_one(const kernel::Node& n, kernel::ValueId value, kernel::ValueId lane) const;
+
+  // --- emit_columns.cpp
+  /// A body: what comes before its one serial reduction and after it.
+  struct Columns {
+    std::vector<kernel::NodeId> before;
+    const kernel::Node* reduce = nullptr;
+    std::vector<kernel::NodeId> after;
+  };
+  std::optional<Columns> columns_of(const kernel::Node& n, const Varying& varying) const;
+  bool loads_along_lanes(kernel::BlockId id, const Varying& varying) const;
+  /// Within in_lanes(): false, and nothing emitted, where the body is no sum down columns.
+  bool lanes_down_columns(const kernel::Node& n, kernel::ValueId lane, int64_t extent,
+                          Value* count);
+  std::vector<kernel::NodeId> transposed_loads(const kernel::Node& n, kernel::ValueId lane,
+                                               kernel::ValueId down) const;
+  bool only_stores_follow(const kernel::Node& n, kernel::NodeId from) const;
+  /// False, and nothing emitted, where nothing is to be transposed.
+  bool lanes_transposed(const kernel::Node& n, const Plan& plan);
+  void squares(const kernel::Node& n, size_t along, size_t down, int64_t size,
+               const std::vector<kernel::NodeId>& loads);
+  void load_rows(const kernel::Node& n, int64_t size, const std::vector<kernel::NodeId>& loads,
+                 std::map<kernel::NodeId, std::vector<Value*>>& rows);
+
+  // --- emit_reduce.cpp
+  void reduce(const kernel::Node& n);
+  void reduce_by_one(const kernel::Node& n);
+  bool reduce_by_vectors(const kernel::Node& n);
+  Many combine(const kernel::Node& n, const Many& left, const Many& right);
+  class PartialSums;
+  /// One of each of the lanes of `vectors`.
+  Many horizontal(const kernel::Node& n, Many vectors);
+  /// What changes nothing that it is combined with, as vectors; empty if the combination is none
+  /// of which that is known.
+  Many neutral(const kernel::Node& n);
+
+  // --- emit_contract.cpp
+  void contract(const kernel::Node& n);
+
+  // --- emit_memory.cpp
+  struct Address {
+    Value* pointer = nullptr;  ///< Of lane 0, or of all lanes: a vector of them.
+    int64_t stride = 0;        ///< Of lanes, in elements.
+    bool scattered = false;    ///< `pointer` is a vector.
+  };
+  Address address(kernel::MemoryId memory, const Ids& indices, size_t first);
+  void load(const kernel::Node& n);
+  void store(const kernel::Node& n);
+  void atomic(const kernel::Node& n);
+  void declare(kernel::MemoryId memory);
+  /// Memory of a workgroup: on the stack or in the scratch memory.
+  Value* memory_of(int64_t bytes);
+  Value* mask_or_all();
+  Value* gathered(const Address& where, llvm::Type* element);
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const kernel::Kernel& kernel_;
+  const int64_t vector_bytes_;
+  kernel::Ranges ranges_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  BasicBlock* exit_ = nullptr;
+  Value* scratch_ = nullptr;
+  Value* stops_ = nullptr;
+  int64_t scratch_bytes_ = 0;
+  std::map<std::pair<kernel::OpCode, ElementType>, int64_t> math_in_place_;  ///< Of scalars.
+  std::vector<Lanes> values_;
+  std::vector<Value*> memories_;
+
+  // Where the emitter stands.
+  int64_t width_ = 1;
+  const Varying* varying_ = nullptr;
+  Value* mask_ = nullptr;                      ///< Null: all lanes.
+  std::map<kernel::NodeId, Value*> provided_;  ///< Of loads, what is in registers already.
+  kernel::NodeId taken_ = kernel::kNone;  ///< An `if` whose condition holds in all lanes that run.
+};
+
+}  // namespace tenon::cpu

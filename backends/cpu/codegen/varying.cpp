@@ -1,0 +1,118 @@
+#include "backends/cpu/codegen/varying.h"
+
+#include <algorithm>
+
+namespace tenon::cpu {
+
+using kernel::BlockId;
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+using kernel::ValueId;
+
+namespace {
+
+constexpr size_t kMathNodes = 20;  // that a math function becomes, or thereabouts
+
+}  // namespace
+
+Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
+    : kernel_(kernel), varies_(kernel.values.size()) {
+  varies_[lane] = true;
+  // What is carried around a loop may begin to vary at its end.
+  do {
+    changed_ = false;
+    nodes_ = 0;
+    if (statement.op == OpCode::kReduce) {
+      reduce(statement);
+    } else {
+      block(statement.blocks[0]);
+    }
+  } while (changed_);
+}
+
+bool Varying::any(const std::vector<ValueId>& values) const {
+  return std::ranges::any_of(values, [&](ValueId value) { return varies_[value]; });
+}
+
+void Varying::set(ValueId value, bool varies) {
+  if (!varies || varies_[value]) return;
+  varies_[value] = true;
+  changed_ = true;
+}
+
+void Varying::flow(BlockId from, const std::vector<ValueId>& values, size_t first, bool varies) {
+  const Node& last = kernel_.node(kernel_.block(from).nodes.back());
+  for (size_t i = first; i < values.size(); ++i) {
+    set(values[i], varies || varies_[last.operands[i - first]]);
+  }
+}
+
+void Varying::block(BlockId id) {
+  for (const NodeId n : kernel_.block(id).nodes) node(kernel_.node(n));
+}
+
+// Accumulators and the left half of the combination's arguments are one.
+void Varying::reduce(const Node& n) {
+  const std::vector<ValueId>& arguments = kernel_.block(n.blocks[1]).arguments;
+  const size_t count = n.results.size();
+  block(n.blocks[0]);
+  const Node& leaf = kernel_.node(kernel_.block(n.blocks[0]).nodes.back());
+  for (size_t i = 0; i < count; ++i) {
+    set(n.results[i], varies_[n.operands[i]]);
+    set(arguments[i], varies_[n.results[i]]);
+    set(arguments[count + i], varies_[leaf.operands[i]]);
+  }
+  block(n.blocks[1]);
+  flow(n.blocks[1], n.results, 0, false);
+}
+
+void Varying::loop(const Node& n) {
+  const bool ends_vary = varies_[n.operands[0]] || varies_[n.operands[1]];
+  together_ &= !ends_vary;
+  const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
+  set(arguments[0], ends_vary);
+  for (size_t i = 0; i < n.results.size(); ++i) {
+    set(n.results[i], varies_[n.operands[i + 2]]);
+    set(arguments[i + 1], varies_[n.results[i]]);
+  }
+  block(n.blocks[0]);
+  flow(n.blocks[0], n.results, 0, ends_vary);
+}
+
+void Varying::node(const Node& n) {
+  nodes_ += kernel::is_scalar_op(n.op) && kernel::is_math(n.op) ? kMathNodes : 1;
+  switch (n.op) {
+    case OpCode::kLoad:
+      set(n.results[0], any(n.operands));
+      break;
+    case OpCode::kStore:
+    case OpCode::kYield:
+      break;
+    case OpCode::kIf:
+      for (const BlockId b : n.blocks) {
+        block(b);
+        flow(b, n.results, 0, varies_[n.operands[0]]);
+      }
+      break;
+    case OpCode::kFor:
+      loop(n);
+      break;
+    case OpCode::kReduce:
+      reduce(n);
+      break;
+    default:
+      if (!kernel::is_scalar_op(n.op)) {
+        together_ = false;
+        break;
+      }
+      set(n.results[0], any(n.operands));
+  }
+  for (const ValueId result : n.results) {
+    const ElementType type = kernel_.value(result).type;
+    if (!varies_[result] || type == kernel_.index_type || is_pred(type)) continue;
+    widest_ = std::max(widest_, static_cast<int64_t>(storage_bytes(type)));
+  }
+}
+
+}  // namespace tenon::cpu

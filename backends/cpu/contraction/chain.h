@@ -1,0 +1,53 @@
+// Contractions whose result is used while it is in the cache: launches behind one that go through
+// its result row by row (an activation, a softmax) run on a group of rows as soon as they are
+// there, not after all of them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/contraction/contraction.h"
+#include "core/program/program.h"
+
+namespace tenon::cpu {
+
+/// The result of a contraction as groups of rows, each of as many of its workgroups one after the
+/// other.
+struct RowGroups {
+  int64_t turns = 1;  ///< Of the loops outside of the rows.
+  int64_t rows = 1;   ///< Of a turn.
+  int64_t rows_a_group = 1;
+  int64_t workgroups_a_group = 1;
+  int64_t row_bytes = 0;
+
+  int64_t groups_a_turn() const { return (rows + rows_a_group - 1) / rows_a_group; }
+  int64_t groups() const { return turns * groups_a_turn(); }
+};
+/// Nothing where a row is not what one workgroup after the other gives.
+std::optional<RowGroups> row_groups_of(const ContractionLoops& loops, int64_t vector_bytes);
+
+/// A step that launches a kernel of which a row's workgroups touch that row of the contraction's
+/// result, and nothing that a chain writes of another row.
+struct ChainedLaunch {
+  size_t step = 0;
+  int64_t workgroups_a_row = 1;
+};
+/// The launches behind step `call`, a contraction, that may run group by group with it.
+std::vector<ChainedLaunch> chained_launches(const program::Program& program,
+                                            const program::Sequence& sequence, size_t call,
+                                            const RowGroups& groups);
+
+/// A launch in a chain: its function, which takes so many buffers, and those scalars behind them.
+struct ChainPart {
+  llvm::Function* function = nullptr;
+  size_t buffers = 0;
+  std::vector<llvm::Constant*> scalars;
+  int64_t workgroups_a_row = 1;
+};
+/// void (buffers …, i64 begin, i64 end, ptr scratch, ptr stops): groups [begin, end) of the rows.
+/// The buffers are those of the contraction, then those of each part.
+llvm::Function* make_chain_function(llvm::Module& module, const std::string& name,
+                                    const RowGroups& rows, llvm::Function* contraction,
+                                    const std::vector<ChainPart>& parts);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,316 @@
+#include "backends/cpu/contraction/contraction.h"
+
+#include <algorithm>
+
+#include "backends/cpu/contraction/micro_kernel.h"
+#include "backends/cpu/contraction/packing.h"
+#include "backends/llvm/loops.h"
+
+namespace tenon::cpu {
+namespace {
+
+using codegen::emit_branch;
+using codegen::emit_loop;
+using codegen::LlvmValues;
+using codegen::number;
+using llvm::Value;
+
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) { return divided(bytes, kAlignment) * kAlignment; }
+
+class ContractionEmitter {
+ public:
+  ContractionEmitter(llvm::Module& module, const ContractionLoops& loops, int64_t vector_bytes)
+      : module_(module),
+        context_(module.getContext()),
+        loops_(loops),
+        row_(loops.rows.back()),
+        column_(loops.columns.back()),
+        sum_(loops.sums[0]),
+        t_(tiling_of(loops, vector_bytes)),
+        b_(context_),
+        lhs_elements_(b_, loops.lhs, loops.sum),
+        rhs_elements_(b_, loops.rhs, loops.sum),
+        result_elements_(b_, loops.result, loops.sum),
+        sum_elements_(b_, loops.sum, loops.sum),
+        packing_(b_, loops, t_) {}
+
+  ContractionFunction run(const std::string& name) {
+    ContractionFunction made;
+    make_function(name);
+    const int64_t row_groups = divided(row_.extent, t_.rows_a_group);
+    const int64_t column_groups = divided(column_.extent, t_.panels * t_.columns());
+    // The loops that a workgroup is one turn of, from the outermost.
+    std::vector<ContractionLoop> outer = loops_.batch;
+    outer.insert(outer.end(), loops_.rows.begin(), loops_.rows.end() - 1);
+    outer.insert(outer.end(), loops_.columns.begin(), loops_.columns.end() - 1);
+    outer.push_back({row_groups, 0, 0, 0});
+    outer.push_back({column_groups, 0, 0, 0});
+    for (const ContractionLoop& loop : outer) made.workgroups *= loop.extent;
+    emit_loop(b_, function_->getArg(3), function_->getArg(4), 1, {},
+              [&](Value* place, const LlvmValues&) {
+                workgroup(place, outer);
+                return LlvmValues{};
+              });
+    b_.CreateRetVoid();
+    made.kernel = {function_, scratch_sums() + (t_.keeps_sums ? sums_bytes() : 0)};
+    const int64_t rows = std::min(row_.extent, t_.rows_a_group);
+    const int64_t columns = std::min(column_.extent, columns_a_group());
+    made.flops_a_workgroup =
+        2.0 * static_cast<double>(rows * columns) * static_cast<double>(sum_.extent);
+    return made;
+  }
+
+ private:
+  void make_function(const std::string& name) {
+    llvm::Type* const pointer = b_.getPtrTy();
+    llvm::Type* const types[] = {pointer,         pointer, pointer, b_.getInt64Ty(),
+                                 b_.getInt64Ty(), pointer, pointer};
+    function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                       llvm::Function::ExternalLinkage, name, module_);
+    function_->setDoesNotThrow();
+    function_->setVisibility(llvm::Function::HiddenVisibility);
+    for (unsigned i = 0; i < 3; ++i) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+    b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
+  }
+
+  // --- Scratch memory: panels of the right operand, rows of the left one, sums.
+  int64_t columns_a_group() const { return t_.panels * t_.columns(); }
+  int64_t scratch_lhs() const {
+    return aligned(t_.packs_rhs ? t_.panels * packing_.panel_bytes() : 0);
+  }
+  int64_t scratch_sums() const {
+    return scratch_lhs() + aligned(t_.packs_lhs ? packing_.lhs_bytes() : 0);
+  }
+  int64_t sums_bytes() const { return t_.rows_a_group * columns_a_group() * sum_elements_.bytes(); }
+  Value* scratch(int64_t bytes) {
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(5),
+                                 static_cast<uint64_t>(bytes));
+  }
+
+  Value* times(Value* x, int64_t by) { return b_.CreateMul(x, number(b_, by), "", false, true); }
+  Value* least(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
+  void each(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body) {
+    emit_loop(b_, low, high, step, {}, [&](Value* i, const LlvmValues&) {
+      body(i);
+      return LlvmValues{};
+    });
+  }
+
+  void workgroup(Value* place, const std::vector<ContractionLoop>& outer) {
+    Value* offsets[] = {number(b_, 0), number(b_, 0), number(b_, 0)};
+    Value* group[2] = {};  // Of rows and of columns.
+    Value* rest = place;
+    for (size_t d = outer.size(); d-- > 0;) {
+      Value* const at = d == 0 ? rest : b_.CreateURem(rest, number(b_, outer[d].extent));
+      if (d > 0) rest = b_.CreateUDiv(rest, number(b_, outer[d].extent));
+      if (d + 2 >= outer.size()) {
+        group[d + 2 - outer.size()] = at;
+        continue;
+      }
+      const int64_t by[] = {outer[d].lhs, outer[d].rhs, outer[d].result};
+      for (size_t i = 0; i < 3; ++i) offsets[i] = b_.CreateAdd(offsets[i], times(at, by[i]));
+    }
+    lhs_ = lhs_elements_.at(function_->getArg(0), offsets[0]);
+    rhs_ = rhs_elements_.at(function_->getArg(1), offsets[1]);
+    result_ = result_elements_.at(function_->getArg(2), offsets[2]);
+    row_begin_ = times(group[0], t_.rows_a_group);
+    column_begin_ = times(group[1], columns_a_group());
+    row_end_ =
+        least(b_.CreateAdd(row_begin_, number(b_, t_.rows_a_group)), number(b_, row_.extent));
+    column_end_ = least(b_.CreateAdd(column_begin_, number(b_, columns_a_group())),
+                        number(b_, column_.extent));
+    if (is_dot_products(loops_)) {
+      each(row_begin_, row_end_, t_.rows, [&](Value* at) { dots(at); });
+      return;
+    }
+    each(number(b_, 0), number(b_, sum_.extent), t_.sums_a_block, [&](Value* sum) { block(sum); });
+    if (t_.keeps_sums) round_sums();
+  }
+
+  // Adds a block of products to the workgroup's part of the result.
+  void block(Value* sum) {
+    Value* const count =
+        least(b_.CreateSub(number(b_, sum_.extent), sum), number(b_, t_.sums_a_block));
+    if (t_.packs_rhs) {
+      each(column_begin_, column_end_, t_.columns(), [&](Value* panel) {
+        packing_.panel(packed_panel(panel), rhs_at(panel, sum),
+                       b_.CreateSub(number(b_, column_.extent), panel), count);
+      });
+    }
+    each(row_begin_, row_end_, t_.rows, [&](Value* row) {
+      Value* a = lhs_elements_.at(lhs_, b_.CreateAdd(times(row, row_.lhs), times(sum, sum_.lhs)));
+      if (t_.packs_lhs) {
+        Value* const packed = scratch(scratch_lhs());
+        packing_.rows(packed, a, b_.CreateSub(row_end_, row), count);
+        a = packed;
+      }
+      each(column_begin_, column_end_, t_.columns(), [&](Value* panel) {
+        Value* const b = t_.packs_rhs ? packed_panel(panel) : rhs_at(panel, sum);
+        tile(a, b, sums_at(row, panel), count, sum, row, panel);
+      });
+    });
+  }
+
+  Value* packed_panel(Value* panel) {
+    return sum_elements_.at(scratch(0), times(b_.CreateSub(panel, column_begin_), t_.sums_a_block));
+  }
+  Value* rhs_at(Value* panel, Value* sum) {
+    return rhs_elements_.at(rhs_, b_.CreateAdd(times(panel, column_.rhs), times(sum, sum_.rhs)));
+  }
+  Value* result_at(Value* row, Value* column) {
+    return result_elements_.at(
+        result_, b_.CreateAdd(times(row, row_.result), times(column, column_.result)));
+  }
+  // Where they are between blocks.
+  Value* sums_at(Value* row, Value* column) {
+    if (!t_.keeps_sums) return result_at(row, column);
+    Value* const line = times(b_.CreateSub(row, row_begin_), columns_a_group());
+    return sum_elements_.at(scratch(scratch_sums()),
+                            b_.CreateAdd(line, b_.CreateSub(column, column_begin_)));
+  }
+
+  void round_sums() {
+    each(row_begin_, row_end_, 1, [&](Value* row) {
+      each(column_begin_, column_end_, t_.width, [&](Value* column) {
+        Value* const mask = mask_of(b_, b_.CreateSub(column_end_, column), t_.width);
+        result_elements_.store(sum_elements_.load(sums_at(row, column), t_.width),
+                               result_at(row, column), mask);
+      });
+    });
+  }
+
+  // --- Dot products
+
+  void dots(Value* row) {
+    const int64_t odd = row_.extent % t_.rows;
+    if (odd == 0) return dots_of(row, t_.rows);
+    Value* const whole = b_.CreateICmpSGE(b_.CreateSub(row_end_, row), number(b_, t_.rows));
+    emit_branch(b_, whole, [&] { dots_of(row, t_.rows); }, [&] { dots_of(row, odd); });
+  }
+
+  // The lanes of a vector are summed at the end.
+  void dots_of(Value* row, int64_t rows) {
+    Value* const a = lhs_elements_.at(lhs_, times(row, row_.lhs));
+    const int64_t full = sum_.extent / t_.width * t_.width;
+    const auto add = [&](Value* k, const LlvmValues& before, Value* mask) {
+      Value* const line = rhs_elements_.load(rhs_elements_.at(rhs_, k), t_.width, mask);
+      LlvmValues next;
+      for (int64_t r = 0; r < rows; ++r) {
+        Value* const place = lhs_elements_.at(a, b_.CreateAdd(k, number(b_, r * row_.lhs)));
+        Value* const mine = lhs_elements_.load(place, t_.width, mask);
+        next.push_back(sum_elements_.multiply_add(mine, line, before[static_cast<size_t>(r)]));
+      }
+      return next;
+    };
+    LlvmValues sums(static_cast<size_t>(rows), sum_elements_.zeros(t_.width));
+    sums = emit_loop(b_, number(b_, 0), number(b_, full), t_.width, sums,
+                     [&](Value* k, const LlvmValues& before) { return add(k, before, nullptr); });
+    if (full < sum_.extent) {
+      sums = add(number(b_, full), sums, mask_of(b_, number(b_, sum_.extent - full), t_.width));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      Value* const place = result_at(b_.CreateAdd(row, number(b_, r)), number(b_, 0));
+      result_elements_.store(sum_elements_.total(sums[static_cast<size_t>(r)]), place);
+    }
+  }
+
+  // --- Tiles
+
+  // Full ones, and those at the edges by functions of their own.
+  void tile(Value* a, Value* b, Value* c, Value* count, Value* sum, Value* row, Value* panel) {
+    const int64_t odd_rows = row_.extent % t_.rows;
+    const bool odd_columns = column_.extent % t_.columns() != 0;
+    Value* const left = b_.CreateSub(number(b_, column_.extent), panel);
+    const auto call = [&](int64_t rows) {
+      const auto with = [&](bool last) {
+        b_.CreateCall(micro_kernel(rows, last), {a, b, c, count, sum});
+      };
+      if (!odd_columns) return with(false);
+      if (column_.extent < t_.columns()) return with(true);
+      emit_branch(
+          b_, b_.CreateICmpSGE(left, number(b_, t_.columns())), [&] { with(false); },
+          [&] { with(true); });
+    };
+    if (odd_rows == 0) return call(t_.rows);
+    if (row_.extent < t_.rows) return call(odd_rows);
+    Value* const whole = b_.CreateICmpSGE(b_.CreateSub(row_end_, row), number(b_, t_.rows));
+    emit_branch(b_, whole, [&] { call(t_.rows); }, [&] { call(odd_rows); });
+  }
+
+  // void (a, b, c, count, sum): c (+)= a · b over `count` products; from zero if `sum`, the first
+  // one's number, is 0. `last`: of the columns that are left behind all full tiles.
+  llvm::Function* micro_kernel(int64_t rows, bool last) {
+    const std::string name =
+        fmt::format("{}.{}{}", function_->getName().str(), rows, last ? ".last" : "");
+    if (llvm::Function* const made = module_.getFunction(name)) return made;
+    llvm::Type* const pointer = b_.getPtrTy();
+    llvm::Type* const integer = b_.getInt64Ty();
+    llvm::Type* const types[] = {pointer, pointer, pointer, integer, integer};
+    llvm::Function* const micro =
+        llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                               llvm::Function::InternalLinkage, name, module_);
+    micro->setDoesNotThrow();
+    micro->addFnAttr(llvm::Attribute::NoInline);
+    for (unsigned i = 0; i < 3; ++i) micro->addParamAttr(i, llvm::Attribute::NoAlias);
+    const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", micro));
+    fill(*micro, rows, last);
+    b_.CreateRetVoid();
+    return micro;
+  }
+
+  void fill(llvm::Function& micro, int64_t rows, bool last) {
+    Value* const adds =
+        t_.sums_a_block < sum_.extent ? b_.CreateICmpNE(micro.getArg(4), number(b_, 0)) : nullptr;
+    MicroTile tile;
+    tile.rows = rows;
+    tile.vectors = t_.vectors;
+    tile.width = t_.width;
+    tile.a_row = t_.packs_lhs ? packing_.lhs_row() : row_.lhs;
+    tile.a_sum = t_.packs_lhs ? packing_.lhs_sum() : sum_.lhs;
+    tile.b_sum = t_.packs_rhs ? t_.columns() : sum_.rhs;
+    tile.c_row = t_.keeps_sums ? columns_a_group() : row_.result;
+    std::vector<Value*> masks;
+    if (last) {
+      const int64_t columns = column_.extent % t_.columns();
+      tile.vectors = divided(columns, t_.width);
+      masks.resize(static_cast<size_t>(tile.vectors));
+      const int64_t odd = columns % t_.width;
+      if (odd != 0) masks.back() = mask_of(b_, number(b_, odd), t_.width);
+    }
+    const TileElements elements = {t_.packs_lhs ? sum_elements_ : lhs_elements_,
+                                   t_.packs_rhs ? sum_elements_ : rhs_elements_,
+                                   t_.keeps_sums ? sum_elements_ : result_elements_};
+    emit_micro_kernel(b_, tile, elements, micro.getArg(0), micro.getArg(1), micro.getArg(2),
+                      micro.getArg(3), adds, masks, /*reads_all=*/t_.packs_rhs);
+  }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const ContractionLoops& loops_;
+  const ContractionLoop row_, column_, sum_;
+  const Tiling t_;
+  llvm::IRBuilder<> b_;
+  const Elements lhs_elements_, rhs_elements_, result_elements_, sum_elements_;
+  const Packing packing_;
+  llvm::Function* function_ = nullptr;
+  // Of the workgroup.
+  Value* lhs_ = nullptr;
+  Value* rhs_ = nullptr;
+  Value* result_ = nullptr;
+  Value* row_begin_ = nullptr;
+  Value* row_end_ = nullptr;
+  Value* column_begin_ = nullptr;
+  Value* column_end_ = nullptr;
+};
+
+}  // namespace
+
+ContractionFunction emit_contraction(llvm::Module& module, const ContractionLoops& loops,
+                                     const std::string& name, int64_t vector_bytes) {
+  return ContractionEmitter(module, loops, vector_bytes).run(name);
+}
+
+}  // namespace tenon::cpu

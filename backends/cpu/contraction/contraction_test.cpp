@@ -1,0 +1,160 @@
+// Contractions of every type, in every layout, of sizes around those of tiles and blocks. Operands
+// are small integers, so that sums are exact and results rounded once.
+#include "backends/cpu/contraction/contraction.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/compiling.h"
+#include "backends/cpu/cpu_test_util.h"
+#include "backends/llvm/host.h"
+#include "core/base/random.h"
+
+namespace tenon::cpu {
+namespace {
+
+using enum ElementType;
+
+struct Types {
+  ElementType lhs, rhs, result;
+};
+
+// [batch, m, k] and [batch, k, n], either transposed.
+struct Sizes {
+  int64_t batch, m, n, k;
+  bool lhs_transposed = false;
+  bool rhs_transposed = false;
+};
+
+Literal small_numbers(ElementType type, const Dims& dims, Random& random) {
+  Literal literal(Shape(type, dims));
+  const bool is_signed = is_float(type) || is_signed_integer(type);
+  for (int64_t i = 0; i < literal.element_count(); ++i) {
+    literal.set_double(i, static_cast<double>(random.below(5)) - (is_signed ? 2 : 0));
+  }
+  return literal;
+}
+
+std::vector<double> numbers_of(const Literal& literal) {
+  std::vector<double> list;
+  for (int64_t i = 0; i < literal.element_count(); ++i) list.push_back(literal.get_double(i));
+  return list;
+}
+
+double exact_sum(const Sizes& s, const std::vector<double>& lhs, const std::vector<double>& rhs,
+                 int64_t b, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < s.k; ++k) {
+    const int64_t in_lhs = b * s.m * s.k + (s.lhs_transposed ? k * s.m + i : i * s.k + k);
+    const int64_t in_rhs = b * s.k * s.n + (s.rhs_transposed ? j * s.k + k : k * s.n + j);
+    sum += lhs[static_cast<size_t>(in_lhs)] * rhs[static_cast<size_t>(in_rhs)];
+  }
+  return sum;
+}
+
+void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes) {
+  SCOPED_TRACE(fmt::format("{} x {} -> {}, batch {} m {} n {} k {} {}{}", name_of(types.lhs),
+                           name_of(types.rhs), name_of(types.result), s.batch, s.m, s.n, s.k,
+                           s.lhs_transposed ? "lhs transposed " : "",
+                           s.rhs_transposed ? "rhs transposed" : ""));
+  const auto dims = [&](int64_t rows, int64_t columns, bool transposed) {
+    return transposed ? Dims{s.batch, columns, rows} : Dims{s.batch, rows, columns};
+  };
+  program::Contraction call;
+  call.lhs_batch = call.rhs_batch = {0};
+  call.lhs_contracting = {s.lhs_transposed ? 1 : 2};
+  call.rhs_contracting = {s.rhs_transposed ? 2 : 1};
+  Random random(static_cast<uint64_t>(s.m * 31 + s.n * 7 + s.k));
+  std::vector<Literal> buffers = {
+      small_numbers(types.lhs, dims(s.m, s.k, s.lhs_transposed), random),
+      small_numbers(types.rhs, dims(s.k, s.n, s.rhs_transposed), random),
+      Literal(Shape(types.result, {s.batch, s.m, s.n}))};
+  const Shape shapes[] = {buffers[0].shape(), buffers[1].shape()};
+  const auto loops = loops_of(call, shapes, buffers[2].shape());
+  ASSERT_TRUE(loops);
+  auto code = compile_contraction(*loops, "contraction", vector_bytes);
+  ASSERT_TRUE(code) << code.error().to_string();
+  const auto library = load_library(*std::move(code));
+  ASSERT_TRUE(library) << library.error().to_string();
+  testing::run(**library, 0, buffers);
+  Literal rounded(buffers[2].shape());
+  const std::vector<double> lhs = numbers_of(buffers[0]);
+  const std::vector<double> rhs = numbers_of(buffers[1]);
+  for (int64_t at = 0; at < rounded.element_count(); ++at) {
+    const int64_t i = at / s.n % s.m;
+    rounded.set_double(at, exact_sum(s, lhs, rhs, at / (s.m * s.n), i, at % s.n));
+    ASSERT_EQ(buffers[2].get_double(at), rounded.get_double(at)) << "element " << at;
+  }
+}
+
+// In vectors of the host, and in narrower ones that it has too.
+void expect_right(const Types& types, const Sizes& s) {
+  for (const int64_t bytes : {16, 32, 64}) {
+    SCOPED_TRACE(bytes);
+    if (bytes <= codegen::host().vector_bytes) expect_right(types, s, bytes);
+  }
+}
+
+std::vector<Types> all_types() {
+  std::vector<Types> list = {{kF32, kF32, kF32},   {kF64, kF64, kF64},   {kBF16, kBF16, kBF16},
+                             {kBF16, kBF16, kF32}, {kBF16, kBF16, kF64}, {kF32, kF32, kBF16},
+                             {kS32, kS32, kS32},   {kS8, kS8, kS32},     {kU8, kU8, kU32},
+                             {kS64, kS64, kS64},   {kU16, kU16, kU16}};
+  if (codegen::host().converts_half) {
+    list.push_back({kF16, kF16, kF16});
+    list.push_back({kF16, kF16, kF32});
+    list.push_back({kF16, kF16, kF64});
+  }
+  return list;
+}
+
+TEST(Contraction, EveryTypeInEveryLayout) {
+  for (const Types& types : all_types()) {
+    for (const bool lhs : {false, true}) {
+      for (const bool rhs : {false, true}) {
+        expect_right(types, {2, 21, 37, 45, lhs, rhs});
+        expect_right(types, {1, 1, 70, 33, lhs, rhs});
+        expect_right(types, {1, 70, 1, 33, lhs, rhs});
+      }
+    }
+  }
+}
+
+// Several blocks of products, workgroups and panels.
+TEST(Contraction, LargerThanABlock) {
+  for (const Types& types : all_types()) {
+    expect_right(types, {1, 150, 200, 600});
+    expect_right(types, {1, 60, 70, 1030, true, true});
+    expect_right(types, {1, 20, 40, 530});
+  }
+}
+
+TEST(Contraction, TypesWithoutCode) {
+  const program::Contraction call = {{}, {}, {1}, {0}};
+  const auto loops = [&](ElementType operand, ElementType result) {
+    const Shape shapes[] = {Shape(operand, {2, 2}), Shape(operand, {2, 2})};
+    return loops_of(call, shapes, Shape(result, {2, 2})).has_value();
+  };
+  EXPECT_TRUE(loops(kBF16, kF32));
+  EXPECT_FALSE(loops(kPred, kPred));
+  EXPECT_FALSE(loops(kC64, kC64));
+  EXPECT_FALSE(loops(kF8E4M3FN, kF32));
+  EXPECT_FALSE(loops(kS4, kS32));
+  EXPECT_FALSE(loops(kS64, kS32));
+  EXPECT_FALSE(loops(kS32, kF32));
+  EXPECT_FALSE(loops(kF64, kF16));
+  EXPECT_FALSE(loops(kF64, kBF16));
+}
+
+TEST(Contraction, LoopsComeBack) {
+  const program::Contraction call = {{0}, {0}, {2}, {1}};
+  const Shape shapes[] = {Shape(kBF16, {3, 4, 5}), Shape(kBF16, {3, 5, 7})};
+  const auto loops = loops_of(call, shapes, Shape(kF32, {3, 4, 7}));
+  ASSERT_TRUE(loops);
+  const auto back = load_loops(save(*loops));
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(save(*back), save(*loops));
+  EXPECT_FALSE(load_loops("TNCL"));
+}
+
+}  // namespace
+}  // namespace tenon::cpu

@@ -1,0 +1,35 @@
+// The innermost part of contractions: a tile of sums in registers, to which products are added.
+//
+// Numbers of `b` are loaded as vectors along the tile's columns, each number of `a` is broadcast.
+#pragma once
+
+#include "backends/cpu/codegen/elements.h"
+
+namespace tenon::cpu {
+
+/// A tile of `rows` · (`vectors` · `width`) sums. Strides are in elements; the columns of b and c
+/// lie side by side.
+struct MicroTile {
+  int64_t rows = 1;
+  int64_t vectors = 1;
+  int64_t width = 1;  ///< Lanes of a vector.
+  int64_t a_row = 0;  ///< From a row of the tile to the next one.
+  int64_t a_sum = 0;  ///< From a product to the next one.
+  int64_t b_sum = 0;
+  int64_t c_row = 0;
+};
+
+/// Of the left and the right factor, and of the sums.
+struct TileElements {
+  Elements a, b, c;
+};
+
+/// c (+)= a · b over `count` products. `adds`: an i1, whether what is in c is added to; null stands
+/// for a constant no. `masks`: of the columns' vectors, or none, where they are not whole; b may be
+/// read as if all were if `reads_all`.
+void emit_micro_kernel(llvm::IRBuilderBase& builder, const MicroTile& tile,
+                       const TileElements& elements, llvm::Value* a, llvm::Value* b, llvm::Value* c,
+                       llvm::Value* count, llvm::Value* adds,
+                       const std::vector<llvm::Value*>& masks = {}, bool reads_all = false);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,122 @@
+#include "backends/cpu/contraction/packing.h"
+
+#include "backends/llvm/loops.h"
+
+namespace tenon::cpu {
+
+using codegen::emit_branch;
+using codegen::number;
+using llvm::Value;
+
+namespace {
+
+Value* times(llvm::IRBuilderBase& b, Value* x, int64_t by) {
+  return b.CreateMul(x, number(b, by), "", false, true);
+}
+
+void each(llvm::IRBuilderBase& b, Value* low, Value* high, int64_t step,
+          const std::function<void(Value*)>& body) {
+  codegen::emit_loop(b, low, high, step, {}, [&](Value* i, const codegen::LlvmValues&) {
+    body(i);
+    return codegen::LlvmValues{};
+  });
+}
+
+}  // namespace
+
+Packing::Packing(llvm::IRBuilderBase& builder, const ContractionLoops& loops, const Tiling& tiling)
+    : b_(builder),
+      row_(loops.rows.back()),
+      column_(loops.columns.back()),
+      sum_(loops.sums[0]),
+      t_(tiling),
+      lhs_(builder, loops.lhs, loops.sum),
+      rhs_(builder, loops.rhs, loops.sum),
+      packed_(builder, loops.sum, loops.sum) {}
+
+// A row is longer by a vector, so that rows begin in different sets of the cache.
+int64_t Packing::lhs_row() const { return is_across() ? 1 : t_.sums_a_block + t_.width; }
+int64_t Packing::lhs_sum() const { return is_across() ? divided(t_.rows, t_.width) * t_.width : 1; }
+int64_t Packing::panel_bytes() const { return t_.sums_a_block * t_.columns() * packed_.bytes(); }
+int64_t Packing::lhs_bytes() const {
+  const int64_t numbers = is_across() ? t_.sums_a_block * lhs_sum() : t_.rows * lhs_row();
+  return numbers * packed_.bytes();
+}
+
+void Packing::panel(Value* to, Value* from, Value* left, Value* count) const {
+  Value* const zero = number(b_, 0);
+  if (column_.rhs == 1 || sum_.rhs != 1 || t_.width < 4 || t_.width > 16) {
+    return lines(to, from, left, zero, count);
+  }
+  Value* const squares = b_.CreateAnd(count, number(b_, -t_.width));
+  emit_branch(
+      b_, b_.CreateICmpSGE(left, number(b_, t_.columns())),
+      [&] {
+        each(b_, zero, squares, t_.width, [&](Value* k) { square(to, from, k); });
+        lines(to, from, left, squares, count);
+      },
+      [&] { lines(to, from, left, zero, count); });
+}
+
+// As many products as a vector has lanes, of all columns, which are loaded along the products.
+void Packing::square(Value* to, Value* from, Value* k) const {
+  for (int64_t v = 0; v < t_.vectors; ++v) {
+    std::vector<Value*> lines;
+    for (int64_t i = 0; i < t_.width; ++i) {
+      Value* const column = rhs_.at(from, (v * t_.width + i) * column_.rhs);
+      lines.push_back(rhs_.load(rhs_.at(column, k), t_.width));
+    }
+    codegen::transpose(b_, lines);
+    for (int64_t i = 0; i < t_.width; ++i) {
+      Value* const line = times(b_, b_.CreateAdd(k, number(b_, i)), t_.columns());
+      Value* const place = packed_.at(to, b_.CreateAdd(line, number(b_, v * t_.width)));
+      packed_.store(lines[static_cast<size_t>(i)], place);
+    }
+  }
+}
+
+// One product after the other.
+void Packing::lines(Value* to, Value* from, Value* left, Value* first, Value* count) const {
+  each(b_, first, count, 1, [&](Value* k) {
+    Value* const source = rhs_.at(from, times(b_, k, sum_.rhs));
+    Value* const target = packed_.at(to, times(b_, k, t_.columns()));
+    for (int64_t v = 0; v < t_.vectors; ++v) {
+      Value* const mask = mask_of(b_, b_.CreateSub(left, number(b_, v * t_.width)), t_.width);
+      Value* const place = rhs_.at(source, v * t_.width * column_.rhs);
+      Value* const numbers = column_.rhs == 1 ? rhs_.load(place, t_.width, mask)
+                                              : rhs_.gather(place, column_.rhs, t_.width, mask);
+      packed_.store(numbers, packed_.at(target, v * t_.width));
+    }
+  });
+}
+
+void Packing::rows(Value* to, Value* from, Value* left, Value* count) const {
+  if (is_across()) return rows_across(to, from, left, count);
+  Value* const rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(b_, t_.rows));
+  each(b_, number(b_, 0), rows, 1, [&](Value* r) {
+    Value* const source = lhs_.at(from, times(b_, r, row_.lhs));
+    Value* const target = packed_.at(to, times(b_, r, lhs_row()));
+    each(b_, number(b_, 0), count, t_.width, [&](Value* k) {
+      Value* const mask = mask_of(b_, b_.CreateSub(count, k), t_.width);
+      Value* const place = lhs_.at(source, times(b_, k, sum_.lhs));
+      Value* const numbers = sum_.lhs == 1 ? lhs_.load(place, t_.width, mask)
+                                           : lhs_.gather(place, sum_.lhs, t_.width, mask);
+      packed_.store(numbers, packed_.at(target, k));
+    });
+  });
+}
+
+// Rows lie side by side: a vector has one product of each.
+void Packing::rows_across(Value* to, Value* from, Value* left, Value* count) const {
+  Value* const rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(b_, t_.rows));
+  each(b_, number(b_, 0), count, 1, [&](Value* k) {
+    Value* const source = lhs_.at(from, times(b_, k, sum_.lhs));
+    Value* const target = packed_.at(to, times(b_, k, lhs_sum()));
+    for (int64_t r = 0; r < t_.rows; r += t_.width) {
+      Value* const mask = mask_of(b_, b_.CreateSub(rows, number(b_, r)), t_.width);
+      packed_.store(lhs_.load(lhs_.at(source, r), t_.width, mask), packed_.at(target, r));
+    }
+  });
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,40 @@
+// Parts of a contraction's operands in the order in which tiles read them, as the numbers that are
+// computed with.
+#pragma once
+
+#include "backends/cpu/codegen/elements.h"
+#include "backends/cpu/contraction/tiling.h"
+
+namespace tenon::cpu {
+
+class Packing {
+ public:
+  Packing(llvm::IRBuilderBase& builder, const ContractionLoops& loops, const Tiling& tiling);
+
+  /// Strides of packed rows of the left operand, in elements: from a row to the next one, and from
+  /// a product to the next one.
+  int64_t lhs_row() const;
+  int64_t lhs_sum() const;
+  int64_t panel_bytes() const;
+  int64_t lhs_bytes() const;
+
+  /// The right operand from `from` on: `count` products of a tile's columns, of which there are
+  /// `left`; the others become zeros.
+  void panel(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;
+  /// The left operand from `from` on: `count` products of a tile's rows, or of the `left` ones.
+  void rows(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;
+
+ private:
+  void square(llvm::Value* to, llvm::Value* from, llvm::Value* k) const;
+  void lines(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* first,
+             llvm::Value* count) const;
+  void rows_across(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;
+  bool is_across() const { return row_.lhs == 1 && sum_.lhs != 1; }
+
+  llvm::IRBuilderBase& b_;
+  const ContractionLoop row_, column_, sum_;
+  const Tiling& t_;
+  const Elements lhs_, rhs_, packed_;
+};
+
+}  // namespace tenon::cpu

@@ -1,0 +1,72 @@
+#include "backends/cpu/contraction/tiling.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tenon::cpu {
+namespace {
+
+constexpr int64_t kSumsABlock = 512;  // of a panel that is packed
+constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
+constexpr int64_t kRowsAWorkgroup = 144;
+constexpr int64_t kFewRows = 48;  // for which packing takes longer than it saves
+constexpr int64_t kSumsOfFewRows = 64;
+constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
+
+Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
+  const int64_t rows = loops.rows.back().extent;
+  const int64_t sums = loops.sums[0].extent;
+  Tiling t;
+  t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
+  t.rows = std::min<int64_t>(rows, 4);
+  t.rows_a_group = divided(std::min<int64_t>(rows, kRowsAWorkgroup), t.rows) * t.rows;
+  t.sums_a_block = sums;
+  return t;
+}
+
+}  // namespace
+
+bool is_dot_products(const ContractionLoops& loops) {
+  const ContractionLoop& sum = loops.sums[0];
+  return loops.columns.size() == 1 && loops.columns[0].extent == 1 && sum.lhs == 1 && sum.rhs == 1;
+}
+
+Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
+  const ContractionLoop& row = loops.rows.back();
+  const ContractionLoop& column = loops.columns.back();
+  const ContractionLoop& sum = loops.sums[0];
+  const auto bytes = static_cast<int64_t>(storage_bytes(loops.sum));
+  if (is_dot_products(loops)) return of_dot_products(loops, vector_bytes / bytes);
+  Tiling t;
+  const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(column.extent)));
+  t.width = std::min(vector_bytes / bytes, ceiling);
+  // With few rows, more columns, so that eight sums and more are under way at once.
+  const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
+  t.vectors = std::min(wide, divided(column.extent, t.width));
+  // Accumulators, and some registers for a row of the right operand.
+  const int64_t registers = vector_bytes >= 64 ? 32 : 16;
+  const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
+  t.rows = divided(row.extent, divided(row.extent, most_rows));
+  const int64_t tiles = divided(row.extent, t.rows);
+  const int64_t groups = divided(row.extent, kRowsAWorkgroup);
+  t.rows_a_group = divided(tiles, groups) * t.rows;
+  const bool widens = loops.rhs != loops.sum;
+  const bool is_large = widens || sum.extent * column.extent * bytes > kPackFrom;
+  t.packs_rhs = column.rhs != 1 || (row.extent > 2 * t.rows && is_large);
+  // Rows that lie side by side are in one line of the cache as they are.
+  t.packs_lhs = t.packs_rhs && row.lhs != 1 && row.extent * sum.extent * bytes > kPackFrom;
+  const bool few = row.extent <= kFewRows && column.rhs == 1;
+  if (few) t.packs_rhs = t.packs_lhs = false;
+  // Widening single numbers takes longer than widening vectors of them once for all columns.
+  if (loops.lhs != loops.sum) t.packs_lhs = true;
+  // Some sums of all columns stay in the cache from one tile's rows to the next.
+  const int64_t most_sums = t.packs_rhs || t.packs_lhs   ? kSumsABlock
+                            : few && row.extent > t.rows ? kSumsOfFewRows
+                                                         : sum.extent;
+  t.sums_a_block = std::min(sum.extent, most_sums);
+  t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
+  t.panels = std::min(kPanelsABlock, divided(column.extent, t.columns()));
+  return t;
+}
+
+}  // namespace tenon::cpu

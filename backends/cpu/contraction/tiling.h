@@ -1,0 +1,29 @@
+// How the loops of a contraction are cut: into workgroups, blocks, panels and tiles.
+#pragma once
+
+#include "backends/cpu/contraction/contraction.h"
+
+namespace tenon::cpu {
+
+struct Tiling {
+  int64_t width = 1;         ///< Lanes of a vector.
+  int64_t vectors = 1;       ///< Of a tile's columns.
+  int64_t rows = 1;          ///< Of a tile.
+  int64_t rows_a_group = 1;  ///< Of a workgroup.
+  int64_t panels = 1;        ///< Of tiles' columns, of a workgroup.
+  int64_t sums_a_block = 1;
+  bool packs_rhs = false;
+  bool packs_lhs = false;
+  bool keeps_sums = false;  ///< Between blocks, in scratch memory, since the result is narrower.
+
+  int64_t columns() const { return width * vectors; }
+};
+
+Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes);
+
+/// Whether every result is a sum over neighbours of both operands.
+bool is_dot_products(const ContractionLoops& loops);
+
+inline int64_t divided(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+}  // namespace tenon::cpu

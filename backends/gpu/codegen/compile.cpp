@@ -1,0 +1,149 @@
+#include "backends/gpu/codegen/compile.h"
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/LLVMContext.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "backends/gpu/codegen/emitter.h"
+#include "backends/gpu_compiler_hash.h"
+#include "core/base/archive.h"
+#include "core/base/sealed.h"
+#include "core/types/serial.h"
+
+namespace tenon::gpu {
+
+template <class A>
+void serialize(A& a, serial::Of<A, KernelCode>& code) {
+  a(code.symbol, code.blocks, code.threads, code.buffers, code.scalars);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Code>& code) {
+  a(code.images, code.kernels);
+}
+
+namespace {
+
+using backend::Declined;
+using backend::Reason;
+
+constexpr serial::Format kCodeFormat = {"TNGP", "binary of gpu", 1, 1};
+
+// As the target of LLVM has it, which need not be there for the simulator.
+constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+constexpr const char* kLayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
+
+// Parameters lie in 4 KiB, 8 bytes at most each.
+constexpr size_t kMostParameters = 512;
+// A thread's own arrays: its registers are 255 of 4 bytes.
+constexpr int64_t kMostPrivateBytes = 640;
+// What blocks share without asking the driver for more.
+constexpr int64_t kSharedBytes = 48 << 10;
+
+// The number makes it unlike any other, the name is for people.
+std::string symbol_of(const kernel::Kernel& kernel, size_t number) {
+  constexpr size_t kLongest = 60;
+  std::string symbol = fmt::format("tenon_{}_", number);
+  for (const char c : kernel.name.substr(0, kLongest)) {
+    symbol += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  return symbol;
+}
+
+std::vector<Declined> declined_of(const kernel::Kernel& kernel, const KernelFunction& made,
+                                  const backend::TargetInfo& target, uint32_t number) {
+  const auto decline = [&](Reason reason, std::string text) {
+    return std::vector<Declined>{{number, reason, std::move(text)}};
+  };
+  if (made.shared_bytes > target.scratch_bytes) {
+    return decline(Reason::kTooMuchScratch,
+                   fmt::format("@{} needs {} bytes of shared memory, a block has {}", kernel.name,
+                               made.shared_bytes, target.scratch_bytes));
+  }
+  if (made.private_bytes > kMostPrivateBytes) {
+    return decline(Reason::kTooMuchPrivate,
+                   fmt::format("@{} needs {} bytes a thread of private memory, registers hold {}",
+                               kernel.name, made.private_bytes, kMostPrivateBytes));
+  }
+  const size_t parameters = kernel.buffer_count + kernel.scalars.size();
+  if (parameters > kMostParameters) {
+    return decline(Reason::kTooManyParameters,
+                   fmt::format("@{} has {} parameters, a launch {}", kernel.name, parameters,
+                               kMostParameters));
+  }
+  return {};
+}
+
+}  // namespace
+
+kernel::LegalForm form_of_gpu() {
+  using enum ElementType;
+  kernel::LegalForm form;
+  for (const ElementType type : {kS8, kS16, kS64, kU8, kU16, kU64, kF64}) {
+    form.computed.insert(type);
+  }
+  form.atomics = {kS32, kU32, kS64, kU64};
+  form.private_memory = true;
+  return form;
+}
+
+backend::TargetInfo target_of_gpu(int32_t compute_capability) {
+  backend::TargetInfo target;
+  target.name = fmt::format("sm_{}", compute_capability);
+  target.compiler_id =
+      fmt::format("gpu {} llvm {} sm_{}", kCompilerHash, LLVM_VERSION_STRING, compute_capability);
+  target.form = form_of_gpu();
+  target.preferred_lanes = kMostThreads;
+  target.vector_bytes = 16;
+  target.scratch_bytes = kSharedBytes;
+  target.private_bytes = kMostPrivateBytes;
+  target.most_parameters = kMostParameters;
+  target.spaces[0].alignment = 256;
+  return target;
+}
+
+std::vector<Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
+                                   backend::Kernels kernels, Code& code) {
+  module.setTargetTriple(kTriple);
+  module.setDataLayout(kLayout);
+  std::vector<Declined> declined;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const kernel::Kernel& kernel = *kernels[k];
+    KernelCode& made = code.kernels.emplace_back();
+    made.symbol = symbol_of(kernel, k);
+    const KernelFunction function = Emitter(module, kernel).run(made.symbol);
+    made.blocks = element_count(kernel.grid);
+    made.threads = function.threads;
+    for (size_t b = 0; b < kernel.buffer_count; ++b) {
+      made.buffers.push_back(kernel.memories[b].bytes());
+    }
+    for (const kernel::ValueId each : kernel.scalars) {
+      made.scalars.push_back(kernel.value(each).type);
+    }
+    for (Declined& each : declined_of(kernel, function, target, static_cast<uint32_t>(k))) {
+      declined.push_back(std::move(each));
+    }
+  }
+  return declined;
+}
+
+Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kernels kernels,
+                                Assembler& assembler) {
+  llvm::LLVMContext context;
+  llvm::Module module("tenon", context);
+  CompiledKernels compiled;
+  compiled.declined = emit_kernels(module, target, kernels, compiled.code);
+  if (compiled.declined.empty()) {
+    TENON_ASSIGN(compiled.code.images, assembler.assemble(module));
+  }
+  return compiled;
+}
+
+std::string save(const Code& code) { return serial::save_sealed(kCodeFormat, code); }
+
+Result<Code> load_code(std::string_view bytes) {
+  return serial::load_sealed<Code>(kCodeFormat, bytes);
+}
+
+}  // namespace tenon::gpu

@@ -1,0 +1,53 @@
+// Kernels as code for a GPU.
+//
+// Thread-safety: compile() from any thread; an Assembler from one at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/gpu/codegen/code.h"
+#include "core/backend/backend.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace tenon::gpu {
+
+/// What makes images of LLVM IR as docs/gpu.md says it: for a chip, or for the simulator.
+class Assembler {
+ public:
+  Assembler() = default;
+  Assembler(const Assembler&) = delete;
+  Assembler& operator=(const Assembler&) = delete;
+  virtual ~Assembler() = default;
+
+  /// The images of a module (Code::images), which is changed meanwhile.
+  virtual Result<std::vector<std::string>> assemble(llvm::Module& module) = 0;
+};
+
+/// What a GPU computes with: kernels are legalised for it.
+kernel::LegalForm form_of_gpu();
+
+/// What every GPU of a compute capability (90: sm_90) is as a target; what an open one knows better
+/// (memory, multiprocessors, its name) is to be filled in.
+backend::TargetInfo target_of_gpu(int32_t compute_capability);
+
+/// Code, or the kernels that were declined.
+struct CompiledKernels {
+  Code code;
+  std::vector<backend::Declined> declined;
+};
+
+/// Kernels that are legal for form_of_gpu(). Declined are those that need more shared memory than
+/// `target` has, more registers than a thread has, or more parameters than a launch takes.
+Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kernels kernels,
+                                Assembler& assembler);
+
+/// Puts kernels into a module with the triple and layout that docs/gpu.md names; `code` becomes
+/// that of them all but the images. What is declined.
+std::vector<backend::Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
+                                            backend::Kernels kernels, Code& code);
+
+}  // namespace tenon::gpu

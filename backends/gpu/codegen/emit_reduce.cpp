@@ -1,0 +1,266 @@
+// Reductions: of a thread one leaf after the other; of a block the threads' partial results by
+// shuffles within each warp, and the warps' through shared memory.
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/gpu/codegen/emitter.h"
+#include "backends/llvm/loops.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::gpu {
+
+using kernel::Node;
+using kernel::NodeId;
+
+namespace {
+
+// Whether it has loops that end by its values.
+bool may_loop(const kernel::Kernel& kernel, kernel::BlockId id) {
+  return std::ranges::any_of(kernel.block(id).nodes, [&](NodeId each) {
+    const Node& n = kernel.node(each);
+    return n.op == kernel::OpCode::kWhile || n.op == kernel::OpCode::kFor ||
+           std::ranges::any_of(n.blocks, [&](kernel::BlockId b) { return may_loop(kernel, b); });
+  });
+}
+
+}  // namespace
+
+void Emitter::reduce(const Node& n) {
+  if (n.over_lanes && outside()) return reduce_over_lanes(n);
+  reduce_serially(n);
+}
+
+Emitter::Many Emitter::combine(const Node& n, const Many& left, const Many& right) {
+  Many both = left;
+  both.insert(both.end(), right.begin(), right.end());
+  set(kernel_.block(n.blocks[1]).arguments, both);
+  return block(n.blocks[1]);
+}
+
+// Of one iteration, whatever the run.
+std::vector<llvm::Value*> Emitter::combine(const Node& n, const std::vector<Value*>& left,
+                                           const std::vector<Value*>& right) {
+  const auto lists = [](const std::vector<Value*>& values) {
+    Many many;
+    for (Value* const value : values) many.push_back({value});
+    return many;
+  };
+  const Runs* const outer = std::exchange(runs_, nullptr);
+  const Many result = combine(n, lists(left), lists(right));
+  runs_ = outer;
+  std::vector<Value*> values;
+  for (const Elements& each : result) values.push_back(each[0]);
+  return values;
+}
+
+std::vector<llvm::Value*> Emitter::combine_if(Value* condition,
+                                              const std::vector<Value*>& otherwise, const Node& n,
+                                              const std::vector<Value*>& left,
+                                              const std::vector<Value*>& right) {
+  if (may_loop(kernel_, n.blocks[1])) {
+    return where(condition, otherwise, [&] { return combine(n, left, right); });
+  }
+  std::vector<Value*> values = combine(n, left, right);
+  for (size_t k = 0; k < values.size(); ++k) {
+    values[k] = b_.CreateSelect(condition, values[k], otherwise[k]);
+  }
+  return values;
+}
+
+void Emitter::reduce_serially(const Node& n) {
+  const Ids& indices = kernel_.block(n.blocks[0]).arguments;
+  const Touched before = touched_;
+  if (outside()) touched_.add(plan_.touched(n));
+  const std::function<std::vector<Value*>(size_t, const std::vector<Value*>&)> nested =
+      [&](size_t d, const std::vector<Value*>& carried) {
+        if (d == n.extents.size()) {
+          return flatten(n.results, combine(n, unflatten(n.results, carried), block(n.blocks[0])));
+        }
+        llvm::Type* const type = n.extents[d] < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
+        return codegen::emit_loop(b_, number(type, 0), number(type, n.extents[d]), 1, carried,
+                                  [&](Value* i, const std::vector<Value*>& inner) {
+                                    values_[indices[d]] = {index_from(i)};
+                                    return nested(d + 1, inner);
+                                  });
+      };
+  set(n.results, unflatten(n.results, nested(0, flatten(n.results, get(n.operands)))));
+  touched_.add(before);
+}
+
+void Emitter::reduce_over_lanes(const Node& n) {
+  touch(plan_.touched(n));
+  const int64_t count = element_count(n.extents);
+  const Many inits = get(n.operands);
+  if (count == 0) return set(n.results, inits);
+  const auto threads = static_cast<int64_t>(plan_.threads());
+  // Threads that have a leaf: the first ones. With a neutral element all others have that.
+  int64_t active = threads;
+  std::vector<Value*> partials;
+  in_lanes_ = true;
+  if (n.commutative) {
+    if (codegen::identity_of(context_, kernel_, n) == nullptr) {
+      active = std::min(count / plan_.runs(n).width(), threads);
+    }
+    partials = strided_partials(n);
+  } else {
+    const int64_t run = (count + threads - 1) / threads;
+    active = (count + run - 1) / run;
+    partials = ordered_partials(n);
+  }
+  partials = within_warps(n, std::move(partials), active);
+  const std::vector<Value*> all = between_warps(n, partials, (active + kWarp - 1) / kWarp);
+  in_lanes_ = false;
+  Many results;
+  for (Value* const each : all) results.push_back({each});
+  set(n.results, results);
+}
+
+std::vector<llvm::Value*> Emitter::strided_partials(const Node& n) {
+  llvm::Constant* const neutral = codegen::identity_of(context_, kernel_, n);
+  std::vector<Value*> inits;
+  for (const kernel::ValueId result : n.results) {
+    llvm::Type* const type = codegen::type_of(context_, kernel_.value(result).type);
+    inits.push_back(neutral != nullptr ? neutral : llvm::Constant::getNullValue(type));
+  }
+  const Runs& runs = plan_.runs(n);
+  const auto width = static_cast<size_t>(runs.width());
+  return own_runs(n, runs, inits, false, [&](Value* turn, const std::vector<Value*>& carried) {
+    if (width > 1) runs_ = &runs;
+    const Many given = block(n.blocks[0]);
+    runs_ = nullptr;
+    std::vector<std::vector<Value*>> leaves(width);
+    for (size_t i = 0; i < width; ++i) {
+      for (const Elements& each : given) leaves[i].push_back(each[each.size() == 1 ? 0 : i]);
+    }
+    for (size_t half = width / 2; half > 0; half /= 2) {
+      for (size_t i = 0; i < half; ++i) {
+        leaves[i] = combine(n, leaves[2 * i], leaves[2 * i + 1]);
+      }
+    }
+    if (neutral != nullptr) return combine(n, carried, leaves[0]);
+    Value* const later = b_.CreateICmpNE(turn, number(turn->getType(), 0));
+    return combine_if(later, leaves[0], n, carried, leaves[0]);
+  });
+}
+
+std::vector<llvm::Value*> Emitter::ordered_partials(const Node& n) {
+  const int64_t count = element_count(n.extents);
+  const auto threads = static_cast<int64_t>(plan_.threads());
+  const int64_t run = (count + threads - 1) / threads;
+  llvm::Type* const type = run * threads < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
+  Value* const start = b_.CreateMul(b_.CreateZExt(thread_, type), number(type, run));
+  std::vector<Value*> none;
+  for (const kernel::ValueId result : n.results) {
+    none.push_back(
+        llvm::Constant::getNullValue(codegen::type_of(context_, kernel_.value(result).type)));
+  }
+  return codegen::emit_loop(
+      b_, number(type, 0), number(type, run), 1, none,
+      [&](Value* i, const std::vector<Value*>& carried) {
+        Value* const place = b_.CreateAdd(start, i);
+        return where(b_.CreateICmpULT(place, number(type, count)), carried, [&] {
+          set_indices(kernel_.block(n.blocks[0]).arguments, n.extents, place);
+          std::vector<Value*> leaf;
+          for (const Elements& each : block(n.blocks[0])) leaf.push_back(each[0]);
+          return combine_if(b_.CreateICmpNE(i, number(type, 0)), leaf, n, carried, leaf);
+        });
+      });
+}
+
+// Words of 32 bits.
+llvm::Value* Emitter::shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane) {
+  llvm::Type* const type = value->getType();
+  const unsigned bits = type->getPrimitiveSizeInBits();
+  Value* const whole = b_.CreateBitCast(value, b_.getIntNTy(bits));
+  const auto word = [&](Value* one) -> Value* {
+    return b_.CreateIntrinsic(id, {},
+                              {b_.getInt32(~uint32_t{0}), one, b_.getInt32(lane), b_.getInt32(31)});
+  };
+  Value* moved = nullptr;
+  if (bits <= 32) {
+    moved = b_.CreateTrunc(word(b_.CreateZExt(whole, b_.getInt32Ty())), whole->getType());
+  } else {
+    Value* const low = word(b_.CreateTrunc(whole, b_.getInt32Ty()));
+    Value* const high = word(b_.CreateTrunc(b_.CreateLShr(whole, 32), b_.getInt32Ty()));
+    moved = b_.CreateOr(b_.CreateZExt(low, whole->getType()),
+                        b_.CreateShl(b_.CreateZExt(high, whole->getType()), 32));
+  }
+  return b_.CreateBitCast(moved, type);
+}
+
+// After the step of `distance` thread t has what 2 * distance threads from it on have, in order;
+// the first of each warp has them all. (Those at its end combine what is not theirs, which nobody
+// needs, unless that might take for ever.)
+std::vector<llvm::Value*> Emitter::within_warps(const Node& n, std::vector<Value*> partials,
+                                                int64_t active) {
+  for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
+    if (distance >= active) break;
+    std::vector<Value*> others;
+    for (Value* const each : partials) {
+      others.push_back(shuffle(llvm::Intrinsic::nvvm_shfl_sync_down_i32, each, distance));
+    }
+    const bool loops = may_loop(kernel_, n.blocks[1]);
+    if (active % kWarp == 0 && !loops) {
+      partials = combine(n, partials, others);
+      continue;
+    }
+    Value* is_there = b_.CreateICmpULT(b_.CreateAdd(thread_, b_.getInt32(distance)),
+                                       b_.getInt32(static_cast<uint32_t>(active)));
+    if (loops) {
+      Value* const lane = b_.CreateAnd(thread_, b_.getInt32(kWarp - 1));
+      Value* const in_warp = b_.CreateICmpULT(lane, b_.getInt32(kWarp - distance));
+      is_there = b_.CreateAnd(is_there, in_warp);
+    }
+    partials = combine_if(is_there, partials, n, partials, others);
+  }
+  return partials;
+}
+
+// `init`, and behind it the results of the warps in order: every thread computes it.
+std::vector<llvm::Value*> Emitter::between_warps(const Node& n, const std::vector<Value*>& partials,
+                                                 int64_t warps) {
+  std::vector<Value*> total;
+  for (const Elements& init : get(n.operands)) total.push_back(init[0]);
+  if (plan_.threads() == kWarp) {
+    std::vector<Value*> first;
+    for (Value* const each : partials) {
+      first.push_back(shuffle(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, each, 0));
+    }
+    return combine(n, total, first);
+  }
+  const auto stride = static_cast<int64_t>(plan_.threads() / kWarp);
+  const auto place = [&](size_t k, Value* warp) {
+    const int64_t first =
+        plan_.partials(n) + static_cast<int64_t>(k) * stride * BlockPlan::kPartialBytes;
+    Value* const offset = b_.CreateMul(warp, b_.getInt32(BlockPlan::kPartialBytes));
+    return b_.CreateGEP(b_.getInt8Ty(), shared_place(first), offset);
+  };
+  const auto type = [&](size_t k) { return kernel_.value(n.results[k]).type; };
+  Value* const lane = b_.CreateAnd(thread_, b_.getInt32(kWarp - 1));
+  where(b_.CreateICmpEQ(lane, b_.getInt32(0)), {}, [&] {
+    Value* const warp = b_.CreateLShr(thread_, b_.getInt32(5));
+    for (size_t k = 0; k < partials.size(); ++k) {
+      Value* const stored =
+          is_pred(type(k)) ? b_.CreateZExt(partials[k], b_.getInt8Ty()) : partials[k];
+      b_.CreateStore(stored, place(k, warp));
+    }
+    return std::vector<Value*>{};
+  });
+  barrier();
+  touched_.reads.push_back(plan_.partials_place(n));
+  return codegen::emit_loop(
+      b_, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(warps)), 1, total,
+      [&](Value* warp, const std::vector<Value*>& carried) {
+        std::vector<Value*> mine;
+        for (size_t k = 0; k < partials.size(); ++k) {
+          Value* const loaded =
+              b_.CreateLoad(codegen::memory_type_of(context_, type(k)), place(k, warp));
+          mine.push_back(is_pred(type(k)) ? b_.CreateTrunc(loaded, b_.getInt1Ty()) : loaded);
+        }
+        return combine(n, carried, mine);
+      });
+}
+
+}  // namespace tenon::gpu

@@ -1,0 +1,240 @@
+#include "backends/gpu/codegen/emitter.h"
+
+#include <llvm/IR/ConstantRange.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+
+#include "backends/gpu/codegen/remainder.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::gpu {
+
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+using kernel::ValueId;
+using kernel::ValueKind;
+
+namespace {
+
+constexpr unsigned kGlobal = 1;  // Address spaces.
+constexpr unsigned kShared = 3;
+constexpr int64_t kBlocksAlongX = INT32_MAX;
+
+}  // namespace
+
+Emitter::Emitter(llvm::Module& module, const kernel::Kernel& kernel)
+    : module_(module),
+      context_(module.getContext()),
+      kernel_(kernel),
+      ranges_(kernel),
+      plan_(kernel, ranges_),
+      b_(context_),
+      values_(kernel.values.size()),
+      memories_(kernel.memories.size()) {}
+
+KernelFunction Emitter::run(const std::string& name) {
+  make_function(name);
+  make_shared_memory(name);
+  thread_ = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, plan_.threads());
+  grid_indices();
+  block(kernel_.body);
+  b_.CreateRetVoid();
+  return {function_, plan_.threads(), plan_.shared_bytes(), plan_.private_bytes()};
+}
+
+void Emitter::make_function(const std::string& name) {
+  std::vector<llvm::Type*> types(kernel_.buffer_count, b_.getPtrTy(kGlobal));
+  for (const ValueId scalar : kernel_.scalars) {
+    types.push_back(codegen::memory_type_of(context_, kernel_.value(scalar).type));
+  }
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, name, module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  function_->setDoesNotThrow();
+  llvm::Metadata* const bound[] = {llvm::ConstantAsMetadata::get(function_),
+                                   llvm::MDString::get(context_, "maxntidx"),
+                                   llvm::ConstantAsMetadata::get(b_.getInt32(plan_.threads()))};
+  module_.getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(context_, bound));
+  b_.SetInsertPoint(BasicBlock::Create(context_, "entry", function_));
+  auto* argument = function_->arg_begin();
+  for (kernel::MemoryId m = 0; m < kernel_.buffer_count; ++m) {
+    const kernel::Memory& buffer = kernel_.memory(m);
+    bool alone = buffer.over == kernel::kNone;
+    for (const kernel::Memory& other : kernel_.memories) alone &= other.over != m;
+    const bool only_read = buffer.access == kernel::Access::kIn;
+    // What one thread stores and another loads is no memory of a thread's own: passes would carry
+    // its values over barriers.
+    if (alone && buffer.access != kernel::Access::kInOut) {
+      argument->addAttr(llvm::Attribute::NoAlias);
+    }
+    if (only_read) argument->addAttr(llvm::Attribute::ReadOnly);
+    argument->addAttr(llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    memories_[m] = &*argument++;
+  }
+  for (const ValueId scalar : kernel_.scalars) {
+    Value* const given = &*argument++;
+    const bool pred = is_pred(kernel_.value(scalar).type);
+    values_[scalar] = {pred ? b_.CreateTrunc(given, b_.getInt1Ty()) : given};
+  }
+}
+
+void Emitter::make_shared_memory(const std::string& name) {
+  if (plan_.shared_bytes() == 0) return;
+  auto* const type =
+      llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(plan_.shared_bytes()));
+  shared_ = new llvm::GlobalVariable(module_, type, /*isConstant=*/false,
+                                     llvm::GlobalValue::InternalLinkage,
+                                     llvm::UndefValue::get(type), name + ".shared", nullptr,
+                                     llvm::GlobalValue::NotThreadLocal, kShared);
+  shared_->setAlignment(llvm::Align(16));
+}
+
+Emitter::Value* Emitter::special(llvm::Intrinsic::ID id, uint64_t below) {
+  llvm::CallInst* const call = b_.CreateIntrinsic(id, {}, {});
+  if (below != 0)
+    call->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, below)));
+  return call;
+}
+
+void Emitter::grid_indices() {
+  const int64_t blocks = std::max<int64_t>(element_count(kernel_.grid), 1);
+  Value* place = nullptr;
+  if (blocks <= kBlocksAlongX) {
+    place = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, static_cast<uint64_t>(blocks));
+  } else {
+    const auto wide = [&](llvm::Intrinsic::ID id) {
+      return b_.CreateZExt(special(id, 0), b_.getInt64Ty());
+    };
+    place = b_.CreateAdd(b_.CreateMul(wide(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y),
+                                      wide(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x)),
+                         wide(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x));
+    BasicBlock* const inside = BasicBlock::Create(context_, "inside", function_);
+    BasicBlock* const beyond = BasicBlock::Create(context_, "beyond", function_);
+    b_.CreateCondBr(b_.CreateICmpULT(place, number(place->getType(), blocks)), inside, beyond);
+    b_.SetInsertPoint(beyond);
+    b_.CreateRetVoid();
+    b_.SetInsertPoint(inside);
+  }
+  set_indices(kernel_.block(kernel_.body).arguments, kernel_.grid, place);
+}
+
+void Emitter::set_indices(const Ids& indices, const Dims& extents, Value* place) {
+  for (size_t d = extents.size(); d-- > 0;) {
+    Value* const extent = number(place->getType(), std::max<int64_t>(extents[d], 1));
+    values_[indices[d]] = {index_from(d == 0 ? place : b_.CreateURem(place, extent))};
+    if (d > 0) place = b_.CreateUDiv(place, extent);
+  }
+}
+
+Emitter::Value* Emitter::index_from(Value* number) {
+  return b_.CreateZExtOrTrunc(number, codegen::type_of(context_, kernel_.index_type));
+}
+
+// --- Values
+
+size_t Emitter::width_of(ValueId value) const {
+  if (runs_ == nullptr || runs_->same(value)) return 1;
+  return static_cast<size_t>(runs_->width());
+}
+
+Emitter::Elements Emitter::elements(ValueId value) {
+  const kernel::Value& v = kernel_.value(value);
+  if (v.kind != ValueKind::kConstant) return values_[value];
+  return {codegen::constant(context_, v.type, v.bits)};
+}
+
+Emitter::Value* Emitter::get(ValueId value, size_t i) {
+  const Elements list = elements(value);
+  return list[list.size() == 1 ? 0 : i];
+}
+
+Emitter::Many Emitter::get(const Ids& values, size_t first) {
+  Many list;
+  for (size_t i = first; i < values.size(); ++i) list.push_back(elements(values[i]));
+  return list;
+}
+
+void Emitter::set(const Ids& values, const Many& elements, size_t first) {
+  for (size_t i = first; i < values.size(); ++i) values_[values[i]] = elements[i - first];
+}
+
+std::vector<llvm::Value*> Emitter::flatten(const Ids& like, const Many& lists) const {
+  std::vector<Value*> values;
+  for (size_t k = 0; k < like.size(); ++k) {
+    const Elements& list = lists[k];
+    for (size_t i = 0; i < width_of(like[k]); ++i) values.push_back(list[list.size() == 1 ? 0 : i]);
+  }
+  return values;
+}
+
+Emitter::Many Emitter::unflatten(const Ids& like, const std::vector<Value*>& values) const {
+  Many lists;
+  auto at = values.begin();
+  for (const ValueId each : like) {
+    const auto end = at + static_cast<std::ptrdiff_t>(width_of(each));
+    lists.emplace_back(at, end);
+    at = end;
+  }
+  return lists;
+}
+
+// --- Operations
+
+Emitter::Many Emitter::block(kernel::BlockId id) {
+  for (const NodeId n : kernel_.block(id).nodes) {
+    const Node& node = kernel_.node(n);
+    if (node.op == OpCode::kYield) return get(node.operands);
+    statement(node);
+  }
+  return {};
+}
+
+void Emitter::statement(const Node& n) {
+  switch (n.op) {
+    case OpCode::kLoad:
+      return load(n);
+    case OpCode::kStore:
+      return store(n);
+    case OpCode::kAtomic:
+      return atomic(n);
+    case OpCode::kScratch:
+    case OpCode::kPrivate:
+      return declare(n.memories[0]);
+    case OpCode::kLanes:
+      return lanes(n);
+    case OpCode::kFor:
+      return for_loop(n);
+    case OpCode::kWhile:
+      return while_loop(n);
+    case OpCode::kIf:
+      return if_else(n);
+    case OpCode::kReduce:
+      return reduce(n);
+    default:
+      return operation(n);
+  }
+}
+
+void Emitter::operation(const Node& n) {
+  const ValueId result = n.results[0];
+  const ElementType from = kernel_.value(n.operands.back()).type;
+  const bool fits = is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
+  Elements list;
+  for (size_t i = 0; i < width_of(result); ++i) {
+    std::vector<Value*> x;
+    for (const ValueId operand : n.operands) x.push_back(get(operand, i));
+    const bool real_remainder = n.op == OpCode::kRem && is_float(from);
+    list.push_back(real_remainder ? remainder(from, x[0], x[1])
+                                  : codegen::operation(b_, n, from, x, fits));
+  }
+  values_[result] = std::move(list);
+}
+
+Emitter::Value* Emitter::remainder(ElementType type, Value* x, Value* y) {
+  return b_.CreateCall(remainder_function(module_, codegen::type_of(context_, type)), {x, y});
+}
+
+}  // namespace tenon::gpu

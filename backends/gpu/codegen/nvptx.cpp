@@ -1,0 +1,117 @@
+#include "backends/gpu/codegen/nvptx.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <mutex>
+
+#include "backends/llvm/host.h"
+#include "core/base/file.h"
+
+extern "C" {
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace tenon::gpu {
+namespace {
+
+// Loops over a thread's own arrays go first, so that the arrays become registers; then what the
+// emitter repeats: arithmetic on indices, loads of what nobody stores to.
+constexpr const char* kPasses =
+    "cgscc(inline),function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "loop-mssa(licm<allowspeculation>),loop(indvars,loop-deletion,loop-unroll-full),sroa,"
+    "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "gvn,dse,loop-mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,simplifycfg,infer-"
+    "alignment)";
+
+// Of CUDA 11.8, the first that knows all of these chips; drivers since then compile it.
+constexpr const char* kPtxVersion = "+ptx78";
+
+void initialize() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const std::string& triple,
+                                                          int32_t compute_capability) {
+  initialize();
+  std::string error;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) return unimplemented("gpu: LLVM has no target {}", triple);
+  int32_t chip = 0;
+  for (const int32_t known : {75, 80, 86, 89, 90}) {
+    if (known <= compute_capability) chip = known;
+  }
+  if (chip == 0) {
+    return unimplemented("gpu: sm_{} is older than sm_75", compute_capability);
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // K8
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, fmt::format("sm_{}", chip), kPtxVersion, options,
+                                  std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+Status optimize_on(llvm::TargetMachine& machine, llvm::Module& module, const std::string& dump) {
+  std::string complaint;
+  llvm::raw_string_ostream complaints(complaint);
+  if (llvm::verifyModule(module, &complaints)) {
+    return internal_error("gpu: the module does not verify: {}", complaints.str());
+  }
+  codegen::set_target(module, machine);
+  if (!dump.empty()) codegen::write_text(module, dump + ".before.ll");
+  TENON_TRY(codegen::optimize(module, machine, kPasses));
+  if (!dump.empty()) codegen::write_text(module, dump + ".ll");
+  return {};
+}
+
+}  // namespace
+
+Status optimize_for_chip(llvm::Module& module, int32_t compute_capability,
+                         const std::string& dump) {
+  TENON_ASSIGN(const auto machine, make_machine(module.getTargetTriple(), compute_capability));
+  return optimize_on(*machine, module, dump);
+}
+
+Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
+                           const std::string& dump) {
+  TENON_ASSIGN(const auto machine, make_machine(module.getTargetTriple(), compute_capability));
+  TENON_TRY(optimize_on(*machine, module, dump));
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream out(text);
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, out, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+    return internal_error("gpu: LLVM cannot write PTX");
+  }
+  emission.run(module);
+  return std::string(text.begin(), text.end());
+}
+
+Result<std::vector<std::string>> PtxAssembler::assemble(llvm::Module& module) {
+  const std::string dump = codegen::next_dump("TENON_GPU_DUMP");
+  const auto write = [&](const char* ending, const std::string& bytes) {
+    if (!dump.empty()) static_cast<void>(write_file(dump + ending, bytes));
+  };
+  TENON_ASSIGN(std::string ptx, ptx_of(module, compute_capability_, dump));
+  write(".ptx", ptx);
+  if (ptxas_.empty()) return std::vector{std::move(ptx)};
+  auto cubin = run_ptxas(ptxas_, ptx, compute_capability_);
+  write(".txt", cubin ? cubin->report : cubin.error().message());
+  if (!cubin) return std::vector{std::move(ptx)};
+  write(".cubin", cubin->bytes);
+  return std::vector{std::move(cubin->bytes), std::move(ptx)};
+}
+
+}  // namespace tenon::gpu

@@ -1,0 +1,62 @@
+// Runs of neighbours: whether a thread may take several iterations of a lanes loop that lie beside
+// each other, along the last dimension, so that each of its loads and stores is one access.
+//
+// Thread-safety: none; one user at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/kernel.h"
+
+namespace tenon::gpu {
+
+/// What of a lanes loop, or of the leaves of a reduction, is the same in all iterations of a run.
+class Runs {
+ public:
+  /// The widest run of `node`, whose last dimension it goes along: 16 bytes of the widest element
+  /// that is moved, or half of that …; 1 if its memory is touched in any other way.
+  Runs(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const kernel::Node& node);
+
+  int64_t width() const { return width_; }
+  /// Gives up runs.
+  void take_one_by_one() { width_ = 1; }
+  /// Whether all iterations of a run have one value of it. Everything from outside is so.
+  bool same(kernel::ValueId value) const { return fact(value).growth == 0; }
+  /// Whether its iterations are loops themselves.
+  bool has_loops() const { return has_loops_; }
+
+ private:
+  /// A value is `growth` greater in each next iteration of a run, or anything if that is nothing;
+  /// in the first it is a multiple of `divisor`.
+  struct Fact {
+    std::optional<int64_t> growth = 0;
+    int64_t divisor = 1;
+  };
+
+  bool try_width(const kernel::Node& node, int64_t width);
+  bool block(kernel::BlockId id);
+  bool node(const kernel::Node& n);
+  bool access(const kernel::Node& n, size_t first_index);
+  void loop(const kernel::Node& n);
+  void scalar(const kernel::Node& n);
+  Fact result(const kernel::Node& n) const;
+  bool splits_at_runs(const kernel::Node& n) const;
+  Fact fact(kernel::ValueId value) const;
+  Fact outside(kernel::ValueId value) const;
+  int64_t widest(kernel::BlockId id) const;
+  size_t size(kernel::BlockId id) const;
+
+  const kernel::Kernel& kernel_;
+  const kernel::Ranges& ranges_;
+  int64_t width_ = 1;
+  bool has_loops_ = false;
+  bool moves_neighbours_ = false;
+  std::map<kernel::ValueId, Fact> facts_;
+  mutable std::map<kernel::ValueId, Fact> outside_;
+  std::map<kernel::ValueId, const kernel::Node*> loops_;  // By what they count with.
+};
+
+}  // namespace tenon::gpu

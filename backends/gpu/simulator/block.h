@@ -1,0 +1,114 @@
+// A block of a launch: its threads, which take turns as fibers, and what they wait at.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "backends/gpu/simulator/fibers.h"
+#include "backends/gpu/simulator/memory.h"
+#include "backends/gpu/simulator/simulator.h"
+
+namespace tenon::gpu {
+
+/// A launch that runs: what its blocks share.
+///
+/// Thread-safety: fail() and is_over() from any thread; the memory is the checked run's alone.
+class SimRun {
+ public:
+  SimRun(const SimProgram& program, const SimLaunch& launch);
+
+  /// Keeps the error of the first of the blocks that fail, so that it does not depend on threads.
+  void fail(int64_t block, Status status);
+  /// Whether a block need not run any more: one before it has failed, or all are stopped.
+  bool is_over(int64_t block);
+  Status outcome() const { return status_; }
+
+  const SimProgram& program;
+  const SimLaunch& launch;
+  const SimKernel& kernel;
+  const SimEntry entry;
+  const Grid grid;
+  std::optional<SimMemory> memory;  ///< With checks.
+
+ private:
+  std::mutex mutex_;
+  std::atomic<int64_t> failed_block_;
+  Status status_;
+};
+
+class SimBlock;
+
+/// A thread of a block, and what it waits for.
+struct BlockThread : SimThread {
+  enum class State : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kAtShuffle, kEnded };
+
+  SimBlock* block = nullptr;
+  Fiber* fiber = nullptr;
+  State state = State::kReady;
+  uint32_t site = 0;
+  // Of a shuffle or warp barrier: who takes part. Of a shuffle, what it asks and gets.
+  uint32_t mask = 0;
+  ShuffleMode mode{};
+  uint32_t value = 0;
+  uint32_t lane = 0;
+  uint32_t bounds = 0;
+  // For the checks.
+  uint32_t epoch = 0;
+  std::array<uint16_t, kWarpLanes> clocks{};
+};
+
+/// What a host thread keeps from launch to launch.
+struct HostThreadMemory {
+  FiberPool fibers;
+  std::vector<BlockThread> threads;
+  std::vector<std::byte> shared;
+};
+
+/// Runs blocks, one after the other, on a host thread.
+class SimBlock {
+ public:
+  /// False of is_ready(): there is no memory.
+  SimBlock(SimRun& run, HostThreadMemory& memory);
+  bool is_ready() const { return ready_; }
+
+  /// Errors are given to the run.
+  void run_blocks(int64_t begin, int64_t end);
+
+  // --- Called by a thread of the block that runs
+  void wait(BlockThread& thread, BlockThread::State state, uint32_t site);
+  void look(BlockThread& thread, const SimAccess& access);
+  [[noreturn]] void fail(BlockThread& thread, Status status);
+  const SimRun& of() const { return run_; }
+  int64_t number() const { return number_; }
+
+ private:
+  void begin_block(int64_t number);
+  void run_in_row();
+  void run_in_turns();
+  void run_warp(uint32_t first);
+  bool pass_barrier();
+  bool pass_warp(uint32_t first);
+  void pass_group(uint32_t first, uint32_t group);
+  Status exchange(uint32_t first, uint32_t group);
+  void join_clocks(uint32_t first, uint32_t group);
+  bool waits_with(const BlockThread& a, const BlockThread& b) const;
+  Status deadlock() const;
+  std::string place_of(const BlockThread& thread) const;
+  std::span<BlockThread> threads() { return {memory_.threads.data(), count_}; }
+  uint32_t lanes_of(uint32_t first) const;
+
+  SimRun& run_;
+  HostThreadMemory& memory_;
+  const uint32_t count_;
+  std::byte* shared_ = nullptr;
+  bool ready_ = false;
+  bool failed_ = false;
+  int64_t number_ = 0;
+  int64_t end_ = 0;
+};
+
+/// The functions that code calls.
+std::span<const codegen::HostFunction> sim_functions();
+
+}  // namespace tenon::gpu

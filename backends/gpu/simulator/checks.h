@@ -1,0 +1,33 @@
+// The calls that look at each access of memory, for make_host_code.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <set>
+
+#include "backends/gpu/simulator/simulator.h"
+
+namespace tenon::gpu {
+
+/// The function of the simulator, declared.
+llvm::FunctionCallee declare(llvm::Module& module, SimFunction function);
+
+/// The variables of shared memory, by their places in SimImage::variables.
+using SharedVariables = llvm::DenseMap<const llvm::GlobalVariable*, size_t>;
+
+/// What the accesses of a function are.
+struct AccessFacts {
+  int64_t granule = 16;          ///< As of SimKernel.
+  std::set<unsigned> stored;     ///< Arguments behind which something is stored.
+  bool stores_anywhere = false;  ///< Something is stored nobody knows where.
+};
+
+/// Puts a call before each load, store and atomic operation of the function, but for those at
+/// constant places of a thread's own arrays and of constants. `thread`: the SimThread, at whose
+/// place it is known.
+AccessFacts add_checks(llvm::Function& function, llvm::Value* thread,
+                       const SharedVariables& variables);
+
+}  // namespace tenon::gpu

@@ -1,0 +1,275 @@
+#include "backends/gpu/simulator/driver.h"
+
+#include <tbb/task_arena.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "backends/gpu/simulator/simulator.h"
+#include "core/backend/in_process/host_queue.h"
+
+namespace tenon::gpu {
+namespace {
+
+using backend::Handles;
+using backend::HostEvent;
+using backend::HostQueue;
+
+constexpr std::align_val_t kAlignment{256};
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+// Memory, for as long as work needs it.
+struct Allocation {
+  explicit Allocation(int64_t size)
+      : bytes(size),
+        data(static_cast<std::byte*>(
+            ::operator new(static_cast<size_t>(size), kAlignment, std::nothrow))) {}
+  ~Allocation() { ::operator delete(data, kAlignment); }
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  const int64_t bytes;
+  std::byte* const data;
+};
+using Pinned = std::shared_ptr<Allocation>;
+
+class Memory {
+ public:
+  Result<Address> allocate(int64_t bytes) {
+    auto allocation = std::make_shared<Allocation>(bytes);
+    if (allocation->data == nullptr) {
+      return resource_exhausted("gpu-sim: there are no {} bytes of memory", bytes);
+    }
+    const auto address = reinterpret_cast<Address>(allocation->data);
+    const std::lock_guard lock(mutex_);
+    allocations_.emplace(address, std::move(allocation));
+    return address;
+  }
+  bool free(Address address) {
+    const std::lock_guard lock(mutex_);
+    return !allocations_.extract(address).empty();
+  }
+  // What `address` lies in, or just behind; null if that is nothing.
+  Pinned find(Address address) const {
+    const std::lock_guard lock(mutex_);
+    auto after = allocations_.upper_bound(address);
+    if (after == allocations_.begin()) return nullptr;
+    const Pinned& found = (--after)->second;
+    return address - after->first <= static_cast<uint64_t>(found->bytes) ? found : nullptr;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Address, Pinned> allocations_;
+};
+
+std::byte* pointer_of(Address address) { return reinterpret_cast<std::byte*>(address); }
+
+// The values of a launch's arguments, and the memory that they name.
+struct Arguments {
+  std::vector<uint64_t> values;
+  std::vector<const void*> pointers;
+  std::vector<int64_t> buffer_bytes;
+  std::vector<Pinned> pinned;
+};
+
+class SimContext final : public Context {
+ public:
+  ~SimContext() override {
+    __atomic_store_n(&closing_, 1, __ATOMIC_RELAXED);
+    streams_.clear();
+  }
+
+  Result<Address> allocate(int64_t bytes) override { return memory_.allocate(bytes); }
+  Status free(Address memory) override {
+    return memory_.free(memory) ? Status() : nothing("memory", memory);
+  }
+
+  Result<Stream> create_stream() override {
+    streams_.push_back(std::make_unique<HostQueue>());
+    return streams_.size();
+  }
+
+  Status copy_to_device(Stream stream, Address to, const std::byte* from, int64_t bytes) override {
+    return copy(stream, pointer_of(to), from, bytes, {memory_.find(to)});
+  }
+  Status copy_to_host(Stream stream, std::byte* to, Address from, int64_t bytes) override {
+    return copy(stream, to, pointer_of(from), bytes, {memory_.find(from)});
+  }
+  Status copy_on_device(Stream stream, Address to, Address from, int64_t bytes) override {
+    return copy(stream, pointer_of(to), pointer_of(from), bytes,
+                {memory_.find(to), memory_.find(from)});
+  }
+
+  Status fill(Stream stream, Address to, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
+    queue->push([pinned = memory_.find(to), to, bytes,
+                 words = std::vector<std::byte>(pattern.begin(), pattern.end())]() -> Status {
+      std::byte* const data = pointer_of(to);
+      const auto size = static_cast<int64_t>(words.size());
+      for (int64_t i = 0; i < bytes; i += size) std::memcpy(data + i, words.data(), words.size());
+      return {};
+    });
+    return {};
+  }
+
+  Result<Module> load(std::string_view image) override {
+    TENON_ASSIGN(auto program, SimProgram::load(image));
+    return modules_.add(std::move(program));
+  }
+  Status unload(Module module) override {
+    return modules_.take(module) != nullptr ? Status() : nothing("module", module);
+  }
+
+  Result<Function> function(Module module, const std::string& symbol) override {
+    const auto program = modules_.find(module);
+    if (program == nullptr) return tl::make_unexpected(nothing("module", module));
+    const std::vector<SimKernel>& kernels = program->image().kernels;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (kernels[i].symbol == symbol) return module << kIndexBits | i;
+    }
+    return not_found("gpu-sim: there is no kernel {} in the module", symbol);
+  }
+
+  Status launch(Stream stream, Function function, const LaunchShape& shape,
+                std::span<const void* const> arguments, const volatile uint32_t* stop) override {
+    TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
+    const auto program = modules_.find(function >> kIndexBits);
+    const size_t kernel = function & ((uint64_t{1} << kIndexBits) - 1);
+    if (program == nullptr || kernel >= program->image().kernels.size()) {
+      return nothing("function", function);
+    }
+    TENON_ASSIGN(auto kept, keep(program->image().kernels[kernel], shape, arguments));
+    queue->push([this, program, kernel, shape, kept = std::move(kept), stop] {
+      SimLaunch launch;
+      launch.kernel = kernel;
+      launch.shape = shape;
+      launch.shape.buffer_bytes = kept->buffer_bytes;
+      launch.arguments = kept->pointers;
+      launch.stops = {stop, &closing_};
+      return simulate(*program, launch);
+    });
+    return {};
+  }
+
+  Result<Event> record(Stream stream) override {
+    TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
+    return events_.add(queue->record());
+  }
+  Status wait(Stream stream, Event event) override {
+    TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
+    auto found = events_.find(event);
+    if (found == nullptr) return nothing("event", event);
+    queue->wait(std::move(found));
+    return {};
+  }
+  Result<bool> query(Event event) override { return await(event, 0); }
+  Status synchronize(Event event) override {
+    const Result<bool> done = await(event, -1);
+    return done ? Status() : done.error();
+  }
+  Result<double> seconds(Event event) override {
+    const auto found = events_.find(event);
+    if (found == nullptr) return tl::make_unexpected(nothing("event", event));
+    return found->time() - opened_;
+  }
+  void release(Event event) override { events_.take(event); }
+
+ private:
+  // A function is a module's number and, in its last bits, the kernel's within it.
+  static constexpr int kIndexBits = 24;
+
+  static Status nothing(std::string_view kind, uint64_t handle) {
+    return invalid_argument("gpu-sim: there is no {} {}", kind, handle);
+  }
+
+  Result<HostQueue*> queue_of(Stream stream) const {
+    if (stream == 0 || stream > streams_.size()) {
+      return tl::make_unexpected(nothing("stream", stream));
+    }
+    return streams_[stream - 1].get();
+  }
+
+  Status copy(Stream stream, std::byte* to, const std::byte* from, int64_t bytes,
+              std::vector<Pinned> pinned) {
+    TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
+    queue->push([to, from, bytes, pinned = std::move(pinned)]() -> Status {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+      return {};
+    });
+    return {};
+  }
+
+  Result<std::shared_ptr<const Arguments>> keep(const SimKernel& kernel, const LaunchShape& shape,
+                                                std::span<const void* const> arguments) const {
+    if (arguments.size() != kernel.parameters.size()) {
+      return invalid_argument("gpu-sim: @{} takes {} arguments, not {}", kernel.symbol,
+                              kernel.parameters.size(), arguments.size());
+    }
+    auto kept = std::make_shared<Arguments>();
+    kept->values.resize(arguments.size());
+    kept->buffer_bytes.assign(shape.buffer_bytes.begin(), shape.buffer_bytes.end());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto bytes = static_cast<size_t>(kernel.parameters[i].bytes);
+      if (bytes > sizeof(uint64_t)) {
+        return unimplemented("gpu-sim: @{} takes an argument of {} bytes", kernel.symbol, bytes);
+      }
+      std::memcpy(&kept->values[i], arguments[i], bytes);
+      if (kernel.parameters[i].is_buffer) kept->pinned.push_back(memory_.find(kept->values[i]));
+    }
+    for (const uint64_t& value : kept->values) kept->pointers.push_back(&value);
+    return kept;
+  }
+
+  Result<bool> await(Event event, int64_t timeout) {
+    const auto found = events_.find(event);
+    if (found == nullptr) return tl::make_unexpected(nothing("event", event));
+    const std::optional<Status> outcome = found->await(timeout);
+    if (!outcome) return false;
+    if (!outcome->ok()) return tl::make_unexpected(*outcome);
+    return true;
+  }
+
+  const double opened_ = now();
+  volatile uint32_t closing_ = 0;  // Once set, it stays so.
+  Memory memory_;
+  Handles<const SimProgram> modules_;
+  Handles<HostEvent> events_;
+  std::vector<std::unique_ptr<HostQueue>> streams_;
+};
+
+class SimDriver final : public Driver {
+ public:
+  explicit SimDriver(const SimConfig& config) : config_(config) {}
+
+  Result<std::vector<Chip>> chips() override {
+    Chip chip;
+    chip.name = "simulated GPU";
+    chip.compute_capability = config_.compute_capability;
+    chip.multiprocessors = tbb::this_task_arena::max_concurrency();
+    return std::vector<Chip>(config_.devices, chip);
+  }
+
+  Result<std::unique_ptr<Context>> open(size_t chip) override {
+    if (chip >= config_.devices) return not_found("gpu-sim: there is no device {}", chip);
+    return std::make_unique<SimContext>();
+  }
+
+ private:
+  const SimConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Driver> make_sim_driver(const SimConfig& config) {
+  return std::make_unique<SimDriver>(config);
+}
+
+}  // namespace tenon::gpu

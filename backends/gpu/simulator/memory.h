@@ -1,0 +1,68 @@
+// Looks up each access of a launch: whether it lies in what the launch may touch, whether its
+// address is aligned, and whether it races (shadow.h).
+//
+// Thread-safety: none; blocks that are checked run one after the other.
+#pragma once
+
+#include <deque>
+
+#include "backends/gpu/simulator/shadow.h"
+#include "backends/gpu/simulator/simulator.h"
+
+namespace tenon::gpu {
+
+/// An access of a thread, as code says it.
+struct SimAccess {
+  const std::byte* address = nullptr;
+  int64_t bytes = 0;
+  uint32_t alignment = 1;  ///< Bytes; a GPU fails at an address that is no multiple of it.
+  AccessKind kind{};
+  int32_t object = kUnknownObject;
+};
+
+class SimMemory {
+ public:
+  /// All outlive it. Without LaunchShape::buffer_bytes only shared memory is looked at.
+  SimMemory(const SimImage& image, const SimKernel& kernel, const SimLaunch& launch);
+
+  /// `shared`: of the block. Errors: kInternal, what is wrong, with who did it.
+  Status look(const SimAccess& access, const std::byte* shared, const Toucher& by);
+
+ private:
+  struct Buffer {
+    std::string name;
+    const std::byte* begin = nullptr;
+    int64_t bytes = 0;
+    bool stored = false;
+  };
+  // Memory in which something is stored: one buffer, or several that overlap.
+  struct Region {
+    const std::byte* begin = nullptr;
+    const std::byte* end = nullptr;
+    std::optional<Shadow> shadow;
+  };
+
+  void add_regions(int64_t granule);
+  const Buffer* buffer_at(const std::byte* address) const;
+  Status look_at_shared(const SimAccess& access, int64_t offset, const Toucher& by);
+  Status look_at_buffers(const SimAccess& access, const Toucher& by);
+  Status outside(const SimAccess& access, const std::string& name, int64_t offset, int64_t size,
+                 const Toucher& by) const;
+  /// Nothing if the address is a multiple of the alignment.
+  Status misaligned(const SimAccess& access, const std::string& name, int64_t offset,
+                    const Toucher& by) const;
+  Status race(const SimAccess& access, const std::string& name, int64_t offset,
+              const Conflict& conflict, const Toucher& by) const;
+
+  const SimImage& image_;
+  const SimKernel& kernel_;
+  bool knows_sizes_ = false;
+  std::vector<Buffer> buffers_;  // By parameter; those that are none have no bytes.
+  std::deque<Region> regions_;
+  std::optional<Shadow> shared_;
+};
+
+/// "@k: "
+std::string prefix_of(const SimKernel& kernel);
+
+}  // namespace tenon::gpu

@@ -1,0 +1,71 @@
+// backends/gpu/simulator/: a GPU simulated on the host: blocks of threads, checked memory.
+//
+// Runs launches of a GPU's code on the host as a GPU would: blocks on the threads of oneTBB, a
+// block's threads as fibers that take turns at barriers and shuffles.
+//
+// With checks (SimImage::checks) each access is looked up: outside of the buffers and variables of
+// the launch, or racing with another thread's (shadow.h), it is the launch's error, which names
+// kernel, memory and threads. Then blocks run one after the other.
+//
+// Thread-safety: all of it from any thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "backends/gpu/driver.h"
+#include "backends/gpu/simulator/image.h"
+#include "backends/llvm/jit.h"
+
+namespace tenon::gpu {
+
+/// What code reads of the thread that it runs as; sim_pass.cpp knows where each member lies.
+struct SimThread {
+  uint32_t tid_x = 0;
+  uint32_t ntid_x = 0;
+  uint32_t ctaid_x = 0;
+  uint32_t ctaid_y = 0;
+  uint32_t nctaid_x = 0;
+  std::byte* shared = nullptr;
+  /// Either is not 0: the work ends (B27).
+  std::array<const volatile uint32_t*, 2> stops{};
+};
+
+/// A kernel as code of the host: `arguments` are pointers to the parameters' values.
+using SimEntry = void (*)(SimThread* thread, const void* const* arguments);
+
+/// What code calls: its name and type are in kSimFunctions and in sim_pass.cpp.
+enum class SimFunction : uint8_t { kBarrier, kWarpBarrier, kShuffle, kAccess, kPrivate, kStop };
+constexpr const char* kSimFunctionNames[] = {"tenon_sim_barrier", "tenon_sim_warp_barrier",
+                                             "tenon_sim_shuffle", "tenon_sim_access",
+                                             "tenon_sim_private", "tenon_sim_stop"};
+enum class ShuffleMode : uint8_t { kIdx, kUp, kDown, kBfly };
+
+/// A loaded image.
+class SimProgram {
+ public:
+  /// Errors: an image that is none, or does not link.
+  static Result<std::shared_ptr<const SimProgram>> load(std::string_view image);
+
+  const SimImage& image() const { return image_; }
+  SimEntry entry(size_t kernel) const { return entries_[kernel]; }
+
+ private:
+  SimImage image_;  // Without its object.
+  std::unique_ptr<codegen::LoadedObjects> objects_;
+  std::vector<SimEntry> entries_;
+};
+
+struct SimLaunch {
+  size_t kernel = 0;
+  LaunchShape shape;
+  std::span<const void* const> arguments;           ///< A pointer to each parameter's value.
+  std::array<const volatile uint32_t*, 2> stops{};  ///< Both are asked.
+};
+
+/// Returns when all blocks are done. Errors: kCancelled when it was stopped; kInternal for what the
+/// kernel did wrong: a barrier or shuffle that not all reach, and what the checks find.
+Status simulate(const SimProgram& program, const SimLaunch& launch);
+
+}  // namespace tenon::gpu

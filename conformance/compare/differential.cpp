@@ -1,0 +1,316 @@
+#include "conformance/compare/differential.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/types/float_convert.h"
+#include "hlo/builder/builder.h"
+#include "hlo/evaluator/checks.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/passes/pass.h"
+
+namespace tenon::conformance {
+namespace {
+
+using hlo::Instruction;
+using hlo::OpCode;
+using hlo::Value;
+
+using Known = std::map<std::pair<const Instruction*, uint32_t>, Literal>;
+
+// `op` alone, as a function of its operands and of what its regions capture.
+struct Alone {
+  hlo::Module module;
+  std::vector<Value> inputs;
+};
+
+std::unique_ptr<Alone> isolate(const Instruction& op) {
+  auto alone = std::make_unique<Alone>();
+  hlo::Computation& function = alone->module.add_function("main");
+  alone->inputs = op.operands();
+  for (const Value captured : hlo::captured_values(op)) alone->inputs.push_back(captured);
+  hlo::Cloner cloner;
+  for (const Value input : alone->inputs) cloner.map(input, function.add_parameter(input.type()));
+  std::unique_ptr<Instruction> copy = cloner.clone(op);
+  for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, function.parameter(i));
+  Instruction* placed = function.insert(std::move(copy));
+  std::vector<Value> results;
+  for (uint32_t r = 0; r < op.result_count(); ++r) results.push_back(placed->result(r));
+  function.set_declared_result_types(op.result_types());
+  hlo::Builder builder(function);
+  static_cast<void>(builder.finish(results));
+  return alone;
+}
+
+Result<std::vector<Literal>> evaluate(const Alone& alone, const std::vector<Literal>& inputs,
+                                      bool wide) {
+  hlo::EvaluatorOptions options;
+  options.wide = wide;
+  hlo::Evaluator evaluator(alone.module, options);
+  return evaluator.run(*alone.module.entry(), inputs);
+}
+
+Literal magnitudes(const Literal& x) {
+  Literal result = x;
+  const ElementType type = x.element_type();
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    if (is_complex(type)) {
+      const auto z = x.get_complex(i);
+      result.set_complex(i, {std::abs(z.real()) + std::abs(z.imag()), 0});
+    } else if (is_float(type)) {
+      result.set_double(i, std::abs(x.get_double(i)));
+    }
+  }
+  return result;
+}
+
+double epsilon(ElementType type) {
+  // Half the distance from 1 to the next number.
+  const double above = decode_float(type, encode_float(type, 1.0) + 1);
+  return (above - 1) / 2;
+}
+
+// How results of one op are judged.
+struct Rule {
+  enum class Kind : uint8_t { kExact, kUlps, kSum };
+  Kind kind = Kind::kExact;
+  int64_t ulps = 0;
+  double terms = 0;  // of a sum
+};
+
+// What one application of a combiner may lose, in half ULP; 0 when it is exact, as a maximum is.
+int64_t roundings(const hlo::Computation& combiner) {
+  int64_t count = 0;
+  for (const Instruction& op : combiner) {
+    switch (op.code()) {
+      case OpCode::kAdd:
+      case OpCode::kSubtract:
+      case OpCode::kMultiply:
+      case OpCode::kDivide:
+      case OpCode::kSqrt:
+        ++count;
+        break;
+      default:
+        count += 2 * op.info().ulp_bound;
+    }
+  }
+  return count;
+}
+
+Rule rule_of(const Instruction& op, uint32_t result) {
+  Rule rule;
+  const ElementType type = op.result_type(result).element_type();
+  const bool inexact = is_float(type) || is_complex(type);
+  if (!inexact) return rule;
+  switch (op.code()) {
+    case OpCode::kReduce:
+    case OpCode::kReduceWindow:
+      if (roundings(op.region(0)) == 0) return rule;
+      rule.kind = Rule::Kind::kSum;
+      rule.terms =
+          op.code() == OpCode::kReduce
+              ? static_cast<double>(element_count(op.operand_type(0).dims())) /
+                    std::max<double>(1, static_cast<double>(element_count(op.result_type().dims())))
+              : static_cast<double>(element_count(op.i64s(hlo::AttrKey::window_dimensions)));
+      rule.terms *= static_cast<double>(roundings(op.region(0)));
+      return rule;
+    case OpCode::kDotGeneral:
+    case OpCode::kConvolution:
+      rule.kind = Rule::Kind::kSum;
+      // More than there are; the products round too.
+      rule.terms = static_cast<double>(element_count(op.operand_type(0).dims())) + 2;
+      return rule;
+    default:
+      break;
+  }
+  if (op.info().ulp_bound > 0 ||
+      (is_complex(type) && op.info().category == hlo::Category::kElementwise)) {
+    rule.kind = Rule::Kind::kUlps;
+    rule.ulps = std::max(op.info().ulp_bound, 1);
+  }
+  return rule;
+}
+
+bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Of exact results the sign of zero counts too.
+bool same_bits(double a, double b) {
+  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+}
+
+// A complex number is judged as a whole: by the distance of the two.
+bool close_complex(const Rule& rule, ElementType part, std::complex<double> a,
+                   std::complex<double> b) {
+  if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;
+  const double most = decode_float(part, encode_float(part, HUGE_VAL) - 1);
+  const double size = std::abs(b);
+  // Where parts overflow on the way is not laid down.
+  if (!(size < most / 16)) return true;
+  const double bound = 16 * static_cast<double>(rule.ulps) * epsilon(part) * size;
+  return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
+}
+
+bool close(const Rule& rule, ElementType type, double a, double b, double terms_size) {
+  if (rule.kind == Rule::Kind::kExact) return same_bits(a, b);
+  if (same_number(a, b)) return true;
+  if (rule.kind == Rule::Kind::kUlps) {
+    if (std::isnan(a) || std::isnan(b)) return false;
+    // The greatest number and infinity are neighbours.
+    const auto place = [&](double x) {
+      const auto bits = static_cast<int64_t>(encode_float(type, std::abs(x)));
+      return std::signbit(x) ? -bits : bits;
+    };
+    return std::abs(place(a) - place(b)) <= rule.ulps;
+  }
+  // Sums of special values may meet infinities in another order.
+  if (!std::isfinite(terms_size) || std::isnan(b)) return true;
+  const double most = decode_float(type, encode_float(type, HUGE_VAL) - 1);
+  if (terms_size > most / 4) return true;
+  const double bound = (rule.terms + 1) * 2 * epsilon(type) * terms_size;
+  return std::abs(a - b) <= bound + decode_float(type, 1) * (rule.terms + 1);
+}
+
+std::string index_text(Dims dims, int64_t linear) {
+  Dims index(dims.size());
+  for (size_t d = dims.size(); d-- > 0;) {
+    index[d] = linear % dims[d];
+    linear /= dims[d];
+  }
+  return dims_to_string(index, ", ");
+}
+
+std::string bound_text(const Rule& rule) {
+  switch (rule.kind) {
+    case Rule::Kind::kExact:
+      return "exact";
+    case Rule::Kind::kUlps:
+      return fmt::format("{} ULP", rule.ulps);
+    case Rule::Kind::kSum:
+      return "n eps sum|terms|";
+  }
+  return {};
+}
+
+class Comparison {
+ public:
+  Comparison(const hlo::Module& module, const std::vector<Literal>& arguments,
+             const std::vector<Literal>& results)
+      : function_(*module.entry()) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      known_.insert({{function_.parameter(i).def, 0}, arguments[i]});
+    }
+    const Instruction& end = *function_.return_instruction();
+    for (size_t i = 0; i < end.operand_count(); ++i) {
+      known_.insert({{end.operand(i).def, end.operand(i).index}, results[i]});
+    }
+  }
+
+  std::optional<Mismatch> run() {
+    for (const Instruction& op : function_) {
+      if (op.code() == OpCode::kReturn) break;
+      if (auto found = check(op)) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Mismatch> check(const Instruction& op) {
+    const std::unique_ptr<Alone> alone = isolate(op);
+    std::vector<Literal> inputs;
+    for (const Value input : alone->inputs) inputs.push_back(known_.at({input.def, input.index}));
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      const Rule rule = rule_of(op, r);
+      const auto expected = evaluate(*alone, inputs, rule.kind != Rule::Kind::kExact);
+      if (!expected)
+        return Mismatch{fmt::format("{}: {}", op.name(), expected.error().to_string()), &op, r};
+      std::optional<Literal> sizes;
+      if (rule.kind == Rule::Kind::kSum) {
+        std::vector<Literal> absolute;
+        for (const Literal& input : inputs) absolute.push_back(magnitudes(input));
+        auto summed = evaluate(*alone, absolute, true);
+        if (summed) sizes = (*summed)[r];
+      }
+      if (auto found = check(op, r, rule, (*expected)[r], sizes)) return found;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Mismatch> check(const Instruction& op, uint32_t r, const Rule& rule,
+                                const Literal& expected, const std::optional<Literal>& sizes) {
+    const Literal& actual = known_.at({&op, r});
+    const ElementType type = actual.element_type();
+    for (int64_t i = 0; i < actual.element_count(); ++i) {
+      bool good = true;
+      const double size = sizes ? sizes->get_complex(i).real() : 0;
+      if (!is_float(type) && !is_complex(type)) {
+        good = actual.get_integer(i) == expected.get_integer(i);
+      } else if (is_complex(type) && rule.kind == Rule::Kind::kUlps) {
+        good =
+            close_complex(rule, complex_part(type), actual.get_complex(i), expected.get_complex(i));
+      } else {
+        const auto a = actual.get_complex(i);
+        const auto b = expected.get_complex(i);
+        const ElementType part = complex_part(type);
+        good = close(rule, part, a.real(), b.real(), size) &&
+               (!is_complex(type) || close(rule, part, a.imag(), b.imag(), size));
+      }
+      if (good) continue;
+      return Mismatch{
+          fmt::format("{} result {} element [{}]: {}, expected {} (bound: {})", op.name(), r,
+                      index_text(actual.shape().dims(), i), actual.element_to_string(i),
+                      expected.element_to_string(i), bound_text(rule)),
+          &op, r};
+    }
+    return std::nullopt;
+  }
+
+  const hlo::Computation& function_;
+  Known known_;
+};
+
+}  // namespace
+
+std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Literal>& arguments,
+                                const Device& device) {
+  const auto results = device(module, arguments);
+  if (!results) return Mismatch{"the device failed: " + results.error().to_string(), nullptr, 0};
+  return Comparison(module, arguments, *results).run();
+}
+
+namespace {
+
+void add_results(Instruction& op, std::vector<Value>& values, std::vector<hlo::Type>& types) {
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    if (!op.result_type(r).is_tensor()) continue;
+    values.push_back(op.result(r));
+    types.push_back(op.result_type(r));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<hlo::Module>> with_all_values_returned(const hlo::Module& module) {
+  std::unique_ptr<hlo::Module> copy = module.clone();
+  TENON_TRY(hlo::inline_all(*copy));
+  hlo::Computation* entry = copy->entry();
+  if (entry == nullptr) return invalid_argument("there is no function to compare");
+  std::vector<Value> values;
+  std::vector<hlo::Type> types;
+  Instruction* end = entry->return_instruction();
+  for (Instruction* op = entry->first(); op != end;) {
+    Instruction* next = op->next();
+    if (op->code() == OpCode::kCustomCall && op->result_count() == 0) {
+      entry->erase(op);
+    } else {
+      add_results(*op, values, types);
+    }
+    op = next;
+  }
+  end->set_operands(values);
+  entry->set_declared_result_types(std::move(types));
+  entry->result_attributes().clear();
+  return copy;
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,33 @@
+// The math functions whose accuracy is measured: those of the kernel IR, and CHLO's, which are
+// expanded to them. Each with what it is in more precision, and a kernel of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/kernel/ir/kernel.h"
+#include "core/types/float_convert.h"
+
+namespace tenon::conformance {
+
+struct MathFunction {
+  std::string name;  ///< "exp", "chlo.erf"
+  int operands = 1;
+  double bound = 0;  ///< Greatest error in units in the last place.
+  /// Where the exact value is nearer to zero than the terms whose difference it is, the unit is
+  /// that of this number; null where every value is good to its own unit.
+  double (*size_of_terms)(double x) = nullptr;
+  double (*exact)(double, double) = nullptr;  ///< Null where there is only binary128.
+  Float128 (*exact128)(Float128, Float128) = nullptr;
+  kernel::OpCode op = kernel::OpCode::kYield;  ///< Of the kernel IR's own.
+
+  bool is_op() const { return op != kernel::OpCode::kYield; }
+};
+
+const std::vector<MathFunction>& math_functions();
+
+/// y[i] = function(x[i]), called `name`, of `count` numbers of `type`; a function of one argument.
+Result<kernel::Kernel> kernel_of(const MathFunction& function, ElementType type, int64_t count,
+                                 const std::string& name);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,228 @@
+// What the host does for plug-ins.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "core/backend/adapter/adapter.h"
+#include "core/backend/adapter/c_types.h"
+#include "core/kernel/render/render.h"
+#include "core/kernel/serial/serial.h"
+#include "core/kernel/text/text.h"
+#include "core/program/serial.h"
+
+using tenon::kernel::Access;
+using tenon::kernel::Kernel;
+
+struct TenonKernel::Description {
+  std::string name;  // Of its function in rendered source.
+  std::vector<TenonBufferInfo> buffers;
+};
+
+struct TenonCall::Description {
+  std::string kind;
+  std::vector<TenonArrayInfo> operands;
+  std::vector<TenonArrayInfo> results;
+  std::vector<tenon::program::Attribute> members;
+  std::vector<TenonAttribute> attributes;
+};
+
+namespace tenon::backend {
+namespace {
+
+std::shared_ptr<const TenonKernel::Description> description_of(const Kernel& kernel) {
+  auto description = std::make_shared<TenonKernel::Description>();
+  description->name = kernel::source_name(kernel.name);
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    const kernel::Memory& m = kernel.memories[i];
+    TenonBufferInfo info{};
+    info.size = sizeof info;
+    info.type = c_name_of(m.type);
+    info.bytes = m.bytes();
+    info.reads = m.access != Access::kOut ? 1 : 0;
+    info.writes = m.access != Access::kIn ? 1 : 0;
+    description->buffers.push_back(info);
+  }
+  return description;
+}
+
+// Gives as much of `all` as the caller knows of (B1).
+template <class Info>
+TenonCode give(Info all, Info* to) {
+  const size_t size = std::min(to->size, sizeof all);
+  all.size = to->size;
+  std::memcpy(to, &all, size);
+  return TENON_OK;
+}
+
+TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
+  const Kernel& kernel = *handle->kernel;
+  try {
+    std::call_once(handle->described, [&] { handle->description = description_of(kernel); });
+  } catch (const std::exception&) {
+    return TENON_RESOURCE_EXHAUSTED;
+  }
+  const TenonKernel::Description& d = *handle->description;
+  TenonKernelInfo all{};
+  all.name = d.name.c_str();
+  all.label = kernel.label.c_str();
+  all.buffers = d.buffers.data();
+  all.buffer_count = d.buffers.size();
+  all.scalar_count = kernel.scalars.size();
+  all.grid = kernel.grid.data();
+  all.grid_rank = kernel.grid.size();
+  return give(all, info);
+}
+
+TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
+                 int64_t lanes, const TenonSink* source, const TenonSink* error) {
+  try {
+    std::vector<Kernel> copies;
+    for (size_t i = 0; i < count; ++i) copies.push_back(*kernels[i]->kernel);
+    kernel::RenderOptions options;
+    options.language = language == TENON_OPENCL ? kernel::Language::kOpenCl
+                       : language == TENON_CUDA ? kernel::Language::kCuda
+                                                : kernel::Language::kC;
+    if (lanes > 0) options.lanes = lanes;
+    if (options.language == kernel::Language::kC) options.table = "kernel_table";
+    const auto text = kernel::render(copies, options);
+    if (!text) return answer(text.error(), error);
+    write(source, *text);
+    return TENON_OK;
+  } catch (const std::exception& e) {  // To say so takes no memory.
+    write(error, "the host could not render: ");
+    write(error, e.what());
+    return TENON_INTERNAL;
+  }
+}
+
+// Nothing is written if the host has no memory for it.
+template <class Make>
+void write_made(const TenonSink* sink, const Make& make) {
+  try {
+    write(sink, make());
+  } catch (const std::exception&) {
+  }
+}
+
+void print(const TenonKernel* kernel, const TenonSink* text) {
+  write_made(text, [&] { return kernel::print(*kernel->kernel); });
+}
+
+void serialize(const TenonKernel* kernel, const TenonSink* bytes) {
+  write_made(bytes, [&] { return kernel::save(*kernel->kernel); });
+}
+
+std::vector<TenonArrayInfo> array_infos(std::span<const Shape> shapes,
+                                        const std::vector<bool>& constant) {
+  std::vector<TenonArrayInfo> infos;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const bool same = i < constant.size() && constant[i];
+    infos.push_back({sizeof(TenonArrayInfo), c_name_of(shapes[i].element_type()),
+                     shapes[i].dims().data(), shapes[i].dims().size(),
+                     static_cast<uint8_t>(same ? 1 : 0)});
+  }
+  return infos;
+}
+
+std::shared_ptr<const TenonCall::Description> description_of(const CallSite& site) {
+  auto description = std::make_shared<TenonCall::Description>();
+  description->kind = program::name_of(site.call);
+  description->operands = array_infos(site.operands, site.constant);
+  description->results = array_infos(site.results, {});
+  description->members = program::attributes_of(site.call);
+  for (const program::Attribute& each : description->members) {
+    description->attributes.push_back(
+        {sizeof(TenonAttribute), each.name.c_str(), each.values.data(), each.values.size()});
+  }
+  return description;
+}
+
+TenonCode describe_call(const TenonCall* call, TenonCallInfo* info) {
+  try {
+    std::call_once(call->described, [&] { call->description = description_of(*call->site); });
+  } catch (const std::exception&) {
+    return TENON_RESOURCE_EXHAUSTED;
+  }
+  const TenonCall::Description& d = *call->description;
+  TenonCallInfo all{};
+  all.kind = d.kind.c_str();
+  all.operands = d.operands.data();
+  all.operand_count = d.operands.size();
+  all.results = d.results.data();
+  all.result_count = d.results.size();
+  all.attributes = d.attributes.data();
+  all.attribute_count = d.attributes.size();
+  return give(all, info);
+}
+
+void serialize_call(const TenonCall* call, const TenonSink* bytes) {
+  write_made(bytes, [&] { return program::save_call(call->site->call); });
+}
+
+void serialize_segment(const TenonSegment* segment, const TenonSink* bytes) {
+  write_made(bytes, [&] { return program::save(*segment->program); });
+}
+
+struct Log {
+  std::mutex mutex;
+  std::function<void(std::string_view)> write = [](std::string_view text) {
+    std::cerr << "tenon: " << text << '\n';
+  };
+};
+Log& log_state() {
+  static Log log;
+  return log;
+}
+
+void log(const char* text) {
+  Log& state = log_state();
+  const std::lock_guard lock(state.mutex);
+  try {
+    state.write(text);
+  } catch (const std::exception&) {
+  }
+}
+
+void parallel_for(size_t count, void (*body)(void* context, size_t index), void* context) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(context, i);
+  };
+  std::vector<std::thread> threads;
+  const size_t others = std::min<size_t>(count, std::thread::hardware_concurrency());
+  try {
+    for (size_t t = 1; t < others; ++t) threads.emplace_back(work);
+  } catch (const std::exception&) {  // Those that there are do all of it.
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+const TenonHost* host_services() {
+  static const TenonHost host = {sizeof(TenonHost),
+                                 TENON_ABI_MAJOR,
+                                 TENON_ABI_MINOR,
+                                 describe,
+                                 render,
+                                 print,
+                                 serialize,
+                                 log,
+                                 parallel_for,
+                                 describe_call,
+                                 serialize_call,
+                                 serialize_segment};
+  return &host;
+}
+
+void set_log(std::function<void(std::string_view)> log) {
+  Log& state = log_state();
+  const std::lock_guard lock(state.mutex);
+  state.write = std::move(log);
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,455 @@
+// A plug-in's table as a Backend.
+#include <algorithm>
+#include <atomic>
+#include <deque>
+
+#include "core/backend/adapter/adapter.h"
+#include "core/backend/adapter/c_types.h"
+
+namespace tenon::backend {
+namespace {
+
+// The kernels of a call as handles, alive as long as this.
+class KernelHandles {
+ public:
+  explicit KernelHandles(Kernels kernels) {
+    for (const kernel::Kernel* kernel : kernels) {
+      handles_.emplace_back().kernel = kernel;
+      pointers_.push_back(&handles_.back());
+    }
+  }
+  const TenonKernel* const* data() const { return pointers_.data(); }
+  size_t size() const { return pointers_.size(); }
+
+ private:
+  std::deque<TenonKernel> handles_;
+  std::vector<const TenonKernel*> pointers_;
+};
+
+// Calls a function of the table with a sink for its text as the last argument.
+template <class Function, class... Args>
+Status call(Function function, Args... args) {
+  Text text;
+  return status_of(function(args..., text.sink()), text);
+}
+
+// What a plug-in reports, one by one. No exception leaves `add`, which makes each from what the
+// plug-in calls it with.
+template <class T>
+struct Collected {
+  std::vector<T> list;
+  bool whole = true;
+
+  template <class Make>
+  void add(const Make& make) noexcept {
+    try {
+      list.push_back(make());
+    } catch (const std::exception&) {
+      whole = false;
+    }
+  }
+};
+
+std::string text_of(const char* text) { return text == nullptr ? "" : text; }
+
+std::vector<TenonPlace> c_places(std::span<const Place> places) {
+  std::vector<TenonPlace> all;
+  for (const Place& place : places) all.push_back(c_place(place));
+  return all;
+}
+
+class PluginDevice final : public Device {
+ public:
+  PluginDevice(const TenonBackend& table, TenonDevice device) : table_(table), device_(device) {}
+  ~PluginDevice() override { table_.close(device_); }
+
+  Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    const KernelHandles handles(kernels);
+    Text text;
+    TenonLoadArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.binary = binary.data();
+    args.binary_size = binary.size();
+    args.kernels = handles.data();
+    args.kernel_count = handles.size();
+    args.error = text.sink();
+    TenonModule module = 0;
+    TENON_TRY(status_of(table_.load(&args, &module), text));
+    return checked(module, "load");
+  }
+
+  void unload(ModuleHandle module) override { table_.unload(device_, module); }
+
+  Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
+    TenonMemory memory = 0;
+    TENON_TRY(backend::call(table_.allocate, device_, space, bytes, &memory));
+    return checked(memory, "allocate");
+  }
+
+  void free(MemoryHandle memory) override { table_.free(device_, memory); }
+
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override {
+    Text text;
+    TenonCopyArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.destination = c_place(destination);
+    args.source = c_place(source);
+    args.bytes = bytes;
+    args.error = text.sink();
+    return status_of(table_.copy(&args), text);
+  }
+
+  Status launch(uint32_t queue, const Launch& launch) override {
+    const std::vector<TenonPlace> buffers = c_places(launch.buffers);
+    Text text;
+    TenonLaunchArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.module = launch.module;
+    args.kernel = launch.kernel;
+    args.buffers = buffers.data();
+    args.buffer_count = buffers.size();
+    args.scalars = launch.scalars.data();
+    args.scalar_count = launch.scalars.size();
+    args.label = launch.label;
+    args.stop = launch.stop;
+    args.error = text.sink();
+    return status_of(table_.launch(&args), text);
+  }
+
+  Result<EventHandle> record(uint32_t queue) override {
+    TenonEvent event = 0;
+    TENON_TRY(backend::call(table_.record, device_, queue, &event));
+    return checked(event, "record");
+  }
+
+  Status wait(uint32_t queue, EventHandle event) override {
+    return backend::call(table_.wait, device_, queue, event);
+  }
+
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    TenonEventState state = TENON_EVENT_PENDING;
+    const Status status = backend::call(table_.await, device_, event, timeout, &state);
+    const bool done = state == TENON_EVENT_DONE || state == TENON_EVENT_ERROR;
+    if (!status.ok()) {
+      // An error of the call says nothing of the event, whose work may go on; unless the device is
+      // lost (B12).
+      if (done || status.code() == ErrorCode::kUnavailable) return tl::make_unexpected(status);
+      warn_of_await(fmt::format("fails: {}", status.message()));
+      return false;
+    }
+    if (state == TENON_EVENT_ERROR)
+      return internal_error("B25: await answers OK of a failed event");
+    if (!done && (timeout < 0 || state != TENON_EVENT_PENDING)) {
+      warn_of_await(fmt::format("answers OK with the state {}", static_cast<int>(state)));
+    }
+    return done;
+  }
+
+  void release(EventHandle event) override { table_.release(device_, event); }
+
+  // What the table leaves out is as by default.
+
+  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    const auto fill = member_or(table_, &TenonBackend::fill, {});
+    if (fill == nullptr) return Device::fill(queue, destination, bytes, pattern);
+    return backend::call(fill, device_, queue, c_place(destination), bytes,
+                         static_cast<const void*>(pattern.data()), pattern.size());
+  }
+
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    const auto copy_box = member_or(table_, &TenonBackend::copy_box, {});
+    if (copy_box == nullptr) return Device::copy_box(queue, destination, source, box);
+    const TenonBox c_box = {sizeof c_box,
+                            box.element_bytes,
+                            box.sizes.size(),
+                            box.sizes.data(),
+                            box.destination_strides.data(),
+                            box.source_strides.data()};
+    return backend::call(copy_box, device_, queue, c_place(destination), c_place(source), &c_box);
+  }
+
+  Status call(uint32_t queue, const CallLaunch& launch) override {
+    const auto call = member_or(table_, &TenonBackend::call, {});
+    if (call == nullptr) return Device::call(queue, launch);
+    const std::vector<TenonPlace> operands = c_places(launch.operands);
+    const std::vector<TenonPlace> results = c_places(launch.results);
+    Text text;
+    TenonCallArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.plan = launch.plan.data();
+    args.plan_size = launch.plan.size();
+    args.operands = operands.data();
+    args.operand_count = operands.size();
+    args.results = results.data();
+    args.result_count = results.size();
+    args.workspace = c_place(launch.workspace);
+    args.label = launch.label;
+    args.stop = launch.stop;
+    args.error = text.sink();
+    return status_of(call(&args), text);
+  }
+
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    const auto pack = member_or(table_, &TenonBackend::pack, {});
+    if (pack == nullptr) return Device::pack(queue, plan, operand, destination, source);
+    Text text;
+    TenonPackArgs args{};
+    args.size = sizeof args;
+    args.device = device_;
+    args.queue = queue;
+    args.plan = plan.data();
+    args.plan_size = plan.size();
+    args.operand = operand;
+    args.destination = c_place(destination);
+    args.source = c_place(source);
+    args.error = text.sink();
+    return status_of(pack(&args), text);
+  }
+
+  Result<std::byte*> map(MemoryHandle memory) override {
+    const auto map = member_or(table_, &TenonBackend::map, {});
+    if (map == nullptr) return Device::map(memory);
+    void* host = nullptr;
+    TENON_TRY(backend::call(map, device_, memory, &host));
+    if (host == nullptr) return internal_error("B29: map succeeds and gives no address");
+    return static_cast<std::byte*>(host);
+  }
+
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    const auto import = member_or(table_, &TenonBackend::import_memory, {});
+    if (import == nullptr) return Device::import_memory(space, host);
+    TenonMemory memory = 0;
+    TENON_TRY(backend::call(import, device_, space, static_cast<const void*>(host.data()),
+                            static_cast<int64_t>(host.size()), &memory));
+    return checked(memory, "import_memory");
+  }
+
+  Result<double> event_time(EventHandle event) override {
+    const auto time = member_or(table_, &TenonBackend::event_time, {});
+    if (time == nullptr) return Device::event_time(event);
+    double seconds = 0;
+    TENON_TRY(backend::call(time, device_, event, &seconds));
+    return seconds;
+  }
+
+  Status abort() override {
+    const auto abort = member_or(table_, &TenonBackend::abort, {});
+    return abort == nullptr ? Device::abort() : backend::call(abort, device_);
+  }
+
+  Result<std::vector<Statistic>> statistics() override {
+    const auto statistics = member_or(table_, &TenonBackend::statistics, {});
+    if (statistics == nullptr) return Device::statistics();
+    Collected<Statistic> found;
+    const auto add = [](void* context, const char* name, double value) noexcept {
+      static_cast<Collected<Statistic>*>(context)->add(
+          [&] { return Statistic{text_of(name), value}; });
+    };
+    TENON_TRY(backend::call(statistics, device_, static_cast<void*>(&found),
+                            static_cast<void (*)(void*, const char*, double)>(add)));
+    if (!found.whole) return resource_exhausted("the host has no memory for statistics");
+    return std::move(found.list);
+  }
+
+ private:
+  static Result<uint64_t> checked(uint64_t handle, std::string_view function) {
+    if (handle != 0) return handle;
+    return internal_error("B10: {} gave the handle 0", function);
+  }
+
+  // Once a device: it will be asked again.
+  void warn_of_await(const std::string& what) {
+    if (warned_.exchange(true)) return;
+    host_services()->log(fmt::format("{}: await {} (B25)", table_.name, what).c_str());
+  }
+
+  const TenonBackend& table_;
+  const TenonDevice device_;
+  std::atomic<bool> warned_ = false;
+};
+
+class PluginBackend final : public Backend {
+ public:
+  explicit PluginBackend(const TenonBackend& table) : table_(table) {}
+
+  std::string_view name() const override { return table_.name; }
+  std::string_view version() const override {
+    return table_.version == nullptr ? "" : table_.version;
+  }
+
+  Result<std::vector<DeviceInfo>> devices() override {
+    struct Found {
+      std::vector<DeviceInfo> devices;
+      Status status;
+
+      Status add(const TenonDeviceInfo& info) noexcept try {
+        const char* name = member_or(info, &TenonDeviceInfo::name, {});
+        const TenonTargetInfo* target = member_or(info, &TenonDeviceInfo::target, {});
+        if (name == nullptr || target == nullptr) {
+          return failed_precondition("B9: a device without a name or a target");
+        }
+        TENON_ASSIGN(TargetInfo read, target_of(*target));
+        devices.push_back({name, std::move(read)});
+        return {};
+      } catch (const std::exception&) {
+        return Status(ErrorCode::kResourceExhausted, "");
+      }
+    } found;
+    const auto add = [](void* context, const TenonDeviceInfo* info) noexcept {
+      auto& into = *static_cast<Found*>(context);
+      if (into.status.ok()) into.status = into.add(*info);
+    };
+    TENON_TRY(call(table_.devices, static_cast<void*>(&found),
+                   static_cast<void (*)(void*, const TenonDeviceInfo*)>(add)));
+    TENON_TRY(std::move(found.status));
+    return std::move(found.devices);
+  }
+
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    TenonDevice device = 0;
+    TENON_TRY(call(table_.open, index, &device));
+    if (device == 0) return internal_error("B10: open gave the handle 0");
+    return std::make_unique<PluginDevice>(table_, device);
+  }
+
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    const KernelHandles handles(kernels);
+    const CTarget c_target(target);
+    Collected<Declined> declines;
+    Text binary;
+    Text text;
+    TenonCompileArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.kernels = handles.data();
+    args.kernel_count = handles.size();
+    args.binary = binary.sink();
+    args.declined_context = &declines;
+    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
+      const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
+      static_cast<Collected<Declined>*>(context)->add([&] {
+        return Declined{static_cast<uint32_t>(kernel),
+                        known ? static_cast<Reason>(reason) : Reason::kOther, text_of(why)};
+      });
+    };
+    args.error = text.sink();
+    TENON_TRY(status_of(table_.compile(&args), text));
+    if (!binary.whole() || !declines.whole) {
+      return resource_exhausted("the host has no memory for what {} compiled", name());
+    }
+    Compiled compiled = {binary.take(), std::move(declines.list)};
+    if (!compiled.binary.empty() && !compiled.declined.empty()) {
+      return internal_error("B13: {} gave a binary and declined kernels", name());
+    }
+    return compiled;
+  }
+
+  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+    const auto plan = member_or(table_, &TenonBackend::plan, {});
+    if (plan == nullptr) return Backend::plan(target, site);
+    const CTarget c_target(target);
+    const TenonCall call{&site};
+    CallPlan result;
+    result.packed_bytes.resize(site.operands.size());
+    Text words;
+    Text text;
+    TenonPlanArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.call = &call;
+    args.plan = words.sink();
+    args.workspace_bytes = &result.workspace_bytes;
+    args.packed_bytes = result.packed_bytes.data();
+    args.seconds = &result.seconds;
+    args.error = text.sink();
+    TENON_TRY(status_of(plan(&args), text));
+    if (!words.whole()) return resource_exhausted("the host has no memory for a plan");
+    constexpr int64_t kMost = int64_t{1} << 50;
+    const auto bad = [](int64_t bytes) { return bytes < 0 || bytes > kMost; };
+    if (bad(result.workspace_bytes) || std::ranges::any_of(result.packed_bytes, bad)) {
+      return internal_error("{} plans a call with sizes that cannot be", name());
+    }
+    result.plan = words.take();
+    return result;
+  }
+
+  bool takes_segments() const override {
+    return member_or(table_, &TenonBackend::compile_segment, {}) != nullptr;
+  }
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    const auto compile = member_or(table_, &TenonBackend::compile_segment, {});
+    if (compile == nullptr) return Backend::compile_segment(target, segment);
+    const CTarget c_target(target);
+    const TenonSegment c_segment{&segment};
+    Text binary;
+    Text text;
+    TenonSegmentArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.segment = &c_segment;
+    args.binary = binary.sink();
+    args.error = text.sink();
+    TENON_TRY(status_of(compile(&args), text));
+    if (!binary.whole()) return resource_exhausted("the host has no memory for a segment's binary");
+    return binary.take();
+  }
+
+ private:
+  const TenonBackend& table_;
+};
+
+// The names of the required functions that are missing.
+std::string missing(const TenonBackend& table) {
+  std::string names;
+  const auto require = [&](auto TenonBackend::* member, std::string_view name) {
+    if (member_or(table, member, {}) != nullptr) return;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  };
+  require(&TenonBackend::devices, "devices");
+  require(&TenonBackend::open, "open");
+  require(&TenonBackend::close, "close");
+  require(&TenonBackend::compile, "compile");
+  require(&TenonBackend::load, "load");
+  require(&TenonBackend::unload, "unload");
+  require(&TenonBackend::allocate, "allocate");
+  require(&TenonBackend::free, "free");
+  require(&TenonBackend::copy, "copy");
+  require(&TenonBackend::launch, "launch");
+  require(&TenonBackend::record, "record");
+  require(&TenonBackend::wait, "wait");
+  require(&TenonBackend::await, "await");
+  require(&TenonBackend::release, "release");
+  return names;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> import_backend(const TenonBackend* table) {
+  if (table->abi_major != TENON_ABI_MAJOR || table->abi_minor > TENON_ABI_MINOR) {
+    return failed_precondition(
+        "the plug-in was built for version {}.{} of the interface, this is {}.{} (B3)",
+        table->abi_major, table->abi_minor, TENON_ABI_MAJOR, TENON_ABI_MINOR);
+  }
+  const std::string lacks = missing(*table);
+  if (!lacks.empty()) {
+    return failed_precondition("the plug-in lacks required functions: {}", lacks);
+  }
+  if (table->name == nullptr || *table->name == '\0') {
+    return failed_precondition("the plug-in has no name");
+  }
+  return std::make_shared<PluginBackend>(*table);
+}
+
+}  // namespace tenon::backend

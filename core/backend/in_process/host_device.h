@@ -1,0 +1,106 @@
+// core/backend/in_process/: devices whose memory and work are in the host's process.
+//
+// A device whose memory is the host's and whose work runs in this process, all but for what it
+// computes: what `interp`, the CPU backend and simulated devices share.
+//
+// Derived classes load modules and launch; they pin the memory of what they queue, and end their
+// queue first: end_work() in the destructor.
+//
+// Thread-safety: rule B7.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include "core/backend/in_process/host_queue.h"
+
+namespace tenon::backend {
+
+/// An error that names the rule of plugin.h that a caller broke.
+Status broken(std::string_view rule, std::string_view what);
+
+class HostDevice : public Device {
+ public:
+  static constexpr int64_t kAlignment = 64;
+  /// Of imported memory: that of the largest element, which is what allocators of the host give.
+  static constexpr int64_t kImportAlignment = 16;
+
+  /// `name` for messages; `memory_bytes`: the most that may be allocated, 0 for no bound; `thread`:
+  /// that of the queue.
+  HostDevice(std::string name, int64_t memory_bytes,
+             HostQueue::Thread thread = HostQueue::Thread::kOwn)
+      : name_(std::move(name)),
+        memory_bytes_(memory_bytes),
+        queue_(std::make_unique<HostQueue>(thread)) {}
+
+  Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override;
+  void free(MemoryHandle memory) override;
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override;
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override;
+  Result<EventHandle> record(uint32_t queue) override;
+  Status wait(uint32_t queue, EventHandle event) override;
+  Result<bool> await(EventHandle event, int64_t timeout) override;
+  void release(EventHandle event) override { events_.take(event); }
+  Result<std::byte*> map(MemoryHandle memory) override;
+  /// Derived classes read imported memory by elements: it is aligned for those alone.
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override;
+  Result<double> event_time(EventHandle event) override;
+
+ protected:
+  struct Allocation {
+    explicit Allocation(int64_t size);
+    /// Imported.
+    explicit Allocation(std::span<const std::byte> host);
+    ~Allocation();
+    Allocation(const Allocation&) = delete;
+    Allocation& operator=(const Allocation&) = delete;
+
+    int64_t bytes;
+    std::byte* data;
+    bool own = true;
+  };
+  /// Bytes, and what keeps them where they are.
+  struct Pinned {
+    std::byte* data = nullptr;
+    int64_t bytes = 0;
+    std::shared_ptr<Allocation> memory;
+  };
+
+  Status check_queue(uint32_t queue) const;
+  /// Errors: B10, B17.
+  Result<Pinned> pin(const Place& place, int64_t bytes) const;
+  /// One for each of `places`, of as many bytes.
+  Result<std::vector<Pinned>> pin(std::span<const Place> places,
+                                  std::span<const int64_t> bytes) const;
+  /// Puts work behind what was queued before.
+  void push(HostQueue::Work work) { queue_->push(std::move(work)); }
+  /// Whether work should end early: the device is being closed (B11), or the host says so (B27).
+  bool is_stopped(const volatile uint32_t* stop) const {
+    return is_set(&closing_) || (stop != nullptr && is_set(stop));
+  }
+  /// The words that say so when they are not 0, for code that cannot ask: the second is the
+  /// device's own, the first the launch's, or the second again.
+  std::array<const volatile uint32_t*, 2> stop_words(const volatile uint32_t* stop) const {
+    return {stop == nullptr ? &closing_ : stop, &closing_};
+  }
+  /// Ends the thread after the work that it is at.
+  void end_work();
+
+ private:
+  static bool is_set(const volatile uint32_t* word) {
+    return __atomic_load_n(word, __ATOMIC_RELAXED) != 0;
+  }
+  Result<Pinned> pin_box(const Place& place, const Box& box, const Dims& strides) const;
+
+  const std::string name_;
+  const int64_t memory_bytes_;
+  std::atomic<int64_t> used_ = 0;
+  volatile uint32_t closing_ = 0;  // Once set, it stays so.
+  Handles<Allocation> memories_;
+  Handles<HostEvent> events_;
+  std::unique_ptr<HostQueue> queue_;
+};
+
+}  // namespace tenon::backend

@@ -1,0 +1,106 @@
+#include "core/backend/in_process/host_queue.h"
+
+#include <chrono>
+
+#include "core/base/waiting.h"
+
+namespace tenon::backend {
+
+void HostEvent::finish(Status status) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  {
+    const std::lock_guard lock(mutex_);
+    if (outcome_) return;
+    time_ = std::chrono::duration<double>(now).count();
+    outcome_ = std::move(status);
+  }
+  changed_.notify_all();
+}
+
+std::optional<Status> HostEvent::await(int64_t timeout) {
+  std::unique_lock lock(mutex_);
+  const auto done = [&] { return outcome_.has_value(); };
+  if (timeout < 0) {
+    changed_.wait(lock, done);
+  } else if (timeout > 0) {
+    changed_.wait_for(lock, waiting_time(timeout), done);
+  }
+  return outcome_;
+}
+
+HostQueue::HostQueue(Thread thread) {
+  if (thread == Thread::kOwn) thread_.emplace([this] { run(); });
+}
+
+HostQueue::~HostQueue() {
+  if (!thread_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  added_.notify_all();
+  thread_->join();
+  for (const Item& item : items_) {
+    if (item.event) item.event->finish(Status(ErrorCode::kCancelled, "the device was closed"));
+  }
+}
+
+void HostQueue::add(Item item) {
+  {
+    const std::lock_guard lock(mutex_);
+    items_.push_back(std::move(item));
+  }
+  added_.notify_all();
+}
+
+void HostQueue::push(Work work) {
+  if (!thread_) return attempt(work);
+  add({std::move(work), nullptr});
+}
+
+std::shared_ptr<HostEvent> HostQueue::record() {
+  auto event = std::make_shared<HostEvent>();
+  if (thread_) {
+    add({nullptr, event});
+  } else {
+    event->finish(std::exchange(failed_, Status()));
+  }
+  return event;
+}
+
+void HostQueue::wait(std::shared_ptr<HostEvent> event) {
+  push([event = std::move(event)]() -> Status {
+    event->await(-1);
+    return {};
+  });
+}
+
+void HostQueue::run() {
+  while (true) {
+    Item item;
+    {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [&] { return ending_ || !items_.empty(); });
+      if (ending_) return;
+      item = std::move(items_.front());
+      items_.pop_front();
+    }
+    if (item.event) {
+      item.event->finish(std::exchange(failed_, Status()));
+      continue;
+    }
+    attempt(item.work);
+  }
+}
+
+void HostQueue::attempt(const Work& work) {
+  Status status;
+  try {
+    status = work();
+  } catch (const std::exception& e) {  // No memory, mostly; it is this work's error (B5, B6).
+    status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
+  }
+  if (failed_.ok()) failed_ = std::move(status);
+}
+
+}  // namespace tenon::backend

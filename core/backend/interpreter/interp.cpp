@@ -1,0 +1,174 @@
+#include "core/backend/interpreter/interp.h"
+
+#include "core/backend/in_process/host_device.h"
+#include "core/base/archive.h"
+#include "core/kernel/serial/serial.h"
+#include "core/kernel/verify/verifier.h"
+#include "core/program/interpreter.h"
+#include "core/program/segment.h"
+#include "core/program/serial.h"
+
+namespace tenon::backend {
+namespace {
+
+constexpr serial::Format kBinaryFormat = {"TNIP", "binary of interp", 1, 1};
+
+struct Module {
+  std::optional<program::Program> segment;
+  std::optional<program::ProgramInterpreter> segment_interpreter;
+  std::vector<kernel::Kernel> kernels;
+  std::vector<std::unique_ptr<kernel::Interpreter>> interpreters;  // Made at the first launch.
+};
+
+class InterpDevice final : public HostDevice {
+ public:
+  explicit InterpDevice(const InterpConfig& config)
+      : HostDevice("interp", config.memory_bytes), config_(config) {}
+  ~InterpDevice() override { end_work(); }
+
+  Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    if (binary.starts_with(program::kProgramFormat.letters)) return load_segment(binary);
+    TENON_ASSIGN(const serial::Unsealed file, serial::unseal(binary, kBinaryFormat));
+    auto module = std::make_shared<Module>();
+    serial::Reader reader(file.payload, file.version);
+    reader(module->kernels);
+    TENON_TRY(Status(reader.status()));
+    if (module->kernels.size() != kernels.size()) {
+      return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
+    }
+    // The bytes may come from a file.
+    for (const kernel::Kernel& kernel : module->kernels) TENON_TRY(kernel::verify(kernel));
+    module->interpreters.resize(kernels.size());
+    return modules_.add(std::move(module));
+  }
+
+  void unload(ModuleHandle module) override { modules_.take(module); }
+
+  Status launch(uint32_t queue, const Launch& launch) override {
+    TENON_TRY(check_queue(queue));
+    const auto module = modules_.find(launch.module);
+    if (module != nullptr && module->segment) return launch_segment(module, launch);
+    if (module == nullptr || launch.kernel >= module->kernels.size()) {
+      return broken("B14", "a launch of a kernel that is not loaded");
+    }
+    const kernel::Kernel& kernel = module->kernels[launch.kernel];
+    if (launch.buffers.size() != kernel.buffer_count ||
+        launch.scalars.size() != kernel.scalars.size()) {
+      return broken("B21", fmt::format("@{} takes {} buffers and {} scalars", kernel.name,
+                                       kernel.buffer_count, kernel.scalars.size()));
+    }
+    std::vector<int64_t> sizes;
+    for (size_t i = 0; i < launch.buffers.size(); ++i) sizes.push_back(kernel.memories[i].bytes());
+    TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, sizes));
+    push([this, module, index = launch.kernel, buffers = std::move(buffers),
+          scalars = std::vector(launch.scalars.begin(), launch.scalars.end()),
+          stop = launch.stop] { return run(*module, index, buffers, scalars, stop); });
+    return {};
+  }
+
+ private:
+  Result<ModuleHandle> load_segment(std::string_view binary) {
+    auto module = std::make_shared<Module>();
+    TENON_ASSIGN(module->segment, program::load_program(binary));
+    module->segment_interpreter.emplace(*module->segment);
+    return modules_.add(std::move(module));
+  }
+
+  Status launch_segment(const std::shared_ptr<Module>& module, const Launch& launch) {
+    const program::Program& program = *module->segment;
+    const std::vector<int64_t> sizes = program::memory_sizes(program);
+    if (launch.buffers.size() != sizes.size()) {
+      return broken("B21",
+                    fmt::format("a segment of {} takes {} buffers", program.name, sizes.size()));
+    }
+    TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, sizes));
+    push([this, module, buffers = std::move(buffers), stop = launch.stop] {
+      const program::Program& p = *module->segment;
+      program::Memories memories;
+      auto next = buffers.begin();
+      for (size_t i = 0; i < p.parameters.size(); ++i)
+        memories.parameters.push_back((next++)->data);
+      for (size_t i = 0; i < p.results.size(); ++i) memories.results.push_back((next++)->data);
+      for (size_t i = 0; i < p.constants.size(); ++i) memories.constants.push_back((next++)->data);
+      if (next != buffers.end()) memories.temporaries = next->data;
+      return module->segment_interpreter->run_in(memories, options(stop));
+    });
+    return {};
+  }
+
+  kernel::InterpreterOptions options(const volatile uint32_t* stop) const {
+    kernel::InterpreterOptions options = config_.interpreter;
+    options.cancelled = [this, stop] { return is_stopped(stop); };
+    return options;
+  }
+
+  Status run(Module& module, uint32_t index, const std::vector<Pinned>& buffers,
+             const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
+    auto& interpreter = module.interpreters[index];
+    if (interpreter == nullptr) {
+      interpreter = std::make_unique<kernel::Interpreter>(module.kernels[index]);
+    }
+    std::vector<kernel::BufferArgument> arguments;
+    for (const Pinned& buffer : buffers) {
+      arguments.push_back({buffer.data, static_cast<size_t>(buffer.bytes)});
+    }
+    return interpreter->run(arguments, scalars, options(stop));
+  }
+
+  const InterpConfig config_;
+  Handles<Module> modules_;
+};
+
+class InterpBackend final : public Backend {
+ public:
+  explicit InterpBackend(const InterpConfig& config) : config_(config) {}
+
+  std::string_view name() const override { return "interp"; }
+  std::string_view version() const override { return "1"; }
+
+  Result<std::vector<DeviceInfo>> devices() override {
+    TargetInfo target;
+    target.name = "interp";
+    target.compiler_id = "interp-1";
+    target.as_written = !config_.form.has_value();
+    target.form = config_.form.value_or(kernel::LegalForm());
+    target.scratch_bytes = config_.scratch_bytes;
+    target.spaces[0].host_visible = true;
+    target.spaces[0].alignment = config_.alignment;
+    target.spaces[0].bytes = config_.memory_bytes;
+    std::vector<DeviceInfo> devices;
+    for (size_t i = 0; i < config_.devices; ++i) {
+      devices.push_back({fmt::format("interp:{}", i), target});
+    }
+    return devices;
+  }
+
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    if (index >= config_.devices) return not_found("interp: there is no device {}", index);
+    return std::make_unique<InterpDevice>(config_);
+  }
+
+  Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
+    serial::Writer writer;
+    writer.number(kernels.size());
+    for (const kernel::Kernel* kernel : kernels) writer(*kernel);
+    return Compiled{serial::seal(kBinaryFormat, std::move(writer).take()), {}};
+  }
+
+  bool takes_segments() const override { return config_.segments; }
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    return takes_segments() ? program::save(segment) : Backend::compile_segment(target, segment);
+  }
+
+ private:
+  const InterpConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_interp_backend(const InterpConfig& config) {
+  return std::make_unique<InterpBackend>(config);
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,29 @@
+// core/backend/interpreter/: the kernel interpreter as a backend.
+//
+// The backend `interp`: kernels run by the kernel interpreter, on a thread of its own. The smallest
+// complete backend, and the one that the others are held against.
+#pragma once
+
+#include <memory>
+
+#include "core/backend/backend.h"
+#include "core/kernel/interpreter/interpreter.h"
+
+namespace tenon::backend {
+
+struct InterpConfig {
+  size_t devices = 1;
+  kernel::InterpreterOptions interpreter;  ///< `cancelled` is the backend's own.
+  /// What kernels are legalised for; by default as they are written.
+  std::optional<kernel::LegalForm> form;
+  /// Memory of a device, 0: as much as there is.
+  int64_t memory_bytes = 0;
+  int64_t scratch_bytes = 48 << 10;
+  int64_t alignment = 64;  ///< What it asks of offsets; no less.
+  /// Whether it takes whole parts of programs (compile_segment).
+  bool segments = true;
+};
+
+std::unique_ptr<Backend> make_interp_backend(const InterpConfig& config = {});
+
+}  // namespace tenon::backend

@@ -1,0 +1,109 @@
+// The backend `interp` by itself: what it answers to calls that break the rules.
+#include "core/backend/interpreter/interp.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "core/backend/testing/backend_test_util.h"
+
+namespace tenon::backend {
+namespace {
+
+class InterpTest : public OnDevice {
+ protected:
+  InterpTest() { open(make_interp_backend(), 16, 64); }
+};
+
+TEST_F(InterpTest, RunsAKernel) {
+  const std::array<float, 4> from = {1, 2, 3, 4};
+  std::array<float, 4> to = {};
+  const auto* bytes = reinterpret_cast<const std::byte*>(from.data());
+  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(bytes), 16).ok());
+  ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 16, nullptr}}).ok());
+  ASSERT_TRUE(
+      device->copy(0, Place::of_host(reinterpret_cast<std::byte*>(to.data())), {y, 16, nullptr}, 16)
+          .ok());
+  const EventHandle event = device->record(0).value();
+  EXPECT_TRUE(device->await(event, -1).value());
+  EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
+  EXPECT_GT(device->event_time(event).value(), 0);
+  device->release(event);
+  std::memcpy(to.data(), device->map(x).value(), 16);
+  EXPECT_EQ(to, from);
+}
+
+TEST_F(InterpTest, CallsThatBreakRulesAreErrors) {
+  EXPECT_EQ(launch({{x, 0, nullptr}}).message(), "B21: @k takes 2 buffers and 0 scalars");
+  EXPECT_EQ(launch({{x, 4, nullptr}, {y, 0, nullptr}}).message(), "B17: 16 bytes at 4 of 16");
+  EXPECT_EQ(launch({{77, 0, nullptr}, {y, 0, nullptr}}).message(), "B10: no such memory");
+  Launch other;
+  other.module = module;
+  other.kernel = 1;
+  EXPECT_EQ(device->launch(0, other).message(), "B14: a launch of a kernel that is not loaded");
+  EXPECT_EQ(device->record(1).error().message(), "B10: there is no queue 1");
+  EXPECT_EQ(device->await(9, 0).error().message(), "B10: no such event");
+  EXPECT_EQ(device->allocate(0, 0).error().message(),
+            "B16: an allocation of nothing, or in no space");
+  EXPECT_EQ(backend->open(1).error().message(), "interp: there is no device 1");
+  EXPECT_EQ(device->load("TNIP", {}).error().code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(device->load(binary, {}).error().message(),
+            "B14: the binary has another number of kernels");
+}
+
+// Whatever the strides of an empty box are, nothing of it lies anywhere.
+TEST_F(InterpTest, CopiesBoxesWithinMemory) {
+  Box box = {4, {2, 2}, {8, 4}, {4, 8}};
+  EXPECT_TRUE(device->copy_box(0, {y, 0, nullptr}, {x, 0, nullptr}, box).ok());
+  EXPECT_EQ(device->copy_box(0, {y, 52, nullptr}, {x, 0, nullptr}, box).message(),
+            "B17: 16 bytes at 52 of 64");
+  box = {4, {2, 0}, {8, 400}, {400, 8}};
+  EXPECT_TRUE(device->copy_box(0, {y, 64, nullptr}, {x, 16, nullptr}, box).ok());
+  EXPECT_TRUE(finish(*device).ok());
+}
+
+// An error of work is the next event's, and no other's (B6, B23).
+TEST_F(InterpTest, AnErrorIsTheNextEvents) {
+  ASSERT_TRUE(launch({{x, 0, nullptr}, {x, 0, nullptr}}).ok());  // K4: found when it runs.
+  const EventHandle first = device->record(0).value();
+  const EventHandle second = device->record(0).value();
+  EXPECT_FALSE(device->await(first, -1));
+  EXPECT_FALSE(device->await(first, 0));  // Still.
+  EXPECT_TRUE(device->await(second, -1).value());
+  ASSERT_TRUE(device->wait(0, first).ok());  // Its error does not cross (B24).
+  EXPECT_TRUE(device->await(device->record(0).value(), -1).value());
+}
+
+TEST_F(InterpTest, ClosingEndsWorkThatIsLeft) {
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 0, nullptr}}).ok());
+  device = nullptr;
+}
+
+TEST(Target, WhatNoDeviceCanBe) {
+  TargetInfo target = make_interp_backend()->devices().value()[0].target;
+  EXPECT_EQ(check(target).to_string(), "OK");
+  const auto error = [&](const auto& change) {
+    TargetInfo other = target;
+    change(other);
+    return check(other).message();
+  };
+  EXPECT_EQ(error([](TargetInfo& t) { t.name = ""; }), "the target '' cannot be: it has no name");
+  EXPECT_EQ(error([](TargetInfo& t) { t.compiler_id = ""; }),
+            "the target 'interp' cannot be: it has no compiler_id");
+  EXPECT_EQ(error([](TargetInfo& t) { t.spaces.clear(); }),
+            "the target 'interp' cannot be: it has no memory space");
+  EXPECT_EQ(error([](TargetInfo& t) { t.spaces[0].alignment = 48; }),
+            "the target 'interp' cannot be: an alignment of 48 is no power of two");
+  EXPECT_EQ(error([](TargetInfo& t) { t.spaces[0].reachable = false; }),
+            "the target 'interp' cannot be: kernels do not reach spaces[0]");
+  EXPECT_EQ(error([](TargetInfo& t) { t.queues = 0; }),
+            "the target 'interp' cannot be: it has no queue");
+  EXPECT_EQ(error([](TargetInfo& t) { t.most_lanes = -1; }),
+            "the target 'interp' cannot be: -1 is negative");
+  EXPECT_EQ(error([](TargetInfo& t) { t.math = {{"add", ElementType::kF32, 1}}; }),
+            "the target 'interp' cannot be: there is no math function 'add'");
+}
+
+}  // namespace
+}  // namespace tenon::backend

@@ -1,0 +1,60 @@
+// The folder of the layer `cache`. Its files are loaded as code of this process, so it must be one
+// that only the user writes to.
+//
+// Every file is reached from the descriptor of the folder that was checked: exchanging the path
+// behind our back exchanges nothing. Links are never followed.
+//
+// Thread-safety: all of it; several processes may share a folder.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/status.h"
+
+namespace tenon::backend {
+
+/// What the names of files end in; others are left alone.
+inline constexpr std::string_view kCacheExtension = ".tenon-binary";
+
+class CacheFolder {
+ public:
+  /// Creates the folder, mode 0700, and its parents. Errors name the folder and the reason:
+  /// kPermissionDenied if it is not the user's or others may write to it, kFailedPrecondition if it
+  /// cannot be created.
+  static Result<std::unique_ptr<CacheFolder>> open(const std::string& path, int64_t most_bytes);
+  CacheFolder(const CacheFolder&) = delete;
+  CacheFolder& operator=(const CacheFolder&) = delete;
+  ~CacheFolder();
+
+  /// The bytes of a file, which becomes the one used last. Nothing if there is no regular file of
+  /// that name that the user owns and others cannot write to.
+  std::optional<std::string> read(const std::string& name) const;
+  /// Writes a file whole or not at all. While files hold more than `most_bytes`, those that were
+  /// not used for longest are removed.
+  void write(const std::string& name, std::string_view bytes);
+  void remove(const std::string& name) const;
+
+  /// How often the folder was listed.
+  int64_t listings() const { return listings_; }
+
+ private:
+  CacheFolder(int folder, int64_t most_bytes) : folder_(folder), most_bytes_(most_bytes) {}
+  bool create(const std::string& name, std::string_view bytes) const;
+  void account(int64_t bytes);
+  int64_t trim();
+
+  const int folder_;
+  const int64_t most_bytes_;
+  std::atomic<int64_t> listings_ = 0;
+  std::mutex mutex_;
+  std::optional<int64_t>
+      held_;              // Bytes in the folder, as far as is known; nothing: not listed yet.
+  int64_t unlisted_ = 0;  // Of these, written since the folder was listed last.
+};
+
+}  // namespace tenon::backend

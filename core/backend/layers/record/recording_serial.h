@@ -1,0 +1,90 @@
+// The serial form of a recording's entries, for its writer and its reader.
+#pragma once
+
+#include "core/backend/layers/record/recording.h"
+
+namespace tenon::backend {
+
+inline constexpr serial::Format kEntryFormat = {"TNRE", "entry of a recording",
+                                                kRecordingFormat.oldest, kRecordingFormat.newest};
+/// Of the length before each entry, least significant byte first.
+inline constexpr size_t kLengthBytes = 8;
+
+namespace recorded {
+
+inline void serialize(serial::Writer& a, const Bytes& e) {
+  a.number(e.bytes.size());
+  a.raw(e.bytes);
+}
+inline void serialize(serial::Reader& a, Bytes& e) { e.bytes = a.raw(a.count()); }
+template <class A>
+void serialize(A& a, serial::Of<A, Open>& e) {
+  a(e.opening, e.backend, e.version, e.device, e.compiler_id, e.target);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Close>& e) {
+  a(e.opening);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, DeclinedKernel>& e) {
+  a(e.kernel, e.reason, e.text);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Compile>& e) {
+  a(e.target, e.kernels, e.binary, e.declined);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Load>& e) {
+  a(e.opening, e.module, e.binary, e.kernels);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Unload>& e) {
+  a(e.module);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Allocate>& e) {
+  a(e.opening, e.memory, e.space, e.bytes);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Free>& e) {
+  a(e.memory);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Place>& e) {
+  a(e.memory, e.offset);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Copy>& e) {
+  a(e.opening, e.queue, e.destination, e.source, e.bytes, e.data);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Fill>& e) {
+  a(e.opening, e.queue, e.destination, e.bytes, e.pattern);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Launch>& e) {
+  a(e.opening, e.queue, e.module, e.kernel, e.buffers, e.scalars, e.label);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Record>& e) {
+  a(e.opening, e.queue, e.event);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Wait>& e) {
+  a(e.opening, e.queue, e.event);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Written>& e) {
+  a(e.buffer, e.data);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Values>& e) {
+  a(e.work, e.written);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, Failed>& e) {
+  a(e.work, e.call, e.code, e.message);
+}
+
+}  // namespace recorded
+}  // namespace tenon::backend

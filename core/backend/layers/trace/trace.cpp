@@ -1,0 +1,466 @@
+#include "core/backend/layers/trace/trace.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/backend/layers/forward.h"
+#include "core/backend/layers/trace/trace_file.h"
+#include "core/base/waiting.h"
+#include "core/kernel/analysis/cost.h"
+
+namespace tenon::backend {
+namespace {
+
+// How long a device that is closed with work on it may take to do it, in seconds, and how often
+// that is looked at, in nanoseconds.
+constexpr double kClosingTime = 1;
+constexpr int64_t kLook = 20'000'000;
+
+// A call of the host, from its making to its end.
+class HostCall {
+ public:
+  HostCall(TraceFile& file, uint64_t process, std::string name, std::string arguments = {})
+      : file_(file),
+        process_(process),
+        name_(std::move(name)),
+        arguments_(std::move(arguments)),
+        begin_(file.now()) {}
+  ~HostCall() {
+    file_.slice(file_.row_of_this_thread(process_), name_, begin_, file_.now(), arguments_);
+  }
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
+  double begin() const { return begin_; }
+
+ private:
+  TraceFile& file_;
+  const uint64_t process_;
+  const std::string name_;
+  const std::string arguments_;
+  const double begin_;
+};
+
+std::string bytes_argument(int64_t bytes) { return fmt::format(R"("bytes": {})", bytes); }
+
+// What the layer gave an event of its own: a launch or a copy.
+struct Item {
+  std::string name;
+  std::string arguments;
+  double given = 0;
+  EventHandle event = 0;
+};
+
+// The work of one queue. A thread awaits each item in order and draws it.
+class QueueTrace {
+ public:
+  QueueTrace(Device& device, TraceFile& file, TraceFile::Row row)
+      : device_(device), file_(file), row_(row), waiter_([this] { run(); }) {}
+
+  void add(Item item) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(std::move(item));
+      ++given_;
+    }
+    changed_.notify_all();
+  }
+
+  int64_t given() const {
+    const std::lock_guard lock(mutex_);
+    return given_;
+  }
+
+  // The first error among the items after `from` up to `to`, once all are done; nothing after
+  // `timeout` nanoseconds.
+  std::optional<Status> await(int64_t from, int64_t to, int64_t timeout) {
+    std::unique_lock lock(mutex_);
+    const auto done = [&] { return done_ >= to || ended_; };
+    if (timeout < 0) {
+      changed_.wait(lock, done);
+    } else if (!changed_.wait_for(lock, waiting_time(timeout), done)) {
+      return {};
+    }
+    const auto error = errors_.upper_bound(from);
+    return error != errors_.end() && error->first <= to ? error->second : Status();
+  }
+
+  // Ends the thread when what has been given is done, or soon.
+  void finish() {
+    deadline_ = file_.now() + kClosingTime;
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    waiter_.join();
+  }
+
+ private:
+  void run() {
+    while (true) {
+      Item item;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
+        if (waiting_.empty()) break;
+        item = std::move(waiting_.front());
+        waiting_.pop_front();
+      }
+      const std::optional<Status> outcome = await_item(item);
+      device_.release(item.event);
+      if (!outcome) break;
+      const std::lock_guard lock(mutex_);
+      ++done_;
+      if (!outcome->ok()) errors_.emplace(done_, *outcome);
+      changed_.notify_all();
+    }
+    const std::lock_guard lock(mutex_);
+    for (const Item& each : waiting_) device_.release(each.event);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  // Nothing if the device was closed first.
+  std::optional<Status> await_item(const Item& item) {
+    while (true) {
+      const Result<bool> done = device_.await(item.event, kLook);
+      if (!done || *done) {
+        draw(item, file_.now());
+        return done ? Status() : done.error();
+      }
+      if (file_.now() > deadline_) return {};
+    }
+  }
+
+  void draw(const Item& item, double seen) {
+    const Result<double> time = device_.event_time(item.event);
+    if (!named_) {
+      file_.name_row(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
+      named_ = true;
+    }
+    // Between the device's clock and the host's: an event is seen when it has been done.
+    if (time) offset_ = std::min(offset_, seen - *time);
+    const double end = std::max(time ? *time + offset_ : seen, idle_since_);
+    const double begin = std::min(std::max(item.given, idle_since_), end);
+    file_.slice(row_, item.name, begin, end, item.arguments);
+    idle_since_ = end;
+  }
+
+  Device& device_;
+  TraceFile& file_;
+  const TraceFile::Row row_;
+  // The thread's:
+  bool named_ = false;
+  double offset_ = std::numeric_limits<double>::infinity();
+  double idle_since_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> waiting_;
+  int64_t given_ = 0;
+  int64_t done_ = 0;
+  std::map<int64_t, Status> errors_;  // By the item's number, from 1.
+  bool ending_ = false;
+  bool ended_ = false;
+  std::atomic<double> deadline_ = std::numeric_limits<double>::infinity();
+  std::thread waiter_;  // The last: it uses all of that.
+};
+
+class TraceDevice final : public ForwardingDevice {
+ public:
+  TraceDevice(std::unique_ptr<Device> inner, std::shared_ptr<TraceFile> file, uint64_t process,
+              bool events)
+      : ForwardingDevice(std::move(inner)),
+        file_(std::move(file)),
+        process_(process),
+        events_(events) {}
+
+  ~TraceDevice() override {
+    for (auto& [queue, trace] : queues_) trace->finish();
+    const HostCall call(*file_, process_, "close");
+    close();
+  }
+
+  Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
+    const HostCall call(*file_, process_, "load",
+                        bytes_argument(static_cast<int64_t>(binary.size())));
+    TENON_ASSIGN(const ModuleHandle module, ForwardingDevice::load(binary, kernels));
+    std::vector<Loaded> list;
+    for (const kernel::Kernel* kernel : kernels) {
+      list.push_back({kernel->name, arguments_of(*kernel)});
+    }
+    const std::lock_guard lock(mutex_);
+    modules_[module] = std::move(list);
+    return module;
+  }
+
+  void unload(ModuleHandle module) override {
+    const HostCall call(*file_, process_, "unload");
+    {
+      const std::lock_guard lock(mutex_);
+      modules_.erase(module);
+    }
+    ForwardingDevice::unload(module);
+  }
+
+  Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
+    const HostCall call(*file_, process_, "allocate", bytes_argument(bytes));
+    TENON_ASSIGN(const MemoryHandle memory, ForwardingDevice::allocate(space, bytes));
+    const std::lock_guard lock(mutex_);
+    memories_[memory] = {space, bytes};
+    count(space, bytes);
+    return memory;
+  }
+
+  void free(MemoryHandle memory) override {
+    const HostCall call(*file_, process_, "free");
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = memories_.extract(memory);
+      if (!found.empty()) count(found.mapped().space, -found.mapped().bytes);
+    }
+    ForwardingDevice::free(memory);
+  }
+
+  // Takes no memory of the device's.
+  Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
+    const HostCall call(*file_, process_, "import_memory",
+                        bytes_argument(static_cast<int64_t>(host.size())));
+    return ForwardingDevice::import_memory(space, host);
+  }
+
+  Status copy(uint32_t queue, const Place& destination, const Place& source,
+              int64_t bytes) override {
+    const HostCall call(*file_, process_, "give copy", bytes_argument(bytes));
+    TENON_TRY(ForwardingDevice::copy(queue, destination, source, bytes));
+    const char* direction = source.on_host()        ? "host to device"
+                            : destination.on_host() ? "device to host"
+                                                    : "device to device";
+    give(queue, call,
+         {fmt::format("copy {}", direction),
+          fmt::format(R"({}, "direction": "{}")", bytes_argument(bytes), direction)});
+    return {};
+  }
+
+  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    const HostCall call(*file_, process_, "give fill", bytes_argument(bytes));
+    TENON_TRY(ForwardingDevice::fill(queue, destination, bytes, pattern));
+    give(queue, call, {"fill", bytes_argument(bytes)});
+    return {};
+  }
+
+  Status launch(uint32_t queue, const Launch& launch) override {
+    const HostCall call(*file_, process_, "give launch");
+    TENON_TRY(ForwardingDevice::launch(queue, launch));
+    Loaded kernel;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto module = modules_.find(launch.module);
+      if (module != modules_.end() && launch.kernel < module->second.size()) {
+        kernel = module->second[launch.kernel];
+      }
+    }
+    const std::string_view label = launch.label == nullptr ? "" : launch.label;
+    const std::string shown(label.empty() ? std::string_view(kernel.name) : label);
+    give(queue, call, {shown, kernel.arguments});
+    return {};
+  }
+
+  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+                  const Box& box) override {
+    const int64_t bytes = element_count(box.sizes) * box.element_bytes;
+    const HostCall made(*file_, process_, "give copy_box", bytes_argument(bytes));
+    TENON_TRY(ForwardingDevice::copy_box(queue, destination, source, box));
+    give(queue, made, {"copy_box", bytes_argument(bytes)});
+    return {};
+  }
+
+  Status call(uint32_t queue, const CallLaunch& call) override {
+    const HostCall made(*file_, process_, "give call");
+    TENON_TRY(ForwardingDevice::call(queue, call));
+    const std::string_view label = call.label == nullptr ? "" : call.label;
+    give(queue, made,
+         {std::string(label.empty() ? "call" : label),
+          fmt::format(R"("operands": {}, "results": {})", call.operands.size(),
+                      call.results.size())});
+    return {};
+  }
+
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
+              const Place& source) override {
+    const HostCall made(*file_, process_, "give pack");
+    TENON_TRY(ForwardingDevice::pack(queue, plan, operand, destination, source));
+    give(queue, made, {"pack", fmt::format(R"("operand": {})", operand)});
+    return {};
+  }
+
+  Result<EventHandle> record(uint32_t queue) override {
+    const HostCall call(*file_, process_, "record");
+    TENON_ASSIGN(const EventHandle event, ForwardingDevice::record(queue));
+    if (!events_) return event;
+    const std::lock_guard lock(mutex_);
+    QueueTrace* trace = trace_of(queue);
+    const int64_t given = trace->given();
+    host_events_[event] = {trace, std::exchange(recorded_[queue], given), given};
+    return event;
+  }
+
+  Status wait(uint32_t queue, EventHandle event) override {
+    const HostCall call(*file_, process_, "wait");
+    return ForwardingDevice::wait(queue, event);
+  }
+
+  // The errors of the work went to the layer's events (B23): here they come back.
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    std::optional<HostCall> call;
+    if (timeout != 0) call.emplace(*file_, process_, "await");
+    const double begin = file_->now();
+    Result<bool> done = ForwardingDevice::await(event, timeout);
+    if (!done || !*done) return done;
+    HostEvent own;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = host_events_.find(event);
+      if (found == host_events_.end()) return done;
+      own = found->second;
+    }
+    int64_t left = timeout;
+    if (timeout > 0) {
+      left = std::max<int64_t>(timeout - static_cast<int64_t>((file_->now() - begin) * 1e9), 0);
+    }
+    const std::optional<Status> outcome = own.trace->await(own.from, own.to, left);
+    if (!outcome) return false;
+    if (!outcome->ok()) return tl::make_unexpected(*outcome);
+    return true;
+  }
+
+  void release(EventHandle event) override {
+    {
+      const std::lock_guard lock(mutex_);
+      host_events_.erase(event);
+    }
+    ForwardingDevice::release(event);
+  }
+
+ private:
+  struct Loaded {
+    std::string name;
+    std::string arguments;
+  };
+  struct Memory {
+    uint32_t space = 0;
+    int64_t bytes = 0;
+  };
+  // The items between a queue's record before and this one.
+  struct HostEvent {
+    QueueTrace* trace = nullptr;
+    int64_t from = 0;
+    int64_t to = 0;
+  };
+  struct What {
+    std::string name;
+    std::string arguments;
+  };
+
+  static std::string arguments_of(const kernel::Kernel& kernel) {
+    const kernel::Cost cost = kernel::cost_of(kernel);
+    return fmt::format(R"("kernel": {}, "bytes_read": {}, "bytes_written": {}, "flops": {:.0f}, )"
+                       R"("transcendentals": {:.0f}, "counted": "{}")",
+                       json_string(kernel.name), cost.bytes_read, cost.bytes_written, cost.flops,
+                       cost.transcendentals, cost.exact ? "exactly" : "roughly");
+  }
+
+  // With the lock.
+  QueueTrace* trace_of(uint32_t queue) {
+    auto& trace = queues_[queue];
+    if (trace == nullptr)
+      trace = std::make_unique<QueueTrace>(inner(), *file_, TraceFile::Row{process_, queue});
+    return trace.get();
+  }
+
+  void count(uint32_t space, int64_t bytes) {
+    allocated_[space] += bytes;
+    file_->counter(process_, fmt::format("allocated in space {}", space), file_->now(),
+                   allocated_[space]);
+  }
+
+  // Of the queue's thread. Work without an event has no place on the timeline.
+  void give(uint32_t queue, const HostCall& call, What what) {
+    if (!events_) return;
+    const Result<EventHandle> event = ForwardingDevice::record(queue);
+    if (!event) return;
+    const std::lock_guard lock(mutex_);
+    trace_of(queue)->add({std::move(what.name), std::move(what.arguments), call.begin(), *event});
+  }
+
+  const std::shared_ptr<TraceFile> file_;
+  const uint64_t process_;
+  const bool events_;
+  std::mutex mutex_;
+  std::map<ModuleHandle, std::vector<Loaded>> modules_;
+  std::map<MemoryHandle, Memory> memories_;
+  std::map<uint32_t, int64_t> allocated_;  // By space.
+  std::map<EventHandle, HostEvent> host_events_;
+  std::map<uint32_t, int64_t> recorded_;  // Items of a queue before its last record.
+  std::map<uint32_t, std::unique_ptr<QueueTrace>> queues_;
+};
+
+class TraceBackend final : public ForwardingBackend {
+ public:
+  TraceBackend(std::shared_ptr<Backend> inner, std::shared_ptr<TraceFile> file, bool events)
+      : ForwardingBackend(std::move(inner)), file_(std::move(file)), events_(events) {}
+
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    TENON_ASSIGN(const std::vector<DeviceInfo> devices, ForwardingBackend::devices());
+    const uint64_t process = ++opened_;
+    file_->name_process(process, index < devices.size() ? devices[index].name : "device");
+    const HostCall call(*file_, process, "open");
+    TENON_ASSIGN(std::unique_ptr<Device> device, ForwardingBackend::open(index));
+    return std::make_unique<TraceDevice>(std::move(device), file_, process, events_);
+  }
+
+  Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
+    const HostCall call(
+        *file_, 0, "compile",
+        fmt::format(R"("kernels": {}, "target": {})", kernels.size(), json_string(target.name)));
+    return ForwardingBackend::compile(target, kernels);
+  }
+
+  // Every launch is to be seen.
+  bool takes_segments() const override { return false; }
+
+ private:
+  const std::shared_ptr<TraceFile> file_;
+  const bool events_;
+  std::atomic<uint64_t> opened_ = 0;
+};
+
+}  // namespace
+
+TraceOptions TraceOptions::from_environment() {
+  TraceOptions options;
+  if (const char* path = std::getenv("TENON_TRACE"); path != nullptr && *path != '\0') {
+    options.path = path;
+  }
+  const char* events = std::getenv("TENON_TRACE_EVENTS");
+  options.events = events == nullptr || std::string_view(events) != "0";
+  return options;
+}
+
+Result<std::shared_ptr<Backend>> make_trace_layer(std::shared_ptr<Backend> inner,
+                                                  const TraceOptions& options) {
+  TENON_ASSIGN(std::shared_ptr<TraceFile> file, TraceFile::create(options.path));
+  return std::make_shared<TraceBackend>(std::move(inner), std::move(file), options.events);
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,60 @@
+// A file in Chrome's trace format, which chrome://tracing and Perfetto show: slices on rows, and
+// counters, in microseconds. It is whole JSON after each of them, whatever becomes of the process.
+//
+// Thread-safety: all of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "core/base/file.h"
+
+namespace tenon::backend {
+
+/// A string of JSON, in quotes. What is no UTF-8 becomes U+FFFD.
+std::string json_string(std::string_view text);
+
+class TraceFile {
+ public:
+  /// A row: of a process (a device, or 0, the host) and a thread (a queue, or a thread of the
+  /// host).
+  struct Row {
+    uint64_t process = 0;
+    uint64_t thread = 0;
+  };
+
+  /// Errors: the file cannot be written.
+  static Result<std::shared_ptr<TraceFile>> create(const std::string& path);
+  ~TraceFile();
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  /// Seconds of the host's steady clock since the file was made.
+  double now() const { return host_clock() - start_; }
+  static double host_clock();
+
+  /// `arguments` are members of a JSON object: "\"bytes\": 4".
+  void slice(Row row, std::string_view name, double begin, double end, std::string_view arguments);
+  void counter(uint64_t process, std::string_view name, double at, int64_t value);
+  void name_process(uint64_t process, std::string_view name);
+  void name_row(Row row, std::string_view name);
+  /// A row for the calling thread, named the first time.
+  Row row_of_this_thread(uint64_t process);
+
+ private:
+  explicit TraceFile(OutputFile file) : file_(std::move(file)), start_(host_clock()) {}
+  void add(std::string_view event);
+
+  const OutputFile file_;
+  const double start_;
+  std::mutex mutex_;
+  uint64_t end_ = 0;  // Of the events.
+  Status status_;     // The first error; a line in the host's log when the file is closed.
+  std::map<std::pair<uint64_t, std::thread::id>, uint64_t> threads_;
+};
+
+}  // namespace tenon::backend

@@ -1,0 +1,131 @@
+#include "core/backend/registry/probe.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "core/backend/registry/registry.h"
+
+namespace tenon::backend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostKept = 4096;
+
+// The child: what it prints goes to the pipe, and nothing of the host's is flushed or destroyed.
+[[noreturn]] void run_child(const std::function<void()>& start, int said, int returned) {
+  setpgid(0, 0);  // With the processes that it starts, so that they end with it.
+  dup2(said, STDOUT_FILENO);
+  dup2(said, STDERR_FILENO);
+  start();
+  // A plug-in that calls exit() itself does not write this.
+  const ssize_t written = ::write(returned, "r", 1);
+  _exit(written == 1 ? 0 : 1);
+}
+
+// What the child printed, as far as it has.
+void read_more(int pipe, std::string& text) {
+  char buffer[kMostKept];
+  while (true) {
+    const ssize_t got = ::read(pipe, buffer, sizeof buffer);
+    if (got <= 0) return;
+    text.append(buffer, static_cast<size_t>(got));
+    if (text.size() > kMostKept) text.erase(0, text.size() - kMostKept);
+  }
+}
+
+std::string last_line_of(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const size_t begin = text.rfind('\n');
+  if (begin != std::string::npos) text.erase(0, begin + 1);
+  return text.empty() ? "" : fmt::format("; it printed: {}", text);
+}
+
+// Whether the child ends by `deadline`; it stays a zombie, whose number nobody else gets.
+bool ends(pid_t child, Clock::time_point deadline, int said, std::string& text) {
+  constexpr int kTick = 20;  // Milliseconds.
+  while (true) {
+    read_more(said, text);
+    siginfo_t info = {};
+    const int found = waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+    if (found == 0 && info.si_pid == child) return true;
+    if (found != 0 && errno != EINTR) return true;  // Somebody else awaited it.
+    if (Clock::now() >= deadline) return false;
+    pollfd wait = {said, POLLIN, 0};
+    // A child that has closed the pipe may still be running.
+    if (poll(&wait, 1, kTick) > 0 && (wait.revents & POLLIN) == 0) poll(nullptr, 0, kTick);
+  }
+}
+
+}  // namespace
+
+Status probe(const std::function<void()>& start, std::chrono::milliseconds limit) {
+  int said[2] = {-1, -1};
+  int returned[2] = {-1, -1};
+  const auto close_all = [&] {
+    for (const int each : {said[0], said[1], returned[0], returned[1]}) {
+      if (each >= 0) close(each);
+    }
+  };
+  if (pipe2(said, O_CLOEXEC) != 0 || pipe2(returned, O_CLOEXEC) != 0) {
+    const int reason = errno;
+    close_all();
+    return {ErrorCode::kResourceExhausted, std::strerror(reason)};
+  }
+  for (const int each : {said[0], returned[0]}) fcntl(each, F_SETFL, O_NONBLOCK);
+  std::fflush(nullptr);  // Else the child prints again what this process has not written yet.
+  const pid_t child = fork();
+  if (child == 0) run_child(start, said[1], returned[1]);
+  if (child < 0) {
+    const int reason = errno;
+    close_all();
+    return {ErrorCode::kResourceExhausted,
+            fmt::format("no process can be started: {}", std::strerror(reason))};
+  }
+  close(said[1]);
+  said[1] = -1;
+  std::string text;
+  const bool in_time = ends(child, Clock::now() + limit, said[0], text);
+  kill(-child, SIGKILL);  // What it started, too.
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  read_more(said[0], text);
+  char mark = 0;
+  const bool has_returned = ::read(returned[0], &mark, 1) == 1;
+  close_all();
+  const std::string last = last_line_of(std::move(text));
+  if (has_returned) return {};
+  if (!in_time) {
+    return {ErrorCode::kDeadlineExceeded,
+            fmt::format("it has not ended after {} ms{}", limit.count(), last)};
+  }
+  if (WIFSIGNALED(status)) {
+    return {ErrorCode::kAborted, fmt::format("it ends the process by signal {} ({}){}",
+                                             WTERMSIG(status), strsignal(WTERMSIG(status)), last)};
+  }
+  return {ErrorCode::kAborted,
+          fmt::format("it ends the process with exit status {}{}", WEXITSTATUS(status), last)};
+}
+
+Status probe_plugin(const std::string& path, std::chrono::milliseconds limit) {
+  Status status = probe(
+      [&] {
+        const auto backend = load_plugin(path);
+        if (backend) static_cast<void>((*backend)->devices());
+      },
+      limit);
+  if (status.ok()) return status;
+  return {status.code(), fmt::format("{} cannot start: {}", path, status.message())};
+}
+
+}  // namespace tenon::backend

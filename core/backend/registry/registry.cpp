@@ -1,0 +1,182 @@
+#include "core/backend/registry/registry.h"
+
+#include <dlfcn.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/backend/adapter/c_types.h"
+#include "core/backend/interpreter/interp.h"
+#include "core/backend/registry/plugin_file.h"
+#include "core/backend/registry/probe.h"
+
+namespace tenon::backend {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::canonical(path, error);
+  return error ? path : whole.string();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return not_found("there is no plug-in {}", path);
+  TENON_TRY(check_plugin_file(path));
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return failed_precondition("{} cannot be loaded: {}", path, dlerror());
+  }
+  const auto start = reinterpret_cast<TenonPluginFunction>(dlsym(library, TENON_PLUGIN_SYMBOL));
+  if (start == nullptr) {
+    dlclose(library);
+    return failed_precondition("{} is no plug-in: it does not export {}", path,
+                               TENON_PLUGIN_SYMBOL);
+  }
+  Text text;
+  const TenonBackend* table = start(host_services(), text.sink());
+  if (table == nullptr) {
+    const std::string why = text.take();
+    return failed_precondition("{} cannot start: {}", path,
+                               why.empty() ? "it does not say why" : why);
+  }
+  if (start(host_services(), text.sink()) != table) {
+    return failed_precondition("{}: two calls of {} give two tables (B2)", path,
+                               TENON_PLUGIN_SYMBOL);
+  }
+  auto backend = import_backend(table);
+  if (backend) return backend;
+  return tl::make_unexpected(Status(backend.error()).with_context(path));
+}
+
+Result<DeviceName> parse_device_name(std::string_view text) {
+  DeviceName name;
+  const size_t colon = text.rfind(':');
+  name.backend = text.substr(0, colon);
+  if (colon == std::string_view::npos) return name;
+  const std::string_view number = text.substr(colon + 1);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), name.index);
+  if (error == std::errc() && end == number.data() + number.size()) return name;
+  return invalid_argument("'{}' is no device: what follows the ':' is no number", text);
+}
+
+Registry& Registry::instance() {
+  static Registry registry;
+  return registry;
+}
+
+Registry::Registry()
+    : Registry(std::getenv("TENON_PLUGIN_PATH") == nullptr ? ""
+                                                           : std::getenv("TENON_PLUGIN_PATH")) {}
+
+Registry::Registry(std::string plugin_path) : plugin_path_(std::move(plugin_path)) {
+  static_cast<void>(add("interp", [] {
+    InterpConfig config;
+    config.devices = 65;  // One for a program, the others for processes that it starts.
+    return Result<std::shared_ptr<Backend>>(make_interp_backend(config));
+  }));
+}
+
+Status Registry::add(std::string name, BackendFactory make) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, added] = entries_.try_emplace(name, Entry{"built in", std::move(make), {}});
+  if (added) return {};
+  return make_error(ErrorCode::kAlreadyExists, "there is a backend {} already ({})", name,
+                    at->second.source);
+}
+
+Result<std::shared_ptr<Backend>> Registry::make(Entry& entry) {
+  if (!entry.made) entry.made = entry.make();
+  return *entry.made;
+}
+
+Result<std::shared_ptr<Backend>> Registry::get_file(const std::string& path, Start start) {
+  const std::string whole = absolute(path);
+  Entry& entry = files_.try_emplace(whole, Entry{whole, nullptr, {}}).first->second;
+  entry.make = [whole, start]() -> Result<std::shared_ptr<Backend>> {
+    if (start == Start::kProbed && check_plugin_file(whole).ok()) TENON_TRY(probe_plugin(whole));
+    return load_plugin(whole);
+  };
+  return make(entry);
+}
+
+// Plug-ins say their names when they are loaded. One of them that cannot even start must not take
+// those along that somebody asked for.
+void Registry::look_for_plugins() {
+  if (looked_) return;
+  looked_ = true;
+  std::vector<std::string> files;
+  std::string_view rest = plugin_path_;
+  while (!rest.empty()) {
+    const size_t colon = std::min(rest.find(':'), rest.size());
+    const std::string part(rest.substr(0, colon));
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+    std::error_code error;
+    if (!fs::is_directory(part, error)) {
+      if (!part.empty()) files.push_back(part);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (fs::directory_iterator at(part, error), end; !error && at != end; at.increment(error)) {
+      if (at->path().extension() == ".so") inside.push_back(at->path().string());
+    }
+    std::ranges::sort(inside);
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  for (const std::string& file : files) {
+    auto backend = get_file(file, Start::kProbed);
+    const std::string name =
+        backend ? std::string((*backend)->name()) : fs::path(file).filename().string();
+    const auto [at, added] = entries_.try_emplace(name, Entry{absolute(file), nullptr, backend});
+    if (added || at->second.source == absolute(file)) continue;
+    // Neither is the one that was meant.
+    const Status twice = make_error(
+        ErrorCode::kAlreadyExists, "backend {} is {} and in {}; name one by its path", name,
+        at->second.source == "built in" ? "built in" : "in " + at->second.source, absolute(file));
+    if (at->second.source != "built in") at->second.made = tl::make_unexpected(twice);
+    entries_.try_emplace(fs::path(file).filename().string(),
+                         Entry{absolute(file), nullptr,
+                               Result<std::shared_ptr<Backend>>(tl::make_unexpected(twice))});
+  }
+}
+
+Result<std::shared_ptr<Backend>> Registry::get(const std::string& name_or_path) {
+  const std::lock_guard lock(mutex_);
+  if (name_or_path.find('/') != std::string::npos) return get_file(name_or_path, Start::kDirect);
+  auto found = entries_.find(name_or_path);
+  if (found == entries_.end()) {
+    look_for_plugins();
+    found = entries_.find(name_or_path);
+  }
+  if (found != entries_.end()) return make(found->second);
+  std::vector<std::string_view> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return not_found(
+      "there is no backend '{}'; there are {} (TENON_PLUGIN_PATH names plug-ins, or "
+      "give the path of one)",
+      name_or_path, fmt::join(names, ", "));
+}
+
+bool Registry::is_built_in(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(name);
+  return found != entries_.end() && found->second.source == "built in";
+}
+
+std::vector<Listed> Registry::list() {
+  const std::lock_guard lock(mutex_);
+  look_for_plugins();
+  std::vector<Listed> all;
+  for (auto& [name, entry] : entries_) all.push_back({name, entry.source, make(entry)});
+  return all;
+}
+
+}  // namespace tenon::backend

@@ -1,0 +1,77 @@
+// core/backend/registry/: finds backends: those of this process, and plug-ins by name or path.
+//
+// Which backends there are: registered in this process, and plug-ins found by name or path.
+//
+// Thread-safety: all of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/backend/adapter/adapter.h"
+
+namespace tenon::backend {
+
+/// Opens a shared library and imports its backend. The library stays loaded for the process.
+/// Errors: kNotFound (no such file), kFailedPrecondition with what is wrong: no library
+/// (plugin_file.h), no symbol tenon_plugin, another version, a backend that says that it cannot
+/// start, with its reason.
+Result<std::shared_ptr<Backend>> load_plugin(const std::string& path);
+
+/// What a user names on the command line or in TENON_DEVICE: "interp", "chip:2", "/opt/libnpu.so",
+/// "/opt/libnpu.so:1".
+struct DeviceName {
+  std::string backend;  ///< A name or a path: it has a '/'.
+  size_t index = 0;
+};
+/// Errors: a number that is none.
+Result<DeviceName> parse_device_name(std::string_view text);
+
+struct Listed {
+  std::string name;    ///< Of the backend; of a plug-in that fails, its file's name.
+  std::string source;  ///< "built in", or the plug-in's path.
+  Result<std::shared_ptr<Backend>> backend;
+};
+
+class Registry {
+ public:
+  /// With `interp`, and the plug-ins of TENON_PLUGIN_PATH: files, and folders of files *.so,
+  /// separated by colons.
+  static Registry& instance();
+
+  Registry();
+  explicit Registry(std::string plugin_path);
+
+  /// Errors: kAlreadyExists.
+  Status add(std::string name, BackendFactory make);
+  /// By name or path, each made once. Errors: those of load_plugin; kNotFound with the names that
+  /// there are; of two plug-ins of one name, kAlreadyExists naming both files.
+  Result<std::shared_ptr<Backend>> get(const std::string& name_or_path);
+  /// All, those too that fail to start: a plug-in of TENON_PLUGIN_PATH is started in a child
+  /// process first, and one that crashes, ends its process or hangs there is listed with that.
+  std::vector<Listed> list();
+  /// Whether a backend of this name was added, not found as a plug-in.
+  bool is_built_in(std::string_view name);
+
+ private:
+  struct Entry {
+    std::string source;
+    BackendFactory make;
+    std::optional<Result<std::shared_ptr<Backend>>> made;
+  };
+  Result<std::shared_ptr<Backend>> make(Entry& entry);
+  enum class Start : uint8_t { kDirect, kProbed };  // Probed: in a child process before (probe.h).
+  Result<std::shared_ptr<Backend>> get_file(const std::string& path, Start start);
+  void look_for_plugins();
+
+  std::mutex mutex_;
+  const std::string plugin_path_;
+  bool looked_ = false;
+  std::map<std::string, Entry, std::less<>> entries_;  // By name.
+  std::map<std::string, Entry> files_;                 // By absolute path.
+};
+
+}  // namespace tenon::backend

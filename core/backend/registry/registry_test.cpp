@@ -1,0 +1,335 @@
+// Plug-ins: loading, what is wrong with those that cannot be, finding them by name.
+#include "core/backend/registry/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+#include "core/backend/adapter/c_types.h"
+#include "core/backend/interpreter/interp.h"
+#include "core/backend/layers/forward.h"
+#include "core/kernel/text/text.h"
+
+namespace tenon::backend {
+namespace {
+
+const std::string kFolder = TENON_PLUGINS;
+
+std::string error_of(const std::string& file) {
+  const auto backend = load_plugin(kFolder + "/" + file);
+  if (backend) return "OK";
+  std::string text = backend.error().message();
+  for (size_t at = text.find(kFolder + "/"); at != std::string::npos;
+       at = text.find(kFolder + "/")) {
+    text.erase(at, kFolder.size() + 1);
+  }
+  return text;
+}
+
+TEST(Plugin, WhatIsWrongIsSaid) {
+  EXPECT_EQ(error_of("libtenon_interp.so"), "OK");
+  EXPECT_EQ(error_of("none.so"), "there is no plug-in none.so");
+  EXPECT_EQ(error_of("libbroken1.so"),
+            "libbroken1.so is no plug-in: it does not export tenon_plugin");
+  EXPECT_EQ(error_of("libbroken2.so"),
+            "libbroken2.so: the plug-in was built for version 77.1 of the interface, this is 1.1 "
+            "(B3)");
+  EXPECT_EQ(error_of("libbroken3.so"),
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.1 "
+            "(B3)");
+  EXPECT_EQ(error_of("libbroken4.so"),
+            "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
+            "load, unload, allocate, free, copy, launch, record, wait, await, release");
+  EXPECT_EQ(error_of("libbroken5.so"),
+            "libbroken5.so cannot start: the chip's driver is not installed");
+  EXPECT_EQ(error_of("libbroken6.so"), "libbroken6.so cannot start: it does not say why");
+  EXPECT_EQ(error_of("libbroken7.so"),
+            "libbroken7.so: the plug-in lacks required functions: devices, open, close, compile, "
+            "load, unload, allocate, free, copy, launch, record, wait, await, release");
+  EXPECT_EQ(error_of("libbroken8.so"),
+            "libbroken8.so: two calls of tenon_plugin give two tables (B2)");
+  const std::string text = error_of("core_runtime_test.p");
+  EXPECT_TRUE(text.starts_with("core_runtime_test.p cannot be loaded: ")) << text;
+}
+
+TEST(Registry, ByNameAndByPath) {
+  Registry registry("");
+  EXPECT_EQ(registry.get("interp").value()->name(), "interp");
+  EXPECT_EQ(registry.get("interp").value(), registry.get("interp").value());
+  EXPECT_EQ(registry.get("none").error().message(),
+            "there is no backend 'none'; there are interp (TENON_PLUGIN_PATH names plug-ins, or "
+            "give the path of one)");
+  const std::string path = kFolder + "/libtenon_interp.so";
+  const auto plugin = registry.get(path);
+  ASSERT_TRUE(plugin) << plugin.error().to_string();
+  EXPECT_EQ((*plugin)->name(), "interp");
+  EXPECT_TRUE((*plugin)->takes_segments());
+  EXPECT_FALSE(registry.get(kFolder + "/libcalls.so").value()->takes_segments());
+  // One file loaded twice is one backend.
+  EXPECT_EQ(registry.get(kFolder + "/../core/libtenon_interp.so").value(), *plugin);
+  EXPECT_EQ(registry.add("interp", nullptr).message(),
+            "there is a backend interp already (built in)");
+  EXPECT_TRUE(
+      registry.add("mine", [] { return Result<std::shared_ptr<Backend>>(make_interp_backend()); })
+          .ok());
+  EXPECT_TRUE(registry.get("mine"));
+  EXPECT_EQ(registry.get("/nowhere/lib.so").error().message(),
+            "there is no plug-in /nowhere/lib.so");
+}
+
+// Two of one name are an error of the plug-in; what is built in stays.
+TEST(Registry, ListsWhatFailsToo) {
+  Registry registry("/nowhere:" + kFolder + "/libbroken5.so:" + kFolder + "/libtenon_interp.so");
+  std::vector<std::string> lines;
+  for (const Listed& each : registry.list()) {
+    lines.push_back(each.name + ": " + (each.backend ? "OK" : each.backend.error().message()));
+  }
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "interp: OK");
+  EXPECT_TRUE(lines[1].ends_with("cannot start: the chip's driver is not installed"));
+  EXPECT_TRUE(lines[2].starts_with("libtenon_interp.so: backend interp is built in and in "));
+  EXPECT_EQ(lines[3], "nowhere: there is no plug-in /nowhere");
+  EXPECT_TRUE(registry.is_built_in("interp"));
+  EXPECT_FALSE(registry.is_built_in("nowhere"));
+}
+
+TEST(DeviceName, Parses) {
+  const auto name = [](std::string_view text) {
+    const auto parsed = parse_device_name(text);
+    return parsed ? parsed->backend + " " + std::to_string(parsed->index)
+                  : parsed.error().message();
+  };
+  EXPECT_EQ(name("chip"), "chip 0");
+  EXPECT_EQ(name("chip:3"), "chip 3");
+  EXPECT_EQ(name("/opt/x.so:12"), "/opt/x.so 12");
+  EXPECT_EQ(name("chip:"), "'chip:' is no device: what follows the ':' is no number");
+  EXPECT_EQ(name("chip:1x"), "'chip:1x' is no device: what follows the ':' is no number");
+}
+
+// --- The adapter
+
+// The host of a newer release, whose structs are longer.
+struct LongerArrayInfo {
+  TenonArrayInfo known;
+  uint64_t what_came_later;
+};
+std::vector<LongerArrayInfo> longer(const TenonArrayInfo* infos, size_t count) {
+  std::vector<LongerArrayInfo> list;
+  for (size_t i = 0; i < count; ++i) list.push_back({infos[i], ~uint64_t{0}});
+  for (LongerArrayInfo& each : list) each.known.size = sizeof each;
+  return list;
+}
+TenonCode describe_call_later(const TenonCall* call, TenonCallInfo* info) {
+  static std::vector<LongerArrayInfo> operands;
+  static std::vector<LongerArrayInfo> results;
+  const TenonCode code = host_services()->describe_call(call, info);
+  operands = longer(info->operands, info->operand_count);
+  results = longer(info->results, info->result_count);
+  info->operands = &operands.data()->known;
+  info->results = &results.data()->known;
+  return code;
+}
+
+// Interp, which plans calls by saying what they are, or throws.
+class Planner final : public ForwardingBackend {
+ public:
+  Planner() : ForwardingBackend(make_interp_backend()) {}
+  Result<CallPlan> plan(const TargetInfo&, const CallSite& site) override {
+    CallPlan plan;
+    for (const auto& list : {site.operands, site.results}) {
+      for (const Shape& each : list) plan.plan += each.to_string() + " ";
+    }
+    for (const bool constant : site.constant) plan.plan += constant ? "c" : "v";
+    if (site.operands.size() == 1) throw 7;
+    return plan;
+  }
+};
+
+// A process exports one backend.
+const TenonBackend* exported_interp() {
+  static TenonHost host = *host_services();
+  host.describe_call = describe_call_later;
+  return export_backend(
+      &host, nullptr, [] { return Result<std::shared_ptr<Backend>>(std::make_shared<Planner>()); });
+}
+
+kernel::Kernel kernel_of(const std::string& text) { return kernel::parse(text, "k").value(); }
+
+// What the table of an exported backend says is what the backend says.
+TEST(Adapter, ATargetSurvivesTheTable) {
+  TargetInfo target;
+  target.name = "t";
+  target.compiler_id = "c";
+  target.form = kernel::LegalForm::parse("bf16,s64,u64,fma,scans").value();
+  target.form.atomics = {ElementType::kS32};
+  target.flushed = {ElementType::kF32};
+  target.math = {{"exp", ElementType::kF32, 2}};
+  target.form.math = true;
+  target.compute_units = 8;
+  target.most_lanes = 256;
+  target.spaces.push_back({SpaceKind::kPinnedHost, false, true, 1 << 20, 128});
+  target.flops = 1e9;
+  const CTarget c_target(target);
+  const auto back = target_of(*c_target.get());
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_EQ(to_string(*back), to_string(target));
+  EXPECT_EQ(to_string(target).substr(0, 24), "name t\ncompiler c\ntypes ");
+}
+
+// A struct of an older release ends earlier; what it lacks is as usual (B1).
+TEST(Adapter, AnOldersStructsAreRead) {
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info{};
+  info.size = offsetof(TenonTargetInfo, queues);
+  info.name = "old";
+  info.compiler_id = "1";
+  info.spaces = &space;
+  info.space_count = 1;
+  info.queues = 7;  // Not its own.
+  const auto target = target_of(info);
+  ASSERT_TRUE(target) << target.error().to_string();
+  EXPECT_EQ(target->queues, 1u);
+  EXPECT_EQ(target->scratch_bytes, 48 << 10);
+  EXPECT_TRUE(target->form.computed.contains(ElementType::kF32));
+  EXPECT_FALSE(target->form.fma);
+}
+
+// A plug-in of version 1.0 has a table that ends before what came later (B1, B3).
+TEST(Adapter, AnOldersTableIsRead) {
+  TenonBackend table = *exported_interp();
+  alignas(16) const std::array<std::byte, 16> host = {};
+  const auto import = [&] {
+    const auto backend = import_backend(&table);
+    EXPECT_TRUE(backend) << backend.error().to_string();
+    return backend.value()->open(0).value()->import_memory(0, host);
+  };
+  EXPECT_TRUE(import());
+  table.size = offsetof(TenonBackend, import_memory);
+  table.abi_minor = 0;
+  EXPECT_EQ(import().error().code(), ErrorCode::kUnimplemented);
+}
+
+// A newer host's arrays of structs are stepped through by the size of each (B1).
+TEST(Adapter, ANewersArraysAreRead) {
+  const auto backend = import_backend(exported_interp()).value();
+  const TargetInfo target = backend->devices().value()[0].target;
+  const program::LibraryCall call = program::Contraction{{}, {}, {1}, {0}};
+  const std::vector<Shape> operands = {Shape(ElementType::kF32, {2, 3}),
+                                       Shape(ElementType::kBF16, {3, 5})};
+  const std::vector<Shape> results = {Shape(ElementType::kF32, {2, 5})};
+  const auto plan = backend->plan(target, {call, operands, results, {false, true}});
+  ASSERT_TRUE(plan) << plan.error().to_string();
+  EXPECT_EQ(plan->plan, "f32[2,3] bf16[3,5] f32[2,5] vc");
+  const auto thrown = backend->plan(target, {call, {operands.data(), 1}, results, {false}});
+  EXPECT_EQ(thrown.error(), Status(ErrorCode::kInternal, "the backend threw what is no exception"));
+}
+
+// Sizes that cannot be, and answers that rules forbid, are errors and not believed.
+TEST(Adapter, WhatAPluginMayNotSay) {
+  TenonSpaceInfo space{0, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info{};
+  info.size = sizeof info;
+  info.name = "t";
+  info.compiler_id = "1";
+  info.spaces = &space;
+  info.space_count = 1;
+  EXPECT_EQ(target_of(info).error().message(), "B1: an element of an array states a size of 0");
+  space.size = offsetof(TenonSpaceInfo, alignment);  // So it has none.
+  EXPECT_FALSE(target_of(info));
+
+  static TenonEventState state;
+  TenonBackend table = *exported_interp();
+  table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink*) {
+    *to = state;
+    return TENON_OK;
+  };
+  const auto device = (*import_backend(&table))->open(0).value();
+  const EventHandle event = device->record(0).value();
+  state = TENON_EVENT_ERROR;
+  EXPECT_EQ(device->await(event, 0).error().message(), "B25: await answers OK of a failed event");
+  state = TENON_EVENT_PENDING;
+  EXPECT_FALSE(device->await(event, 0).value());
+  EXPECT_FALSE(device->await(event, -1).value());
+  state = TENON_EVENT_DONE;
+  EXPECT_TRUE(device->await(event, -1).value());
+}
+
+// An error of the call says nothing of the event, which may be pending.
+TEST(Adapter, AnErrorOfAwaitIsTheEventsIfItSaysSo) {
+  static TenonEventState state;
+  static TenonCode code;
+  TenonBackend table = *exported_interp();
+  table.await = [](TenonDevice, TenonEvent, int64_t, TenonEventState* to, const TenonSink* error) {
+    *to = state;
+    write(error, "the driver is busy");
+    return code;
+  };
+  std::vector<std::string> logged;
+  set_log([&](std::string_view line) { logged.emplace_back(line); });
+  const auto device = (*import_backend(&table))->open(0).value();
+  const EventHandle event = device->record(0).value();
+  const auto answer = [&](TenonEventState of, TenonCode with) {
+    state = of;
+    code = with;
+    const auto done = device->await(event, -1);
+    return !done ? done.error().message() : *done ? "done" : "pending";
+  };
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_INTERNAL), "pending");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_RESOURCE_EXHAUSTED), "pending");
+  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_OK), "done");
+  set_log([](std::string_view) {});
+  EXPECT_EQ(logged, std::vector<std::string>{"interp: await fails: the driver is busy (B25)"});
+}
+
+TEST(Host, ServicesForPlugins) {
+  const TenonHost& host = *host_services();
+  const kernel::Kernel kernel = kernel_of(
+      "kernel @k(%x: in f32[4], %y: out f64[2,3], %n: scalar s32) index s32 grid(%i: 4, %j: 2) "
+      "label \"of\" {\n}");
+  TenonKernel handle;
+  handle.kernel = &kernel;
+  TenonKernelInfo info{};
+  info.size = sizeof info;
+  ASSERT_EQ(host.describe(&handle, &info), TENON_OK);
+  EXPECT_STREQ(info.name, "k");
+  EXPECT_STREQ(info.label, "of");
+  ASSERT_EQ(info.buffer_count, 2u);
+  EXPECT_STREQ(info.buffers[1].type, "f64");
+  EXPECT_EQ(info.buffers[1].bytes, 48);
+  EXPECT_EQ(info.buffers[1].reads, 0);
+  EXPECT_EQ(info.scalar_count, 1u);
+  EXPECT_EQ(info.grid_rank, 2u);
+  EXPECT_EQ(info.grid[1], 2);
+  // A name that OpenCL C means something by: the source has the one that describe tells.
+  kernel::Kernel constant = kernel;
+  constant.name = "constant";
+  TenonKernel named;
+  named.kernel = &constant;
+  ASSERT_EQ(host.describe(&named, &info), TENON_OK);
+  EXPECT_STREQ(info.name, "k_constant");
+  const TenonKernel* kernels[] = {&handle};
+  Text source;
+  Text error;
+  EXPECT_EQ(host.render(kernels, 1, TENON_C, 0, source.sink(), error.sink()), TENON_OK);
+  EXPECT_NE(source.take().find("void k("), std::string::npos);
+  Text text;
+  host.print(&handle, text.sink());
+  EXPECT_EQ(text.take(), kernel::print(kernel));
+  std::string logged;
+  set_log([&](std::string_view line) { logged = line; });
+  host.log("hello");
+  set_log([](std::string_view) {});
+  EXPECT_EQ(logged, "hello");
+  std::atomic<size_t> sum = 0;
+  host.parallel_for(
+      100, [](void* context, size_t i) { *static_cast<std::atomic<size_t>*>(context) += i; }, &sum);
+  EXPECT_EQ(sum, 4950u);
+}
+
+}  // namespace
+}  // namespace tenon::backend

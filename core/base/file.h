@@ -1,0 +1,80 @@
+// Whole files in and out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/status.h"
+
+namespace tenon {
+
+/// The bytes of a file. Errors name the path and the system's reason.
+Result<std::string> read_file(const std::string& path);
+
+/// A file's bytes where the system keeps them, for files that are large. Nobody shortens the file
+/// meanwhile; it may be replaced.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedFile();
+
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::string_view bytes) : bytes_(bytes) {}
+  std::string_view bytes_;
+};
+
+/// A new folder of the user's alone, below TMPDIR or /tmp, removed with what it holds when its
+/// owner goes.
+class TemporaryFolder {
+ public:
+  /// `name` begins the folder's name. Errors: kUnavailable naming the folder and the reason.
+  static Result<TemporaryFolder> create(std::string_view name);
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder();
+
+  const std::string& path() const { return path_; }
+  /// The path of a file in it.
+  std::string file(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+/// A file that is written piece by piece, and is on disk as far as it is.
+class OutputFile {
+ public:
+  /// Makes the file, or makes it anew: who reads the old one keeps that.
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept
+      : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  /// Errors name the path and the system's reason.
+  Status write(uint64_t offset, std::string_view bytes) const;
+  /// Whether the file has these bytes there.
+  bool holds(uint64_t offset, std::string_view bytes) const;
+
+ private:
+  OutputFile(int file, std::string path) : file_(file), path_(std::move(path)) {}
+  int file_ = -1;
+  std::string path_;
+};
+
+/// Writes through a temporary file beside `path` and renames it, so that no reader sees half a file
+/// and a failure leaves what was there before. A link is followed; a device or pipe is written to
+/// as it is.
+Status write_file(const std::string& path, std::string_view bytes);
+
+}  // namespace tenon

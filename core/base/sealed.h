@@ -1,0 +1,31 @@
+// A value as a file of its kind: sealed, and back.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/archive.h"
+
+namespace tenon::serial {
+
+/// T has a `serialize` in its own namespace, as archive.h says.
+template <class T>
+std::string save_sealed(const Format& format, const T& value) {
+  Writer writer;
+  serialize(writer, value);
+  return seal(format, std::move(writer).take());
+}
+
+/// Errors: bytes that are no such file, of a version that is not read, or damaged.
+template <class T>
+Result<T> load_sealed(const Format& format, std::string_view bytes) {
+  TENON_ASSIGN(const Unsealed file, unseal(bytes, format));
+  Reader reader(file.payload, file.version);
+  T value;
+  serialize(reader, value);
+  TENON_TRY(Status(reader.status()));
+  return value;
+}
+
+}  // namespace tenon::serial

@@ -1,0 +1,174 @@
+// core/base/: what every folder stands on: errors, files, archives, text scanning, hashes.
+//
+// Errors as values.
+//
+// Every fallible function of Tenon returns Status or Result<T>. A Status carries a code (the
+// numbering of the PJRT C API, so that it crosses that boundary unchanged), a message that says
+// what was found, what was expected and what to do, where the fault lies (a position in the input,
+// when there is one) and the stage that reported it. Context is added on the way up with `in_stage`
+// and `at`, never guessed at the bottom.
+//
+// Thread-safety: values; no shared state.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace tenon {
+
+/// Canonical error codes; the values are those of PJRT_Error_Code.
+enum class ErrorCode : int {
+  kOk = 0,
+  kCancelled = 1,           ///< The caller gave up.
+  kUnknown = 2,             ///< An error from outside that fits nothing else.
+  kInvalidArgument = 3,     ///< The input is wrong whatever the state of the system.
+  kDeadlineExceeded = 4,    ///< A time limit ran out.
+  kNotFound = 5,            ///< A named thing (file, function, device) does not exist.
+  kAlreadyExists = 6,       ///< A thing to be created exists.
+  kPermissionDenied = 7,    ///< The caller may not.
+  kResourceExhausted = 8,   ///< Out of memory, or a bound on size or depth was reached.
+  kFailedPrecondition = 9,  ///< The input is right, the state of the system is not.
+  kAborted = 10,            ///< A concurrent event ended the operation.
+  kOutOfRange = 11,         ///< Past the end of valid data.
+  kUnimplemented = 12,      ///< Legal input that this build cannot handle.
+  kInternal = 13,           ///< A broken invariant of Tenon itself: a bug.
+  kUnavailable = 14,        ///< The device or service is gone; trying again may help.
+  kDataLoss = 15,           ///< Unrecoverable corruption.
+  kUnauthenticated = 16,
+};
+
+/// The code's name in the spelling of the PJRT C API, e.g. "INVALID_ARGUMENT".
+std::string_view error_code_name(ErrorCode code);
+
+/// A position in a source text; lines and columns count from 1, 0 means unknown.
+struct SourcePosition {
+  std::string file;
+  uint32_t line = 0;
+  uint32_t column = 0;
+
+  bool known() const { return line != 0; }
+  bool operator==(const SourcePosition&) const = default;
+};
+
+/// The outcome of an operation without a value.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == ErrorCode::kOk; }
+  ErrorCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const SourcePosition& position() const { return position_; }
+  const std::string& stage() const { return stage_; }
+
+  /// Sets the position if none, or none with a line, is known yet: the innermost one wins.
+  Status at(const SourcePosition& position) &&;
+  /// Names the stage ("import", "verify", "evaluate" …) if none is named yet.
+  Status in_stage(std::string_view stage) &&;
+  /// Puts "context: " before the message.
+  Status with_context(std::string_view context) &&;
+
+  /// "file:line:column: error: message", without the position when it is unknown.
+  std::string to_string() const;
+
+  bool operator==(const Status&) const = default;
+
+ private:
+  ErrorCode code_ = ErrorCode::kOk;
+  std::string message_;
+  SourcePosition position_;
+  std::string stage_;
+};
+
+/// A value or the error that kept it from being.
+template <class T>
+using Result = tl::expected<T, Status>;
+
+/// An error ready to be returned from a function that gives Status or Result<T>.
+class [[nodiscard]] Error {
+ public:
+  explicit Error(Status status) : status_(std::move(status)) {}
+  Error at(const SourcePosition& position) && { return Error(std::move(status_).at(position)); }
+  const Status& status() const { return status_; }
+
+  operator Status() && { return std::move(status_); }
+  template <class T>
+  operator tl::expected<T, Status>() && {
+    return tl::make_unexpected(std::move(status_));
+  }
+
+ private:
+  Status status_;
+};
+
+template <class... Args>
+Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  return Error(Status(code, fmt::format(format, std::forward<Args>(args)...)));
+}
+template <class... Args>
+Error invalid_argument(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ErrorCode::kInvalidArgument, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+Error unimplemented(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ErrorCode::kUnimplemented, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+Error not_found(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ErrorCode::kNotFound, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+Error resource_exhausted(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ErrorCode::kResourceExhausted, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+Error failed_precondition(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ErrorCode::kFailedPrecondition, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+Error internal_error(fmt::format_string<Args...> format, Args&&... args) {
+  return make_error(ErrorCode::kInternal, format, std::forward<Args>(args)...);
+}
+
+namespace detail {
+inline Status take_status(Status&& status) { return std::move(status); }
+template <class T>
+Status take_status(tl::expected<T, Status>&& result) {
+  return std::move(result.error());
+}
+inline bool has_failed(const Status& status) { return !status.ok(); }
+template <class T>
+bool has_failed(const tl::expected<T, Status>& result) {
+  return !result.has_value();
+}
+}  // namespace detail
+
+// Early return on error; a function cannot return from its caller, so these two are macros.
+#define TENON_CONCAT_INNER(a, b) a##b
+#define TENON_CONCAT(a, b) TENON_CONCAT_INNER(a, b)
+/// Evaluates a Status or Result expression and returns its error from the enclosing function.
+#define TENON_TRY(expression)                                                               \
+  do {                                                                                      \
+    auto&& TENON_CONCAT(tenon_outcome_, __LINE__) = (expression);                           \
+    if (::tenon::detail::has_failed(TENON_CONCAT(tenon_outcome_, __LINE__))) {              \
+      return ::tenon::Error(                                                                \
+          ::tenon::detail::take_status(std::move(TENON_CONCAT(tenon_outcome_, __LINE__)))); \
+    }                                                                                       \
+  } while (false)
+/// Declares or assigns `target` from a Result expression, or returns its error.
+#define TENON_ASSIGN(target, expression) \
+  TENON_ASSIGN_IMPL(TENON_CONCAT(tenon_result_, __LINE__), target, expression)
+#define TENON_ASSIGN_IMPL(temporary, target, expression) \
+  auto temporary = (expression);                         \
+  if (!temporary.has_value()) {                          \
+    return ::tenon::Error(std::move(temporary.error())); \
+  }                                                      \
+  target = std::move(*temporary)
+
+}  // namespace tenon

@@ -1,0 +1,152 @@
+#include "core/kernel/analysis/cost.h"
+
+#include <algorithm>
+
+#include "core/kernel/analysis/ranges.h"
+
+namespace tenon::kernel {
+namespace {
+
+double product(const Dims& extents) {
+  double result = 1;
+  for (const int64_t extent : extents) result *= static_cast<double>(std::max<int64_t>(extent, 0));
+  return result;
+}
+
+struct Work {
+  double flops = 0;
+  double transcendentals = 0;
+  double operations = 0;
+  bool exact = true;
+  bool bounded = true;
+
+  Work& operator+=(const Work& other) {
+    flops += other.flops;
+    transcendentals += other.transcendentals;
+    operations += other.operations;
+    exact = exact && other.exact;
+    bounded = bounded && other.bounded;
+    return *this;
+  }
+  bool operator==(const Work&) const = default;
+};
+
+Work operator*(double times, Work work) {
+  work.flops *= times;
+  work.transcendentals *= times;
+  work.operations *= times;
+  return work;
+}
+
+class Counter {
+ public:
+  explicit Counter(const Kernel& kernel) : kernel_(kernel), ranges_(kernel) {}
+
+  Work block(BlockId id) const {
+    Work work;
+    for (const NodeId n : kernel_.block(id).nodes) work += node(kernel_.node(n));
+    return work;
+  }
+
+ private:
+  Work node(const Node& n) const {
+    if (is_scalar_op(n.op)) return scalar(n);
+    switch (n.op) {
+      case OpCode::kLanes:
+        return product(n.extents) * block(n.blocks[0]);
+      case OpCode::kReduce:
+      case OpCode::kScan: {
+        Work each;
+        for (const BlockId b : n.blocks) each += block(b);
+        return product(n.extents) * each;
+      }
+      case OpCode::kFor:
+        return turns(n);
+      case OpCode::kWhile: {
+        Work once = block(n.blocks[0]);
+        once += block(n.blocks[1]);
+        once.exact = once.bounded = false;
+        return once;
+      }
+      case OpCode::kIf:
+        return branches(n);
+      case OpCode::kContract: {
+        Work work;
+        if (is_float(kernel_.memory(n.memories[0]).type)) work.flops = 2 * product(n.extents);
+        work.operations = 2 * product(n.extents);
+        return work;
+      }
+      case OpCode::kCopy:
+        return operations(product(n.extents));
+      case OpCode::kLoad:
+      case OpCode::kStore:
+      case OpCode::kAtomic:
+        return operations(1);
+      default:
+        return {};
+    }
+  }
+
+  static Work operations(double count) {
+    Work work;
+    work.operations = count;
+    return work;
+  }
+
+  static Work scalar(const Node& n) {
+    Work work = operations(is_math(n.op) ? kMathOperations : 1);
+    if (!is_float(n.type)) return work;
+    if (is_math(n.op)) work.transcendentals = 1;
+    if (n.op <= OpCode::kRoundAway) work.flops = n.op == OpCode::kFma ? 2 : 1;
+    return work;
+  }
+
+  Work turns(const Node& n) const {
+    const Range low = ranges_.of(n.operands[0]);
+    const Range high = ranges_.of(n.operands[1]);
+    Work once = block(n.blocks[0]);
+    const bool known = low.low == low.high && high.low == high.high;
+    const Range any = range_of_type(kernel_.value(n.operands[1]).type);
+    if (!known && (low.low == any.low || high.high == any.high)) {
+      once.exact = once.bounded = false;
+      return once;
+    }
+    const __int128 step = std::max<int64_t>(n.extents[0], 1);
+    const __int128 length = std::max<__int128>(high.high - low.low, 0);
+    const __int128 turns = (length + step - 1) / step;
+    Work all = static_cast<double>(turns) * once;
+    all.exact = once.exact && known;
+    all.bounded = once.bounded;
+    return all;
+  }
+
+  Work branches(const Node& n) const {
+    const Work then = block(n.blocks[0]);
+    const Work otherwise = block(n.blocks[1]);
+    Work larger;
+    larger.flops = std::max(then.flops, otherwise.flops);
+    larger.transcendentals = std::max(then.transcendentals, otherwise.transcendentals);
+    larger.operations = std::max(then.operations, otherwise.operations);
+    larger.exact = then == otherwise && then.exact;
+    larger.bounded = then.bounded && otherwise.bounded;
+    return larger;
+  }
+
+  const Kernel& kernel_;
+  const Ranges ranges_;
+};
+
+}  // namespace
+
+Cost cost_of(const Kernel& kernel) {
+  const Work work = product(kernel.grid) * Counter(kernel).block(kernel.body);
+  Cost cost = {work.flops, work.transcendentals, 0, 0, work.operations, work.exact, work.bounded};
+  for (size_t i = 0; i < kernel.buffer_count; ++i) {
+    const Memory& memory = kernel.memories[i];
+    if (memory.access != Access::kOut) cost.bytes_read += memory.bytes();
+    if (memory.access != Access::kIn) cost.bytes_written += memory.bytes();
+  }
+  return cost;
+}
+
+}  // namespace tenon::kernel

@@ -1,0 +1,83 @@
+// What may lie over what: proved pairs run in place, and what is no pair would break K4.
+#include "core/kernel/analysis/in_place.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "core/kernel/text/text.h"
+#include "core/kernel/verify/verifier.h"
+
+namespace tenon::kernel {
+namespace {
+
+using Pairs = std::vector<std::pair<MemoryId, MemoryId>>;
+
+// Of a kernel over %x and %z, which come before %y.
+Pairs pairs_of(std::string_view body, std::string_view grid = "grid()",
+               std::string_view out = "out f32[8]") {
+  const auto kernel =
+      parse(fmt::format("kernel @k(%x: in f32[8], %z: in f32[8], %y: {}) index s32 {} {{\n{}\n}}",
+                        out, grid, body),
+            "k");
+  EXPECT_TRUE(kernel) << kernel.error().to_string();
+  const Status status = verify(*kernel);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  return in_place_pairs(*kernel);
+}
+
+constexpr std::string_view kLoadX = "%v = load %x[%i] : f32\n";
+constexpr std::string_view kLoadZ = "%w = load %z[%i] : f32\n";
+
+TEST(InPlace, ElementsAtTheirOwnIndex) {
+  const Pairs both = {{2, 0}, {2, 1}};
+  EXPECT_EQ(pairs_of(fmt::format("lanes(%i: 8) {{\n{}{}%s = add %v, %w : f32\n"
+                                 "store %s, %y[%i] : f32\n}}",
+                                 kLoadX, kLoadZ)),
+            both);
+  EXPECT_EQ(
+      pairs_of(fmt::format("{}{}%s = add %v, %w : f32\nstore %s, %y[%i] : f32", kLoadX, kLoadZ),
+               "grid(%i: 8)"),
+      both);
+}
+
+TEST(InPlace, NotWhatOthersRead) {
+  // The element of another iteration; %z is not read at all.
+  EXPECT_EQ(pairs_of("lanes(%i: 8) {\n%r = sub 7, %i : s32\n%v = load %x[%r] : f32\n"
+                     "store %v, %y[%i] : f32\n}"),
+            (Pairs{{2, 1}}));
+  // One element for all.
+  EXPECT_EQ(pairs_of("lanes(%i: 8) {\n%v = load %x[0] : f32\nstore %v, %y[%i] : f32\n}"),
+            (Pairs{{2, 1}}));
+  // Other lanes may be ahead.
+  EXPECT_EQ(
+      pairs_of("%v = reduce lanes(%k: 8) init(0.0) : f32 {\n%a = load %x[%k] : f32\nyield %a\n"
+               "} combine(%a, %b) {\n%c = add %a, %b : f32\nyield %c\n}\n"
+               "lanes(%i: 8) {\nstore %v, %y[%i] : f32\n}"),
+      (Pairs{{2, 1}}));
+}
+
+TEST(InPlace, NotBehindTheStore) {
+  EXPECT_EQ(
+      pairs_of(fmt::format("lanes(%i: 8) {{\n{}store %v, %y[%i] : f32\n{}\n}}", kLoadX, kLoadZ)),
+      (Pairs{{2, 0}}));
+}
+
+TEST(InPlace, NotWhereSomeReadWithoutStoring) {
+  EXPECT_EQ(
+      pairs_of(fmt::format("lanes(%i: 8) {{\n{}%p = gt %v, 0.0 : f32\nif %p {{\n{}"
+                           "store %w, %y[%i] : f32\n}} else {{\nstore 0.0, %y[%i] : f32\n}}\n}}",
+                           kLoadX, kLoadZ)),
+      Pairs{});
+}
+
+TEST(InPlace, OnlyOutOverInOfOneType) {
+  const std::string body = fmt::format("lanes(%i: 8) {{\n{}store %v, %y[%i] : f32\n}}", kLoadX);
+  EXPECT_EQ(pairs_of(body, "grid()", "inout f32[8]"), Pairs{});
+  EXPECT_EQ(pairs_of("lanes(%i: 8) {\n%v = load %x[%i] : f32\n%b = bitcast %v : f32 -> s32\n"
+                     "store %b, %y[%i] : s32\n}",
+                     "grid()", "out s32[8]"),
+            Pairs{});
+}
+
+}  // namespace
+}  // namespace tenon::kernel

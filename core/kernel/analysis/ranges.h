@@ -1,0 +1,41 @@
+// Intervals of integer values, from the extents of the loops around them: what proves that indices
+// fit (K7, K10).
+#pragma once
+
+#include <vector>
+
+#include "core/kernel/ir/kernel.h"
+
+namespace tenon::kernel {
+
+/// Least and greatest value; both ends belong to it.
+struct Range {
+  __int128 low = 0;
+  __int128 high = 0;
+};
+
+class Ranges {
+ public:
+  /// Of every value of a well-formed kernel.
+  explicit Ranges(const Kernel& kernel);
+
+  const Range& of(ValueId value) const { return ranges_[value]; }
+  /// Whether the operation that makes `value` may wrap around.
+  bool may_overflow(ValueId value) const { return overflows_[value]; }
+
+ private:
+  void block(BlockId id);
+  void node(const Node& node);
+  void arguments(const Node& node);
+  Range scalar(const Node& node) const;
+  void set(ValueId value, const Range& range);
+
+  const Kernel& kernel_;
+  std::vector<Range> ranges_;
+  std::vector<bool> overflows_;
+};
+
+/// All values of an integer type or pred; everything for a float.
+Range range_of_type(ElementType type);
+
+}  // namespace tenon::kernel

@@ -1,0 +1,62 @@
+// core/kernel/interpreter/: runs kernels: their reference meaning.
+//
+// The interpreter: the reference meaning of kernels. It checks what the verifier cannot: races
+// (K3), what is undefined (K2), aliases (K4), atomics (K6), ranges of indices (K7), and runs
+// iterations in any order (K5).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/kernel/ir/kernel.h"
+
+namespace tenon::kernel {
+
+/// The order of the iterations of grid and lanes loops, and the shape of reductions.
+enum class Order : uint8_t {
+  kForward,   ///< As written; reductions from the left.
+  kBackward,  ///< Last first; reductions from the right.
+  kShuffled,  ///< By `seed`; reductions in a tree by the seed, of shuffled leaves if commutative.
+};
+
+struct InterpreterOptions {
+  Order order = Order::kForward;
+  uint64_t seed = 0;
+  /// Keep track of who touched what. Without, K2, K3, K4 and K6 are not checked.
+  bool check = true;
+  /// Asked now and then; true ends the run with kCancelled.
+  std::function<bool()> cancelled;
+};
+
+/// The memory of one buffer: span() elements of the buffer's storage, row-major or as strided.
+struct BufferArgument {
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+};
+
+/// A kernel made ready to run. It keeps a reference to the kernel's copy, so it may be kept and
+/// moved.
+///
+/// Thread-safety: one run at a time.
+class Interpreter {
+ public:
+  /// The kernel has been verified.
+  explicit Interpreter(const Kernel& kernel);
+  ~Interpreter();
+  Interpreter(Interpreter&&) noexcept;
+  Interpreter& operator=(Interpreter&&) noexcept;
+
+  /// Runs the kernel, one argument a buffer and the bits of each scalar. Errors name the rule and
+  /// the line, as verify() does; the buffers then hold what was stored so far.
+  Status run(std::span<const BufferArgument> buffers, std::span<const uint64_t> scalars = {},
+             const InterpreterOptions& options = {});
+
+ private:
+  class Machine;
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace tenon::kernel

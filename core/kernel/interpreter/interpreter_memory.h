@@ -1,0 +1,82 @@
+// Memory of the interpreter, with the record of who touched what. Private to core/kernel.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "core/kernel/interpreter/interpreter.h"
+#include "core/kernel/math/scalar.h"
+
+namespace tenon::kernel {
+
+/// What one loop has done to one element. Iterations count from 1; records of earlier executions of
+/// the loop are told apart by `instance`.
+struct Touch {
+  uint32_t instance = 0;
+  uint32_t writer = 0;
+  uint32_t reader = 0;  ///< kMany for several.
+  uint8_t atomic = 0;   ///< 1 + the kind, once an atomic has touched it.
+};
+
+enum class TouchKind : uint8_t { kLoad, kStore, kAtomic };
+enum class Conflict : uint8_t { kNoConflict, kRace, kAtomicMix };
+
+/// Records that iteration `iteration` of execution `instance` of a loop touches the element.
+inline Conflict record(Touch& touch, uint32_t instance, uint32_t iteration, TouchKind kind,
+                       uint8_t atomic) {
+  constexpr uint32_t kMany = ~uint32_t{0};
+  if (touch.instance != instance) touch = {instance, 0, 0, 0};
+  if (kind == TouchKind::kAtomic) {
+    const bool plain = touch.writer != 0 || touch.reader != 0;
+    if (plain || (touch.atomic != 0 && touch.atomic != atomic)) return Conflict::kAtomicMix;
+    touch.atomic = atomic;
+    return Conflict::kNoConflict;
+  }
+  if (touch.atomic != 0) return Conflict::kAtomicMix;
+  if (touch.writer != 0 && touch.writer != iteration) return Conflict::kRace;
+  if (kind == TouchKind::kLoad) {
+    touch.reader = touch.reader == 0 || touch.reader == iteration ? iteration : kMany;
+    return Conflict::kNoConflict;
+  }
+  if (touch.reader != 0 && touch.reader != iteration) return Conflict::kRace;
+  touch.writer = iteration;
+  return Conflict::kNoConflict;
+}
+
+/// The bytes behind a memory, or behind two of them in place.
+struct Storage {
+  std::byte* data = nullptr;
+  std::vector<std::byte> own;  ///< Of scratch and private memory.
+  std::vector<Touch> by_grid;  ///< Of buffers.
+  std::vector<Touch> by_lanes;
+  std::vector<uint32_t> stored;  ///< The epoch in which the element was last stored to.
+  uint32_t epoch = 1;
+  bool shared = false;  ///< In place.
+};
+
+/// A memory as the interpreter uses it.
+struct View {
+  Storage* storage = nullptr;
+  ElementType type{};
+  size_t width = 1;  ///< Bytes of an element.
+  int bits = 8;      ///< Of a packed element.
+  bool packed = false;
+  Dims dims;
+  Dims strides;
+
+  uint64_t get(int64_t element) const {
+    if (packed) {
+      const auto bit = static_cast<uint64_t>(element) * static_cast<uint64_t>(bits);
+      const auto byte = static_cast<uint8_t>(storage->data[bit / 8]);
+      return from_pattern(type, static_cast<uint64_t>(byte >> (bit % 8)));
+    }
+    uint64_t raw = 0;
+    std::memcpy(&raw, storage->data + static_cast<size_t>(element) * width, width);
+    return width == 8 ? raw : from_pattern(type, raw);
+  }
+  void put(int64_t element, uint64_t value) const {
+    std::memcpy(storage->data + static_cast<size_t>(element) * width, &value, width);
+  }
+};
+
+}  // namespace tenon::kernel

@@ -1,0 +1,425 @@
+#include "core/kernel/ir/builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/kernel/math/scalar.h"
+
+namespace tenon::kernel {
+
+Builder::Builder(std::string name, ElementType index_type) {
+  kernel_.name = std::move(name);
+  kernel_.index_type = index_type;
+  kernel_.blocks.emplace_back();
+  open_.push_back(0);
+}
+
+// --- The head
+
+MemoryId Builder::add_memory(Memory memory) {
+  // Names are unique, so that the printed kernel reads back.
+  const std::string name = memory.name;
+  for (int i = 2; !memory_names_.insert(memory.name).second; ++i) {
+    memory.name = name + "_" + std::to_string(i);
+  }
+  kernel_.memories.push_back(std::move(memory));
+  return static_cast<MemoryId>(kernel_.memories.size() - 1);
+}
+
+MemoryId Builder::buffer(std::string name, ElementType type, Dims dims, Access access) {
+  Memory memory;
+  memory.name = std::move(name);
+  memory.type = type;
+  memory.dims = std::move(dims);
+  memory.access = access;
+  return buffer(std::move(memory));
+}
+
+MemoryId Builder::buffer(Memory memory) {
+  ++kernel_.buffer_count;
+  return add_memory(std::move(memory));
+}
+
+ValueId Builder::scalar(std::string name, ElementType type) {
+  const ValueId value = new_value(type, ValueKind::kScalar, 0);
+  kernel_.scalars.push_back(value);
+  const std::string stem = name;
+  const auto taken = [&] {
+    const auto& names = kernel_.scalar_names;
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (int i = 2; taken(); ++i) name = stem + "_" + std::to_string(i);
+  kernel_.scalar_names.push_back(std::move(name));
+  return value;
+}
+
+Values Builder::grid(Dims extents) {
+  kernel_.grid = std::move(extents);
+  for (size_t d = 0; d < kernel_.grid.size(); ++d) {
+    kernel_.blocks[0].arguments.push_back(new_value(kernel_.index_type, ValueKind::kArgument, 0));
+  }
+  return kernel_.blocks[0].arguments;
+}
+
+// --- Scalars
+
+ValueId Builder::new_value(ElementType type, ValueKind kind, size_t depth, NodeId node) {
+  depths_.push_back(static_cast<uint32_t>(depth));
+  kernel_.values.push_back({type, kind, 0, node});
+  return static_cast<ValueId>(kernel_.values.size() - 1);
+}
+
+ValueId Builder::constant(ElementType type, uint64_t bits) {
+  const auto [entry, added] = constants_.try_emplace({type, bits}, kNone);
+  if (added) {
+    entry->second = new_value(type, ValueKind::kConstant, 0);
+    kernel_.values.back().bits = bits;
+  }
+  return entry->second;
+}
+
+ValueId Builder::real(ElementType type, double value) {
+  return constant(type, bits_of_real(type, value));
+}
+
+ValueId Builder::integer(ElementType type, int64_t value) {
+  return constant(type, bits_of_integer(type, value));
+}
+
+ValueId Builder::literal(const Literal& array, int64_t i) {
+  const ElementType type = array.element_type();
+  const size_t bytes = storage_bytes(type);
+  uint64_t pattern = 0;  // little-endian, as the literal
+  std::memcpy(&pattern, array.data().data() + static_cast<size_t>(i) * bytes, bytes);
+  return constant(type, from_pattern(type, pattern));
+}
+
+ValueId Builder::convert(ValueId x, ElementType type) {
+  return type_of(x) == type ? x : op(OpCode::kConvert, {x}, type);
+}
+
+ValueId Builder::bitcast(ValueId x, ElementType type) {
+  return type_of(x) == type ? x : op(OpCode::kBitcast, {x}, type);
+}
+
+ValueId Builder::op(OpCode code, const Values& operands, ElementType stated) {
+  const ScalarOp& row = scalar_op(code);
+  // T is the type of the last operand: of select not of the condition.
+  const ElementType type = type_of(operands.back());
+  if (const ValueId folded = fold(code, type, operands, stated); folded != kNone) return folded;
+  Node node;
+  node.op = code;
+  node.type = row.result == ResultType::kStated ? stated : type;
+  node.from = type;
+  node.operands = operands;
+  const ElementType result = row.result == ResultType::kPred ? ElementType::kPred : node.type;
+  return append(std::move(node), {result})[0];
+}
+
+ValueId Builder::fold(OpCode code, ElementType type, const Values& operands, ElementType stated) {
+  uint64_t bits[3] = {};
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!kernel_.is_constant(operands[i])) return simplify(code, type, operands);
+    bits[i] = kernel_.value(operands[i]).bits;
+  }
+  // The functions belong to whoever runs the kernel.
+  if (is_math(code)) return kNone;
+  const ScalarOp& row = scalar_op(code);
+  const ElementType working = row.result == ResultType::kStated ? stated : type;
+  const uint64_t value = evaluate(code, working, type, bits[0], bits[1], bits[2]);
+  return constant(row.result == ResultType::kPred ? ElementType::kPred : working, value);
+}
+
+bool Builder::is_integer_constant(ValueId value, int64_t number) const {
+  const Value& v = kernel_.value(value);
+  return v.kind == ValueKind::kConstant && !is_float(v.type) &&
+         v.bits == bits_of_integer(v.type, number);
+}
+
+// Identities of integers and pred alone: of floats hardly any keeps every bit.
+ValueId Builder::simplify(OpCode code, ElementType type, const Values& operands) {
+  if (code == OpCode::kSelect) {
+    if (kernel_.is_constant(operands[0])) {
+      return kernel_.value(operands[0]).bits != 0 ? operands[1] : operands[2];
+    }
+    return operands[1] == operands[2] ? operands[1] : kNone;
+  }
+  if (is_float(type) || operands.size() != 2) return kNone;
+  const ValueId x = operands[0];
+  const ValueId y = operands[1];
+  switch (code) {
+    case OpCode::kAdd:
+    case OpCode::kOr:
+    case OpCode::kXor:
+      if (is_integer_constant(x, 0)) return y;
+      if (code == OpCode::kOr && x == y) return x;
+      return is_integer_constant(y, 0) ? x : kNone;
+    case OpCode::kSub:
+    case OpCode::kShl:
+    case OpCode::kShr:
+    case OpCode::kSar:
+      return is_integer_constant(y, 0) ? x : kNone;
+    case OpCode::kMul:
+      if (is_integer_constant(x, 0) || is_integer_constant(y, 1)) return x;
+      return is_integer_constant(y, 0) || is_integer_constant(x, 1) ? y : kNone;
+    case OpCode::kDiv:
+      return is_integer_constant(y, 1) ? x : kNone;
+    case OpCode::kRem:
+      return is_integer_constant(y, 1) ? constant(type, 0) : kNone;
+    case OpCode::kAnd:
+      if (is_integer_constant(x, 0) || x == y) return x;
+      if (is_integer_constant(y, 0)) return y;
+      if (is_integer_constant(x, is_pred(type) ? 1 : -1)) return y;
+      return is_integer_constant(y, is_pred(type) ? 1 : -1) ? x : kNone;
+    case OpCode::kMin:
+    case OpCode::kMax:
+      return x == y ? x : kNone;
+    default:
+      return kNone;
+  }
+}
+
+// --- Memory
+
+MemoryId Builder::scratch(std::string name, ElementType type, Dims dims) {
+  return private_memory(std::move(name), type, std::move(dims), 0);
+}
+
+MemoryId Builder::private_memory(std::string name, ElementType type, Dims dims,
+                                 uint32_t lane_rank) {
+  Memory memory;
+  memory.name = std::move(name);
+  memory.space = lane_rank == 0 ? Space::kScratch : Space::kPrivate;
+  memory.type = type;
+  memory.dims = std::move(dims);
+  memory.lane_rank = lane_rank;
+  const MemoryId id = add_memory(std::move(memory));
+  Node node;
+  node.op = lane_rank == 0 ? OpCode::kScratch : OpCode::kPrivate;
+  node.memories = {id};
+  append(std::move(node), {});
+  // Declarations stand at the head of their body.
+  std::vector<NodeId>& nodes = kernel_.blocks[open_.back()].nodes;
+  const auto is_statement = [&](NodeId n) {
+    return kernel_.node(n).op != OpCode::kScratch && kernel_.node(n).op != OpCode::kPrivate;
+  };
+  std::rotate(std::find_if(nodes.begin(), nodes.end() - 1, is_statement), nodes.end() - 1,
+              nodes.end());
+  return id;
+}
+
+ValueId Builder::load(MemoryId memory, const Values& indices) {
+  Node node;
+  node.op = OpCode::kLoad;
+  node.type = kernel_.memory(memory).type;
+  node.memories = {memory};
+  node.operands = indices;
+  const ElementType type = node.type;
+  return append(std::move(node), {type})[0];
+}
+
+void Builder::store(ValueId value, MemoryId memory, const Values& indices) {
+  Node node;
+  node.op = OpCode::kStore;
+  node.type = kernel_.memory(memory).type;
+  node.memories = {memory};
+  node.operands = {value};
+  node.operands.insert(node.operands.end(), indices.begin(), indices.end());
+  append(std::move(node), {});
+}
+
+void Builder::atomic(AtomicKind kind, ValueId value, MemoryId memory, const Values& indices) {
+  store(value, memory, indices);
+  kernel_.nodes.back().op = OpCode::kAtomic;
+  kernel_.nodes.back().atomic = kind;
+}
+
+void Builder::copy(const Dims& box, MemoryId destination, const Values& destination_start,
+                   std::vector<uint32_t> destination_by, MemoryId source,
+                   const Values& source_start, std::vector<uint32_t> source_by, ValueId pad,
+                   bool clip) {
+  Node node;
+  node.op = OpCode::kCopy;
+  node.type = kernel_.memory(destination).type;
+  node.memories = {destination, source};
+  node.extents = box;
+  node.operands = destination_start;
+  node.operands.insert(node.operands.end(), source_start.begin(), source_start.end());
+  node.has_pad = pad != kNone;
+  if (node.has_pad) node.operands.push_back(pad);
+  node.by = std::move(destination_by);
+  node.by.insert(node.by.end(), source_by.begin(), source_by.end());
+  node.clip = clip;
+  append(std::move(node), {});
+}
+
+void Builder::contract(int64_t m, int64_t n, int64_t k, MemoryId c, const Values& c_start,
+                       MemoryId a, const Values& a_start, MemoryId b, const Values& b_start,
+                       bool transpose_a, bool transpose_b) {
+  Node node;
+  node.op = OpCode::kContract;
+  node.type = kernel_.memory(c).type;
+  node.memories = {c, a, b};
+  node.extents = {m, n, k};
+  for (const Values* start : {&c_start, &a_start, &b_start}) {
+    node.operands.insert(node.operands.end(), start->begin(), start->end());
+  }
+  node.transpose_a = transpose_a;
+  node.transpose_b = transpose_b;
+  append(std::move(node), {});
+}
+
+// --- Control
+
+BlockId Builder::begin_block(const std::vector<ElementType>& arguments) {
+  const auto block = static_cast<BlockId>(kernel_.blocks.size());
+  kernel_.blocks.emplace_back();
+  for (const ElementType type : arguments) {
+    const ValueId argument = new_value(type, ValueKind::kArgument, open_.size());
+    kernel_.blocks[block].arguments.push_back(argument);
+  }
+  open_.push_back(block);
+  return block;
+}
+
+bool Builder::is_open(BlockId block) const {
+  return std::find(open_.begin(), open_.end(), block) != open_.end();
+}
+
+void Builder::end_block(bool has_yield, const Values& values) {
+  if (has_yield) {
+    Node node;
+    node.op = OpCode::kYield;
+    node.operands = values;
+    append(std::move(node), {});
+  }
+  open_.pop_back();
+}
+
+Values Builder::append(Node node, const std::vector<ElementType>& result_types) {
+  const auto id = static_cast<NodeId>(kernel_.nodes.size());
+  const size_t at = insertion_ == kInnermost ? depth() : insertion_;
+  node.results.clear();
+  for (const ElementType type : result_types) {
+    node.results.push_back(new_value(type, ValueKind::kResult, at, id));
+  }
+  kernel_.nodes.push_back(std::move(node));
+  kernel_.blocks[open_[at]].nodes.push_back(id);
+  return kernel_.nodes.back().results;
+}
+
+std::vector<ElementType> Builder::types_of(const Values& values) const {
+  std::vector<ElementType> types;
+  types.reserve(values.size());
+  for (const ValueId value : values) types.push_back(type_of(value));
+  return types;
+}
+
+void Builder::lanes(Dims extents, const Body& body) {
+  Node node;
+  node.op = OpCode::kLanes;
+  const BlockId block = begin_block(std::vector<ElementType>(extents.size(), kernel_.index_type));
+  node.extents = std::move(extents);
+  body(Values(arguments(block)));
+  end_block(false, {});
+  node.blocks = {block};
+  append(std::move(node), {});
+}
+
+Values Builder::for_loop(ValueId low, ValueId high, int64_t step, const Values& inits,
+                         const ValueBody& body) {
+  Node node;
+  node.op = OpCode::kFor;
+  node.operands = {low, high};
+  node.operands.insert(node.operands.end(), inits.begin(), inits.end());
+  node.extents = {step};
+  const std::vector<ElementType> carried = types_of(inits);
+  std::vector<ElementType> types = {kernel_.index_type};
+  for (const ElementType type : carried) types.push_back(type);
+  const BlockId block = begin_block(types);
+  const Values next = body(Values(arguments(block)));
+  end_block(true, next);
+  node.blocks = {block};
+  return append(std::move(node), carried);
+}
+
+Values Builder::while_loop(const Values& inits, const ValueBody& condition, const ValueBody& body) {
+  Node node;
+  node.op = OpCode::kWhile;
+  node.operands = inits;
+  const std::vector<ElementType> carried = types_of(inits);
+  for (const ValueBody* part : {&condition, &body}) {
+    const BlockId block = begin_block(carried);
+    const Values values = (*part)(Values(arguments(block)));
+    end_block(true, values);
+    node.blocks.push_back(block);
+  }
+  return append(std::move(node), carried);
+}
+
+Values Builder::if_else(ValueId condition, const std::function<Values()>& then,
+                        const std::function<Values()>& otherwise) {
+  Node node;
+  node.op = OpCode::kIf;
+  node.operands = {condition};
+  std::vector<ElementType> types;
+  for (const std::function<Values()>* part : {&then, &otherwise}) {
+    const BlockId block = begin_block({});
+    const Values values = (*part)();
+    types = types_of(values);
+    end_block(true, values);
+    node.blocks.push_back(block);
+  }
+  return append(std::move(node), types);
+}
+
+void Builder::if_then(ValueId condition, const std::function<void()>& then) {
+  if_else(
+      condition,
+      [&] {
+        then();
+        return Values{};
+      },
+      [] { return Values{}; });
+}
+
+Node Builder::reduction_node(OpCode code, const Reduction& reduction) {
+  Node node;
+  node.op = code;
+  node.operands = reduction.inits;
+  node.extents = reduction.extents;
+  node.over_lanes = reduction.over_lanes;
+  node.commutative = reduction.commutative;
+  const BlockId leaf =
+      begin_block(std::vector<ElementType>(reduction.extents.size(), kernel_.index_type));
+  const Values leaves = reduction.leaf(Values(arguments(leaf)));
+  end_block(true, leaves);
+  std::vector<ElementType> types = types_of(reduction.inits);
+  for (size_t i = 0; i < reduction.inits.size(); ++i) types.push_back(types[i]);
+  const BlockId combine = begin_block(types);
+  const Values combined = reduction.combine(Values(arguments(combine)));
+  end_block(true, combined);
+  node.blocks = {leaf, combine};
+  return node;
+}
+
+Values Builder::reduce(const Reduction& reduction) {
+  Node node = reduction_node(OpCode::kReduce, reduction);
+  return append(std::move(node), types_of(reduction.inits));
+}
+
+Values Builder::scan(const Reduction& reduction, const Body& each) {
+  Node node = reduction_node(OpCode::kScan, reduction);
+  std::vector<ElementType> types = {kernel_.index_type};
+  const std::vector<ElementType> prefixes = types_of(reduction.inits);
+  for (const ElementType type : prefixes) types.push_back(type);
+  const BlockId block = begin_block(types);
+  each(Values(arguments(block)));
+  end_block(false, {});
+  node.blocks.push_back(block);
+  return append(std::move(node), prefixes);
+}
+
+Kernel Builder::finish() { return std::move(kernel_); }
+
+}  // namespace tenon::kernel

@@ -1,0 +1,159 @@
+// Builder: makes kernels.
+//
+//   Builder b("scale", ElementType::kS32);
+//   const MemoryId x = b.buffer("x", ElementType::kF32, {128, 256}, Access::kIn);
+//   const MemoryId y = b.buffer("y", ElementType::kF32, {128, 256}, Access::kOut);
+//   const Values i = b.grid({128});
+//   b.lanes({256}, [&](const Values& j) {
+//     const ValueId v = b.load(x, {i[0], j[0]});
+//     b.store(b.mul(v, b.real(ElementType::kF32, 2)), y, {i[0], j[0]});
+//   });
+//   Kernel kernel = b.finish();
+//
+// Operations on constants are folded, and so are the identities of index arithmetic (x + 0, x * 1,
+// x / 1 …), where they change no bit. The builder trusts its caller: verify() tells what is wrong.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "core/kernel/ir/kernel.h"
+#include "core/types/literal.h"
+
+namespace tenon::kernel {
+
+using Values = std::vector<ValueId>;
+
+class Builder {
+ public:
+  explicit Builder(std::string name, ElementType index_type = ElementType::kS32);
+
+  void set_label(std::string label) { kernel_.label = std::move(label); }
+  ElementType index_type() const { return kernel_.index_type; }
+  const Kernel& kernel() const { return kernel_; }
+  ElementType type_of(ValueId value) const { return kernel_.values[value].type; }
+
+  // --- The head; buffers and scalars come before the grid, the grid before the body.
+  MemoryId buffer(std::string name, ElementType type, Dims dims, Access access);
+  MemoryId buffer(Memory memory);
+  ValueId scalar(std::string name, ElementType type);
+  Values grid(Dims extents);
+
+  // --- Scalars
+  ValueId constant(ElementType type, uint64_t bits);
+  ValueId real(ElementType type, double value);
+  ValueId integer(ElementType type, int64_t value);
+  ValueId index(int64_t value) {
+    index_fits_ &= kernel_.index_type == ElementType::kS64 || value == static_cast<int32_t>(value);
+    return integer(kernel_.index_type, value);
+  }
+  /// Whether every index() so far was a number of the index type.
+  bool index_fits() const { return index_fits_; }
+  /// Element `i` of an array of reals, integers or pred, with all its bits.
+  ValueId literal(const Literal& array, int64_t i);
+  ValueId pred(bool value) { return constant(ElementType::kPred, value ? 1 : 0); }
+  /// An operation of ops.inc; `stated` is the result's type of convert and bitcast.
+  ValueId op(OpCode code, const Values& operands, ElementType stated = {});
+  ValueId unary(OpCode code, ValueId x) { return op(code, {x}); }
+  ValueId binary(OpCode code, ValueId x, ValueId y) { return op(code, {x, y}); }
+  ValueId add(ValueId x, ValueId y) { return binary(OpCode::kAdd, x, y); }
+  ValueId sub(ValueId x, ValueId y) { return binary(OpCode::kSub, x, y); }
+  ValueId mul(ValueId x, ValueId y) { return binary(OpCode::kMul, x, y); }
+  ValueId div(ValueId x, ValueId y) { return binary(OpCode::kDiv, x, y); }
+  ValueId rem(ValueId x, ValueId y) { return binary(OpCode::kRem, x, y); }
+  ValueId min(ValueId x, ValueId y) { return binary(OpCode::kMin, x, y); }
+  ValueId max(ValueId x, ValueId y) { return binary(OpCode::kMax, x, y); }
+  ValueId fma(ValueId x, ValueId y, ValueId z) { return op(OpCode::kFma, {x, y, z}); }
+  ValueId logical_and(ValueId x, ValueId y) { return binary(OpCode::kAnd, x, y); }
+  ValueId logical_or(ValueId x, ValueId y) { return binary(OpCode::kOr, x, y); }
+  ValueId logical_not(ValueId x) { return unary(OpCode::kNot, x); }
+  ValueId compare(OpCode code, ValueId x, ValueId y) { return op(code, {x, y}); }
+  ValueId select(ValueId p, ValueId x, ValueId y) { return op(OpCode::kSelect, {p, x, y}); }
+  ValueId convert(ValueId x, ElementType type);
+  ValueId bitcast(ValueId x, ElementType type);
+
+  // --- Memory
+  MemoryId scratch(std::string name, ElementType type, Dims dims);
+  MemoryId private_memory(std::string name, ElementType type, Dims dims, uint32_t lane_rank);
+  ValueId load(MemoryId memory, const Values& indices);
+  void store(ValueId value, MemoryId memory, const Values& indices);
+  void atomic(AtomicKind kind, ValueId value, MemoryId memory, const Values& indices);
+  void copy(const Dims& box, MemoryId destination, const Values& destination_start,
+            std::vector<uint32_t> destination_by, MemoryId source, const Values& source_start,
+            std::vector<uint32_t> source_by, ValueId pad = kNone, bool clip = false);
+  void contract(int64_t m, int64_t n, int64_t k, MemoryId c, const Values& c_start, MemoryId a,
+                const Values& a_start, MemoryId b, const Values& b_start, bool transpose_a = false,
+                bool transpose_b = false);
+
+  // --- Control. A body gives the values that its statement asks for.
+  using Body = std::function<void(const Values& indices)>;
+  using ValueBody = std::function<Values(const Values& arguments)>;
+  void lanes(Dims extents, const Body& body);
+  /// body(k, carried …) gives the next carried values.
+  Values for_loop(ValueId low, ValueId high, int64_t step, const Values& inits,
+                  const ValueBody& body);
+  /// condition(carried …) gives one pred.
+  Values while_loop(const Values& inits, const ValueBody& condition, const ValueBody& body);
+  Values if_else(ValueId condition, const std::function<Values()>& then,
+                 const std::function<Values()>& otherwise);
+  void if_then(ValueId condition, const std::function<void()>& then);
+
+  struct Reduction {
+    Dims extents;
+    bool over_lanes = false;
+    bool commutative = false;
+    Values inits;
+    ValueBody leaf;     ///< Indices to the leaf's values.
+    ValueBody combine;  ///< Left values, then right ones, to the combined.
+  };
+  Values reduce(const Reduction& reduction);
+  /// each(index, prefixes …)
+  Values scan(const Reduction& reduction, const Body& each);
+
+  /// The kernel; the builder is empty afterwards.
+  Kernel finish();
+
+  // --- For those who copy kernels node by node (rewriter.h).
+  BlockId begin_block(const std::vector<ElementType>& arguments);
+  /// Ends the innermost open block, with a yield of `values` if `has_yield`.
+  void end_block(bool has_yield, const Values& values);
+  const Values& arguments(BlockId block) const { return kernel_.blocks[block].arguments; }
+  /// Appends `node`, whose operands, blocks and memories are of this kernel, and makes its results.
+  Values append(Node node, const std::vector<ElementType>& result_types);
+  MemoryId add_memory(Memory memory);
+  /// How many blocks are open around the innermost one.
+  size_t depth() const { return open_.size() - 1; }
+  BlockId current_block() const { return open_.back(); }
+  /// Whether what is made in `block` may be used where the builder stands.
+  bool is_open(BlockId block) const;
+  /// That of the block in which a value was made.
+  size_t depth_of(ValueId value) const { return depths_[value]; }
+  /// Operations go to the end of the open block at `depth` until `insert_innermost`: before the
+  /// statement that is being made there.
+  void insert_at(size_t depth) { insertion_ = depth; }
+  void insert_innermost() { insertion_ = kInnermost; }
+
+ private:
+  static constexpr size_t kInnermost = ~size_t{0};
+
+  ValueId new_value(ElementType type, ValueKind kind, size_t depth, NodeId node = kNone);
+  ValueId fold(OpCode code, ElementType type, const Values& operands, ElementType stated);
+  ValueId simplify(OpCode code, ElementType type, const Values& operands);
+  bool is_integer_constant(ValueId value, int64_t number) const;
+  Node reduction_node(OpCode code, const Reduction& reduction);
+  std::vector<ElementType> types_of(const Values& values) const;
+
+  Kernel kernel_;
+  std::unordered_set<std::string> memory_names_;
+  std::vector<BlockId> open_;
+  size_t insertion_ = kInnermost;
+  bool index_fits_ = true;
+  std::vector<uint32_t> depths_;  // one a value
+  std::map<std::pair<ElementType, uint64_t>, ValueId> constants_;
+};
+
+}  // namespace tenon::kernel

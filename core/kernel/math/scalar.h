@@ -1,0 +1,37 @@
+// The meaning of the operations on scalars, on bits: what the builder folds with and the
+// interpreter runs.
+//
+// A scalar is held in 64 bits: integers extended by their sign (unsigned ones by zeros), floats in
+// the low bits in their own format, pred as 0 or 1.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/kernel/ir/ops.h"
+
+namespace tenon::kernel {
+
+/// One operation on operands of `from` (of convert and bitcast; else of `type`).
+using ScalarFunction = uint64_t (*)(ElementType type, ElementType from, uint64_t x, uint64_t y,
+                                    uint64_t z);
+
+/// Never null for an operation on a type of its set.
+ScalarFunction scalar_function(OpCode code, ElementType type);
+
+inline uint64_t evaluate(OpCode code, ElementType type, ElementType from, uint64_t x,
+                         uint64_t y = 0, uint64_t z = 0) {
+  return scalar_function(code, type)(type, from, x, y, z);
+}
+
+/// The number as bits of `type`, rounded or wrapped to it.
+uint64_t bits_of_integer(ElementType type, int64_t value);
+uint64_t bits_of_real(ElementType type, double value);
+/// The low bits of a scalar, as many as the type has, and a scalar from them. Memory holds as many
+/// bytes of a scalar as the type's storage has.
+uint64_t pattern_of(ElementType type, uint64_t bits);
+uint64_t from_pattern(ElementType type, uint64_t pattern);
+/// The value of a float type's bits; exact.
+double real_of(ElementType type, uint64_t bits);
+
+}  // namespace tenon::kernel

@@ -1,0 +1,28 @@
+// core/kernel/text/: the text form of kernels: parser and printer.
+//
+// The text form of kernels: docs/kernel-ir.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/kernel/ir/kernel.h"
+
+namespace tenon::kernel {
+
+/// The kernel as text; parse() gives an equal kernel back. `lines`, if not null, receives the line
+/// (from 1) on which each node begins.
+std::string print(const Kernel& kernel, std::vector<uint32_t>* lines = nullptr);
+
+/// Reads one kernel. Errors carry the position in `file`. What is read is as well formed as the
+/// grammar can tell; verify() checks the rest.
+Result<Kernel> parse(std::string_view text, const std::string& file);
+/// Reads any number of kernels.
+Result<std::vector<Kernel>> parse_all(std::string_view text, const std::string& file);
+
+/// A constant as text: "1", "-0.5", "inf", "0x7FC00001" for a NaN with a payload.
+std::string constant_text(ElementType type, uint64_t bits);
+
+}  // namespace tenon::kernel

@@ -1,0 +1,81 @@
+// core/kernel/transform/: rewrites kernels for any target.
+//
+// Rewriter: copies a kernel node by node into a builder; what every transformation derives from.
+#pragma once
+
+#include <vector>
+
+#include "core/kernel/ir/builder.h"
+
+namespace tenon::kernel {
+
+/// Override `node` to replace some nodes; the others are copied, folded on the way.
+///
+///   class MathExpander : public Rewriter {
+///     void node(const Node& n) override {
+///       if (!is_math(n.op)) return copy_node(n);
+///       set(n.results[0], expand(to(), n.op, map(n.operands[0])));
+///     }
+///   };
+class Rewriter {
+ public:
+  explicit Rewriter(const Kernel& from);
+  virtual ~Rewriter() = default;
+  Rewriter(const Rewriter&) = delete;
+  Rewriter& operator=(const Rewriter&) = delete;
+
+  Kernel run();
+
+ protected:
+  virtual void node(const Node& n) { copy_node(n); }
+  /// Whether the new kernel has this buffer; one without it touches it nowhere.
+  virtual bool keeps(MemoryId buffer) const {
+    static_cast<void>(buffer);
+    return true;
+  }
+  /// The types of the values that stand for one of this type; the same one unless overridden. Block
+  /// arguments, carried values and results follow it; a pass whose types change overrides how
+  /// operations, loads and stores of them are copied.
+  virtual std::vector<ElementType> types_for(ElementType type) const { return {type}; }
+  /// The values that stand for a constant.
+  virtual Values constant(ElementType type, uint64_t bits) { return {to_.constant(type, bits)}; }
+  /// The memory that stands for one, of as many bytes if it is a buffer.
+  virtual Memory memory_for(const Memory& m) const { return m; }
+  /// The new kernel's grid, and what stands in it, its indices given.
+  virtual Dims grid() const { return from_.grid; }
+  virtual void body(const Values& indices);
+  /// A copy of one of the blocks of a statement that is being copied.
+  virtual BlockId block(const Node& owner, size_t index) { return copy_block(owner.blocks[index]); }
+
+  const Kernel& from() const { return from_; }
+  Builder& to() { return to_; }
+  /// What stands for a value, or a memory, of the original.
+  virtual ValueId map(ValueId value);
+  Values map(const Values& values);
+  /// All that stand for it, or for them in a row.
+  Values parts(ValueId value);
+  Values parts(const Values& values);
+  MemoryId memory(MemoryId id) const { return memories_[id]; }
+  void set(ValueId original, ValueId value) { values_[original] = {value}; }
+  void set_parts(ValueId original, Values values) { values_[original] = std::move(values); }
+  void set_memory(MemoryId original, MemoryId id) { memories_[original] = id; }
+
+  void copy_node(const Node& n);
+  /// T of an operation: the type of its operands, of a select that of its choices.
+  ElementType type_of_operand(const Node& n) const { return from_.value(n.operands.back()).type; }
+  /// The nodes of a block, where the builder stands; its arguments have been set.
+  void copy_nodes(BlockId block);
+  /// A copy of the block, with arguments of its own.
+  BlockId copy_block(BlockId block);
+
+ private:
+  const Kernel& from_;
+  void set_all(const Values& originals, const Values& values);
+  std::vector<ElementType> types_for(const Values& values) const;
+
+  Builder to_;
+  std::vector<Values> values_;  // empty until known
+  std::vector<MemoryId> memories_;
+};
+
+}  // namespace tenon::kernel

@@ -1,0 +1,53 @@
+// The verifier's rules on memory: what may be declared (K0, K4, K9), and what a statement may do to
+// it (K2, K3, K6), as far as that follows from where the statement stands; what its indices are is
+// proved elsewhere (proofs.h). Private to core/kernel.
+#pragma once
+
+#include <vector>
+
+#include "core/kernel/verify/verification.h"
+
+namespace tenon::kernel {
+
+/// Scopes are not asked for here: operands and memories of a statement that is checked are known to
+/// be in scope.
+class MemoryRules : protected Verification {
+ protected:
+  using Verification::Verification;
+
+  // --- Declarations
+  bool buffer(MemoryId id);
+  bool declaration(const Node& node);  // scratch and private
+
+  // --- Statements
+  bool access(const Node& node, const BlockContext& context);  // load, store and atomic
+  bool copy(const Node& node, const BlockContext& context);
+  bool contract(const Node& node);
+
+ private:
+  /// K0: its elements lie within `most` bytes.
+  bool fits(const Memory& m, int64_t most);
+  /// K4: `m` may take the memory of the buffer that it is over.
+  bool may_be_over(MemoryId id);
+
+  bool load(const Node& node, const Memory& m, const BlockContext& context);
+  bool atomic(const Memory& m);
+  /// K10: `rank` operands from `first` on are indices of `m`.
+  bool indices(const Memory& m, const std::vector<ValueId>& operands, size_t first, size_t rank);
+  /// K2: what is loaded from is no 'out' buffer.
+  bool readable(const Memory& m);
+  /// K0: what is stored to is no 'in' buffer.
+  bool writable(const Memory& m);
+  /// K3: the indices of private memory, operands from `first` on, name the part of one lane.
+  bool is_own_part(const Node& node, const Memory& m, size_t first, const BlockContext& context);
+  /// K3: a store with indices from operand `first` on does not certainly race.
+  bool stores_race_free(const Node& node, const Memory& m, size_t first,
+                        const BlockContext& context);
+  bool copies_race_free(const Node& node, const BlockContext& context);
+  /// K0: each dimension of the box of a copy runs along another one of the memory, on both sides.
+  bool box_runs_along(const Node& node);
+
+  int64_t scratch_bytes_ = 0;  // declared so far, of private memory too
+};
+
+}  // namespace tenon::kernel

@@ -1,0 +1,199 @@
+#include "core/kernel/verify/proofs.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/kernel/analysis/ranges.h"
+#include "core/kernel/verify/verification.h"
+
+namespace tenon::kernel {
+namespace {
+
+// Numbers expressions, the same for the same; 0 for one that it cannot see into.
+class Expressions {
+ public:
+  Expressions(std::map<std::vector<uint64_t>, uint64_t>& numbers, std::map<ValueId, uint64_t> sides)
+      : numbers_(numbers), known_(std::move(sides)) {}
+
+  // Of the nodes of the combination, in order: operands come first.
+  void add(const Node& node) {
+    if (!is_scalar_op(node.op)) {
+      for (const ValueId result : node.results) known_[result] = 0;
+      return;
+    }
+    std::vector<uint64_t> key = {2, static_cast<uint64_t>(node.op),
+                                 static_cast<uint64_t>(node.type)};
+    bool visible = true;
+    for (const ValueId operand : node.operands) {
+      key.push_back(of(operand));
+      visible &= key.back() != 0;
+    }
+    if (is_commutative(node.op)) std::sort(key.begin() + 3, key.end());
+    known_[node.results[0]] = visible ? number(std::move(key)) : 0;
+  }
+
+  uint64_t of(ValueId value) {
+    const auto found = known_.find(value);
+    if (found != known_.end()) return found->second;
+    // From around the combination: the same for both.
+    return number({1, value});
+  }
+
+  uint64_t number(std::vector<uint64_t> key) {
+    return numbers_.try_emplace(std::move(key), numbers_.size() + 1).first->second;
+  }
+
+ private:
+  std::map<std::vector<uint64_t>, uint64_t>& numbers_;
+  std::map<ValueId, uint64_t> known_;
+};
+
+class IndexVerifier {
+ public:
+  IndexVerifier(const Kernel& kernel, const std::vector<bool>& conditional)
+      : kernel_(kernel), conditional_(conditional) {}
+
+  std::optional<Violation> run() {
+    const Ranges ranges(kernel_);
+    std::vector<bool> proved(kernel_.values.size());
+    for (NodeId n = 0; n < kernel_.nodes.size() && !violation_; ++n) {
+      const Node& node = kernel_.node(n);
+      at_ = n;
+      if (node.op == OpCode::kCopy || node.op == OpCode::kContract) {
+        tile_indices(node, ranges, proved);
+        continue;
+      }
+      if (node.op == OpCode::kFor) {
+        if (!arithmetic_fits(node.operands[0], ranges, proved) ||
+            !arithmetic_fits(node.operands[1], ranges, proved)) {
+          break;
+        }
+        continue;
+      }
+      if (node.op != OpCode::kLoad && node.op != OpCode::kStore && node.op != OpCode::kAtomic) {
+        continue;
+      }
+      const Memory& m = kernel_.memory(node.memories[0]);
+      const size_t first = node.op == OpCode::kLoad ? 0 : 1;
+      for (size_t d = 0; d < m.dims.size(); ++d) {
+        const ValueId index = node.operands[first + d];
+        if (!arithmetic_fits(index, ranges, proved)) break;
+        const Range& range = ranges.of(index);
+        // Whether what runs only sometimes runs at all is for the interpreter to find.
+        if (!conditional_[n] && m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
+          fail(Rule::kK7, "index {} of %{} is {} at least, the dimension has {} elements", d,
+               m.name, static_cast<int64_t>(range.low), m.dims[d]);
+          break;
+        }
+      }
+    }
+    return std::move(violation_);
+  }
+
+ private:
+  template <class... Args>
+  bool fail(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+    if (!violation_) {
+      violation_ = violation_of(kernel_, at_, rule, ErrorCode::kInvalidArgument,
+                                fmt::format(format, std::forward<Args>(args)...));
+    }
+    return false;
+  }
+
+  // A start plus any position in the box must fit, as the expansion into loops adds them.
+  bool tile_indices(const Node& node, const Ranges& ranges, std::vector<bool>& proved) {
+    const size_t starts = node.operands.size() - (node.has_pad ? 1 : 0);
+    int64_t extent = 0;
+    for (const int64_t e : node.extents) extent = std::max(extent, e);
+    const Range whole = range_of_type(kernel_.index_type);
+    const Memory& c = kernel_.memory(node.memories[0]);
+    for (size_t i = 0; i < 2 && c.space == Space::kPrivate; ++i) {
+      const Range& range = ranges.of(node.operands[i]);
+      if (range.low < 0 || range.high + node.extents[i] > c.dims[i] * c.dims[i + 2]) {
+        return fail(Rule::kK7, "the box of contract is not proved to lie within the tile %{}",
+                    c.name);
+      }
+    }
+    for (size_t i = 0; i < starts; ++i) {
+      const ValueId start = node.operands[i];
+      if (!arithmetic_fits(start, ranges, proved)) return false;
+      const Range& range = ranges.of(start);
+      if (range.high + extent > whole.high || range.low - extent < whole.low) {
+        return fail(Rule::kK10, "start {} of {} plus its box is not proved to fit {}", i,
+                    op_name(node.op), name_of(kernel_.index_type));
+      }
+    }
+    return true;
+  }
+
+  // Data is what comes out of memory, is carried or combined, and what was computed in another
+  // type: the launch answers for it.
+  bool arithmetic_fits(ValueId index, const Ranges& ranges, std::vector<bool>& proved) {
+    if (kernel_.index_type != ElementType::kS32) return true;
+    std::vector<ValueId> work = {index};
+    while (!work.empty()) {
+      const ValueId value = work.back();
+      work.pop_back();
+      if (proved[value]) continue;
+      proved[value] = true;
+      if (kernel_.value(value).kind != ValueKind::kResult) continue;
+      const Node& node = kernel_.node(kernel_.value(value).node);
+      if (node.op == OpCode::kIf) {
+        const auto place = std::find(node.results.begin(), node.results.end(), value);
+        for (const BlockId b : node.blocks) {
+          const Node& yield = kernel_.node(kernel_.block(b).nodes.back());
+          work.push_back(yield.operands[static_cast<size_t>(place - node.results.begin())]);
+        }
+        continue;
+      }
+      if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) continue;
+      if (node.op == OpCode::kBitcast) continue;
+      if (ranges.may_overflow(value)) {
+        return fail(Rule::kK10, "index arithmetic ({}) is not proved to fit s32", op_name(node.op));
+      }
+      if (node.op == OpCode::kConvert && node.from != kernel_.index_type) continue;
+      work.insert(work.end(), node.operands.begin(), node.operands.end());
+    }
+    return true;
+  }
+
+  const Kernel& kernel_;
+  const std::vector<bool>& conditional_;
+  std::optional<Violation> violation_;
+  NodeId at_ = 0;
+};
+
+}  // namespace
+
+bool is_symmetric(const Kernel& kernel, const Node& node) {
+  const Block& combine = kernel.block(node.blocks[1]);
+  const size_t n = combine.arguments.size() / 2;
+  std::map<std::vector<uint64_t>, uint64_t> numbers;
+  std::map<ValueId, uint64_t> sides[2];
+  for (size_t i = 0; i < 2 * n; ++i) {
+    for (const size_t swapped : {0u, 1u}) {
+      const uint64_t side = (i + swapped * n) % (2 * n);
+      sides[swapped][combine.arguments[i]] =
+          numbers.try_emplace({0, side}, numbers.size() + 1).first->second;
+    }
+  }
+  Expressions straight(numbers, sides[0]);
+  Expressions swapped(numbers, sides[1]);
+  for (const NodeId id : combine.nodes) {
+    if (kernel.node(id).op == OpCode::kYield) break;
+    straight.add(kernel.node(id));
+    swapped.add(kernel.node(id));
+  }
+  for (const ValueId value : kernel.node(combine.nodes.back()).operands) {
+    const uint64_t number = straight.of(value);
+    if (number == 0 || number != swapped.of(value)) return false;
+  }
+  return true;
+}
+
+std::optional<Violation> verify_indices(const Kernel& kernel,
+                                        const std::vector<bool>& conditional) {
+  return IndexVerifier(kernel, conditional).run();
+}
+
+}  // namespace tenon::kernel

@@ -1,0 +1,90 @@
+// What the parts of the verifier share: the violation that they found, where a statement stands,
+// and which iterations a value differs between. memory_rules.h derives from it, verifier.cpp from
+// that. Private to core/kernel.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/kernel/ir/kernel.h"
+#include "core/kernel/verify/verifier.h"
+
+namespace tenon::kernel {
+
+/// Induction variables of the grid and of lanes loops that a value depends on, as bits; kAll when
+/// that is not known.
+using Dependence = uint64_t;
+inline constexpr Dependence kAll = ~Dependence{0};
+
+/// The dependence of each value, 0 until it is set.
+class Dependences {
+ public:
+  explicit Dependences(const Kernel& kernel) : dependences_(kernel.values.size()) {}
+
+  /// Of all of `values` together.
+  Dependence of(std::span<const ValueId> values) const {
+    Dependence all = 0;
+    for (const ValueId value : values) all |= dependences_[value];
+    return all;
+  }
+  void set(ValueId value, Dependence dependence) { dependences_[value] = dependence; }
+  void set_unknown(std::span<const ValueId> values) {
+    for (const ValueId value : values) set(value, kAll);
+  }
+  /// Gives the variables of the grid or of a lanes loop their bits: those are returned that take
+  /// more than one value.
+  Dependence vary(std::span<const ValueId> variables, const Dims& extents);
+
+ private:
+  std::vector<Dependence> dependences_;
+  int next_bit_ = 0;
+};
+
+/// Where a block stands.
+struct BlockContext {
+  const Node* lanes = nullptr;  ///< The lanes loop around it.
+  bool pure = false;            ///< In a leaf or combination.
+  bool conditional = false;     ///< May not be executed by every iteration of the loop around.
+  Dependence varying = 0;       ///< Grid and lanes variables around with more than one value.
+  Dependence grid = 0;          ///< Those of them that are the grid's.
+};
+
+/// The violation of a rule by a statement, or in the head if `at` is kNone.
+Violation violation_of(const Kernel& kernel, NodeId at, Rule rule, ErrorCode code,
+                       std::string_view message);
+
+/// Iterations of one loop, or workgroups: what 32 bits count.
+inline constexpr int64_t kMostIterations = (int64_t{1} << 32) - 2;
+
+/// A check is a function that returns whether its rule holds; the first violation is kept.
+class Verification {
+ protected:
+  explicit Verification(const Kernel& kernel) : kernel_(kernel), dependences_(kernel) {}
+
+  /// Keeps a violation by the statement at_; always false.
+  template <class... Args>
+  bool fail(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+    return fail_as(rule, ErrorCode::kInvalidArgument,
+                   fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool fail_as(Rule rule, ErrorCode code, std::string_view message);
+  std::optional<Violation> take_violation() { return std::move(violation_); }
+
+  ElementType type_of(ValueId value) const { return kernel_.value(value).type; }
+  /// K0: `what` has no more than `most` iterations.
+  bool countable(const Dims& extents, int64_t most, std::string_view what);
+
+  const Kernel& kernel_;
+  NodeId at_ = kNone;  ///< The statement that is being checked; kNone in the head.
+  Dependences dependences_;
+
+ private:
+  std::optional<Violation> violation_;
+};
+
+}  // namespace tenon::kernel

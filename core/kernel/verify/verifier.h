@@ -1,0 +1,32 @@
+// core/kernel/verify/: the verifier of kernels: the numbered K rules.
+//
+// The verifier: every rule of docs/kernel-ir.md that can be checked without running the kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/base/status.h"
+#include "core/kernel/ir/kernel.h"
+
+namespace tenon::kernel {
+
+/// The rules of docs/kernel-ir.md.
+enum class Rule : uint8_t { kK0, kK1, kK2, kK3, kK4, kK5, kK6, kK7, kK8, kK9, kK10 };
+
+struct Violation {
+  Rule rule = Rule::kK0;
+  Status status;  ///< "softmax:12: error: K1: …", as of verify().
+};
+
+/// The first violation that the verifier comes to, if there is one.
+std::optional<Violation> find_violation(const Kernel& kernel);
+
+/// OK, or the first violation: "softmax:12: error: K1: …", where the line is that of the text which
+/// the kernel was parsed from, else of print(kernel).
+Status verify(const Kernel& kernel);
+
+/// Where `node` stands, in the sense above.
+SourcePosition position_of(const Kernel& kernel, NodeId node);
+
+}  // namespace tenon::kernel

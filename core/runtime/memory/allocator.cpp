@@ -1,0 +1,218 @@
+#include "core/runtime/memory/allocator.h"
+
+#include <algorithm>
+
+namespace tenon::runtime {
+namespace {
+
+// Blocks are as large as all before them together, within these bounds.
+constexpr int64_t kSmallestBlock = int64_t{1} << 20;
+constexpr int64_t kLargestBlock = int64_t{32} << 20;
+// Less than this is kept, however little is in use.
+constexpr int64_t kLittle = 2 * kLargestBlock;
+
+int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+Region::~Region() {
+  if (owner_ != nullptr) owner_->give_back(*this);
+}
+
+Allocator::Allocator(Device device, uint32_t space, const backend::SpaceInfo& info)
+    : device_(std::move(device)), space_(space), info_(info) {}
+
+Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string label) {
+  if (bytes > INT64_MAX - info_.alignment) {
+    return tl::make_unexpected(
+        exhausted(bytes, label, Status(resource_exhausted("no device has so many"))));
+  }
+  // An array without elements has a place too.
+  const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
+  auto region = take(taken, label);
+  if (region == nullptr) {
+    // Sizes that grow leave blocks behind that nothing fits in any more.
+    if (has_excess()) TENON_TRY(trim());
+    Status status = add_block(taken);
+    if (status.code() == ErrorCode::kResourceExhausted) {
+      TENON_TRY(trim());
+      region = take(taken, label);
+      status = region != nullptr ? Status() : add_block(taken);
+    }
+    if (status.code() == ErrorCode::kResourceExhausted) {
+      return tl::make_unexpected(exhausted(bytes, label, status));
+    }
+    TENON_TRY(std::move(status));
+    if (region == nullptr) region = take(taken, label);
+    // Another thread may have taken what was added.
+    if (region == nullptr) return allocate(bytes, std::move(label));
+  }
+  region->bytes_ = bytes;
+  return region;
+}
+
+bool Allocator::has_excess() const {
+  const std::lock_guard lock(mutex_);
+  int64_t free = 0;
+  for (const auto& [memory, block] : blocks_) free += block.is_free() ? block.bytes : 0;
+  return free > std::max(statistics_.bytes_in_use, kLittle);
+}
+
+// The smallest piece that is large enough. Memory of the host that this takes is had before the
+// lock, so that nothing fails behind it and a return needs none.
+std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label) {
+  auto region = std::shared_ptr<Region>(new Region());
+  region->label_ = label;
+  std::map<int64_t, int64_t> one = {{0, 0}};
+  FreePieces one_by_size = {{}};
+  Regions entry = {region.get()};
+  const std::lock_guard lock(mutex_);
+  const auto found = by_size_.lower_bound({bytes, 0, 0});
+  if (found == by_size_.end()) return nullptr;
+  const auto [size, memory, offset] = *found;
+  Block& block = blocks_.find(memory)->second;
+  region->memory_ = memory;
+  region->offset_ = offset;
+  if (block.host != nullptr) region->host_ = block.host + offset;
+  region->taken_ = bytes;
+  region->by_size_ = by_size_.extract(found);
+  region->piece_ = block.free.extract(offset);
+  if (size > bytes) {
+    auto rest = one.extract(one.begin());
+    rest.key() = offset + bytes;
+    rest.mapped() = size - bytes;
+    block.free.insert(std::move(rest));
+    auto rest_by_size = one_by_size.extract(one_by_size.begin());
+    rest_by_size.value() = {size - bytes, memory, offset + bytes};
+    by_size_.insert(std::move(rest_by_size));
+  }
+  live_.insert(entry.extract(entry.begin()));
+  statistics_.bytes_in_use += bytes;
+  statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
+  statistics_.largest_region = std::max(statistics_.largest_region, bytes);
+  ++statistics_.allocations;
+  region->owner_ = shared_from_this();
+  return region;
+}
+
+void Allocator::give_back(Region& region) {
+  const std::lock_guard lock(mutex_);
+  live_.erase(&region);
+  statistics_.bytes_in_use -= region.taken_;
+  const auto found = blocks_.find(region.memory_);
+  if (found == blocks_.end()) return;
+  std::map<int64_t, int64_t>& free = found->second.free;
+  region.piece_.key() = region.offset_;
+  region.piece_.mapped() = region.taken_;
+  auto at = free.insert(std::move(region.piece_)).position;
+  // Joins two neighbours, one of which is `at`, if nothing lies between them; where `at` is then.
+  const auto join = [&](std::map<int64_t, int64_t>::iterator first,
+                        std::map<int64_t, int64_t>::iterator second) {
+    if (first->first + first->second != second->first) return first == at ? first : second;
+    const auto other = first == at ? second : first;
+    by_size_.erase({other->second, region.memory_, other->first});
+    first->second += second->second;
+    free.erase(second);
+    return first;
+  };
+  if (const auto next = std::next(at); next != free.end()) at = join(at, next);
+  if (at != free.begin()) at = join(std::prev(at), at);
+  region.by_size_.value() = {at->second, region.memory_, at->first};
+  by_size_.insert(std::move(region.by_size_));
+}
+
+// Small requests share a block; of a small space a block is a part.
+Status Allocator::add_block(int64_t bytes) {
+  int64_t size = std::clamp(statistics().bytes_reserved, kSmallestBlock, kLargestBlock);
+  if (info_.bytes != 0) size = std::min(size, info_.bytes / 8);
+  size = std::max(bytes, rounded(size, info_.alignment));
+  TENON_ASSIGN(const auto device, device_.use());
+  Result<backend::MemoryHandle> memory = 0;
+  const std::byte* host = nullptr;
+  {
+    const std::lock_guard lock(*device_.one_at_a_time);
+    memory = device->allocate(space_, size);
+    if (!memory && memory.error().code() == ErrorCode::kResourceExhausted && size > bytes) {
+      size = bytes;
+      memory = device->allocate(space_, size);
+    }
+    if (memory && info_.host_visible) host = device->map(*memory).value_or(nullptr);
+  }
+  if (!memory) return device_.noted(memory.error());
+  const std::lock_guard lock(mutex_);
+  Block& block = blocks_[*memory];
+  block.bytes = size;
+  block.host = host;
+  block.free.emplace(0, size);
+  by_size_.insert({size, *memory, 0});
+  statistics_.bytes_reserved += size;
+  return {};
+}
+
+Allocator::FreeBlocks Allocator::take_free_blocks() {
+  FreeBlocks free;
+  const std::lock_guard lock(mutex_);
+  for (auto it = blocks_.begin(); it != blocks_.end();) {
+    if (!it->second.is_free()) {
+      ++it;
+      continue;
+    }
+    statistics_.bytes_reserved -= it->second.bytes;
+    free.pieces.insert(by_size_.extract({it->second.bytes, it->first, 0}));
+    free.blocks.insert(blocks_.extract(it++));
+  }
+  return free;
+}
+
+// Work that is on its way holds regions that nobody else needs any more, so it is waited for first.
+// Between that and the taking of a block another thread may have used it and given it back, with
+// work still on its way: once it is taken, the device is waited for again (B18).
+Status Allocator::trim() {
+  // Whoever comes meanwhile finds what the first has freed.
+  const std::lock_guard trimming(trimming_);
+  TENON_TRY(device_.drain());
+  auto free = take_free_blocks();
+  if (free.blocks.empty()) return {};
+  Status idle = device_.drain();
+  const auto device = device_.use();
+  if (!idle.ok() || !device) {  // Of a lost device its close frees them.
+    const std::lock_guard lock(mutex_);
+    for (const auto& [memory, block] : free.blocks) statistics_.bytes_reserved += block.bytes;
+    blocks_.merge(free.blocks);
+    by_size_.merge(free.pieces);
+    return idle.ok() ? device.error() : idle;
+  }
+  const std::lock_guard lock(*device_.one_at_a_time);
+  for (const auto& [memory, block] : free.blocks) (*device)->free(memory);
+  return {};
+}
+
+void Allocator::abandon() {
+  const std::lock_guard lock(mutex_);
+  blocks_.clear();
+  by_size_.clear();
+  statistics_.bytes_reserved = 0;
+}
+
+MemoryStatistics Allocator::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+Status Allocator::exhausted(int64_t bytes, const std::string& label, const Status& why) const {
+  constexpr size_t kListed = 5;
+  const std::lock_guard lock(mutex_);
+  std::vector<const Region*> live(live_.begin(), live_.end());
+  std::ranges::sort(live, [](const Region* a, const Region* b) {
+    return std::pair(a->taken_, a->label_) > std::pair(b->taken_, b->label_);
+  });
+  std::string text = fmt::format("there is no room for {} bytes of {}: {}; {} bytes are in use",
+                                 bytes, label, why.message(), statistics_.bytes_in_use);
+  for (size_t i = 0; i < std::min(live.size(), kListed); ++i) {
+    text += fmt::format("{}{} bytes of {}", i == 0 ? ", the largest: " : ", ", live[i]->taken_,
+                        live[i]->label_);
+  }
+  return Status(ErrorCode::kResourceExhausted, std::move(text));
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,74 @@
+#include "core/runtime/submission/worker.h"
+
+#include <exception>
+#include <utility>
+
+namespace tenon::runtime {
+
+Worker::Worker() : thread_([this] { run(); }) {}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  added_.notify_all();
+  thread_.join();
+}
+
+bool Worker::post(Work work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (left_) return false;
+    work_.push_back(std::move(work));
+  }
+  added_.notify_all();
+  return true;
+}
+
+std::deque<Worker::Work> Worker::leave() {
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+  return std::exchange(work_, {});
+}
+
+std::unique_ptr<Worker::Claim> Worker::claim() {
+  const std::lock_guard lock(mutex_);
+  if (busy_ || left_ || ending_ || !work_.empty()) return nullptr;
+  auto claim = std::make_unique<Claim>(*this);
+  busy_ = true;
+  return claim;
+}
+
+Worker::Claim::~Claim() {
+  bool awaited = false;
+  {
+    const std::lock_guard lock(worker_.mutex_);
+    worker_.busy_ = false;
+    awaited = worker_.ending_ || !worker_.work_.empty();
+  }
+  if (awaited) worker_.added_.notify_all();
+}
+
+void Worker::run() {
+  while (true) {
+    Work work;
+    {
+      std::unique_lock lock(mutex_);
+      added_.wait(lock, [&] { return !busy_ && (ending_ || !work_.empty()); });
+      if (work_.empty()) return;
+      work = std::move(work_.front());
+      work_.pop_front();
+      busy_ = true;
+    }
+    try {
+      work();
+    } catch (const std::exception&) {  // No memory; whoever waits hears of the broken promise.
+    }
+    work = nullptr;  // What it kept goes before anybody else's turn.
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+  }
+}
+
+}  // namespace tenon::runtime

@@ -1,0 +1,58 @@
+// core/runtime/submission/: the threads that call a device, and what a lost device leaves.
+//
+// A thread that does what it is given, in order. Of Device.
+//
+// Thread-safety: `post` from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace tenon::runtime {
+
+class Worker {
+ public:
+  Worker();
+  /// Does what is left first. Not on the thread itself.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  using Work = std::function<void()>;
+  /// Work that throws has ended with that; promises that it held are broken, and say so. False if
+  /// the thread was left.
+  bool post(Work work);
+  /// While it lives the thread begins nothing: its owner does work in its place.
+  class Claim {
+   public:
+    explicit Claim(Worker& worker) : worker_(worker) {}
+    ~Claim();
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+   private:
+    Worker& worker_;
+  };
+  /// Null if the thread is at work, or has some before it.
+  std::unique_ptr<Claim> claim();
+  /// Leaves the thread at what it is at, for good, and gives what it has not begun.
+  std::deque<Work> leave();
+  bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<Work> work_;
+  bool busy_ = false;  // At work, or claimed.
+  bool ending_ = false;
+  bool left_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tenon::runtime

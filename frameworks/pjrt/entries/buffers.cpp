@@ -1,0 +1,259 @@
+// Buffers: how they are made, what they say of themselves, how they go.
+#include "frameworks/pjrt/entries/buffers.h"
+
+#include <algorithm>
+#include <span>
+
+#include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/types.h"
+
+namespace tenon::pjrt {
+
+PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memory,
+                         runtime::BufferPtr buffer) {
+  auto made = std::make_unique<PJRT_Buffer>();
+  made->client = std::move(client);
+  made->memory = memory;
+  made->order = row_major_order(buffer->shape().dims().size());
+  made->buffer = std::move(buffer);
+  return made.release();
+}
+
+Status check_client(const ClientState& client, const PJRT_Memory* memory) {
+  if (std::ranges::find(client.memories, memory) != client.memories.end()) return {};
+  return invalid_argument("the memory is one of another client");
+}
+
+namespace {
+
+// --- From the host
+
+runtime::HostLifetime lifetime_of(PJRT_HostBufferSemantics semantics) {
+  switch (semantics) {
+    case PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes:
+      return runtime::HostLifetime::kUntilCopied;
+    case PJRT_HostBufferSemantics_kImmutableZeroCopy:
+      return runtime::HostLifetime::kUntilDeleted;
+    default:  // Copied at once, which is right for each.
+      return runtime::HostLifetime::kDuringCall;
+  }
+}
+
+// The memory named, or a device's default one.
+Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
+                               PJRT_Device* device) {
+  if (memory == nullptr && device != nullptr) memory = device->memories.front();
+  if (memory == nullptr) return invalid_argument("neither a memory nor a device is named");
+  TENON_TRY(check_client(*client->state, memory));
+  return memory;
+}
+
+// Whether the elements may hold bits that are no part of their values. Those of pred seldom do: who
+// gives them as they lie keeps them there.
+bool needs_normal_form(const runtime::HostArray& array) {
+  const ElementType type = array.shape.element_type();
+  if (!is_pred(type)) return bit_width(type) < 8;
+  if (array.byte_strides && *array.byte_strides != row_major_byte_strides(array.shape)) return true;
+  const std::span bytes(array.data, static_cast<size_t>(array.shape.byte_size()));
+  return std::ranges::any_of(bytes, [](std::byte byte) { return byte > std::byte{1}; });
+}
+
+Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
+  runtime::HostArray array;
+  TENON_ASSIGN(array.shape, shape_of(args.type, args.dims, args.num_dims));
+  TENON_TRY(check_device_layout(array.shape, args.device_layout));
+  array.data = static_cast<const std::byte*>(args.data);
+  array.lifetime = lifetime_of(args.host_buffer_semantics);
+  if (args.byte_strides != nullptr && args.num_byte_strides > 0) {
+    array.byte_strides.emplace(args.byte_strides, args.byte_strides + args.num_byte_strides);
+    if (args.num_byte_strides != args.num_dims) {
+      return invalid_argument("{} strides of {} dimensions", args.num_byte_strides, args.num_dims);
+    }
+  }
+  runtime::HostMemory normal;
+  if (needs_normal_form(array)) {
+    TENON_ASSIGN(normal, runtime::dense(array));
+    normalize(array.shape.element_type(), *normal);
+    array.data = normal->data();
+    array.byte_strides.reset();
+    array.lifetime = runtime::HostLifetime::kDuringCall;
+  }
+  TENON_ASSIGN(runtime::FromHost made,
+               runtime::buffer_from_host(of(memory).device->device, of(memory).kind, array));
+  auto done = std::make_unique<PJRT_Event>(PJRT_Event{made.host_done});
+  args.buffer = make_buffer(args.client->state, memory, std::move(made.buffer));
+  args.done_with_host_buffer = done.release();
+  return {};
+}
+
+// A buffer whose contents are nobody's yet, or never will be.
+Result<PJRT_Buffer*> without_contents(PJRT_Client* client, PJRT_Memory* memory, const Shape& shape,
+                                      const char* what, runtime::Event defined) {
+  const auto& device = of(memory).device->device;
+  TENON_ASSIGN(runtime::Storage storage,
+               runtime::allocate(*device, of(memory).kind, shape.byte_size(),
+                                 fmt::format("{} {}", what, shape.to_string())));
+  return make_buffer(client->state, memory,
+                     std::make_shared<runtime::Buffer>(device, of(memory).kind, shape,
+                                                       std::move(storage), std::move(defined)));
+}
+
+Status uninitialized(PJRT_Client_CreateUninitializedBuffer_Args& args) {
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
+  TENON_ASSIGN(const Shape shape,
+               shape_of(args.shape_element_type, args.shape_dims, args.shape_num_dims));
+  TENON_TRY(check_device_layout(shape, args.shape_layout));
+  TENON_ASSIGN(args.buffer, without_contents(args.client, memory, shape, "an uninitialized buffer",
+                                             runtime::Event::ready()));
+  return {};
+}
+
+Status error_buffer(PJRT_Client_CreateErrorBuffer_Args& args) {
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, nullptr));
+  TENON_ASSIGN(const Shape shape,
+               shape_of(args.shape_element_type, args.shape_dims, args.shape_num_dims));
+  Status error(code_of(args.error_code),
+               std::string(view_of(args.error_message, args.error_message_size)));
+  TENON_ASSIGN(args.buffer, without_contents(args.client, memory, shape, "an error buffer",
+                                             runtime::Event::ready(std::move(error))));
+  return {};
+}
+
+// --- Getters: they go on answering when the buffer has been deleted or donated
+
+Status destroy(PJRT_Buffer_Destroy_Args& args) {
+  delete args.buffer;
+  return {};
+}
+
+Status element_type(PJRT_Buffer_ElementType_Args& args) {
+  args.type = buffer_type_of(args.buffer->buffer->shape().element_type());
+  return {};
+}
+
+Status dimensions(PJRT_Buffer_Dimensions_Args& args) {
+  args.dims = args.buffer->buffer->shape().dims().data();
+  args.num_dims = args.buffer->buffer->shape().dims().size();
+  return {};
+}
+
+Status unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args& args) {
+  args.unpadded_dims = args.buffer->buffer->shape().dims().data();
+  args.num_dims = args.buffer->buffer->shape().dims().size();
+  return {};
+}
+
+Status dynamic_dimension_indices(PJRT_Buffer_DynamicDimensionIndices_Args& args) {
+  args.dynamic_dim_indices = nullptr;
+  args.num_dynamic_dims = 0;
+  return {};
+}
+
+Status memory_layout(PJRT_Buffer_GetMemoryLayout_Args& args) {
+  args.layout = {};
+  args.layout.struct_size = sizeof(PJRT_Buffer_MemoryLayout);
+  args.layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  args.layout.tiled.struct_size = sizeof(PJRT_Buffer_MemoryLayout_Tiled);
+  args.layout.tiled.minor_to_major = args.buffer->order.data();
+  args.layout.tiled.minor_to_major_size = args.buffer->order.size();
+  return {};
+}
+
+Status on_device_size(PJRT_Buffer_OnDeviceSizeInBytes_Args& args) {
+  args.on_device_size_in_bytes = static_cast<size_t>(args.buffer->buffer->shape().byte_size());
+  return {};
+}
+
+Status device(PJRT_Buffer_Device_Args& args) {
+  args.device = args.buffer->device();
+  return {};
+}
+
+Status memory(PJRT_Buffer_Memory_Args& args) {
+  args.memory = args.buffer->memory;
+  return {};
+}
+
+Status remove(PJRT_Buffer_Delete_Args& args) {
+  args.buffer->buffer->remove();
+  return {};
+}
+
+Status is_deleted(PJRT_Buffer_IsDeleted_Args& args) {
+  args.is_deleted = args.buffer->buffer->is_deleted();
+  return {};
+}
+
+// Callers read the memory in place then, as elements of theirs: those of less than a byte are
+// packed there.
+Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
+  const runtime::Buffer& buffer = *args.buffer->buffer;
+  const ElementType type = buffer.shape().element_type();
+  args.is_on_cpu = (bit_width(type) >= 8 || is_pred(type)) && buffer.is_host_visible();
+  return {};
+}
+
+// Callers hold the buffer, ask for the address and wait for the contents then: what it will be is
+// known before, and an error would leave the buffer held.
+Status data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
+  TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_address());
+  args.device_memory_ptr = const_cast<std::byte*>(data);
+  return {};
+}
+
+// Nobody waits for the contents behind this one.
+Status unsafe_pointer(PJRT_Buffer_UnsafePointer_Args& args) {
+  TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_data());
+  args.buffer_pointer = reinterpret_cast<uintptr_t>(data);
+  return {};
+}
+
+Status ready_event(PJRT_Buffer_ReadyEvent_Args& args) {
+  args.event = new PJRT_Event{args.buffer->buffer->defined()};
+  return {};
+}
+
+Status increase_references(PJRT_Buffer_IncreaseExternalReferenceCount_Args& args) {
+  return args.buffer->buffer->hold();
+}
+
+Status decrease_references(PJRT_Buffer_DecreaseExternalReferenceCount_Args& args) {
+  args.buffer->buffer->release();
+  return {};
+}
+
+}  // namespace
+
+void add_buffers(PJRT_Api& api) {
+  api.PJRT_Client_BufferFromHostBuffer = entry<from_host>;
+  api.PJRT_Client_CreateUninitializedBuffer = entry<uninitialized>;
+  api.PJRT_Client_CreateErrorBuffer = entry<error_buffer>;
+  api.PJRT_Client_CreateViewOfDeviceBuffer =
+      refuse<"Client_CreateViewOfDeviceBuffer: device memory has no addresses">;
+  api.PJRT_Client_CreateAliasBuffer = refuse<"Client_CreateAliasBuffer is not supported">;
+  api.PJRT_Client_FulfillAliasBuffer = refuse<"Client_FulfillAliasBuffer is not supported">;
+  api.PJRT_Buffer_Destroy = entry<destroy>;
+  api.PJRT_Buffer_ElementType = entry<element_type>;
+  api.PJRT_Buffer_Dimensions = entry<dimensions>;
+  api.PJRT_Buffer_UnpaddedDimensions = entry<unpadded_dimensions>;
+  api.PJRT_Buffer_DynamicDimensionIndices = entry<dynamic_dimension_indices>;
+  api.PJRT_Buffer_GetMemoryLayout = entry<memory_layout>;
+  api.PJRT_Buffer_OnDeviceSizeInBytes = entry<on_device_size>;
+  api.PJRT_Buffer_Device = entry<device>;
+  api.PJRT_Buffer_Memory = entry<memory>;
+  api.PJRT_Buffer_Delete = entry<remove>;
+  api.PJRT_Buffer_IsDeleted = entry<is_deleted>;
+  api.PJRT_Buffer_IsOnCpu = entry<is_on_cpu>;
+  api.PJRT_Buffer_ReadyEvent = entry<ready_event>;
+  api.PJRT_Buffer_IncreaseExternalReferenceCount = entry<increase_references>;
+  api.PJRT_Buffer_DecreaseExternalReferenceCount = entry<decrease_references>;
+  api.PJRT_Buffer_UnsafePointer = entry<unsafe_pointer>;
+  api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer = entry<data_pointer>;
+  api.PJRT_Buffer_DonateWithControlDependency =
+      refuse<"Buffer_DonateWithControlDependency is not supported">;
+  // Callers that find it null copy instead.
+  api.PJRT_Buffer_Bitcast = nullptr;
+}
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,149 @@
+// Programs become executables.
+#include "core/base/digest.h"
+#include "frameworks/pjrt/compile_options.h"
+#include "frameworks/pjrt/entries/executables.h"
+#include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/types.h"
+#include "hlo/import/import.h"
+#include "hlo/passes/pass.h"
+
+namespace tenon::pjrt {
+namespace {
+
+constexpr const char* kMemoryKind = "mhlo.memory_kind";
+constexpr const char* kLayoutMode = "mhlo.layout_mode";
+
+Result<runtime::MemoryKind> memory_kind_of(const hlo::Dict& attributes) {
+  const hlo::Attribute* found = find(attributes, kMemoryKind);
+  const auto* name = found == nullptr ? nullptr : found->get<std::string>();
+  for (const auto kind : {runtime::MemoryKind::kDevice, runtime::MemoryKind::kPinnedHost}) {
+    if (name == nullptr || *name == runtime::name_of(kind)) return kind;
+  }
+  return unimplemented("there is no memory of kind '{}'; there are device and pinned_host", *name);
+}
+
+// A layout that a program asks for is "default", "auto" or the order of dimensions: "{1,0}".
+Status check_layout_mode(const hlo::Dict& attributes, size_t rank) {
+  const hlo::Attribute* found = find(attributes, kLayoutMode);
+  const auto* mode = found == nullptr ? nullptr : found->get<std::string>();
+  if (mode == nullptr || *mode == "default" || *mode == "auto") return {};
+  if (*mode == fmt::format("{{{}}}", dims_to_string(row_major_order(rank)))) return {};
+  return unimplemented("layout {}: arrays lie dense and row-major", *mode);
+}
+
+Status add_to(Signature& signature, const hlo::Type& type, const std::vector<hlo::Dict>& all,
+              size_t index) {
+  if (!type.is_tensor() || type.is_quantized() || !type.shape().is_static()) {
+    return unimplemented("a parameter or result of type {}", type.to_string());
+  }
+  const Dims& dims = type.dims();
+  static const hlo::Dict kNothing;
+  const hlo::Dict& attributes = index < all.size() ? all[index] : kNothing;
+  TENON_TRY(check_layout_mode(attributes, dims.size()));
+  TENON_ASSIGN(const runtime::MemoryKind kind, memory_kind_of(attributes));
+  const std::string_view kind_name = runtime::name_of(kind);
+  signature.memory.push_back(kind);
+  signature.types.push_back(buffer_type_of(type.element_type()));
+  signature.dims.insert(signature.dims.end(), dims.begin(), dims.end());
+  signature.ranks.push_back(dims.size());
+  signature.kinds.push_back(kind_name.data());
+  signature.kind_sizes.push_back(kind_name.size());
+  signature.bytes += type.shape().byte_size();
+  return {};
+}
+
+Status add_signatures(const hlo::Computation& entry, ExecutableState& state) {
+  for (size_t i = 0; i < entry.parameter_count(); ++i) {
+    TENON_TRY(add_to(state.parameters, entry.parameter(i).type(), entry.parameter_attributes(), i));
+  }
+  const std::vector<hlo::Type> results = entry.result_types();
+  for (size_t i = 0; i < results.size(); ++i) {
+    TENON_TRY(add_to(state.results, results[i], entry.result_attributes(), i));
+  }
+  return {};
+}
+
+Result<PJRT_Device*> device_of(const ClientState& client, const CompileOptions& options) {
+  if (options.replicas != 1 || options.partitions != 1) {
+    return unimplemented(
+        "a program of {} replicas and {} partitions: programs run on one device, and none is "
+        "partitioned yet",
+        options.replicas, options.partitions);
+  }
+  const int64_t id = options.devices.empty() ? 0 : options.devices.front();
+  if (options.devices.size() > 1 || id < 0 || id >= static_cast<int64_t>(client.devices.size())) {
+    return invalid_argument("a device assignment to {} devices, the first {}; there are {}",
+                            options.devices.size(), id, client.devices.size());
+  }
+  return client.devices[static_cast<size_t>(id)];
+}
+
+void add_costs(const CompiledModule& compiled, ExecutableState& state) {
+  int64_t bytes = 0;
+  int64_t on_host = 0;
+  for (const hlo::Placement& placement : compiled.placement) {
+    bytes += placement.bytes;
+    on_host += placement.kind == hlo::PlacementKind::kHost ? 1 : 0;
+  }
+  state.costs = {named("bytes accessed", static_cast<float>(bytes)),
+                 named("steps", static_cast<float>(compiled.placement.size())),
+                 named("steps on the host", static_cast<float>(on_host))};
+}
+
+}  // namespace
+
+Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
+                                       std::string_view code, std::string_view options) {
+  auto state = std::make_shared<ExecutableState>();
+  state->client = client;
+  state->code = code;
+  state->options = options;
+  TENON_ASSIGN(const CompileOptions parsed, parse_compile_options(options));
+  TENON_ASSIGN(state->device, device_of(*client, parsed));
+  TENON_ASSIGN(std::shared_ptr<hlo::Module> module, hlo::import_module(code, "program"));
+  // Frameworks that speak PJRT are written for XLA's scatter.
+  TENON_TRY(hlo::drop_whole_windows(*module));
+  if (module->entry() == nullptr) return invalid_argument("the program has no @main");
+  state->name = module->name().empty() ? module->entry()->name() : module->name();
+  TENON_TRY(add_signatures(*module->entry(), *state));
+  TENON_ASSIGN(CompiledModule compiled,
+               client->engine->compile(module, state->device->place, parsed.compile));
+  add_costs(compiled, *state);
+  state->code_bytes = compiled.code_bytes;
+  state->temporary_bytes = compiled.temporary_bytes;
+  state->alias_bytes = compiled.executable->taken_over_bytes();
+  state->device_assignment = device_assignment_of(state->device->description.id);
+  state->fingerprint =
+      serial::digest_of(fmt::format("{} {} {}", serial::digest_of(client->topology.serialized),
+                                    serial::digest_of(code), serial::digest_of(options)));
+  auto loaded = std::make_unique<PJRT_LoadedExecutable>();
+  loaded->state = std::move(state);
+  loaded->executable = std::move(compiled.executable);
+  return loaded.release();
+}
+
+namespace {
+
+Status client_compile(PJRT_Client_Compile_Args& args) {
+  const PJRT_Program& program = *args.program;
+  const std::string_view format = view_of(program.format, program.format_size);
+  if (format != "mlir") {
+    return unimplemented("a program of format '{}'; 'mlir' is read, as an artifact or as text",
+                         format);
+  }
+  TENON_ASSIGN(args.executable,
+               compile(args.client->state, view_of(program.code, program.code_size),
+                       view_of(args.compile_options, args.compile_options_size)));
+  return {};
+}
+
+}  // namespace
+
+void add_compile(PJRT_Api& api) {
+  api.PJRT_Client_Compile = entry<client_compile>;
+  api.PJRT_Compile = refuse<"Compile: programs are compiled by clients">;
+  // Callers that find it null load by Executable_DeserializeAndLoad.
+  api.PJRT_Client_Load = nullptr;
+}
+
+}  // namespace tenon::pjrt

@@ -1,0 +1,237 @@
+// Devices, their descriptions and memories.
+#include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/objects.h"
+
+namespace tenon::pjrt {
+namespace {
+
+// --- What callers keep with a memory
+
+void* get_user_data(PJRT_Memory* memory, const void* key) noexcept {
+  Memory& kept = of(memory);
+  const std::lock_guard lock(kept.mutex);
+  const auto found = kept.user_data.find(key);
+  return found == kept.user_data.end() ? nullptr : found->second.data;
+}
+
+// What there is no memory to keep is destroyed at once: the caller has no other way to hear of it.
+void set_user_data(PJRT_Memory* memory, const void* key, void* data,
+                   void (*destroy)(void*)) noexcept {
+  Memory& kept = of(memory);
+  Memory::UserData gone = {data, destroy};
+  try {
+    const std::lock_guard lock(kept.mutex);
+    std::swap(gone, kept.user_data[key]);
+  } catch (const std::bad_alloc&) {
+  }
+  if (gone.destroy != nullptr) gone.destroy(gone.data);
+}
+
+const PJRT_Memory_FunctionTable kMemoryFunctions = {sizeof(PJRT_Memory_FunctionTable), nullptr,
+                                                    sizeof(Memory), &get_user_data, &set_user_data};
+
+// --- Descriptions
+
+Status description_id(PJRT_DeviceDescription_Id_Args& args) {
+  args.id = args.device_description->id;
+  return {};
+}
+
+Status description_process_index(PJRT_DeviceDescription_ProcessIndex_Args& args) {
+  args.process_index = 0;
+  return {};
+}
+
+Status description_attributes(PJRT_DeviceDescription_Attributes_Args& args) {
+  args.attributes = args.device_description->attributes.data();
+  args.num_attributes = args.device_description->attributes.size();
+  return {};
+}
+
+Status description_kind(PJRT_DeviceDescription_Kind_Args& args) {
+  args.device_kind = args.device_description->kind.c_str();
+  args.device_kind_size = args.device_description->kind.size();
+  return {};
+}
+
+Status description_debug_string(PJRT_DeviceDescription_DebugString_Args& args) {
+  args.debug_string = args.device_description->debug_text.c_str();
+  args.debug_string_size = args.device_description->debug_text.size();
+  return {};
+}
+
+Status description_to_string(PJRT_DeviceDescription_ToString_Args& args) {
+  args.to_string = args.device_description->text.c_str();
+  args.to_string_size = args.device_description->text.size();
+  return {};
+}
+
+// --- Devices
+
+Status get_description(PJRT_Device_GetDescription_Args& args) {
+  args.device_description = &args.device->description;
+  return {};
+}
+
+Status is_addressable(PJRT_Device_IsAddressable_Args& args) {
+  args.is_addressable = true;
+  return {};
+}
+
+Status local_hardware_id(PJRT_Device_LocalHardwareId_Args& args) {
+  args.local_hardware_id = static_cast<int>(args.device->device->number());
+  return {};
+}
+
+Status addressable_memories(PJRT_Device_AddressableMemories_Args& args) {
+  args.memories = args.device->memories.data();
+  args.num_memories = args.device->memories.size();
+  return {};
+}
+
+Status default_memory(PJRT_Device_DefaultMemory_Args& args) {
+  args.memory = args.device->memories.front();
+  return {};
+}
+
+// The structure comes uninitialised: each flag is written.
+Status memory_stats(PJRT_Device_MemoryStats_Args& args) {
+  runtime::Device& device = *args.device->device;
+  const runtime::MemoryStatistics statistics = device.memory().statistics();
+  const int64_t limit = device.info().target.spaces.front().bytes;
+  const auto set = [](int64_t& value, bool& is_set, int64_t given, bool known = true) {
+    value = given;
+    is_set = known;
+  };
+  args.bytes_in_use = statistics.bytes_in_use;
+  set(args.peak_bytes_in_use, args.peak_bytes_in_use_is_set, statistics.peak_bytes_in_use);
+  set(args.num_allocs, args.num_allocs_is_set, statistics.allocations);
+  set(args.largest_alloc_size, args.largest_alloc_size_is_set, statistics.largest_region);
+  set(args.bytes_limit, args.bytes_limit_is_set, limit, limit > 0);
+  set(args.bytes_reserved, args.bytes_reserved_is_set, 0, false);
+  set(args.peak_bytes_reserved, args.peak_bytes_reserved_is_set, 0, false);
+  set(args.bytes_reservable_limit, args.bytes_reservable_limit_is_set, 0, false);
+  set(args.largest_free_block_bytes, args.largest_free_block_bytes_is_set, 0, false);
+  set(args.pool_bytes, args.pool_bytes_is_set, statistics.bytes_reserved);
+  set(args.peak_pool_bytes, args.peak_pool_bytes_is_set, 0, false);
+  set_if_known(args, &PJRT_Device_MemoryStats_Args::peak_allocated_bytes, int64_t{0});
+  set_if_known(args, &PJRT_Device_MemoryStats_Args::peak_allocated_bytes_is_set, false);
+  return {};
+}
+
+// Callers that are given no event track nothing.
+Status create_async_tracking_event(PJRT_Device_CreateAsyncTrackingEvent_Args& args) {
+  args.event = nullptr;
+  return {};
+}
+
+Status destroy_async_tracking_event(PJRT_AsyncTrackingEvent_Destroy_Args&) { return {}; }
+
+// --- Memories
+
+Status memory_id(PJRT_Memory_Id_Args& args) {
+  args.id = of(args.memory).id;
+  return {};
+}
+
+Status memory_kind(PJRT_Memory_Kind_Args& args) {
+  const std::string_view name = runtime::name_of(of(args.memory).kind);
+  args.kind = name.data();
+  args.kind_size = name.size();
+  return {};
+}
+
+Status memory_kind_id(PJRT_Memory_Kind_Id_Args& args) {
+  args.kind_id = static_cast<int>(of(args.memory).kind);
+  return {};
+}
+
+Status memory_debug_string(PJRT_Memory_DebugString_Args& args) {
+  args.debug_string = of(args.memory).text.c_str();
+  args.debug_string_size = of(args.memory).text.size();
+  return {};
+}
+
+Status memory_to_string(PJRT_Memory_ToString_Args& args) {
+  args.to_string = of(args.memory).text.c_str();
+  args.to_string_size = of(args.memory).text.size();
+  return {};
+}
+
+Status memory_devices(PJRT_Memory_AddressableByDevices_Args& args) {
+  args.devices = &of(args.memory).device;
+  args.num_devices = 1;
+  return {};
+}
+
+std::unique_ptr<Memory> make_memory(PJRT_Device& device, runtime::MemoryKind kind, int id) {
+  auto memory = std::make_unique<Memory>();
+  memory->id = id;
+  memory->kind = kind;
+  memory->device = &device;
+  memory->text = fmt::format("{} memory of {}", runtime::name_of(kind), device.description.text);
+  return memory;
+}
+
+}  // namespace
+
+Memory::Memory() : PJRT_Memory{&kMemoryFunctions} {}
+
+Memory::~Memory() {
+  for (const auto& [key, kept] : user_data) {
+    if (kept.destroy != nullptr) kept.destroy(kept.data);
+  }
+}
+
+void describe_devices(ClientState& state) {
+  for (size_t i = 0; i < state.engine->devices().size(); ++i) {
+    auto device = std::make_unique<PJRT_Device>();
+    device->device = state.engine->devices()[i];
+    device->place = i;
+    const backend::DeviceInfo& info = device->device->info();
+    PJRT_DeviceDescription& description = device->description;
+    description.id = static_cast<int>(i);
+    description.kind = state.engine->device_kind(i);
+    description.text = fmt::format("TenonDevice(id={}, {})", i, info.name);
+    description.debug_text = fmt::format("{}, {}", description.text, state.engine->description());
+    description.backend_device = info.name;
+    description.attributes = {named("backend_device", description.backend_device)};
+    for (const auto kind : {runtime::MemoryKind::kDevice, runtime::MemoryKind::kPinnedHost}) {
+      const int id = static_cast<int>(state.owned_memories.size());
+      state.owned_memories.push_back(make_memory(*device, kind, id));
+      device->memories.push_back(state.owned_memories.back().get());
+      state.memories.push_back(device->memories.back());
+    }
+    state.devices.push_back(device.get());
+    state.owned_devices.push_back(std::move(device));
+  }
+}
+
+void add_devices(PJRT_Api& api) {
+  api.PJRT_DeviceDescription_Id = entry<description_id>;
+  api.PJRT_DeviceDescription_ProcessIndex = entry<description_process_index>;
+  api.PJRT_DeviceDescription_Attributes = entry<description_attributes>;
+  api.PJRT_DeviceDescription_Kind = entry<description_kind>;
+  api.PJRT_DeviceDescription_DebugString = entry<description_debug_string>;
+  api.PJRT_DeviceDescription_ToString = entry<description_to_string>;
+  api.PJRT_Device_GetDescription = entry<get_description>;
+  api.PJRT_Device_IsAddressable = entry<is_addressable>;
+  api.PJRT_Device_LocalHardwareId = entry<local_hardware_id>;
+  api.PJRT_Device_AddressableMemories = entry<addressable_memories>;
+  api.PJRT_Device_DefaultMemory = entry<default_memory>;
+  api.PJRT_Device_MemoryStats = entry<memory_stats>;
+  api.PJRT_Device_PoisonExecution = refuse<"Device_PoisonExecution: executions are not poisoned">;
+  api.PJRT_Device_CreateAsyncTrackingEvent = entry<create_async_tracking_event>;
+  api.PJRT_AsyncTrackingEvent_Destroy = entry<destroy_async_tracking_event>;
+  // Callers that find these null use the description's attributes and keep their statistics.
+  api.PJRT_Device_GetAttributes = nullptr;
+  api.PJRT_Device_ClearMemoryStats = nullptr;
+  api.PJRT_Memory_Id = entry<memory_id>;
+  api.PJRT_Memory_Kind = entry<memory_kind>;
+  api.PJRT_Memory_Kind_Id = entry<memory_kind_id>;
+  api.PJRT_Memory_DebugString = entry<memory_debug_string>;
+  api.PJRT_Memory_ToString = entry<memory_to_string>;
+  api.PJRT_Memory_AddressableByDevices = entry<memory_devices>;
+}
+
+}  // namespace tenon::pjrt

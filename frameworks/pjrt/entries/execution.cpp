@@ -1,0 +1,168 @@
+// Executables run.
+#include <exception>
+#include <vector>
+
+#include "core/runtime/memory/donations.h"
+#include "frameworks/pjrt/entries/buffers.h"
+#include "frameworks/pjrt/entries/executables.h"
+#include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/types.h"
+
+namespace tenon::pjrt {
+namespace {
+
+// What an execution is given, once it lies in device memory.
+struct Arguments {
+  std::vector<runtime::BufferPtr> buffers;
+  /// Donated buffers of other memory, which the runtime does not see: copies are given instead.
+  std::vector<runtime::BufferPtr> replaced;
+  runtime::ExecuteOptions options;
+};
+
+// Kernels read device memory alone: what lies elsewhere is copied first.
+Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
+                               const runtime::Executable& executable) {
+  Arguments arguments;
+  const PJRT_ExecuteOptions* options = args.options;
+  for (size_t i = 0; options != nullptr && i < options->num_non_donatable_input_indices; ++i) {
+    arguments.options.keep.push_back(
+        static_cast<uint32_t>(options->non_donatable_input_indices[i]));
+  }
+  if (args.num_args != executable.program().parameters.size()) {
+    return invalid_argument("{} arguments, the program takes {}", args.num_args,
+                            executable.program().parameters.size());
+  }
+  const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
+  const std::vector<bool> is_given = executable.given(arguments.options);
+  // The runtime sees copies of those in other memory, so what is given twice is looked for here.
+  const size_t twice = runtime::first_given_twice<PJRT_Buffer*>(handles, is_given);
+  for (size_t i = 0; i < args.num_args; ++i) {
+    const PJRT_Buffer* given = handles[i];
+    if (given == nullptr) return invalid_argument("argument {} is null", i);
+    runtime::BufferPtr buffer = given->buffer;
+    if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
+      if (is_given[i]) {
+        if (i == twice) {
+          return invalid_argument("{}: argument {} is donated and given twice",
+                                  executable.program().name, i);
+        }
+        arguments.replaced.push_back(buffer);
+      }
+      TENON_ASSIGN(buffer, buffer->copy_to(buffer->device(), runtime::MemoryKind::kDevice));
+    }
+    arguments.buffers.push_back(std::move(buffer));
+  }
+  return arguments;
+}
+
+// A result that the program wants in other memory than the device's.
+struct MovedResult {
+  size_t number = 0;
+  runtime::MemoryKind kind = {};
+  runtime::Storage memory;
+  /// What the caller gets if the move cannot even begin: the execution has taken its arguments
+  /// then, so that the error is the result's, as one of the move itself is.
+  runtime::Promise failed;
+  runtime::BufferPtr never_there;
+};
+
+// With the memory for them: once the arguments are taken, nothing else can be had.
+Result<std::vector<MovedResult>> moved_results(const Signature& results,
+                                               const runtime::Executable& executable) {
+  std::vector<MovedResult> moved;
+  const std::vector<Shape> shapes = executable.results();
+  const std::shared_ptr<runtime::Device>& device = executable.device();
+  for (size_t r = 0; r < shapes.size(); ++r) {
+    const runtime::MemoryKind kind = results.memory[r];
+    if (kind == runtime::MemoryKind::kDevice) continue;
+    MovedResult each = {r, kind, {}, runtime::Promise(device->pool()), nullptr};
+    TENON_ASSIGN(each.memory,
+                 runtime::allocate(*device, kind, shapes[r].byte_size(),
+                                   fmt::format("result {} of {}", r, executable.program().name)));
+    each.never_there = std::make_shared<runtime::Buffer>(device, kind, shapes[r],
+                                                         runtime::Storage(), each.failed.event());
+    moved.push_back(std::move(each));
+  }
+  return moved;
+}
+
+runtime::BufferPtr move_result(const runtime::BufferPtr& result, MovedResult& to) {
+  Status status;
+  try {
+    auto copy = result->copy_to(result->device(), to.kind, std::move(to.memory));
+    if (copy) return *std::move(copy);
+    status = std::move(copy.error());
+  } catch (const std::exception&) {
+    status = Status(ErrorCode::kResourceExhausted, "");  // There is no memory for a text.
+  }
+  to.failed.set(std::move(status));
+  return to.never_there;
+}
+
+Status check_devices(const PJRT_LoadedExecutable_Execute_Args& args, const ExecutableState& state) {
+  if (args.num_devices != 1) {
+    return invalid_argument("an execution on {} devices of a program for one", args.num_devices);
+  }
+  if (args.execute_device != nullptr && args.execute_device != state.device) {
+    return invalid_argument("the program was compiled for {}, not for {}",
+                            state.device->description.text, args.execute_device->description.text);
+  }
+  const PJRT_ExecuteOptions* options = args.options;
+  if (options != nullptr && (options->num_send_ops != 0 || options->num_recv_ops != 0)) {
+    return unimplemented("send and receive callbacks are not supported");
+  }
+  return {};
+}
+
+Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
+  const ExecutableState& state = *args.executable->state;
+  TENON_TRY(check_devices(args, state));
+  std::shared_ptr<const runtime::Executable> executable;
+  {
+    const std::lock_guard lock(args.executable->mutex);
+    executable = args.executable->executable;
+  }
+  if (executable == nullptr) return failed_precondition("{} has been deleted", state.name);
+  TENON_ASSIGN(Arguments arguments, arguments_of(args, *executable));
+  // Handles and memory come first: once the arguments are taken, nothing may fail for want of
+  // memory.
+  std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
+  for (const runtime::MemoryKind kind : state.results.memory) {
+    PJRT_Memory* const memory = state.device->memories[static_cast<size_t>(kind)];
+    outputs.push_back(
+        std::make_unique<PJRT_Buffer>(PJRT_Buffer{state.client, memory, {}, nullptr}));
+    outputs.back()->order = row_major_order(state.results.ranks[outputs.size() - 1]);
+  }
+  auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
+  TENON_ASSIGN(std::vector<MovedResult> moved, moved_results(state.results, *executable));
+  runtime::Donations donations;
+  for (const runtime::BufferPtr& buffer : arguments.replaced) {
+    if (auto taken = donations.take(buffer); !taken) return taken.error();
+  }
+  TENON_ASSIGN(runtime::Execution execution,
+               executable->execute(arguments.buffers, arguments.options));
+  donations.keep();
+  for (MovedResult& each : moved) {
+    runtime::BufferPtr& result = execution.results[each.number];
+    result = move_result(result, each);
+  }
+  for (size_t r = 0; r < outputs.size(); ++r) {
+    outputs[r]->buffer = std::move(execution.results[r]);
+    args.output_lists[0][r] = outputs[r].release();
+  }
+  if (args.device_complete_events != nullptr) {
+    event->event = execution.done;
+    args.device_complete_events[0] = event.release();
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_execution(PJRT_Api& api) {
+  api.PJRT_LoadedExecutable_Execute = entry<execute>;
+  api.PJRT_ExecuteContext_Create = refuse<"ExecuteContext_Create: there is no FFI extension">;
+  api.PJRT_ExecuteContext_Destroy = refuse<"ExecuteContext_Destroy: there is no FFI extension">;
+}
+
+}  // namespace tenon::pjrt

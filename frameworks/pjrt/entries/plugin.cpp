@@ -1,0 +1,40 @@
+// The plug-in's one symbol.
+#include "backends/backends.h"
+#include "core/backend/registry/registry.h"
+#include "frameworks/pjrt/entries/table.h"
+
+namespace tenon::pjrt {
+namespace {
+
+// Callers of a newer version may look behind the end before they look at the size.
+struct Table {
+  PJRT_Api api;
+  std::array<void*, 8> behind;
+};
+
+Table make_table() {
+  Table table = {};
+  table.api.struct_size = sizeof(PJRT_Api);
+  table.api.pjrt_api_version.struct_size = sizeof(PJRT_Api_Version);
+  table.api.pjrt_api_version.major_version = PJRT_API_MAJOR;
+  table.api.pjrt_api_version.minor_version = PJRT_API_MINOR;
+  add_errors(table.api);
+  add_client(table.api);
+  add_devices(table.api);
+  add_topology(table.api);
+  add_buffers(table.api);
+  add_transfers(table.api);
+  add_compile(table.api);
+  add_executables(table.api);
+  add_execution(table.api);
+  backend::add_backends(backend::Registry::instance());
+  return table;
+}
+
+}  // namespace
+}  // namespace tenon::pjrt
+
+extern "C" const PJRT_Api* GetPjrtApi() {
+  static const tenon::pjrt::Table table = tenon::pjrt::make_table();
+  return &table.api;
+}

@@ -1,0 +1,159 @@
+// The container of MLIR bytecode, versions 0 to 6: sections, tables and their bounds-checked
+// cursor.
+//
+// Nothing here knows a dialect. What the tables hold are views into the input, which must outlive
+// them; entries of the attribute and type table are decoded on demand by bytecode_reader.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace tenon::hlo::bytecode {
+
+inline constexpr uint64_t kNewestBytecode = 6;
+
+/// Reads the primitive encodings from a part of the file.
+///
+/// An error is sticky: the first one is kept with its place, the cursor jumps to its end, and every
+/// later read gives zero, so that loops over counts end at once. Whoever made the cursor looks at
+/// `failed()` when done, and before trusting a value enough to report on it.
+class Cursor {
+ public:
+  Cursor() = default;
+  /// Over bytes [begin, end) of `file`; positions are those of the file. `section` names the part.
+  Cursor(std::string_view file, size_t begin, size_t end, const char* section)
+      : file_(file), position_(begin), end_(end), section_(section) {}
+
+  size_t position() const { return position_; }
+  size_t left() const { return end_ - position_; }
+  bool at_end() const { return position_ == end_; }
+  bool failed() const { return !error_.empty(); }
+  const std::string& error() const { return error_; }
+  size_t error_position() const { return error_position_; }
+  const char* section() const { return section_; }
+
+  uint8_t byte() {
+    if (at_end()) return static_cast<uint8_t>(fail_short(1));
+    return static_cast<uint8_t>(file_[position_++]);
+  }
+  /// Little-endian prefix varint: as many more bytes as the first has trailing zeros.
+  uint64_t varint() {
+    if (!at_end() && (file_[position_] & 1) != 0) {
+      return static_cast<uint8_t>(file_[position_++]) >> 1;
+    }
+    return long_varint();
+  }
+  /// Zigzag over varint.
+  int64_t svarint() {
+    const uint64_t u = varint();
+    return static_cast<int64_t>((u >> 1) ^ (~(u & 1) + 1));
+  }
+  struct Flagged {
+    uint64_t value = 0;
+    bool flag = false;
+  };
+  Flagged varint_flag() {
+    const uint64_t u = varint();
+    return {u >> 1, (u & 1) != 0};
+  }
+  /// A number of things of at least `least_bytes` each; never more than the bytes left can hold.
+  size_t count(size_t least_bytes = 1);
+  /// An index into the table `what` of `size` entries.
+  size_t index(size_t size, const char* what);
+  size_t checked(uint64_t value, size_t size, const char* what);
+  std::string_view bytes(uint64_t size);
+  /// A size and as many bytes.
+  std::string_view blob();
+  /// The low 64 bits at most of an integer of `width` bits, masked to its width.
+  uint64_t apint(unsigned width);
+  /// Bytes up to a NUL, which is consumed.
+  std::string_view c_string();
+  /// Padding up to a multiple of `alignment` in the file.
+  void align(uint64_t alignment);
+
+  template <class... Args>
+  uint64_t fail(fmt::format_string<Args...> format, Args&&... args) {
+    if (!failed()) set_error(fmt::format(format, std::forward<Args>(args)...));
+    return 0;
+  }
+
+ private:
+  uint64_t long_varint();
+  uint64_t fail_short(uint64_t wanted);
+  void set_error(std::string text);
+
+  std::string_view file_;
+  size_t position_ = 0;
+  size_t end_ = 0;
+  const char* section_ = "";
+  std::string error_;
+  size_t error_position_ = 0;
+};
+
+/// Bytes [begin, end) of the file.
+struct Span {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t size() const { return end - begin; }
+};
+
+struct OpName {
+  uint32_t dialect = 0;
+  bool registered = true;  ///< Known to the writer: its properties have the op's own layout.
+  std::string_view name;   ///< Without the dialect.
+};
+
+/// An attribute or type that is not decoded yet.
+struct Entry {
+  Span span;
+  uint32_t dialect = 0;
+  bool binary = false;  ///< The dialect's own form; else MLIR text and a NUL.
+};
+
+enum class ResourceKind : uint8_t { kBlob, kBool, kString };
+struct Resource {
+  std::string_view key;
+  ResourceKind kind = ResourceKind::kBlob;
+  Span span;
+};
+
+struct Container {
+  std::string_view file;
+  uint64_t version = 0;
+  std::string_view producer;
+  std::vector<std::string_view> strings;
+  std::vector<std::string_view> dialects;
+  std::vector<OpName> op_names;
+  std::vector<Entry> attributes;
+  std::vector<Entry> types;
+  std::vector<Span> properties;
+  std::vector<Resource>
+      resources;  ///< Those of dialects, in the order that attributes number them.
+  Span ir;
+
+  Cursor cursor(Span span, const char* section) const {
+    return Cursor(file, span.begin, span.end, section);
+  }
+  /// The error that stopped `cursor`: "artifact of P: byte 0x2a (IR section): …".
+  Error fault(const Cursor& cursor) const {
+    return fault_at(cursor.error_position(), cursor.section(), cursor.error());
+  }
+  Error fault_at(size_t position, std::string_view section, std::string_view text) const;
+};
+
+/// The header of a section at `cursor` (nested ones included), whose content is skipped.
+struct SectionHeader {
+  uint8_t id = 0;
+  Span span;
+};
+SectionHeader read_section(Cursor& cursor);
+
+inline constexpr uint8_t kIrSection = 4;
+
+Result<Container> read_container(std::string_view file);
+
+}  // namespace tenon::hlo::bytecode

@@ -1,0 +1,93 @@
+// The ops that an artifact may hold, and how their fields become the attributes of StableHLO.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hlo/artifact/bytecode_reader.h"
+
+namespace tenon::hlo::bytecode {
+
+/// What a field of an op must hold.
+enum class FieldKind : uint8_t {
+  kI64,
+  kI32,
+  kInteger,
+  kF32,
+  kBool,
+  kString,
+  kSymbol,
+  kSymbols,
+  kFunctionType,
+  kDict,
+  kStringOrDict,
+  kI64s,
+  kI64Matrix,
+  kBools,
+  kLayouts,
+  kTilings,
+  kDense,
+  kReplicaGroups,
+  kAliases,
+  kPrecisions,
+  kAccuracy,
+  kDirection,
+  kComparison,
+  kApiVersion,
+  kFft,
+  kAlgorithm,
+  kDistribution,
+  kTranspose,
+  kArray,
+  kDicts,
+  kAny,
+};
+
+/// One inherent attribute of an op, in the order of its properties.
+struct Field {
+  std::string_view name;
+  FieldKind kind = FieldKind::kAny;
+  bool optional = false;
+};
+
+/// How fields of VHLO gather into one attribute of StableHLO.
+enum class Gather : uint8_t {
+  kNone,
+  kChannel,
+  kChannelHandle,
+  kDot,
+  kDotAlgorithm,
+  kGather,
+  kScatter,
+  kConv,
+  kFunc,
+};
+
+/// An op of the file: its name in the RawModule and its fields.
+struct OpPlan {
+  std::string name;
+  std::vector<Field> fields;
+  Gather gather = Gather::kNone;
+  bool resolved = false;
+  bool has_known_properties = true;
+  bool is_function = false;
+  bool is_return = false;  ///< Named func.return directly within a function.
+};
+
+/// The plan for op `name` of `dialect`; an error for an op that cannot be in an artifact.
+Result<OpPlan> plan_op(const Reader& reader, std::string_view dialect, std::string_view name);
+
+/// An attribute of the table and its place in the op's list of fields.
+struct FieldValue {
+  const Field* field = nullptr;
+  uint64_t attribute = 0;
+  bool present = false;
+};
+
+/// The StableHLO attributes of an op, sorted, from the values of all fields of `plan`.
+Result<Dict> gather_attributes(Reader& reader, const OpPlan& plan,
+                               std::span<const FieldValue> values);
+
+}  // namespace tenon::hlo::bytecode

@@ -1,0 +1,228 @@
+// batch_norm_*, cholesky and triangular_solve against formulas written as loops.
+#include <cmath>
+
+#include "hlo/decomposition/decomposition_test_util.h"
+
+namespace tenon::hlo {
+namespace {
+
+// --- Batch norms of 2x3x2, feature_index 1
+
+constexpr double kEpsilon = 0.25;
+const char* const kNorm = "epsilon = 0.25 : f32, feature_index = 1 : i64";
+constexpr size_t kFeatures = 3;
+size_t feature_of(size_t i) { return i / 2 % kFeatures; }
+
+TEST(BatchNorm, Inference) {
+  const Reals x = some_reals(12, 1);
+  const Reals scale = {2, -1, 0.5}, offset = {0.5, 3, -2}, mean = {0.1, 0.2, -0.3};
+  const Reals variance = {1, 0.5, 0};
+  Reals expected;
+  for (size_t i = 0; i < 12; ++i) {
+    const size_t f = feature_of(i);
+    expected.push_back(scale[f] * (x[i] - mean[f]) / std::sqrt(variance[f] + kEpsilon) + offset[f]);
+  }
+  const OpCall op{"stablehlo.batch_norm_inference", kNorm, {"2x3x2xf64"}, {}};
+  const auto results = op({reals({2, 3, 2}, x), reals({3}, scale), reals({3}, offset),
+                           reals({3}, mean), reals({3}, variance)});
+  expect_near(reals_of(results[0]), expected);
+}
+
+TEST(BatchNorm, Training) {
+  const Reals x = some_reals(12, 2);
+  const Reals scale = {2, -1, 0.5}, offset = {0.5, 3, -2};
+  Reals mean(3), variance(3), expected;
+  for (size_t i = 0; i < 12; ++i) mean[feature_of(i)] += x[i] / 4;
+  for (size_t i = 0; i < 12; ++i)
+    variance[feature_of(i)] += std::pow(x[i] - mean[feature_of(i)], 2) / 4;
+  for (size_t i = 0; i < 12; ++i) {
+    const size_t f = feature_of(i);
+    expected.push_back(scale[f] * (x[i] - mean[f]) / std::sqrt(variance[f] + kEpsilon) + offset[f]);
+  }
+  const OpCall op{"stablehlo.batch_norm_training", kNorm, {"2x3x2xf64", "3xf64", "3xf64"}, {}};
+  const auto results = op({reals({2, 3, 2}, x), reals({3}, scale), reals({3}, offset)});
+  expect_near(reals_of(results[0]), expected);
+  expect_near(reals_of(results[1]), mean);
+  expect_near(reals_of(results[2]), variance);
+}
+
+// The derivative of sum(grad * output) by each x, as a difference quotient of the training formula.
+TEST(BatchNorm, Grad) {
+  const Reals x = some_reals(12, 3), grad = some_reals(12, 4), scale = {2, -1, 0.5};
+  const auto statistics = [](const Reals& of, Reals& mean, Reals& variance) {
+    mean = variance = Reals(3);
+    for (size_t i = 0; i < 12; ++i) mean[feature_of(i)] += of[i] / 4;
+    for (size_t i = 0; i < 12; ++i) {
+      variance[feature_of(i)] += std::pow(of[i] - mean[feature_of(i)], 2) / 4;
+    }
+  };
+  const auto total = [&](const Reals& at) {
+    Reals mean, variance;
+    statistics(at, mean, variance);
+    double sum = 0;
+    for (size_t i = 0; i < 12; ++i) {
+      const size_t f = feature_of(i);
+      sum += grad[i] * scale[f] * (at[i] - mean[f]) / std::sqrt(variance[f] + kEpsilon);
+    }
+    return sum;
+  };
+  Reals mean, variance;
+  statistics(x, mean, variance);
+  Reals grad_x, grad_scale(3), grad_offset(3);
+  for (size_t i = 0; i < 12; ++i) {
+    Reals up = x, down = x;
+    up[i] += 1e-5;
+    down[i] -= 1e-5;
+    grad_x.push_back((total(up) - total(down)) / 2e-5);
+    const size_t f = feature_of(i);
+    grad_scale[f] += grad[i] * (x[i] - mean[f]) / std::sqrt(variance[f] + kEpsilon);
+    grad_offset[f] += grad[i];
+  }
+  const OpCall op{"stablehlo.batch_norm_grad", kNorm, {"2x3x2xf64", "3xf64", "3xf64"}, {}};
+  const auto results = op({reals({2, 3, 2}, x), reals({3}, scale), reals({3}, mean),
+                           reals({3}, variance), reals({2, 3, 2}, grad)});
+  expect_near(reals_of(results[0]), grad_x, 1e-8);
+  expect_near(reals_of(results[1]), grad_scale);
+  expect_near(reals_of(results[2]), grad_offset);
+}
+
+// --- Cholesky
+
+OpCall cholesky(bool lower, const std::string& type) {
+  return {"stablehlo.cholesky", fmt::format("lower = {}", lower), {type}, {}};
+}
+
+TEST(Cholesky, LowerReadsItsTriangleAlone) {
+  // L = [2 0 0; 1 3 0; -1 2 1]
+  const auto results =
+      cholesky(true, "3x3xf64")({reals({3, 3}, {4, NAN, NAN, 2, 10, NAN, -2, 5, 6})});
+  expect_near(reals_of(results[0]), {2, 0, 0, 1, 3, 0, -1, 2, 1});
+}
+
+TEST(Cholesky, UpperReadsItsTriangleAlone) {
+  const auto results =
+      cholesky(false, "3x3xf64")({reals({3, 3}, {4, 2, -2, NAN, 10, 5, NAN, NAN, 6})});
+  expect_near(reals_of(results[0]), {2, 1, -1, 0, 3, 2, 0, 0, 1});
+}
+
+TEST(Cholesky, BatchesStandAlone) {
+  // The second matrix is not positive definite; the first is none the worse for it.
+  const auto results = cholesky(true, "2x2x2xf64")({reals({2, 2, 2}, {4, 2, 2, 5, 1, 2, 2, 1})});
+  const Reals factor = reals_of(results[0]);
+  expect_near({factor.begin(), factor.begin() + 4}, {2, 0, 1, 2});
+  EXPECT_TRUE(std::isnan(factor[7]));
+}
+
+TEST(Cholesky, PivotsThatAreNotPositiveGiveNan) {
+  for (const double pivot : {0.0, -0.0, -1.0, static_cast<double>(NAN)}) {
+    const auto results = cholesky(true, "2x2xf64")({reals({2, 2}, {pivot, 0, 1, 1})});
+    expect_near(reals_of(results[0]), {NAN, 0, NAN, NAN});
+  }
+}
+
+TEST(Cholesky, OfAMatrixThatIsNotPositiveDefiniteEveryElementIsNan) {
+  // The first pivot is good, the second is not.
+  for (const bool lower : {true, false}) {
+    const auto results = cholesky(lower, "2x2xf64")({reals({2, 2}, {1, 1, 1, 1})});
+    expect_near(reals_of(results[0]), lower ? Reals{NAN, 0, NAN, NAN} : Reals{NAN, NAN, 0, NAN});
+  }
+}
+
+TEST(Cholesky, NarrowTypesAreComputedInF32) {
+  // 1 + 2^-9 is no bf16; taken from the last pivot it must not be rounded before.
+  const auto results =
+      cholesky(true, "2x2xbf16")({reals({2, 2}, {1, 0, 0x1.1p-4, 1}, ElementType::kBF16)});
+  const double exact = std::sqrt(1 - 0x1.1p-4 * 0x1.1p-4);
+  EXPECT_EQ(reals_of(results[0])[3], round_to(ElementType::kBF16, exact));
+}
+
+TEST(Cholesky, Complex) {
+  // L = [2 0; 1+i 3]: A = [4, 2-2i; 2+2i, 11]; imaginary parts on the diagonal are not read.
+  const Complexes a = {{4, 7}, {2, -2}, {2, 2}, {11, -7}};
+  const auto lower = cholesky(true, "2x2xcomplex<f64>")({complexes({2, 2}, a)});
+  const auto upper = cholesky(false, "2x2xcomplex<f64>")({complexes({2, 2}, a)});
+  const Complexes expected_lower = {2, 0, {1, 1}, 3}, expected_upper = {2, {1, -1}, 0, 3};
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_LT(std::abs(lower[0].get_complex(i) - expected_lower[static_cast<size_t>(i)]), 1e-14);
+    EXPECT_LT(std::abs(upper[0].get_complex(i) - expected_upper[static_cast<size_t>(i)]), 1e-14);
+  }
+}
+
+TEST(Cholesky, Empty) {
+  EXPECT_EQ(cholesky(true, "0x0xf32")({reals({0, 0}, {}, ElementType::kF32)})[0].element_count(),
+            0);
+}
+
+// --- Triangular solve: op(a) x = b, or x op(a) = b, for known x
+
+TEST(TriangularSolve, AllForms) {
+  constexpr size_t kN = 3, kM = 2;
+  const Reals parts = some_reals(40, 5);
+  for (const bool left : {true, false}) {
+    for (const bool lower : {true, false}) {
+      for (const bool unit : {true, false}) {
+        for (const std::string form : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}) {
+          SCOPED_TRACE(fmt::format("left {} lower {} unit {} {}", left, lower, unit, form));
+          // `a` as given, NaN where it must not be read, and op(a) as used.
+          Complexes given(kN * kN), used(kN * kN), x(kN * kM), b(kN * kM);
+          for (size_t i = 0; i < kN; ++i) {
+            for (size_t j = 0; j < kN; ++j) {
+              const bool read = lower ? i >= j : i <= j;
+              std::complex<double> value(parts[i * kN + j] + (i == j ? 3 : 0),
+                                         parts[10 + i * kN + j]);
+              given[i * kN + j] = !read || (unit && i == j) ? NAN : value;
+              if (!read) value = 0;
+              if (unit && i == j) value = 1;
+              const size_t place = form == "NO_TRANSPOSE" ? i * kN + j : j * kN + i;
+              used[place] = form == "ADJOINT" ? std::conj(value) : value;
+            }
+          }
+          for (size_t i = 0; i < x.size(); ++i) x[i] = {parts[20 + i], parts[30 + i]};
+          // x is 3x2 on the left side's right, 2x3 otherwise.
+          for (size_t i = 0; i < kN; ++i) {
+            for (size_t k = 0; k < kN; ++k) {
+              for (size_t m = 0; m < kM; ++m) {
+                if (left) b[i * kM + m] += used[i * kN + k] * x[k * kM + m];
+                if (!left) b[m * kN + i] += x[m * kN + k] * used[k * kN + i];
+              }
+            }
+          }
+          const OpCall op{"stablehlo.triangular_solve",
+                          fmt::format("left_side = {}, lower = {}, unit_diagonal = {}, transpose_a "
+                                      "= #stablehlo<transpose {}>",
+                                      left, lower, unit, form),
+                          {left ? "3x2xcomplex<f64>" : "2x3xcomplex<f64>"},
+                          {}};
+          const auto solved =
+              op({complexes({3, 3}, given), complexes(left ? Dims{3, 2} : Dims{2, 3}, b)});
+          for (size_t i = 0; i < x.size(); ++i) {
+            EXPECT_LT(std::abs(solved[0].get_complex(static_cast<int64_t>(i)) - x[i]), 1e-13);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(TriangularSolve, Empty) {
+  const OpCall op{"stablehlo.triangular_solve",
+                  "left_side = true, lower = true, unit_diagonal = false, transpose_a = "
+                  "#stablehlo<transpose NO_TRANSPOSE>",
+                  {"0x2xf64"},
+                  {}};
+  EXPECT_EQ(op({reals({0, 0}, {}), reals({0, 2}, {})})[0].element_count(), 0);
+}
+
+TEST(TriangularSolve, Batched) {
+  const OpCall op{"stablehlo.triangular_solve",
+                  "left_side = true, lower = true, unit_diagonal = false, transpose_a = "
+                  "#stablehlo<transpose NO_TRANSPOSE>",
+                  {"2x2x1xf32"},
+                  {}};
+  const auto solved = op({reals({2, 2, 2}, {2, 0, 1, 4, 1, 0, 3, 2}, ElementType::kF32),
+                          reals({2, 2, 1}, {4, 10, 5, 1}, ElementType::kF32)});
+  EXPECT_EQ(reals_of(solved[0]), (Reals{2, 2, 5, -7}));
+}
+
+}  // namespace
+}  // namespace tenon::hlo

@@ -1,0 +1,513 @@
+// Second tries: what a backend declines is lowered again smaller, then op by op, then run by the
+// host.
+#include "hlo/driver/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/backend/interpreter/interp.h"
+#include "core/backend/layers/forward.h"
+#include "core/backend/layers/layers.h"
+#include "core/backend/registry/registry.h"
+#include "core/kernel/text/text.h"
+#include "hlo/driver/host_calls.h"
+#include "hlo/driver/run.h"
+#include "hlo/import/import.h"
+#include "hlo/passes/fusion/fuse.h"
+
+namespace tenon::hlo {
+namespace {
+
+using backend::Declined;
+using backend::Reason;
+
+// `interp`, but for the kernels that a test declines.
+class Choosy final : public backend::Backend {
+ public:
+  using Decline = std::function<std::optional<Declined>(const kernel::Kernel&)>;
+  explicit Choosy(Decline decline) : decline_(std::move(decline)) {}
+
+  std::string_view name() const override { return "choosy"; }
+  std::string_view version() const override { return "1"; }
+  Result<std::vector<backend::DeviceInfo>> devices() override { return interp_->devices(); }
+  Result<std::unique_ptr<backend::Device>> open(size_t index) override {
+    return interp_->open(index);
+  }
+  Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                    backend::Kernels kernels) override {
+    ++compiled;
+    backend::Compiled refused;
+    for (uint32_t k = 0; k < kernels.size(); ++k) {
+      std::optional<Declined> declined = decline_(*kernels[k]);
+      if (!declined) continue;
+      declined->kernel = k;
+      refused.declined.push_back(*std::move(declined));
+    }
+    return refused.declined.empty() ? interp_->compile(target, kernels) : refused;
+  }
+
+  int compiled = 0;
+
+ private:
+  const Decline decline_;
+  const std::unique_ptr<backend::Backend> interp_ = backend::make_interp_backend();
+};
+
+int64_t scratch_of(const kernel::Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const kernel::Memory& m : kernel.memories) {
+    if (m.space == kernel::Space::kScratch) bytes += Shape(m.type, {m.span()}).byte_size();
+  }
+  return bytes;
+}
+
+struct Outcome {
+  std::vector<Literal> results;
+  RunInfo info;
+  int compiled = 0;
+};
+
+Outcome run(const Module& module, const std::vector<Literal>& arguments, Choosy::Decline decline,
+            const CompileOptions& options = {}) {
+  auto backend = std::make_shared<Choosy>(std::move(decline));
+  Target target;
+  target.client = *runtime::Client::open(backend);
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  Outcome outcome;
+  auto results =
+      run_on_device(target, module, arguments, Checks(&failures, &checks), options, &outcome.info);
+  EXPECT_TRUE(results) << results.error().to_string();
+  if (results) outcome.results = *std::move(results);
+  outcome.compiled = backend->compiled;
+  return outcome;
+}
+
+// sort of 100 numbers, a sum beside it.
+const char* const kSort =
+    R"(func.func @main(%x: tensor<100xf32>) -> (tensor<100xf32>, tensor<100xf32>) {
+  %y = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<100xf32>) -> tensor<100xf32>
+  %z = stablehlo.add %x, %y : tensor<100xf32>
+  return %y, %z : tensor<100xf32>, tensor<100xf32>
+})";
+
+Literal numbers(int64_t count) {
+  Literal x(Shape(ElementType::kF32, {count}));
+  for (int64_t i = 0; i < count; ++i) x.set_double(i, static_cast<double>(i * 37 % 101));
+  return x;
+}
+
+TEST(Compile, NothingIsDeclined) {
+  const auto module = import_module(kSort, "t").value();
+  const Outcome outcome = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  EXPECT_EQ(outcome.compiled, 1);
+  EXPECT_EQ(summary(outcome.info.placement), "native 0, kernel 2, host 0 of 2");
+  EXPECT_EQ(outcome.info.placement[0].label, "stablehlo.sort at t:2:8");
+  EXPECT_EQ(outcome.info.placement[1].bytes, 1200);
+  EXPECT_GE(outcome.info.memory.peak_bytes_in_use, 800);  // Results; the argument is the caller's.
+}
+
+// Rows in scratch become passes through memory; the sum is not touched.
+TEST(Compile, TooMuchScratchIsLoweredSmaller) {
+  const auto module = import_module(kSort, "t").value();
+  const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  const auto small = run(*module, {numbers(100)}, [](const kernel::Kernel& kernel) {
+    return scratch_of(kernel) > 200
+               ? std::optional(Declined{0, Reason::kTooMuchScratch, "200 bytes are all"})
+               : std::nullopt;
+  });
+  EXPECT_EQ(small.results, whole.results);
+  EXPECT_GT(small.compiled, 1);
+  EXPECT_EQ(summary(small.info.placement), "native 0, kernel 8, host 0 of 8");
+}
+
+// A fusion is taken apart; an op that is still declined alone is the host's.
+TEST(Compile, AFusionIsTakenApart) {
+  const auto module = import_module(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = stablehlo.negate %x : tensor<4xf32>
+  %b = stablehlo.exponential %a : tensor<4xf32>
+  %c = stablehlo.add %b, %x : tensor<4xf32>
+  return %c : tensor<4xf32>
+})",
+                                    "t")
+                          .value();
+  std::vector<Instruction*> ops;
+  for (Instruction& op : *module->entry()) {
+    if (op.code() != OpCode::kReturn) ops.push_back(&op);
+  }
+  ASSERT_TRUE(fuse(ops));
+  const auto whole = run(*module, {numbers(4)}, [](const auto&) { return std::nullopt; });
+  EXPECT_EQ(summary(whole.info.placement), "native 0, kernel 1, host 0 of 1");
+  const auto has = [](const kernel::Kernel& kernel, kernel::OpCode code) {
+    return std::ranges::any_of(kernel.nodes, [&](const auto& node) { return node.op == code; });
+  };
+  const Choosy::Decline no_exp = [&](const kernel::Kernel& kernel) {
+    return has(kernel, kernel::OpCode::kExp)
+               ? std::optional(Declined{0, Reason::kNoSuchOperation, "exp"})
+               : std::nullopt;
+  };
+  const auto apart = run(*module, {numbers(4)}, no_exp);
+  EXPECT_EQ(apart.results, whole.results);
+  EXPECT_EQ(summary(apart.info.placement), "native 0, kernel 2, host 1 of 3");
+  const auto host = std::ranges::find(apart.info.placement, PlacementKind::kHost, &Placement::kind);
+  EXPECT_EQ(host->label, "stablehlo.exponential at t:3:8");
+  EXPECT_EQ(host->reason, "an operation that it does not have: exp");
+  CompileOptions strict;
+  strict.strict = true;
+  Choosy backend(no_exp);
+  const auto target = backend.devices().value()[0].target;
+  EXPECT_EQ(compile(*module, backend, target, strict).error().message(),
+            "stablehlo.exponential at t:3:8 would run on the host: an operation that it does not "
+            "have: exp");
+}
+
+TEST(Compile, EverythingMayBeTheHosts) {
+  const auto module = import_module(kSort, "t").value();
+  const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  const auto none = run(*module, {numbers(100)}, [](const auto&) {
+    return std::optional(Declined{0, Reason::kOther, "no compiler here"});
+  });
+  EXPECT_EQ(none.results, whole.results);
+  for (const Placement& each : none.info.placement) {
+    EXPECT_EQ(each.kind, PlacementKind::kHost);
+    EXPECT_EQ(each.reason, "another reason: no compiler here");
+  }
+}
+
+// A backend that declines what it has just taken.
+TEST(Compile, AFickleBackendIsFoundOut) {
+  const auto module = import_module(kSort, "t").value();
+  int calls = 0;
+  Choosy backend([&](const kernel::Kernel&) -> std::optional<Declined> {
+    if (++calls % 2 == 0) return std::nullopt;
+    return Declined{0, Reason::kOther, "odd"};
+  });
+  const auto target = backend.devices().value()[0].target;
+  const auto compiled = compile(*module, backend, target);
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().message(), "B13: choosy declines kernels that it took");
+}
+
+// --- What a backend takes whole
+
+std::vector<Literal> run_on(const std::shared_ptr<backend::Backend>& backend, const char* text,
+                            const std::vector<Literal>& arguments, RunInfo* info = nullptr) {
+  const auto module = import_module(text, "t.mlir");
+  EXPECT_TRUE(module) << module.error().to_string();
+  Target target;
+  target.client = *runtime::Client::open(backend);
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  auto results = run_on_device(target, **module, arguments, Checks(&failures, &checks), {}, info);
+  EXPECT_TRUE(results) << results.error().to_string();
+  EXPECT_TRUE(failures.empty());
+  return results ? *results : std::vector<Literal>();
+}
+
+Literal numbers(const Dims& dims) {
+  Literal literal(Shape(ElementType::kF32, dims));
+  for (int64_t i = 0; i < literal.element_count(); ++i) literal.set_double(i, double(i % 5) - 2);
+  return literal;
+}
+
+// A check on the host parts the program in two.
+TEST(Segments, EndAtWhatTheHostDoes) {
+  const char* const parted = R"(func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.sine %x : tensor<2x3xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %2 = stablehlo.cosine %1 : tensor<3x2xf32>
+  check.expect_almost_eq %2, %2 : tensor<3x2xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %4 = stablehlo.tanh %3 : tensor<2x3xf32>
+  return %4 : tensor<2x3xf32>
+})";
+  RunInfo whole;
+  const std::vector<Literal> arguments = {numbers({2, 3})};
+  const auto results = run_on(backend::make_interp_backend(), parted, arguments, &whole);
+  backend::InterpConfig walked;
+  walked.segments = false;
+  RunInfo steps;
+  EXPECT_EQ(run_on(backend::make_interp_backend(walked), parted, arguments, &steps), results);
+  const auto within = [](const RunInfo& info) {
+    return std::ranges::count(info.placement, "within a segment", &Placement::reason);
+  };
+  EXPECT_EQ(within(steps), 0);
+  EXPECT_GE(within(whole), 4);
+  EXPECT_EQ(whole.placement.size(), steps.placement.size());
+}
+
+// Nothing is made for a backend that would decline it.
+TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
+  class Refusing final : public backend::ForwardingBackend {
+   public:
+    Refusing() : ForwardingBackend(backend::make_interp_backend()) {}
+    bool takes_segments() const override { return false; }
+    Result<std::string> compile_segment(const backend::TargetInfo&,
+                                        const program::Program&) override {
+      ADD_FAILURE() << "it was asked";
+      return internal_error("it was asked");
+    }
+  };
+  RunInfo info;
+  const char* const program = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})";
+  run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
+}
+
+// Takes contractions as calls, and segments that hold none unless it is to take those too.
+class TakesCalls final : public backend::ForwardingBackend {
+ public:
+  TakesCalls(bool in_segments, ErrorCode refusal)
+      : ForwardingBackend(backend::make_interp_backend()),
+        in_segments_(in_segments),
+        refusal_(refusal) {}
+
+  Result<backend::CallPlan> plan(const backend::TargetInfo&,
+                                 const backend::CallSite& site) override {
+    if (!std::holds_alternative<program::Contraction>(site.call)) return unimplemented("no call");
+    if (refusal_ != ErrorCode::kOk) return make_error(refusal_, "no such product");
+    return backend::CallPlan{"product", 0, {}, 0};
+  }
+  bool takes_segments() const override { return true; }
+  Result<std::string> compile_segment(const backend::TargetInfo&,
+                                      const program::Program& segment) override {
+    const bool holds_call = std::ranges::any_of(segment.sequences[0].steps, [](const auto& step) {
+      return std::holds_alternative<program::Call>(step.action);
+    });
+    asked.push_back(holds_call);
+    if (holds_call && !in_segments_) return unimplemented("no segments with calls");
+    return "a segment";
+  }
+
+  std::vector<bool> asked;  ///< Of each segment, whether it held a call.
+
+ private:
+  const bool in_segments_;
+  const ErrorCode refusal_;
+};
+
+Result<Compilation> compiled_product(TakesCalls& backend) {
+  const char* const text = R"(func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = stablehlo.cholesky %x : tensor<2x2xf32>
+  %1 = stablehlo.cholesky %0 : tensor<2x2xf32>
+  %2 = stablehlo.dot_general %1, %x, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %3 = stablehlo.cholesky %2 : tensor<2x2xf32>
+  %4 = stablehlo.cholesky %3 : tensor<2x2xf32>
+  return %4 : tensor<2x2xf32>
+})";
+  return compile(*import_module(text, "t").value(), backend, backend.devices().value()[0].target);
+}
+
+TEST(Segments, AreAskedForWithCallsThenWithout) {
+  TakesCalls all(true, ErrorCode::kOk);
+  const auto whole = compiled_product(all);
+  ASSERT_TRUE(whole) << whole.error().to_string();
+  EXPECT_EQ(all.asked, std::vector{true});
+  EXPECT_EQ(whole->compiled.segments.size(), 1U);
+  TakesCalls some(false, ErrorCode::kOk);
+  const auto parted = compiled_product(some);
+  ASSERT_TRUE(parted) << parted.error().to_string();
+  EXPECT_EQ(some.asked, (std::vector{true, false, false}));
+  EXPECT_EQ(parted->compiled.segments.size(), 2U);
+  EXPECT_TRUE(parted->declined_segments.empty());
+  EXPECT_EQ(parted->compiled.plans.size(), 1U);
+}
+
+// What the backend says of a segment that it declines is kept for people.
+TEST(Segments, ThatAreDeclinedSayWhy) {
+  class Declining final : public backend::ForwardingBackend {
+   public:
+    Declining() : ForwardingBackend(backend::make_interp_backend()) {}
+    Result<std::string> compile_segment(const backend::TargetInfo&,
+                                        const program::Program&) override {
+      return unimplemented("too long for the chip");
+    }
+  };
+  const auto module = import_module(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.sine %x : tensor<4xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<4xf32>
+  return %1 : tensor<4xf32>
+})",
+                                    "t");
+  Declining backend;
+  const auto compiled = compile(**module, backend, backend.devices().value()[0].target);
+  ASSERT_TRUE(compiled);
+  ASSERT_EQ(compiled->declined_segments.size(), 1U);
+  const std::string& said = compiled->declined_segments[0];
+  EXPECT_TRUE(said.starts_with("the whole program, ")) << said;
+  EXPECT_TRUE(said.ends_with(": too long for the chip")) << said;
+}
+
+// A plan that cannot be made is a decline if it says so; anything else is the program's error.
+TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
+  TakesCalls declines(true, ErrorCode::kUnimplemented);
+  const auto kernels = compiled_product(declines);
+  ASSERT_TRUE(kernels) << kernels.error().to_string();
+  EXPECT_TRUE(kernels->compiled.plans.empty());
+  EXPECT_EQ(declines.asked, std::vector{false});
+  const auto product = std::ranges::find_if(kernels->placement, [](const Placement& each) {
+    return each.label.starts_with("stablehlo.dot_general");
+  });
+  ASSERT_NE(product, kernels->placement.end());
+  EXPECT_EQ(product->reason, "within a segment; contraction declined: no such product");
+  TakesCalls fails(true, ErrorCode::kInvalidArgument);
+  const auto failed = compiled_product(fails);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failed.error().message(), "no such product");
+}
+
+// Functions of the target's own that give the shared expansion's bits stay also where the same bits
+// are asked for everywhere; others go by the expansion, unless native ones are allowed.
+TEST(Driver, MathFunctionsOfTheTargetsOwn) {
+  const std::shared_ptr<backend::Backend> interp = backend::make_interp_backend();
+  backend::TargetInfo target = interp->devices().value()[0].target;
+  target.as_written = false;
+  target.form.math = true;
+  const auto module = import_module(R"(func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+})",
+                                    "t")
+                          .value();
+  class Looking final : public backend::ForwardingBackend {
+   public:
+    using ForwardingBackend::ForwardingBackend;
+    Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                      backend::Kernels kernels) override {
+      text = kernel::print(*kernels[0]);
+      return ForwardingBackend::compile(target, kernels);
+    }
+    bool takes_segments() const override { return false; }
+    std::string text;
+  };
+  const auto has_tanh = [&](std::optional<double> ulp, bool native_math) {
+    target.math.clear();
+    for (int i = 0; ulp && i < kernel::kScalarOpCount; ++i) {
+      const auto op = static_cast<kernel::OpCode>(i);
+      for (const ElementType type :
+           {ElementType::kBF16, ElementType::kF16, ElementType::kF32, ElementType::kF64}) {
+        if (kernel::is_math(op))
+          target.math.push_back({std::string(kernel::op_name(op)), type, *ulp});
+      }
+    }
+    Looking looking(interp);
+    CompileOptions options;
+    options.native_math = native_math;
+    EXPECT_TRUE(compile(*module, looking, target, options));
+    return looking.text.find("= tanh ") != std::string::npos;
+  };
+  EXPECT_TRUE(has_tanh(0, false));
+  EXPECT_FALSE(has_tanh(1, false));
+  EXPECT_FALSE(has_tanh({}, false));
+  EXPECT_TRUE(has_tanh(1, true));
+}
+
+// validate finds a place that is not as the device asks (B17).
+TEST(Driver, BuffersLieAsTheDeviceAsks) {
+  const char* const text = R"(func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+  %0 = stablehlo.sine %x : tensor<5xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<5xf32>
+  %2 = stablehlo.cosine %1 : tensor<5xf32>
+  %3 = stablehlo.reverse %2, dims = [0] : tensor<5xf32>
+  %4 = stablehlo.concatenate %1, %3, dim = 0 : (tensor<5xf32>, tensor<5xf32>) -> tensor<10xf32>
+  %5 = stablehlo.slice %4 [2:7] : (tensor<10xf32>) -> tensor<5xf32>
+  return %5 : tensor<5xf32>
+})";
+  backend::InterpConfig config;
+  config.segments = false;
+  const std::vector<Literal> arguments = {numbers({5})};
+  const auto expected = run_on(backend::make_interp_backend(config), text, arguments);
+  config.alignment = 1024;
+  const std::shared_ptr<backend::Backend> wide = backend::make_interp_backend(config);
+  EXPECT_EQ(run_on(backend::make_validate_layer(wide), text, arguments), expected);
+  const auto module = import_module(text, "t").value();
+  const auto target = wide->devices().value()[0].target;
+  const Compilation compilation = compile(*module, *wide, target).value();
+  for (const program::Buffer& each : compilation.compiled.program.buffers) {
+    EXPECT_EQ(each.offset % 1024, 0);
+  }
+  EXPECT_GT(compilation.compiled.program.temporary_bytes, 1024);
+}
+
+TEST(Calls, ArePlannedPackedAndCalled) {
+  const auto backend = backend::load_plugin(TENON_CALLS_PLUGIN);
+  ASSERT_TRUE(backend) << backend.error().to_string();
+  const char* const text =
+      R"(func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %c = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]> : tensor<3x2xf32>
+  %0 = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %2 = stablehlo.dot_general %1, %0, contracting_dims = [0] x [0] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %1, %2 : tensor<2x2xf32>, tensor<2x2xf32>
+})";
+  const std::vector<Literal> arguments = {numbers({2, 3}), numbers({3, 2})};
+  RunInfo kernels;
+  RunInfo calls;
+  const auto expected = run_on(backend::make_interp_backend(), text, arguments, &kernels);
+  EXPECT_EQ(run_on(*backend, text, arguments, &calls), expected);
+  EXPECT_EQ(run_on(backend::make_validate_layer(*backend), text, arguments, &calls), expected);
+  // The third is transposed, which it does not take.
+  EXPECT_EQ(summary(calls.placement), "native 2, kernel 1, host 0 of 3");
+  EXPECT_EQ(calls.placement[0].reason, "contraction lhs_contracting=[1] rhs_contracting=[0]");
+  EXPECT_EQ(summary(kernels.placement), "native 0, kernel 3, host 0 of 3");
+  // The backend's reason stands beside the kernel; `interp`, which takes no calls, is not quoted.
+  EXPECT_TRUE(calls.placement[2].reason.starts_with("contraction declined: "))
+      << calls.placement[2].reason;
+  for (const Placement& each : kernels.placement) {
+    EXPECT_EQ(each.reason.find("declined"), std::string::npos) << each.reason;
+  }
+}
+
+// Host steps are parsed when the program is loaded, and by no execution.
+TEST(HostSteps, AreParsedOnce) {
+  const auto module = import_module(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.outfeed"(%x, %t) {outfeed_config = ""} : (tensor<2xf32>, !stablehlo.token) -> !stablehlo.token
+  return %x : tensor<2xf32>
+})",
+                                    "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const auto client = runtime::Client::open(backend::make_interp_backend()).value();
+  const auto& device = client->devices()[0];
+  Compilation compilation = compile(**module, client->backend(), device->info().target).value();
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  const int64_t before = HostSteps::parsed();
+  auto calls = host_calls(compilation.compiled.program, Checks(&failures, &checks), nullptr, {});
+  ASSERT_TRUE(calls) << calls.error().to_string();
+  const auto executable =
+      runtime::Executable::load(device, std::move(compilation.compiled), *std::move(calls)).value();
+  const Literal x = numbers({2});
+  for (int i = 0; i < 3; ++i) {
+    const auto buffer = runtime::buffer_from_host(device, runtime::MemoryKind::kDevice,
+                                                  {x.data().data(), x.shape(), {}, {}});
+    const auto run = executable->execute(std::vector{buffer->buffer});
+    ASSERT_TRUE(run) << run.error().to_string();
+    EXPECT_TRUE(run->done.await().ok()) << run->done.await().to_string();
+  }
+  EXPECT_EQ(HostSteps::parsed(), before + 1);
+}
+
+TEST(HostSteps, ThatDoNotParseAreErrorsOfTheLoad) {
+  program::Program program;
+  program.sequences.emplace_back().steps.emplace_back().action =
+      program::CustomCall{std::string(kHostTarget),
+                          {{"module", std::string("no text")}, {"function", std::string("f")}},
+                          {},
+                          {}};
+  const auto calls = host_calls(program, Checks(nullptr, nullptr), nullptr, {});
+  ASSERT_FALSE(calls);
+  EXPECT_EQ(calls.error().code(), ErrorCode::kInvalidArgument) << calls.error().to_string();
+}
+
+}  // namespace
+}  // namespace tenon::hlo

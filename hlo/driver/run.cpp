@@ -1,0 +1,176 @@
+#include "hlo/driver/run.h"
+
+#include <mutex>
+#include <set>
+
+#include "hlo/driver/host_calls.h"
+
+namespace tenon::hlo {
+namespace {
+
+// Devices of the backend besides the one that the program itself runs on, for its processes.
+class SpareDevices {
+ public:
+  explicit SpareDevices(const Target& target) : target_(target) {}
+
+  Result<size_t> take() {
+    const std::lock_guard lock(mutex_);
+    if (!counted_) {
+      TENON_ASSIGN(const auto devices, target_.client->backend().devices());
+      for (size_t i = 0; i < devices.size(); ++i) {
+        if (i != target_.client->devices()[target_.device]->number()) free_.insert(i);
+      }
+      count_ = devices.size();
+      counted_ = true;
+    }
+    if (free_.empty()) {
+      return resource_exhausted("backend {} has {} devices: not one for each process",
+                                target_.client->backend().name(), count_);
+    }
+    return free_.extract(free_.begin()).value();
+  }
+  void give_back(size_t device) {
+    const std::lock_guard lock(mutex_);
+    free_.insert(device);
+  }
+
+ private:
+  const Target& target_;
+  std::mutex mutex_;
+  bool counted_ = false;
+  size_t count_ = 0;
+  std::set<size_t> free_;
+};
+
+// Waits for what is left on every way out.
+struct Pending {
+  std::vector<runtime::Event> events;
+  ~Pending() {
+    for (const runtime::Event& event : events) static_cast<void>(event.await());
+  }
+};
+
+class DeviceRun {
+ public:
+  DeviceRun(const Checks& checks, const CompileOptions& options, SpareDevices& spare)
+      : checks_(checks), options_(options), spare_(spare) {}
+
+  Result<std::vector<Literal>> run(const Target& target, const Module& module,
+                                   std::span<const Literal> arguments, const std::string& entry,
+                                   Evaluator* process, RunInfo* info) {
+    const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
+    CompileOptions options = options_;
+    options.lower.entry = entry;
+    TENON_ASSIGN(Compilation compilation,
+                 compile(module, target.client->backend(), device->info().target, options));
+    return load(target, std::move(compilation), arguments, process, info);
+  }
+
+  Result<std::vector<Literal>> load(const Target& target, Compilation compilation,
+                                    std::span<const Literal> arguments, Evaluator* process,
+                                    RunInfo* info) {
+    const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
+    if (info != nullptr) info->placement = std::move(compilation.placement);
+    const auto run_process = [this, &target](const Module& started, std::span<const Literal> values,
+                                             const std::string& function, Evaluator* evaluator) {
+      return run_elsewhere(target.client->shared_backend(), started, values, function, evaluator);
+    };
+    TENON_ASSIGN(auto calls,
+                 host_calls(compilation.compiled.program, checks_, process, run_process));
+    TENON_ASSIGN(
+        const auto executable,
+        runtime::Executable::load(device, std::move(compilation.compiled), std::move(calls)));
+    auto results = execute(*executable, arguments, info);
+    if (info != nullptr) {
+      const std::lock_guard lock(mutex_);
+      info->steps = steps_;
+    }
+    return results;
+  }
+
+ private:
+  // A client of its own, for a process; its device is closed when it has ended.
+  Result<std::vector<Literal>> run_elsewhere(std::shared_ptr<backend::Backend> backend,
+                                             const Module& module,
+                                             std::span<const Literal> arguments,
+                                             const std::string& entry, Evaluator* process) {
+    TENON_ASSIGN(const size_t number, spare_.take());
+    runtime::ClientOptions options;
+    options.devices = {number};
+    options.callback_threads = 1;
+    auto client = runtime::Client::open(std::move(backend), options);
+    auto results = client ? run({*client, 0}, module, arguments, entry, process, nullptr)
+                          : Result<std::vector<Literal>>(tl::make_unexpected(client.error()));
+    client = tl::make_unexpected(Status());
+    spare_.give_back(number);
+    return results;
+  }
+
+  // A device that an argument's copy lost is lost for all that comes behind: the copy says why.
+  static Status cause_of(const Status& error, const std::vector<runtime::BufferPtr>& arguments) {
+    if (error.code() != ErrorCode::kUnavailable) return error;
+    for (const runtime::BufferPtr& argument : arguments) {
+      if (Status status = argument->defined().await(); !status.ok()) return status;
+    }
+    return error;
+  }
+
+  Result<std::vector<Literal>> execute(const runtime::Executable& executable,
+                                       std::span<const Literal> arguments, RunInfo* info) {
+    const auto& device = executable.device();
+    Pending uses;  // The arguments stay until no buffer needs them.
+    std::vector<runtime::BufferPtr> buffers;
+    for (const Literal& argument : arguments) {
+      runtime::HostArray array;
+      array.data = argument.data().data();
+      array.shape = argument.shape();
+      array.lifetime = runtime::HostLifetime::kUntilDeleted;
+      auto made = runtime::buffer_from_host(device, runtime::MemoryKind::kDevice, array);
+      if (!made) return tl::make_unexpected(cause_of(made.error(), buffers));
+      buffers.push_back(made->buffer);
+      uses.events.push_back(made->host_done);
+    }
+    const auto execution = executable.execute(buffers);
+    if (!execution) return tl::make_unexpected(cause_of(execution.error(), buffers));
+    TENON_TRY(execution->done.await());
+    std::vector<Literal> results;
+    for (const runtime::BufferPtr& buffer : execution->results) {
+      TENON_ASSIGN(results.emplace_back(), buffer->to_literal());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      steps_ += *execution->steps;
+    }
+    if (info != nullptr) info->memory = device->memory().statistics();
+    return results;
+  }
+
+  const Checks& checks_;
+  const CompileOptions& options_;
+  SpareDevices& spare_;
+  std::mutex mutex_;
+  program::StepCounts steps_;  // Of the program and its processes.
+};
+
+}  // namespace
+
+Result<std::vector<Literal>> run_on_device(const Target& target, const Module& module,
+                                           std::span<const Literal> arguments, const Checks& checks,
+                                           const CompileOptions& options, RunInfo* info) {
+  SpareDevices spare(target);
+  return DeviceRun(checks, options, spare)
+      .run(target, module, arguments, options.lower.entry, nullptr, info);
+}
+
+Result<std::vector<Literal>> run_on_device(const Target& target, const program::Program& program,
+                                           std::span<const Literal> arguments, const Checks& checks,
+                                           const CompileOptions& options, RunInfo* info) {
+  const auto& device = target.client->devices()[target.device];
+  TENON_ASSIGN(Compilation compilation,
+               compile(program, target.client->backend(), device->info().target, options));
+  SpareDevices spare(target);
+  return DeviceRun(checks, options, spare)
+      .load(target, std::move(compilation), arguments, nullptr, info);
+}
+
+}  // namespace tenon::hlo

@@ -1,0 +1,491 @@
+// Communication between processes, and with the host.
+//
+// Without a process (Evaluator::set_process) the program runs alone: a grid of one by one, in which
+// a collective is its group of one and a channel has nobody at its other end.
+#include <algorithm>
+
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/ops/promotion.h"
+#include "hlo/evaluator/processes/process.h"
+
+namespace tenon::hlo {
+namespace {
+
+using Frame = Evaluator::Frame;
+using ValueList = std::vector<EvalValue>;
+
+// --- Where this process stands
+
+GridExtent extent_of(const Evaluator& e) {
+  return e.process() ? e.process()->grid().extent() : GridExtent{};
+}
+ProcessId id_of(const Evaluator& e) { return e.process() ? e.process()->id() : ProcessId{}; }
+
+GroupStrategy strategy_of(const Instruction& op) {
+  if (op.flag(AttrKey::use_global_device_ids)) return GroupStrategy::kFlattenedIds;
+  if (op.integer(AttrKey::channel_handle) <= 0) return GroupStrategy::kCrossReplica;
+  switch (op.code()) {
+    case OpCode::kAllGather:
+    case OpCode::kAllReduce:
+    case OpCode::kReduceScatter:
+      return GroupStrategy::kCrossReplicaAndPartition;
+    default:
+      return GroupStrategy::kCrossPartition;
+  }
+}
+
+// The group of this process; empty when it is in none.
+Result<ProcessGroup> group_of(const Evaluator& e, const Instruction& op) {
+  static const I64Matrix kAll;
+  const Attribute* attribute = op.attribute(AttrKey::replica_groups);
+  const auto* ids = attribute ? attribute->get<I64Matrix>() : &kAll;
+  if (ids == nullptr) {
+    return unimplemented("{}: replica_groups over mesh axes are not evaluated", op.name());
+  }
+  auto groups = process_groups(strategy_of(op), *ids, extent_of(e));
+  if (!groups) return Error(std::move(groups.error()).with_context(op.name()));
+  for (ProcessGroup& group : *groups) {
+    if (std::find(group.begin(), group.end(), id_of(e)) != group.end()) return std::move(group);
+  }
+  return ProcessGroup{};
+}
+
+// The same, for an op in which every process must take part.
+Result<ProcessGroup> own_group(const Evaluator& e, const Instruction& op) {
+  TENON_ASSIGN(ProcessGroup group, group_of(e, op));
+  if (group.empty()) {
+    return invalid_argument("{}: process {} is in no group of replica_groups", op.name(),
+                            to_string(id_of(e)));
+  }
+  return group;
+}
+
+size_t place_in(const ProcessGroup& group, ProcessId id) {
+  return static_cast<size_t>(std::find(group.begin(), group.end(), id) - group.begin());
+}
+
+std::string type_text(const Tensor& tensor) {
+  return Shape(tensor.type(), tensor.dims()).to_string();
+}
+
+// The operands of each member of the group.
+Result<std::vector<ValueList>> exchange(const Evaluator& e, const Instruction& op,
+                                        const ProcessGroup& group, const ValueList& operands) {
+  std::vector<ValueList> all{operands};
+  if (e.process() != nullptr) {
+    TENON_ASSIGN(all,
+                 e.process()->rendezvous(op, op.integer(AttrKey::channel_handle), group, operands));
+  }
+  for (size_t m = 0; m < all.size(); ++m) {
+    bool is_same = all[m].size() == operands.size();
+    for (size_t k = 0; is_same && k < operands.size(); ++k) {
+      is_same =
+          all[m][k]->type() == operands[k]->type() && all[m][k]->dims() == operands[k]->dims();
+    }
+    if (!is_same) {
+      return invalid_argument("{}: processes {} and {} come with operands of different types",
+                              op.name(), to_string(group[m]), to_string(id_of(e)));
+    }
+  }
+  return all;
+}
+
+// --- Arrays
+
+// Zeros; of a quantized type what stands for zero.
+Result<Tensor> zeros(const Evaluator& e, const Type& type) {
+  TENON_ASSIGN(Tensor result, e.make_tensor(type));
+  const QuantizedType* q = type.quantized();
+  if (q == nullptr) return result;
+  if (q->is_per_axis()) {
+    return unimplemented("zeros of {}, which has a zero point per index", type.to_string());
+  }
+  for (int64_t i = 0; i < result.count(); ++i) result.set(i, Scalar(q->zero_points[0]));
+  return result;
+}
+
+// Copies `count` indices of `axis`, from `from_start` on, to those of `to` from `to_start` on. The
+// two agree in all other dimensions.
+void copy_along(size_t axis, Tensor& to, int64_t to_start, const Tensor& from, int64_t from_start,
+                int64_t count) {
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < from.dims().size(); ++d) inner *= from.dims()[d];
+  const int64_t to_row = to.dims()[axis] * inner;
+  const int64_t from_row = from.dims()[axis] * inner;
+  const int64_t rows = from_row == 0 ? 0 : from.count() / from_row;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < count * inner; ++i) {
+      to.copy(row * to_row + to_start * inner + i, from, row * from_row + from_start * inner + i);
+    }
+  }
+}
+
+// Part `index` of `count` equal ones along `axis`.
+Result<Tensor> part_of(const Evaluator& e, const Instruction& op, const Tensor& whole, size_t axis,
+                       size_t index, size_t count) {
+  const auto parts = static_cast<int64_t>(count);
+  Dims dims = whole.dims();
+  if (dims[axis] % parts != 0) {
+    return invalid_argument("{}: dimension {} of {} cannot be split among {} processes", op.name(),
+                            axis, type_text(whole), parts);
+  }
+  dims[axis] /= parts;
+  Tensor part = e.tensor(whole.type(), dims);
+  copy_along(axis, part, 0, whole, static_cast<int64_t>(index) * dims[axis], dims[axis]);
+  return part;
+}
+
+Result<Tensor> concatenated(const Evaluator& e, const std::vector<Tensor>& parts, size_t axis) {
+  Dims dims = parts[0].dims();
+  dims[axis] *= static_cast<int64_t>(parts.size());
+  TENON_ASSIGN(Tensor whole, e.make_tensor(Type::tensor(parts[0].type(), dims)));
+  int64_t start = 0;
+  for (const Tensor& part : parts) {
+    copy_along(axis, whole, start, part, 0, part.dims()[axis]);
+    start += part.dims()[axis];
+  }
+  return whole;
+}
+
+// How large groups are is known only on a grid, so a stated type can turn out wrong, as can that of
+// what comes from outside.
+Result<ValueList> checked(const Instruction& op, ValueList values) {
+  if (values.size() != op.result_count()) {
+    return invalid_argument("{}: {} values for {} results", op.name(), values.size(),
+                            op.result_count());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Type& type = op.result_type(i);
+    const Tensor* tensor = values[i].tensor.get();
+    const bool fits = type.is_tensor() ? tensor != nullptr && tensor->dims() == type.dims() &&
+                                             tensor->type() == type.element_type()
+                                       : tensor == nullptr;
+    if (!fits) {
+      return invalid_argument("{}: result {} is {}, expected {}", op.name(), i,
+                              tensor ? type_text(*tensor) : "no array", type.to_string());
+    }
+  }
+  return values;
+}
+
+// Operand `k` of every member combined in the order of the group, in the type of the body.
+Result<Tensor> combined(Evaluator& e, const Instruction& op, const std::vector<Tensor>& operands,
+                        const Frame& frame) {
+  const ElementType body = op.region(0).parameter(0).type().element_type();
+  const Promotion promote = promotion(e, operands[0].type(), body);
+  RegionFunction function(e, op.region(0), frame);
+  Tensor result = e.tensor(body, operands[0].dims());
+  Scalar x[2];
+  for (int64_t i = 0; i < result.count(); ++i) {
+    x[0] = promote(operands[0].get(i));
+    for (size_t m = 1; m < operands.size(); ++m) {
+      x[1] = promote(operands[m].get(i));
+      TENON_TRY(function(x, x));
+    }
+    result.set(i, x[0]);
+  }
+  return result;
+}
+
+std::vector<Tensor> operand_of_each(const std::vector<ValueList>& all, size_t k) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(all.size());
+  for (const ValueList& values : all) tensors.push_back(*values[k]);
+  return tensors;
+}
+
+// --- Collectives
+
+Evaluator::Values all_gather(Evaluator& e, const Instruction& op, Operands operands) {
+  TENON_ASSIGN(const ProcessGroup group, own_group(e, op));
+  TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
+  const auto axis = static_cast<size_t>(op.integer(AttrKey::all_gather_dim));
+  ValueList results;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    TENON_ASSIGN(Tensor whole, concatenated(e, operand_of_each(all, k), axis));
+    results.push_back(EvalValue::of(std::move(whole)));
+  }
+  return checked(op, std::move(results));
+}
+
+Evaluator::Values all_reduce(Evaluator& e, const Instruction& op, Operands operands,
+                             const Frame& frame) {
+  TENON_ASSIGN(const ProcessGroup group, own_group(e, op));
+  TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
+  ValueList results;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    TENON_ASSIGN(Tensor result, combined(e, op, operand_of_each(all, k), frame));
+    results.push_back(EvalValue::of(std::move(result)));
+  }
+  return checked(op, std::move(results));
+}
+
+Evaluator::Values reduce_scatter(Evaluator& e, const Instruction& op, Operands operands,
+                                 const Frame& frame) {
+  TENON_ASSIGN(const ProcessGroup group, own_group(e, op));
+  TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
+  const auto axis = static_cast<size_t>(op.integer(AttrKey::scatter_dimension));
+  const size_t place = place_in(group, id_of(e));
+  // The body works element by element, so only the part that is kept need be computed.
+  std::vector<Tensor> parts;
+  for (const ValueList& values : all) {
+    TENON_ASSIGN(Tensor part, part_of(e, op, *values[0], axis, place, group.size()));
+    parts.push_back(std::move(part));
+  }
+  TENON_ASSIGN(Tensor result, combined(e, op, parts, frame));
+  return checked(op, {EvalValue::of(std::move(result))});
+}
+
+Evaluator::Values all_to_all(Evaluator& e, const Instruction& op, Operands operands) {
+  TENON_ASSIGN(const ProcessGroup group, own_group(e, op));
+  const int64_t split_count = op.integer(AttrKey::split_count);
+  if (split_count != static_cast<int64_t>(group.size())) {
+    return invalid_argument(
+        "{}: split_count is {}, expected {}, the number of processes of a group", op.name(),
+        split_count, group.size());
+  }
+  TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
+  const auto split = static_cast<size_t>(op.integer(AttrKey::split_dimension));
+  const auto concat = static_cast<size_t>(op.integer(AttrKey::concat_dimension));
+  const size_t place = place_in(group, id_of(e));
+  ValueList results;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    std::vector<Tensor> parts;
+    for (const ValueList& values : all) {
+      TENON_ASSIGN(Tensor part, part_of(e, op, *values[k], split, place, group.size()));
+      parts.push_back(std::move(part));
+    }
+    TENON_ASSIGN(Tensor whole, concatenated(e, parts, concat));
+    results.push_back(EvalValue::of(std::move(whole)));
+  }
+  return checked(op, std::move(results));
+}
+
+Result<ValueList> zero_results(const Evaluator& e, const Instruction& op) {
+  ValueList results;
+  for (const Type& type : op.result_types()) {
+    TENON_ASSIGN(Tensor zero, zeros(e, type));
+    results.push_back(EvalValue::of(std::move(zero)));
+  }
+  return results;
+}
+
+// For each result the place of its root in the group: the first, or what the last operand says, on
+// which all members must agree.
+Result<std::vector<size_t>> roots_of(const Instruction& op, const ProcessGroup& group,
+                                     const std::vector<ValueList>& all) {
+  std::vector<size_t> roots(op.result_count(), 0);
+  if (!op.flag(AttrKey::has_dynamic_root)) return roots;
+  for (size_t k = 0; k < roots.size(); ++k) {
+    const int64_t root = all[0].back()->integer(static_cast<int64_t>(k));
+    for (size_t m = 1; m < all.size(); ++m) {
+      const int64_t other = all[m].back()->integer(static_cast<int64_t>(k));
+      if (other != root) {
+        return invalid_argument("{}: root {} is {} in process {} and {} in process {}", op.name(),
+                                k, root, to_string(group[0]), other, to_string(group[m]));
+      }
+    }
+    if (root < 0 || root >= static_cast<int64_t>(group.size())) {
+      return invalid_argument("{}: root {} is {}, expected one in [0, {})", op.name(), k, root,
+                              group.size());
+    }
+    roots[k] = static_cast<size_t>(root);
+  }
+  return roots;
+}
+
+Evaluator::Values collective_broadcast(Evaluator& e, const Instruction& op, Operands operands) {
+  TENON_ASSIGN(const ProcessGroup group, group_of(e, op));
+  if (group.empty()) return zero_results(e, op);
+  TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
+  TENON_ASSIGN(const std::vector<size_t> roots, roots_of(op, group, all));
+  ValueList results;
+  for (size_t k = 0; k < roots.size(); ++k) results.push_back(all[roots[k]][k]);
+  return checked(op, std::move(results));
+}
+
+Evaluator::Values collective_reduce(Evaluator& e, const Instruction& op, Operands operands,
+                                    const Frame& frame) {
+  TENON_ASSIGN(const ProcessGroup group, group_of(e, op));
+  TENON_ASSIGN(ValueList results, zero_results(e, op));
+  if (group.empty()) return results;
+  TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
+  TENON_ASSIGN(const std::vector<size_t> roots, roots_of(op, group, all));
+  for (size_t k = 0; k < roots.size(); ++k) {
+    if (group[roots[k]] != id_of(e)) continue;
+    TENON_ASSIGN(Tensor result, combined(e, op, operand_of_each(all, k), frame));
+    results[k] = EvalValue::of(std::move(result));
+  }
+  return checked(op, std::move(results));
+}
+
+// --- Point to point
+
+struct Ends {
+  std::vector<ProcessId> targets;   // of this process
+  std::optional<ProcessId> source;  // for this process
+};
+
+Result<Ends> ends_of(const Evaluator& e, const Instruction& op, int64_t channel) {
+  Ends ends;
+  const auto* matrix = op.attr<I64Matrix>(AttrKey::source_target_pairs);
+  if (matrix == nullptr) return ends;
+  const GroupStrategy strategy =
+      channel > 0 ? GroupStrategy::kCrossPartition : GroupStrategy::kCrossReplica;
+  auto pairs = process_pairs(strategy, *matrix, extent_of(e));
+  if (!pairs) return Error(std::move(pairs.error()).with_context(op.name()));
+  for (const ProcessGroup& pair : *pairs) {
+    if (pair[0] == id_of(e)) ends.targets.push_back(pair[1]);
+    if (pair[1] == id_of(e)) ends.source = pair[0];
+  }
+  return ends;
+}
+
+// Sources do not wait for their targets: a ring of pairs needs no order.
+Evaluator::Values collective_permute(Evaluator& e, const Instruction& op, Operands operands) {
+  const int64_t channel = op.integer(AttrKey::channel_handle);
+  TENON_ASSIGN(const Ends ends, ends_of(e, op, channel));
+  if (e.process() == nullptr) {
+    return ends.source ? checked(op, operands) : zero_results(e, op);
+  }
+  const ProcessId me = e.process()->id();
+  for (const ProcessId& target : ends.targets) {
+    e.process()->send({true, channel, me, target}, operands);
+  }
+  if (!ends.source) return zero_results(e, op);
+  TENON_ASSIGN(ValueList received, e.process()->receive(op, {true, channel, ends.source, me}));
+  return checked(op, std::move(received));
+}
+
+// A transfer between devices goes from the sources to the targets of its pairs; one with the host,
+// whose other end may be a process that plays the host, or one without pairs, is a queue by
+// channel.
+bool is_between_devices(const Instruction& op) {
+  const auto* pairs = op.attr<I64Matrix>(AttrKey::source_target_pairs);
+  return !op.flag(AttrKey::is_host_transfer) && pairs != nullptr && !pairs->values.empty();
+}
+
+Result<int64_t> open_channel(const Evaluator& e, const Instruction& op) {
+  const auto* handle = op.attr<ChannelHandle>(AttrKey::channel_handle);
+  const int64_t channel = handle ? handle->handle : 0;
+  if (e.process() == nullptr) {
+    return failed_precondition("{}: channel {} has no peer, as this program runs alone", op.name(),
+                               channel);
+  }
+  return channel;
+}
+
+Evaluator::Values send(Evaluator& e, const Instruction& op, Operands operands) {
+  TENON_ASSIGN(const int64_t channel, open_channel(e, op));
+  const ValueList inputs(operands.begin(), operands.end() - 1);
+  if (is_between_devices(op)) {
+    TENON_ASSIGN(const Ends ends, ends_of(e, op, channel));
+    for (const ProcessId& target : ends.targets) {
+      e.process()->send({false, channel, e.process()->id(), target}, inputs);
+    }
+  } else {
+    e.process()->send({false, channel, {}, {}}, inputs);
+  }
+  return ValueList{EvalValue{}};
+}
+
+Evaluator::Values recv(Evaluator& e, const Instruction& op) {
+  TENON_ASSIGN(const int64_t channel, open_channel(e, op));
+  Route route{false, channel, {}, {}};
+  if (is_between_devices(op)) {
+    TENON_ASSIGN(const Ends ends, ends_of(e, op, channel));
+    route.source = ends.source;
+    route.target = e.process()->id();
+    if (!ends.source) {
+      // As a collective_permute: nothing comes, so zeros.
+      ValueList results;
+      for (const Type& type : op.result_types()) {
+        if (!type.is_tensor()) continue;
+        TENON_ASSIGN(Tensor zero, zeros(e, type));
+        results.push_back(EvalValue::of(std::move(zero)));
+      }
+      results.emplace_back();
+      return checked(op, std::move(results));
+    }
+  }
+  TENON_ASSIGN(ValueList values, e.process()->receive(op, route));
+  values.emplace_back();
+  return checked(op, std::move(values));
+}
+
+// --- Streams, ids and futures
+
+Evaluator::Values infeed(Evaluator& e, const Instruction& op) {
+  if (e.process() == nullptr) {
+    return failed_precondition("{}: there is no infeed, as this program runs alone", op.name());
+  }
+  TENON_ASSIGN(ValueList values, e.process()->infeed(op));
+  values.emplace_back();
+  return checked(op, std::move(values));
+}
+
+Evaluator::Values outfeed(Evaluator& e, Operands operands) {
+  e.write_outfeed(ValueList(operands.begin(), operands.end() - 1));
+  return ValueList{EvalValue{}};
+}
+
+Evaluator::Values process_id(Evaluator& e, int64_t id) {
+  Tensor result = e.tensor(ElementType::kU32, {});
+  result.set(0, Scalar(id));
+  return one(std::move(result));
+}
+
+// Asynchrony is a permission: the body runs at once, and the future holds its results.
+Evaluator::Values async_start(Evaluator& e, const Instruction& op, Operands operands,
+                              const Frame& frame) {
+  // The body may take the operands as parameters, or use the values from around.
+  const bool takes_operands = op.region(0).parameter_count() == operands.size();
+  TENON_ASSIGN(ValueList results,
+               e.run_computation(op.region(0), takes_operands ? operands : ValueList{}, &frame));
+  return ValueList{EvalValue{nullptr, std::move(results)}};
+}
+
+}  // namespace
+
+Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,
+                                         const Frame& frame) {
+  switch (op.code()) {
+    case OpCode::kAfterAll:
+    case OpCode::kCreateToken:
+      return ValueList{EvalValue{}};
+    case OpCode::kAllGather:
+      return all_gather(e, op, operands);
+    case OpCode::kAllReduce:
+      return all_reduce(e, op, operands, frame);
+    case OpCode::kAllToAll:
+      return all_to_all(e, op, operands);
+    case OpCode::kAsyncDone:
+      return operands[0].elements;
+    case OpCode::kAsyncStart:
+      return async_start(e, op, operands, frame);
+    case OpCode::kCollectiveBroadcast:
+      return collective_broadcast(e, op, operands);
+    case OpCode::kCollectivePermute:
+      return collective_permute(e, op, operands);
+    case OpCode::kCollectiveReduce:
+      return collective_reduce(e, op, operands, frame);
+    case OpCode::kInfeed:
+      return infeed(e, op);
+    case OpCode::kOutfeed:
+      return outfeed(e, operands);
+    case OpCode::kPartitionId:
+      return process_id(e, id_of(e).partition);
+    case OpCode::kRecv:
+      return recv(e, op);
+    case OpCode::kReduceScatter:
+      return reduce_scatter(e, op, operands, frame);
+    case OpCode::kReplicaId:
+      return process_id(e, id_of(e).replica);
+    case OpCode::kSend:
+      return send(e, op, operands);
+    default:
+      return internal_error("{} is no communication op", op.name());
+  }
+}
+
+}  // namespace tenon::hlo

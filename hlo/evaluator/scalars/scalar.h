@@ -1,0 +1,155 @@
+// hlo/evaluator/scalars/: the evaluator's numbers.
+//
+// Scalars and tensors of the reference evaluator.
+//
+// Whatever its element type, a value is computed on in one of five storages. A float of at most 32
+// bits lives in a double that holds a value of its type exactly; after each op the result is
+// rounded to the type once, which for + - * / and square root is correct rounding (53 >= 2 * 24 + 2
+// bits). In wide mode nothing is rounded in between: such floats are evaluated as double, f64 as
+// binary128.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/types/float_convert.h"
+#include "core/types/literal.h"
+
+namespace tenon::hlo {
+
+template <class R>
+struct ComplexOf {
+  R re;
+  R im;
+};
+
+enum class Storage : uint8_t {
+  kInteger,      ///< int64_t: pred, integers (u64 as its bits).
+  kReal,         ///< double
+  kWide,         ///< Float128: f64 in wide mode.
+  kComplex,      ///< ComplexOf<double>
+  kComplexWide,  ///< ComplexOf<Float128>: c128 in wide mode.
+};
+
+/// Bytes of one element.
+constexpr size_t storage_size(Storage storage) {
+  switch (storage) {
+    case Storage::kInteger:
+    case Storage::kReal:
+      return 8;
+    case Storage::kWide:
+    case Storage::kComplex:
+      return 16;
+    case Storage::kComplexWide:
+      return 32;
+  }
+  return 0;
+}
+
+inline Storage storage_of(ElementType type, bool wide) {
+  if (is_float(type)) return wide && type == ElementType::kF64 ? Storage::kWide : Storage::kReal;
+  if (is_complex(type)) {
+    return wide && type == ElementType::kC128 ? Storage::kComplexWide : Storage::kComplex;
+  }
+  return Storage::kInteger;
+}
+
+/// One element; which member is alive follows from the storage of its tensor.
+union Scalar {
+  int64_t i = 0;
+  double d;
+  Float128 w;
+  ComplexOf<double> c;
+  ComplexOf<Float128> cw;
+
+  Scalar() {}
+  explicit Scalar(int64_t value) : i(value) {}
+  explicit Scalar(double value) : d(value) {}
+  explicit Scalar(Float128 value) : w(value) {}
+  explicit Scalar(ComplexOf<double> value) : c(value) {}
+  explicit Scalar(ComplexOf<Float128> value) : cw(value) {}
+
+  template <class T>
+  T as() const {
+    T value;
+    std::memcpy(&value, this, sizeof(T));
+    return value;
+  }
+};
+
+/// A dense row-major array in one storage.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Zeros.
+  Tensor(ElementType type, Dims dims, bool wide)
+      : type_(type), storage_(storage_of(type, wide)), dims_(std::move(dims)) {
+    count_ = 1;
+    for (const int64_t dim : dims_) count_ *= dim;
+    data_.resize(static_cast<size_t>(count_) * stride());
+  }
+
+  ElementType type() const { return type_; }
+  Storage storage() const { return storage_; }
+  const Dims& dims() const { return dims_; }
+  int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
+  int64_t count() const { return count_; }
+  size_t stride() const { return storage_size(storage_); }
+
+  Scalar get(int64_t index) const {
+    Scalar value;
+    std::memcpy(static_cast<void*>(&value), data_.data() + static_cast<size_t>(index) * stride(),
+                stride());
+    return value;
+  }
+  void set(int64_t index, const Scalar& value) {
+    std::memcpy(data_.data() + static_cast<size_t>(index) * stride(), &value, stride());
+  }
+  /// Copies element `from` of `source`, a tensor of the same storage.
+  void copy(int64_t index, const Tensor& source, int64_t from) {
+    std::memcpy(data_.data() + static_cast<size_t>(index) * stride(),
+                source.data_.data() + static_cast<size_t>(from) * stride(), stride());
+  }
+  int64_t integer(int64_t index) const { return get(index).i; }
+  template <class T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(data_.data());
+  }
+  template <class T>
+  T* data() {
+    return reinterpret_cast<T*>(data_.data());
+  }
+  /// The same elements under other dimensions.
+  Tensor reshaped(Dims dims) const {
+    Tensor result = *this;
+    result.dims_ = std::move(dims);
+    return result;
+  }
+  /// The same bits of storage as another element type of the same storage.
+  Tensor retyped(ElementType type) const {
+    Tensor result = *this;
+    result.type_ = type;
+    return result;
+  }
+
+ private:
+  ElementType type_ = ElementType::kPred;
+  Storage storage_ = Storage::kInteger;
+  Dims dims_;
+  int64_t count_ = 0;
+  std::vector<std::byte> data_;
+};
+
+/// Exact: every element type's values fit its storage.
+Tensor tensor_from_literal(const Literal& literal, bool wide);
+/// Rounds to the element type, which changes nothing outside wide mode.
+Literal literal_from_tensor(const Tensor& tensor);
+
+/// The bits of an element in its type's format (complex types: each part by itself).
+uint64_t scalar_to_bits(ElementType type, Storage storage, const Scalar& value);
+Scalar scalar_from_bits(ElementType type, Storage storage, uint64_t bits);
+/// Zero, or a real number, in a storage.
+Scalar scalar_of(Storage storage, double value);
+
+}  // namespace tenon::hlo

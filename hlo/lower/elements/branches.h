@@ -1,0 +1,28 @@
+// The choice among the branches of a case: by halves, since ifs nest only so deep in a kernel.
+#pragma once
+
+#include <utility>
+
+#include "core/kernel/ir/builder.h"
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo::lower {
+
+/// Branches begin … end - 1, at least one.
+struct BranchRange {
+  size_t begin;
+  size_t end;
+
+  /// Of two or more: those of a lower number, and the others.
+  std::pair<BranchRange, BranchRange> halves() const {
+    const size_t middle = begin + (end - begin) / 2;
+    return {{begin, middle}, {middle, end}};
+  }
+};
+
+constexpr ElementType kBranchType = ElementType::kU32;
+
+/// The number of the branch that `index` (s32) takes: the last one for what is out of range.
+kernel::ValueId taken_branch(kernel::Builder& b, const Instruction& op, kernel::ValueId index);
+
+}  // namespace tenon::hlo::lower

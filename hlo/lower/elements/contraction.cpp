@@ -1,0 +1,183 @@
+// dot_general and convolution: sums of products.
+//
+// Products and sums are of the accumulator's type: f32 for floats of at most 32 bits, f64 for f64;
+// integers wrap in the result's type.
+#include "hlo/lower/elements/contraction.h"
+#include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/library_calls.h"
+
+namespace tenon::hlo::lower {
+
+using kernel::Builder;
+using K = kernel::OpCode;
+
+Element add(Emitter& e, const Element& x, const Element& y, ElementType type) {
+  if (is_pred(type)) return {e.b.logical_or(x.re, y.re)};
+  Element sum = {e.b.add(x.re, y.re)};
+  if (x.is_complex()) sum.im = e.b.add(x.im, y.im);
+  return sum;
+}
+
+Element multiply(Emitter& e, const Element& x, const Element& y, ElementType type) {
+  Builder& b = e.b;
+  if (is_pred(type)) return {b.logical_and(x.re, y.re)};
+  if (!x.is_complex()) return {b.mul(x.re, y.re)};
+  return {b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)), b.add(b.mul(x.re, y.im), b.mul(x.im, y.re))};
+}
+
+// Floats of operands may be of a wider kind than the result.
+ElementType accumulator(const Instruction& op) {
+  ElementType widest = op.result_type().element_type();
+  for (size_t i = 0; i < 2; ++i) {
+    const ElementType type = op.operand_type(i).element_type();
+    if (is_float(type) && !is_float(widest) && !is_complex(widest)) widest = type;
+  }
+  if (is_float(widest) && widest != ElementType::kF64) return ElementType::kF32;
+  return widest;
+}
+
+DotShape::DotShape(const Instruction& dot) {
+  const auto& dims = *dot.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  batching = {dims.lhs_batching, dims.rhs_batching};
+  contracting = {dims.lhs_contracting, dims.rhs_contracting};
+  for (size_t side = 0; side < 2; ++side) {
+    const Dims& sizes = dot.operand_type(side).dims();
+    for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
+      if (contains(batching[side], d) || contains(contracting[side], d)) continue;
+      free[side].push_back(d);
+      (side == 0 ? m : n).push_back(sizes[static_cast<size_t>(d)]);
+    }
+  }
+  const Dims& lhs = dot.operand_type(0).dims();
+  for (const int64_t d : batching[0]) batch.push_back(lhs[static_cast<size_t>(d)]);
+  for (const int64_t d : contracting[0]) k.push_back(lhs[static_cast<size_t>(d)]);
+}
+
+Values DotShape::factor(size_t operand, const Values& in_batch, const Values& of_free,
+                        const Values& of_contracting) const {
+  Values at(in_batch.size() + of_free.size() + of_contracting.size());
+  const auto put = [&](const I64s& where, const Values& what) {
+    for (size_t i = 0; i < what.size(); ++i) at[static_cast<size_t>(where[i])] = what[i];
+  };
+  put(batching[operand], in_batch);
+  put(free[operand], of_free);
+  put(contracting[operand], of_contracting);
+  return at;
+}
+
+namespace {
+
+// An operand's element as the accumulator has it.
+Element factor(Emitter& e, const Instruction& op, size_t operand, const Values& at,
+               ElementType type) {
+  return e.convert(e.element(op.operand(operand), at), op.operand_type(operand).element_type(),
+                   type);
+}
+
+// The sum over `extents` of what `term` gives, in the result's type.
+Elements sum_of(Emitter& e, const Instruction& op, const Dims& extents, bool over_lanes,
+                ElementType type, const std::function<Element(const Values&)>& term) {
+  kernel::Builder::Reduction reduction;
+  reduction.extents = extents;
+  reduction.over_lanes = over_lanes;
+  reduction.commutative = true;
+  reduction.inits = Emitter::flat({e.constant(type, 0)});
+  reduction.leaf = [&](const Values& at) { return Emitter::flat({term(at)}); };
+  reduction.combine = [&](const Values& arguments) {
+    const Elements both = Emitter::unflat(arguments, {type, type});
+    return Emitter::flat({add(e, both[0], both[1], type)});
+  };
+  const Elements sum = Emitter::unflat(e.b.reduce(reduction), {type});
+  return {e.convert(sum[0], type, op.result_type().element_type())};
+}
+
+int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast<size_t>(axis)]; }
+
+// Over kernel positions and the input features of the output's group; what lies in padding or
+// between dilated elements counts as zero.
+Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const program::Convolution c = convolution_of(op);
+  const Type& lhs = op.operand_type(0);
+  const Type& rhs = op.operand_type(1);
+  const ElementType type = accumulator(op);
+  const int64_t outputs = size_of(rhs, c.kernel.batch);
+  const int64_t features = size_of(rhs, c.kernel.feature);
+  const int64_t batches = size_of(lhs, c.input.batch) / c.batch_groups;
+  const ValueId output = index[static_cast<size_t>(c.output.feature)];
+  ValueId batch = index[static_cast<size_t>(c.output.batch)];
+  if (c.batch_groups > 1) {
+    const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.batch_groups, 1)));
+    batch = b.add(batch, b.mul(group, b.index(batches)));
+  }
+  ValueId first_feature = b.index(0);
+  if (c.feature_groups > 1) {
+    const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.feature_groups, 1)));
+    first_feature = b.mul(group, b.index(features));
+  }
+  Dims extents;
+  for (const int64_t axis : c.kernel.spatial) extents.push_back(size_of(rhs, axis));
+  extents.push_back(features);
+  return sum_of(e, op, extents, false, type, [&](const Values& at) {
+    Values from(lhs.dims().size());
+    Values weight(rhs.dims().size());
+    ValueId inside = b.pred(true);
+    for (size_t s = 0; s < c.strides.size(); ++s) {
+      const auto axis = static_cast<size_t>(c.input.spatial[s]);
+      const ValueId out = index[static_cast<size_t>(c.output.spatial[s])];
+      const ValueId scaled =
+          b.add(b.mul(out, b.index(c.strides[s])), b.mul(at[s], b.index(c.kernel_dilation[s])));
+      const ValueId place = b.sub(scaled, b.index(c.padding_low[s]));
+      const ValueId dilation = b.index(c.input_dilation[s]);
+      const int64_t size = lhs.dims()[axis];
+      inside = b.logical_and(
+          inside, in_bounds(b, place, size == 0 ? 0 : (size - 1) * c.input_dilation[s] + 1));
+      if (c.input_dilation[s] != 1) {
+        inside = b.logical_and(inside, b.compare(K::kEq, b.rem(place, dilation), b.index(0)));
+      }
+      from[axis] = b.div(place, dilation);
+      weight[static_cast<size_t>(c.kernel.spatial[s])] =
+          contains(c.reversed, static_cast<int64_t>(s)) ? b.sub(b.index(extents[s] - 1), at[s])
+                                                        : at[s];
+    }
+    from[static_cast<size_t>(c.input.batch)] = batch;
+    from[static_cast<size_t>(c.input.feature)] = b.add(first_feature, at.back());
+    weight[static_cast<size_t>(c.kernel.feature)] = at.back();
+    weight[static_cast<size_t>(c.kernel.batch)] = output;
+    return e.if_else(
+        inside, type,
+        [&] {
+          return multiply(e, factor(e, op, 0, from, type), factor(e, op, 1, weight, type), type);
+        },
+        [&] { return e.constant(type, 0); });
+  });
+}
+
+}  // namespace
+
+Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+  const DotShape shape(op);
+  const ElementType type = accumulator(op);
+  const auto part = [&](size_t first, size_t count) {
+    const auto begin = index.begin() + static_cast<std::ptrdiff_t>(first);
+    return Values(begin, begin + static_cast<std::ptrdiff_t>(count));
+  };
+  const size_t rows = shape.batch.size() + shape.m.size();
+  const Values batch = part(0, shape.batch.size());
+  const std::array<Values, 2> free = {part(shape.batch.size(), shape.m.size()),
+                                      part(rows, shape.n.size())};
+  return sum_of(e, op, shape.k, over_lanes, type, [&](const Values& k) {
+    const Element x = factor(e, op, 0, shape.factor(0, batch, free[0], k), type);
+    const Element y = factor(e, op, 1, shape.factor(1, batch, free[1], k), type);
+    return multiply(e, x, y, type);
+  });
+}
+
+Elements emit_contraction(Emitter& e, const Instruction& op, const Values& index) {
+  if (op.code() == OpCode::kDotGeneral) return emit_dot(e, op, index, false);
+  if (op.code() == OpCode::kConvolution) return emit_convolution(e, op, index);
+  e.fail(op, "there is no rule for one element");
+  return {};
+}
+
+}  // namespace tenon::hlo::lower

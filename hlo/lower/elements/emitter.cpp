@@ -1,0 +1,307 @@
+#include "hlo/lower/elements/emitter.h"
+
+#include <algorithm>
+
+namespace tenon::hlo::lower {
+
+ElementType memory_type(const Type& type) {
+  const ElementType element = type.element_type();
+  return is_complex(element) ? complex_part(element) : element;
+}
+
+Dims memory_dims(const Type& type) {
+  Dims dims = type.dims();
+  if (is_complex(type.element_type())) dims.push_back(2);
+  return dims;
+}
+
+void Emitter::fail(const Instruction& op, std::string why) {
+  if (!status_.ok()) return;
+  status_ = Status(ErrorCode::kUnimplemented, fmt::format("{}: {}", op.name(), why))
+                .at(position_of(op.location()));
+}
+
+Element Emitter::constant(ElementType type, double value) {
+  if (is_complex(type)) {
+    const ElementType part = complex_part(type);
+    return {b.real(part, value), b.real(part, 0)};
+  }
+  if (is_float(type)) return {b.real(type, value)};
+  return {b.integer(type, static_cast<int64_t>(value))};
+}
+
+Element Emitter::integer(ElementType type, int64_t value) {
+  if (is_float(type) || is_complex(type)) return constant(type, static_cast<double>(value));
+  return {b.integer(type, value)};
+}
+
+Element Emitter::load(kernel::MemoryId memory, const Type& type, const Values& index) {
+  if (!is_complex(type.element_type())) return {b.load(memory, index)};
+  Values part = index;
+  part.push_back(b.index(0));
+  const ValueId re = b.load(memory, part);
+  part.back() = b.index(1);
+  return {re, b.load(memory, part)};
+}
+
+void Emitter::store(const Element& element, kernel::MemoryId memory, const Values& index) {
+  if (!element.is_complex()) return b.store(element.re, memory, index);
+  Values part = index;
+  part.push_back(b.index(0));
+  b.store(element.re, memory, part);
+  part.back() = b.index(1);
+  b.store(element.im, memory, part);
+}
+
+Element Emitter::convert(const Element& x, ElementType from, ElementType to) {
+  if (from == to) return x;
+  if (is_complex(to)) {
+    const ElementType part = complex_part(to);
+    const ValueId im = x.is_complex() ? b.convert(x.im, part) : b.real(part, 0);
+    return {b.convert(x.re, part), im};
+  }
+  return {b.convert(x.re, to)};
+}
+
+Element Emitter::select(ValueId condition, const Element& x, const Element& y) {
+  Element result = {b.select(condition, x.re, y.re)};
+  if (x.is_complex()) result.im = b.select(condition, x.im, y.im);
+  return result;
+}
+
+Values Emitter::flat(const Elements& elements) {
+  Values values;
+  for (const Element& e : elements) {
+    values.push_back(e.re);
+    if (e.is_complex()) values.push_back(e.im);
+  }
+  return values;
+}
+
+Elements Emitter::unflat(const Values& values, const std::vector<ElementType>& types,
+                         size_t first) {
+  Elements elements;
+  for (const ElementType type : types) {
+    Element e = {values[first++]};
+    if (is_complex(type)) e.im = values[first++];
+    elements.push_back(e);
+  }
+  return elements;
+}
+
+Element Emitter::if_else(ValueId condition, ElementType type, const std::function<Element()>& then,
+                         const std::function<Element()>& otherwise) {
+  const Values values =
+      b.if_else(condition, [&] { return flat({then()}); }, [&] { return flat({otherwise()}); });
+  return unflat(values, {type})[0];
+}
+
+Elements Emitter::if_else(ValueId condition, const std::vector<ElementType>& types,
+                          const std::function<Elements()>& then,
+                          const std::function<Elements()>& otherwise) {
+  const Values values =
+      b.if_else(condition, [&] { return flat(then()); }, [&] { return flat(otherwise()); });
+  return unflat(values, types);
+}
+
+// The only index along a dimension of one element is 0, whatever loop it comes from: so that
+// elements are the same where their indices are.
+void Emitter::normalise(const Dims& dims, Values& index) const {
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) index[d] = b.index(0);
+  }
+}
+
+void Emitter::provide(const Instruction& op, Values index, Elements elements) {
+  normalise(op.result_type().dims(), index);
+  known_[{&op, 0}].push_back({std::move(index), b.current_block(), std::move(elements)});
+  const Category category = op.info().category;
+  const bool combines = category == Category::kReduction || category == Category::kContraction;
+  if (combines) provided_.insert(&op);
+}
+
+void Emitter::enter(const Instruction& fusion) {
+  for (size_t i = 0; i < fusion.operand_count(); ++i) {
+    aliases_[key(fusion.region(0).parameter(i))] = fusion.operand(i);
+  }
+}
+
+Value Emitter::resolve(Value value) const {
+  for (auto at = aliases_.find(key(value)); at != aliases_.end(); at = aliases_.find(key(value))) {
+    value = at->second;
+  }
+  return value;
+}
+
+Element Emitter::element(Value given, const Values& at) {
+  const Value value = resolve(given);
+  Values index = at;
+  normalise(value.type().dims(), index);
+  if (const auto scalar = scalars_.find(key(value)); scalar != scalars_.end()) {
+    return scalar->second;
+  }
+  // Nobody asks for an element of an empty array; the leaf of a reduction that has none may.
+  const Dims& dims = value.type().dims();
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
+    return constant(value.type().element_type(), 0);
+  }
+  if (const auto found = memories_.find(key(value)); found != memories_.end()) {
+    Values row = found->second.row;
+    row.insert(row.end(), index.begin() + static_cast<std::ptrdiff_t>(row.size()), index.end());
+    normalise(value.type().dims(), row);
+    if (row == index) {
+      index.erase(index.begin(),
+                  index.begin() + static_cast<std::ptrdiff_t>(found->second.row.size()));
+      return load(found->second.memory, value.type(), index);
+    }
+  }
+  // The results of these have shapes of their own.
+  if (value.def->code() == OpCode::kOptimizationBarrier) {
+    return element(value.def->operand(value.index), index);
+  }
+  if (value.def->code() == OpCode::kFusion) {
+    enter(*value.def);
+    return element(value.def->region(0).return_instruction()->operand(value.index), index);
+  }
+  if (value.def->code() == OpCode::kRngBitGenerator) {
+    Elements made = remembered(key(value), index, [&] {
+      return Elements{emit_random(*this, *value.def, value.index, index)};
+    });
+    return made.empty() ? constant(value.type().element_type(), 0) : made[0];
+  }
+  return elements(*value.def, index)[value.index];
+}
+
+Elements Emitter::elements(const Instruction& op, const Values& index) {
+  Elements made = remembered({&op, 0}, index, [&] { return emit(op, index); });
+  if (!made.empty()) return made;
+  // Keep the kernel well typed after an error.
+  for (const Type& type : op.result_types()) {
+    made.push_back(type.is_tensor() ? constant(type.element_type(), 0) : Element{});
+  }
+  return made;
+}
+
+Elements Emitter::remembered(Key what, const Values& index, const std::function<Elements()>& make) {
+  for (const Known& k : known_[what]) {
+    if (k.index == index && b.is_open(k.block)) return k.elements;
+  }
+  const kernel::BlockId block = b.current_block();
+  strayed_ |= provided_.contains(what.first);
+  check_limits(*what.first);
+  if (!status_.ok()) return {};
+  ++depth_;
+  Elements made = make();
+  --depth_;
+  std::vector<Known>& entries = known_[what];
+  std::erase_if(entries, [&](const Known& k) { return !b.is_open(k.block); });
+  entries.push_back({index, block, made});
+  return made;
+}
+
+// An operand that is read at two indices by each of many ops in a row is emitted as often as there
+// are ways to it.
+void Emitter::check_limits(const Instruction& op) {
+  constexpr int kMostDepth = 1000;
+  constexpr int64_t kMostEmitted = 100'000;
+  if (!status_.ok() || (depth_ < kMostDepth && ++emitted_ < kMostEmitted)) return;
+  status_ = Status(ErrorCode::kResourceExhausted,
+                   fmt::format("{}: one kernel would take more than {} operations in a row, or {}",
+                               op.name(), kMostDepth, kMostEmitted))
+                .at(position_of(op.location()));
+}
+
+Elements Emitter::emit(const Instruction& op, const Values& index) {
+  switch (op.info().category) {
+    case Category::kElementwise:
+    case Category::kShape:
+      break;
+    case Category::kReduction:
+      return emit_reduction(*this, op, index);
+    case Category::kContraction:
+      return emit_contraction(*this, op, index);
+    default:
+      return emit_control(*this, op, index);
+  }
+  if (op.code() == OpCode::kGather) return emit_gather(*this, op, index);
+  if (op.code() == OpCode::kMap) {
+    Elements arguments;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      arguments.push_back(element(op.operand(i), index));
+    }
+    return call(op.region(0), arguments);
+  }
+  if (op.info().category == Category::kShape) return emit_shape_op(*this, op, index);
+  Elements operands;
+  bool complex = false;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    // Limits of clamp and predicates of select may be one for all.
+    const bool scalar = op.operand_type(i).rank() == 0;
+    operands.push_back(element(op.operand(i), scalar ? Values{} : index));
+    complex |= operands.back().is_complex();
+  }
+  if (!status_.ok()) return {};
+  complex |= is_complex(op.result_type().element_type());
+  return complex ? emit_complex(*this, op, operands) : emit_elementwise(*this, op, operands);
+}
+
+std::vector<ElementType> parameter_types(const Computation& region) {
+  std::vector<ElementType> types;
+  for (size_t i = 0; i < region.parameter_count(); ++i) {
+    types.push_back(region.parameter(i).type().element_type());
+  }
+  return types;
+}
+
+std::vector<ElementType> result_types(const Computation& region) {
+  std::vector<ElementType> types;
+  const Instruction* end = region.return_instruction();
+  for (size_t i = 0; i < end->operand_count(); ++i) {
+    types.push_back(end->operand_type(i).element_type());
+  }
+  return types;
+}
+
+void Emitter::forget(const Computation& region) {
+  for (const Instruction& op : region) {
+    for (uint32_t r = 0; r <= op.result_count(); ++r) known_.erase({&op, r});
+    for (size_t i = 0; i < op.region_count(); ++i) forget(op.region(i));
+  }
+}
+
+// Elements are emitted from the results back, op within op; a long region begins with its first
+// ops.
+void Emitter::emit_in_order(const Computation& region) {
+  constexpr int kLong = 256;
+  if (std::distance(region.begin(), region.end()) < kLong) return;
+  for (const Instruction& op : region) {
+    const bool scalar = op.info().category == Category::kElementwise && op.result_count() == 1 &&
+                        op.result_type().is_tensor() && op.result_type().rank() == 0;
+    if (scalar && op.code() != OpCode::kConstant) static_cast<void>(elements(op, {}));
+  }
+}
+
+Elements Emitter::call(const Computation& region, const Elements& arguments) {
+  forget(region);
+  std::vector<std::pair<Key, Element>> shadowed;
+  for (size_t i = 0; i < region.parameter_count(); ++i) {
+    const Key parameter = key(region.parameter(i));
+    if (const auto found = scalars_.find(parameter); found != scalars_.end()) {
+      shadowed.emplace_back(*found);
+    }
+    scalars_[parameter] = arguments[i];
+  }
+  emit_in_order(region);
+  Elements results;
+  const Instruction* end = region.return_instruction();
+  for (size_t i = 0; i < end->operand_count(); ++i) {
+    const bool array = end->operand_type(i).is_tensor();
+    results.push_back(array ? element(end->operand(i), {}) : Element{});
+  }
+  for (size_t i = 0; i < region.parameter_count(); ++i) scalars_.erase(key(region.parameter(i)));
+  for (const auto& [parameter, element] : shadowed) scalars_[parameter] = element;
+  forget(region);
+  return results;
+}
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,310 @@
+// reduce, reduce_window, select_and_scatter: elements combined by a region.
+#include <limits>
+
+#include "core/kernel/math/scalar.h"
+#include "core/types/float_convert.h"
+#include "hlo/ir/region.h"
+#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/library_calls.h"
+
+namespace tenon::hlo::lower {
+
+using kernel::Builder;
+using K = kernel::OpCode;
+
+std::vector<ElementType> accumulator_types(const Computation& region) {
+  std::vector<ElementType> types = parameter_types(region);
+  types.resize(types.size() / 2);
+  if (is_narrow_sum(region)) types[0] = ElementType::kF32;
+  return types;
+}
+
+Reduction::Reduction(Emitter& emitter, const Instruction& reduction)
+    : e(emitter),
+      op(reduction),
+      region(reduction.region(0)),
+      count(reduction.operand_count() / 2),
+      types(accumulator_types(region)) {}
+
+Element Reduction::promoted(size_t operand, const Values& index) const {
+  return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
+                   types[operand % count]);
+}
+
+Elements Reduction::inits() const {
+  Elements elements;
+  for (size_t k = 0; k < count; ++k) elements.push_back(promoted(count + k, {}));
+  return elements;
+}
+
+Elements Reduction::leaf(const Values& index) const {
+  Elements elements;
+  for (size_t k = 0; k < count; ++k) elements.push_back(promoted(k, index));
+  return elements;
+}
+
+Values Reduction::combine(const Values& arguments) const {
+  std::vector<ElementType> both = types;
+  both.insert(both.end(), types.begin(), types.end());
+  if (is_narrow_sum(region)) return {e.b.add(arguments[0], arguments[1])};
+  return Emitter::flat(e.call(region, Emitter::unflat(arguments, both)));
+}
+
+Elements Reduction::rounded(const Elements& combined) const {
+  Elements elements;
+  for (size_t k = 0; k < count; ++k) {
+    elements.push_back(e.convert(combined[k], types[k], region.parameter(k).type().element_type()));
+  }
+  return elements;
+}
+
+// One op of the two parameters.
+bool Reduction::is_commutative() const {
+  const Instruction* inner = op_of_two_parameters(region);
+  return inner != nullptr && inner->info().commutative &&
+         !is_complex(region.parameter(0).type().element_type());
+}
+
+std::optional<uint64_t> identity_of(const Computation& region, ElementType type) {
+  const Instruction* inner = op_of_two_parameters(region);
+  if (inner == nullptr) return std::nullopt;
+  // Narrower floats lack -0 or infinities.
+  const bool real = type == ElementType::kF16 || type == ElementType::kBF16 ||
+                    type == ElementType::kF32 || type == ElementType::kF64;
+  if (!real && !is_integer(type)) return std::nullopt;
+  const auto number = [&](double of_floats, int64_t of_integers) {
+    return real ? kernel::bits_of_real(type, of_floats) : static_cast<uint64_t>(of_integers);
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (inner->code()) {
+    case OpCode::kAdd:
+      return number(-0.0, 0);
+    case OpCode::kMultiply:
+      return number(1, 1);
+    case OpCode::kMinimum:
+      return number(kInfinity, real ? 0 : integer_max(type));
+    case OpCode::kMaximum:
+      return number(-kInfinity, real ? 0 : integer_min(type));
+    default:
+      return std::nullopt;
+  }
+}
+
+Dims reduced_extents(const Instruction& reduce) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  const Dims& dims = reduce.operand_type(0).dims();
+  Dims extents;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (contains(dimensions, static_cast<int64_t>(d))) extents.push_back(dims[d]);
+  }
+  return extents;
+}
+
+Values unreduced_index(const Instruction& reduce, const Values& kept, const Values& reduced) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  Values at;
+  size_t outer = 0;
+  size_t inner = 0;
+  for (int64_t d = 0; d < reduce.operand_type(0).rank(); ++d) {
+    at.push_back(contains(dimensions, d) ? reduced[inner++] : kept[outer++]);
+  }
+  return at;
+}
+
+namespace {
+
+// Where window position `w` of output position `o` lies in an input of `size`, and whether it does.
+struct WindowPlace {
+  ValueId index;
+  ValueId inside;
+};
+
+WindowPlace window_place(Builder& b, ValueId o, ValueId w, int64_t stride, int64_t window_dilation,
+                         int64_t base_dilation, int64_t low, int64_t size) {
+  const ValueId from = b.add(b.mul(o, b.index(stride)), b.mul(w, b.index(window_dilation)));
+  const ValueId place = b.sub(from, b.index(low));
+  const int64_t extent = size == 0 ? 0 : (size - 1) * base_dilation + 1;
+  ValueId inside = in_bounds(b, place, extent);
+  if (base_dilation != 1) {
+    const ValueId on_grid = b.compare(K::kEq, b.rem(place, b.index(base_dilation)), b.index(0));
+    inside = b.logical_and(inside, on_grid);
+  }
+  return {b.div(place, b.index(base_dilation)), inside};
+}
+
+// Positions out of range contribute the init value, as padding would.
+Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const Reduction r(e, op);
+  const Dims& dims = op.operand_type(0).dims();
+  const size_t rank = dims.size();
+  const I64s strides = op.i64s_or(AttrKey::window_strides, rank, 1);
+  const I64s base = op.i64s_or(AttrKey::base_dilations, rank, 1);
+  const I64s dilations = op.i64s_or(AttrKey::window_dilations, rank, 1);
+  const I64Matrix padding = op.padding_or_zero(rank);
+  Elements inits = r.inits();
+  kernel::Builder::Reduction reduction;
+  reduction.extents = op.i64s(AttrKey::window_dimensions);
+  reduction.commutative = r.is_commutative();
+  reduction.inits = Emitter::flat(inits);
+  reduction.leaf = [&](const Values& window) {
+    Values at(rank);
+    ValueId inside = b.pred(true);
+    for (size_t d = 0; d < rank; ++d) {
+      const WindowPlace place =
+          window_place(b, index[d], window[d], strides[d], dilations[d], base[d],
+                       padding.at(static_cast<int64_t>(d), 0), dims[d]);
+      at[d] = place.index;
+      inside = b.logical_and(inside, place.inside);
+    }
+    return Emitter::flat(
+        e.if_else(inside, r.types, [&] { return r.leaf(at); }, [&] { return inits; }));
+  };
+  reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
+  return r.rounded(Emitter::unflat(b.reduce(reduction), r.types));
+}
+
+// Each element of the result asks the windows that it lies in whether they select it, in the order
+// of the source's elements, and adds those that do.
+class SelectAndScatter {
+ public:
+  SelectAndScatter(Emitter& emitter, const Instruction& instruction)
+      : e_(emitter),
+        b_(emitter.b),
+        op_(instruction),
+        dims_(instruction.operand_type(0).dims()),
+        rank_(dims_.size()),
+        window_(instruction.i64s_or(AttrKey::window_dimensions, rank_, 1)),
+        strides_(instruction.i64s_or(AttrKey::window_strides, rank_, 1)),
+        padding_(instruction.padding_or_zero(rank_)),
+        type_(instruction.region(1).parameter(0).type().element_type()) {}
+
+  Elements emit(const Values& index) {
+    const Element init =
+        e_.convert(e_.element(op_.operand(2), {}), op_.operand_type(2).element_type(), type_);
+    const int64_t count = element_count(window_);
+    const Values result = b_.for_loop(
+        b_.index(0), b_.index(count), 1, Emitter::flat({init}), [&](const Values& arguments) {
+          // The last window position belongs to the first source element.
+          const ValueId reversed = b_.sub(b_.index(count - 1), arguments[0]);
+          const Values w = delinearize(b_, reversed, window_);
+          const Element sum = Emitter::unflat(arguments, {type_}, 1)[0];
+          return step(index, w, sum);
+        });
+    return Emitter::unflat(result, {type_});
+  }
+
+ private:
+  Values step(const Values& index, const Values& w, const Element& sum) {
+    const Dims& source_dims = op_.operand_type(1).dims();
+    Values source(rank_);
+    ValueId valid = b_.pred(true);
+    for (size_t d = 0; d < rank_; ++d) {
+      const ValueId low = b_.index(padding_.at(static_cast<int64_t>(d), 0));
+      const ValueId start = b_.sub(b_.add(index[d], low), w[d]);
+      const ValueId stride = b_.index(strides_[d]);
+      const int64_t extent = source_dims[d] == 0 ? 0 : (source_dims[d] - 1) * strides_[d] + 1;
+      valid = b_.logical_and(valid, in_bounds(b_, start, extent));
+      valid = b_.logical_and(valid, b_.compare(K::kEq, b_.rem(start, stride), b_.index(0)));
+      source[d] = b_.div(start, stride);
+    }
+    return Emitter::flat({e_.if_else(
+        valid, type_,
+        [&] {
+          const ValueId mine = linear_index(b_, w, window_);
+          const ValueId chosen = selected(source);
+          return e_.if_else(
+              b_.compare(K::kEq, chosen, mine), type_,
+              [&] {
+                const Element x = e_.convert(e_.element(op_.operand(1), source),
+                                             op_.operand_type(1).element_type(), type_);
+                return e_.call(op_.region(1), {sum, x})[0];
+              },
+              [&] { return sum; });
+        },
+        [&] { return sum; })});
+  }
+
+  // The position in its window of the element that the window of `source` selects, or -1.
+  ValueId selected(const Values& source) {
+    const ElementType type = op_.operand_type(0).element_type();
+    Values inits = {b_.index(-1)};
+    for (const ValueId part : Emitter::flat({e_.constant(type, 0)})) inits.push_back(part);
+    const Values result = b_.for_loop(
+        b_.index(0), b_.index(element_count(window_)), 1, inits, [&](const Values& arguments) {
+          const Values w = delinearize(b_, arguments[0], window_);
+          Values kept(arguments.begin() + 1, arguments.end());
+          Values at(rank_);
+          ValueId inside = b_.pred(true);
+          for (size_t d = 0; d < rank_; ++d) {
+            const WindowPlace place =
+                window_place(b_, source[d], w[d], strides_[d], 1, 1,
+                             padding_.at(static_cast<int64_t>(d), 0), dims_[d]);
+            at[d] = place.index;
+            inside = b_.logical_and(inside, place.inside);
+          }
+          return b_.if_else(
+              inside, [&] { return better(type, arguments[0], at, kept); }, [&] { return kept; });
+        });
+    return result[0];
+  }
+
+  // `kept`, or the element at `at` if there is none yet or it is not to be kept.
+  Values better(ElementType type, ValueId position, const Values& at, const Values& kept) {
+    const Element candidate = e_.element(op_.operand(0), at);
+    const Element best = Emitter::unflat(kept, {type}, 1)[0];
+    const ValueId none = b_.compare(K::kLt, kept[0], b_.index(0));
+    const ValueId keep = b_.if_else(
+        none, [&] { return Values{b_.pred(false)}; },
+        [&] { return Values{e_.call(op_.region(0), {best, candidate})[0].re}; })[0];
+    Values result = {b_.select(keep, kept[0], position)};
+    for (const ValueId part : Emitter::flat({e_.select(keep, best, candidate)})) {
+      result.push_back(part);
+    }
+    return result;
+  }
+
+  Emitter& e_;
+  Builder& b_;
+  const Instruction& op_;
+  const Dims& dims_;
+  size_t rank_;
+  I64s window_;
+  I64s strides_;
+  I64Matrix padding_;
+  ElementType type_;
+};
+
+}  // namespace
+
+Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+  const Reduction r(e, op);
+  kernel::Builder::Reduction reduction;
+  reduction.extents = reduced_extents(op);
+  reduction.over_lanes = over_lanes;
+  reduction.commutative = r.is_commutative();
+  reduction.inits = Emitter::flat(r.inits());
+  reduction.leaf = [&](const Values& reduced) {
+    return Emitter::flat(r.leaf(unreduced_index(op, index, reduced)));
+  };
+  reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
+  return r.rounded(Emitter::unflat(e.b.reduce(reduction), r.types));
+}
+
+Elements emit_reduction(Emitter& e, const Instruction& op, const Values& index) {
+  switch (op.code()) {
+    case OpCode::kReduce:
+      return emit_reduce(e, op, index, false);
+    case OpCode::kReduceWindow:
+      return reduce_window(e, op, index);
+    case OpCode::kSelectAndScatter:
+      return SelectAndScatter(e, op).emit(index);
+    default:
+      e.fail(op, "there is no rule for one element");
+      return {};
+  }
+}
+
+}  // namespace tenon::hlo::lower

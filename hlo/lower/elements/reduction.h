@@ -1,0 +1,48 @@
+// What the lowerings of reductions share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "hlo/lower/elements/emitter.h"
+
+namespace tenon::hlo::lower {
+
+/// The types that a reduction combines in: those of its region's parameters; of a sum of floats
+/// narrower than f32, f32, so that it is rounded once.
+std::vector<ElementType> accumulator_types(const Computation& region);
+
+/// The init values and the elements of the operands of a reduce or reduce_window, in the types that
+/// it combines in: a region may promote its elements.
+struct Reduction {
+  Emitter& e;
+  const Instruction& op;
+  const Computation& region;
+  size_t count;
+  std::vector<ElementType> types;
+
+  Reduction(Emitter& emitter, const Instruction& reduction);
+
+  Elements inits() const;
+  Elements leaf(const Values& index) const;
+  /// Of left and right values, the combined ones.
+  Values combine(const Values& arguments) const;
+  /// Combined values as the results of the region.
+  Elements rounded(const Elements& combined) const;
+  /// Whether swapping the two sides gives the same bits (K5).
+  bool is_commutative() const;
+
+ private:
+  Element promoted(size_t operand, const Values& index) const;
+};
+
+/// What changes nothing that it is combined with, as a constant of `type`, which the region's op is
+/// computed in, if the region is one op of its two parameters of which that is known.
+std::optional<uint64_t> identity_of(const Computation& region, ElementType type);
+
+/// Of a reduce: the extents of the reduced dimensions, and the index of an element from the kept
+/// dimensions' and the reduced ones'.
+Dims reduced_extents(const Instruction& reduce);
+Values unreduced_index(const Instruction& reduce, const Values& kept, const Values& reduced);
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,312 @@
+// Ops that move elements: the element of the result at an index is one of an operand at another.
+#include "hlo/lower/elements/bit_patterns.h"
+#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/index_math.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::Builder;
+using K = kernel::OpCode;
+
+Values broadcast_index(Builder& b, const Instruction& op, const Values& index) {
+  const I64s& to = op.i64s(AttrKey::broadcast_dimensions);
+  const Dims& dims = op.operand_type(0).dims();
+  Values from(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    from[i] = dims[i] == 1 ? b.index(0) : index[static_cast<size_t>(to[i])];
+  }
+  return from;
+}
+
+Values transposed_index(const Instruction& op, const Values& index) {
+  const I64s& permutation = op.i64s(AttrKey::permutation);
+  Values from(index.size());
+  for (size_t i = 0; i < index.size(); ++i) from[static_cast<size_t>(permutation[i])] = index[i];
+  return from;
+}
+
+Values reversed_index(Builder& b, const Instruction& op, const Values& index) {
+  const Dims& dims = op.operand_type(0).dims();
+  Values from = index;
+  for (const int64_t d : op.i64s(AttrKey::dimensions)) {
+    const auto at = static_cast<size_t>(d);
+    from[at] = b.sub(b.index(dims[at] - 1), index[at]);
+  }
+  return from;
+}
+
+Values sliced_index(Builder& b, const Instruction& op, const Values& index) {
+  const I64s& start = op.i64s(AttrKey::start_indices);
+  const I64s& strides = op.i64s(AttrKey::strides);
+  Values from(index.size());
+  for (size_t i = 0; i < index.size(); ++i) {
+    from[i] = b.add(b.mul(index[i], b.index(strides[i])), b.index(start[i]));
+  }
+  return from;
+}
+
+Element dynamic_slice(Emitter& e, const Instruction& op, const Values& index) {
+  Values from = clamped_starts(e, op, 1, op.operand_type(0).dims(), op.i64s(AttrKey::slice_sizes));
+  for (size_t i = 0; i < from.size(); ++i) from[i] = e.b.add(from[i], index[i]);
+  return e.element(op.operand(0), from);
+}
+
+Element dynamic_update_slice(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const Dims& sizes = op.operand_type(1).dims();
+  const Values starts = clamped_starts(e, op, 2, op.operand_type(0).dims(), sizes);
+  Values inner(index.size());
+  ValueId inside = b.pred(true);
+  for (size_t i = 0; i < index.size(); ++i) {
+    inner[i] = b.sub(index[i], starts[i]);
+    if (sizes[i] != op.operand_type(0).dims()[i]) {
+      inside = b.logical_and(inside, in_bounds(b, inner[i], sizes[i]));
+    }
+  }
+  return e.if_else(
+      inside, op.result_type().element_type(), [&] { return e.element(op.operand(1), inner); },
+      [&] { return e.element(op.operand(0), index); });
+}
+
+// Interior padding first, then the edges, which may be negative and crop.
+Element pad(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const Dims& dims = op.operand_type(0).dims();
+  const I64s& low = op.i64s(AttrKey::edge_padding_low);
+  const I64s& interior = op.i64s(AttrKey::interior_padding);
+  Values from(index.size());
+  ValueId inside = b.pred(true);
+  for (size_t i = 0; i < index.size(); ++i) {
+    const ValueId moved = b.sub(index[i], b.index(low[i]));
+    const ValueId step = b.index(interior[i] + 1);
+    const int64_t extent = dims[i] == 0 ? 0 : (dims[i] - 1) * (interior[i] + 1) + 1;
+    inside = b.logical_and(inside, in_bounds(b, moved, extent));
+    if (interior[i] != 0) {
+      inside = b.logical_and(inside, b.compare(K::kEq, b.rem(moved, step), b.index(0)));
+    }
+    from[i] = b.div(moved, step);
+  }
+  return e.if_else(
+      inside, op.result_type().element_type(), [&] { return e.element(op.operand(0), from); },
+      [&] { return e.element(op.operand(1), {}); });
+}
+
+// An operand of a concatenation that is not empty, and where it begins.
+struct Part {
+  Value value;
+  int64_t begin;
+};
+
+// The element at `index`, which is of one of the parts: by halves, since ifs nest only so deep.
+Element of_parts(Emitter& e, const Instruction& op, const Values& index,
+                 std::span<const Part> parts) {
+  const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
+  if (parts.size() == 1) {
+    Values within = index;
+    if (parts[0].begin != 0) within[axis] = e.b.sub(index[axis], e.b.index(parts[0].begin));
+    return e.element(parts[0].value, within);
+  }
+  const size_t half = parts.size() / 2;
+  return e.if_else(
+      e.b.compare(K::kLt, index[axis], e.b.index(parts[half].begin)),
+      op.result_type().element_type(),
+      [&] { return of_parts(e, op, index, parts.subspan(0, half)); },
+      [&] { return of_parts(e, op, index, parts.subspan(half)); });
+}
+
+Element concatenate(Emitter& e, const Instruction& op, const Values& index) {
+  const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
+  std::vector<Part> parts;
+  int64_t begin = 0;
+  for (const Value value : op.operands()) {
+    const int64_t size = value.type().dims()[axis];
+    if (size > 0) parts.push_back({value, begin});
+    begin += size;
+  }
+  return of_parts(e, op, index, parts);
+}
+
+Element constant(Emitter& e, const Instruction& op, const Values& index) {
+  const auto& value = *op.attr<DenseAttr>(AttrKey::value);
+  const ElementType type = value.shape.element_type();
+  const Literal& values = value.values;
+  if (values.element_count() != 1) {
+    e.fail(op, "an array of different elements must lie in memory");
+    return e.constant(type, 0);
+  }
+  static_cast<void>(index);
+  if (is_complex(type)) {
+    const ElementType part = complex_part(type);
+    const Literal parts = [&] {
+      Literal two(Shape(part, {2}));
+      std::memcpy(two.mutable_data().data(), values.data().data(), two.data().size());
+      return two;
+    }();
+    return {e.b.literal(parts, 0), e.b.literal(parts, 1)};
+  }
+  return {e.b.literal(values, 0)};
+}
+
+// --- bitcast_convert
+
+// The bits `piece` * width … of `x`, width those of `type`, which is narrower.
+ValueId piece_of(Builder& b, ValueId x, ValueId piece, ElementType type) {
+  const ValueId bits = bits_of(b, x);
+  const ElementType wide = b.type_of(bits);
+  const ValueId by = b.mul(b.convert(piece, wide), b.integer(wide, bit_width(type)));
+  return from_bits(b, b.binary(K::kShr, bits, by), type);
+}
+
+// The number whose bits are those of `parts`, the lowest first.
+ValueId joined(Builder& b, const Values& parts, ElementType type) {
+  if (parts.size() == 1) return from_bits(b, bits_of(b, parts[0]), type);
+  const ElementType wide = bits_type(type);
+  ValueId bits = b.integer(wide, 0);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const ValueId part = b.convert(bits_of(b, parts[i]), wide);
+    const auto by = static_cast<int64_t>(i) * bit_width(b.type_of(parts[i]));
+    bits = b.logical_or(bits, b.binary(K::kShl, part, b.integer(wide, by)));
+  }
+  return from_bits(b, bits, type);
+}
+
+Element bitcast_convert(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const ElementType from = op.operand_type(0).element_type();
+  const ElementType to = op.result_type().element_type();
+  if (from == to) return e.element(op.operand(0), index);
+  const int from_part = bit_width(complex_part(from));
+  const int to_part = bit_width(complex_part(to));
+  const int from_bits = is_complex(from) ? 2 * from_part : from_part;
+  const int to_bits = is_complex(to) ? 2 * to_part : to_part;
+  if (from_bits == to_bits && !is_complex(from) && !is_complex(to)) {
+    return {b.bitcast(e.element(op.operand(0), index).re, to)};
+  }
+  if (from_bits <= to_bits) {
+    // Some elements of the operand, or the parts of one, make a number or a part.
+    Values pieces;
+    const int64_t ratio = to_bits / from_bits;
+    for (int64_t k = 0; k < ratio; ++k) {
+      Values at = index;
+      if (ratio > 1) at.push_back(b.index(k));
+      for (const ValueId part : Emitter::flat({e.element(op.operand(0), at)})) {
+        pieces.push_back(part);
+      }
+    }
+    if (!is_complex(to)) return {joined(b, pieces, to)};
+    if (pieces.size() == 1) {
+      const ElementType part = complex_part(to);
+      return {piece_of(b, pieces[0], b.index(0), part), piece_of(b, pieces[0], b.index(1), part)};
+    }
+    const auto middle = pieces.begin() + static_cast<std::ptrdiff_t>(pieces.size() / 2);
+    return {joined(b, Values(pieces.begin(), middle), complex_part(to)),
+            joined(b, Values(middle, pieces.end()), complex_part(to))};
+  }
+  Values at = index;
+  ValueId piece = at.back();
+  at.pop_back();
+  const Element x = e.element(op.operand(0), at);
+  ValueId whole = x.re;
+  if (x.is_complex()) {
+    const ValueId half = b.index(from_part / to_bits);
+    whole = b.select(b.compare(K::kLt, piece, half), x.re, x.im);
+    piece = b.rem(piece, half);
+    if (from_part == to_bits) return {b.bitcast(whole, to)};
+  }
+  if (is_complex(to)) {  // c128 as two of c64
+    const ElementType part = complex_part(to);
+    return {piece_of(b, whole, b.index(0), part), piece_of(b, whole, b.index(1), part)};
+  }
+  return {piece_of(b, whole, piece, to)};
+}
+
+}  // namespace
+
+Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dims& dims,
+                      const Dims& sizes) {
+  Values starts(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t limit = dims[i] - sizes[i];
+    starts[i] = limit == 0 ? e.b.index(0)
+                           : clamped_index(e.b, e.element(op.operand(first + i), {}).re, limit);
+  }
+  return starts;
+}
+
+Elements emit_shape_op(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const auto moved = [&](const Values& from) { return Elements{e.element(op.operand(0), from)}; };
+  switch (op.code()) {
+    case OpCode::kBitcastConvert:
+      return {bitcast_convert(e, op, index)};
+    case OpCode::kBroadcastInDim:
+      return moved(broadcast_index(b, op, index));
+    case OpCode::kConcatenate:
+      return {concatenate(e, op, index)};
+    case OpCode::kConstant:
+      return {constant(e, op, index)};
+    case OpCode::kDynamicSlice:
+      return {dynamic_slice(e, op, index)};
+    case OpCode::kDynamicUpdateSlice:
+      return {dynamic_update_slice(e, op, index)};
+    case OpCode::kIota: {
+      const ValueId at = index[static_cast<size_t>(op.integer(AttrKey::iota_dimension))];
+      return {e.convert({at}, b.index_type(), op.result_type().element_type())};
+    }
+    case OpCode::kPad:
+      return {pad(e, op, index)};
+    case OpCode::kReshape:
+      return moved(reshaped_index(b, index, op.result_type().dims(), op.operand_type(0).dims()));
+    case OpCode::kReverse:
+      return moved(reversed_index(b, op, index));
+    case OpCode::kSlice:
+      return moved(sliced_index(b, op, index));
+    case OpCode::kTranspose:
+      return moved(transposed_index(op, index));
+    default:
+      e.fail(op, "there is no lowering");
+      return {};
+  }
+}
+
+// In the notation of the specification.
+Elements emit_gather(Emitter& e, const Instruction& op, const Values& index) {
+  Builder& b = e.b;
+  const Type& operand = op.operand_type(0);
+  const Type& indices = op.operand_type(1);
+  const auto& dims = *op.attr<GatherDims>(AttrKey::dimension_numbers);
+  const I64s& sizes = op.i64s(AttrKey::slice_sizes);
+  Values batch;
+  for (const int64_t d : complement(op.result_type().rank(), dims.offset_dims)) {
+    batch.push_back(index[static_cast<size_t>(d)]);
+  }
+  I64s not_offset = dims.collapsed_slice_dims;
+  not_offset.insert(not_offset.end(), dims.operand_batching_dims.begin(),
+                    dims.operand_batching_dims.end());
+  const Dims offset_operand_dims = complement(operand.rank(), not_offset);
+  Values from(operand.dims().size(), b.index(0));
+  for (size_t i = 0; i < dims.start_index_map.size(); ++i) {
+    const auto d = static_cast<size_t>(dims.start_index_map[i]);
+    const int64_t limit = operand.dims()[d] - sizes[d];
+    if (limit == 0) continue;
+    Values at;
+    size_t next = 0;
+    for (int64_t k = 0; k < indices.rank(); ++k) {
+      at.push_back(k == dims.index_vector_dim ? b.index(static_cast<int64_t>(i)) : batch[next++]);
+    }
+    from[d] = clamped_index(b, e.element(op.operand(1), at).re, limit);
+  }
+  for (size_t i = 0; i < dims.operand_batching_dims.size(); ++i) {
+    const int64_t d = dims.start_indices_batching_dims[i];
+    from[static_cast<size_t>(dims.operand_batching_dims[i])] =
+        batch[static_cast<size_t>(d > dims.index_vector_dim ? d - 1 : d)];
+  }
+  for (size_t i = 0; i < offset_operand_dims.size(); ++i) {
+    ValueId& at = from[static_cast<size_t>(offset_operand_dims[i])];
+    at = b.add(at, index[static_cast<size_t>(dims.offset_dims[i])]);
+  }
+  return {e.element(op.operand(0), from)};
+}
+
+}  // namespace tenon::hlo::lower

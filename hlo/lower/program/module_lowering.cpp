@@ -1,0 +1,354 @@
+#include "hlo/lower/program/module_lowering.h"
+
+#include <algorithm>
+
+#include "core/kernel/ir/structure.h"
+#include "core/kernel/text/text.h"
+#include "hlo/buffers/assign.h"
+#include "hlo/buffers/coalesce.h"
+#include "hlo/ir/inline.h"
+#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/kernel_maker.h"
+#include "hlo/lower/schedules/control_form.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using program::BufferId;
+using program::MemoryKind;
+
+// Whether the bytes in memory are the same under both types.
+bool same_bytes(const Type& from, const Type& to) {
+  const auto whole_bytes = [](ElementType type) {
+    return !is_pred(type) && bit_width(complex_part(type)) >= 8;
+  };
+  return from.element_type() == to.element_type() ||
+         (whole_bytes(from.element_type()) && whole_bytes(to.element_type()));
+}
+
+}  // namespace
+
+Status unsupported(const Instruction& op, std::string why) {
+  return Status(ErrorCode::kUnimplemented, fmt::format("{}: {}", op.name(), why))
+      .at(position_of(op.location()));
+}
+
+// --- Buffers
+
+BufferId ModuleLowering::add_buffer(program::Buffer buffer) {
+  program_.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(program_.buffers.size() - 1);
+}
+
+BufferId ModuleLowering::new_buffer(const Shape& shape) {
+  program::Buffer buffer;
+  buffer.type = shape.element_type();
+  buffer.dims = shape.dims();
+  return add_buffer(std::move(buffer));
+}
+
+BufferId ModuleLowering::add_constant(const Literal& literal) {
+  program::Buffer buffer;
+  buffer.type = literal.element_type();
+  buffer.dims = literal.shape().dims();
+  buffer.kind = MemoryKind::kConstant;
+  buffer.index = static_cast<uint32_t>(program_.constants.size());
+  program_.constants.push_back(literal);
+  return add_buffer(std::move(buffer));
+}
+
+BufferId ModuleLowering::view(BufferId of, const Type& type) {
+  program::Buffer buffer;
+  buffer.type = type.element_type();
+  buffer.dims = type.dims();
+  buffer.view_of = program_.root(of);
+  return add_buffer(std::move(buffer));
+}
+
+Result<BufferId> ModuleLowering::buffer_of(Value value) {
+  constexpr int64_t kMostKept = 256;
+  Place& at = place(value);
+  if (at.buffer != program::kNone) return at.buffer;
+  const Instruction& op = *value.def;
+  if (op.code() != OpCode::kConstant) {
+    return internal_error("{}: a value of type {} has no memory", op.name(),
+                          value.type().to_string());
+  }
+  if (is_inline_constant(op) && element_count(value.type().dims()) > kMostKept) {
+    // Not for others to find: it is in memory from here on in this sequence alone.
+    TENON_TRY(kernels(op));
+    return std::exchange(place(value).buffer, program::kNone);
+  }
+  const auto& dense = *op.attr<DenseAttr>(AttrKey::value);
+  TENON_TRY(checked_element_count(dense.shape.dims(), 16));
+  // The type may be a quantized one: what lies in memory is its storage.
+  at.buffer = add_constant(dense.expanded());
+  return at.buffer;
+}
+
+Result<ModuleLowering::Place> ModuleLowering::place_of(Value value) {
+  if (!value.type().is_tensor()) return place(value);
+  Place at;
+  TENON_ASSIGN(at.buffer, buffer_of(value));
+  return at;
+}
+
+uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
+  const std::string name = std::exchange(kernel.name, "");
+  std::string label = std::exchange(kernel.label, "");
+  const std::string text = kernel::print(kernel);
+  const auto [known, added] =
+      kernels_.try_emplace(text, static_cast<uint32_t>(program_.kernels.size()));
+  if (!added) return known->second;
+  const int count = ++names_[name];
+  kernel.name = count == 1 ? name : fmt::format("{}_{}", name, count);
+  kernel.label = std::move(label);
+  program_.kernels.push_back(std::move(kernel));
+  return known->second;
+}
+
+// --- Steps
+
+int ModuleLowering::level_of(const Instruction& op) const {
+  if (options_.smaller.empty()) return 0;
+  const auto found = options_.smaller.find(label_of(op));
+  return found == options_.smaller.end() ? 0 : found->second;
+}
+
+LowerLimits ModuleLowering::limits_for(const Instruction& op) const {
+  LowerLimits limits = options_.limits;
+  const int level = level_of(op);
+  limits.scratch_bytes >>= 3 * level;
+  if (level >= LowerOptions::kOpByOp - 1) limits.private_memory = false;
+  return limits;
+}
+
+void ModuleLowering::add_step(decltype(program::Step::action) action, const Instruction& op) {
+  program_.sequences[open_.back()].steps.push_back({std::move(action), {}, label_of(op)});
+}
+
+void ModuleLowering::copy(BufferId destination, BufferId source, const Instruction& op) {
+  add_step(program::Copy{destination, source}, op);
+}
+
+ModuleLowering::SequenceId ModuleLowering::enter() {
+  const auto id = static_cast<SequenceId>(program_.sequences.size());
+  program_.sequences.emplace_back();
+  open_.push_back(id);
+  return id;
+}
+
+std::vector<BufferId> ModuleLowering::result_buffers(const Instruction& op) {
+  std::vector<BufferId> results;
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    results.push_back(new_buffer(memory_shape(op.result_type(r))));
+    places_[{&op, r}].buffer = results.back();
+  }
+  return results;
+}
+
+// Control flow whose state fits a lane's registers or a workgroup's scratch memory.
+bool ModuleLowering::in_one_kernel(const Instruction& op) {
+  const ControlForm form = control_form(op, limits_for(op));
+  return form == ControlForm::kLane || (form == ControlForm::kWorkgroup &&
+                                        schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0);
+}
+
+// In one kernel where that is small enough, else step by step.
+Status ModuleLowering::control(const Instruction& op) {
+  if (in_one_kernel(op)) {
+    Status status = kernels(op);
+    if (status.code() != ErrorCode::kResourceExhausted) return status;
+  }
+  return op.code() == OpCode::kWhile ? while_loop(op) : conditional(op);
+}
+
+// As a whole, or op by op where some have no elements or it would be too large.
+Status ModuleLowering::fusion(const Instruction& op) {
+  if (is_elemental(op) && level_of(op) < LowerOptions::kOpByOp) {
+    Status status = kernels(op);
+    if (status.code() != ErrorCode::kResourceExhausted) return status;
+  }
+  const Computation& body = op.region(0);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    TENON_ASSIGN(place(body.parameter(i)), place_of(op.operand(i)));
+  }
+  TENON_TRY(instructions(body));
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    const Value value = body.return_instruction()->operand(r);
+    TENON_ASSIGN(Place same, place_of(value));
+    places_[{&op, r}] = std::move(same);
+  }
+  return {};
+}
+
+Status ModuleLowering::instructions(const Computation& computation) {
+  for (const Instruction& op : computation) {
+    if (op.code() == OpCode::kReturn) break;
+    TENON_TRY(instruction(op));
+  }
+  return {};
+}
+
+Status ModuleLowering::instruction(const Instruction& op) {
+  switch (op.code()) {
+    case OpCode::kConstant:
+    case OpCode::kAfterAll:
+      return {};
+    case OpCode::kTuple: {
+      Place tuple;
+      for (size_t i = 0; i < op.operand_count(); ++i) {
+        TENON_ASSIGN(Place element, place_of(op.operand(i)));
+        tuple.elements.push_back(std::move(element));
+      }
+      places_[{&op, 0}] = std::move(tuple);
+      return {};
+    }
+    case OpCode::kGetTupleElement: {
+      const auto index = static_cast<size_t>(op.integer(AttrKey::index));
+      Place element = place(op.operand(0)).elements[index];
+      places_[{&op, 0}] = std::move(element);
+      return {};
+    }
+    case OpCode::kOptimizationBarrier:
+      for (uint32_t i = 0; i < op.operand_count(); ++i) {
+        TENON_ASSIGN(Place same, place_of(op.operand(i)));
+        places_[{&op, i}] = std::move(same);
+      }
+      return {};
+    case OpCode::kReshape:
+    case OpCode::kBitcastConvert:
+    case OpCode::kSetDimensionSize: {
+      if (!same_bytes(op.operand_type(0), op.result_type())) return kernels(op);
+      TENON_ASSIGN(const BufferId from, buffer_of(op.operand(0)));
+      places_[{&op, 0}].buffer = view(from, op.result_type());
+      return {};
+    }
+    case OpCode::kCustomCall:
+      return custom_call(op);
+    case OpCode::kWhile:
+    case OpCode::kIf:
+    case OpCode::kCase:
+      return control(op);
+    case OpCode::kFusion:
+      return fusion(op);
+    default:
+      return op.info().category == Category::kCommunication ? host_step(op) : compute(op);
+  }
+}
+
+// --- The whole
+
+// Sizes that are not known are for refinement to find: no array of them has memory. Complex numbers
+// are a dimension more there.
+Status ModuleLowering::check_sizes(const Computation& computation) const {
+  const auto check = [](const Instruction& op) -> Status {
+    for (const Type& type : op.result_types()) {
+      if (!type.is_tensor()) continue;
+      if (!type.shape().is_static()) {
+        return unsupported(op,
+                           fmt::format("{} has dimensions that are not known", type.to_string()));
+      }
+      const size_t rank = memory_dims(type).size();
+      if (rank > kernel::kMostRank) {
+        return unsupported(op, fmt::format("an array of {} dimensions, of which kernels have at "
+                                           "most {}",
+                                           rank, kernel::kMostRank));
+      }
+    }
+    return {};
+  };
+  for (size_t i = 0; i < computation.parameter_count(); ++i) {
+    TENON_TRY(check(computation.parameter_instruction(i)));
+  }
+  for (const Instruction& op : computation) {
+    TENON_TRY(check(op));
+    for (size_t i = 0; i < op.region_count(); ++i) TENON_TRY(check_sizes(op.region(i)));
+  }
+  return {};
+}
+
+Status ModuleLowering::parameters(const Computation& entry) {
+  for (uint32_t i = 0; i < entry.parameter_count(); ++i) {
+    const Type& type = entry.parameter(i).type();
+    if (type.is_token()) continue;
+    if (!type.is_tensor()) {
+      return unsupported(entry.parameter_instruction(i),
+                         fmt::format("a parameter of type {}", type.to_string()));
+    }
+    program::Buffer buffer;
+    buffer.type = type.element_type();
+    buffer.dims = type.dims();
+    buffer.kind = MemoryKind::kParameter;
+    buffer.index = static_cast<uint32_t>(program_.parameters.size());
+    const uint32_t index = buffer.index;
+    program_.parameters.push_back(add_buffer(std::move(buffer)));
+    place(entry.parameter(i)).buffer = program_.parameters.back();
+    if (is_donated(entry, i)) program_.donated.push_back(index);
+  }
+  return {};
+}
+
+// Each result has memory of its own: a temporary becomes it, anything else is copied.
+Status ModuleLowering::results(const Computation& entry) {
+  const Instruction* end = entry.return_instruction();
+  for (size_t i = 0; i < end->operand_count(); ++i) {
+    if (end->operand_type(i).is_token()) continue;
+    if (!end->operand_type(i).is_tensor()) {
+      return unsupported(*end,
+                         fmt::format("a result of type {}", end->operand_type(i).to_string()));
+    }
+    TENON_ASSIGN(BufferId id, buffer_of(end->operand(i)));
+    const auto index = static_cast<uint32_t>(program_.results.size());
+    const BufferId root = program_.root(id);
+    if (program_.buffer(root).kind != MemoryKind::kTemporary) {
+      const BufferId own = new_buffer(memory_shape(end->operand_type(i)));
+      copy(own, id, *end);
+      id = own;
+    }
+    program::Buffer& memory = program_.buffers[program_.root(id)];
+    memory.kind = MemoryKind::kResult;
+    memory.index = index;
+    program_.results.push_back(id);
+  }
+  return {};
+}
+
+Result<program::Program> ModuleLowering::run(const Computation& entry) {
+  program_.name = entry.name();
+  enter();
+  TENON_TRY(check_sizes(entry));
+  TENON_TRY(parameters(entry));
+  TENON_TRY(instructions(entry));
+  TENON_TRY(results(entry));
+  if (schedule_.choose("in_place", 1, {0, 1}) != 0) coalesce_buffers(program_);
+  assign_buffers(program_, options_.limits.alignment);
+  program::find_dependencies(program_);
+  TENON_TRY(program::validate(program_));
+  return std::move(program_);
+}
+
+}  // namespace tenon::hlo::lower
+
+namespace tenon::hlo {
+
+bool is_donated(const Computation& function, size_t parameter) {
+  if (parameter >= function.parameter_attributes().size()) return false;
+  const Dict& attributes = function.parameter_attributes()[parameter];
+  return find(attributes, "tf.aliasing_output") != nullptr ||
+         find(attributes, "jax.buffer_donor") != nullptr;
+}
+
+Result<program::Program> lower_module(const Module& module, const LowerOptions& options) {
+  const Computation* entry =
+      options.entry.empty() ? module.entry() : module.find_function(options.entry);
+  if (entry == nullptr || entry->is_declaration()) {
+    return not_found("there is no function to lower{}",
+                     options.entry.empty() ? "" : ": @" + options.entry);
+  }
+  auto program = lower::ModuleLowering(module, options).run(*entry);
+  if (!program) return Error(std::move(program.error()).in_stage("lower"));
+  return program;
+}
+
+}  // namespace tenon::hlo

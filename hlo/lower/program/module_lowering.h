@@ -1,0 +1,104 @@
+// hlo/lower/program/: the walk over a Module that makes buffers, kernels and steps.
+//
+// The state of lowering one Module: values and the buffers they lie in. See lower.h.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hlo/lower/lower.h"
+
+namespace tenon::hlo::lower {
+
+/// As an array of the type lies in memory.
+inline Shape memory_shape(const Type& type) { return {type.element_type(), type.dims()}; }
+/// An error of kUnimplemented that names the op and its place.
+Status unsupported(const Instruction& op, std::string why);
+
+/// module_lowering.cpp: buffers, and the walk over instructions; module_steps.cpp: what each
+/// becomes.
+class ModuleLowering {
+ public:
+  ModuleLowering(const Module& module, const LowerOptions& options)
+      : module_(module), options_(options), schedule_(options.schedule) {}
+
+  Result<program::Program> run(const Computation& entry);
+
+ private:
+  using BufferId = program::BufferId;
+  using SequenceId = program::SequenceId;
+
+  /// Where a value is: in a buffer, or (a tuple) its elements; nothing for a token.
+  struct Place {
+    BufferId buffer = program::kNone;
+    std::vector<Place> elements;
+    /// The buffers of all arrays in it.
+    void append_buffers(std::vector<BufferId>& out) const {
+      if (buffer != program::kNone) out.push_back(buffer);
+      for (const Place& element : elements) element.append_buffers(out);
+    }
+  };
+  using Key = std::pair<const Instruction*, uint32_t>;
+  struct KeyHash {
+    size_t operator()(const Key& k) const {
+      return std::hash<const void*>()(k.first) * 31 + k.second;
+    }
+  };
+
+  Status check_sizes(const Computation& computation) const;
+  Status parameters(const Computation& entry);
+  Status results(const Computation& entry);
+  /// Lowers the instructions of `computation` into `sequence`, up to its return.
+  Status fusion(const Instruction& op);
+  Status instructions(const Computation& computation);
+  Status instruction(const Instruction& op);
+  int level_of(const Instruction& op) const;
+  LowerLimits limits_for(const Instruction& op) const;
+  /// By a library call that the backend takes, or by kernels.
+  Status compute(const Instruction& op);
+  Status kernels(const Instruction& op);
+  /// Kernels that leave their results in these buffers.
+  Status launches(const Instruction& op, LoweredOp lowered, const std::vector<BufferId>& results);
+  Status custom_call(const Instruction& op);
+  Status call_step(const Instruction& op, const std::vector<Value>& operands,
+                   program::CustomCall call);
+  /// An op of the host: communication, and calls that run functions of the Module.
+  Status host_step(const Instruction& op);
+  bool in_one_kernel(const Instruction& op);
+  Status control(const Instruction& op);
+  Status while_loop(const Instruction& op);
+  Status conditional(const Instruction& op);
+  Status advance(const Computation& body, const std::vector<BufferId>& state);
+
+  Place& place(Value value) { return places_[{value.def, value.index}]; }
+  /// The buffer of an array. A constant gets one when it is first asked for; many times one number
+  /// is stored by a kernel at each place that reads it instead of being kept as an array.
+  Result<BufferId> buffer_of(Value value);
+  /// The same for a tuple or a token too.
+  Result<Place> place_of(Value value);
+  BufferId new_buffer(const Shape& shape);
+  /// New ones for an op's results, which are arrays.
+  std::vector<BufferId> result_buffers(const Instruction& op);
+  BufferId add_buffer(program::Buffer buffer);
+  BufferId add_constant(const Literal& literal);
+  BufferId view(BufferId of, const Type& type);
+  uint32_t add_kernel(kernel::Kernel kernel);
+  void add_step(decltype(program::Step::action) action, const Instruction& op);
+  void copy(BufferId destination, BufferId source, const Instruction& op);
+  /// Opens a sequence; what is lowered goes there until `leave`.
+  SequenceId enter();
+  void leave() { open_.pop_back(); }
+
+  const Module& module_;
+  const LowerOptions& options_;
+  Schedule schedule_;
+  program::Program program_;
+  std::unordered_map<Key, Place, KeyHash> places_;
+  std::vector<SequenceId> open_;
+  std::map<std::string, uint32_t> kernels_;  // by text without name and label
+  std::map<std::string, int> names_;
+};
+
+}  // namespace tenon::hlo::lower

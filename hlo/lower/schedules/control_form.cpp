@@ -1,0 +1,183 @@
+#include "hlo/lower/schedules/control_form.h"
+
+#include <algorithm>
+#include <set>
+
+#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/uses.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+bool combines(const Instruction& op) {
+  const Category category = op.info().category;
+  return category == Category::kReduction || category == Category::kContraction;
+}
+
+// --- In one lane
+
+// Nothing in the region is worth more than one lane. `combining` counts what combines elements.
+bool is_small(const Computation& region, int& combining) {
+  constexpr int64_t kMost = 16;
+  for (const Instruction& op : region) {
+    for (const Type& type : op.result_types()) {
+      if (type.is_tensor() && element_count(type.dims()) > kMost) return false;
+    }
+    for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
+      if (element_count(op.operand_type(i).dims()) > kMost) return false;
+    }
+    // One inside another is computed again for each element.
+    if (combines(op) && ++combining > 1) return false;
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      int inside = 0;
+      // What a fusion combines stands beside what is around it.
+      if (!is_small(op.region(i), op.code() == OpCode::kFusion ? combining : inside)) return false;
+    }
+  }
+  return true;
+}
+
+bool fits_lane(const Instruction& op) {
+  if (!is_elemental(op)) return false;
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    int combining = 0;
+    if (!is_small(op.region(i), combining)) return false;
+  }
+  return true;
+}
+
+// --- In one workgroup
+
+// More than this in one array, or as many products, is worth more than one workgroup.
+constexpr int64_t kMostElements = 1024;
+constexpr int64_t kMostProducts = 1 << 16;
+
+bool is_long(const Type& type) { return element_count(type.dims()) > kMostElements; }
+
+bool has_few_updates(const Instruction& scatter) {
+  return !is_long(scatter.operand_type(scatter.result_count())) &&
+         !is_long(scatter.operand_type(scatter.result_count() + 1));
+}
+
+// Whether the op that `value` is of changes no more of it than a workgroup may.
+bool changes_small_part(Value value) {
+  const Instruction& op = *value.def;
+  if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1));
+  return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op));
+}
+
+// Whether array `i` of the state of `op`, a while, may lie where the result does: each turn changes
+// a small part of it.
+bool may_lie_in_result(const Instruction& op, uint32_t i) {
+  const Type& type = op.result_type(i);
+  if (!type.is_tensor() || !type.shape().is_static() || is_number(type)) return false;
+  const auto chain = chain_of_changes(op, i);
+  return chain && std::ranges::all_of(*chain, changes_small_part);
+}
+
+// Counts the scratch that the arrays within take.
+class WorkgroupSizer {
+ public:
+  /// For an op that no control flow is around. `in_results` says which arrays of the state of a
+  /// loop lie where its results do.
+  WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results) {
+    for (uint32_t i = 0; i < in_results.size(); ++i) {
+      if (!in_results[i]) continue;
+      const auto chain = chain_of_changes(op, i);
+      for (const Value value : *chain) in_place_.insert({value.def, value.index});
+      in_place_.insert({&op, i});
+    }
+  }
+
+  /// False when `op` has no form in a workgroup.
+  bool add(const Instruction& op) {
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      const Type& type = op.result_type(r);
+      if (!type.is_tensor() || !type.shape().is_static()) return false;
+      if (in_place_.contains({&op, r})) continue;
+      if (is_long(type)) return false;
+      // Once as a value and once where control flow puts it.
+      bytes_ += is_number(type) ? 0 : 2 * type.shape().byte_size();
+    }
+    if (is_control(op.code())) return add_regions(op);
+    if (op.code() == OpCode::kScatter)
+      return changes_small_part({const_cast<Instruction*>(&op), 0});
+    return op.code() == OpCode::kConstant || (is_elemental(op) && is_cheap(op));
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  bool add_regions(const Instruction& op) {
+    for (size_t i = 0; i < op.region_count(); ++i) {
+      const Computation& region = op.region(i);
+      if (op.code() == OpCode::kWhile && i == 0 && !is_condition(region)) return false;
+      for (size_t p = 0; p < region.parameter_count(); ++p) {
+        if (!region.parameter(p).type().is_tensor()) return false;
+      }
+      for (const Instruction& inner : region) {
+        if (inner.code() != OpCode::kReturn && !add(inner)) return false;
+      }
+    }
+    return true;
+  }
+
+  // A condition only computes: its ops are emitted where they are used, so that loops within loops
+  // would multiply.
+  static bool is_condition(const Computation& region) {
+    const auto holds = [&](auto what) { return std::count_if(region.begin(), region.end(), what); };
+    return holds([](const Instruction& op) { return is_control(op.code()); }) == 0 &&
+           holds(combines) <= 1;
+  }
+
+  static bool is_cheap(const Instruction& op) {
+    if (op.code() == OpCode::kFusion) {
+      const Computation& body = op.region(0);
+      return std::count_if(body.begin(), body.end(), combines) <= 1 &&
+             std::all_of(body.begin(), body.end(), is_cheap);
+    }
+    int64_t work = 1;
+    for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
+      work *= std::max<int64_t>(1, element_count(op.operand_type(i).dims()));
+      if (work > kMostProducts) return false;
+    }
+    return true;
+  }
+
+  int64_t bytes_ = 0;
+  std::set<std::pair<const Instruction*, uint32_t>>
+      in_place_;  // What lies in the memory of results.
+};
+
+}  // namespace
+
+bool is_control(OpCode code) {
+  return code == OpCode::kWhile || code == OpCode::kIf || code == OpCode::kCase;
+}
+
+bool is_number(const Type& type) { return element_count(type.dims()) == 1; }
+
+std::optional<WorkgroupForm> workgroup_form(const Instruction& op, const LowerLimits& limits) {
+  if (op.result_count() == 0) return std::nullopt;
+  const uint32_t states = op.code() == OpCode::kWhile ? op.result_count() : 0;
+  std::vector<bool> may(states);
+  for (uint32_t i = 0; i < states; ++i) may[i] = may_lie_in_result(op, i);
+  // Short ones are as well in scratch memory, as long as there is enough: nothing has to begin
+  // them.
+  for (const bool only_long : {true, false}) {
+    WorkgroupForm form;
+    for (uint32_t i = 0; i < states; ++i) {
+      form.in_results.push_back(may[i] && (!only_long || is_long(op.result_type(i))));
+    }
+    WorkgroupSizer sizer(op, form.in_results);
+    if (!sizer.add(op)) return std::nullopt;
+    if (sizer.bytes() <= limits.scratch_bytes) return form;
+  }
+  return std::nullopt;
+}
+
+ControlForm control_form(const Instruction& op, const LowerLimits& limits) {
+  if (fits_lane(op)) return ControlForm::kLane;
+  return workgroup_form(op, limits) ? ControlForm::kWorkgroup : ControlForm::kSteps;
+}
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,51 @@
+// The updates of a scatter, as operations of a kernel.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "hlo/lower/elements/emitter.h"
+
+namespace tenon::hlo::lower {
+
+/// Combines updates of `op`, a scatter whose region the emitter has rules for, into memories that
+/// hold what its results are so far.
+class ScatterEmitter {
+ public:
+  explicit ScatterEmitter(const Instruction& op);
+
+  /// Sizes of the updates: of the dimensions that index vectors are counted by, and of the window.
+  const Dims& batch() const { return batch_; }
+  const Dims& window() const { return window_; }
+  /// Whether an index vector moves windows along their dimension `i`.
+  bool is_moved(size_t i) const;
+
+  /// Calls `body` with the place in the input and the update of a window position that is inside.
+  void at_window(Emitter& e, const Values& batch, const Values& window,
+                 const std::function<void(const Values& to, const Values& update)>& body) const;
+  /// Combines one element.
+  void combine(Emitter& e, const std::vector<kernel::MemoryId>& results, const Values& to,
+               const Values& update) const;
+  /// Combines the windows one after the other, of each what `window_of` gives for each of `lanes`.
+  void in_order(Emitter& e, const std::vector<kernel::MemoryId>& results, const Dims& lanes,
+                const std::function<Values(const Values& lane)>& window_of) const;
+
+ private:
+  Values window_start(Emitter& e, const Values& batch) const;
+  ValueId near(Emitter& e, ValueId value, size_t d) const;
+  Values update_index(const Values& batch, const Values& window) const;
+
+  const Instruction& op_;
+  size_t count_;
+  const ScatterDims& dims_;
+  const Type& input_;
+  const Type& indices_;
+  const Type& updates_;
+  bool whole_windows_;
+  Dims batch_dims_;         // of the updates
+  Dims window_input_dims_;  // of the inputs
+  Dims batch_;              // sizes
+  Dims window_;
+};
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,476 @@
+// Each schedule on programs made for it, in whole numbers, where no order changes a bit: the
+// kernels it makes, and their results in every order of iterations and with random choices.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/base/random.h"
+#include "hlo/driver/compile.h"
+#include "hlo/driver/interp.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/import/import.h"
+#include "hlo/passes/fusion/fuse.h"
+#include "hlo/verify/verify.h"
+
+namespace tenon::conformance {
+namespace {
+
+using Choices = std::vector<std::pair<std::string, int64_t>>;
+
+std::unique_ptr<hlo::Module> import(const std::string& text) {
+  auto module = hlo::import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  return std::move(*module);
+}
+
+// All of the entry as one fusion.
+std::unique_ptr<hlo::Module> fused(const std::string& text) {
+  std::unique_ptr<hlo::Module> module = import(text);
+  std::vector<hlo::Instruction*> ops;
+  for (hlo::Instruction& op : *module->entry()) {
+    if (op.code() != hlo::OpCode::kReturn) ops.push_back(&op);
+  }
+  const auto fusion = hlo::fuse(ops);
+  EXPECT_TRUE(fusion) << fusion.error().to_string();
+  EXPECT_TRUE(hlo::verify(*module).ok()) << hlo::verify(*module).to_string();
+  return module;
+}
+
+// Small whole numbers, or numbers whose sums depend on the order.
+std::vector<Literal> arguments_of(const hlo::Module& module, bool whole = true) {
+  std::vector<Literal> arguments;
+  Random random(5);
+  for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
+    Literal array(module.entry()->parameter(i).shape());
+    for (int64_t k = 0; k < array.element_count(); ++k) {
+      const double number =
+          whole ? static_cast<double>(random.below(7) - 3) : random.unit() * 2 - 1;
+      if (is_complex(array.element_type())) {
+        array.set_complex(k, {number, static_cast<double>(random.below(5) - 2)});
+      } else {
+        array.set_double(k, number);
+      }
+    }
+    arguments.push_back(std::move(array));
+  }
+  return arguments;
+}
+
+hlo::lower::Schedule schedule_of(const Choices& choices) {
+  hlo::lower::Schedule schedule;
+  for (const auto& [name, value] : choices) schedule.set(name, value);
+  return schedule;
+}
+
+std::vector<std::string> kernel_names(const hlo::Module& module, const Choices& choices) {
+  hlo::LowerOptions options;
+  options.schedule = schedule_of(choices);
+  const auto program = hlo::compile_to_program(module, options);
+  EXPECT_TRUE(program) << program.error().to_string();
+  std::vector<std::string> names;
+  for (const kernel::Kernel& kernel : program->kernels) names.push_back(kernel.name);
+  return names;
+}
+
+void expect_results(const hlo::Module& module, const std::vector<Literal>& arguments,
+                    const std::vector<Literal>& expected, const hlo::InterpOptions& options) {
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  const auto actual =
+      hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks), options);
+  ASSERT_TRUE(actual) << actual.error().to_string();
+  ASSERT_EQ(actual->size(), expected.size());
+  for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
+}
+
+// With `choices` there are kernels of these names; so they and 30 random schedules give the
+// evaluator's results.
+void expect_schedule(const std::string& text, const Choices& choices,
+                     const std::vector<std::string>& kernels) {
+  const auto plain = import(text);
+  const auto module = fused(text);
+  EXPECT_EQ(kernel_names(*module, choices), kernels);
+  const std::vector<Literal> arguments = arguments_of(*plain);
+  const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  for (int seed = 0; seed < 33; ++seed) {
+    SCOPED_TRACE(seed);
+    hlo::InterpOptions options;
+    options.lower.schedule = seed < 3 ? schedule_of(choices) : hlo::lower::Schedule::random(seed);
+    options.interpreter.order = static_cast<kernel::Order>(seed % 3);
+    options.interpreter.seed = static_cast<uint64_t>(seed);
+    expect_results(*module, arguments, *expected, options);
+  }
+}
+
+const char* const kRows = R"(
+func.func @main(%x: tensor<6x70xf32>, %b: tensor<70xf32>) -> (tensor<6x70xf32>, tensor<6xf32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<6x70xf32>, tensor<f32>) -> tensor<6xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<6xf32>) -> tensor<6x70xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<6x70xf32>
+  %bb = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<70xf32>) -> tensor<6x70xf32>
+  %e = stablehlo.add %d, %bb : tensor<6x70xf32>
+  %s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<6x70xf32>, tensor<f32>) -> tensor<6xf32>
+  %sb = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<6xf32>) -> tensor<6x70xf32>
+  %y = stablehlo.multiply %e, %sb : tensor<6x70xf32>
+  return %y, %s : tensor<6x70xf32>, tensor<6xf32>
+})";
+
+TEST(RowChain, AWorkgroupARow) { expect_schedule(kRows, {}, {"fusion_rows"}); }
+TEST(RowChain, ALaneARow) { expect_schedule(kRows, {{"row_form", 1}}, {"fusion_rows"}); }
+TEST(RowChain, WithoutScratch) { expect_schedule(kRows, {{"row_scratch", 0}}, {"fusion_rows"}); }
+TEST(RowChain, Declined) {
+  // The one with a number a row first, then what reads it.
+  expect_schedule(kRows, {{"row_form", 0}}, {"fusion", "fusion_1"});
+}
+
+TEST(RowChain, SeveralOperandsAndRowsOfTwoDimensions) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<3x5x8xf32>) -> (tensor<3x5x8xi32>, tensor<3xi32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %i = stablehlo.iota dim = 2 : tensor<3x5x8xi32>
+  %r:2 = stablehlo.reduce(%x init: %low), (%i init: %none) across dimensions = [1, 2] : (tensor<3x5x8xf32>, tensor<3x5x8xi32>, tensor<f32>, tensor<i32>) -> (tensor<3xf32>, tensor<3xi32>)
+   reducer(%a: tensor<f32>, %c: tensor<f32>) (%p: tensor<i32>, %q: tensor<i32>) {
+    %g = stablehlo.compare GE, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %v = stablehlo.select %g, %a, %c : tensor<i1>, tensor<f32>
+    %w = stablehlo.select %g, %p, %q : tensor<i1>, tensor<i32>
+    stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+  }
+  %b = stablehlo.broadcast_in_dim %r#1, dims = [0] : (tensor<3xi32>) -> tensor<3x5x8xi32>
+  %y = stablehlo.subtract %i, %b : tensor<3x5x8xi32>
+  return %y, %r#1 : tensor<3x5x8xi32>, tensor<3xi32>
+})",
+                  {{"row_form", 2}}, {"fusion_rows"});
+}
+
+TEST(RowChain, ComplexNumbers) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<4x66xcomplex<f32>>) -> tensor<4x66xcomplex<f32>> {
+  %zero = stablehlo.constant dense<(0.0, 0.0)> : tensor<complex<f32>>
+  %n = stablehlo.multiply %x, %x : tensor<4x66xcomplex<f32>>
+  %s = stablehlo.reduce(%n init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x66xcomplex<f32>>, tensor<complex<f32>>) -> tensor<4xcomplex<f32>>
+  %b = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<4xcomplex<f32>>) -> tensor<4x66xcomplex<f32>>
+  %y = stablehlo.subtract %b, %n : tensor<4x66xcomplex<f32>>
+  return %y : tensor<4x66xcomplex<f32>>
+})",
+                  {}, {"fusion_rows"});
+}
+
+TEST(TwoStages, SumOfWhatIsComputed) {
+  const char* const text = R"(
+func.func @main(%x: tensor<3x1001xf32>) -> tensor<3xf32> {
+  %init = stablehlo.constant dense<5.0> : tensor<f32>
+  %a = stablehlo.multiply %x, %x : tensor<3x1001xf32>
+  %s = stablehlo.reduce(%a init: %init) applies stablehlo.add across dimensions = [1] : (tensor<3x1001xf32>, tensor<f32>) -> tensor<3xf32>
+  return %s : tensor<3xf32>
+})";
+  const Choices two = {{"two_stages", 1}};
+  expect_schedule(text, two, {"fusion_parts", "fusion_total"});
+  for (const int64_t parts : {2, 7, 13, 500, 5000}) {
+    Choices choices = two;
+    choices.emplace_back("parts", parts);
+    expect_schedule(text, choices, {"fusion_parts", "fusion_total"});
+  }
+}
+
+// The last element: swapping the sides, or another order, would give another one.
+TEST(TwoStages, OrderIsKept) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<17x61xi32>) -> tensor<i32> {
+  %init = stablehlo.constant dense<100> : tensor<i32>
+  %s = stablehlo.reduce(%x init: %init) across dimensions = [0, 1] : (tensor<17x61xi32>, tensor<i32>) -> tensor<i32>
+   reducer(%a: tensor<i32>, %b: tensor<i32>) {
+    stablehlo.return %b : tensor<i32>
+  }
+  return %s : tensor<i32>
+})",
+                  {{"two_stages", 1}, {"parts", 6}}, {"fusion_parts", "fusion_total"});
+}
+
+TEST(TwoStages, LargeReductionsTakeThem) {
+  EXPECT_EQ(kernel_names(*import(R"(
+func.func @main(%x: tensor<1000000xf32>) -> tensor<f32> {
+  %init = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0] : (tensor<1000000xf32>, tensor<f32>) -> tensor<f32>
+  return %s : tensor<f32>
+})"),
+                         {}),
+            (std::vector<std::string>{"reduce_parts", "reduce_total"}));
+}
+
+TEST(TiledTranspose, WithWhatFollows) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<37x50xf32>, %y: tensor<50x37xf32>) -> (tensor<50x37xf32>, tensor<50x37xf32>) {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<37x50xf32>) -> tensor<50x37xf32>
+  %a = stablehlo.add %t, %y : tensor<50x37xf32>
+  %m = stablehlo.multiply %a, %t : tensor<50x37xf32>
+  return %a, %m : tensor<50x37xf32>, tensor<50x37xf32>
+})",
+                  {}, {"fusion_tiles"});
+}
+
+TEST(TiledTranspose, AnyPermutationAndType) {
+  for (const auto& [permutation, to] :
+       std::vector<std::pair<std::string, std::string>>{{"2, 1, 0", "33x20x18"},
+                                                        {"0, 2, 1", "18x33x20"},
+                                                        {"1, 2, 0", "20x33x18"},
+                                                        {"2, 0, 1", "33x18x20"}}) {
+    for (const char* type : {"f32", "i8", "complex<f64>", "i1", "f8E4M3FN"}) {
+      expect_schedule(
+          fmt::format("func.func @main(%x: tensor<18x20x33x{0}>) -> tensor<{2}x{0}> {{\n"
+                      "%t = stablehlo.transpose %x, dims = [{1}] : (tensor<18x20x33x{0}>) -> "
+                      "tensor<{2}x{0}>\nreturn %t : tensor<{2}x{0}>\n}}",
+                      type, permutation, to),
+          {{"transpose_tiles", 1}, {"tile_along", 16}}, {"fusion_tiles"});
+    }
+  }
+}
+
+// Read at an index of its own too, where the tile does not have it.
+TEST(TiledTranspose, ReadElsewhereToo) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<40x20xf32>) -> tensor<20x40xf32> {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<40x20xf32>) -> tensor<20x40xf32>
+  %r = stablehlo.reverse %t, dims = [0, 1] : tensor<20x40xf32>
+  %a = stablehlo.subtract %t, %r : tensor<20x40xf32>
+  return %a : tensor<20x40xf32>
+})",
+                  {}, {"fusion_tiles"});
+}
+
+TEST(TiledDot, WithWhatIsAround) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<33x17xbf16>, %y: tensor<17x29xf32>, %b: tensor<29xf32>) -> tensor<33x29xf32> {
+  %c = stablehlo.convert %x : (tensor<33x17xbf16>) -> tensor<33x17xf32>
+  %n = stablehlo.negate %c : tensor<33x17xf32>
+  %d = stablehlo.dot_general %n, %y, contracting_dims = [1] x [0] : (tensor<33x17xf32>, tensor<17x29xf32>) -> tensor<33x29xf32>
+  %bb = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<29xf32>) -> tensor<33x29xf32>
+  %a = stablehlo.add %d, %bb : tensor<33x29xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<33x29xf32>
+  %r = stablehlo.maximum %a, %z : tensor<33x29xf32>
+  return %r : tensor<33x29xf32>
+})",
+                  {}, {"fusion_tiles"});
+}
+
+std::string dot(const std::string& lhs, const std::string& rhs, const std::string& result,
+                const std::string& numbers) {
+  return fmt::format(
+      "func.func @main(%x: tensor<{0}>, %y: tensor<{1}>) -> tensor<{2}> {{\n%d = "
+      "stablehlo.dot_general %x, %y, {3} : (tensor<{0}>, tensor<{1}>) -> tensor<{2}>\n"
+      "return %d : tensor<{2}>\n}}",
+      lhs, rhs, result, numbers);
+}
+
+TEST(TiledDot, DimensionsInAnyOrder) {
+  const Choices tiles = {{"dot_tiles", 1}};
+  // Batches, several free and contracted dimensions, factors that lie across.
+  for (const std::string& text :
+       {dot("3x20x9xf32", "3x9x11xf32", "3x20x11xf32",
+            "batching_dims = [0] x [0], contracting_dims = [2] x [1]"),
+        dot("9x3x20xf32", "11x9x3xf32", "3x20x11xf32",
+            "batching_dims = [1] x [2], contracting_dims = [0] x [1]"),
+        dot("4x5x6x7xf32", "7x5x3x2xf32", "4x6x3x2xf32", "contracting_dims = [1, 3] x [1, 0]"),
+        dot("40xf32", "40xf32", "f32", "contracting_dims = [0] x [0]"),
+        dot("1x30xf32", "30x64xf32", "1x64xf32", "contracting_dims = [1] x [0]"),
+        dot("6xf32", "5xf32", "6x5xf32", "contracting_dims = [] x []")}) {
+    expect_schedule(text, tiles, {"fusion_tiles"});
+  }
+}
+
+TEST(TiledDot, Types) {
+  const Choices tiles = {{"dot_tiles", 1}};
+  for (const auto& [lhs, rhs, result] :
+       std::vector<std::tuple<std::string, std::string, std::string>>{{"i8", "i8", "i32"},
+                                                                      {"ui8", "ui8", "ui8"},
+                                                                      {"bf16", "bf16", "bf16"},
+                                                                      {"f16", "f16", "f32"},
+                                                                      {"f64", "f64", "f64"},
+                                                                      {"f8E4M3FN", "f8E5M2", "f32"},
+                                                                      {"i64", "i64", "i64"},
+                                                                      {"i4", "i4", "i32"}}) {
+    expect_schedule(
+        dot("18x12x" + lhs, "12x10x" + rhs, "18x10x" + result, "contracting_dims = [1] x [0]"),
+        tiles, {"fusion_tiles"});
+  }
+}
+
+TEST(Elements, ResultsOfSeveralShapes) {
+  // What one result reads of another at an index of its own comes from memory.
+  expect_schedule(R"(
+func.func @main(%x: tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<0xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<5x3xf32>, tensor<f32>) -> tensor<3xf32>
+  %r = stablehlo.reverse %s, dims = [0] : tensor<3xf32>
+  %b = stablehlo.broadcast_in_dim %r, dims = [1] : (tensor<3xf32>) -> tensor<5x3xf32>
+  %y = stablehlo.multiply %x, %b : tensor<5x3xf32>
+  %e = stablehlo.slice %s [1:1] : (tensor<3xf32>) -> tensor<0xf32>
+  return %y, %r, %s, %e : tensor<5x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<0xf32>
+})",
+                  {}, {"fusion", "fusion_1", "fusion_2"});
+}
+
+// --- One value, in two places
+
+// Result 1 only moves result 0: in any order and by any schedule it has the same bits, those at
+// `from(i)`.
+void expect_moved(const std::string& text, const std::function<int64_t(int64_t)>& from) {
+  const auto module = fused(text);
+  const std::vector<Literal> arguments = arguments_of(*module, false);
+  for (int seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    hlo::InterpOptions options;
+    if (seed >= 3) options.lower.schedule = hlo::lower::Schedule::random(seed);
+    options.interpreter.order = static_cast<kernel::Order>(seed % 3);
+    options.interpreter.seed = static_cast<uint64_t>(seed);
+    std::vector<hlo::CheckFailure> failures;
+    int64_t checks = 0;
+    const auto results =
+        hlo::run_on_interp(*module, arguments, hlo::Checks(&failures, &checks), options);
+    ASSERT_TRUE(results) << results.error().to_string();
+    for (int64_t i = 0; i < (*results)[1].element_count(); ++i) {
+      ASSERT_EQ((*results)[1].get_double(i), (*results)[0].get_double(from(i))) << i;
+    }
+  }
+}
+
+TEST(OneValue, OfADotThatIsReadElsewhereToo) {
+  expect_moved(R"(
+func.func @main(%x: tensor<16x40xf32>, %y: tensor<40x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+  %d = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<16x40xf32>, tensor<40x16xf32>) -> tensor<16x16xf32>
+  %r = stablehlo.reverse %d, dims = [0] : tensor<16x16xf32>
+  return %d, %r : tensor<16x16xf32>, tensor<16x16xf32>
+})",
+               [](int64_t i) { return (15 - i / 16) * 16 + i % 16; });
+}
+
+TEST(OneValue, OfAReductionThatIsReadElsewhereToo) {
+  expect_moved(R"(
+func.func @main(%x: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<6x70xf32>, tensor<f32>) -> tensor<6xf32>
+  %r = stablehlo.reverse %s, dims = [0] : tensor<6xf32>
+  return %s, %r : tensor<6xf32>, tensor<6xf32>
+})",
+               [](int64_t i) { return 5 - i; });
+}
+
+// The index of a dimension of one element is 0 to whoever broadcasts it, the loop's variable to the
+// loop: they are the same.
+TEST(OneValue, OfRowsOfOneDimensionOfOne) {
+  for (const char* rows : {"1", "1x1", "1x3", "3x1"}) {
+    const std::string dims = rows;
+    const bool two = dims.size() > 1;
+    expect_moved(fmt::format(R"(
+func.func @main(%x: tensor<{0}x90xf32>) -> (tensor<{0}xf32>, tensor<{0}x90xf32>) {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [{1}] : (tensor<{0}x90xf32>, tensor<f32>) -> tensor<{0}xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [{2}] : (tensor<{0}xf32>) -> tensor<{0}x90xf32>
+  return %s, %b : tensor<{0}xf32>, tensor<{0}x90xf32>
+}})",
+                             dims, two ? 2 : 1, two ? "0, 1" : "0"),
+                 [](int64_t i) { return i / 90; });
+  }
+}
+
+TEST(RowChain, RowsOfOneAreNotReducedAgain) {
+  const auto module = fused(R"(
+func.func @main(%x: tensor<1x1000xf32>) -> tensor<1x1000xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<1x1000xf32>, tensor<f32>) -> tensor<1xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<1xf32>) -> tensor<1x1000xf32>
+  %y = stablehlo.divide %x, %b : tensor<1x1000xf32>
+  return %y : tensor<1x1000xf32>
+})");
+  const auto program = hlo::compile_to_program(*module);
+  ASSERT_TRUE(program) << program.error().to_string();
+  ASSERT_EQ(program->kernels.size(), 1u);
+  EXPECT_EQ(
+      std::ranges::count_if(program->kernels[0].nodes,
+                            [](const kernel::Node& n) { return n.op == kernel::OpCode::kReduce; }),
+      1);
+}
+
+// --- What fits no schedule, or nothing
+
+TEST(Fusions, ThatHaveNoElementsAreLoweredOpByOp) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<9xf32>) -> (tensor<9xf32>, tensor<9xf32>) {
+  %n = stablehlo.negate %x : tensor<9xf32>
+  %s = "stablehlo.sort"(%n) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<9xf32>) -> tensor<9xf32>
+  return %s, %x : tensor<9xf32>, tensor<9xf32>
+})",
+                  {}, {"negate", "sort"});
+}
+
+// Each op reads the one before at two indices: one kernel would have 2^25 loads.
+TEST(Fusions, ThatWouldGrowWithoutBoundAreLoweredOpByOp) {
+  std::string body = "func.func @main(%v0: tensor<4xf32>) -> tensor<4xf32> {\n";
+  for (int i = 0; i < 25; ++i) {
+    body += fmt::format(
+        "%r{0} = stablehlo.reverse %v{0}, dims = [0] : tensor<4xf32>\n"
+        "%h{0} = stablehlo.minimum %v{0}, %r{0} : tensor<4xf32>\n"
+        "%v{1} = stablehlo.subtract %h{0}, %r{0} : tensor<4xf32>\n",
+        i, i + 1);
+  }
+  const auto module = fused(body + "return %v25 : tensor<4xf32>\n}");
+  const auto program = hlo::compile_to_program(*module);
+  ASSERT_TRUE(program) << program.error().to_string();
+  EXPECT_EQ(program->sequences[0].steps.size(), 75u);
+}
+
+TEST(Fusions, OfOneOpUseWhatTheOpWouldUse) {
+  EXPECT_EQ(kernel_names(*fused(R"(
+func.func @main(%x: tensor<1000x8xf32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<1000x8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %s : tensor<8xf32>
+})"),
+                         {}),
+            (std::vector<std::string>{"fusion_rows"}));
+}
+
+TEST(Schedules, NumbersOutOfRangeAreNoError) {
+  const std::string text =
+      dot("20x30xf32", "30x20xf32", "20x20xf32", "contracting_dims = [1] x [0]");
+  for (const int64_t size : {int64_t{-1}, int64_t{0}, int64_t{1} << 40}) {
+    for (const char* name : {"lanes", "lanes_m", "each_n", "tile_k", "parts", "tile_along"}) {
+      hlo::LowerOptions options;
+      options.schedule.set(name, size);
+      const auto program = hlo::compile_to_program(*import(text), options);
+      EXPECT_TRUE(program) << name << " " << size << " " << program.error().to_string();
+    }
+  }
+}
+
+TEST(Schedules, LimitsOfTheTarget) {
+  const std::string text =
+      dot("64x64xf32", "64x64xf32", "64x64xf32", "contracting_dims = [1] x [0]");
+  hlo::LowerOptions options;
+  const auto names = [&] {
+    const auto program = hlo::compile_to_program(*import(text), options);
+    EXPECT_TRUE(program);
+    return program->kernels[0].name;
+  };
+  EXPECT_EQ(names(), "dot_general_tiles");
+  options.limits.scratch_bytes = 1 << 10;
+  EXPECT_EQ(names(), "dot_general");
+  options.limits.scratch_bytes = 20 << 10;
+  EXPECT_EQ(names(), "dot_general_tiles");
+  options.limits.private_memory = false;  // 16 KiB of sums beside 8 KiB of factors
+  EXPECT_EQ(names(), "dot_general");
+  options.limits = {};
+  options.limits.fma = false;
+  EXPECT_EQ(names(), "dot_general");
+}
+
+}  // namespace
+}  // namespace tenon::conformance

@@ -1,0 +1,148 @@
+// Tiled transposes: where the neighbours in a row of the result do not lie beside each other in an
+// operand, a tile of the operand comes into scratch by its rows, so that both are read and written
+// in order.
+#include <algorithm>
+
+#include "hlo/lower/schedules/schedules.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::MemoryId;
+
+// A transpose of a value in memory, whose minor dimension becomes dimension `across` of the result.
+struct Transposed {
+  const Instruction* op = nullptr;
+  size_t across = 0;
+};
+
+// Those that can share tiles: of the shape of all results, with one dimension across.
+std::vector<Transposed> transposes_of(const FusedOp& fused, const Emitter& e) {
+  std::vector<Transposed> found;
+  if (fused.results.empty()) return found;
+  const Dims& dims = fused.results[0].type().dims();
+  for (const Value result : fused.results) {
+    if (result.type().dims() != dims) return found;
+  }
+  for (const Instruction* op : fused.inner) {
+    if (op->code() != OpCode::kTranspose || op->result_type().dims() != dims) continue;
+    if (e.memory_of(e.resolve(op->operand(0))) == kernel::kNone) continue;
+    const I64s& permutation = op->i64s(AttrKey::permutation);
+    const auto rank = static_cast<int64_t>(permutation.size());
+    const auto across =
+        static_cast<size_t>(std::ranges::find(permutation, rank - 1) - permutation.begin());
+    const bool fits = found.empty() || found[0].across == across;
+    if (rank >= 2 && across + 1 != permutation.size() && fits) found.push_back({op, across});
+  }
+  return found;
+}
+
+class TransposeKernel {
+ public:
+  TransposeKernel(KernelMaker& maker, const FusedOp& fused, int64_t along, int64_t across)
+      : maker_(maker), fused_(fused), tile_along_(along), tile_across_(across) {}
+
+  void run() {
+    kernel::Builder& b = maker_.b();
+    maker_.inputs();
+    std::vector<uint32_t> all;
+    std::vector<MemoryId> memories;
+    for (uint32_t r = 0; r < fused_.results.size(); ++r) {
+      all.push_back(r);
+      memories.push_back(maker_.result(r));
+    }
+    const std::vector<Transposed> transposes = transposes_of(fused_, maker_.e());
+    const Dims& dims = fused_.results[0].type().dims();
+    const size_t along = dims.size() - 1;
+    const size_t across = transposes[0].across;
+    Dims grid = dims;
+    grid[along] = tiles_of(dims[along], tile_along_);
+    grid[across] = tiles_of(dims[across], tile_across_);
+    Values start = b.grid(grid);
+    start[along] = b.mul(start[along], b.index(tile_along_));
+    start[across] = b.mul(start[across], b.index(tile_across_));
+    std::vector<MemoryId> tiles;
+    for (const Transposed& t : transposes) tiles.push_back(tile(*t.op, start));
+    b.lanes({tile_across_, tile_along_}, [&](const Values& lane) {
+      Values index = start;
+      index[across] = b.add(start[across], lane[0]);
+      index[along] = b.add(start[along], lane[1]);
+      if_inside(
+          b,
+          {{index[across], dims[across], tile_across_}, {index[along], dims[along], tile_along_}},
+          [&] {
+            for (size_t i = 0; i < transposes.size(); ++i) {
+              const Instruction& op = *transposes[i].op;
+              const Element x = maker_.e().load(tiles[i], op.result_type(), {lane[1], lane[0]});
+              maker_.e().provide(op, index, {x});
+            }
+            store_results(maker_, fused_, all, memories, index);
+          });
+    });
+  }
+
+ private:
+  // A tile of the operand: as many of its rows as the tile is long, one element more between them
+  // so that neither way of reading meets the same bank of memory all the time.
+  MemoryId tile(const Instruction& op, const Values& start) {
+    kernel::Builder& b = maker_.b();
+    const Emitter& e = maker_.e();
+    const I64s& permutation = op.i64s(AttrKey::permutation);
+    const Type type =
+        Type::tensor(op.result_type().element_type(), {tile_along_, tile_across_ + 1});
+    const MemoryId tile = b.scratch("tile", memory_type(type), memory_dims(type));
+    Values from(permutation.size());
+    for (size_t d = 0; d < permutation.size(); ++d) {
+      from[static_cast<size_t>(permutation[d])] = start[d];
+    }
+    Dims box = {tile_along_, tile_across_};
+    Values to = {b.index(0), b.index(0)};
+    std::vector<uint32_t> to_by = {0, 1};
+    std::vector<uint32_t> from_by = {static_cast<uint32_t>(permutation.back()),
+                                     static_cast<uint32_t>(permutation.size() - 1)};
+    if (is_complex(op.result_type().element_type())) {
+      box.push_back(2);
+      to.push_back(b.index(0));
+      from.push_back(b.index(0));
+      to_by.push_back(2);
+      from_by.push_back(static_cast<uint32_t>(permutation.size()));
+    }
+    b.copy(box, tile, to, to_by, e.memory_of(e.resolve(op.operand(0))), from, from_by,
+           b.constant(memory_type(type), 0));
+    return tile;
+  }
+
+  KernelMaker& maker_;
+  const FusedOp& fused_;
+  int64_t tile_along_;
+  int64_t tile_across_;
+};
+
+}  // namespace
+
+Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+                            const LowerLimits& limits) {
+  if (fused.results.empty() || element_count(fused.results[0].type().dims()) == 0) return false;
+  std::vector<Transposed> found;
+  {
+    KernelMaker probe(fused.op, lowered, "probe", ElementType::kS32);
+    probe.inputs();
+    found = transposes_of(fused, probe.e());
+  }
+  if (found.empty()) return false;
+  const Dims& dims = fused.results[0].type().dims();
+  const bool good = dims.back() >= 16 && dims[found[0].across] >= 16;
+  if (schedule.choose("transpose_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
+  const int64_t along = schedule.choose_size("tile_along", 32, {1, 3, 16, 64});
+  const int64_t across = schedule.choose_size("tile_across", 32, {1, 5, 16});
+  int64_t bytes = 0;
+  for (const Transposed& t : found) {
+    bytes += Shape(t.op->result_type().element_type(), {along, across + 1}).byte_size();
+  }
+  if (bytes > limits.scratch_bytes) return false;
+  return try_kernel(lowered, fused.op, "_tiles", [&](KernelMaker& maker) {
+    TransposeKernel(maker, fused, along, across).run();
+  });
+}
+
+}  // namespace tenon::hlo::lower

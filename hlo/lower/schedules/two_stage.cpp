@@ -1,0 +1,164 @@
+// A large reduction to few results in two stages: workgroups reduce parts of the leaves, then one a
+// result reduces what they found.
+//
+// The init value enters once, in the second stage (K5): a part begins with what changes nothing, if
+// that is known, else with its first leaf. Where it is known and parts can be whole runs of the
+// first dimension, leaves keep their dimensions; else they are counted, and those that do not fill
+// a part go to the second stage too. Their order is kept.
+#include <algorithm>
+#include <optional>
+
+#include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/schedules/schedules.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::MemoryId;
+using K = kernel::OpCode;
+
+struct Parts {
+  int64_t leaves;
+  int64_t count;
+  int64_t size() const { return leaves / count; }
+  int64_t rest() const { return leaves % count; }
+  /// What a part of whole runs begins with.
+  std::optional<uint64_t> identity = std::nullopt;
+};
+
+// The divisor of `extent` next below `most`; 1 if there is none that makes parts enough.
+int64_t even_parts(int64_t extent, int64_t most) {
+  for (int64_t count = most; count >= std::max<int64_t>(most / 4, 2); --count) {
+    if (extent % count == 0) return count;
+  }
+  return 1;
+}
+
+// The reduce whose results are those of the fusion, or null.
+const Instruction* root_of(const FusedOp& fused) {
+  const Instruction* root = fused.results.empty() ? nullptr : fused.results[0].def;
+  if (std::ranges::find(fused.inner, root) == fused.inner.end()) return nullptr;
+  // Another reduction would be made again for each leaf or part.
+  if (root->code() != OpCode::kReduce || fused.combines(root)) return nullptr;
+  for (uint32_t r = 0; r < fused.results.size(); ++r) {
+    if (fused.results[r] != Value{const_cast<Instruction*>(root), r}) return nullptr;
+  }
+  return fused.results.size() == root->result_count() ? root : nullptr;
+}
+
+Elements leaf_at(const Reduction& r, const Values& kept, ValueId leaf) {
+  const Values reduced = delinearize(r.e.b, leaf, reduced_extents(r.op));
+  return r.leaf(unreduced_index(r.op, kept, reduced));
+}
+
+kernel::Builder::Reduction over_lanes(const Reduction& r, Dims extents, Values inits) {
+  kernel::Builder::Reduction reduction;
+  reduction.extents = std::move(extents);
+  reduction.over_lanes = true;
+  reduction.commutative = r.is_commutative();
+  reduction.inits = std::move(inits);
+  reduction.combine = [&r](const Values& arguments) { return r.combine(arguments); };
+  return reduction;
+}
+
+void first_stage(KernelMaker& maker, const Instruction& reduce, const Parts& parts) {
+  kernel::Builder& b = maker.b();
+  const Reduction r(maker.e(), reduce);
+  maker.inputs();
+  std::vector<MemoryId> found;
+  for (uint32_t k = 0; k < r.count; ++k) {
+    found.push_back(maker.temporary(k, kernel::Access::kOut));
+  }
+  Dims grid = reduce.result_type().dims();
+  grid.push_back(parts.count);
+  const Values index = b.grid(grid);
+  const Values kept(index.begin(), index.end() - 1);
+  if (parts.identity) {
+    Dims extents = reduced_extents(reduce);
+    extents[0] /= parts.count;
+    const ValueId first = b.mul(index.back(), b.index(extents[0]));
+    auto reduction = over_lanes(r, extents, {b.constant(r.types[0], *parts.identity)});
+    reduction.leaf = [&](const Values& at) {
+      Values reduced = at;
+      reduced[0] = b.add(first, reduced[0]);
+      return Emitter::flat(r.leaf(unreduced_index(reduce, kept, reduced)));
+    };
+    maker.e().store(Emitter::unflat(b.reduce(reduction), r.types)[0], found[0], index);
+    return;
+  }
+  const ValueId first = b.mul(index.back(), b.index(parts.size()));
+  auto reduction = over_lanes(r, {parts.size() - 1}, Emitter::flat(leaf_at(r, kept, first)));
+  reduction.leaf = [&](const Values& at) {
+    const ValueId leaf = b.add(first, b.add(at[0], b.index(1)));
+    return Emitter::flat(leaf_at(r, kept, leaf));
+  };
+  const Elements sums = Emitter::unflat(b.reduce(reduction), r.types);
+  for (size_t k = 0; k < r.count; ++k) maker.e().store(sums[k], found[k], index);
+}
+
+void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& parts) {
+  kernel::Builder& b = maker.b();
+  Emitter& e = maker.e();
+  const Reduction r(e, reduce);
+  maker.inputs();
+  std::vector<MemoryId> found;
+  std::vector<MemoryId> results;
+  for (uint32_t k = 0; k < r.count; ++k) {
+    found.push_back(maker.temporary(k, kernel::Access::kIn));
+    results.push_back(maker.result(k));
+  }
+  const Values kept = b.grid(reduce.result_type().dims());
+  auto reduction = over_lanes(r, {parts.count + parts.rest()}, Emitter::flat(r.inits()));
+  reduction.leaf = [&](const Values& at) {
+    const auto part = [&] {
+      Values index = kept;
+      index.push_back(at[0]);
+      Elements elements;
+      for (size_t k = 0; k < r.count; ++k) {
+        elements.push_back(e.load(found[k], Type::tensor(r.types[k], {}), index));
+      }
+      return elements;
+    };
+    if (parts.rest() == 0) return Emitter::flat(part());
+    return Emitter::flat(
+        e.if_else(b.compare(K::kLt, at[0], b.index(parts.count)), r.types, part, [&] {
+          const ValueId leaf = b.add(at[0], b.index(parts.size() * parts.count - parts.count));
+          return leaf_at(r, kept, leaf);
+        }));
+  };
+  const Elements sums = r.rounded(Emitter::unflat(b.reduce(reduction), r.types));
+  for (size_t k = 0; k < r.count; ++k) e.store(sums[k], results[k], kept);
+}
+
+}  // namespace
+
+Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+                          const LowerLimits&) {
+  const Instruction* reduce = root_of(fused);
+  if (reduce == nullptr) return false;
+  const int64_t results = element_count(reduce->result_type().dims());
+  Parts parts = {element_count(reduced_extents(*reduce)), 1};
+  if (results == 0 || parts.leaves < 4) return false;
+  const bool good = parts.leaves >= 1 << 15 && results <= 64;
+  if (schedule.choose("two_stages", good ? 1 : 0, {0, 1}) == 0) return false;
+  const Dims extents = reduced_extents(*reduce);
+  const std::vector<ElementType> types = accumulator_types(reduce->region(0));
+  const auto identity = types.size() == 1 ? identity_of(reduce->region(0), types[0]) : std::nullopt;
+  int64_t preferred = std::clamp<int64_t>(parts.leaves / 4096, 2, 256);
+  const int64_t even = identity ? even_parts(extents[0], preferred) : 1;
+  if (even > 1) preferred = even;
+  parts.count =
+      std::min(schedule.choose_size("parts", preferred, {2, 3, 7}, 1 << 16), parts.leaves / 2);
+  if (extents[0] % parts.count == 0) parts.identity = identity;
+  Dims dims = reduce->result_type().dims();
+  dims.push_back(parts.count);
+  for (const ElementType type : types) lowered.temporaries.emplace_back(type, dims);
+  TENON_TRY(add_kernel(lowered, fused.op, "_parts",
+                       [&](KernelMaker& maker) { first_stage(maker, *reduce, parts); }));
+  TENON_TRY(add_kernel(lowered, fused.op, "_total",
+                       [&](KernelMaker& maker) { second_stage(maker, *reduce, parts); }));
+  return true;
+}
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,420 @@
+// What to fuse: elementwise ops with each other, with the reductions that read them, and along rows
+// (softmax, layer norm); ops that only move elements with those that read them.
+//
+//   %m = reduce(%x), max over rows         %m, … = fusion(%x) {
+//   %b = broadcast_in_dim(%m)                 all of them
+//   %d = subtract(%x, %b)           ->     }
+//   %e = exponential(%d)
+//
+// A group is a set of instructions of one computation that become one fusion. It has a domain, the
+// dimensions of its elements; with a reduction of the minor ones it is a chain of rows, whose other
+// values have one number a row. No op joins a group if another kernel would have to run between
+// them, or if elements would be computed more than once.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/lower_op.h"
+#include "hlo/passes/fusion/fuse.h"
+#include "hlo/passes/pass.h"
+
+namespace tenon::hlo {
+namespace {
+
+constexpr size_t kMostOps = 64;        // of a group
+constexpr size_t kMostInputs = 24;     // which become buffers of its kernel
+constexpr size_t kMostBetween = 2000;  // ops looked at between those of a group
+
+struct Group {
+  std::vector<Instruction*> ops;  // In no order.
+  Dims domain;
+  Dims rows;  ///< Of a chain of rows.
+  bool is_chain = false;
+  bool is_closed = false;  ///< Ends in a reduction that is none of rows: nothing joins behind it.
+};
+using GroupPtr = std::shared_ptr<Group>;
+
+bool is_array_op(const Instruction& op) {
+  return op.result_count() > 0 &&
+         std::ranges::all_of(op.result_types(), [](const Type& type) { return type.is_tensor(); });
+}
+
+// Of arrays whose sizes are not known no fusion is made: lowering takes none.
+bool has_known_sizes(const Instruction& op) {
+  const auto known = [](const Type& type) { return !type.is_tensor() || type.shape().is_static(); };
+  const std::vector<Value> operands = op.operands();
+  return std::ranges::all_of(op.result_types(), known) &&
+         std::ranges::all_of(operands, [&](Value value) { return known(value.type()); });
+}
+
+bool is_elementwise(const Instruction& op) {
+  return op.info().category == Category::kElementwise && is_array_op(op) &&
+         lower::is_elemental(op) && op.code() != OpCode::kConstant;
+}
+
+// Gives each element of its result from one of an operand: computed again, it costs next to
+// nothing.
+bool only_moves(const Instruction& op) {
+  switch (op.code()) {
+    case OpCode::kBroadcastInDim:
+    case OpCode::kReshape:
+    case OpCode::kSlice:
+    case OpCode::kIota:
+    case OpCode::kReverse:
+    case OpCode::kPad:
+    case OpCode::kDynamicSlice:
+      return is_array_op(op) && lower::is_elemental(op);
+    default:
+      return false;
+  }
+}
+
+// Whether several may compute it: each reads as much as it would of the result. (A reshape in
+// memory costs nothing at all.)
+bool may_repeat(const Instruction& op) {
+  return op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota ||
+         op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
+}
+
+// Whether the array that it takes a slice of is updated too: it has to be read before, so that the
+// update can be in place.
+bool is_updated(const Value array) {
+  return std::ranges::any_of(array.def->uses(), [&](const Use& use) {
+    const bool updates =
+        use.user->code() == OpCode::kDynamicUpdateSlice || use.user->code() == OpCode::kScatter;
+    return updates && use.operand == 0 && use.user->operand(0) == array;
+  });
+}
+
+// The same numbers in the same order.
+bool keeps_order(const Instruction& op) { return op.code() == OpCode::kReshape; }
+
+Dims without_ones(const Dims& dims) {
+  Dims rest;
+  std::ranges::copy_if(dims, std::back_inserter(rest), [](int64_t d) { return d != 1; });
+  return rest;
+}
+
+// The rows of a reduction over the minor dimensions of its operand.
+std::optional<Dims> rows_of(const Instruction& op) {
+  if (op.code() != OpCode::kReduce) return std::nullopt;
+  const Dims& whole = op.operand_type(0).dims();
+  const Dims& rows = op.result_type().dims();
+  const I64s& reduced = op.i64s(AttrKey::dimensions);
+  const bool minor = std::ranges::all_of(
+      reduced, [&](int64_t d) { return d >= static_cast<int64_t>(rows.size()); });
+  // Few long rows are reduced in two stages, by many workgroups, before anything else.
+  constexpr int64_t kLong = int64_t{1} << 15;
+  constexpr int64_t kFew = 64;
+  const int64_t count = element_count(rows);
+  if (count <= kFew && element_count(whole) >= kLong * std::max<int64_t>(count, 1)) {
+    return std::nullopt;
+  }
+  if (!minor || reduced.empty() || element_count(whole) == 0) return std::nullopt;
+  return rows;
+}
+
+class Fusing {
+ public:
+  explicit Fusing(Computation& computation) : computation_(computation) {}
+
+  Result<bool> run() {
+    int64_t place = 0;
+    for (Instruction& op : computation_) places_[&op] = place++;
+    for (Instruction& op : computation_) join(op);
+    take_movers();
+    return fuse_groups();
+  }
+
+ private:
+  GroupPtr group_of(const Instruction* op) const {
+    const auto found = groups_.find(op);
+    return found == groups_.end() ? nullptr : found->second;
+  }
+
+  // --- Ops join the groups of their operands
+
+  void join(Instruction& op) {
+    const bool reduces = op.code() == OpCode::kReduce && lower::is_elemental(op);
+    if (!has_known_sizes(op)) return;
+    if (!is_elementwise(op) && !reduces && !links_rows(op)) return;
+    auto mine = std::make_shared<Group>();
+    mine->ops = {&op};
+    mine->domain = reduces ? op.operand_type(0).dims() : op.result_type().dims();
+    if (reduces) {
+      const std::optional<Dims> rows = rows_of(op);
+      mine->is_chain = rows.has_value();
+      mine->is_closed = !rows.has_value();
+      if (rows) mine->rows = *rows;
+    }
+    groups_[&op] = mine;
+    for (const Value operand : op.operands()) {
+      const GroupPtr theirs = group_of(operand.def);
+      if (theirs != nullptr && theirs != group_of(&op)) merge(theirs, group_of(&op));
+    }
+  }
+
+  // A broadcast or reshape of what a chain has one of a row, to where its rows are.
+  bool links_rows(const Instruction& op) const {
+    if (op.code() != OpCode::kBroadcastInDim && op.code() != OpCode::kReshape) return false;
+    const GroupPtr group = group_of(op.operand(0).def);
+    if (group == nullptr || !group->is_chain) return false;
+    const Dims& from = op.operand_type(0).dims();
+    if (without_ones(from) != without_ones(group->rows)) return false;
+    if (op.code() == OpCode::kReshape) return true;
+    const I64s& to = op.i64s(AttrKey::broadcast_dimensions);
+    const Dims& dims = op.result_type().dims();
+    // Those of more than one element in their order, at the front of the domain or of the rows
+    // with ones among them.
+    size_t next = 0;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (from[i] == 1) continue;
+      const auto place = static_cast<size_t>(to[i]);
+      if (without_ones(Dims(dims.begin(), dims.begin() + to[i])).size() != next++) return false;
+      if (dims[place] != from[i]) return false;
+    }
+    return true;
+  }
+
+  // Whether what has these dimensions is of the chain: whole, or one of a row.
+  static bool is_of(const Group& group, const Dims& dims) {
+    return dims == group.domain ||
+           (group.is_chain && without_ones(dims) == without_ones(group.rows));
+  }
+
+  void merge(const GroupPtr& first, const GroupPtr& second) {
+    if (first->is_closed || first->ops.size() + second->ops.size() > kMostOps) return;
+    if (first->is_chain && second->is_chain && first->rows != second->rows) return;
+    Group both = *first;
+    both.ops.insert(both.ops.end(), second->ops.begin(), second->ops.end());
+    both.is_closed = second->is_closed;
+    if (second->is_chain) {
+      both.is_chain = true;
+      both.rows = second->rows;
+    }
+    if (element_count(second->domain) > element_count(first->domain)) both.domain = second->domain;
+    for (const Instruction* op : both.ops) {
+      const bool reduces = op->code() == OpCode::kReduce;
+      const Dims& dims = reduces ? op->operand_type(0).dims() : op->result_type().dims();
+      if (reduces ? dims != both.domain : !is_of(both, dims)) return;
+    }
+    if (both.is_closed && !ends_in_reduction(both)) return;
+    if (inputs_of(both) > kMostInputs || stands_between(both)) return;
+    auto merged = std::make_shared<Group>(std::move(both));
+    for (const Instruction* op : merged->ops) groups_[op] = merged;
+  }
+
+  // Whether nothing but its one reduction is used outside: a reduction that is none of rows is
+  // computed by a loop of its own.
+  bool ends_in_reduction(const Group& group) const {
+    const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
+    const auto reductions = std::ranges::count_if(
+        group.ops, [](const Instruction* op) { return op->code() == OpCode::kReduce; });
+    return reductions == 1 && std::ranges::all_of(group.ops, [&](const Instruction* op) {
+             return op->code() == OpCode::kReduce ||
+                    std::ranges::all_of(op->uses(),
+                                        [&](const Use& use) { return within.contains(user(use)); });
+           });
+  }
+
+  static size_t inputs_of(const Group& group) {
+    const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
+    std::set<std::pair<const Instruction*, uint32_t>> inputs;
+    for (const Instruction* op : group.ops) {
+      for (const Value value : all_operands(*op)) {
+        const bool inlined =
+            value.def->code() == OpCode::kConstant && lower::is_inline_constant(*value.def);
+        if (!within.contains(value.def) && !inlined) inputs.insert({value.def, value.index});
+      }
+    }
+    return inputs.size();
+  }
+
+  // The instruction of this computation that a use is in.
+  const Instruction* user(const Use& use) const {
+    const Instruction* at = use.user;
+    while (at != nullptr && at->parent() != &computation_) at = at->parent()->owner();
+    return at;
+  }
+
+  // Whether something outside needs one of the group and is needed by another, or whether they are
+  // too far apart to tell.
+  bool stands_between(const Group& group) const {
+    const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
+    int64_t last = 0;
+    for (const Instruction* op : group.ops) last = std::max(last, places_.at(op));
+    std::set<const Instruction*> seen;
+    std::vector<const Instruction*> rest(group.ops.begin(), group.ops.end());
+    while (!rest.empty()) {
+      if (seen.size() > kMostBetween) return true;
+      const Instruction* const op = rest.back();
+      rest.pop_back();
+      for (const Use& use : op->uses()) {
+        const Instruction* const next = user(use);
+        if (within.contains(op) && within.contains(next)) continue;
+        if (within.contains(next)) return true;
+        if (places_.at(next) < last && seen.insert(next).second) rest.push_back(next);
+        // What is in a group will be computed with all of it.
+        const GroupPtr other = group_of(next);
+        if (other == nullptr) continue;
+        for (const Instruction* mate : other->ops) {
+          if (!within.contains(mate) && seen.insert(mate).second) rest.push_back(mate);
+        }
+      }
+    }
+    return false;
+  }
+
+  // --- Ops that only move elements join what reads them
+
+  void take_movers() {
+    std::vector<Instruction*> ops;
+    for (Instruction& op : computation_) ops.push_back(&op);
+    for (auto at = ops.rbegin(); at != ops.rend(); ++at) {
+      if (only_moves(**at) && group_of(*at) == nullptr) take_mover(**at);
+    }
+  }
+
+  void take_mover(Instruction& op) {
+    std::vector<std::pair<GroupPtr, std::vector<Use>>> readers;  // In the order of their uses.
+    std::map<GroupPtr, size_t> number;
+    for (const Use& use : op.uses()) {
+      const GroupPtr group = use.user->parent() == &computation_ ? group_of(use.user) : nullptr;
+      if (group == nullptr || group->ops.size() >= kMostOps) return;
+      const auto [known, added] = number.try_emplace(group, readers.size());
+      if (added) readers.push_back({group, {}});
+      readers[known->second].second.push_back(use);
+    }
+    if (readers.empty()) return;
+    const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
+    if (slices && is_updated(op.operand(0))) return;
+    // A chain of rows reads a row at a time.
+    const bool moves_rows =
+        op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota || keeps_order(op);
+    for (const auto& [group, uses] : readers) {
+      if (group->is_chain && !moves_rows) return;
+      if (readers.size() > 1 && !may_repeat(op)) return;
+    }
+    for (const auto& [group, uses] : readers) {
+      Group with = *group;
+      with.ops.push_back(&op);
+      if (inputs_of(with) > kMostInputs) return;
+      // An operand of it may be what the group computes.
+      if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
+    }
+    // The last reader takes it, others a copy.
+    for (size_t i = 0; i + 1 < readers.size(); ++i) {
+      const auto& [group, uses] = readers[i];
+      Cloner cloner;
+      Instruction* const copy = computation_.insert(cloner.clone(op), op.next());
+      places_[copy] = places_[&op];
+      for (const Use& use : uses) use.user->set_operand(use.operand, copy->result());
+      add(group, copy);
+    }
+    add(readers.back().first, &op);
+  }
+
+  // All that reads `op` is of the group, so that nothing stands between them.
+  void add(const GroupPtr& group, Instruction* op) {
+    group->ops.push_back(op);
+    groups_[op] = group;
+  }
+
+  // --- Groups become fusions
+
+  Result<bool> fuse_groups() {
+    std::vector<GroupPtr> groups;
+    std::set<GroupPtr> known;
+    for (Instruction& op : computation_) {
+      const GroupPtr group = group_of(&op);
+      if (group == nullptr || group->ops.size() < 2) continue;
+      if (known.insert(group).second) groups.push_back(group);
+    }
+    bool changed = false;
+    for (const GroupPtr& group : groups) {
+      // Those that only move elements are no reason for a kernel.
+      if (std::ranges::all_of(group->ops, [](Instruction* op) { return only_moves(*op); }))
+        continue;
+      const std::vector<Instruction*> ops = fusible(*group);
+      if (ops.size() < 2) continue;
+      changed |= fuse(ops, group->is_chain ? "rows" : "elements").has_value();
+    }
+    return changed;
+  }
+
+  // The group's ops, if every result that others read has the group's shape, or one a row: with
+  // ones among its dimensions it leaves the kernel without them.
+  std::vector<Instruction*> fusible(const Group& group) {
+    const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
+    std::vector<Instruction*> ops = group.ops;
+    std::vector<Instruction*> reshaped;
+    for (Instruction* op : group.ops) {
+      const bool outside = std::ranges::any_of(
+          op->uses(), [&](const Use& use) { return !within.contains(user(use)); });
+      const Dims& dims = op->result_type().dims();
+      const bool of_group = dims == group.domain || (group.is_chain && dims == group.rows) ||
+                            (group.is_closed && op->code() == OpCode::kReduce);
+      if (!outside || of_group) continue;
+      if (!is_of(group, dims) || op->result_count() != 1) return {};
+      reshaped.push_back(op);
+    }
+    for (Instruction* op : reshaped) ops.push_back(leave_as_rows(*op, group.rows, within));
+    return ops;
+  }
+
+  // Gives who reads `op` from outside a reshape, which is a view, of a result one a row.
+  Instruction* leave_as_rows(Instruction& op, const Dims& rows,
+                             const std::set<const Instruction*>& within) {
+    const auto reshape = [&](Value value, const Dims& dims, Instruction* behind) {
+      auto made = std::make_unique<Instruction>(OpCode::kReshape, std::vector<Value>{value},
+                                                std::vector<Type>{value.type().with_dims(dims)});
+      made->set_location(op.location());
+      Instruction* const placed = computation_.insert(std::move(made), behind->next());
+      places_[placed] = places_[&op];
+      return placed;
+    };
+    const std::vector<Use> uses = op.uses();
+    Instruction* const row = reshape(op.result(), rows, &op);
+    Instruction* const outside = reshape(row->result(), op.result_type().dims(), row);
+    for (const Use& use : uses) {
+      if (!within.contains(user(use))) use.user->set_operand(use.operand, outside->result());
+    }
+    return row;
+  }
+
+  Computation& computation_;
+  std::map<const Instruction*, GroupPtr> groups_;
+  std::map<const Instruction*, int64_t> places_;
+};
+
+Result<bool> fuse_in(Computation& computation) {
+  bool changed = false;
+  for (Instruction& op : computation) {
+    // Regions of other ops are scalar programs of their elements.
+    if (op.code() != OpCode::kWhile && op.code() != OpCode::kIf && op.code() != OpCode::kCase) {
+      continue;
+    }
+    for (size_t r = 0; r < op.region_count(); ++r) {
+      TENON_ASSIGN(const bool inner, fuse_in(op.region(r)));
+      changed |= inner;
+    }
+  }
+  TENON_ASSIGN(const bool here, Fusing(computation).run());
+  return changed || here;
+}
+
+}  // namespace
+
+Result<bool> fuse_elements(Module& module) {
+  bool changed = false;
+  for (const auto& function : module.functions()) {
+    TENON_ASSIGN(const bool here, fuse_in(*function));
+    changed |= here;
+  }
+  return changed;
+}
+
+}  // namespace tenon::hlo

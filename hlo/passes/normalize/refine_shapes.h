@@ -1,0 +1,37 @@
+// hlo/passes/normalize/: brings a Module to the primitive, static form that lowering takes.
+//
+// Refinement of dynamic programs: sizes that a program computes become static.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/types/literal.h"
+#include "hlo/ir/instruction.h"
+
+namespace tenon::hlo {
+
+/// What is known of the entry's arguments.
+struct ArgumentKnowledge {
+  /// Sizes of parameters, by number; those with static types may be left out.
+  std::map<size_t, Dims> shapes;
+  /// Values of parameters, by number. Only integers are looked at: those that reach a shape.
+  std::map<size_t, Literal> values;
+  /// The function to refine; empty means the Module's entry.
+  std::string entry;
+};
+
+/// Whether any value of the Module has a dimension of unknown size.
+bool is_dynamic(const Module& module);
+
+/// A copy of `module` in which every size is known: calls are inlined into the entry, integer
+/// values that follow from constants, known sizes and `known.values` are computed, the shapes that
+/// they reach become static, and dynamic ops become the static ones (dynamic_pad with known amounts
+/// is pad). Other functions go, but for those that composites and custom calls name.
+///
+/// An error names the first op whose result shape cannot be known, and the parameter to give.
+Result<std::unique_ptr<Module>> refine(const Module& module, const ArgumentKnowledge& known);
+
+}  // namespace tenon::hlo

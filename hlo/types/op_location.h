@@ -1,0 +1,17 @@
+// Places of ops in a program whose locations are not known.
+#pragma once
+
+#include <string_view>
+
+#include "hlo/types/location.h"
+
+namespace tenon::hlo {
+
+/// The part that all ops of a function share.
+Location function_location(std::string_view file, std::string_view function);
+
+/// Of op `number` of the function: an unknown location, of which position_of gives
+/// "program.mlirbc: @main: op 17", without a line.
+Location op_location(Location function, uint32_t number);
+
+}  // namespace tenon::hlo

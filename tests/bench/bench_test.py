@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""The benchmarks are built and each measures something, in a moment: what figures they give is not looked at, only that
+they are there and that results agree. Prints PASS, FAIL and SKIP lines.
+
+    bench_test.py BUILD
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+QUICK = ["--benchmark_min_time=0.001", "--benchmark_format=json"]
+# What the lists of programs hold (bench/peers/programs.py).
+GROUPS = {"rows": 19, "contractions": 60, "small": 6, "models": 3}
+
+
+def run(*command, **variables) -> subprocess.CompletedProcess:
+    return subprocess.run([str(word) for word in command], cwd=ROOT, env={**os.environ, **variables}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
+
+
+def figures_of(*command, **variables) -> dict[str, float]:
+    """By name the time of each benchmark."""
+    done = run(*command, *QUICK, **variables)
+    if done.returncode != 0:
+        raise RuntimeError(f"ends with {done.returncode}: {done.stderr[-1000:]}")
+    measured = json.loads(done.stdout)["benchmarks"]
+    errors = [each["error_message"] for each in measured if "error_message" in each]
+    if errors:
+        raise RuntimeError(f"{errors}")
+    return {each["name"]: each["real_time"] for each in measured}
+
+
+def expect(condition: bool, text: str) -> None:
+    if not condition:
+        raise RuntimeError(text)
+
+
+def test_import(build: pathlib.Path) -> None:
+    figures = figures_of(build / "bench/import_bench")
+    expect(len(figures) >= 2 and all(time > 0 for time in figures.values()), f"{figures}")
+
+
+def test_kernels(build: pathlib.Path, device: str) -> None:
+    figures = figures_of(build / "bench/kernel_bench", "--device", device, ROOT / "bench/rows/softmax_of_rows_1024x1024.mlir")
+    kinds = Counter(name.split("/")[0] for name in figures)
+    expect(kinds["launch"] == kinds["compile"] == 2, f"{figures}")
+
+
+def test_contractions(build: pathlib.Path, folder: pathlib.Path) -> None:
+    file = folder / "contractions.json"
+    done = run(build / "bench/contractions", "--only", "16 16 16", "--rounds", "1", "--seconds", "0.001", "--json", file)
+    expect(done.returncode == 0 and done.stderr == "", f"ends with {done.returncode}: {done.stderr}")
+    figures = json.loads(file.read_text())
+    for peer in ("tenon", "execute", "openblas", "onednn"):
+        expect(len(figures) == 2 and all(each[peer] > 0 for each in figures), f"{figures}")
+
+
+def test_compare(python: pathlib.Path, folder: pathlib.Path) -> None:
+    """Of each group one; those of JAX that are there agree, and get the same StableHLO."""
+    for only in ("40 ops", "sum of rows", "8 64 256", "digits step"):
+        file = folder / "compare.json"
+        file.unlink(missing_ok=True)
+        done = run(python, ROOT / "bench/peers/compare", "--only", only, "--rounds", "1", "--seconds", "0.001", "--json", file)
+        expect(done.returncode == 0 and done.stderr == "", f"{only}: ends with {done.returncode}: {done.stderr[-1000:]}")
+        for figure in json.loads(file.read_text()):
+            expect(figure["tenon"] > 0 and figure["xla"] > 0 and "wrong" not in figure and "lowered" not in figure, f"{figure}")
+
+
+def test_lists(python: pathlib.Path) -> None:
+    code = "import collections, programs; print(*(each.group for each in programs.all_programs()))"
+    done = run(python, "-c", code, PYTHONPATH=str(ROOT / "bench/peers"), JAX_PLATFORMS="cpu")
+    expect(done.returncode == 0, done.stderr[-1000:])
+    expect(Counter(done.stdout.split()) == GROUPS, f"{Counter(done.stdout.split())}")
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv[1]).resolve()
+    listing = run("ninja", "-C", build, "-t", "targets", "all").stdout
+    targets = [name for name in ("import_bench", "kernel_bench", "contractions") if f"bench/{name}: " in listing]
+    built = run("ninja", "-C", build, *(f"bench/{name}" for name in targets))
+    python = ROOT / "frameworks/jax/.venv/bin/python"
+    jax = run(ROOT / "frameworks/jax/make-venv", BUILD_DIR=str(build))
+    failed = False
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        tests = {"imports": ("import_bench", lambda: test_import(build)),
+                 "kernels on cpu": ("kernel_bench", lambda: test_kernels(build, "cpu")),
+                 "kernels on gpu-sim": ("kernel_bench", lambda: test_kernels(build, "gpu-sim")),
+                 "contractions": ("contractions", lambda: test_contractions(build, folder)),
+                 "lists of programs": ("jax", lambda: test_lists(python)),
+                 "programs beside XLA": ("jax", lambda: test_compare(python, folder))}
+        for name, (needs, test) in tests.items():
+            if needs == "jax" and jax.returncode == 77:
+                print(f"SKIP bench, {name}: {jax.stderr.strip().splitlines()[-1]}")
+            elif needs != "jax" and needs not in targets:
+                print(f"SKIP bench, {name}: its libraries are not installed")
+            else:
+                try:
+                    made = jax if needs == "jax" else built
+                    expect(made.returncode == 0, f"is not made: {(made.stdout + made.stderr)[-2000:]}")
+                    test()
+                    print(f"PASS bench, {name}")
+                except (RuntimeError, ValueError, KeyError, OSError, subprocess.TimeoutExpired) as error:
+                    failed = True
+                    print(f"FAIL bench, {name}: {' / '.join(str(error).splitlines())}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,371 @@
+// What the CPU backend makes of whole programs: LLVM IR behind its passes, what of a Program is one
+// function, and the same bits from any number of threads. (cpu_test looks at results of kernels.)
+#include <gtest/gtest.h>
+#include <tbb/global_control.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+
+#include "backends/cpu/cpu.h"
+#include "backends/llvm/host.h"
+#include "core/backend/layers/cache/cache.h"
+#include "core/base/file.h"
+#include "core/base/random.h"
+#include "hlo/driver/run.h"
+#include "hlo/import/import.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<hlo::Module> module_of(const std::string& text) {
+  auto module = hlo::import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  return *std::move(module);
+}
+
+// A folder that is gone when this is.
+class Folder {
+ public:
+  Folder() : path_(testing::TempDir() + "/tenon-XXXXXX") {
+    EXPECT_NE(mkdtemp(path_.data()), nullptr) << path_;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct Made {
+  hlo::Compilation compilation;
+  std::string code;  ///< LLVM IR behind the passes, of all modules.
+};
+
+Made made_of(const std::string& text) {
+  const Folder folder;
+  setenv("TENON_CPU_DUMP", folder.path().c_str(), 1);
+  const auto backend = backend::make_cpu_backend(1);
+  auto compilation = hlo::compile(*module_of(text), *backend, backend->devices().value()[0].target);
+  unsetenv("TENON_CPU_DUMP");
+  EXPECT_TRUE(compilation) << compilation.error().to_string();
+  Made made = {*std::move(compilation), ""};
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    const std::string name = entry.path().string();
+    if (name.ends_with(".before.ll") || !name.ends_with(".ll")) continue;
+    made.code += read_file(name).value();
+  }
+  EXPECT_FALSE(made.code.empty());
+  return made;
+}
+
+int64_t count(const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  return std::distance(std::sregex_iterator(text.begin(), text.end(), expression), {});
+}
+
+// At least a register of the host.
+int64_t wide(const std::string& code, const std::string& what) {
+  int64_t found = 0;
+  const std::regex expression(what + R"(\D*<(\d+) x float>)");
+  for (std::sregex_iterator at(code.begin(), code.end(), expression), end; at != end; ++at) {
+    found += std::stoll((*at)[1].str()) * 4 >= codegen::host().vector_bytes ? 1 : 0;
+  }
+  return found;
+}
+
+bool within_one_segment(const Made& made) {
+  return made.compilation.compiled.segments.size() == 1 &&
+         std::ranges::all_of(made.compilation.placement, [](const hlo::Placement& each) {
+           return each.kind == hlo::PlacementKind::kNative || each.reason == "within a segment";
+         });
+}
+
+// Whole registers; masked ones where the last has less than all elements.
+TEST(CpuCode, LanesAreVectors) {
+  const auto code_for = [](int64_t elements) {
+    const std::string type = fmt::format("tensor<{}xf32>", elements);
+    return made_of(fmt::format(R"(func.func @main(%x: {0}) -> {0} {{
+  %0 = stablehlo.multiply %x, %x : {0}
+  %1 = stablehlo.add %0, %x : {0}
+  return %1 : {0}
+}})",
+                               type))
+        .code;
+  };
+  const std::string whole = code_for(1024);
+  EXPECT_GT(wide(whole, "= load "), 0);
+  EXPECT_GT(wide(whole, "= fmul "), 0);
+  EXPECT_GT(wide(whole, "store "), 0);
+  EXPECT_EQ(count(whole, R"(@llvm\.masked)"), 0);
+  const std::string part = code_for(1003);
+  EXPECT_GT(wide(part, "= fmul "), 0);
+  EXPECT_GT(wide(part, R"(call void @llvm\.masked\.store\.[\w.]+\()"), 0);
+  EXPECT_GT(count(part, R"(= call <\d+ x float> @llvm\.masked\.load\.)"), 0);
+  EXPECT_EQ(count(part, R"((load|store) float)"), 0);
+  // K8: the sum of a product is two operations.
+  EXPECT_EQ(count(whole + part, R"(@llvm\.fma|@llvm\.fmuladd| contract | fast )"), 0);
+}
+
+TEST(CpuCode, SumsOfRowsAreVectors) {
+  const Made made = made_of(R"(func.func @main(%x: tensor<64x1000xf32>) -> tensor<64xf32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1] : (tensor<64x1000xf32>, tensor<f32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+})");
+  EXPECT_GT(wide(made.code, "= load "), 0);
+  EXPECT_GT(wide(made.code, "= fadd "), 0);
+}
+
+// A loop over scalars and small arrays is one function whose carries are registers.
+TEST(CpuCode, CarriesOfLoopsAreRegisters) {
+  const Made made = made_of(
+      R"(func.func @main(%a: tensor<3x3xf64>, %n: tensor<i64>) -> (tensor<3x3xf64>, tensor<i64>) {
+  %zero = stablehlo.constant dense<0> : tensor<i64>
+  %one = stablehlo.constant dense<1> : tensor<i64>
+  %0:2 = stablehlo.while(%m = %a, %i = %zero) : tensor<3x3xf64>, tensor<i64>
+  cond {
+    %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %s = stablehlo.dot_general %m, %a, contracting_dims = [1] x [0] : (tensor<3x3xf64>, tensor<3x3xf64>) -> tensor<3x3xf64>
+    %j = stablehlo.add %i, %one : tensor<i64>
+    stablehlo.return %s, %j : tensor<3x3xf64>, tensor<i64>
+  }
+  return %0#0, %0#1 : tensor<3x3xf64>, tensor<i64>
+})");
+  EXPECT_EQ(count(made.code, R"(= alloca )"), 0);
+  EXPECT_GE(count(made.code, R"(= phi double )"), 9);
+  EXPECT_GE(count(made.code, R"(= phi i64 )"), 1);
+}
+
+// So is one that reads and writes long arrays an element a turn: what it stores is that element.
+TEST(CpuCode, CarriesOfLongScansAreRegisters) {
+  const Made made = made_of(
+      R"(func.func @main(%x: tensor<20000xf32>, %y: tensor<20000xf32>, %c: tensor<f32>) -> (tensor<f32>, tensor<20000xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<20000> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %s = %c, %ys = %y) : tensor<i32>, tensor<f32>, tensor<20000xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %e = stablehlo.dynamic_slice %x, %i, sizes = [1] : (tensor<20000xf32>, tensor<i32>) -> tensor<1xf32>
+    %f = stablehlo.reshape %e : (tensor<1xf32>) -> tensor<f32>
+    %g = stablehlo.multiply %s, %f : tensor<f32>
+    %h = stablehlo.reshape %s : (tensor<f32>) -> tensor<1xf32>
+    %u = stablehlo.dynamic_update_slice %ys, %h, %i : (tensor<20000xf32>, tensor<1xf32>, tensor<i32>) -> tensor<20000xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %g, %u : tensor<i32>, tensor<f32>, tensor<20000xf32>
+  }
+  return %0#1, %0#2 : tensor<f32>, tensor<20000xf32>
+})");
+  EXPECT_TRUE(within_one_segment(made)) << hlo::summary(made.compilation.placement);
+  EXPECT_EQ(count(made.code, R"(= alloca )"), 0);
+  EXPECT_EQ(count(made.code, R"(= phi i32 )"), 1);
+  EXPECT_GE(count(made.code, R"(= phi float )"), 1);
+  // The number of each turn, and the last.
+  EXPECT_EQ(count(made.code, R"(store float )"), 2);
+}
+
+// Loops, branches and contractions of a Program are one function with one block of temporaries.
+TEST(CpuCode, AProgramIsOneFunction) {
+  const Made made = made_of(
+      R"(func.func @main(%x: tensor<64x2048xf32>, %w: tensor<2048x2048xf32>, %b: tensor<i1>) -> tensor<64x2048xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %0:2 = stablehlo.while(%m = %x, %i = %zero) : tensor<64x2048xf32>, tensor<i32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %s = stablehlo.dot_general %m, %w, contracting_dims = [1] x [0] : (tensor<64x2048xf32>, tensor<2048x2048xf32>) -> tensor<64x2048xf32>
+    %t = stablehlo.tanh %s : tensor<64x2048xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %t, %j : tensor<64x2048xf32>, tensor<i32>
+  }
+  %1 = "stablehlo.if"(%b) ({
+    %c = stablehlo.negate %0#0 : tensor<64x2048xf32>
+    stablehlo.return %c : tensor<64x2048xf32>
+  }, {
+    %c = stablehlo.reverse %0#0, dims = [1] : tensor<64x2048xf32>
+    stablehlo.return %c : tensor<64x2048xf32>
+  }) : (tensor<i1>) -> tensor<64x2048xf32>
+  return %1 : tensor<64x2048xf32>
+})");
+  EXPECT_TRUE(within_one_segment(made)) << hlo::summary(made.compilation.placement);
+  EXPECT_EQ(count(made.code, R"(define \S* ?\S* ?@tenon_segment\()"), 1);
+  EXPECT_EQ(count(made.code, R"(@malloc|@calloc|@pthread|@_Znw|@_Zna)"), 0);
+  EXPECT_GT(made.compilation.compiled.program.temporary_bytes, 0);
+}
+
+// What follows a large product is done group of rows by group of rows.
+TEST(CpuCode, KernelsFollowAContractionRowByRow) {
+  const auto dense = [](int64_t rows, int64_t columns) {
+    return fmt::format(
+        R"(func.func @main(%x: tensor<{0}x256xf32>, %w: tensor<256x{1}xf32>, %b: tensor<{1}xf32>) -> tensor<{0}x{1}xf32> {{
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<{0}x256xf32>, tensor<256x{1}xf32>) -> tensor<{0}x{1}xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<{1}xf32>) -> tensor<{0}x{1}xf32>
+  %2 = stablehlo.add %0, %1 : tensor<{0}x{1}xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %3 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<{0}x{1}xf32>
+  %4 = stablehlo.maximum %2, %3 : tensor<{0}x{1}xf32>
+  return %4 : tensor<{0}x{1}xf32>
+}})",
+        rows, columns);
+  };
+  EXPECT_GT(count(made_of(dense(2048, 512)).code, "@tenon_chain_0"), 0);
+  EXPECT_EQ(count(made_of(dense(64, 64)).code, "@tenon_chain_0"), 0);
+}
+
+// --- Threads
+
+Literal inexact(const Dims& dims) {
+  Literal x(Shape(ElementType::kF32, dims));
+  Random random(5);
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    x.set_double(i, static_cast<double>(random.below(1'000'000)) / 1e6 - 0.4);
+  }
+  return x;
+}
+
+// Sums whose value depends on their order: no thread more or less changes it.
+TEST(CpuCode, ThreadsChangeNoBit) {
+  const char* const programs[] = {
+      R"(func.func @main(%x: tensor<1024x1024xf32>) -> tensor<f32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0, 1] : (tensor<1024x1024xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+})",
+      R"(func.func @main(%x: tensor<1024x1024xf32>) -> (tensor<1024xf32>, tensor<1024xf32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %e = stablehlo.exponential %x : tensor<1024x1024xf32>
+  %0 = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [0] : (tensor<1024x1024xf32>, tensor<f32>) -> tensor<1024xf32>
+  %1 = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [1] : (tensor<1024x1024xf32>, tensor<f32>) -> tensor<1024xf32>
+  return %0, %1 : tensor<1024xf32>, tensor<1024xf32>
+})",
+      R"(func.func @main(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512xf32>) {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  %t = stablehlo.tanh %0 : tensor<512x512xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%t init: %z) applies stablehlo.add across dimensions = [1] : (tensor<512x512xf32>, tensor<f32>) -> tensor<512xf32>
+  return %t, %1 : tensor<512x512xf32>, tensor<512xf32>
+})"};
+  for (const char* const text : programs) {
+    const auto module = module_of(text);
+    const bool is_product = std::string_view(text).find("dot_general") != std::string_view::npos;
+    const std::vector<Literal> arguments =
+        is_product ? std::vector{inexact({512, 512}), inexact({512, 512})}
+                   : std::vector{inexact({1024, 1024})};
+    std::vector<Literal> first;
+    for (const size_t threads : {1, 2, 3, 8}) {
+      SCOPED_TRACE(threads);
+      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+      hlo::Target target;
+      target.client = runtime::Client::open(backend::make_cpu_backend(1)).value();
+      std::vector<hlo::CheckFailure> failures;
+      int64_t checks = 0;
+      const auto results =
+          hlo::run_on_device(target, *module, arguments, hlo::Checks(&failures, &checks), {});
+      ASSERT_TRUE(results) << results.error().to_string();
+      if (first.empty()) first = *results;
+      EXPECT_EQ(*results, first);
+    }
+  }
+}
+
+// --- The cache
+
+// Of a program compiled before, in another process as it were, LLVM compiles nothing again.
+TEST(CpuCode, TheCacheHasWholePrograms) {
+  const char* const text =
+      R"(func.func @main(%x: tensor<40x50xf32>, %y: tensor<50x60xf32>) -> tensor<40x60xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<40x50xf32>, tensor<50x60xf32>) -> tensor<40x60xf32>
+  %1 = stablehlo.tanh %0 : tensor<40x60xf32>
+  return %1 : tensor<40x60xf32>
+})";
+  const Folder folder;
+  const auto counts_of = [&] {
+    const backend::CacheLayer layer =
+        backend::make_cache_layer(backend::make_cpu_backend(1), {folder.path()});
+    const auto made =
+        hlo::compile(*module_of(text), *layer.backend, layer.backend->devices().value()[0].target);
+    EXPECT_TRUE(made) << made.error().to_string();
+    return std::pair(layer.counts->found.load(), layer.counts->compiled.load());
+  };
+  EXPECT_EQ(counts_of().second, 2);  // The plan of the contraction, the segment.
+  EXPECT_EQ(counts_of().second, 0);
+}
+
+// Lines of LLVM IR: of all functions, and of the longest.
+struct Lines {
+  int64_t all = 0;
+  int64_t longest = 0;
+};
+
+Lines lines_of(const std::string& code) {
+  Lines lines;
+  int64_t here = 0;
+  size_t at = 0;
+  while (at < code.size()) {
+    const size_t end = std::min(code.find('\n', at), code.size());
+    const std::string_view line = std::string_view(code).substr(at, end - at);
+    here = line.starts_with("define ") ? 1 : here + 1;
+    if (line == "}") {
+      lines.all += here;
+      lines.longest = std::max(lines.longest, here);
+    }
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string reductions(int count) {
+  std::string text =
+      "func.func @main(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n  %a0 = stablehlo.negate %x : "
+      "tensor<32x32xf32>\n";
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(
+        "  %v{0} = stablehlo.reduce(%a{0} init: %z) applies stablehlo.add across dimensions = [1]"
+        " : (tensor<32x32xf32>, tensor<f32>) -> tensor<32xf32>\n"
+        "  %a{1} = stablehlo.broadcast_in_dim %v{0}, dims = [{2}]"
+        " : (tensor<32xf32>) -> tensor<32x32xf32>\n",
+        i, i + 1, i % 2);
+  }
+  return text + fmt::format("  return %a{} : tensor<32x32xf32>\n}}\n", count);
+}
+
+std::string updates(int count) {
+  std::string text =
+      "func.func @main(%a0: tensor<1024xf32>, %i: tensor<i32>, %j: tensor<i32>) -> "
+      "tensor<1024xf32> {\n";
+  for (int i = 0; i < count; ++i) {
+    text += fmt::format(
+        "  %s{0} = stablehlo.dynamic_slice %a{0}, %i, sizes = [16]"
+        " : (tensor<1024xf32>, tensor<i32>) -> tensor<16xf32>\n"
+        "  %a{1} = stablehlo.dynamic_update_slice %a{0}, %s{0}, %j"
+        " : (tensor<1024xf32>, tensor<16xf32>, tensor<i32>) -> tensor<1024xf32>\n",
+        i, i + 1);
+  }
+  return text + fmt::format("  return %a{} : tensor<1024xf32>\n}}\n", count);
+}
+
+// LLVM takes more than linear time for a function: long programs have more functions, not longer.
+TEST(CpuCode, LongProgramsBecomeManyFunctions) {
+  for (const auto& program : {reductions, updates}) {
+    const Lines small = lines_of(made_of(program(150)).code);
+    const Lines large = lines_of(made_of(program(600)).code);
+    EXPECT_GT(small.all, 0);
+    EXPECT_LE(large.all, 5 * small.all);
+    EXPECT_LE(large.longest, 2 * small.longest);
+  }
+}
+
+}  // namespace
+}  // namespace tenon

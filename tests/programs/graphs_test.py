@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Random programs against the evaluator: on interp and the CPU 500 of them each, 20,000 with --full; on the
+simulated GPU, whose accesses are checked, 500, 2,000 with --full, and some on it as ptxas would get them; some on the
+template."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
+    full = "--full" in sys.argv
+    status = 0
+    checked, optimized = {"TENON_GPU_SIM_CHECKS": "1"}, {"TENON_GPU_SIM_OPTIMIZED": "1"}
+    for settings, *options in ([{}, f"--count={20000 if full else 500}"],
+                               [{}, "--device=template", f"--count={1000 if full else 30}"],
+                               [{}, "--device=cpu", f"--count={20000 if full else 500}"],
+                               [checked, "--device=gpu-sim", f"--count={2000 if full else 500}"],
+                               [optimized, "--device=gpu-sim", "--seed=100001", f"--count={2000 if full else 100}"]):
+        done = subprocess.run([str(build / "conformance/graphs_test"), *options], cwd=ROOT,
+                              env={**os.environ, **settings}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        print(done.stdout)
+        status = status or done.returncode
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

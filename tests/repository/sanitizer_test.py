@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""With --full: every other test again in builds with ASan+UBSan and with TSan; with --full asan or --full tsan, in
+that one. What a build and its tests print is in build-NAME/sanitizer_test.log."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# What runs nothing of the build, builds by itself, or lives in Python's process, which is not instrumented
+# (the PJRT plug-in is driven by the group pjrt too).
+ALONE = {"bench_test", "demo_test", "docs_test", "fuzz_test", "guide_test", "jax_test", "layers_test", "make_venv_test",
+         "new_backend_test", "peers_test", "ptxas_test", "sanitizer_test", "source_hash_test", "style_test", "symbols_test"}
+
+
+def test_with(name: str, sanitizers: str) -> bool:
+    """Builds in build-NAME and runs the groups there."""
+    build = f"build-{name}"
+    # Clang compiles instrumented code four times as fast as GCC does; its warnings are no errors here.
+    environment = dict(os.environ, BUILD_DIR=build, CC="ccache clang-19", CXX="ccache clang++-19",
+                       ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1",
+                       UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
+                       TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1")
+    environment.pop("CI", None)
+    steps = [["scripts/build", f"-Db_sanitize={sanitizers}", "-Db_lundef=false",
+              "-Dbuildtype=debugoptimized", "-Db_ndebug=false"]]
+    listed = subprocess.run([sys.executable, "scripts/run_tests.py", "--list"], cwd=ROOT, check=True,
+                            text=True, capture_output=True).stdout.split()
+    groups = [group for group in listed if group not in ALONE]
+    steps.append([sys.executable, "scripts/run_tests.py", "--build", build, *groups])
+    (ROOT / build).mkdir(exist_ok=True)
+    log = ROOT / build / "sanitizer_test.log"
+    log.write_text("")
+    for step in steps:
+        with log.open("a") as out:
+            done = subprocess.run(step, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+        printed = log.read_text(errors="replace")
+        if done.returncode != 0:
+            wrong = [line for line in printed.splitlines() if "FAIL" in line or "ERROR" in line]
+            print(f"FAIL {name}: {' | '.join(wrong) or printed[-1000:]} (all of it: {log})")
+            return False
+    print(f"PASS {name}: {printed.strip().splitlines()[-1]}")
+    return True
+
+
+def main() -> int:
+    if "--full" not in sys.argv:
+        return 0
+    builds = {"asan": "address,undefined", "tsan": "thread"}
+    chosen = [name for name in builds if name in sys.argv] or list(builds)
+    good = [test_with(name, builds[name]) for name in chosen]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Backends outside of the tree: Tenon is installed, `tenon new-backend` writes a project in C++ and one in C into
+empty folders, and each is built with the installed files alone and tested.
+
+    new_backend_test.py BUILD [--full]
+
+With TENON_STABLEHLO_DATA the data files run on both plug-ins, strict: every 8th of them, with --full all. Prints a
+line "PASS name" or "FAIL name: why" a test; figures are seconds, for people.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LANGUAGES = {"c++": "cpp", "c": "c"}
+
+
+class Failure(Exception):
+    """A check that did not hold."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def run(*command, folder, variables, limit=300):
+    """Exit status and all output, in an environment of nothing but `variables`."""
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=folder, env=variables, text=True, timeout=limit,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        return -1, f"no end after {limit} s"
+
+
+def succeeds(*command, **options):
+    status, output = run(*command, **options)
+    expect(status == 0, f"{' '.join(map(str, command))}: exit status {status}: {output[-3000:]}")
+    return output
+
+
+class Installed:
+    """Tenon under a prefix that was moved after it was installed."""
+
+    def __init__(self, build, folder):
+        listing = subprocess.run(["meson", "introspect", "--buildoptions", str(build)], check=True, capture_output=True,
+                                 text=True).stdout
+        options = {option["name"]: option["value"] for option in json.loads(listing)}
+        staging = folder / "staging"
+        succeeds("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", staging, folder=ROOT,
+                 variables=dict(os.environ))
+        self.prefix = folder / "moved"
+        (staging / options["prefix"].lstrip("/")).rename(self.prefix)
+        shutil.rmtree(staging)
+        self.pkg_config = self.prefix / options["libdir"] / "pkgconfig"
+        self.tool = self.prefix / options["bindir"] / "tenon"
+        self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "CCACHE_DISABLE": "1",
+                          "PKG_CONFIG_PATH": str(self.pkg_config)}
+
+
+class Project:
+    """A generated project, and its plug-in once it is built."""
+
+    def __init__(self, installed, folder, language):
+        self.installed = installed
+        self.language = language
+        self.name = f"npu_{LANGUAGES[language]}"
+        self.folder = folder / self.name
+        self.plugin = self.folder / f"build/lib{self.name}.so"
+
+    def run(self, *command, **options):
+        return run(*command, folder=self.folder, variables=self.installed.variables, **options)
+
+    def succeeds(self, *command):
+        return succeeds(*command, folder=self.folder, variables=self.installed.variables)
+
+    def step(self, name):
+        """Exit status and output of one step of its tests."""
+        return self.run(self.folder / "tests/run.py", self.installed.tool, self.plugin, name)
+
+
+def test_install_is_relocatable(installed):
+    for name in ("tenon", "tenon-plugin"):
+        prefix = succeeds("pkg-config", "--variable=prefix", name, folder="/", variables=installed.variables).strip()
+        expect(os.path.realpath(prefix) == str(installed.prefix.resolve()),
+               f"{name}.pc says {prefix}: configure the build with -Dpkgconfig.relocatable=true")
+    program = ROOT / "docs/examples/softmax.mlir"
+    succeeds(installed.tool, "run", program, "--shape", "0=2x4", "--arg", "0=random:1", "--device", "template",
+             "--strict", folder="/", variables={**installed.variables, "TENON_CHIPS": "1"})
+
+
+def test_generate_and_build(project):
+    """In seconds: to write it, to set it up, to build it."""
+    folder = project.folder
+    seconds = []
+
+    def timed(function, *command, **options):
+        start = time.monotonic()
+        output = function(*command, **options)
+        seconds.append(time.monotonic() - start)
+        return output
+
+    said = timed(succeeds, project.installed.tool, "new-backend", project.name, "--lang", project.language,
+                 folder=folder.parent, variables=project.installed.variables)
+    expect(f"PKG_CONFIG_PATH={project.installed.pkg_config} meson setup build" in said, f"says {said}")
+    # A feature that is newer than the version of Meson that the project asks for is a warning.
+    timed(project.succeeds, "meson", "setup", "build", "--fatal-meson-warnings")
+    timed(project.succeeds, "ninja", "-C", "build")
+    used = project.succeeds("ninja", "-C", "build", "-t", "deps")
+    expect(str(project.installed.prefix) in used, "no header of the installed ones is used")
+    expect(str(ROOT) not in used, f"headers of the repository are used:\n{used}")
+    symbols = project.succeeds("nm", "-D", "--defined-only", project.plugin).splitlines()
+    expect([line.split()[-1] for line in symbols] == ["tenon_plugin"], f"exports {symbols}")
+    return "written in {:.2f} s, set up in {:.1f} s, built in {:.1f} s".format(*seconds)
+
+
+def test_its_own_tests(project):
+    output = project.succeeds("meson", "test", "-C", "build", "--print-errorlogs")
+    passed = re.search(r"^Ok:\s+(\d+)", output, re.MULTILINE)
+    steps = re.findall(r"'(\d+_\w+)'", (project.folder / "tests/meson.build").read_text())
+    expect(passed and int(passed.group(1)) == len(steps) == 10, output[-2000:])
+    return f"{passed.group(1)} steps"
+
+
+def test_is_a_device_by_name(project):
+    """In a folder of TENON_PLUGIN_PATH."""
+    variables = {**project.installed.variables, "TENON_PLUGIN_PATH": str(project.plugin.parent)}
+    said = succeeds(project.installed.tool, "devices", folder="/", variables=variables)
+    expect(re.search(rf"^{project.name}\s+available\s+4 devices of target chip, from ", said, re.MULTILINE), said)
+    program = ROOT / "samples/int8_dot/program.mlir"
+    succeeds(project.installed.tool, "run", program, "--device", f"{project.name}:1", "--arg", "0=random:1", "--arg",
+             "1=random:2", "--strict", "--layer=validate", folder="/", variables=variables)
+
+
+def test_jax_package(project):
+    """Its entry point chooses the plug-in, unless another device is chosen."""
+    package = project.folder / f"jax/jax_{project.name}"
+    shutil.copy(project.plugin, package)
+    described = tomllib.loads((project.folder / "jax/pyproject.toml").read_text())["project"]
+    expect(described["entry-points"]["jax_plugins"] == {project.name: package.name}, f"{described}")
+    code = f"import os, {package.name} as p; p.initialize(); print(os.environ['TENON_DEVICE'])"
+    for chosen in (None, "interp"):
+        variables = {**project.installed.variables, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1",
+                     **({"TENON_DEVICE": chosen} if chosen else {})}
+        said = succeeds(sys.executable, "-c", code, folder="/", variables=variables).strip()
+        expect(said == (chosen or str((package / project.plugin.name).resolve())), f"chooses {said}")
+
+
+# What a maker may get wrong: text of the source, what stands there instead, the first step that must say so.
+MISTAKES = {
+    "the last byte of a copy is lost": (
+        "memcpy(bytes + at, chip->registers->window, piece)",
+        "memcpy(bytes + at, chip->registers->window, piece - 1)", "2_copies"),
+    "buffers are given in the wrong order": (
+        "*next++ = address_of(args->buffers[i])", "*next++ = address_of(args->buffers[args->buffer_count - 1 - i])",
+        "3_kernel"),
+    "every launch is of the first kernel": ("command.kernel = args->kernel;", "command.kernel = 0;", "3_kernel"),
+    "the compiler reorders arithmetic": ("-ffp-contract=off", "-ffast-math", "6_elementwise"),
+}
+
+
+def test_mistakes_are_told(project):
+    """A step that is wrong fails at its test, and those before it pass."""
+    source = project.folder / f"{project.name}.c"
+    right = source.read_text()
+    steps = ["2_copies", "3_kernel", "4_queue", "5_types", "6_elementwise"]
+    try:
+        for mistake, (text, instead, wrong) in MISTAKES.items():
+            expect(right.count(text) == 1, f"'{text}' is not in the source")
+            source.write_text(right.replace(text, instead))
+            project.succeeds("ninja", "-C", "build")
+            for step in steps[:steps.index(wrong) + 1]:
+                status, output = project.step(step)
+                expect((status == 1 and "WRONG " in output) == (step == wrong),
+                       f"{mistake}: {step} ends with {status}: {output[-500:]}")
+    finally:
+        source.write_text(right)
+        project.succeeds("ninja", "-C", "build")
+
+
+def test_errors_want_a_result(project):
+    """The last step fails on a device that does nothing but fail."""
+    source = project.folder / f"{project.name}.c"
+    right = source.read_text()
+    text = "  ChipCommand command = command_of(CHIP_LAUNCH,"
+    try:
+        expect(right.count(text) == 1, f"'{text}' is not in the source")
+        source.write_text(right.replace(text, '  fail(args->error, TENON_INTERNAL, "no memory, does not start");\n'
+                                        "  if (args->device != 0) return TENON_INTERNAL;\n" + text))
+        project.succeeds("ninja", "-C", "build")
+        status, output = project.step("10_errors")
+        expect(status == 1 and "WRONG nothing fails" in output, f"ends with {status}: {output[-500:]}")
+    finally:
+        source.write_text(right)
+        project.succeeds("ninja", "-C", "build")
+
+
+def test_data_files(project, build, full):
+    # Unoptimised: else the C compiler takes most of the time.
+    variables = {**os.environ, "TENON_TEST_PLUGIN": str(project.plugin),
+                 f"TENON_{project.name.upper()}_CC": str(ROOT / "tests/sdk/cc_without_double")}
+    if not full:
+        variables.update(GTEST_TOTAL_SHARDS="8", GTEST_SHARD_INDEX="3")
+    output = succeeds(build / "tests/data_test", "--gtest_filter=GivenPlugin*", "--gtest_brief=1", folder=ROOT,
+                      variables=variables, limit=3600)
+    passed = re.search(r"PASSED  \] (\d+) test", output)
+    expect(passed and int(passed.group(1)) > 100, output[-2000:])
+    return f"{passed.group(1)} files, strict"
+
+
+def test_jax_is_installed(project):
+    """By pip, from what is installed: tenon-jax with its library, and the project's package with its plug-in."""
+    python = ROOT / "frameworks/jax/.venv/bin/python"
+    sources = project.succeeds("pkg-config", "--variable=jax", "tenon-plugin").strip()
+    expect(os.path.realpath(sources).startswith(str(project.installed.prefix.resolve())), f"tenon.pc says {sources}")
+    # JAX itself is the environment's; what is installed here goes before what that has.
+    place = project.folder.parent / f"site_{project.name}"
+    succeeds(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
+             "--disable-pip-version-check", "--target", place, sources, project.folder / "jax", folder="/",
+             variables=project.installed.variables, limit=300)
+    variables = {**project.installed.variables, "PYTHONPATH": str(place), "JAX_PLATFORMS": "tenon"}
+    code = ("import jax, os; said = (jax.devices(), jax.grad(lambda x: x ** 3)(2.0)); import jax_plugins.tenon as p;"
+            " print(p.library_path(), os.environ['TENON_DEVICE']); print(*said)")
+    library, devices = succeeds(python, "-c", code, folder="/", variables=variables).strip().splitlines()
+    for path in library.split():
+        expect(path.startswith(str(place.resolve())), f"{path} is loaded, not what was installed")
+    expect(devices.endswith("12.0"), devices)
+    return devices
+
+
+def test_jax(project, build):
+    """JAX's functions on the device: frameworks/jax/tests."""
+    jax = ROOT / "frameworks/jax"
+    variables = {**os.environ, "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(project.plugin),
+                 "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so")}
+    output = succeeds(jax / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300",
+                      jax / "tests", folder=ROOT, variables=variables, limit=1800)
+    passed = re.search(r"(\d+) passed", output)
+    expect(passed and int(passed.group(1)) > 50 and "failed" not in output, output[-2000:])
+    return f"{passed.group(1)} cases"
+
+
+def attempt(name, function, *arguments):
+    """Whether a test passed; prints its line."""
+    try:
+        said = function(*arguments)
+    except Failure as failure:
+        print(f"FAIL {name}: {failure}", flush=True)
+        return False
+    print(f"PASS {name}: {said}" if said else f"PASS {name}", flush=True)
+    return True
+
+
+def main():
+    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        installed = Installed(build, folder)
+        good = attempt("install", test_install_is_relocatable, installed)
+        (folder / "work").mkdir()
+        for language in LANGUAGES:
+            project = Project(installed, folder / "work", language)
+            if not attempt(f"{language}: build", test_generate_and_build, project):
+                good = False
+                continue
+            tests = [test_its_own_tests, test_is_a_device_by_name, test_jax_package]
+            if language == "c":
+                tests += [test_mistakes_are_told, test_errors_want_a_result]
+            for test in tests:
+                good &= attempt(f"{language}: {test.__name__.removeprefix('test_')}", test, project)
+            if (ROOT / "frameworks/jax/.venv/bin/python").exists():
+                good &= attempt(f"{language}: JAX installed", test_jax_is_installed, project)
+                good &= attempt(f"{language}: JAX", test_jax, project, build)
+            else:
+                print(f"SKIP {language}: JAX: there is no environment with it (frameworks/jax/make-venv)")
+            if "TENON_STABLEHLO_DATA" in os.environ:
+                good &= attempt(f"{language}: data files", test_data_files, project, build, "--full" in sys.argv)
+            else:
+                print(f"SKIP {language}: data files: TENON_STABLEHLO_DATA is not set")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
