@@ -35,11 +35,23 @@ std::string upper_case(std::string_view name) {
   return upper;
 }
 
+// Without the line that says what the folder is for in Tenon's tree.
+std::string_view without_folder_line(std::string_view text) {
+  const size_t end = text.find('\n');
+  if (text.substr(0, end).find("backends/template/") == std::string_view::npos ||
+      text.substr(0, end).find("/: ") == std::string_view::npos) {
+    return text;
+  }
+  text.remove_prefix(end + 1);
+  if (text.starts_with("//\n")) text.remove_prefix(3);
+  return text;
+}
+
 // The template's words as this backend's. Headers of its own lie beside it in a project.
 std::string renamed(std::string_view text, std::string_view name) {
   constexpr std::string_view kKeyword = "template <";
   constexpr std::string_view kKept = "\x01 <";
-  std::string result(text);
+  std::string result(without_folder_line(text));
   replace_all(result, "backends/template/", "");
   replace_all(result, kKeyword, kKept);
   replace_all(result, "TEMPLATE", upper_case(name));

@@ -1,4 +1,4 @@
-// The template: a backend for the chip in backends/template/chip, and where one for yours begins.
+// The template: a backend for the simulated chip (chip/chip.h), and where one for yours begins.
 //
 // It is complete: every op runs, by the fifteen functions of the seam, rules B1 … B29 of
 // core/backend/plugin.h. Replace what is marked PORT. `tenon new-backend` copies this file.

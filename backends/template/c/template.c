@@ -1,5 +1,5 @@
 /* backends/template/c/: the template backend in C, by plugin.h alone. */
-/* The template in C: a backend for the chip in backends/template/chip, and where one for yours begins.
+/* The template in C: a backend for the simulated chip (chip/chip.h), and where one for yours begins.
  *
  * It is complete: every op runs, by the functions of core/backend/plugin.h, rules B1 … B29 there,
  * and by the host's services, which write the kernels as source. Replace what is marked PORT.
