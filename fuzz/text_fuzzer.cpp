@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "fuzz/round_trip.h"
+#include "hlo/artifact/artifact.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > (1 << 16)) return 0;

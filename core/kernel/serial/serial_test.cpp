@@ -45,7 +45,7 @@ TEST(KernelSerial, RoundTripsEveryOperation) {
 
 // Version 1 is what the first release wrote: its files stay readable.
 TEST(KernelSerial, LoadsFilesOfEveryVersion) {
-  const std::string folder = std::string(TENON_SOURCE) + "/core/kernel/testdata/";
+  const std::string folder = std::string(TENON_SOURCE) + "/core/kernel/serial/testdata/";
   for (uint32_t version = kKernelFormat.oldest; version <= kKernelFormat.newest; ++version) {
     for (const char* name : {"dot", "cumsum", "sort", "softmax"}) {
       const auto bytes = read_file(folder + fmt::format("{}.v{}.tnkn", name, version));

@@ -51,7 +51,7 @@ TEST_F(RecordTest, NoChangeOfABitBreaksTheReader) {
 }
 
 TEST_F(RecordTest, ReadsFilesOfEveryVersion) {
-  const std::string folder = std::string(TENON_SOURCE) + "/core/backend/layers/testdata/";
+  const std::string folder = std::string(TENON_SOURCE) + "/core/backend/layers/record/testdata/";
   for (uint32_t v = kRecordingFormat.oldest; v <= kRecordingFormat.newest; ++v) {
     const auto file = read_file(folder + fmt::format("chain.v{}.tnrc", v));
     ASSERT_TRUE(file) << file.error().to_string();
