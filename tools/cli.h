@@ -19,6 +19,7 @@ void add_run_command(CLI::App& app, int* exit_code);
 void add_opt_command(CLI::App& app, int* exit_code);
 void add_devices_command(CLI::App& app, int* exit_code);
 void add_ops_command(CLI::App& app, int* exit_code);
+void add_rules_command(CLI::App& app, int* exit_code);
 void add_explain_command(CLI::App& app, int* exit_code);
 void add_kernel_command(CLI::App& app, int* exit_code);
 void add_replay_command(CLI::App& app, int* exit_code);

@@ -7,6 +7,7 @@
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"
+#include "tools/rewrite_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -18,6 +19,7 @@ struct ExplainOptions {
   std::string entry;
   bool placement = true;
   bool json = false;
+  hlo::rewrite::Options rewrites;
 };
 
 Result<hlo::Compilation> compiled(const ExplainOptions& options) {
@@ -36,6 +38,7 @@ Result<hlo::Compilation> compiled(const ExplainOptions& options) {
   }
   hlo::CompileOptions compile;
   compile.lower.entry = options.entry;
+  compile.rewrites = options.rewrites;
   return hlo::compile(*module, *chosen.backend, devices[chosen.index].target, compile);
 }
 
@@ -86,6 +89,7 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   command->add_option("--device", options->device.device,
                       "Device, as 'tenon run' takes it: interp unless given");
   add_layer_option(*command, options->device);
+  add_rule_options(*command, options->rewrites);
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")

@@ -13,6 +13,7 @@
 #include "hlo/text/printer.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
+#include "tools/rewrite_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -26,6 +27,8 @@ struct OptOptions {
   std::vector<std::string> calls;
   bool locations = false;
   bool print_each = false;
+  bool print_hits = false;
+  hlo::rewrite::Options rewrites;
 };
 
 std::string module_text(const hlo::Module& module, const OptOptions& options) {
@@ -44,12 +47,17 @@ Status run_passes(hlo::Module& module, const OptOptions& options) {
   const std::vector<std::string_view> names(options.passes.begin(), options.passes.end());
   hlo::PassOptions pass_options;
   pass_options.verify = true;
+  pass_options.rewrites = options.rewrites;
+  hlo::rewrite::Statistics statistics;
+  pass_options.rewrites.statistics = &statistics;
   if (options.print_each) {
     pass_options.after = [&](const hlo::Pass& pass, const hlo::Module& now) {
       fmt::print(stderr, "// after {}\n{}\n", pass.name, module_text(now, options));
     };
   }
-  return hlo::run_passes(module, names, pass_options);
+  TENON_TRY(hlo::run_passes(module, names, pass_options));
+  if (options.print_hits) print_rule_hits(stderr, statistics);
+  return {};
 }
 
 // What lowering makes of the Module.
@@ -129,6 +137,9 @@ void add_opt_command(CLI::App& app, int* exit_code) {
       ->type_name("CALLS");
   command->add_flag("--print-after-each", options->print_each,
                     "Print the Module on standard error after each pass that changed it");
+  add_rule_options(*command, options->rewrites);
+  command->add_flag("--rule-hits", options->print_hits,
+                    "Print on standard error how often each rewrite rule was applied");
   command->add_flag("--locations", options->locations, "Print source locations");
   command->add_option("-o,--output", options->output, "Write to FILE instead of standard output")
       ->type_name("FILE");

@@ -19,6 +19,7 @@
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"
+#include "tools/rewrite_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -37,6 +38,7 @@ struct RunOptions {
   bool split = false;
   bool quiet = false;
   bool strict = false;
+  hlo::rewrite::Options rewrites;
 };
 
 struct Outcome {
@@ -44,6 +46,8 @@ struct Outcome {
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
   std::optional<program::StepCounts> steps;  ///< None of the evaluator.
+  int64_t folded = 0;                        ///< Ops that were computed at compile time.
+  std::string declined;                      ///< A step that the device declined, and why.
 };
 
 const hlo::Computation* entry_of(const hlo::Module& module, const std::string& name) {
@@ -108,6 +112,7 @@ hlo::CompileOptions compile_options(const RunOptions& options) {
   hlo::CompileOptions compile;
   compile.lower.entry = options.entry;
   compile.strict = options.strict;
+  compile.rewrites = options.rewrites;
   return compile;
 }
 
@@ -138,6 +143,7 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
   TENON_ASSIGN(outcome.results, hlo::run_on_device(target, program, arguments, checks,
                                                    compile_options(options), &info));
   outcome.steps = info.steps;
+  outcome.declined = hlo::first_declined(info.placement);
   return outcome;
 }
 
@@ -165,6 +171,8 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
     TENON_ASSIGN(outcome.results,
                  hlo::run_on_device(target, *module, arguments, checks, compile, &info));
     outcome.steps = info.steps;
+    outcome.folded = info.folded;
+    outcome.declined = hlo::first_declined(info.placement);
     return outcome;
   }
   Progress progress("running");
@@ -229,6 +237,27 @@ nlohmann::json array_json(const Literal& literal, size_t axis, int64_t& next) {
   return array;
 }
 
+std::string counted(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// Where the program ran, on standard error: results alone are the output.
+void print_placement(const Outcome& outcome, const RunOptions& options) {
+  if (!outcome.steps) {
+    fmt::print(stderr, "reference: every op evaluated on the host\n");
+    return;
+  }
+  const program::StepCounts& steps = *outcome.steps;
+  fmt::print(stderr, "{}: {} on the device, {} on the host; {} computed at compile time\n",
+             options.device.empty() ? "interp" : options.device, counted(steps.on_device(), "step"),
+             steps.host, counted(outcome.folded, "op"));
+  if (outcome.declined.empty()) return;
+  fmt::print(stderr, "{}, for example {}\n",
+             steps.on_device() == 0 ? "the device declined the whole program"
+                                    : "the device declined steps",
+             outcome.declined);
+}
+
 void print_results(const Outcome& outcome, const RunOptions& options) {
   if (options.json) {
     nlohmann::json document;
@@ -241,7 +270,9 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
     }
     document["checks"] = outcome.checks;
     if (outcome.steps) {
-      document["steps"] = {{"device", outcome.steps->on_device()}, {"host", outcome.steps->host}};
+      document["steps"] = {{"device", outcome.steps->on_device()},
+                           {"host", outcome.steps->host},
+                           {"folded", outcome.folded}};
     }
     document["failures"] = nlohmann::json::array();
     for (const hlo::CheckFailure& failure : outcome.failures) {
@@ -261,6 +292,7 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
   if (outcome.checks != 0) {
     fmt::print("{} checks, {} failed\n", outcome.checks, outcome.failures.size());
   }
+  if (!options.quiet) print_placement(outcome, options);
 }
 
 Result<Outcome> run_bytes(std::string_view bytes, const std::string& name,
@@ -399,6 +431,7 @@ void add_run_command(CLI::App& app, int* exit_code) {
       ->excludes(out)
       ->excludes(json);
   add_layer_option(*command, options->device_options);
+  add_rule_options(*command, options->rewrites);
   command->add_flag("--strict", options->strict,
                     "Fail if a step would run on the host, since the device declines it");
   command->add_flag("--quiet", options->quiet, "Do not print results");

@@ -2,6 +2,7 @@
 
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <ranges>
 
 namespace tenon::pjrt {
 namespace {
@@ -24,7 +25,7 @@ constexpr uint32_t kDeviceOrdinal = 1, kResultLayout = 2, kReplicas = 4, kPartit
 constexpr uint32_t kReplicaCount = 1, kComputationCount = 2, kComputationDevices = 3,
                    kReplicaDeviceIds = 1;
 constexpr uint32_t kTupleShapes = 4, kLayout = 5, kMinorToMajor = 1;
-constexpr uint32_t kKey = 1, kValue = 2, kBoolValue = 2;
+constexpr uint32_t kKey = 1, kValue = 2, kStringValue = 1, kBoolValue = 2;
 constexpr int kMostTuples = 16;
 
 // A repeated field, packed or not.
@@ -100,6 +101,7 @@ Status read_build_options(Message options, CompileOptions& read) {
 Status read_override(Message entry, CompileOptions& read) {
   std::string name;
   std::optional<bool> flag;
+  std::optional<std::string> text;
   while (entry.next()) {
     if (entry.tag_and_type() == delimited(kKey)) {
       name = entry.get_string();
@@ -108,6 +110,8 @@ Status read_override(Message entry, CompileOptions& read) {
       while (value.next()) {
         if (value.tag_and_type() == varint(kBoolValue)) {
           flag = value.get_bool();
+        } else if (value.tag_and_type() == delimited(kStringValue)) {
+          text = value.get_string();
         } else {
           value.skip();
         }
@@ -116,12 +120,21 @@ Status read_override(Message entry, CompileOptions& read) {
       entry.skip();
     }
   }
+  if (name == "tenon_disable_rules") {
+    if (!text) return invalid_argument("compiler option '{}' is a text", name);
+    for (const auto rule : std::views::split(*text, ',')) {
+      read.compile.rewrites.disabled.emplace_back(rule.begin(), rule.end());
+    }
+    return {};
+  }
   bool* const option = name == "tenon_strict"        ? &read.compile.strict
                        : name == "tenon_native_math" ? &read.compile.native_math
                                                      : nullptr;
   if (option == nullptr) {
     return invalid_argument(
-        "there is no compiler option '{}'; there are tenon_strict and tenon_native_math", name);
+        "there is no compiler option '{}'; there are tenon_strict, tenon_native_math and "
+        "tenon_disable_rules",
+        name);
   }
   if (!flag) return invalid_argument("compiler option '{}' is true or false", name);
   *option = *flag;

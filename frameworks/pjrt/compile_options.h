@@ -16,7 +16,8 @@ struct CompileOptions {
   int64_t partitions = 1;
   /// Global ids, of every replica of the first partition, then of the second …; empty: none named.
   std::vector<int64_t> devices;
-  /// Of "tenon_strict" and "tenon_native_math", booleans that a user may override.
+  /// Of "tenon_strict" and "tenon_native_math", booleans that a user may override, and of
+  /// "tenon_disable_rules", names of rewrite rules separated by commas.
   hlo::CompileOptions compile;
 };
 

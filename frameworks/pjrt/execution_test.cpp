@@ -219,7 +219,19 @@ TEST(Compile, Refusals) {
             "partitioned yet");
   EXPECT_EQ(options("\x10\x01"), "12: arguments in a tuple are not supported");
   EXPECT_EQ(options("\x3a\x0b\x0a\x05speed\x12\x02\x10\x01"),
-            "3: there is no compiler option 'speed'; there are tenon_strict and tenon_native_math");
+            "3: there is no compiler option 'speed'; there are tenon_strict, tenon_native_math and "
+            "tenon_disable_rules");
+  const auto disable = [](const std::string& rules) {
+    const std::string key = "tenon_disable_rules";
+    const std::string value = {'\x0a', static_cast<char>(rules.size())};
+    const std::string entry = std::string{'\x0a', static_cast<char>(key.size())} + key +
+                              std::string{'\x12', static_cast<char>(rules.size() + 2)} + value +
+                              rules;
+    return std::string{'\x3a', static_cast<char>(entry.size())} + entry;
+  };
+  EXPECT_EQ(options(disable("add-zero,slice-slice")), "");
+  destroy(std::exchange(none, nullptr));
+  EXPECT_EQ(options(disable("add-nought")), "5: there is no rule 'add-nought'");
   EXPECT_TRUE(options("\x1a\x7f").starts_with("3: the compile options are no CompileOptionsProto"));
   // A device assignment of one replica and one partition, to device 7.
   EXPECT_EQ(options(build_options(std::string("\x4a\x09\x08\x01\x10\x01\x1a\x03\x0a\x01\x07", 11))),

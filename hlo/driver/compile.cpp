@@ -405,12 +405,25 @@ std::string summary(const std::vector<Placement>& placement) {
                      count(PlacementKind::kKernel), count(PlacementKind::kHost), placement.size());
 }
 
+std::string first_declined(const std::vector<Placement>& placement) {
+  for (const Placement& each : placement) {
+    if (each.kind == PlacementKind::kHost && !each.kernel.empty()) {
+      return fmt::format("{}: {}", each.label, each.reason);
+    }
+  }
+  return "";
+}
+
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {
   const std::unique_ptr<Module> copy = module.clone();
   TENON_TRY(select_entry(*copy, options.lower.entry));
-  TENON_TRY(run_passes(*copy, optimizing_passes()));
-  return Driver(backend, target, options).run(*copy);
+  int64_t folded = 0;
+  TENON_TRY(
+      run_passes(*copy, optimizing_passes(), {.rewrites = options.rewrites, .folded = &folded}));
+  TENON_ASSIGN(Compilation compilation, Driver(backend, target, options).run(*copy));
+  compilation.folded = folded;
+  return compilation;
 }
 
 Result<Compilation> compile(const program::Program& program, backend::Backend& backend,

@@ -13,6 +13,7 @@
 
 #include "core/runtime/executable.h"
 #include "hlo/lower/lower.h"
+#include "hlo/passes/rewrite/rewriter.h"
 
 namespace tenon::hlo {
 
@@ -21,6 +22,8 @@ struct CompileOptions {
   /// Take the target's own math functions, where it states some, instead of the expansions that
   /// give the same bits everywhere.
   bool native_math = false;
+  /// Which rewrite rules are applied.
+  rewrite::Options rewrites;
   /// A step of the host is an error that names it.
   bool strict = false;
 };
@@ -47,7 +50,8 @@ struct Compilation {
   std::vector<Placement> placement;  ///< Of each launch, call and host step, in order.
   /// Runs of steps that the backend declined to compile as one, with its reasons.
   std::vector<std::string> declined_segments;
-  int attempts = 1;  ///< Times that it was lowered.
+  int attempts = 1;    ///< Times that it was lowered.
+  int64_t folded = 0;  ///< Ops that were computed, or decided, by constant folding.
 };
 
 /// Errors: those of lowering; what the backend's compile says other than declining; with `strict`
@@ -65,5 +69,9 @@ Result<program::Program> compile_to_program(const Module& module, const LowerOpt
 
 /// "native 7, kernel 104, host 0 of 111"
 std::string summary(const std::vector<Placement>& placement);
+
+/// The first step that the host runs since the device declined it: "LABEL: REASON"; empty if there
+/// is none.
+std::string first_declined(const std::vector<Placement>& placement);
 
 }  // namespace tenon::hlo

@@ -70,7 +70,10 @@ class DeviceRun {
                                     std::span<const Literal> arguments, Evaluator* process,
                                     RunInfo* info) {
     const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
-    if (info != nullptr) info->placement = std::move(compilation.placement);
+    if (info != nullptr) {
+      info->placement = std::move(compilation.placement);
+      info->folded = compilation.folded;
+    }
     const auto run_process = [this, &target](const Module& started, std::span<const Literal> values,
                                              const std::string& function, Evaluator* evaluator) {
       return run_elsewhere(target.client->shared_backend(), started, values, function, evaluator);

@@ -20,6 +20,7 @@ struct RunInfo {
   runtime::MemoryStatistics memory;
   /// Of the program and of the processes that it started.
   program::StepCounts steps;
+  int64_t folded = 0;  ///< Ops of the program that were computed at compile time.
 };
 
 /// Compiles a function of `module`, which is static, and runs it on one argument a parameter.

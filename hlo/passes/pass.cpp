@@ -7,22 +7,35 @@
 namespace tenon::hlo {
 namespace {
 
+// A pass without options.
+template <Result<bool> (*kPass)(Module&)>
+Result<bool> plain(Module& module, const PassOptions&) {
+  return kPass(module);
+}
+
+Result<bool> apply_rules(Module& module, const PassOptions& options) {
+  return rewrite::apply_rules(module, options.rewrites);
+}
+
 constexpr Pass kPasses[] = {
     {"inline", "Calls, composites and asynchronous computations become the ops they stand for.",
-     inline_all},
-    {"decompose", "Decomposable ops become primitive ones.", decompose},
-    {"cse", "Of equal ops with equal operands the first stays.", share_common},
+     plain<inline_all>},
+    {"decompose", "Decomposable ops become primitive ones.", plain<decompose>},
+    {"cse", "Of equal ops with equal operands the first stays.", plain<share_common>},
     {"fold", "Ops on constants become small constants; known branches are taken.", fold_constants},
-    {"identities", "Ops that do nothing, or what a simpler one does, go.", apply_identities},
-    {"carries", "Loops carry what changes and is needed, once.", reduce_carries},
+    {"identities", "Ops become simpler ones, or none, by the rewrite rules (`tenon rules`).",
+     apply_rules},
+    {"carries", "Loops carry what changes and is needed, once.", plain<reduce_carries>},
     {"simplify", "identities, fold, cse, carries and dce in turn, until nothing changes.",
      simplify},
-    {"flatten", "Fusions within fusions become the ops that they consist of.", flatten_fusions},
-    {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
-    {"order", "What reads an array comes before what changes it.", order_changes},
+    {"flatten", "Fusions within fusions become the ops that they consist of.",
+     plain<flatten_fusions>},
+    {"fusion", "Elementwise ops, and reductions of what they give, become fusions.",
+     plain<fuse_elements>},
+    {"order", "What reads an array comes before what changes it.", plain<order_changes>},
     {"whole-windows", "Scatters drop a window that is partly out of range as a whole, as XLA does.",
-     drop_whole_windows},
-    {"dce", "Instructions without effect whose results nothing uses go.", eliminate_dead},
+     plain<drop_whole_windows>},
+    {"dce", "Instructions without effect whose results nothing uses go.", plain<eliminate_dead>},
 };
 constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};
 constexpr std::string_view kOptimizingPasses[] = {"inline", "decompose", "simplify", "flatten",
@@ -46,7 +59,7 @@ Status run_passes(Module& module, std::span<const std::string_view> names,
   for (const std::string_view name : names) {
     const Pass* pass = find_pass(name);
     if (pass == nullptr) return Status(not_found("there is no pass '{}'", name));
-    Result<bool> changed = pass->run(module);
+    Result<bool> changed = pass->run(module, options);
     if (!changed) return std::move(changed.error()).in_stage(std::string(name));
     if (!*changed) continue;
     if (options.verify) {

@@ -13,12 +13,15 @@
 #include <vector>
 
 #include "hlo/ir/instruction.h"
+#include "hlo/passes/rewrite/rewriter.h"
 
 namespace tenon::hlo {
 
+struct PassOptions;
+
 /// Changes `module`; true if anything changed. An error leaves a Module that is good for nothing
 /// but destruction.
-using PassFunction = Result<bool> (*)(Module& module);
+using PassFunction = Result<bool> (*)(Module& module, const PassOptions& options);
 
 struct Pass {
   std::string_view name;
@@ -34,6 +37,10 @@ struct PassOptions {
   std::function<void(const Pass&, const Module&)> after;
   /// Verify the Module after each pass that changed something.
   bool verify = false;
+  /// Of the rewrite rules: those that are disabled, and statistics.
+  rewrite::Options rewrites;
+  /// Ops that constant folding computed, or decided, are added to it, if not null.
+  int64_t* folded = nullptr;
 };
 
 /// Runs passes by name, in order. An error names the pass as its stage.
@@ -64,14 +71,13 @@ Result<bool> eliminate_dead(Module& module);
 Result<bool> share_common(Module& module);
 /// Ops on constants become constants where these stay small; branches and loops whose way is known
 /// are taken.
-Result<bool> fold_constants(Module& module);
-/// Ops become simpler ones, or none, by the rules of identities.h.
-Result<bool> apply_identities(Module& module);
+Result<bool> fold_constants(Module& module, const PassOptions& options = {});
 /// Loops carry what they need: what never changes is used from outside, what is carried twice once,
 /// what nothing needs goes. Of branches, results that nothing uses.
 Result<bool> reduce_carries(Module& module);
-/// The four before and eliminate_dead in turn, until nothing changes.
-Result<bool> simplify(Module& module);
+/// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in turn, until nothing
+/// changes.
+Result<bool> simplify(Module& module, const PassOptions& options = {});
 /// Elementwise ops, reductions of what they give, and what only moves elements for them become
 /// fusions.
 Result<bool> fuse_elements(Module& module);

@@ -9,6 +9,7 @@ Prints a line "PASS name" or "FAIL name: why" a test.
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -65,11 +66,21 @@ def contains(text, part):
     expect(part in text, f"{part!r} is not in {text!r}")
 
 
-def tenon(*arguments, stdin=""):
+# What `tenon run` ends with, on standard error.
+PLACEMENT = re.compile(r"^(?:reference: every op evaluated on the host|\S+: \d+ steps? on the device, .*)\n", re.MULTILINE)
+
+
+def run_tenon(*arguments, stdin=""):
     """Exit code, standard output and standard error."""
     done = subprocess.run([TENON, *map(str, arguments)], input=stdin, capture_output=True, text=True,
                           timeout=60, env={**os.environ, "NO_COLOR": "1"})
     return done.returncode, done.stdout, done.stderr
+
+
+def tenon(*arguments, stdin=""):
+    """The same; of `run` without the line that says where the program ran."""
+    code, out, err = run_tenon(*arguments, stdin=stdin)
+    return code, out, PLACEMENT.sub("", err) if arguments[:1] == ("run",) else err
 
 
 def succeeds(*arguments, stdin=""):
@@ -509,6 +520,38 @@ def test_devices_that_cannot_be_counted(folder):
 def test_ops(_):
     contains(succeeds("ops"), "stablehlo.dot_general")
     contains(succeeds("ops", "--markdown"), "stablehlo.dot_general")
+
+
+def test_run_says_where_it_ran(out):
+    program = write(out, "p.mlir", "func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {\n"
+                    "  %a = stablehlo.constant dense<[1, 2, 3, 4]> : tensor<4xi32>\n"
+                    "  %b = stablehlo.multiply %a, %a : tensor<4xi32>\n"
+                    "  %r = stablehlo.add %x, %b : tensor<4xi32>\n  return %r : tensor<4xi32>\n}\n")
+    arguments = ("run", program, "--arg", "0=3")
+    equal(run_tenon(*arguments)[2], "reference: every op evaluated on the host\n")
+    equal(run_tenon(*arguments, "--device=interp")[2],
+          "interp: 1 step on the device, 0 on the host; 1 op computed at compile time\n")
+    equal(run_tenon(*arguments, "--device=interp", "--quiet")[2], "")
+    steps = json.loads(succeeds(*arguments, "--device=interp", "--json"))["steps"]
+    equal(steps, {"device": 1, "host": 0, "folded": 1})
+
+
+def test_rules(out):
+    contains(succeeds("rules"), "add-zero")
+    contains(succeeds("rules", "--markdown"), "## What is no rule")
+    program = out / "p.mlir"
+    program.write_text("func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {\n"
+                       "  %z = stablehlo.constant dense<0> : tensor<4xi32>\n"
+                       "  %y = stablehlo.add %z, %x : tensor<4xi32>\n"
+                       "  %r = stablehlo.negate %y : tensor<4xi32>\n  return %r : tensor<4xi32>\n}\n")
+    contains(succeeds("rules", program), "       1 add-zero\n")
+    rules = {each["name"]: each for each in json.loads(succeeds("rules", program, "--json"))}
+    equal(rules["add-zero"]["hits"], 1)
+    equal(rules["and-zero"]["hits"], 0)
+    equal("stablehlo.add" in succeeds("opt", program, "--passes=simplify"), False)
+    contains(succeeds("opt", program, "--passes=simplify", "--disable-rule=add-zero"), "stablehlo.add")
+    contains(fails(2, "opt", program, "--passes=simplify", "--disable-rule=add-nought"), "there is no rule 'add-nought'")
+    equal(succeeds("run", program, "--arg", "0=3", "--device=interp", "--disable-rule=add-zero"), "0: s32[4] = [-3, -3, -3, -3]\n")
 
 
 def main():

@@ -42,11 +42,17 @@ def check_commands(tenon: str, page: pathlib.Path) -> list[tuple[str, str]]:
     return outcomes
 
 
-def check_ops_page(tenon: str) -> tuple[str, str]:
-    """docs/ops.md is what the op table says."""
-    printed = subprocess.run([tenon, "ops", "--markdown"], capture_output=True, text=True).stdout
-    same = printed == (ROOT / "docs/ops.md").read_text()
-    return "docs/ops.md", "" if same else "run: build/tenon ops --markdown > docs/ops.md"
+def check_generated_pages(tenon: str, write: bool) -> list[tuple[str, str]]:
+    """Pages that the tool prints whole: docs/ops.md is what the op table says, docs/rewrites.md what the rules say."""
+    outcomes = []
+    for page, words in {"docs/ops.md": ["ops", "--markdown"],
+                        "docs/rewrites.md": ["rules", "--markdown", *sorted(ROOT.glob("samples/*/program.mlir"))]}.items():
+        printed = subprocess.run([tenon, *words], capture_output=True, text=True, cwd=ROOT).stdout
+        same = (ROOT / page).exists() and printed == (ROOT / page).read_text()
+        outcomes.append((page, "" if same and printed else "run: tests/docs/docs_test.py build --write"))
+        if write:
+            (ROOT / page).write_text(printed)
+    return outcomes
 
 
 def check_settings() -> tuple[str, str]:
@@ -66,7 +72,7 @@ def check_links() -> list[tuple[str, str]]:
     """Relative links of every page lead to files."""
     outcomes = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        prose = re.sub(r"^    .*", "", page.read_text(), flags=re.MULTILINE)  # Without code.
+        prose = re.sub(r"^    .*|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE)  # Without code.
         broken = [link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose)
                   if not (page.parent / link).exists()]
         outcomes.append((f"links of {page.name}", ", ".join(broken)))
@@ -135,7 +141,7 @@ def main() -> int:
     build = pathlib.Path(words[0] if words else "build").resolve()
     tenon = str(build / "tenon")
     outcomes = check_commands(tenon, ROOT / "README.md")
-    outcomes.append(check_ops_page(tenon))
+    outcomes += check_generated_pages(tenon, write)
     outcomes.append(check_settings())
     for page in sorted((ROOT / "docs").glob("*.md")):
         outcomes += check_generated(tenon, page, write)

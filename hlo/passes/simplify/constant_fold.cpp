@@ -7,8 +7,8 @@
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/ir/inline.h"
+#include "hlo/passes/constants.h"
 #include "hlo/passes/pass.h"
-#include "hlo/passes/simplify/constants.h"
 
 namespace tenon::hlo {
 namespace {
@@ -39,6 +39,8 @@ class Folder {
  public:
   explicit Folder(const Module& module) : evaluator_(module) {}
 
+  int64_t folded() const { return folded_; }
+
   bool run(Computation& computation) {
     bool changed = false;
     for (Instruction* op = computation.first(); op != nullptr;) {
@@ -53,13 +55,14 @@ class Folder {
  private:
   // --- Control flow whose way is known
 
-  static void replace(Instruction& op, const std::vector<Value>& values) {
+  void replace(Instruction& op, const std::vector<Value>& values) {
+    ++folded_;
     op.replace_all_uses(values);
     op.parent()->erase(&op);
   }
 
   // Of a number out of range the last branch is taken.
-  static bool choose(Instruction& op) {
+  bool choose(Instruction& op) {
     if (op.code() != OpCode::kIf && op.code() != OpCode::kCase) return false;
     const Literal* index = splat_of(op.operand(0));
     if (index == nullptr && op.region_count() > 1) return false;
@@ -112,7 +115,7 @@ class Folder {
 
   // --- No number at all
 
-  static bool fold_empty(Instruction& op) {
+  bool fold_empty(Instruction& op) {
     if (!computes(op) || op.result_count() != 1 || !is_plain(op.result_type()) ||
         elements_of(op.result_type()) != 0) {
       return false;
@@ -273,14 +276,16 @@ class Folder {
   }
 
   Evaluator evaluator_;
+  int64_t folded_ = 0;
 };
 
 }  // namespace
 
-Result<bool> fold_constants(Module& module) {
+Result<bool> fold_constants(Module& module, const PassOptions& options) {
   Folder folder(module);
   bool changed = false;
   for (const auto& function : module.functions()) changed |= folder.run(*function);
+  if (options.folded != nullptr) *options.folded += folder.folded();
   return changed;
 }
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <unordered_map>
 
+#include "hlo/passes/constants.h"
 #include "hlo/passes/pass.h"
-#include "hlo/passes/simplify/constants.h"
 
 namespace tenon::hlo {
 namespace {

@@ -1,17 +1,20 @@
+// hlo/passes/simplify/: makes a Module simpler: rewriting, folding, common subexpressions, dead
+// code.
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
 
 // Each makes work for the others: a folded condition leaves a branch, whose ops are then common
 // with those around. The bound is for time alone; two or three turns are what programs take.
-Result<bool> simplify(Module& module) {
+Result<bool> simplify(Module& module, const PassOptions& options) {
   constexpr int kMostTurns = 8;
-  constexpr PassFunction kInTurn[] = {apply_identities, fold_constants, share_common,
-                                      reduce_carries, eliminate_dead};
+  constexpr Result<bool> (*kInTurn[])(Module&) = {share_common, reduce_carries, eliminate_dead};
   bool any = false;
   for (int turn = 0; turn < kMostTurns; ++turn) {
-    bool changed = false;
-    for (const PassFunction pass : kInTurn) {
+    TENON_ASSIGN(bool changed, rewrite::apply_rules(module, options.rewrites));
+    TENON_ASSIGN(const bool folded, fold_constants(module, options));
+    changed |= folded;
+    for (const auto pass : kInTurn) {
       TENON_ASSIGN(const bool here, pass(module));
       changed |= here;
     }

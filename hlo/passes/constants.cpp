@@ -1,4 +1,4 @@
-#include "hlo/passes/simplify/constants.h"
+#include "hlo/passes/constants.h"
 
 #include <cmath>
 

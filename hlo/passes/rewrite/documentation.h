@@ -1,0 +1,13 @@
+// docs/rewrites.md, from the tables.
+#pragma once
+
+#include <string>
+
+#include "hlo/passes/rewrite/rewriter.h"
+
+namespace tenon::hlo::rewrite {
+
+/// The page: every rule with its reason, an example and its hits in `programs`; what is no rule.
+std::string rules_documentation(const Statistics& programs);
+
+}  // namespace tenon::hlo::rewrite

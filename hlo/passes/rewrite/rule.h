@@ -1,0 +1,90 @@
+// hlo/passes/rewrite/: rewrite rules as data, and the driver that applies them.
+//
+// A rule says by which simpler ops, or by which of its operands, an op is replaced. Its pattern and
+// its replacement are text in the short names of StableHLO:
+//
+//   {.name = "add-zero", .pattern = "add(x, 0)", .where = kIntegerOrPred, .replacement = "x",
+//    .because = "0 is neutral, sums wrap"}
+//
+// From a row follow the matcher, statistics, `--disable-rule`, the page docs/rewrites.md, and a
+// test: rules_test.cpp instantiates the pattern with random types, attributes and operands, and
+// evaluates both sides (sampler.h). Adding a rule is adding a row.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "hlo/builder/builder.h"
+
+namespace tenon::hlo::rewrite {
+
+/// What a pattern matched. Operations are numbered as the pattern names them, from 0, the root.
+struct Match {
+  static constexpr size_t kMostVariables = 6;
+  static constexpr size_t kMostOps = 4;
+
+  Instruction* ops[kMostOps] = {};
+  Value variables[kMostVariables];  ///< In the order in which the pattern first names them.
+  std::vector<Value> rest;          ///< Those of "xs..."
+
+  Instruction& root() const { return *ops[0]; }
+  Instruction& inner() const { return *ops[1]; }
+  /// The first variable, `x`.
+  Value x() const { return variables[0]; }
+  ElementType type() const { return x().type().element_type(); }
+};
+
+struct Condition {
+  std::string_view text;  ///< "x is an integer"
+  bool (*holds)(const Match& match) = nullptr;
+};
+
+/// How a result may differ from that of the op as it was written.
+enum class Exactness : uint8_t {
+  kEveryBit,  ///< Not at all, whatever the operands.
+  kRounded,   ///< Within the op's accuracy (OpInfo::ulp_bound).
+  kRelaxed,   ///< As of real numbers: NaNs, infinities and the order of sums are disregarded.
+};
+std::string_view name_of(Exactness exactness);
+
+/// Patterns: `op(…)` is an op by its short name, of a commutative one the operands in either order;
+/// `op[EQ|NE](…)` one with that comparison direction; `x` any value, the same wherever it is named;
+/// `xs...` all operands that are left; a number an array all of whose elements are exactly that
+/// (0 is not -0.0); `ones` an array of integers or pred with all bits set; `true` and `false`.
+/// Everything that a pattern matches is an array of numbers of known sizes, or a tuple of such.
+///
+/// Replacements: the same, built of variables and ops without attributes; a number is of the type
+/// of the result. Or, where `build` is set, what it builds, of which the text is the description.
+struct Rule {
+  std::string_view name;
+  std::string_view pattern;
+  Condition where{};  ///< No condition: holds always.
+  std::string_view replacement;
+  /// Gives what stands for the op's only result, or null where the rule does not hold after all.
+  Value (*build)(Builder& b, const Match& match) = nullptr;
+  Exactness exactness = Exactness::kEveryBit;
+  std::string_view because;  ///< Why the result is the same.
+};
+
+/// Something that looks like a rule and is none: no rule may do it. Its test finds operands for
+/// which the two sides differ.
+struct NonRule {
+  std::string_view name;
+  std::string_view pattern;
+  Condition where{};
+  std::string_view replacement;
+  std::string_view because;  ///< Why the result is not the same.
+};
+
+/// All rules, in the order in which they are tried at an op.
+std::span<const Rule* const> all_rules();
+std::span<const NonRule> all_non_rules();
+/// The rule called `name`, or null.
+const Rule* find_rule(std::string_view name);
+
+// --- The tables, a file each
+
+std::span<const Rule> arithmetic_rules();
+std::span<const Rule> shape_rules();
+
+}  // namespace tenon::hlo::rewrite

@@ -1,0 +1,244 @@
+// Tests that are derived from the tables: each rule is held against the evaluator on instances of
+// its pattern, each non-rule against operands for which it would be wrong.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/passes/rewrite/rewriter.h"
+#include "hlo/passes/rewrite/sampler.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace tenon::hlo::rewrite {
+namespace {
+
+constexpr int kTries = 20'000;  // For one instance.
+
+// Equal numbers have equal texts, and NaNs are NaNs.
+std::string text_of(const Literal& literal) { return literal.to_string(literal.element_count()); }
+
+std::string result_of(const Module& module, const std::vector<Literal>& arguments) {
+  auto results = Evaluator(module).run(*module.entry(), arguments);
+  return results ? text_of((*results)[0]) : results.error().to_string();
+}
+
+// Applies the rule to the root of a sample; false if it gives up.
+bool apply(const CompiledRule& rule, Sample& sample, const Match& match) {
+  Builder b(*sample.module->entry(), sample.root);
+  const Value value = build_replacement(rule, b, match);
+  EXPECT_TRUE(b.ok()) << b.status().to_string();
+  if (!value || value.type() != sample.root->result_type()) return false;
+  sample.root->replace_uses(0, value);
+  const Status verified = verify(*sample.module);
+  EXPECT_TRUE(verified.ok()) << verified.to_string();
+  return true;
+}
+
+struct Outcome {
+  int instances = 0;    // On which the rule was applied.
+  int different = 0;    // Of them, those whose results differ for some arguments.
+  std::string example;  // Of one that differs.
+};
+
+// Applies a rule to `count` instances and compares what they give before and behind.
+Outcome try_rule(const CompiledRule& rule, int count, int argument_sets) {
+  Outcome outcome;
+  Random random(7);
+  for (int draws = 0; outcome.instances < count && draws < 4 * count; ++draws) {
+    Match match;
+    Sample sample = draw_match(rule, random, kTries, match);
+    if (sample.root == nullptr) break;
+    const std::unique_ptr<Module> before = sample.module->clone();
+    if (!apply(rule, sample, match)) continue;
+    ++outcome.instances;
+    for (int i = 0; i < argument_sets; ++i) {
+      const std::vector<Literal> arguments = draw_arguments(*before, random);
+      const std::string expected = result_of(*before, arguments);
+      const std::string actual = result_of(*sample.module, arguments);
+      if (expected == actual) continue;
+      ++outcome.different;
+      outcome.example =
+          print_module(*before) + expected + "\n" + print_module(*sample.module) + actual;
+      for (const Literal& each : arguments) outcome.example += "\nwith " + text_of(each);
+      break;
+    }
+  }
+  return outcome;
+}
+
+CompiledRule compiled(const Rule& rule) {
+  auto made = compile_rule(rule);
+  EXPECT_TRUE(made) << made.error().to_string();
+  return made ? std::move(*made) : CompiledRule();
+}
+
+class EveryRule : public testing::TestWithParam<const Rule*> {};
+
+TEST_P(EveryRule, ChangesNoBit) {
+  const Rule& rule = *GetParam();
+  ASSERT_EQ(rule.exactness, Exactness::kEveryBit) << "compare within its bound";
+  const Outcome outcome = try_rule(compiled(rule), 60, 4);
+  EXPECT_GE(outcome.instances, 40) << "the sampler draws too few instances";
+  EXPECT_EQ(outcome.different, 0) << outcome.example;
+}
+
+// The driver applies it, this rule or an earlier one, and leaves nothing for it to do.
+TEST_P(EveryRule, IsAppliedByTheDriver) {
+  const Rule& rule = *GetParam();
+  const CompiledRule own = compiled(rule);
+  Random random(11);
+  bool is_hit = false;
+  for (int i = 0; i < 40; ++i) {
+    Match match;
+    Sample sample = draw_match(own, random, kTries, match);
+    ASSERT_NE(sample.root, nullptr);
+    const std::unique_ptr<Module> before = sample.module->clone();
+    Statistics statistics;
+    const auto changed = apply_rules(*sample.module, {.statistics = &statistics});
+    ASSERT_TRUE(changed) << changed.error().to_string();
+    EXPECT_TRUE(*changed) << print_module(*before);
+    EXPECT_FALSE(statistics.is_exhausted);
+    for (size_t r = 0; r < statistics.hits.size(); ++r) {
+      is_hit |= all_rules()[r] == &rule && statistics.hits[r] > 0;
+    }
+    const std::vector<Literal> arguments = draw_arguments(*before, random);
+    EXPECT_EQ(result_of(*sample.module, arguments), result_of(*before, arguments));
+    const auto again = apply_rules(*sample.module);
+    EXPECT_TRUE(again && !*again) << print_module(*sample.module);
+  }
+  EXPECT_TRUE(is_hit) << "an earlier rule always comes first";
+}
+
+std::string name_of_case(const auto& info) {
+  std::string name(info.param->name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Table, EveryRule,
+                         testing::ValuesIn(all_rules().begin(), all_rules().end()),
+                         [](const auto& each) { return name_of_case(each); });
+
+Rule as_rule(const NonRule& non_rule) {
+  return {.name = non_rule.name,
+          .pattern = non_rule.pattern,
+          .where = non_rule.where,
+          .replacement = non_rule.replacement,
+          .because = non_rule.because};
+}
+
+std::vector<const NonRule*> all_of_non_rules() {
+  std::vector<const NonRule*> all;
+  for (const NonRule& each : all_non_rules()) all.push_back(&each);
+  return all;
+}
+
+class EveryNonRule : public testing::TestWithParam<const NonRule*> {};
+
+// As a rule it is caught by what ChangesNoBit does.
+TEST_P(EveryNonRule, WouldChangeResults) {
+  const Rule planted = as_rule(*GetParam());
+  const Outcome outcome = try_rule(compiled(planted), 60, 4);
+  EXPECT_GE(outcome.instances, 40);
+  EXPECT_GT(outcome.different, 0);
+}
+
+TEST_P(EveryNonRule, IsDoneByNoRule) {
+  const Rule planted = as_rule(*GetParam());
+  const CompiledRule own = compiled(planted);
+  Random random(13);
+  for (int i = 0; i < 40; ++i) {
+    Match match;
+    Sample sample = draw_match(own, random, kTries, match);
+    ASSERT_NE(sample.root, nullptr);
+    const std::unique_ptr<Module> before = sample.module->clone();
+    ASSERT_TRUE(apply_rules(*sample.module));
+    for (int set = 0; set < 4; ++set) {
+      const std::vector<Literal> arguments = draw_arguments(*before, random);
+      EXPECT_EQ(result_of(*sample.module, arguments), result_of(*before, arguments))
+          << print_module(*before) << print_module(*sample.module);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Table, EveryNonRule, testing::ValuesIn(all_of_non_rules()),
+                         [](const auto& each) { return name_of_case(each); });
+
+TEST(Rules, HaveNamesOfTheirOwnAndReasons) {
+  std::set<std::string_view> names;
+  for (const Rule* rule : all_rules()) {
+    EXPECT_TRUE(names.insert(rule->name).second) << rule->name;
+    EXPECT_FALSE(rule->because.empty() || rule->replacement.empty()) << rule->name;
+  }
+  for (const NonRule& each : all_non_rules()) {
+    EXPECT_TRUE(names.insert(each.name).second) << each.name;
+    EXPECT_FALSE(each.because.empty()) << each.name;
+  }
+}
+
+TEST(Rules, CanBeDisabled) {
+  const Rule& rule = *find_rule("add-zero");
+  Random random(1);
+  Match match;
+  Sample sample = draw_match(compiled(rule), random, kTries, match);
+  ASSERT_NE(sample.root, nullptr);
+  const auto off = apply_rules(*sample.module, {.disabled = {"add-zero"}});
+  EXPECT_TRUE(off && !*off);
+  const auto on = apply_rules(*sample.module);
+  EXPECT_TRUE(on && *on);
+  const auto unknown = apply_rules(*sample.module, {.disabled = {"add-nought"}});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().to_string(), "error: there is no rule 'add-nought'");
+}
+
+// A chain that folds from its end: every op is looked at again when what it reads has changed.
+TEST(Rules, ReachTheEndOfAChain) {
+  Module module;
+  Computation& main = module.add_function("main");
+  const Value x = main.add_parameter(Type::tensor(ElementType::kS32, {4}));
+  Builder b(main);
+  Value y = x;
+  constexpr int kLength = 1000;
+  for (int i = 0; i < kLength; ++i) y = b.neg(y);
+  main.set_declared_result_types({y.type()});
+  ASSERT_TRUE(b.finish({y}).ok());
+  Statistics statistics;
+  ASSERT_TRUE(apply_rules(module, {.statistics = &statistics}));
+  EXPECT_EQ(main.last()->operand(0), x);
+  EXPECT_EQ(statistics.total(), kLength / 2);
+  EXPECT_LE(statistics.visited, 2 * kLength);
+}
+
+TEST(Rules, StopAtTheBudget) {
+  Module module;
+  Computation& main = module.add_function("main");
+  const Value x = main.add_parameter(Type::tensor(ElementType::kS32, {4}));
+  Builder b(main);
+  const Value y = b.neg(b.neg(b.neg(b.neg(x))));
+  main.set_declared_result_types({y.type()});
+  ASSERT_TRUE(b.finish({y}).ok());
+  Statistics statistics;
+  ASSERT_TRUE(apply_rules(module, {.budget = 0, .statistics = &statistics}));
+  EXPECT_FALSE(statistics.total() > 0);
+  EXPECT_TRUE(statistics.is_exhausted);
+}
+
+TEST(Patterns, SayWhatIsWrongAndWhere) {
+  const auto error = [](std::string_view text) {
+    VariableNames names;
+    const auto made = parse_pattern(text, names);
+    return made ? std::string("none") : made.error().to_string();
+  };
+  EXPECT_EQ(error("add(x, 0)"), "none");
+  EXPECT_EQ(error("ad(x, 0)"), "error: pattern 'ad(x, 0)', column 3: there is no op of this name");
+  EXPECT_EQ(error("add(x"), "error: pattern 'add(x', column 6: expected ')'");
+  EXPECT_EQ(error("add(x, y) z"), "error: pattern 'add(x, y) z', column 11: expected the end");
+  EXPECT_EQ(error("compare[UP](x, y)"),
+            "error: pattern 'compare[UP](x, y)', column 11: expected a comparison direction");
+  const Rule open{.name = "open", .pattern = "negate(x)", .replacement = "negate(y)"};
+  EXPECT_EQ(compile_rule(open).error().to_string(),
+            "error: rule open: the pattern has no variable 'y'");
+}
+
+}  // namespace
+}  // namespace tenon::hlo::rewrite

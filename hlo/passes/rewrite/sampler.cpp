@@ -1,0 +1,423 @@
+#include "hlo/passes/rewrite/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "hlo/verify/verify.h"
+
+namespace tenon::hlo::rewrite {
+namespace {
+
+using enum ElementType;
+
+class PatternSampler {
+ public:
+  PatternSampler(Random& random, size_t variables)
+      : random_(random), module_(std::make_unique<Module>()), variables_(variables) {
+    main_ = &module_->add_function("main");
+  }
+
+  Sample run(const Pattern& pattern) {
+    Builder b(*main_);
+    builder_ = &b;
+    const Value root = make(pattern, std::nullopt);
+    if (!root || !b.ok()) return {};
+    main_->set_declared_result_types({root.type()});
+    if (!b.finish({root}).ok() || !verify(*module_).ok()) return {};
+    return {std::move(module_), root.def};
+  }
+
+ private:
+  using Wanted = std::optional<Type>;
+
+  // --- Types
+
+  ElementType element_type(uint8_t types) {
+    static const std::vector<ElementType> kTypes = {
+        kF32, kF32, kS32, kS32, kPred, kPred,   kF64,      kF16, kBF16, kS8, kU8,       kS16,
+        kU16, kU32, kS64, kU64, kC64,  kF8E5M2, kF8E4M3FN, kS4,  kU4,   kU2, kF8E8M0FNU};
+    ElementType drawn{};
+    do {
+      drawn = random_.of(kTypes);
+    } while ((types & set_of(drawn)) == 0);
+    return drawn;
+  }
+  static uint8_t set_of(ElementType type) {
+    return is_pred(type)      ? kTypesPred
+           : is_integer(type) ? kTypesInt
+           : is_float(type)   ? kTypesFloat
+                              : kTypesComplex;
+  }
+  Dims dims() {
+    Dims drawn(static_cast<size_t>(random_.of({0, 1, 1, 2, 2, 3})));
+    for (int64_t& size : drawn) size = random_.one_in(30) ? 0 : random_.of({1, 1, 2, 3, 4, 5});
+    return drawn;
+  }
+  Type type(uint8_t types) {
+    const ElementType element = element_type(types);
+    return Type::tensor(element, dims());
+  }
+  Type number_type() { return type(kTypesPred | kTypesInt | kTypesFloat | kTypesComplex); }
+
+  // --- Values
+
+  Value parameter(const Type& type) { return main_->add_parameter(type); }
+
+  Value make(const Pattern& pattern, Wanted wanted) {
+    switch (pattern.kind) {
+      case Pattern::Kind::kVariable: {
+        Value& bound = variables_[pattern.variable];
+        if (!bound) bound = parameter(wanted ? *wanted : number_type());
+        return bound;
+      }
+      case Pattern::Kind::kNumber:
+        return constant(wanted ? *wanted : number_type(), pattern);
+      case Pattern::Kind::kOnes:
+        return constant(wanted ? *wanted : type(kTypesPred | kTypesInt), pattern);
+      case Pattern::Kind::kOp:
+        return op(pattern, wanted);
+      case Pattern::Kind::kRest:
+        break;
+    }
+    return {};
+  }
+
+  Value constant(const Type& type, const Pattern& pattern) {
+    const ElementType element = type.element_type();
+    if (is_complex(element) || (pattern.is_truth && !is_pred(element))) return {};
+    if (pattern.kind == Pattern::Kind::kOnes) {
+      if (is_float(element)) return {};
+      const Literal ones = Literal::scalar_integer(element, is_pred(element) ? 1 : -1);
+      return builder_->constant(DenseAttr::splat(type.shape(), ones));
+    }
+    Literal number = Literal::scalar(element, pattern.number);
+    // Formats without -0.0, or without 0.
+    const double kept = number.get_double(0);
+    if (kept != pattern.number || std::signbit(kept) != std::signbit(pattern.number)) return {};
+    return builder_->constant(DenseAttr::splat(type.shape(), std::move(number)));
+  }
+
+  Value op(const Pattern& pattern, const Wanted& wanted) {
+    switch (pattern.code) {
+      case OpCode::kSelect:
+        return select(pattern, wanted);
+      case OpCode::kCompare:
+        return compare(pattern);
+      case OpCode::kComplex:
+      case OpCode::kReal:
+      case OpCode::kImag:
+        return complex_part(pattern, wanted);
+      case OpCode::kTuple:
+      case OpCode::kGetTupleElement:
+        return tuple(pattern);
+      default:
+        break;
+    }
+    if (pattern.operands.empty()) return {};
+    if (op_info(pattern.code).category == Category::kElementwise &&
+        pattern.code != OpCode::kConvert && pattern.code != OpCode::kBitcastConvert) {
+      return elementwise(pattern, wanted);
+    }
+    if (pattern.code == OpCode::kConcatenate) return concatenate(pattern);
+    const Value x = make(pattern.operands[0], std::nullopt);
+    return x ? of_array(pattern, x) : Value();
+  }
+
+  // Operands of one type.
+  Value elementwise(const Pattern& pattern, const Wanted& wanted) {
+    Type common = wanted ? *wanted : type(op_info(pattern.code).types);
+    std::vector<Value> operands(pattern.operands.size());
+    for (const bool constants : {false, true}) {  // The type of a bound variable decides.
+      for (size_t i = 0; i < operands.size(); ++i) {
+        const Pattern& each = pattern.operands[i];
+        const bool is_constant =
+            each.kind == Pattern::Kind::kNumber || each.kind == Pattern::Kind::kOnes;
+        if (is_constant != constants) continue;
+        operands[i] = make(each, common);
+        if (!operands[i]) return {};
+        common = operands[i].type();
+      }
+    }
+    if (operands.size() == 2 && op_info(pattern.code).commutative && random_.one_in(2)) {
+      std::swap(operands[0], operands[1]);
+    }
+    return builder_->make(pattern.code, operands);
+  }
+
+  Value select(const Pattern& pattern, const Wanted& wanted) {
+    const Type common = wanted ? *wanted : number_type();
+    const Dims chosen = random_.one_in(3) ? Dims{} : common.dims();
+    const Value predicate = make(pattern.operands[0], Type::tensor(kPred, chosen));
+    const Value on_true = predicate ? make(pattern.operands[1], common) : Value();
+    const Value on_false = on_true ? make(pattern.operands[2], on_true.type()) : Value();
+    return on_false ? builder_->select(predicate, on_true, on_false) : Value();
+  }
+
+  Value compare(const Pattern& pattern) {
+    Type common = number_type();
+    for (const Pattern& each : pattern.operands) {
+      if (each.is_truth) common = Type::tensor(kPred, common.dims());
+    }
+    const Value lhs = make(pattern.operands[0], common);
+    const Value rhs = lhs ? make(pattern.operands[1], lhs.type()) : Value();
+    if (!rhs) return {};
+    const ComparisonDirection direction = pattern.directions.empty()
+                                              ? static_cast<ComparisonDirection>(random_.below(6))
+                                              : random_.of(pattern.directions);
+    return builder_->compare(direction, lhs, rhs);
+  }
+
+  Value complex_part(const Pattern& pattern, const Wanted& wanted) {
+    const bool makes = pattern.code == OpCode::kComplex;
+    const ElementType real = wanted && !makes ? wanted->element_type() : random_.of({kF32, kF64});
+    const Dims shape = wanted ? wanted->dims() : dims();
+    Type common = Type::tensor(makes ? real : real == kF64 ? kC128 : kC64, shape);
+    std::vector<Value> operands;
+    for (const Pattern& each : pattern.operands) {
+      operands.push_back(make(each, common));
+      if (!operands.back()) return {};
+      common = operands.back().type();
+    }
+    return builder_->make(pattern.code, operands);
+  }
+
+  Value tuple(const Pattern& pattern) {
+    if (pattern.code == OpCode::kGetTupleElement) {
+      const Value inner = make(pattern.operands[0], std::nullopt);
+      if (!inner) return {};
+      const auto count = static_cast<int64_t>(inner.def->operand_count());
+      return builder_->make(pattern.code, {inner},
+                            {{AttrKey::index, IntegerAttr{random_.below(count), kS32}}});
+    }
+    std::vector<Value> parts;
+    for (int64_t i = random_.between(1, 3); i > 0; --i) parts.push_back(parameter(number_type()));
+    return builder_->make(pattern.code, parts);
+  }
+
+  Value concatenate(const Pattern& pattern) {
+    Type common = number_type();
+    if (common.rank() == 0) return {};
+    const auto axis = static_cast<size_t>(random_.below(common.rank()));
+    if (pattern.operands[0].kind != Pattern::Kind::kRest) {
+      const Value x = make(pattern.operands[0], common);
+      return x ? builder_->concatenate({x}, static_cast<int64_t>(axis)) : Value();
+    }
+    std::vector<Value> parts;
+    for (int64_t i = random_.between(1, 4); i > 0; --i) {
+      Dims shape = common.dims();
+      shape[axis] = random_.below(3);
+      parts.push_back(parameter(Type::tensor(common.element_type(), shape)));
+    }
+    return builder_->concatenate(parts, static_cast<int64_t>(axis));
+  }
+
+  // --- Ops of one array and attributes
+
+  Value of_array(const Pattern& pattern, Value x) {
+    const bool plain = random_.one_in(2);  // Attributes that change nothing.
+    const Dims& shape = x.type().dims();
+    switch (pattern.code) {
+      case OpCode::kConvert:
+        return builder_->make(pattern.code, {x}, {},
+                              {Type::tensor(plain ? x.type().element_type()
+                                                  : element_type(kTypesPred | kTypesInt |
+                                                                 kTypesFloat | kTypesComplex),
+                                            shape)});
+      case OpCode::kBitcastConvert:
+        return builder_->bitcast(x, x.type());
+      case OpCode::kTranspose:
+        return builder_->transpose(x, plain ? counting(shape.size()) : shuffled(shape.size()));
+      case OpCode::kReshape:
+        return builder_->make(pattern.code, {x}, {},
+                              {Type::tensor(x.type().element_type(),
+                                            plain ? shape : refactored(element_count(shape)))});
+      case OpCode::kBroadcastInDim:
+        return broadcast(x, plain);
+      case OpCode::kSlice:
+        return slice(x, plain);
+      case OpCode::kReverse:
+        return builder_->make(pattern.code, {x}, {{AttrKey::dimensions, some_of(shape.size())}});
+      case OpCode::kPad:
+        return pad(pattern, x, plain);
+      case OpCode::kDynamicSlice:
+        return dynamic_slice(x, plain);
+      case OpCode::kDynamicUpdateSlice:
+        return dynamic_update_slice(pattern, x, plain);
+      default:
+        return {};
+    }
+  }
+
+  static I64s counting(size_t count) {
+    I64s list(count);
+    for (size_t i = 0; i < count; ++i) list[i] = static_cast<int64_t>(i);
+    return list;
+  }
+  I64s shuffled(size_t count) {
+    I64s list = counting(count);
+    for (size_t i = count; i > 1; --i) {
+      std::swap(list[i - 1], list[static_cast<size_t>(random_.below(static_cast<int64_t>(i)))]);
+    }
+    return list;
+  }
+  I64s some_of(size_t count) {
+    I64s list = shuffled(count);
+    list.resize(static_cast<size_t>(random_.between(0, static_cast<int64_t>(count))));
+    return list;
+  }
+
+  Dims refactored(int64_t count) {
+    Dims made;
+    int64_t left = count;
+    for (int64_t d = 2; d <= left && made.size() < 3; ++d) {
+      if (left % d != 0 || random_.one_in(3)) continue;
+      made.push_back(d);
+      left /= d;
+    }
+    if (left != 1) made.push_back(left);
+    while (made.size() < 4 && random_.one_in(2)) made.push_back(1);
+    return made;
+  }
+
+  Value broadcast(Value x, bool plain) {
+    const Dims& shape = x.type().dims();
+    if (plain) return builder_->broadcast_in_dim(x, shape, counting(shape.size()));
+    Dims to;
+    I64s map;
+    for (const int64_t size : shape) {
+      if (random_.one_in(3)) to.push_back(random_.between(1, 3));
+      map.push_back(static_cast<int64_t>(to.size()));
+      to.push_back(size == 1 ? random_.between(1, 3) : size);
+    }
+    if (random_.one_in(2)) to.push_back(random_.between(1, 3));
+    return builder_->broadcast_in_dim(x, std::move(to), std::move(map));
+  }
+
+  Value slice(Value x, bool plain) {
+    I64s start, limit, strides;
+    for (const int64_t size : x.type().dims()) {
+      start.push_back(plain ? 0 : random_.between(0, size));
+      limit.push_back(plain ? size : random_.between(start.back(), size));
+      strides.push_back(plain ? 1 : random_.between(1, 3));
+    }
+    return builder_->slice(x, std::move(start), std::move(limit), std::move(strides));
+  }
+
+  Value pad(const Pattern& pattern, Value x, bool plain) {
+    const Value padding = make(pattern.operands[1], Type::tensor(x.type().element_type(), {}));
+    I64s low, high, interior;
+    for (size_t i = 0; i < x.type().dims().size(); ++i) {
+      low.push_back(plain ? 0 : random_.between(-1, 2));
+      high.push_back(plain ? 0 : random_.between(-1, 2));
+      interior.push_back(plain ? 0 : random_.between(0, 1));
+    }
+    return builder_->pad(x, padding, std::move(low), std::move(high), std::move(interior));
+  }
+
+  // Indices of one type, of which the far ones are clamped; some are constants.
+  std::vector<Value> starts(size_t count) {
+    const ElementType index = random_.of({kS32, kS64, kU8, kU64, kS8});
+    const bool known = random_.one_in(2);
+    std::vector<Value> made;
+    for (size_t i = 0; i < count; ++i) {
+      if (!known) {
+        made.push_back(parameter(Type::tensor(index, {})));
+        continue;
+      }
+      int64_t start = random_.of({int64_t{0}, int64_t{1}, int64_t{2}, int64_t{7}, int64_t{-1},
+                                  std::numeric_limits<int64_t>::min()});
+      if (bit_width(index) < 64) start = start < -100 ? -1 : start;
+      if (is_unsigned_integer(index) && bit_width(index) < 64 && start < 0) start = 200;
+      made.push_back(builder_->constant(Literal::scalar_integer(index, start)));
+    }
+    return made;
+  }
+
+  Value dynamic_slice(Value x, bool plain) {
+    I64s sizes;
+    for (const int64_t size : x.type().dims()) {
+      sizes.push_back(plain ? size : random_.between(0, size));
+    }
+    std::vector<Value> from = starts(sizes.size());
+    return builder_->dynamic_slice(x, std::move(from), std::move(sizes));
+  }
+
+  Value dynamic_update_slice(const Pattern& pattern, Value x, bool plain) {
+    Dims sizes = x.type().dims();
+    for (int64_t& size : sizes) size = plain ? size : random_.between(0, size);
+    const Value update = make(pattern.operands[1], Type::tensor(x.type().element_type(), sizes));
+    if (!update) return {};
+    std::vector<Value> from = starts(sizes.size());
+    return builder_->dynamic_update_slice(x, update, std::move(from));
+  }
+
+  Random& random_;
+  std::unique_ptr<Module> module_;
+  Computation* main_ = nullptr;
+  Builder* builder_ = nullptr;
+  std::vector<Value> variables_;
+};
+
+double special_number(ElementType type, Random& random) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (is_pred(type)) return static_cast<double>(random.below(2));
+  if (is_integer(type)) {
+    return static_cast<double>(random.of({0, 1, -1, 2, 3, 7, 100, 127, -128, 5, 4}));
+  }
+  switch (random.below(4)) {
+    case 0:
+      return random.of({0.0, -0.0, kInfinity, -kInfinity, std::nan("")});
+    case 1:
+      return random.of({1.0, -1.0, 0.5, 2.0, 3.0, 1e-45, 1e-310, 6e-8, 6e4, 3e38, 1e308, 448.0});
+    default:
+      return (random.unit() - 0.5) * 16;
+  }
+}
+
+Literal special_array(const Shape& shape, Random& random) {
+  Literal array(shape);
+  const ElementType type = shape.element_type();
+  for (int64_t i = 0; i < array.element_count(); ++i) {
+    if (is_complex(type)) {
+      const double re = special_number(kF32, random);
+      const double im = special_number(kF32, random);
+      array.set_complex(i, {re, im});
+    } else if (is_integer(type) && random.one_in(3)) {
+      // The least and the greatest integer.
+      const int width = bit_width(type);
+      const int64_t least = std::numeric_limits<int64_t>::min() >> (64 - width);
+      const int64_t greatest = is_unsigned_integer(type) ? -1 : ~least;
+      array.set_integer(i, random.one_in(2) ? greatest : is_unsigned_integer(type) ? 0 : least);
+    } else {
+      array.set_double(i, special_number(type, random));
+    }
+  }
+  return array;
+}
+
+}  // namespace
+
+Sample draw_sample(const Pattern& pattern, size_t variables, Random& random) {
+  return PatternSampler(random, variables).run(pattern);
+}
+
+Sample draw_match(const CompiledRule& rule, Random& random, int tries, Match& match) {
+  for (int i = 0; i < tries; ++i) {
+    Sample sample = draw_sample(rule.pattern, Match::kMostVariables, random);
+    if (sample.root != nullptr && matches(rule, *sample.root, match)) return sample;
+  }
+  return {};
+}
+
+std::vector<Literal> draw_arguments(const Module& module, Random& random) {
+  std::vector<Literal> arguments;
+  const Computation& main = *module.entry();
+  for (size_t i = 0; i < main.parameter_count(); ++i) {
+    arguments.push_back(special_array(main.parameter(i).type().shape(), random));
+  }
+  return arguments;
+}
+
+}  // namespace tenon::hlo::rewrite

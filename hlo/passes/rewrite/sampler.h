@@ -1,0 +1,33 @@
+// Instances of a rule: its pattern as a program with random types, attributes and operands.
+//
+// What rules are tested with, and shown by in docs/rewrites.md.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/base/random.h"
+#include "hlo/passes/rewrite/pattern.h"
+
+namespace tenon::hlo::rewrite {
+
+/// A function @main of the variables of a pattern that returns what the pattern says.
+struct Sample {
+  std::unique_ptr<Module> module;
+  Instruction* root = nullptr;
+};
+
+/// Draws an instance. Attributes that change nothing (the identity permutation, a conversion to the
+/// same type, a slice of all elements) are drawn often, since rules are about them. Null where what
+/// was drawn does not verify: draw again.
+Sample draw_sample(const Pattern& pattern, size_t variables, Random& random);
+
+/// An instance for which the rule holds, with the arguments of its @main left to the caller; null
+/// after `tries` draws without one.
+Sample draw_match(const CompiledRule& rule, Random& random, int tries, Match& match);
+
+/// Arguments for @main: numbers of which many are special (NaN, infinities, both zeros, denormals,
+/// the ends of integers).
+std::vector<Literal> draw_arguments(const Module& module, Random& random);
+
+}  // namespace tenon::hlo::rewrite

@@ -1,0 +1,181 @@
+// Rules of ops that move elements, and of tuples and complex numbers.
+#include <algorithm>
+#include <utility>
+
+#include "hlo/passes/constants.h"
+#include "hlo/passes/rewrite/rule.h"
+
+namespace tenon::hlo::rewrite {
+namespace {
+
+bool all_are(const I64s& list, int64_t value) {
+  return std::ranges::all_of(list, [&](int64_t each) { return each == value; });
+}
+
+// 0, 1, 2 …
+bool counts(const I64s& list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+bool same_type(const Match& match) { return match.x().type() == match.root().result_type(); }
+
+I64s sorted(I64s list) {
+  std::ranges::sort(list);
+  return list;
+}
+
+// --- Conditions
+
+constexpr Condition kSameShape{"to the shape of x", same_type};
+constexpr Condition kIdentityPermutation{"the permutation is 0, 1, 2, …", [](const Match& m) {
+                                           return counts(m.root().i64s(AttrKey::permutation));
+                                         }};
+constexpr Condition kIdentityBroadcast{
+    "to the shape of x, its dimensions in order", [](const Match& m) {
+      return same_type(m) && counts(m.root().i64s(AttrKey::broadcast_dimensions));
+    }};
+constexpr Condition kWholeSlice{
+    "of all elements",
+    [](const Match& m) { return same_type(m) && all_are(m.root().i64s(AttrKey::strides), 1); }};
+constexpr Condition kNoPadding{"no padding at all", [](const Match& m) {
+                                 return all_are(m.root().i64s(AttrKey::edge_padding_low), 0) &&
+                                        all_are(m.root().i64s(AttrKey::edge_padding_high), 0) &&
+                                        all_are(m.root().i64s(AttrKey::interior_padding), 0);
+                               }};
+constexpr Condition kShortDimensions{
+    "the reversed dimensions have at most one element", [](const Match& m) {
+      return std::ranges::all_of(m.root().i64s(AttrKey::dimensions), [&](int64_t d) {
+        return m.root().result_type().dims()[static_cast<size_t>(d)] <= 1;
+      });
+    }};
+constexpr Condition kSameDimensions{"of the same dimensions", [](const Match& m) {
+                                      return sorted(m.inner().i64s(AttrKey::dimensions)) ==
+                                             sorted(m.root().i64s(AttrKey::dimensions));
+                                    }};
+constexpr Condition kSomeAreEmpty{
+    "some of xs have no elements, some have", [](const Match& m) {
+      const auto is_empty = [](Value part) { return element_count(part.type().dims()) == 0; };
+      return std::ranges::any_of(m.rest, is_empty) && !std::ranges::all_of(m.rest, is_empty);
+    }};
+constexpr Condition kKnownStarts{
+    "the starts are constants", [](const Match& m) {
+      return std::ranges::all_of(m.rest, [](Value start) { return splat_of(start) != nullptr; });
+    }};
+constexpr Condition kWholeUpdate{
+    "y has the shape of x", [](const Match& m) { return m.variables[1].type() == m.x().type(); }};
+// --- Replacements with attributes
+
+Value compose_transposes(Builder& b, const Match& match) {
+  I64s both;
+  for (const int64_t d : match.root().i64s(AttrKey::permutation)) {
+    both.push_back(match.inner().i64s(AttrKey::permutation)[static_cast<size_t>(d)]);
+  }
+  return b.transpose(match.x(), std::move(both));
+}
+Value reshape_at_once(Builder& b, const Match& match) {
+  return b.reshape(match.x(), match.root().result_type().dims());
+}
+Value compose_broadcasts(Builder& b, const Match& match) {
+  I64s both;
+  for (const int64_t d : match.inner().i64s(AttrKey::broadcast_dimensions)) {
+    both.push_back(match.root().i64s(AttrKey::broadcast_dimensions)[static_cast<size_t>(d)]);
+  }
+  return b.broadcast_in_dim(match.x(), match.root().result_type().dims(), std::move(both));
+}
+Value compose_slices(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const I64s& first_start = match.inner().i64s(AttrKey::start_indices);
+  const I64s& first_stride = match.inner().i64s(AttrKey::strides);
+  const I64s& start = op.i64s(AttrKey::start_indices);
+  const I64s& stride = op.i64s(AttrKey::strides);
+  I64s starts, limits, strides;
+  for (size_t d = 0; d < start.size(); ++d) {
+    const int64_t size = op.result_type().dims()[d];
+    // The last element is where both find it; a stride to no other element means nothing.
+    starts.push_back(size == 0 ? 0 : first_start[d] + start[d] * first_stride[d]);
+    strides.push_back(size > 1 ? first_stride[d] * stride[d] : 1);
+    limits.push_back(size == 0 ? 0 : starts[d] + (size - 1) * strides[d] + 1);
+  }
+  return b.slice(match.x(), std::move(starts), std::move(limits), std::move(strides));
+}
+Value concatenate_filled(Builder& b, const Match& match) {
+  const int64_t axis = match.root().integer(AttrKey::dimension);
+  std::vector<Value> parts;
+  for (const Value part : match.rest) {
+    if (part.type().dims()[static_cast<size_t>(axis)] != 0) parts.push_back(part);
+  }
+  return parts.empty() ? Value() : b.concatenate(parts, axis);
+}
+Value slice_at_known_start(Builder& b, const Match& match) {
+  const Dims& dims = match.x().type().dims();
+  I64s starts;
+  I64s limits;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Literal& start = *splat_of(match.rest[d]);
+    const int64_t size = match.root().result_type().dims()[d];
+    // Of u64 from 2^63 on the number reads as negative.
+    const int64_t number = start.get_integer(0);
+    const bool huge = number < 0 && start.element_type() == ElementType::kU64;
+    starts.push_back(huge ? dims[d] - size : std::clamp<int64_t>(number, 0, dims[d] - size));
+    limits.push_back(starts[d] + size);
+  }
+  return b.slice(match.x(), std::move(starts), std::move(limits), I64s(dims.size(), 1));
+}
+Value element_of_tuple(Builder&, const Match& match) {
+  return match.rest[static_cast<size_t>(match.root().integer(AttrKey::index))];
+}
+
+// clang-format off
+constexpr Rule kRules[] = {
+    {.name = "transpose-identity", .pattern = "transpose(x)", .where = kIdentityPermutation,
+     .replacement = "x", .because = "no element moves"},
+    {.name = "transpose-transpose", .pattern = "transpose(transpose(x))", .replacement = "transpose(x)",
+     .build = compose_transposes, .because = "permutations compose"},
+    {.name = "reshape-identity", .pattern = "reshape(x)", .where = kSameShape, .replacement = "x",
+     .because = "no element moves"},
+    {.name = "reshape-reshape", .pattern = "reshape(reshape(x))", .replacement = "reshape(x)",
+     .build = reshape_at_once, .because = "the order of elements stays"},
+    {.name = "broadcast-identity", .pattern = "broadcast_in_dim(x)", .where = kIdentityBroadcast,
+     .replacement = "x", .because = "no element moves"},
+    {.name = "broadcast-broadcast", .pattern = "broadcast_in_dim(broadcast_in_dim(x))",
+     .replacement = "broadcast_in_dim(x)", .build = compose_broadcasts,
+     .because = "maps of dimensions compose"},
+    {.name = "slice-whole", .pattern = "slice(x)", .where = kWholeSlice, .replacement = "x",
+     .because = "no element is left out"},
+    {.name = "slice-slice", .pattern = "slice(slice(x))", .replacement = "slice(x)",
+     .build = compose_slices, .because = "starts and strides compose"},
+    {.name = "pad-nothing", .pattern = "pad(x, y)", .where = kNoPadding, .replacement = "x",
+     .because = "no element is added"},
+    {.name = "concatenate-one", .pattern = "concatenate(x)", .replacement = "x",
+     .because = "there is nothing to add"},
+    {.name = "concatenate-empty", .pattern = "concatenate(xs...)", .where = kSomeAreEmpty,
+     .replacement = "concatenate(xs...)", .build = concatenate_filled,
+     .because = "an empty array adds no element"},
+    {.name = "dynamic-slice-whole", .pattern = "dynamic_slice(x, starts...)", .where = kSameShape,
+     .replacement = "x", .because = "the starts are clamped to 0"},
+    {.name = "dynamic-slice-known", .pattern = "dynamic_slice(x, starts...)", .where = kKnownStarts,
+     .replacement = "slice(x)", .build = slice_at_known_start, .because = "the starts are clamped now"},
+    {.name = "dynamic-update-slice-whole", .pattern = "dynamic_update_slice(x, y, starts...)",
+     .where = kWholeUpdate, .replacement = "y", .because = "the starts are clamped to 0"},
+    {.name = "reverse-short", .pattern = "reverse(x)", .where = kShortDimensions, .replacement = "x",
+     .because = "no element moves"},
+    {.name = "reverse-reverse", .pattern = "reverse(reverse(x))", .where = kSameDimensions,
+     .replacement = "x", .because = "each element moves back"},
+    {.name = "get-tuple-element-of-tuple", .pattern = "get_tuple_element(tuple(xs...))",
+     .replacement = "the element of xs", .build = element_of_tuple, .because = "it was put there"},
+    {.name = "real-of-complex", .pattern = "real(complex(x, y))", .replacement = "x",
+     .because = "it was put there"},
+    {.name = "imag-of-complex", .pattern = "imag(complex(x, y))", .replacement = "y",
+     .because = "it was put there"},
+    {.name = "complex-of-parts", .pattern = "complex(real(z), imag(z))", .replacement = "z", .because = "both parts are those of z"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Rule> shape_rules() { return kRules; }
+
+}  // namespace tenon::hlo::rewrite

@@ -1,0 +1,79 @@
+// `tenon rules`: the rewrite rules, and what they do in programs.
+#include <nlohmann/json.hpp>
+
+#include "hlo/passes/normalize/refine_shapes.h"
+#include "hlo/passes/pass.h"
+#include "hlo/passes/rewrite/documentation.h"
+#include "tools/cli.h"
+#include "tools/rewrite_options.h"
+
+namespace tenon::tools {
+namespace {
+
+struct RulesOptions {
+  std::vector<std::string> programs;
+  bool json = false;
+  bool markdown = false;
+};
+
+// Adds what the rules do in a program on its way to a device. Dynamic programs are not counted:
+// their rules wait for sizes.
+Status count_hits(const std::string& file, hlo::rewrite::Statistics& statistics) {
+  TENON_ASSIGN(const std::unique_ptr<hlo::Module> module, load_module(file));
+  if (hlo::is_dynamic(*module)) return {};
+  hlo::PassOptions options;
+  options.rewrites.statistics = &statistics;
+  return hlo::run_passes(*module, hlo::optimizing_passes(), options);
+}
+
+void print_json_rules(const hlo::rewrite::Statistics& statistics) {
+  nlohmann::json document = nlohmann::json::array();
+  for (size_t i = 0; i < hlo::rewrite::all_rules().size(); ++i) {
+    const hlo::rewrite::Rule& rule = *hlo::rewrite::all_rules()[i];
+    document.push_back({{"name", rule.name},
+                        {"pattern", rule.pattern},
+                        {"where", rule.where.text},
+                        {"replacement", rule.replacement},
+                        {"exactness", hlo::rewrite::name_of(rule.exactness)},
+                        {"because", rule.because},
+                        {"hits", i < statistics.hits.size() ? statistics.hits[i] : 0}});
+  }
+  print_json(document);
+}
+
+int rules(const RulesOptions& options) {
+  hlo::rewrite::Statistics statistics;
+  for (const std::string& file : options.programs) {
+    const Status status = count_hits(file, statistics);
+    if (!status.ok()) return report(status);
+  }
+  if (options.markdown) {
+    fmt::print("{}", hlo::rewrite::rules_documentation(statistics));
+  } else if (options.json) {
+    print_json_rules(statistics);
+  } else if (!options.programs.empty()) {
+    print_rule_hits(stdout, statistics);
+  } else {
+    for (const hlo::rewrite::Rule* rule : hlo::rewrite::all_rules()) {
+      fmt::print("{:<28} {} = {}{}{}\n", rule->name, rule->pattern, rule->replacement,
+                 rule->where.text.empty() ? "" : ", where ", rule->where.text);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_rules_command(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<RulesOptions>();
+  CLI::App* command =
+      app.add_subcommand("rules", "List the rewrite rules, or count them in programs");
+  command->add_option("PROGRAM", options->programs,
+                      "Count how often each rule is applied in these programs");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--markdown", options->markdown, "Print docs/rewrites.md");
+  command->footer("A rule is left out by --disable-rule NAME of 'tenon opt', 'run' and 'explain'.");
+  command->callback([options, exit_code] { *exit_code = rules(*options); });
+}
+
+}  // namespace tenon::tools
