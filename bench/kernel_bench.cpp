@@ -45,16 +45,16 @@ void must(const Status& status) {
   if (!status.ok()) fail(status.to_string());
 }
 
-struct Target {
+struct BenchTarget {
   std::shared_ptr<backend::Backend> backend;
   backend::TargetInfo info;
   std::unique_ptr<backend::Device> device;
 };
 
-Target open_target(const std::string& text) {
+BenchTarget open_target(const std::string& text) {
   add_backends(backend::Registry::instance());
   const auto name = must(backend::parse_device_name(text));
-  Target target;
+  BenchTarget target;
   target.backend = must(backend::Registry::instance().get(name.backend));
   const auto devices = must(target.backend->devices());
   if (name.index >= devices.size()) fail(fmt::format("there is no device {}", text));
@@ -71,8 +71,9 @@ struct Case {
 };
 
 // Memory for each buffer of a kernel, of random numbers where it is f32, else of zeros.
-std::vector<backend::Place> allocate_buffers(backend::Device& device, const kernel::Kernel& k) {
-  std::vector<backend::Place> places;
+std::vector<backend::MemoryAddress> allocate_buffers(backend::Device& device,
+                                                     const kernel::Kernel& k) {
+  std::vector<backend::MemoryAddress> places;
   std::mt19937 random(1);
   std::normal_distribution<float> numbers;
   for (size_t i = 0; i < k.buffer_count; ++i) {
@@ -86,7 +87,7 @@ std::vector<backend::Place> allocate_buffers(backend::Device& device, const kern
     }
     const auto size = static_cast<int64_t>(bytes.size());
     places.push_back({must(device.allocate(0, size)), 0, nullptr});
-    must(device.copy(0, places.back(), backend::Place::of_host(bytes.data()), size));
+    must(device.copy(0, places.back(), backend::MemoryAddress::of_host(bytes.data()), size));
     const backend::EventHandle copied = must(device.record(0));
     must(device.await(copied, -1));  // The bytes live until here.
     device.release(copied);
@@ -94,7 +95,7 @@ std::vector<backend::Place> allocate_buffers(backend::Device& device, const kern
   return places;
 }
 
-void time_launch(benchmark::State& state, const Target& target, const Case& each) {
+void time_launch(benchmark::State& state, const BenchTarget& target, const Case& each) {
   backend::Device& device = *target.device;
   const kernel::Kernel* kernels[] = {&each.kernel};
   const backend::Compiled compiled = must(target.backend->compile(target.info, kernels));
@@ -103,8 +104,8 @@ void time_launch(benchmark::State& state, const Target& target, const Case& each
     return;
   }
   const backend::ModuleHandle module = must(device.load(compiled.binary, kernels));
-  const std::vector<backend::Place> places = allocate_buffers(device, each.kernel);
-  backend::Launch launch;
+  const std::vector<backend::MemoryAddress> places = allocate_buffers(device, each.kernel);
+  backend::KernelLaunch launch;
   launch.module = module;
   launch.buffers = places;
   launch.scalars = each.scalars;
@@ -120,11 +121,11 @@ void time_launch(benchmark::State& state, const Target& target, const Case& each
   state.counters["ops/s"] = benchmark::Counter(
       (cost.flops + cost.transcendentals) * static_cast<double>(state.iterations()),
       benchmark::Counter::kIsRate);
-  for (const backend::Place& place : places) device.free(place.memory);
+  for (const backend::MemoryAddress& place : places) device.free(place.memory);
   device.unload(module);
 }
 
-void time_compile(benchmark::State& state, const Target& target, const Case& each) {
+void time_compile(benchmark::State& state, const BenchTarget& target, const Case& each) {
   const kernel::Kernel* kernels[] = {&each.kernel};
   for (auto _ : state) {
     auto compiled = must(target.backend->compile(target.info, kernels));
@@ -133,7 +134,7 @@ void time_compile(benchmark::State& state, const Target& target, const Case& eac
 }
 
 // The kernels that a program's steps launch, each once.
-void add_cases(std::vector<Case>& cases, const Target& target, const std::string& file) {
+void add_cases(std::vector<Case>& cases, const BenchTarget& target, const std::string& file) {
   const auto module = must(tenon::hlo::import_module(must(tenon::read_file(file)), file));
   const auto compilation = must(tenon::hlo::compile(*module, *target.backend, target.info));
   const tenon::program::Program& program = compilation.compiled.program;
@@ -149,7 +150,7 @@ void add_cases(std::vector<Case>& cases, const Target& target, const std::string
   }
 }
 
-Case add_two_numbers(const Target& target) {
+Case add_two_numbers(const BenchTarget& target) {
   using tenon::ElementType;
   kernel::Builder b("add");
   const auto x = b.buffer("x", ElementType::kF32, {2}, kernel::Access::kIn);
@@ -161,7 +162,7 @@ Case add_two_numbers(const Target& target) {
     b.store(sum, y, {i[0]});
   });
   kernel::Kernel made = b.finish();
-  if (!target.info.as_written) made = must(kernel::legalize(made, target.info.form));
+  if (!target.info.accepts_all) made = must(kernel::legalize(made, target.info.features));
   return {"two_numbers/add", std::move(made), {}};
 }
 
@@ -191,7 +192,7 @@ int main(int argc, char** argv) {
     }
   }
   if (files.empty()) files = programs_of_rows();
-  Target target = open_target(device);
+  BenchTarget target = open_target(device);
   std::vector<Case> cases = {add_two_numbers(target)};
   for (const std::string& file : files) add_cases(cases, target, file);
   for (const Case& each : cases) {

@@ -54,7 +54,7 @@ constexpr Target kTargets[] = {
 
 // What legalising takes, in operations: where a target lacks f64 or fma, hundreds stand for one of
 // f64, for fma and for a function.
-size_t cost_of(const kernel::Kernel& kernel, const kernel::LegalForm& form) {
+size_t cost_of(const kernel::Kernel& kernel, const kernel::TargetFeatures& form) {
   const auto has = [&](ElementType type) {
     return std::ranges::any_of(kernel.values,
                                [&](const kernel::Value& value) { return value.type == type; });
@@ -74,9 +74,9 @@ size_t cost_of(const kernel::Kernel& kernel, const kernel::LegalForm& form) {
 void lower(const Module& module, const Module& original, const Target& target) {
   LowerOptions options;
   options.limits.scratch_bytes = target.scratch_bytes;
-  std::optional<kernel::LegalForm> form;
+  std::optional<kernel::TargetFeatures> form;
   if (target.form[0] != '\0') {
-    form = kernel::LegalForm::parse(target.form).value();
+    form = kernel::TargetFeatures::parse(target.form).value();
     options.limits.fma = form->fma;
     options.limits.private_memory = form->private_memory;
   }

@@ -73,14 +73,14 @@ Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path) {
   return hlo::import_module(bytes, path);
 }
 
-Progress::Progress(std::string what)
+ProgressLine::ProgressLine(std::string what)
     : what_(std::move(what)), active_(isatty(fileno(stderr)) != 0), start_(seconds_now()) {}
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
 }
 
-void Progress::update(int64_t done) {
+void ProgressLine::update(int64_t done) {
   if (!active_) return;
   const double now = seconds_now();
   if (now - start_ < 1 || now - last_ < 0.2) return;

@@ -40,10 +40,10 @@ void print_json(const nlohmann::json& document, int indent = 2);
 Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path);
 
 /// A line on stderr that is overwritten, only on a terminal and only after a second.
-class Progress {
+class ProgressLine {
  public:
-  explicit Progress(std::string what);
-  ~Progress();
+  explicit ProgressLine(std::string what);
+  ~ProgressLine();
   void update(int64_t done);
 
  private:

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "tools/cli.h"
@@ -57,12 +57,12 @@ Result<ChosenDevice> choose_device(const DeviceOptions& options) {
     if (name->backend != "interp") {
       return usage(invalid_argument("--legalize is of --device=interp, not of '{}'", text));
     }
-    const auto form = kernel::LegalForm::parse(options.legalize);
+    const auto form = kernel::TargetFeatures::parse(options.legalize);
     if (!form) return usage(form.error());
-    backend::InterpConfig config;
+    backend::InterpreterConfig config;
     config.devices = 65;
-    config.form = *form;
-    chosen.backend = backend::make_interp_backend(config);
+    config.features = *form;
+    chosen.backend = backend::make_interpreter_backend(config);
   } else {
     TENON_ASSIGN(chosen.backend, backend_named(name->backend));
   }

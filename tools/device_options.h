@@ -14,7 +14,7 @@ namespace tenon::tools {
 struct DeviceOptions {
   std::string device;
   std::optional<std::string> layers;  ///< Of --layer; absent: those of TENON_LAYERS.
-  std::string legalize;               ///< Of interp: the form that its kernels are legalised for.
+  std::string legalize;  ///< Of interp: the features that its kernels are legalised to.
 };
 
 /// --layer

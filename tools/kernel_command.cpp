@@ -59,7 +59,8 @@ Result<std::string> process(const KernelOptions& options) {
     }
     if (options.expand_tiles) kernel = kernel::expand_tiles(kernel);
     if (!options.legalize.empty()) {
-      TENON_ASSIGN(const kernel::LegalForm form, kernel::LegalForm::parse(options.legalize));
+      TENON_ASSIGN(const kernel::TargetFeatures form,
+                   kernel::TargetFeatures::parse(options.legalize));
       TENON_ASSIGN(kernel, kernel::legalize(kernel, form));
     }
     if (options.simplify) kernel = kernel::simplify(kernel);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
 #include "tools/installation.h"
@@ -29,7 +29,7 @@ TEST(BackendName, IsALowerCaseIdentifierThatIsFree) {
                   .add("built_in",
                        [] {
                          return Result<std::shared_ptr<backend::Backend>>(
-                             backend::make_interp_backend());
+                             backend::make_interpreter_backend());
                        })
                   .ok());
   for (const char* taken : {"interp", "reference", "built_in", "plugin"}) {

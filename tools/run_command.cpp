@@ -41,7 +41,7 @@ struct RunOptions {
   hlo::rewrite::Options rewrites;
 };
 
-struct Outcome {
+struct RunOutcome {
   std::vector<Literal> results;
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
@@ -98,12 +98,12 @@ Status check_options(const RunOptions& options, bool evaluates) {
 }
 
 // The device to run on, opened; others of its backend are for processes that a program starts.
-Result<hlo::Target> open_target(const RunOptions& options) {
+Result<hlo::RunTarget> open_target(const RunOptions& options) {
   TENON_ASSIGN(ChosenDevice chosen,
                choose_device({options.device, options.device_options.layers, options.legalize}));
   runtime::ClientOptions one;
   one.devices = {chosen.index};
-  hlo::Target target;
+  hlo::RunTarget target;
   TENON_ASSIGN(target.client, runtime::Client::open(std::move(chosen.backend), one));
   return target;
 }
@@ -117,7 +117,7 @@ hlo::CompileOptions compile_options(const RunOptions& options) {
 }
 
 // A saved Program: what is left is to run it.
-Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
+Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options) {
   if (options.device == "reference") {
     return invalid_argument(
         "the reference device evaluates modules; --device=interp runs programs");
@@ -136,8 +136,8 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
   }
   TENON_ASSIGN(const GivenArguments given, GivenArguments::read(entry, options.args));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
-  TENON_ASSIGN(const hlo::Target target, open_target(options));
-  Outcome outcome;
+  TENON_ASSIGN(const hlo::RunTarget target, open_target(options));
+  RunOutcome outcome;
   const hlo::Checks checks(&outcome.failures, &outcome.checks);
   hlo::RunInfo info;
   TENON_ASSIGN(outcome.results, hlo::run_on_device(target, program, arguments, checks,
@@ -147,7 +147,7 @@ Result<Outcome> run_program(std::string_view bytes, const RunOptions& options) {
   return outcome;
 }
 
-Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
+Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
   const bool evaluates = options.device == "reference" || options.device.empty();
   TENON_TRY(check_options(options, evaluates));
   if (entry_of(*module, options.entry) == nullptr) {
@@ -161,10 +161,10 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
   const hlo::Computation& entry = *entry_of(*module, options.entry);
   TENON_TRY(check_results(entry));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
-  Outcome outcome;
+  RunOutcome outcome;
   if (!evaluates) {
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
-    TENON_ASSIGN(const hlo::Target target, open_target(options));
+    TENON_ASSIGN(const hlo::RunTarget target, open_target(options));
     hlo::CompileOptions compile = compile_options(options);
     compile.lower.entry = entry.name();
     hlo::RunInfo info;
@@ -175,7 +175,7 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
     outcome.declined = hlo::first_declined(info.placement);
     return outcome;
   }
-  Progress progress("running");
+  ProgressLine progress("running");
   hlo::EvaluatorOptions evaluator_options;
   evaluator_options.wide = options.wide;
   evaluator_options.progress = [&](int64_t done) {
@@ -190,7 +190,7 @@ Result<Outcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions
 }
 
 // All results or none: they are written beside each other and then put in place.
-Status write_results(const Outcome& outcome, const std::string& directory) {
+Status write_results(const RunOutcome& outcome, const std::string& directory) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path staging = fs::path(directory) / fmt::format(".results-{}", getpid());
@@ -242,7 +242,7 @@ std::string counted(int64_t count, std::string_view noun) {
 }
 
 // Where the program ran, on standard error: results alone are the output.
-void print_placement(const Outcome& outcome, const RunOptions& options) {
+void print_placement(const RunOutcome& outcome, const RunOptions& options) {
   if (!outcome.steps) {
     fmt::print(stderr, "reference: every op evaluated on the host\n");
     return;
@@ -258,7 +258,7 @@ void print_placement(const Outcome& outcome, const RunOptions& options) {
              outcome.declined);
 }
 
-void print_results(const Outcome& outcome, const RunOptions& options) {
+void print_results(const RunOutcome& outcome, const RunOptions& options) {
   if (options.json) {
     nlohmann::json document;
     document["results"] = nlohmann::json::array();
@@ -295,10 +295,10 @@ void print_results(const Outcome& outcome, const RunOptions& options) {
   if (!options.quiet) print_placement(outcome, options);
 }
 
-Result<Outcome> run_bytes(std::string_view bytes, const std::string& name,
-                          const RunOptions& options) {
+Result<RunOutcome> run_bytes(std::string_view bytes, const std::string& name,
+                             const RunOptions& options) {
   if (bytes.starts_with(program::kProgramFormat.letters)) {
-    Result<Outcome> outcome = run_program(bytes, options);
+    Result<RunOutcome> outcome = run_program(bytes, options);
     if (!outcome) return Error(std::move(outcome).error().with_context(name));
     return outcome;
   }

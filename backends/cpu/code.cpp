@@ -19,12 +19,12 @@
 namespace tenon::cpu {
 
 template <class A>
-void serialize(A& a, serial::Of<A, KernelCode>& code) {
+void serialize(A& a, serial::Of<A, CpuKernelCode>& code) {
   a(code.symbol, code.workgroups, code.scratch_bytes, code.grain, code.nanoseconds, code.buffers,
     code.scalars);
 }
 template <class A>
-void serialize(A& a, serial::Of<A, Code>& code) {
+void serialize(A& a, serial::Of<A, CpuCode>& code) {
   a(code.objects, code.kernels);
 }
 
@@ -101,8 +101,8 @@ void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
   b.CreateRetVoid();
 }
 
-KernelCode describe(const kernel::Kernel& kernel, size_t number) {
-  KernelCode code;
+CpuKernelCode describe(const kernel::Kernel& kernel, size_t number) {
+  CpuKernelCode code;
   code.symbol = fmt::format("tenon_kernel_{}", number);
   code.workgroups = element_count(kernel.grid);
   code.nanoseconds = nanoseconds_of(kernel);
@@ -117,10 +117,11 @@ KernelCode describe(const kernel::Kernel& kernel, size_t number) {
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes) {
   EmittedKernel emitted;
-  KernelCode& code = emitted.code;
+  CpuKernelCode& code = emitted.code;
   code = describe(kernel, number);
   const kernel::Kernel tiled = with_native_tiles(kernel, vector_bytes);
-  const KernelFunction made = Emitter(module, tiled, vector_bytes).run(direct_symbol(number));
+  const CpuKernelFunction made =
+      CpuKernelEmitter(module, tiled, vector_bytes).run(direct_symbol(number));
   code.scratch_bytes = made.scratch_bytes;
   emitted.function = made.function;
   std::vector<ElementType> scalars;
@@ -137,7 +138,7 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
   const ContractionFunction made = emit_contraction(module, loops, name, vector_bytes);
   EmittedKernel emitted;
   emitted.function = made.kernel.function;
-  KernelCode& code = emitted.code;
+  CpuKernelCode& code = emitted.code;
   code.symbol = fmt::format("{}{}", name, kEntrySuffix);
   code.workgroups = made.workgroups;
   code.scratch_bytes = made.kernel.scratch_bytes;
@@ -181,8 +182,8 @@ Result<std::vector<std::string>> compile_objects(
   return objects;
 }
 
-kernel::LegalForm form_of_host() {
-  kernel::LegalForm form;
+kernel::TargetFeatures host_features() {
+  kernel::TargetFeatures form;
   for (const ElementType type :
        {ElementType::kS8, ElementType::kS16, ElementType::kS64, ElementType::kU8, ElementType::kU16,
         ElementType::kU64, ElementType::kF64}) {
@@ -199,19 +200,19 @@ kernel::LegalForm form_of_host() {
   return form;
 }
 
-Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name,
-                                 int64_t vector_bytes) {
-  Code code;
+Result<CpuCode> compile_contraction(const ContractionLoops& loops, const std::string& name,
+                                    int64_t vector_bytes) {
+  CpuCode code;
   TENON_ASSIGN(code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
                  code.kernels = {emit_contraction_kernel(module, loops, name, vector_bytes).code};
                }));
   return code;
 }
 
-Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loops) {
+Result<std::shared_ptr<const CpuCode>> contraction_code(const ContractionLoops& loops) {
   constexpr size_t kMostKept = 256;
   static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<const Code>> made;
+  static std::map<std::string, std::shared_ptr<const CpuCode>> made;
   const std::string key = save(loops);
   {
     const std::lock_guard lock(mutex);
@@ -219,17 +220,17 @@ Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loo
     if (found != made.end()) return found->second;
   }
   const std::string name = "tenon_contraction_" + serial::digest_of(key);
-  TENON_ASSIGN(Code code, compile_contraction(loops, name, codegen::host().vector_bytes));
-  auto kept = std::make_shared<const Code>(std::move(code));
+  TENON_ASSIGN(CpuCode code, compile_contraction(loops, name, codegen::host().vector_bytes));
+  auto kept = std::make_shared<const CpuCode>(std::move(code));
   const std::lock_guard lock(mutex);
   if (made.size() >= kMostKept) made.clear();
   made.emplace(key, kept);
   return kept;
 }
 
-Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {
+Result<CpuCode> compile(backend::Kernels kernels, int64_t vector_bytes) {
   if (vector_bytes == 0) vector_bytes = codegen::host().vector_bytes;
-  Code code;
+  CpuCode code;
   code.kernels.resize(kernels.size());
   TENON_ASSIGN(code.objects, compile_objects(kernels.size(), [&](llvm::Module& module, size_t k) {
                  code.kernels[k] = emit_kernel(module, *kernels[k], k, vector_bytes).code;
@@ -237,10 +238,10 @@ Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes) {
   return code;
 }
 
-std::string save(const Code& code) { return serial::save_sealed(kCodeFormat, code); }
+std::string save(const CpuCode& code) { return serial::save_sealed(kCodeFormat, code); }
 
-Result<Code> load_code(std::string_view bytes) {
-  return serial::load_sealed<Code>(kCodeFormat, bytes);
+Result<CpuCode> load_code(std::string_view bytes) {
+  return serial::load_sealed<CpuCode>(kCodeFormat, bytes);
 }
 
 }  // namespace tenon::cpu

@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 
 /// Of one kernel.
-struct KernelCode {
+struct CpuKernelCode {
   std::string symbol;
   int64_t workgroups = 1;
   int64_t scratch_bytes = 0;
@@ -24,9 +24,9 @@ struct KernelCode {
   uint32_t scalars = 0;
 };
 
-struct Code {
+struct CpuCode {
   std::vector<std::string> objects;
-  std::vector<KernelCode> kernels;
+  std::vector<CpuKernelCode> kernels;
 };
 
 /// So many workgroups that they take some tens of microseconds, of all that take `nanoseconds`:
@@ -38,19 +38,19 @@ using Entry = void (*)(std::byte* const* buffers, const uint64_t* scalars, int64
                        int64_t end, std::byte* scratch, const volatile uint32_t* const* stops);
 
 /// What the CPU computes with: kernels are legalised for it.
-kernel::LegalForm form_of_host();
+kernel::TargetFeatures host_features();
 
-/// Kernels that are legal for form_of_host(). `vector_bytes`: of the registers that are used, 0 for
-/// the widest.
-Result<Code> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
+/// Kernels that are legal for host_features(). `vector_bytes`: of the registers that are used, 0
+/// for the widest.
+Result<CpuCode> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 
 /// A Program as one kernel, of which the buffers are its memories (Backend::compile_segment). Its
-/// kernels are legal for form_of_host().
+/// kernels are legal for host_features().
 /// `threads`: that may run it.
-Result<Code> compile_segment(const program::Program& program, int64_t threads);
+Result<CpuCode> compile_segment(const program::Program& program, int64_t threads);
 
-std::string save(const Code& code);
+std::string save(const CpuCode& code);
 /// Errors: kDataLoss of bytes that are not what save() gave.
-Result<Code> load_code(std::string_view bytes);
+Result<CpuCode> load_code(std::string_view bytes);
 
 }  // namespace tenon::cpu

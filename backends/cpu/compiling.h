@@ -17,14 +17,14 @@ inline constexpr const char* kSegmentSymbol = "tenon_segment";
 inline constexpr const char* kTaskFunction = "tenon_run_tasks";
 
 struct EmittedKernel {
-  KernelCode code;
+  CpuKernelCode code;
   llvm::Function* function = nullptr;  ///< That of emitter.h, called `direct_symbol`.
 };
 
 /// The function of a kernel that takes its buffers one by one.
 std::string direct_symbol(size_t number);
 /// What is known of a kernel before it is compiled: all but its scratch memory.
-KernelCode describe(const kernel::Kernel& kernel, size_t number);
+CpuKernelCode describe(const kernel::Kernel& kernel, size_t number);
 /// The type Entry, for code.
 llvm::FunctionType* entry_type(llvm::LLVMContext& context);
 /// A function of the type Entry, without a body.
@@ -39,14 +39,14 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
 /// Whether neither of the two words at `stops` ends the work.
 llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
 
-/// A contraction as code of its own: an object, and a kernel called KernelCode::symbol whose direct
-/// function is called direct_symbol_of() that. Equal ones are compiled once; some are kept for as
-/// long as the process.
-Result<std::shared_ptr<const Code>> contraction_code(const ContractionLoops& loops);
+/// A contraction as code of its own: an object, and a kernel called CpuKernelCode::symbol whose
+/// direct function is called direct_symbol_of() that. Equal ones are compiled once; some are kept
+/// for as long as the process.
+Result<std::shared_ptr<const CpuCode>> contraction_code(const ContractionLoops& loops);
 std::string direct_symbol_of(const std::string& contraction);
 /// The same compiled now, its kernel called after `name`, for vectors of so many bytes.
-Result<Code> compile_contraction(const ContractionLoops& loops, const std::string& name,
-                                 int64_t vector_bytes);
+Result<CpuCode> compile_contraction(const ContractionLoops& loops, const std::string& name,
+                                    int64_t vector_bytes);
 
 inline constexpr size_t kKernelsAnObject = 8;
 /// Objects of `count` things, so many to an object, by several threads; `emit` puts one into a

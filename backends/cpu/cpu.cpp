@@ -22,27 +22,27 @@ class CpuDevice final : public HostDevice {
   ~CpuDevice() override { end_work(); }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
-    TENON_ASSIGN(cpu::Code code, cpu::load_code(binary));
+    TENON_ASSIGN(cpu::CpuCode code, cpu::load_code(binary));
     // A segment is loaded without kernels, and is one.
     const size_t count = kernels.empty() ? 1 : kernels.size();
     if (code.kernels.size() != count) {
-      return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
+      return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
     }
     TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
     return modules_.add(std::move(library));
   }
   void unload(ModuleHandle module) override { modules_.take(module); }
 
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto library = modules_.find(launch.module);
     if (library == nullptr || launch.kernel >= library->code().kernels.size()) {
-      return broken("B14", "a launch of a kernel that is not loaded");
+      return rule_violation("B14", "a launch of a kernel that is not loaded");
     }
-    const cpu::KernelCode& kernel = library->code().kernels[launch.kernel];
+    const cpu::CpuKernelCode& kernel = library->code().kernels[launch.kernel];
     if (launch.buffers.size() != kernel.buffers.size() || launch.scalars.size() != kernel.scalars) {
-      return broken("B21", fmt::format("the kernel takes {} buffers and {} scalars",
-                                       kernel.buffers.size(), kernel.scalars));
+      return rule_violation("B21", fmt::format("the kernel takes {} buffers and {} scalars",
+                                               kernel.buffers.size(), kernel.scalars));
     }
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, kernel.buffers));
     queue_run(library, launch.kernel, std::move(buffers),
@@ -50,14 +50,14 @@ class CpuDevice final : public HostDevice {
     return {};
   }
 
-  Status call(uint32_t queue, const CallLaunch& call) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& call) override {
     TENON_TRY(check_queue(queue));
     TENON_ASSIGN(const auto library, library_of(call.plan));
-    std::vector<Place> places(call.operands.begin(), call.operands.end());
+    std::vector<MemoryAddress> places(call.operands.begin(), call.operands.end());
     places.insert(places.end(), call.results.begin(), call.results.end());
-    const cpu::KernelCode& kernel = library->code().kernels[0];
+    const cpu::CpuKernelCode& kernel = library->code().kernels[0];
     if (places.size() != kernel.buffers.size())
-      return broken("B21", "a contraction of other arrays");
+      return rule_violation("B21", "a contraction of other arrays");
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(places, kernel.buffers));
     queue_run(library, 0, std::move(buffers), {}, call.stop);
     return {};
@@ -76,7 +76,7 @@ class CpuDevice final : public HostDevice {
   Result<std::shared_ptr<cpu::Library>> library_of(std::string_view plan) {
     const auto found = planned_.find(plan);
     if (found != planned_.end()) return found->second;
-    TENON_ASSIGN(cpu::Code code, cpu::load_code(plan));
+    TENON_ASSIGN(cpu::CpuCode code, cpu::load_code(plan));
     TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
     constexpr size_t kMostKept = 256;
     if (planned_.size() >= kMostKept) planned_.clear();  // Work that is on its way keeps its own.
@@ -85,7 +85,7 @@ class CpuDevice final : public HostDevice {
 
   Status run(const cpu::Library& library, uint32_t index, const std::vector<Pinned>& buffers,
              const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
-    const cpu::KernelCode& kernel = library.code().kernels[index];
+    const cpu::CpuKernelCode& kernel = library.code().kernels[index];
     std::vector<std::byte*> data;
     for (const Pinned& buffer : buffers) data.push_back(buffer.data);
     const auto stops = stop_words(stop);
@@ -130,7 +130,7 @@ class CpuBackend final : public Backend {
     target.name = host.cpu;
     target.compiler_id = fmt::format("cpu {} llvm {} {} {}", cpu::kCompilerHash,
                                      LLVM_VERSION_STRING, host.cpu, host.features);
-    target.form = cpu::form_of_host();
+    target.features = cpu::host_features();
     target.math = shared_math();
     // Not those of the caller's arena, which may be fewer.
     target.compute_units = tbb::info::default_concurrency();
@@ -149,18 +149,18 @@ class CpuBackend final : public Backend {
   }
 
   Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
-    TENON_ASSIGN(const cpu::Code code, cpu::compile(kernels));
+    TENON_ASSIGN(const cpu::CpuCode code, cpu::compile(kernels));
     return Compiled{cpu::save(code), {}};
   }
 
-  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+  Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     const auto* contraction = std::get_if<program::Contraction>(&site.call);
     // Without the instruction each product would be a call of fmaf.
     const auto loops = contraction == nullptr || !codegen::host().fused
                            ? std::nullopt
                            : cpu::loops_of(*contraction, site.operands, site.results[0]);
     if (!loops) return Backend::plan(target, site);
-    CallPlan plan;
+    LibraryCallPlan plan;
     TENON_ASSIGN(const auto code, cpu::contraction_code(*loops));
     plan.plan = cpu::save(*code);
     return plan;
@@ -169,7 +169,7 @@ class CpuBackend final : public Backend {
   bool takes_segments() const override { return true; }
   Result<std::string> compile_segment(const TargetInfo& target,
                                       const program::Program& segment) override {
-    TENON_ASSIGN(const cpu::Code code, cpu::compile_segment(segment, target.compute_units));
+    TENON_ASSIGN(const cpu::CpuCode code, cpu::compile_segment(segment, target.compute_units));
     return cpu::save(code);
   }
 

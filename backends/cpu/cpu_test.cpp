@@ -32,7 +32,7 @@ std::vector<int64_t> widths() {
 void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
   std::vector<Kernel> legal;
   for (const Case& c : cases) {
-    auto kernel = kernel::legalize(c.kernel, form_of_host());
+    auto kernel = kernel::legalize(c.kernel, host_features());
     ASSERT_TRUE(kernel) << kernel.error().to_string();
     legal.push_back(*std::move(kernel));
   }
@@ -138,7 +138,7 @@ TEST(Cpu, ContractStatements) {
   }
   for (const Case& c : cases) {
     ASSERT_TRUE(verify(c.kernel).ok()) << verify(c.kernel).to_string();
-    const Kernel legal = kernel::legalize(c.kernel, form_of_host()).value();
+    const Kernel legal = kernel::legalize(c.kernel, host_features()).value();
     const Kernel tiled = with_native_tiles(legal, codegen::host().vector_bytes);
     EXPECT_TRUE(kernel::has_tiles(tiled)) << kernel::print(tiled);
     EXPECT_TRUE(verify(tiled).ok()) << verify(tiled).to_string();
@@ -165,7 +165,7 @@ TEST(Cpu, ContractStatementsAsLoops) {
   cases.push_back(apart);
   for (const Case& c : cases) {
     ASSERT_TRUE(verify(c.kernel).ok()) << verify(c.kernel).to_string();
-    const Kernel legal = kernel::legalize(c.kernel, form_of_host()).value();
+    const Kernel legal = kernel::legalize(c.kernel, host_features()).value();
     EXPECT_FALSE(kernel::has_tiles(with_native_tiles(legal, codegen::host().vector_bytes)));
   }
   expect_interpreters_bits(cases);
@@ -287,7 +287,7 @@ TEST(Cpu, CodeIsWhatWasSaved) {
   std::string damaged = bytes;
   damaged[bytes.size() / 2] ^= 1;
   EXPECT_EQ(load_code(damaged).error().code(), ErrorCode::kDataLoss);
-  Code broken = *again;
+  CpuCode broken = *again;
   broken.objects[0].resize(100);
   EXPECT_EQ(load_library(broken).error().code(), ErrorCode::kInternal);
 }
@@ -305,9 +305,9 @@ TEST(Cpu, TasksOfAKernel) {
 TEST(Cpu, CompilesWithinTasksThatAreCancelled) {
   const Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, kF32, {}, 40);
   const std::vector<const Kernel*> kernels(20, &kernel);  // Several objects.
-  Result<Code> code = compile(kernels);
+  Result<CpuCode> code = compile(kernels);
   ASSERT_TRUE(code) << code.error().to_string();
-  Result<Code> within = internal_error("nothing was compiled");
+  Result<CpuCode> within = internal_error("nothing was compiled");
   tbb::task_group group;
   group.run_and_wait([&] {
     group.cancel();

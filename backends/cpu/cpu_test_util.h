@@ -9,7 +9,7 @@
 namespace tenon::cpu::testing {
 
 inline void run(const Library& library, size_t number, std::vector<Literal>& buffers) {
-  const KernelCode& kernel = library.code().kernels[number];
+  const CpuKernelCode& kernel = library.code().kernels[number];
   std::vector<std::byte*> data;
   for (Literal& buffer : buffers) data.push_back(buffer.mutable_data().data());
   std::vector<std::byte> scratch(static_cast<size_t>(kernel.scratch_bytes) + 64);

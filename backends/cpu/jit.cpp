@@ -9,10 +9,10 @@ namespace {
 
 class LoadedLibrary final : public Library {
  public:
-  Status load(Code code) {
+  Status load(CpuCode code) {
     const codegen::HostFunction tasks = {kTaskFunction, reinterpret_cast<void*>(run_tasks)};
     TENON_ASSIGN(objects_, codegen::load_objects(code.objects, {&tasks, 1}));
-    for (const KernelCode& each : code.kernels) {
+    for (const CpuKernelCode& each : code.kernels) {
       TENON_ASSIGN(void* const address, objects_->address(each.symbol));
       entries_.push_back(reinterpret_cast<Entry>(address));
     }
@@ -27,7 +27,7 @@ class LoadedLibrary final : public Library {
 
 }  // namespace
 
-Result<std::shared_ptr<Library>> load_library(Code code) {
+Result<std::shared_ptr<Library>> load_library(CpuCode code) {
   auto library = std::make_shared<LoadedLibrary>();
   if (const Status status = library->load(std::move(code)); !status.ok()) {
     return tl::make_unexpected(Status(status).with_context("cpu"));

@@ -17,15 +17,15 @@ class Library {
   Library& operator=(const Library&) = delete;
   virtual ~Library() = default;
 
-  const Code& code() const { return code_; }
+  const CpuCode& code() const { return code_; }
   Entry entry(size_t kernel) const { return entries_[kernel]; }
 
  protected:
-  Code code_;  ///< Without its objects.
+  CpuCode code_;  ///< Without its objects.
   std::vector<Entry> entries_;
 };
 
 /// Errors: objects that do not link.
-Result<std::shared_ptr<Library>> load_library(Code code);
+Result<std::shared_ptr<Library>> load_library(CpuCode code);
 
 }  // namespace tenon::cpu

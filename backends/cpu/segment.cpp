@@ -21,7 +21,8 @@ using program::Program;
 using program::SequenceId;
 using program::Step;
 
-std::optional<ContractionLoops> loops_of(const Program& program, const program::Call& call) {
+std::optional<ContractionLoops> loops_of(const Program& program,
+                                         const program::LibraryCallStep& call) {
   const auto* contraction = std::get_if<program::Contraction>(&call.call);
   // Without the instruction each product would be a call of fmaf, as for CpuBackend::plan.
   if (contraction == nullptr || !codegen::host().fused) return std::nullopt;
@@ -38,7 +39,7 @@ Result<SegmentContractions> contractions_of(const Program& program) {
   program::for_each_step(
       program, {}, [&](const Step&) { return true; },
       [&](const Step& step) {
-        const auto* call = std::get_if<program::Call>(&step.action);
+        const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
         const auto loops = call == nullptr ? std::nullopt : loops_of(program, *call);
         if (!loops || !outcome.ok()) return;
         auto code = contraction_code(*loops);
@@ -55,21 +56,21 @@ Result<SegmentContractions> contractions_of(const Program& program) {
 std::string part_symbol(size_t number) { return fmt::format("tenon_part_{}", number); }
 
 // What all functions of a segment are made from.
-struct Segment {
+struct SegmentSource {
   const Program& program;
   const SegmentContractions& contractions;
   const SegmentPlan& plan;
-  const std::vector<KernelCode>& kernels;  ///< Those compiled apart are whole.
+  const std::vector<CpuKernelCode>& kernels;  ///< Those compiled apart are whole.
 };
 
 // Kernels in a module: those compiled in it, and declarations of others.
 class ModuleKernels {
  public:
   /// `number` tells the symbols of one module from those of others.
-  ModuleKernels(llvm::Module& module, const Segment& segment, size_t number)
+  ModuleKernels(llvm::Module& module, const SegmentSource& segment, size_t number)
       : module_(module), segment_(segment), number_(number) {}
 
-  const KernelCode& code(uint32_t kernel) {
+  const CpuKernelCode& code(uint32_t kernel) {
     static_cast<void>(function(kernel));
     const auto found = in_place_.find(kernel);
     return found == in_place_.end() ? segment_.kernels[kernel] : found->second.code;
@@ -123,7 +124,7 @@ class ModuleKernels {
   }
 
   llvm::Module& module_;
-  const Segment& segment_;
+  const SegmentSource& segment_;
   const size_t number_;
   std::map<uint32_t, llvm::Function*> functions_;
   std::map<uint32_t, EmittedKernel> in_place_;
@@ -132,7 +133,7 @@ class ModuleKernels {
 // One function: that of the whole segment, or of a part.
 class FunctionEmitter {
  public:
-  FunctionEmitter(llvm::Module& module, const Segment& segment, ModuleKernels& kernels)
+  FunctionEmitter(llvm::Module& module, const SegmentSource& segment, ModuleKernels& kernels)
       : module_(module),
         segment_(segment),
         program_(segment.program),
@@ -206,13 +207,13 @@ class FunctionEmitter {
     const size_t results = program_.parameters.size();
     const size_t constants = results + program_.results.size();
     switch (buffer.kind) {
-      case program::MemoryKind::kParameter:
+      case program::BufferKind::kParameter:
         return memory(buffer.index);
-      case program::MemoryKind::kResult:
+      case program::BufferKind::kResult:
         return memory(results + buffer.index);
-      case program::MemoryKind::kConstant:
+      case program::BufferKind::kConstant:
         return memory(constants + buffer.index);
-      case program::MemoryKind::kTemporary:
+      case program::BufferKind::kTemporary:
         break;
     }
     // An empty one may have no block to lie in.
@@ -241,36 +242,36 @@ class FunctionEmitter {
   void steps(SequenceId id, size_t begin, size_t end) {
     const program::Sequence& sequence = program_.sequences[id];
     for (size_t s = begin; s < end; ++s) {
-      if (segment_.plan.is_chained(id, s)) continue;
-      const std::vector<ChainedLaunch>& chain = segment_.plan.chain_at(id, s);
-      if (chain.empty()) {
+      if (segment_.plan.is_epilogue(id, s)) continue;
+      const std::vector<EpilogueLaunch>& epilogue = segment_.plan.epilogue_at(id, s);
+      if (epilogue.empty()) {
         std::visit([&](const auto& action) { emit(action); }, sequence.steps[s].action);
       } else {
-        emit_chain(sequence, std::get<program::Call>(sequence.steps[s].action), chain,
-                   fmt::format("tenon_chain_{}_{}", id, s));
+        emit_epilogue_fusion(sequence, std::get<program::LibraryCallStep>(sequence.steps[s].action),
+                             epilogue, fmt::format("tenon_epilogue_{}_{}", id, s));
       }
     }
   }
 
   // --- Contractions with what goes through their rows
 
-  void emit_chain(const program::Sequence& sequence, const program::Call& call,
-                  const std::vector<ChainedLaunch>& chain, const std::string& name) {
+  void emit_epilogue_fusion(const program::Sequence& sequence, const program::LibraryCallStep& call,
+                            const std::vector<EpilogueLaunch>& epilogue, const std::string& name) {
     const SegmentContraction& contraction = segment_.contractions.at(&call);
     std::vector<BufferId> buffers = buffers_of(call);
-    std::vector<ChainPart> parts;
-    KernelCode code = contraction.kernel();
-    for (const ChainedLaunch& each : chain) {
+    std::vector<EpilogueKernel> parts;
+    CpuKernelCode code = contraction.kernel();
+    for (const EpilogueLaunch& each : epilogue) {
       const auto& launch = std::get<program::Launch>(sequence.steps[each.step].action);
-      const KernelCode& launched = kernels_.code(launch.kernel);
+      const CpuKernelCode& launched = kernels_.code(launch.kernel);
       parts.push_back({kernels_.function(launch.kernel), launch.buffers.size(), scalars_of(launch),
                        each.workgroups_a_row});
       buffers.insert(buffers.end(), launch.buffers.begin(), launch.buffers.end());
       code.scratch_bytes = std::max(code.scratch_bytes, launched.scratch_bytes);
       code.nanoseconds += launched.nanoseconds;
     }
-    llvm::Function* const function = make_chain_function(module_, name, *contraction.rows,
-                                                         contraction_function(contraction), parts);
+    llvm::Function* const function = make_fused_contraction(
+        module_, name, *contraction.rows, contraction_function(contraction), parts);
     code.symbol = name + ".entry";
     code.workgroups = contraction.rows->groups();
     code.grain = grain_of(code.nanoseconds, code.workgroups);
@@ -281,7 +282,7 @@ class FunctionEmitter {
     run_workgroups(code, function, buffers, {});
   }
 
-  static std::vector<BufferId> buffers_of(const program::Call& call) {
+  static std::vector<BufferId> buffers_of(const program::LibraryCallStep& call) {
     std::vector<BufferId> buffers = call.operands;
     buffers.insert(buffers.end(), call.results.begin(), call.results.end());
     return buffers;
@@ -312,7 +313,7 @@ class FunctionEmitter {
     return llvm::cast<llvm::Function>(function.getCallee());
   }
 
-  void run_workgroups(const KernelCode& kernel, llvm::Function* function,
+  void run_workgroups(const CpuKernelCode& kernel, llvm::Function* function,
                       const std::vector<BufferId>& buffers,
                       const std::vector<llvm::Constant*>& scalars) {
     if (kernel.workgroups > kernel.grain) return run_tasks(kernel, buffers, scalars);
@@ -326,7 +327,7 @@ class FunctionEmitter {
   }
 
   // Through kTaskFunction: workgroups shared out among threads.
-  void run_tasks(const KernelCode& kernel, const std::vector<BufferId>& ids,
+  void run_tasks(const CpuKernelCode& kernel, const std::vector<BufferId>& ids,
                  const std::vector<llvm::Constant*>& numbers) {
     llvm::Value* const buffers = array(b_.getPtrTy(), ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -410,10 +411,10 @@ class FunctionEmitter {
   }
 
   // By code of its own if it is a contraction that has some.
-  void emit(const program::Call& call) {
+  void emit(const program::LibraryCallStep& call) {
     const auto found = segment_.contractions.find(&call);
     if (found == segment_.contractions.end()) return sequence(call.lowered);
-    const KernelCode& kernel = found->second.kernel();
+    const CpuKernelCode& kernel = found->second.kernel();
     scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes);
     run_workgroups(kernel, contraction_function(found->second), buffers_of(call), {});
   }
@@ -421,7 +422,7 @@ class FunctionEmitter {
   void emit(const program::CustomCall&) {}
 
   llvm::Module& module_;
-  const Segment& segment_;
+  const SegmentSource& segment_;
   const Program& program_;
   ModuleKernels& kernels_;
   llvm::IRBuilder<> b_;
@@ -442,7 +443,7 @@ std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractio
   program::for_each_step(
       program, {},
       [&](const Step& step) {
-        return !contractions.contains(&std::get<program::Call>(step.action));
+        return !contractions.contains(&std::get<program::LibraryCallStep>(step.action));
       },
       [&](const Step& step) {
         if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
@@ -454,7 +455,7 @@ std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractio
 
 // The functions, some parts to a module, that of the whole in one of its own; what they take of
 // scratch memory is added to `scratch`.
-Result<std::vector<std::string>> compile_functions(const Segment& segment, int64_t& scratch) {
+Result<std::vector<std::string>> compile_functions(const SegmentSource& segment, int64_t& scratch) {
   constexpr size_t kPartsAModule = 8;
   const size_t parts = segment.plan.parts().size();
   const size_t modules = 1 + (parts + kPartsAModule - 1) / kPartsAModule;
@@ -480,9 +481,9 @@ Result<std::vector<std::string>> compile_functions(const Segment& segment, int64
 
 }  // namespace
 
-Result<Code> compile_segment(const Program& program, int64_t threads) {
+Result<CpuCode> compile_segment(const Program& program, int64_t threads) {
   TENON_ASSIGN(const SegmentContractions contractions, contractions_of(program));
-  std::vector<KernelCode> kernels(program.kernels.size());
+  std::vector<CpuKernelCode> kernels(program.kernels.size());
   const std::vector<uint32_t> launched = kernels_of(program, contractions);
   for (const uint32_t k : launched) {
     kernels[k] = describe(program.kernels[k], k);
@@ -491,13 +492,13 @@ Result<Code> compile_segment(const Program& program, int64_t threads) {
   std::vector<uint32_t> apart;
   std::ranges::copy_if(launched, std::back_inserter(apart),
                        [&](uint32_t k) { return !plan.is_in_place(k); });
-  Code code;
+  CpuCode code;
   TENON_ASSIGN(code.objects, compile_objects(apart.size(), [&](llvm::Module& module, size_t i) {
                  const uint32_t k = apart[i];
                  kernels[k] =
                      emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes).code;
                }));
-  KernelCode segment;
+  CpuKernelCode segment;
   segment.symbol = kSegmentSymbol;
   segment.buffers = program::memory_sizes(program);
   for (const uint32_t k : apart) {
@@ -508,7 +509,7 @@ Result<Code> compile_segment(const Program& program, int64_t threads) {
   std::ranges::move(functions, std::back_inserter(code.objects));
   std::set<std::string> distinct;
   for (const auto& [call, contraction] : contractions) {
-    const Code& own = *contraction.code;
+    const CpuCode& own = *contraction.code;
     if (distinct.insert(own.kernels[0].symbol).second) code.objects.push_back(own.objects[0]);
   }
   code.kernels.push_back(std::move(segment));

@@ -6,7 +6,7 @@ using program::SequenceId;
 using program::Step;
 
 SegmentPlan::SegmentPlan(const program::Program& program, const SegmentContractions& contractions,
-                         const std::vector<KernelCode>& kernels, int64_t threads)
+                         const std::vector<CpuKernelCode>& kernels, int64_t threads)
     : program_(program), contractions_(contractions), kernels_(kernels), threads_(threads) {
   count_launches();
   plan(0);
@@ -28,16 +28,17 @@ const std::vector<uint32_t>& SegmentPlan::parts_of(SequenceId sequence) const {
   return found == parts_of_.end() ? kNone : found->second;
 }
 
-const std::vector<ChainedLaunch>& SegmentPlan::chain_at(SequenceId sequence, size_t step) const {
-  static const std::vector<ChainedLaunch> kNone;
-  const auto found = chains_.find({sequence, step});
-  return found == chains_.end() ? kNone : found->second;
+const std::vector<EpilogueLaunch>& SegmentPlan::epilogue_at(SequenceId sequence,
+                                                            size_t step) const {
+  static const std::vector<EpilogueLaunch> kNone;
+  const auto found = epilogues_.find({sequence, step});
+  return found == epilogues_.end() ? kNone : found->second;
 }
 
 // Nodes that the function has which the sequence stands in: all of it, or calls of its parts.
 size_t SegmentPlan::plan(SequenceId sequence) {
   constexpr size_t kCall = 4;
-  find_chains(sequence);
+  find_epilogues(sequence);
   const std::vector<Step>& steps = program_.sequences[sequence].steps;
   std::vector<size_t> nodes;
   size_t all = 0;
@@ -74,39 +75,39 @@ size_t SegmentPlan::nodes_of(const Step& step) {
     for (const SequenceId each : branch->branches) nodes += kCall + plan(each);
     return nodes;
   }
-  const auto* call = std::get_if<program::Call>(&step.action);
+  const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
   return call == nullptr || contractions_.contains(call) ? kCall : plan(call->lowered);
 }
 
-void SegmentPlan::find_chains(SequenceId id) {
+void SegmentPlan::find_epilogues(SequenceId id) {
   const program::Sequence& sequence = program_.sequences[id];
   for (size_t s = 0; s < sequence.steps.size(); ++s) {
-    if (is_chained(id, s)) continue;
-    std::vector<ChainedLaunch> chain = chain_behind(sequence, s);
-    if (chain.empty()) continue;
-    for (const ChainedLaunch& each : chain) chained_.insert({id, each.step});
-    chains_[{id, s}] = std::move(chain);
+    if (is_epilogue(id, s)) continue;
+    std::vector<EpilogueLaunch> epilogue = epilogue_behind(sequence, s);
+    if (epilogue.empty()) continue;
+    for (const EpilogueLaunch& each : epilogue) in_epilogue_.insert({id, each.step});
+    epilogues_[{id, s}] = std::move(epilogue);
   }
 }
 
 // Where the result is too large for a near cache, and there are groups of rows enough for all
 // threads, if the work is worth several.
-std::vector<ChainedLaunch> SegmentPlan::chain_behind(const program::Sequence& sequence,
-                                                     size_t step) const {
-  const auto* call = std::get_if<program::Call>(&sequence.steps[step].action);
+std::vector<EpilogueLaunch> SegmentPlan::epilogue_behind(const program::Sequence& sequence,
+                                                         size_t step) const {
+  const auto* call = std::get_if<program::LibraryCallStep>(&sequence.steps[step].action);
   const auto found = call == nullptr ? contractions_.end() : contractions_.find(call);
   if (found == contractions_.end() || !found->second.rows) return {};
   constexpr int64_t kLarge = 1 << 20;
   const RowGroups& rows = *found->second.rows;
   if (rows.groups() < 2 || rows.turns * rows.rows * rows.row_bytes < kLarge) return {};
-  std::vector<ChainedLaunch> chain = chained_launches(program_, sequence, step, rows);
+  std::vector<EpilogueLaunch> epilogue = epilogue_launches(program_, sequence, step, rows);
   bool several = found->second.kernel().workgroups > found->second.kernel().grain;
-  for (const ChainedLaunch& each : chain) {
+  for (const EpilogueLaunch& each : epilogue) {
     const auto& launch = std::get<program::Launch>(sequence.steps[each.step].action);
     several |= kernels_[launch.kernel].workgroups > kernels_[launch.kernel].grain;
   }
   if (several && rows.groups() < 2 * threads_) return {};
-  return chain;
+  return epilogue;
 }
 
 }  // namespace tenon::cpu

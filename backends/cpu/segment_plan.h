@@ -10,18 +10,18 @@
 #include <set>
 
 #include "backends/cpu/code.h"
-#include "backends/cpu/contraction/chain.h"
+#include "backends/cpu/contraction/epilogue.h"
 #include "core/program/segment.h"
 
 namespace tenon::cpu {
 
 /// A call that has code of its own.
 struct SegmentContraction {
-  std::shared_ptr<const Code> code;
+  std::shared_ptr<const CpuCode> code;
   std::optional<RowGroups> rows;
-  const KernelCode& kernel() const { return code->kernels[0]; }
+  const CpuKernelCode& kernel() const { return code->kernels[0]; }
 };
-using SegmentContractions = std::map<const program::Call*, SegmentContraction>;
+using SegmentContractions = std::map<const program::LibraryCallStep*, SegmentContraction>;
 
 class SegmentPlan {
  public:
@@ -32,7 +32,7 @@ class SegmentPlan {
 
   /// `kernels`: what is known of each before it is compiled. All outlive the plan.
   SegmentPlan(const program::Program& program, const SegmentContractions& contractions,
-              const std::vector<KernelCode>& kernels, int64_t threads);
+              const std::vector<CpuKernelCode>& kernels, int64_t threads);
 
   /// Steps that are a function.
   const std::vector<program::StepRange>& parts() const { return parts_; }
@@ -48,10 +48,10 @@ class SegmentPlan {
     return launches_[kernel] * program_.kernels[kernel].nodes.size() > kMostNodes;
   }
   /// The launches that run with the contraction of this step; empty if there are none.
-  const std::vector<ChainedLaunch>& chain_at(program::SequenceId sequence, size_t step) const;
+  const std::vector<EpilogueLaunch>& epilogue_at(program::SequenceId sequence, size_t step) const;
   /// Whether the step runs with a contraction before it.
-  bool is_chained(program::SequenceId sequence, size_t step) const {
-    return chained_.contains({sequence, step});
+  bool is_epilogue(program::SequenceId sequence, size_t step) const {
+    return in_epilogue_.contains({sequence, step});
   }
 
  private:
@@ -60,18 +60,18 @@ class SegmentPlan {
   void count_launches();
   size_t plan(program::SequenceId sequence);
   size_t nodes_of(const program::Step& step);
-  void find_chains(program::SequenceId sequence);
-  std::vector<ChainedLaunch> chain_behind(const program::Sequence& sequence, size_t step) const;
+  void find_epilogues(program::SequenceId sequence);
+  std::vector<EpilogueLaunch> epilogue_behind(const program::Sequence& sequence, size_t step) const;
 
   const program::Program& program_;
   const SegmentContractions& contractions_;
-  const std::vector<KernelCode>& kernels_;
+  const std::vector<CpuKernelCode>& kernels_;
   const int64_t threads_;
   std::vector<size_t> launches_;  // By kernel.
   std::vector<program::StepRange> parts_;
   std::map<program::SequenceId, std::vector<uint32_t>> parts_of_;
-  std::map<Place, std::vector<ChainedLaunch>> chains_;
-  std::set<Place> chained_;
+  std::map<Place, std::vector<EpilogueLaunch>> epilogues_;
+  std::set<Place> in_epilogue_;
 };
 
 }  // namespace tenon::cpu

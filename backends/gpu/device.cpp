@@ -16,31 +16,31 @@
 namespace tenon::gpu {
 namespace {
 
-using backend::broken;
 using backend::EventHandle;
 using backend::Handles;
+using backend::MemoryAddress;
 using backend::MemoryHandle;
 using backend::ModuleHandle;
-using backend::Place;
+using backend::rule_violation;
 
 struct LoadedModule {
-  Code code;  // Without its images.
+  GpuCode code;  // Without its images.
   Module module = 0;
   std::vector<Function> functions;
 };
 
-struct Memory {
+struct DeviceMemory {
   Address address = 0;
   int64_t bytes = 0;
 };
 
 // An event of the context, and what is known of it.
-class RecordedEvent {
+class GpuEvent {
  public:
-  RecordedEvent(Context& context, Event event) : context_(context), event_(event) {}
-  ~RecordedEvent() { context_.release(event_); }
-  RecordedEvent(const RecordedEvent&) = delete;
-  RecordedEvent& operator=(const RecordedEvent&) = delete;
+  GpuEvent(Context& context, Event event) : context_(context), event_(event) {}
+  ~GpuEvent() { context_.release(event_); }
+  GpuEvent(const GpuEvent&) = delete;
+  GpuEvent& operator=(const GpuEvent&) = delete;
 
   Event event() const { return event_; }
   std::optional<Status> outcome() const {
@@ -81,11 +81,11 @@ class GpuDevice final : public backend::Device {
     auto loaded = std::make_shared<LoadedModule>();
     TENON_ASSIGN(loaded->code, load_code(binary));
     if (loaded->code.kernels.size() != kernels.size()) {
-      return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
+      return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
     }
     if (!kernels.empty()) {
       TENON_ASSIGN(loaded->module, load(loaded->code.images));
-      for (const KernelCode& each : loaded->code.kernels) {
+      for (const GpuKernelCode& each : loaded->code.kernels) {
         auto function = heard(context_->function(loaded->module, each.symbol));
         if (!function) static_cast<void>(context_->unload(loaded->module));
         if (!function) return tl::make_unexpected(function.error());
@@ -105,11 +105,11 @@ class GpuDevice final : public backend::Device {
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
     TENON_TRY(check());
     if (space != 0 || bytes <= 0) {
-      return tl::make_unexpected(broken("B16", "an allocation of nothing, or in no space"));
+      return tl::make_unexpected(rule_violation("B16", "an allocation of nothing, or in no space"));
     }
     TENON_ASSIGN(const Address address, heard(context_->allocate(bytes)));
     used_ += bytes;
-    return memories_.add(std::make_shared<Memory>(Memory{address, bytes}));
+    return memories_.add(std::make_shared<DeviceMemory>(DeviceMemory{address, bytes}));
   }
 
   void free(MemoryHandle memory) override {
@@ -119,7 +119,7 @@ class GpuDevice final : public backend::Device {
     static_cast<void>(heard(context_->free(taken->address)));
   }
 
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     TENON_TRY(check_queue(queue));
     if (destination.on_host() && source.on_host()) return copy_on_host(destination, source, bytes);
@@ -141,7 +141,7 @@ class GpuDevice final : public backend::Device {
     return heard(context_->copy_on_device(stream_, to, from, bytes));
   }
 
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     TENON_TRY(check_queue(queue));
     if (destination.on_host()) return Device::fill(queue, destination, bytes, pattern);
@@ -153,17 +153,17 @@ class GpuDevice final : public backend::Device {
     return heard(context_->fill(stream_, to, bytes, pattern));
   }
 
-  Status launch(uint32_t queue, const backend::Launch& launch) override {
+  Status launch(uint32_t queue, const backend::KernelLaunch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto loaded = modules_.find(launch.module);
     if (loaded == nullptr || launch.kernel >= loaded->code.kernels.size()) {
-      return broken("B14", "a launch of a kernel that is not loaded");
+      return rule_violation("B14", "a launch of a kernel that is not loaded");
     }
-    const KernelCode& kernel = loaded->code.kernels[launch.kernel];
+    const GpuKernelCode& kernel = loaded->code.kernels[launch.kernel];
     if (launch.buffers.size() != kernel.buffers.size() ||
         launch.scalars.size() != kernel.scalars.size()) {
-      return broken("B21", fmt::format("the kernel takes {} buffers and {} scalars",
-                                       kernel.buffers.size(), kernel.scalars.size()));
+      return rule_violation("B21", fmt::format("the kernel takes {} buffers and {} scalars",
+                                               kernel.buffers.size(), kernel.scalars.size()));
     }
     std::vector<uint64_t> values;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
@@ -184,19 +184,19 @@ class GpuDevice final : public backend::Device {
   Result<EventHandle> record(uint32_t queue) override {
     TENON_TRY(check_queue(queue));
     TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
-    return events_.add(std::make_shared<RecordedEvent>(*context_, event));
+    return events_.add(std::make_shared<GpuEvent>(*context_, event));
   }
 
   Status wait(uint32_t queue, EventHandle event) override {
     TENON_TRY(check_queue(queue));
     const auto found = events_.find(event);
-    if (found == nullptr) return broken("B10", "a wait for no event");
+    if (found == nullptr) return rule_violation("B10", "a wait for no event");
     return heard(context_->wait(stream_, found->event()));
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
     const auto found = events_.find(event);
-    if (found == nullptr) return tl::make_unexpected(broken("B10", "no such event"));
+    if (found == nullptr) return tl::make_unexpected(rule_violation("B10", "no such event"));
     TENON_ASSIGN(const bool done, ask(*found, timeout));
     if (!done) return false;
     const std::optional<Status> outcome = found->outcome();
@@ -207,7 +207,7 @@ class GpuDevice final : public backend::Device {
 
   Result<double> event_time(EventHandle event) override {
     const auto found = events_.find(event);
-    if (found == nullptr) return tl::make_unexpected(broken("B10", "no such event"));
+    if (found == nullptr) return tl::make_unexpected(rule_violation("B10", "no such event"));
     TENON_TRY(check());
     return heard(context_->seconds(found->event()));
   }
@@ -225,7 +225,8 @@ class GpuDevice final : public backend::Device {
   Status check() const { return is_lost_ ? lost() : Status(); }
   Status check_queue(uint32_t queue) const {
     TENON_TRY(check());
-    return queue == 0 ? Status() : broken("B10", fmt::format("there is no queue {}", queue));
+    return queue == 0 ? Status()
+                      : rule_violation("B10", fmt::format("there is no queue {}", queue));
   }
 
   // What the context says; a GPU that is gone stays so (B12).
@@ -243,21 +244,23 @@ class GpuDevice final : public backend::Device {
     return result;
   }
 
-  Result<Address> address_of(const Place& place, int64_t bytes) const {
+  Result<Address> address_of(const MemoryAddress& place, int64_t bytes) const {
     if (place.on_host()) {
-      return tl::make_unexpected(broken("B17", "a place of the host where the device's is wanted"));
+      return tl::make_unexpected(
+          rule_violation("B17", "a place of the host where the device's is wanted"));
     }
     const auto memory = memories_.find(place.memory);
-    if (memory == nullptr) return tl::make_unexpected(broken("B10", "no such memory"));
+    if (memory == nullptr) return tl::make_unexpected(rule_violation("B10", "no such memory"));
     if (place.offset < 0 || bytes < 0 || bytes > memory->bytes - place.offset) {
-      return tl::make_unexpected(
-          broken("B17", fmt::format("{} bytes at {} of {}", bytes, place.offset, memory->bytes)));
+      return tl::make_unexpected(rule_violation(
+          "B17", fmt::format("{} bytes at {} of {}", bytes, place.offset, memory->bytes)));
     }
     return memory->address + static_cast<uint64_t>(place.offset);
   }
 
   // After what the queue has been given.
-  Status copy_on_host(const Place& destination, const Place& source, int64_t bytes) {
+  Status copy_on_host(const MemoryAddress& destination, const MemoryAddress& source,
+                      int64_t bytes) {
     TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
     Status before = heard(context_->synchronize(event));
     context_->release(event);
@@ -277,7 +280,7 @@ class GpuDevice final : public backend::Device {
   }
 
   // Whether the event has an outcome by now.
-  Result<bool> ask(RecordedEvent& event, int64_t timeout) {
+  Result<bool> ask(GpuEvent& event, int64_t timeout) {
     if (event.outcome()) return true;
     if (const Status gone = check(); !gone.ok()) {
       static_cast<void>(event.finish(gone));
@@ -309,9 +312,9 @@ class GpuDevice final : public backend::Device {
   std::atomic<bool> is_lost_ = false;
   mutable std::mutex mutex_;
   std::string lost_text_;
-  Handles<Memory> memories_;
+  Handles<DeviceMemory> memories_;
   Handles<LoadedModule> modules_;
-  Handles<RecordedEvent> events_;  // They go before the context.
+  Handles<GpuEvent> events_;  // They go before the context.
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ using Event = uint64_t;
 using Module = uint64_t;
 using Function = uint64_t;
 
-struct Chip {
+struct GpuChip {
   std::string name;                ///< "NVIDIA H200"
   int32_t compute_capability = 0;  ///< 90: sm_90
   int64_t memory_bytes = 0;
@@ -98,7 +98,7 @@ class Driver {
   virtual ~Driver() = default;
 
   /// Errors: kUnavailable, with the reason: no driver, no GPU.
-  virtual Result<std::vector<Chip>> chips() = 0;
+  virtual Result<std::vector<GpuChip>> chips() = 0;
   virtual Result<std::unique_ptr<Context>> open(size_t chip) = 0;
 };
 

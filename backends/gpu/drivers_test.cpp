@@ -114,7 +114,7 @@ namespace tenon::gpu {
 namespace {
 
 using backend::EventHandle;
-using backend::Place;
+using backend::MemoryAddress;
 
 TEST(CudaDriver, SaysWhatIsNotThere) {
   const auto none = make_cuda_driver("libtenon-no-such-driver.so.1")->chips();
@@ -264,7 +264,7 @@ TEST(GpuDevice, LoadsTheFirstImageThatTheDriverTakes) {
   const auto driver = make_cuda_driver(TENON_TEST_CUDA_DRIVER);
   auto context = driver->open(0).value();
   const auto device = make_gpu_device("gpu:0", std::move(context)).value();
-  Code code;
+  GpuCode code;
   code.kernels.push_back({"add", 1, 32, {128}, {ElementType::kS32}});
   const kernel::Kernel kernel;
   const kernel::Kernel* const kernels[] = {&kernel};
@@ -338,10 +338,10 @@ class GpuDeviceTest : public backend::OnDevice {
 TEST_F(GpuDeviceTest, RunsAKernel) {
   std::array<float, 4> from = {1, 2, 3, 4};
   std::array<float, 4> to = {};
-  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, MemoryAddress::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 16, nullptr}}).ok());
   ASSERT_TRUE(device->copy(0, {x, 32, nullptr}, {y, 16, nullptr}, 16).ok());
-  ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(to)), {x, 32, nullptr}, 16).ok());
+  ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(bytes_of(to)), {x, 32, nullptr}, 16).ok());
   const EventHandle event = device->record(0).value();
   EXPECT_TRUE(device->await(event, -1).value());
   EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
@@ -359,12 +359,13 @@ TEST_F(GpuDeviceTest, Fills) {
     const std::array<uint8_t, 16> zeros = {};
     EXPECT_TRUE(device
                     ->copy(0, {x, 0, nullptr},
-                           Place::of_host(reinterpret_cast<const std::byte*>(zeros.data())), 16)
+                           MemoryAddress::of_host(reinterpret_cast<const std::byte*>(zeros.data())),
+                           16)
                     .ok());
     const Status status =
         device->fill(0, {x, offset, nullptr}, bytes,
                      {reinterpret_cast<const std::byte*>(pattern.data()), pattern.size()});
-    EXPECT_TRUE(device->copy(0, Place::of_host(bytes_of(to)), {x, 0, nullptr}, 16).ok());
+    EXPECT_TRUE(device->copy(0, MemoryAddress::of_host(bytes_of(to)), {x, 0, nullptr}, 16).ok());
     EXPECT_TRUE(backend::finish(*device).ok());
     return status.ok() ? to : std::array<uint8_t, 16>{};
   };
@@ -383,7 +384,7 @@ TEST_F(GpuDeviceTest, CallsThatBreakRulesAreErrors) {
   EXPECT_EQ(launch({{x, 0, nullptr}}).message(), "B21: the kernel takes 2 buffers and 0 scalars");
   EXPECT_EQ(launch({{x, 52, nullptr}, {y, 0, nullptr}}).message(), "B17: 16 bytes at 52 of 64");
   EXPECT_EQ(launch({{77, 0, nullptr}, {y, 0, nullptr}}).message(), "B10: no such memory");
-  backend::Launch other;
+  backend::KernelLaunch other;
   other.module = module;
   other.kernel = 1;
   EXPECT_EQ(device->launch(0, other).message(), "B14: a launch of a kernel that is not loaded");
@@ -479,7 +480,7 @@ TEST(LostGpu, AnswersSoAtOnce) {
   gone = true;
   std::array<std::byte, 64> bytes{};
   const std::string text = "gpu:0 is lost: it fell off the bus";
-  EXPECT_EQ(device->copy(0, {memory, 0, nullptr}, Place::of_host(bytes.data()), 64).code(),
+  EXPECT_EQ(device->copy(0, {memory, 0, nullptr}, MemoryAddress::of_host(bytes.data()), 64).code(),
             ErrorCode::kUnavailable);
   // Whatever the context says by now (B12).
   gone = false;

@@ -61,10 +61,10 @@ class GpuBackend final : public Backend {
   std::string_view version() const override { return "1"; }
 
   Result<std::vector<DeviceInfo>> devices() override {
-    TENON_ASSIGN(const std::vector<gpu::Chip> chips, driver_->chips());
+    TENON_ASSIGN(const std::vector<gpu::GpuChip> chips, driver_->chips());
     const std::string compiler = compiler_();
     std::vector<DeviceInfo> devices;
-    for (const gpu::Chip& chip : chips) {
+    for (const gpu::GpuChip& chip : chips) {
       TargetInfo target = gpu::target_of_gpu(chip.compute_capability);
       target.compiler_id = compiler + target.compiler_id;
       target.compute_units = chip.multiprocessors;

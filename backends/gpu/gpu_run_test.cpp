@@ -51,14 +51,14 @@ class Aligned {
   std::byte* start_;
 };
 
-Status run(const SimProgram& program, const Code& code, size_t number,
+Status run(const SimProgram& program, const GpuCode& code, size_t number,
            std::vector<Literal>& buffers) {
   std::vector<Aligned> memories(buffers.begin(), buffers.end());
   std::vector<std::byte*> addresses;
   for (Aligned& each : memories) addresses.push_back(each.data());
   std::vector<const void*> arguments;
   for (std::byte*& each : addresses) arguments.push_back(static_cast<const void*>(&each));
-  const KernelCode& kernel = code.kernels[number];
+  const GpuKernelCode& kernel = code.kernels[number];
   SimLaunch launch;
   launch.kernel = number;
   launch.shape = {kernel.blocks, kernel.threads, kernel.buffers};
@@ -91,7 +91,7 @@ void expect_interpreters_bits(const std::vector<Case>& cases, backend::Kernels k
 void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
   std::vector<Kernel> legal;
   for (const Case& c : cases) {
-    auto kernel = kernel::legalize(c.kernel, form_of_gpu());
+    auto kernel = kernel::legalize(c.kernel, gpu_features());
     ASSERT_TRUE(kernel) << kernel.error().to_string();
     legal.push_back(*std::move(kernel));
   }

@@ -52,16 +52,16 @@ void define_functions(orc::LLJIT& jit, orc::JITDylib& library,
   llvm::cantFail(library.define(orc::absoluteSymbols(std::move(symbols))));
 }
 
-struct Engine {
+struct JitEngine {
   std::unique_ptr<orc::LLJIT> jit;
   std::string error;
   std::atomic<uint64_t> libraries = 0;
 };
 
 // One for the process: what it holds is in libraries of their own.
-Engine& engine() {
-  static Engine* const the_engine = [] {
-    auto* made = new Engine;
+JitEngine& engine() {
+  static JitEngine* const the_engine = [] {
+    auto* made = new JitEngine;
     static_cast<void>(host());  // Initialises the target.
     auto builder = orc::JITTargetMachineBuilder(llvm::Triple(host().triple));
     builder.setCPU(host().cpu);
@@ -84,9 +84,9 @@ Engine& engine() {
   return *the_engine;
 }
 
-class Loaded final : public LoadedObjects {
+class JitLibrary final : public LoadedObjects {
  public:
-  ~Loaded() override {
+  ~JitLibrary() override {
     if (library_ == nullptr) return;
     llvm::consumeError(engine().jit->getExecutionSession().removeJITDylib(*library_));
   }
@@ -121,7 +121,7 @@ class Loaded final : public LoadedObjects {
 
 Result<std::unique_ptr<LoadedObjects>> load_objects(std::span<const std::string> objects,
                                                     std::span<const HostFunction> functions) {
-  auto loaded = std::make_unique<Loaded>();
+  auto loaded = std::make_unique<JitLibrary>();
   TENON_TRY(loaded->load(objects, functions));
   return loaded;
 }

@@ -14,7 +14,7 @@ using kernel::OpCode;
 using llvm::Value;
 
 /// What emitted.h asks for, of values that are scalars or vectors as `like` is.
-class Writer {
+class LlvmMathBuilder {
  public:
   /// With its type, since LLVM's have no sign.
   struct Id {
@@ -23,7 +23,7 @@ class Writer {
     bool operator==(const Id&) const = default;
   };
 
-  Writer(llvm::IRBuilderBase& builder, const Value* like, const MathTarget& target)
+  LlvmMathBuilder(llvm::IRBuilderBase& builder, const Value* like, const MathTarget& target)
       : b_(builder), target_(target) {
     const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
     lanes_ = vector == nullptr ? 0 : vector->getNumElements();
@@ -123,9 +123,9 @@ class Writer {
 
 Value* math_function(llvm::IRBuilderBase& builder, OpCode code, ElementType type, Value* x,
                      Value* y, const MathTarget& target) {
-  Writer writer(builder, x, target);
+  LlvmMathBuilder writer(builder, x, target);
   const auto on = [&](auto format) {
-    using R = kernel::math::Emitted<decltype(format), Writer>;
+    using R = kernel::math::Emitted<decltype(format), LlvmMathBuilder>;
     return kernel::math::apply(code, R{{&writer, {x, type}}}, R{{&writer, {y, type}}}).id.value;
   };
   return type == ElementType::kF64 ? on(double{}) : on(float{});

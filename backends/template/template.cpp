@@ -115,7 +115,7 @@ class Chip {
       over = timeout >= 0 && waited >= timeout;  // It listens once even so: the chip may be gone.
       listen(lock, over ? 0 : timeout < 0 ? 10 : (timeout - waited) / 1'000'000 + 1);
     }
-    const Outcome& outcome = outcomes_.at(number);
+    const ChipReply& outcome = outcomes_.at(number);
     if (result != nullptr) *result = outcome.result;
     if (outcome.status == CHIP_OK) return true;
     return make_error(
@@ -165,7 +165,7 @@ class Chip {
   }
 
  private:
-  struct Outcome {
+  struct ChipReply {
     uint32_t status = CHIP_OK;
     uint64_t result = 0;
     std::string text;
@@ -204,7 +204,7 @@ class Chip {
   bool lost_ = false;
   uint64_t given_ = 0;
   uint64_t harvested_ = 0;
-  std::map<uint64_t, Outcome> outcomes_;
+  std::map<uint64_t, ChipReply> outcomes_;
   std::map<uint64_t, bool> ignored_;
 };
 
@@ -220,7 +220,7 @@ ChipCommand command(ChipOpcode opcode, uint64_t address = 0, uint64_t other = 0,
   return c;
 }
 
-uint64_t address_of(const Place& place) {
+uint64_t address_of(const MemoryAddress& place) {
   return place.memory + static_cast<uint64_t>(place.offset);
 }
 
@@ -250,7 +250,8 @@ class TemplateDevice final : public Device {
     static_cast<void>(chip_->finish(command(CHIP_FREE, memory)));
   }
 
-  Status copy(uint32_t, const Place& to, const Place& from, int64_t bytes) override {
+  Status copy(uint32_t, const MemoryAddress& to, const MemoryAddress& from,
+              int64_t bytes) override {
     if (from.on_host()) return chip_->transfer(CHIP_WRITE, address_of(to), from.host, bytes);
     if (to.on_host()) return chip_->transfer(CHIP_READ, address_of(from), to.host, bytes);
     const ChipCommand c = command(CHIP_COPY, address_of(to), address_of(from), bytes);
@@ -258,10 +259,11 @@ class TemplateDevice final : public Device {
     return {};
   }
 
-  Status launch(uint32_t, const Launch& launch) override {
+  Status launch(uint32_t, const KernelLaunch& launch) override {
     ChipCommand c = command(CHIP_LAUNCH, 0, launch.module);
     c.kernel = launch.kernel;
-    for (const Place& place : launch.buffers) c.arguments[c.address_count++] = address_of(place);
+    for (const MemoryAddress& place : launch.buffers)
+      c.arguments[c.address_count++] = address_of(place);
     for (const uint64_t scalar : launch.scalars) {
       c.arguments[c.address_count + c.scalar_count++] = scalar;
     }
@@ -298,7 +300,7 @@ class TemplateBackend final : public Backend {
     TargetInfo target;
     target.name = "chip";
     target.compiler_id = "template-1 " + compiler_;
-    target.form = kernel::LegalForm::parse("s8,u8,s16,u16,s64,u64,fma,dimensions").value();
+    target.features = kernel::TargetFeatures::parse("s8,u8,s16,u16,s64,u64,fma,dimensions").value();
     target.most_parameters = CHIP_ARGUMENTS;
     TENON_ASSIGN(target.spaces[0].bytes, number_of("TENON_CHIP_MEMORY", memory_, INT64_MAX));
     target.spaces[0].alignment = CHIP_ALIGNMENT;

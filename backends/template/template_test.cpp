@@ -117,18 +117,18 @@ class Template : public testing::TestWithParam<Skin> {
     return device_->load(compiled->binary, kernels).value();
   }
   Status launch(ModuleHandle module, MemoryHandle from, MemoryHandle to) {
-    const std::vector<Place> buffers = {{from, 0}, {to, 0}};
+    const std::vector<MemoryAddress> buffers = {{from, 0}, {to, 0}};
     return device_->launch(0, {module, 0, buffers, {}, "test"});
   }
   Status write(MemoryHandle to, float value) {
     const std::vector<float> values(4, value);
-    return device_->copy(0, {to, 0},
-                         Place::of_host(reinterpret_cast<const std::byte*>(values.data())), 16);
+    return device_->copy(
+        0, {to, 0}, MemoryAddress::of_host(reinterpret_cast<const std::byte*>(values.data())), 16);
   }
   float read(MemoryHandle from) {
     std::vector<float> values(4);
     const Status copied = device_->copy(
-        0, Place::of_host(reinterpret_cast<std::byte*>(values.data())), {from, 0}, 16);
+        0, MemoryAddress::of_host(reinterpret_cast<std::byte*>(values.data())), {from, 0}, 16);
     const EventHandle event = device_->record(0).value();
     EXPECT_TRUE(copied.ok()) << copied.message();
     EXPECT_TRUE(device_->await(event, -1).value_or(false));
@@ -363,7 +363,8 @@ TEST_P(Template, AbortEndsWhatOthersWaitFor) {
   });
   float value = 0;
   auto* host = reinterpret_cast<std::byte*>(&value);
-  EXPECT_EQ(device_->copy(0, Place::of_host(host), {y_, 0}, 4).code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(device_->copy(0, MemoryAddress::of_host(host), {y_, 0}, 4).code(),
+            ErrorCode::kUnavailable);
   EXPECT_EQ(code_of(device_->await(event, -1)), ErrorCode::kUnavailable);
   aborter.join();
 }

@@ -35,7 +35,7 @@ namespace runtime = tenon::runtime;
 using tenon::Result;
 using tenon::Status;
 
-struct Shape {
+struct ContractionShape {
   int64_t m = 0, n = 0, k = 0;
   bool lhs_transposed = false;
   bool rhs_transposed = false;
@@ -51,7 +51,7 @@ using Function = std::function<void()>;
 
 // --- Peers
 
-Function openblas(const Shape& s, Arrays& x) {
+Function openblas(const ContractionShape& s, Arrays& x) {
   return [&s, &x] {
     for (int64_t i = 0; i < s.batch; ++i) {
       const float* a = x.a.data() + i * s.m * s.k;
@@ -73,7 +73,7 @@ Function openblas(const Shape& s, Arrays& x) {
   };
 }
 
-Function onednn(const Shape& s, Arrays& x) {
+Function onednn(const ContractionShape& s, Arrays& x) {
   using dnnl::memory;
   static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   static dnnl::stream stream(engine);
@@ -100,7 +100,7 @@ Function onednn(const Shape& s, Arrays& x) {
   };
 }
 
-std::string text_of(const Shape& s) {
+std::string text_of(const ContractionShape& s) {
   const auto type = [&](int64_t rows, int64_t columns, bool transposed) {
     if (transposed) std::swap(rows, columns);
     return fmt::format("tensor<{}x{}x{}xf32>", s.batch, rows, columns);
@@ -129,7 +129,7 @@ void must(const Status& status) {
   if (!status.ok()) fail(status.to_string());
 }
 
-runtime::CompiledProgram compiled(const Shape& s, backend::Backend& backend,
+runtime::CompiledProgram compiled(const ContractionShape& s, backend::Backend& backend,
                                   const backend::TargetInfo& target) {
   const auto module = must(tenon::hlo::import_module(text_of(s), s.name));
   return must(tenon::hlo::compile(*module, backend, target)).compiled;
@@ -144,7 +144,7 @@ class OnDevice {
     device_ = must(backend_->open(0));
   }
 
-  Function prepare(const Shape& s, const Arrays& x) {
+  Function prepare(const ContractionShape& s, const Arrays& x) {
     const auto made = compiled(s, *backend_, target_);
     if (made.segments.size() != 1) {
       fail(fmt::format("{}: {} segments", s.name, made.segments.size()));
@@ -161,7 +161,7 @@ class OnDevice {
       places.push_back({must(device_->allocate(0, made.program.temporary_bytes)), 0, nullptr});
     }
     return [this, module, places] {
-      backend::Launch launch;
+      backend::KernelLaunch launch;
       launch.module = module;
       launch.buffers = places;
       must(device_->launch(0, launch));
@@ -175,7 +175,7 @@ class OnDevice {
   }
 
  private:
-  using Place = backend::Place;
+  using Place = backend::MemoryAddress;
   static std::byte* bytes_of(std::vector<float>& numbers) {
     return reinterpret_cast<std::byte*>(numbers.data());
   }
@@ -201,7 +201,7 @@ class OnRuntime {
  public:
   OnRuntime() : client_(must(runtime::Client::open(backend::make_cpu_backend(1)))) {}
 
-  Function prepare(const Shape& s, const Arrays& x) {
+  Function prepare(const ContractionShape& s, const Arrays& x) {
     const auto& device = client_->devices()[0];
     const auto executable = must(runtime::Executable::load(
         device, compiled(s, client_->backend(), device->info().target), runtime::CustomCalls()));
@@ -249,7 +249,7 @@ double median(std::vector<double> list) {
   return list[list.size() / 2];
 }
 
-struct Options {
+struct ContractionOptions {
   std::string list = TENON_CONTRACTIONS;
   int threads = 1;
   int rounds = 5;
@@ -264,12 +264,12 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
   return most;
 }
 
-std::vector<Shape> read_shapes(const Options& options) {
-  std::vector<Shape> shapes;
+std::vector<ContractionShape> read_shapes(const ContractionOptions& options) {
+  std::vector<ContractionShape> shapes;
   std::ifstream file(options.list);
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
-    Shape s;
+    ContractionShape s;
     s.name = line;
     std::istringstream words(line);
     words >> s.m >> s.n >> s.k;
@@ -283,7 +283,7 @@ std::vector<Shape> read_shapes(const Options& options) {
   return shapes;
 }
 
-Arrays arrays_of(const Shape& s) {
+Arrays arrays_of(const ContractionShape& s) {
   Arrays x;
   std::mt19937 random(1);
   std::normal_distribution<float> numbers;
@@ -303,7 +303,7 @@ void wake(const Function& function) {
   while (std::chrono::steady_clock::now() < end) function();
 }
 
-nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
+nlohmann::json measure(const ContractionShape& s, const ContractionOptions& options, Tenon& tenon) {
   Arrays x = arrays_of(s);
   std::map<std::string, Function> peers = {{"openblas", openblas(s, x)},
                                            {"onednn", onednn(s, x)},
@@ -341,7 +341,7 @@ nlohmann::json measure(const Shape& s, const Options& options, Tenon& tenon) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
+  ContractionOptions options;
   CLI::App app("Times contractions on Tenon's CPU backend, OpenBLAS and oneDNN.");
   app.add_option("--list", options.list, "file of shapes")->check(CLI::ExistingFile);
   app.add_option("--threads", options.threads, "cores that each may use");
@@ -361,7 +361,7 @@ int main(int argc, char** argv) {
   double logarithms = 0;
   fmt::print("{:24} {:>10} {:>10} {:>10} {:>10} {:>9}  {}\n", "shape", "Tenon", "execute",
              "OpenBLAS", "oneDNN", "GFLOP/s", "best / Tenon");
-  for (const Shape& s : read_shapes(options)) {
+  for (const ContractionShape& s : read_shapes(options)) {
     const nlohmann::json figure = measure(s, options, tenon);
     const double mine = figure["tenon"];
     const double best = std::min(figure["openblas"].get<double>(), figure["onednn"].get<double>());

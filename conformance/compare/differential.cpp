@@ -72,9 +72,9 @@ double epsilon(ElementType type) {
 }
 
 // How results of one op are judged.
-struct Rule {
-  enum class Kind : uint8_t { kExact, kUlps, kSum };
-  Kind kind = Kind::kExact;
+struct Tolerance {
+  enum class ToleranceKind : uint8_t { kExact, kUlps, kSum };
+  ToleranceKind kind = ToleranceKind::kExact;
   int64_t ulps = 0;
   double terms = 0;  // of a sum
 };
@@ -98,8 +98,8 @@ int64_t roundings(const hlo::Computation& combiner) {
   return count;
 }
 
-Rule rule_of(const Instruction& op, uint32_t result) {
-  Rule rule;
+Tolerance rule_of(const Instruction& op, uint32_t result) {
+  Tolerance rule;
   const ElementType type = op.result_type(result).element_type();
   const bool inexact = is_float(type) || is_complex(type);
   if (!inexact) return rule;
@@ -107,7 +107,7 @@ Rule rule_of(const Instruction& op, uint32_t result) {
     case OpCode::kReduce:
     case OpCode::kReduceWindow:
       if (roundings(op.region(0)) == 0) return rule;
-      rule.kind = Rule::Kind::kSum;
+      rule.kind = Tolerance::ToleranceKind::kSum;
       rule.terms =
           op.code() == OpCode::kReduce
               ? static_cast<double>(element_count(op.operand_type(0).dims())) /
@@ -117,7 +117,7 @@ Rule rule_of(const Instruction& op, uint32_t result) {
       return rule;
     case OpCode::kDotGeneral:
     case OpCode::kConvolution:
-      rule.kind = Rule::Kind::kSum;
+      rule.kind = Tolerance::ToleranceKind::kSum;
       // More than there are; the products round too.
       rule.terms = static_cast<double>(element_count(op.operand_type(0).dims())) + 2;
       return rule;
@@ -126,7 +126,7 @@ Rule rule_of(const Instruction& op, uint32_t result) {
   }
   if (op.info().ulp_bound > 0 ||
       (is_complex(type) && op.info().category == hlo::Category::kElementwise)) {
-    rule.kind = Rule::Kind::kUlps;
+    rule.kind = Tolerance::ToleranceKind::kUlps;
     rule.ulps = std::max(op.info().ulp_bound, 1);
   }
   return rule;
@@ -140,7 +140,7 @@ bool same_bits(double a, double b) {
 }
 
 // A complex number is judged as a whole: by the distance of the two.
-bool close_complex(const Rule& rule, ElementType part, std::complex<double> a,
+bool close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
                    std::complex<double> b) {
   if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;
   const double most = decode_float(part, encode_float(part, HUGE_VAL) - 1);
@@ -151,10 +151,10 @@ bool close_complex(const Rule& rule, ElementType part, std::complex<double> a,
   return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
 }
 
-bool close(const Rule& rule, ElementType type, double a, double b, double terms_size) {
-  if (rule.kind == Rule::Kind::kExact) return same_bits(a, b);
+bool close(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
+  if (rule.kind == Tolerance::ToleranceKind::kExact) return same_bits(a, b);
   if (same_number(a, b)) return true;
-  if (rule.kind == Rule::Kind::kUlps) {
+  if (rule.kind == Tolerance::ToleranceKind::kUlps) {
     if (std::isnan(a) || std::isnan(b)) return false;
     // The greatest number and infinity are neighbours.
     const auto place = [&](double x) {
@@ -180,22 +180,22 @@ std::string index_text(Dims dims, int64_t linear) {
   return dims_to_string(index, ", ");
 }
 
-std::string bound_text(const Rule& rule) {
+std::string bound_text(const Tolerance& rule) {
   switch (rule.kind) {
-    case Rule::Kind::kExact:
+    case Tolerance::ToleranceKind::kExact:
       return "exact";
-    case Rule::Kind::kUlps:
+    case Tolerance::ToleranceKind::kUlps:
       return fmt::format("{} ULP", rule.ulps);
-    case Rule::Kind::kSum:
+    case Tolerance::ToleranceKind::kSum:
       return "n eps sum|terms|";
   }
   return {};
 }
 
-class Comparison {
+class ResultComparison {
  public:
-  Comparison(const hlo::Module& module, const std::vector<Literal>& arguments,
-             const std::vector<Literal>& results)
+  ResultComparison(const hlo::Module& module, const std::vector<Literal>& arguments,
+                   const std::vector<Literal>& results)
       : function_(*module.entry()) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       known_.insert({{function_.parameter(i).def, 0}, arguments[i]});
@@ -220,12 +220,12 @@ class Comparison {
     std::vector<Literal> inputs;
     for (const Value input : alone->inputs) inputs.push_back(known_.at({input.def, input.index}));
     for (uint32_t r = 0; r < op.result_count(); ++r) {
-      const Rule rule = rule_of(op, r);
-      const auto expected = evaluate(*alone, inputs, rule.kind != Rule::Kind::kExact);
+      const Tolerance rule = rule_of(op, r);
+      const auto expected = evaluate(*alone, inputs, rule.kind != Tolerance::ToleranceKind::kExact);
       if (!expected)
         return Mismatch{fmt::format("{}: {}", op.name(), expected.error().to_string()), &op, r};
       std::optional<Literal> sizes;
-      if (rule.kind == Rule::Kind::kSum) {
+      if (rule.kind == Tolerance::ToleranceKind::kSum) {
         std::vector<Literal> absolute;
         for (const Literal& input : inputs) absolute.push_back(magnitudes(input));
         auto summed = evaluate(*alone, absolute, true);
@@ -236,7 +236,7 @@ class Comparison {
     return std::nullopt;
   }
 
-  std::optional<Mismatch> check(const Instruction& op, uint32_t r, const Rule& rule,
+  std::optional<Mismatch> check(const Instruction& op, uint32_t r, const Tolerance& rule,
                                 const Literal& expected, const std::optional<Literal>& sizes) {
     const Literal& actual = known_.at({&op, r});
     const ElementType type = actual.element_type();
@@ -245,7 +245,7 @@ class Comparison {
       const double size = sizes ? sizes->get_complex(i).real() : 0;
       if (!is_float(type) && !is_complex(type)) {
         good = actual.get_integer(i) == expected.get_integer(i);
-      } else if (is_complex(type) && rule.kind == Rule::Kind::kUlps) {
+      } else if (is_complex(type) && rule.kind == Tolerance::ToleranceKind::kUlps) {
         good =
             close_complex(rule, complex_part(type), actual.get_complex(i), expected.get_complex(i));
       } else {
@@ -275,7 +275,7 @@ std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Lit
                                 const Device& device) {
   const auto results = device(module, arguments);
   if (!results) return Mismatch{"the device failed: " + results.error().to_string(), nullptr, 0};
-  return Comparison(module, arguments, *results).run();
+  return ResultComparison(module, arguments, *results).run();
 }
 
 namespace {
@@ -292,7 +292,7 @@ void add_results(Instruction& op, std::vector<Value>& values, std::vector<hlo::T
 
 Result<std::unique_ptr<hlo::Module>> with_all_values_returned(const hlo::Module& module) {
   std::unique_ptr<hlo::Module> copy = module.clone();
-  TENON_TRY(hlo::inline_all(*copy));
+  TENON_TRY(hlo::inline_all_calls(*copy));
   hlo::Computation* entry = copy->entry();
   if (entry == nullptr) return invalid_argument("there is no function to compare");
   std::vector<Value> values;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "conformance/generate/generator.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
 #include "hlo/verify/verify.h"
@@ -82,7 +82,7 @@ TEST(Reduce, SaysWhoIsAtFault) {
   const auto interpreter = [](const hlo::Module& module, const std::vector<Literal>& arguments) {
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
-    return hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks));
+    return hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks));
   };
   const auto found = compare(*failure.module, failure.arguments, wrong);
   ASSERT_TRUE(found);

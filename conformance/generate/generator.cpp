@@ -65,9 +65,9 @@ std::vector<OpCode> plain_ops(size_t operands) {
   return codes;
 }
 
-class Generator {
+class ProgramGenerator {
  public:
-  explicit Generator(const GeneratorOptions& options)
+  explicit ProgramGenerator(const GeneratorOptions& options)
       : options_(options), random_(options.seed), module_(std::make_unique<hlo::Module>()) {}
 
   std::unique_ptr<hlo::Module> run() {
@@ -705,7 +705,7 @@ double special_real(Random& random, ElementType type) {
 }  // namespace
 
 std::unique_ptr<hlo::Module> generate(const GeneratorOptions& options) {
-  return Generator(options).run();
+  return ProgramGenerator(options).run();
 }
 
 std::vector<Literal> generate_arguments(const hlo::Module& module, uint64_t seed) {

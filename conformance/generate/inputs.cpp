@@ -40,7 +40,7 @@ bool is_input(const Instruction& op) {
 Result<WithInputs> inputs_as_arguments(const hlo::Module& module, std::string_view entry) {
   WithInputs made{module.clone(), {}};
   TENON_TRY(hlo::select_entry(*made.module, entry));
-  TENON_TRY(hlo::inline_all(*made.module));
+  TENON_TRY(hlo::inline_all_calls(*made.module));
   hlo::Computation* const body = made.module->entry();
   if (body == nullptr) return invalid_argument("there is no function to run");
   for (Instruction* op = body->first(); op != nullptr;) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "hlo/driver/run.h"
 #include "hlo/import/import.h"
 
@@ -41,7 +41,7 @@ TEST(Inputs, OnlyWhatOpsComputeWithBecomesAnArgument) {
 // The steps that a test counts are those that the device ran: none of a program that the passes
 // fold, some once its inputs are arguments.
 TEST(Inputs, StepsOnTheDeviceAreCounted) {
-  const auto client = runtime::Client::open(backend::make_interp_backend({})).value();
+  const auto client = runtime::Client::open(backend::make_interpreter_backend({})).value();
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
   const auto steps_of = [&](const hlo::Module& module, const std::vector<Literal>& arguments) {

@@ -167,7 +167,7 @@ int run(const Options& options) {
     fmt::print("FAIL {} runs of programs of every op ran nothing on the device\n", bits->idle());
     ++failed;
   }
-  Progress progress("random programs:", options.count);
+  SuiteProgress progress("random programs:", options.count);
   for (int64_t i = 0; i < options.count && failed < kMostFailures; ++i) {
     progress.done(i);
     const int64_t seed = options.seed + i;

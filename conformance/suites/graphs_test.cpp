@@ -20,7 +20,7 @@
 #include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/layers.h"
 #include "core/base/random.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
@@ -38,16 +38,16 @@ struct Options {
   std::shared_ptr<backend::Backend> backend;
 };
 
-hlo::InterpOptions options_of(uint64_t seed) {
-  hlo::InterpOptions options;
+hlo::InterpretedRunOptions options_of(uint64_t seed) {
+  hlo::InterpretedRunOptions options;
   options.interpreter.order = static_cast<kernel::Order>(seed % 3);
   options.interpreter.seed = seed;
-  if (seed % 2 == 1) options.lower.schedule = hlo::lower::Schedule::random(seed);
+  if (seed % 2 == 1) options.lower.tuning = hlo::lower::TuningParameters::random(seed);
   if (seed % 7 == 3) {
     options.lower.takes_call = [](const auto&, auto...) { return true; };
   }
   if (seed % 5 == 4) {
-    options.legal_form = kernel::LegalForm::parse(seed % 2 == 0 ? "least" : "fma").value();
+    options.features = kernel::TargetFeatures::parse(seed % 2 == 0 ? "least" : "fma").value();
   }
   return options;
 }
@@ -73,9 +73,10 @@ Device interp(uint64_t seed, Counts* counts) {
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
     program::StepCounts ran;
-    hlo::InterpOptions options = options_of(seed);
+    hlo::InterpretedRunOptions options = options_of(seed);
     options.steps = &ran;
-    auto results = hlo::run_on_interp(*fused, arguments, hlo::Checks(&failures, &checks), options);
+    auto results =
+        hlo::run_interpreted(*fused, arguments, hlo::Checks(&failures, &checks), options);
     counts->add(ran);
     return results;
   };
@@ -91,7 +92,7 @@ Device on_backend(const std::shared_ptr<backend::Backend>& backend, uint64_t see
     plan.seed = seed;
     runtime::ClientOptions first;
     first.devices = {0};
-    hlo::Target target;
+    hlo::RunTarget target;
     const auto layered = make_faults_layer(backend::make_validate_layer(backend), plan);
     TENON_ASSIGN(target.client, runtime::Client::open(layered.backend, first));
     hlo::CompileOptions options;
@@ -191,7 +192,7 @@ bool check_loop(const Options& chosen, uint64_t seed, Counts* counts) {
 int run(const Options& options) {
   int64_t failed = 0;
   Counts counts;
-  Progress progress("random programs:", options.count);
+  SuiteProgress progress("random programs:", options.count);
   for (int64_t i = 0; i < options.count && failed < 20; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
     if (!check(options, seed, &counts)) ++failed;

@@ -29,12 +29,12 @@
 namespace tenon::conformance {
 namespace {
 
-struct Worst {
+struct WorstMathError {
   double error = -1;
   double x = 0, y = 0;
   double got = 0, expected = 0;
 
-  void take(const Worst& other) {
+  void take(const WorstMathError& other) {
     if (other.error > error) *this = other;
   }
 };
@@ -70,7 +70,8 @@ double error_in_ulp(ElementType type, double got, R expected, double terms) {
 
 /// How far `got` is from the function at (x, y).
 template <class R>
-void judge(const MathFunction& f, ElementType type, double x, double y, double got, Worst& worst) {
+void judge(const MathFunction& f, ElementType type, double x, double y, double got,
+           WorstMathError& worst) {
   R expected;
   if constexpr (std::is_same_v<R, double>) {
     expected = f.exact(x, y);
@@ -87,7 +88,7 @@ void judge(const MathFunction& f, ElementType type, double x, double y, double g
 }
 
 void judge(bool wide, const MathFunction& f, ElementType type, double x, double y, double got,
-           Worst& worst) {
+           WorstMathError& worst) {
   if (wide) return judge<Float128>(f, type, x, y, got, worst);
   judge<double>(f, type, x, y, got, worst);
 }
@@ -96,12 +97,12 @@ constexpr uint64_t kPart = 1 << 16;
 
 /// Calls body(first, last, worst) for parts of [0, count), on all processors.
 template <class Body>
-Worst over_parts(uint64_t count, const Body& body) {
+WorstMathError over_parts(uint64_t count, const Body& body) {
   std::atomic<uint64_t> next = 0;
   std::mutex mutex;
-  Worst worst;
+  WorstMathError worst;
   const auto work = [&] {
-    Worst mine;
+    WorstMathError mine;
     for (uint64_t first = next.fetch_add(kPart); first < count; first = next.fetch_add(kPart)) {
       body(first, std::min(count, first + kPart), mine);
     }
@@ -139,11 +140,12 @@ Result<kernel::CLibrary> rendered_functions(const std::vector<const MathFunction
 
 /// The patterns that argument(i) gives for i = 0 … count - 1, through rendered C.
 template <class Argument>
-Worst measure_rendered(const MathFunction& f, ElementType type, const kernel::CLibrary& library,
-                       uint64_t count, bool wide, const Argument& argument) {
+WorstMathError measure_rendered(const MathFunction& f, ElementType type,
+                                const kernel::CLibrary& library, uint64_t count, bool wide,
+                                const Argument& argument) {
   const std::string name = library_name(f, type);
   const size_t width = storage_bytes(type);
-  return over_parts(count, [&](uint64_t first, uint64_t last, Worst& worst) {
+  return over_parts(count, [&](uint64_t first, uint64_t last, WorstMathError& worst) {
     std::vector<uint8_t> x(kPart * width);
     std::vector<uint8_t> y(kPart * width);
     for (uint64_t i = first; i < last; ++i) {
@@ -172,9 +174,9 @@ Worst measure_rendered(const MathFunction& f, ElementType type, const kernel::CL
 
 /// The f32 patterns argument(i), i = 0 … count - 1, against the function's own f64 form.
 template <class Argument>
-Worst measure_by_f64(const MathFunction& f, const kernel::CLibrary& library, uint64_t count,
-                     const Argument& argument) {
-  return over_parts(count, [&](uint64_t first, uint64_t last, Worst& worst) {
+WorstMathError measure_by_f64(const MathFunction& f, const kernel::CLibrary& library,
+                              uint64_t count, const Argument& argument) {
+  return over_parts(count, [&](uint64_t first, uint64_t last, WorstMathError& worst) {
     std::vector<float> x(kPart);
     std::vector<float> y(kPart);
     std::vector<double> wide_x(kPart);
@@ -238,15 +240,15 @@ uint64_t sample_exponent(ElementType type, uint64_t x, uint64_t i) {
   return encode_float(type, (random.one_in(2) ? part : -part) * limit / log);
 }
 
-struct Options {
+struct MathAccuracyOptions {
   uint64_t step = 1009;
   uint64_t samples = 200'000;
   std::string function;
 };
 
-Worst measure_pairs(const MathFunction& f, ElementType type, uint64_t samples) {
+WorstMathError measure_pairs(const MathFunction& f, ElementType type, uint64_t samples) {
   const bool wide = type == ElementType::kF64;
-  return over_parts(samples, [&](uint64_t first, uint64_t last, Worst& worst) {
+  return over_parts(samples, [&](uint64_t first, uint64_t last, WorstMathError& worst) {
     for (uint64_t i = first; i < last; ++i) {
       const uint64_t x = sample(type, i);
       const uint64_t other = i % 2 == 0 ? sample(type, i * 3 + 1) : sample_near(type, x, i);
@@ -257,8 +259,8 @@ Worst measure_pairs(const MathFunction& f, ElementType type, uint64_t samples) {
   });
 }
 
-Worst measure_all(const MathFunction& f, ElementType type, const kernel::CLibrary& library,
-                  const Options& options) {
+WorstMathError measure_all(const MathFunction& f, ElementType type, const kernel::CLibrary& library,
+                           const MathAccuracyOptions& options) {
   if (f.operands == 2) return measure_pairs(f, type, options.samples);
   if (type == ElementType::kF64) {
     // What is written out by hand in binary128 is slow.
@@ -273,12 +275,13 @@ Worst measure_all(const MathFunction& f, ElementType type, const kernel::CLibrar
   if (!wide || type != ElementType::kF32) {
     return measure_rendered(f, type, library, count(step), wide, every(step));
   }
-  Worst worst = measure_rendered(f, type, library, count(step * 1009), true, every(step * 1009));
+  WorstMathError worst =
+      measure_rendered(f, type, library, count(step * 1009), true, every(step * 1009));
   worst.take(measure_by_f64(f, library, count(step), every(step)));
   return worst;
 }
 
-int run(const Options& options) {
+int run(const MathAccuracyOptions& options) {
   const std::vector<ElementType> types = {ElementType::kF16, ElementType::kBF16, ElementType::kF32,
                                           ElementType::kF64};
   std::vector<const MathFunction*> functions;
@@ -300,7 +303,7 @@ int run(const Options& options) {
     std::string row = fmt::format("| {} | {} |", f->name, f->bound);
     std::string failure;
     for (const ElementType type : types) {
-      const Worst worst = measure_all(*f, type, *library, options);
+      const WorstMathError worst = measure_all(*f, type, *library, options);
       row += fmt::format(" {:.3f} |", worst.error);
       if (worst.error <= f->bound) continue;
       failure += fmt::format("FAIL {} {}: ({:a}, {:a}) gives {:a}, expected {:a}\n", f->name,
@@ -315,7 +318,7 @@ int run(const Options& options) {
 }
 
 int run(int argc, char** argv) {
-  Options options;
+  MathAccuracyOptions options;
   CLI::App app("The error of each math function, as docs/numerics.md tabulates it.");
   app.add_option("--step", options.step, "every so many patterns of f32")
       ->check(CLI::PositiveNumber)

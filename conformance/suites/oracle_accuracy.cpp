@@ -25,7 +25,7 @@
 namespace tenon::conformance {
 namespace {
 
-struct Options {
+struct OracleAccuracyOptions {
   uint64_t step = 37;
   uint64_t samples = 1'500;
   std::string function;
@@ -98,7 +98,8 @@ double sample(ElementType type, Random& random, uint64_t i) {
                   (random.unit() * 2 - 1) * std::ldexp(1.0, static_cast<int>(drawn % 17) - 8));
 }
 
-Numbers arguments_of(const OracleFunction& f, ElementType type, const Options& options) {
+Numbers arguments_of(const OracleFunction& f, ElementType type,
+                     const OracleAccuracyOptions& options) {
   Numbers x = special_values(type);
   const double epsilon = std::ldexp(1.0, -element_type_info(type).format.mantissa_bits);
   Random random(bit_width(type));
@@ -118,7 +119,8 @@ Numbers arguments_of(const OracleFunction& f, ElementType type, const Options& o
 }
 
 /// Pairs of special values, and pairs at random; of the ops whose domain is small, pairs of it.
-std::vector<Numbers> pairs_of(const OracleFunction& f, ElementType type, const Options& options) {
+std::vector<Numbers> pairs_of(const OracleFunction& f, ElementType type,
+                              const OracleAccuracyOptions& options) {
   std::vector<Numbers> pairs(2);
   const auto add = [&](double x, double y) {
     pairs[0].push_back(round_to(type, x));
@@ -150,14 +152,14 @@ std::vector<Numbers> pairs_of(const OracleFunction& f, ElementType type, const O
 
 // --- Judging
 
-struct Worst {
+struct WorstOracleError {
   double error = 0;
   std::string at;
 };
 
 /// The greatest error of `count` results; error(i) on all processors, describe(i) of the worst.
 template <class Error, class Describe>
-Worst worst_of(size_t count, const Error& error, const Describe& describe) {
+WorstOracleError worst_of(size_t count, const Error& error, const Describe& describe) {
   std::vector<double> errors(count);
   std::atomic<size_t> next = 0;
   std::vector<std::thread> threads;
@@ -172,7 +174,8 @@ Worst worst_of(size_t count, const Error& error, const Describe& describe) {
   return {std::max(errors[worst], 0.0), describe(worst)};
 }
 
-Result<Worst> measure(const OracleFunction& f, ElementType type, const Options& options) {
+Result<WorstOracleError> measure(const OracleFunction& f, ElementType type,
+                                 const OracleAccuracyOptions& options) {
   const std::vector<Numbers> arguments = f.operands == 2
                                              ? pairs_of(f, type, options)
                                              : std::vector<Numbers>{arguments_of(f, type, options)};
@@ -186,7 +189,8 @@ Result<Worst> measure(const OracleFunction& f, ElementType type, const Options& 
       });
 }
 
-Result<Worst> measure(const ComplexOracleFunction& f, ElementType type, const Options& options) {
+Result<WorstOracleError> measure(const ComplexOracleFunction& f, ElementType type,
+                                 const OracleAccuracyOptions& options) {
   const ElementType part = complex_part(type);
   Random random(bit_width(type) + 2);
   std::vector<Numbers> arguments(static_cast<size_t>(f.operands));
@@ -219,7 +223,7 @@ Result<Worst> measure(const ComplexOracleFunction& f, ElementType type, const Op
 /// Prints a function's row; whether every error is within the bound.
 template <class Function>
 bool print_row(const Function& f, const std::vector<ElementType>& types, double bound,
-               const Options& options) {
+               const OracleAccuracyOptions& options) {
   std::string row = fmt::format("| {} | {} |", f.op, bound);
   std::string failures;
   for (const ElementType type : types) {
@@ -247,7 +251,7 @@ double bound_of(const std::string& op) {
 /// Complex numbers are held to one bound, normwise.
 constexpr double kComplexBound = 8;
 
-int run(const Options& options) {
+int run(const OracleAccuracyOptions& options) {
   const auto chosen = [&](const std::string& op) {
     return options.function.empty() || options.function == op;
   };
@@ -272,7 +276,7 @@ int run(const Options& options) {
 }
 
 int run(int argc, char** argv) {
-  Options options;
+  OracleAccuracyOptions options;
   CLI::App app("The error of every math function of the evaluator, held against Arb.");
   app.add_option("--step", options.step, "every so many patterns of f16 and bf16")
       ->check(CLI::PositiveNumber)

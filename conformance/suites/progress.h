@@ -11,13 +11,13 @@
 
 namespace tenon::conformance {
 
-class Progress {
+class SuiteProgress {
  public:
-  Progress(std::string what, int64_t total)
+  SuiteProgress(std::string what, int64_t total)
       : what_(std::move(what)), total_(total), shown_(::isatty(STDERR_FILENO) == 1) {}
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  ~Progress() { clear(); }
+  SuiteProgress(const SuiteProgress&) = delete;
+  SuiteProgress& operator=(const SuiteProgress&) = delete;
+  ~SuiteProgress() { clear(); }
 
   /// So many are done; `note` says what is worth knowing on the way.
   void done(int64_t count, std::string_view note = "") {

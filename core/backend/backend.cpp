@@ -58,20 +58,21 @@ std::string_view name_of(Reason reason) {
   return "another reason";
 }
 
-Status Device::fill(uint32_t, const Place&, int64_t, std::span<const std::byte>) {
+Status Device::fill(uint32_t, const MemoryAddress&, int64_t, std::span<const std::byte>) {
   return not_offered("fill");
 }
-Status Device::copy_box(uint32_t, const Place&, const Place&, const Box&) {
+Status Device::copy_box(uint32_t, const MemoryAddress&, const MemoryAddress&, const Box&) {
   return not_offered("copy_box");
 }
-Status Device::call(uint32_t, const CallLaunch&) { return not_offered("call"); }
-Status Device::pack(uint32_t, std::string_view, uint32_t, const Place&, const Place&) {
+Status Device::call(uint32_t, const LibraryCallLaunch&) { return not_offered("call"); }
+Status Device::pack(uint32_t, std::string_view, uint32_t, const MemoryAddress&,
+                    const MemoryAddress&) {
   return not_offered("pack");
 }
 Result<std::vector<Statistic>> Device::statistics() {
   return tl::make_unexpected(not_offered("statistics"));
 }
-Result<CallPlan> Backend::plan(const TargetInfo&, const CallSite&) {
+Result<LibraryCallPlan> Backend::plan(const TargetInfo&, const LibraryCallSite&) {
   return tl::make_unexpected(not_offered("plan"));
 }
 Result<std::string> Backend::compile_segment(const TargetInfo&, const program::Program&) {

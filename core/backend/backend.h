@@ -58,18 +58,20 @@ struct Compiled {
 using Kernels = std::span<const kernel::Kernel* const>;
 
 /// A place in memory: of the device, or of the host if `memory` is 0.
-struct Place {
+struct MemoryAddress {
   MemoryHandle memory = 0;
   int64_t offset = 0;
   std::byte* host = nullptr;
 
-  static Place of_host(std::byte* pointer) { return {0, 0, pointer}; }
-  static Place of_host(const std::byte* pointer) { return {0, 0, const_cast<std::byte*>(pointer)}; }
+  static MemoryAddress of_host(std::byte* pointer) { return {0, 0, pointer}; }
+  static MemoryAddress of_host(const std::byte* pointer) {
+    return {0, 0, const_cast<std::byte*>(pointer)};
+  }
   bool on_host() const { return memory == 0; }
 };
 
 /// A library call on arrays, in Backend::plan.
-struct CallSite {
+struct LibraryCallSite {
   const program::LibraryCall& call;
   std::span<const Shape> operands;
   std::span<const Shape> results;
@@ -78,7 +80,7 @@ struct CallSite {
 };
 
 /// How a backend does a library call.
-struct CallPlan {
+struct LibraryCallPlan {
   std::string plan;             ///< The backend's own words, given back with each call.
   int64_t workspace_bytes = 0;  ///< Memory for the time of a call.
   /// Of each operand, the bytes of its packed form; 0, or none at all: as it is.
@@ -87,11 +89,11 @@ struct CallPlan {
 };
 
 /// A library call for a queue. Operands are in their packed form where the plan has one.
-struct CallLaunch {
+struct LibraryCallLaunch {
   std::string_view plan;  ///< Lives until the work is done.
-  std::span<const Place> operands;
-  std::span<const Place> results;
-  Place workspace;
+  std::span<const MemoryAddress> operands;
+  std::span<const MemoryAddress> results;
+  MemoryAddress workspace;
   const char* label = "";
   const volatile uint32_t* stop = nullptr;  ///< B27
 };
@@ -112,10 +114,10 @@ struct Statistic {
   double value = 0;
 };
 
-struct Launch {
+struct KernelLaunch {
   ModuleHandle module = 0;
   uint32_t kernel = 0;
-  std::span<const Place> buffers;
+  std::span<const MemoryAddress> buffers;
   std::span<const uint64_t> scalars;
   const char* label = "";
   const volatile uint32_t* stop = nullptr;  ///< B27
@@ -133,9 +135,9 @@ class Device {
   virtual void unload(ModuleHandle module) = 0;
   virtual Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) = 0;
   virtual void free(MemoryHandle memory) = 0;
-  virtual Status copy(uint32_t queue, const Place& destination, const Place& source,
+  virtual Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                       int64_t bytes) = 0;
-  virtual Status launch(uint32_t queue, const Launch& launch) = 0;
+  virtual Status launch(uint32_t queue, const KernelLaunch& launch) = 0;
   virtual Result<EventHandle> record(uint32_t queue) = 0;
   virtual Status wait(uint32_t queue, EventHandle event) = 0;
   /// True: done. An error is the event's, which is done then. False: pending, or not known to be
@@ -145,14 +147,14 @@ class Device {
 
   // --- Optional: kUnimplemented, and the host does it with the functions above
 
-  virtual Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  virtual Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
                       std::span<const std::byte> pattern);
-  virtual Status copy_box(uint32_t queue, const Place& destination, const Place& source,
-                          const Box& box);
-  virtual Status call(uint32_t queue, const CallLaunch& call);
+  virtual Status copy_box(uint32_t queue, const MemoryAddress& destination,
+                          const MemoryAddress& source, const Box& box);
+  virtual Status call(uint32_t queue, const LibraryCallLaunch& call);
   /// Writes the packed form of an operand of the plan.
   virtual Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
-                      const Place& destination, const Place& source);
+                      const MemoryAddress& destination, const MemoryAddress& source);
   /// The host's pointer to memory of a host-visible space, until free (B29).
   virtual Result<std::byte*> map(MemoryHandle memory);
   /// Bytes of the host's as a memory of the space, without a copy (B28). kUnimplemented,
@@ -180,7 +182,7 @@ class Backend {
 
   // --- Optional: kUnimplemented declines, and the host does it with kernels
 
-  virtual Result<CallPlan> plan(const TargetInfo& target, const CallSite& site);
+  virtual Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site);
   /// Whether compile_segment is worth asking, before a Program is made for it.
   virtual bool takes_segments() const { return false; }
   /// A binary of one kernel that does the steps of `segment`'s entry. Its buffers are the memories

@@ -49,20 +49,20 @@ std::string to_string(const TargetInfo& target) {
     if (value != usual) text += fmt::format("{} {}\n", name, value);
   };
   const TargetInfo usual;
-  text += fmt::format("types {}\n", types(target.form.computed));
-  line("atomics", types(target.form.atomics), std::string());
+  text += fmt::format("types {}\n", types(target.features.computed));
+  line("atomics", types(target.features.atomics), std::string());
   line("flushed", types(target.flushed), std::string());
   std::vector<std::string_view> forms;
   const auto form = [&](bool has, std::string_view name) {
     if (has) forms.push_back(name);
   };
-  form(target.as_written, "as_written");
-  form(target.form.fma, "fma");
-  form(target.form.tiles, "tiles");
-  form(target.form.scans, "scans");
-  form(target.form.private_memory, "private_memory");
-  form(target.form.dimensions, "dimensions");
-  form(target.form.math, "math");
+  form(target.accepts_all, "as_written");
+  form(target.features.fma, "fma");
+  form(target.features.tiles, "tiles");
+  form(target.features.scans, "scans");
+  form(target.features.private_memory, "private_memory");
+  form(target.features.dimensions, "dimensions");
+  form(target.features.math, "math");
   text += fmt::format("forms {}\n", fmt::join(forms, " "));
   for (const MathInfo& math : target.math) {
     text += fmt::format("math {} {} {} ulp\n", math.function, tenon::name_of(math.type), math.ulp);

@@ -32,11 +32,12 @@ struct MathInfo {
 struct TargetInfo {
   std::string name;
   std::string compiler_id;
-  /// Kernels come as they were written, of any type, with every statement: `form` is not asked.
-  bool as_written = false;
-  /// The form that kernels are legalised for; `form.math` is set where the caller allows native
+  /// It accepts kernels as they were written, of any type, with every statement; `features` are not
+  /// asked.
+  bool accepts_all = false;
+  /// What kernels are legalised to; `features.math` is set where the caller allows native
   /// math functions and `math` lists them.
-  kernel::LegalForm form;
+  kernel::TargetFeatures features;
   /// Float types whose denormals are flushed to zero.
   kernel::ElementTypes flushed;
   std::vector<MathInfo> math;

@@ -21,32 +21,33 @@ uint64_t checksum_of(std::string_view payload, uint32_t version) {
 
 }  // namespace
 
-void Writer::symbol(std::string_view name) {
+void ArchiveWriter::symbol(std::string_view name) {
   const auto found = symbols_.find(name);
   if (found != symbols_.end()) return number(found->second);
   number(symbols_.emplace(name, symbols_.size()).first->second);
 }
 
-std::string Writer::take() && {
+std::string ArchiveWriter::take() && {
   std::vector<std::string> names(symbols_.size());
   for (const auto& [name, place] : symbols_) names[place] = name;
-  Writer table;
+  ArchiveWriter table;
   table(names);
   return table.bytes_ + bytes_;
 }
 
-Reader::Reader(std::string_view bytes, uint32_t version) : bytes_(bytes), version_(version) {
+ArchiveReader::ArchiveReader(std::string_view bytes, uint32_t version)
+    : bytes_(bytes), version_(version) {
   part(symbols_);
 }
 
-std::string_view Reader::symbol() {
+std::string_view ArchiveReader::symbol() {
   const uint64_t place = number();
   if (place < symbols_.size()) return symbols_[place];
   fail("symbol {} of {}", place, symbols_.size());
   return {};
 }
 
-uint64_t Reader::number() {
+uint64_t ArchiveReader::number() {
   uint64_t value = 0;
   for (int shift = 0; ok(); shift += 7) {
     if (rest() == 0) {
@@ -66,7 +67,7 @@ uint64_t Reader::number() {
   return 0;
 }
 
-std::string_view Reader::raw(size_t size) {
+std::string_view ArchiveReader::raw(size_t size) {
   if (size > rest()) {
     fail("{} bytes are wanted, {} are left", size, rest());
     return {};
@@ -75,7 +76,7 @@ std::string_view Reader::raw(size_t size) {
   return bytes_.substr(at_ - size, size);
 }
 
-size_t Reader::count() {
+size_t ArchiveReader::count() {
   const uint64_t read = number();
   if (read <= rest()) return static_cast<size_t>(read);
   fail("a list of {}, but {} bytes are left", read, rest());

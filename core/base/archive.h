@@ -42,7 +42,7 @@ inline constexpr uint64_t kEnumEnd = 0;
 template <class Archive, class T>
 using Of = std::conditional_t<Archive::kReads, T, const T>;
 
-class Writer {
+class ArchiveWriter {
  public:
   static constexpr bool kReads = false;
 
@@ -92,7 +92,7 @@ class Writer {
     std::visit([&](const auto& value) { part(value); }, either);
   }
   template <class T>
-    requires requires(Writer& w, const T& t) { serialize(w, t); }
+    requires requires(ArchiveWriter& w, const T& t) { serialize(w, t); }
   void part(const T& thing) {
     serialize(*this, thing);
   }
@@ -101,11 +101,11 @@ class Writer {
   std::map<std::string, uint64_t, std::less<>> symbols_;
 };
 
-class Reader {
+class ArchiveReader {
  public:
   static constexpr bool kReads = true;
 
-  explicit Reader(std::string_view bytes, uint32_t version = 0);
+  explicit ArchiveReader(std::string_view bytes, uint32_t version = 0);
   /// Of the file, for what changed between versions.
   uint32_t version() const { return version_; }
 
@@ -180,7 +180,7 @@ class Reader {
     static_cast<void>(((index == I && (part(either.template emplace<I>()), true)) || ...));
   }
   template <class T>
-    requires requires(Reader& r, T& t) { serialize(r, t); }
+    requires requires(ArchiveReader& r, T& t) { serialize(r, t); }
   void part(T& thing) {
     serialize(*this, thing);
   }

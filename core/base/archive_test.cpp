@@ -18,10 +18,10 @@ namespace {
 
 template <class T>
 T round_trip(const T& value) {
-  Writer writer;
+  ArchiveWriter writer;
   writer(value);
   const std::string bytes = std::move(writer).take();
-  Reader reader(bytes);
+  ArchiveReader reader(bytes);
   T read{};
   reader(read);
   EXPECT_TRUE(reader.ok()) << reader.status().to_string();
@@ -58,7 +58,7 @@ TEST(Archive, RoundTrips) {
 template <class T>
 std::string error_of(std::string bytes) {
   bytes.insert(0, 1, '\0');
-  Reader reader(bytes);
+  ArchiveReader reader(bytes);
   T read{};
   reader(read);
   return reader.status().message();
@@ -74,14 +74,14 @@ TEST(Archive, Errors) {
   EXPECT_EQ(error_of<std::string>("\x05zyx"), "byte 2: a list of 5, but 3 bytes are left");
   EXPECT_EQ((error_of<std::variant<bool, int64_t>>("\x02")), "byte 2: alternative 2 of 2");
   EXPECT_EQ(error_of<ElementType>(std::string(1, '\0')), "byte 2: symbol 0 of 0");
-  Reader unknown(std::string_view("\x01\x03xyz\0", 6));
+  ArchiveReader unknown(std::string_view("\x01\x03xyz\0", 6));
   ElementType type{};
   unknown(type);
   EXPECT_EQ(unknown.status().message(), "byte 6: there is no element type 'xyz'");
-  Writer writer;
+  ArchiveWriter writer;
   writer(ElementType::kF64, std::vector<int64_t>{1 << 20, 1 << 20});
   const std::string bytes = std::move(writer).take();
-  Reader large(bytes);
+  ArchiveReader large(bytes);
   Literal array;
   large(array);
   EXPECT_NE(large.status().message().find("an array larger than the file"), std::string::npos);

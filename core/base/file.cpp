@@ -17,10 +17,10 @@
 namespace tenon {
 namespace {
 
-struct Close {
+struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-using File = std::unique_ptr<std::FILE, Close>;
+using File = std::unique_ptr<std::FILE, FileCloser>;
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace tenon::serial {
 /// T has a `serialize` in its own namespace, as archive.h says.
 template <class T>
 std::string save_sealed(const Format& format, const T& value) {
-  Writer writer;
+  ArchiveWriter writer;
   serialize(writer, value);
   return seal(format, std::move(writer).take());
 }
@@ -21,7 +21,7 @@ std::string save_sealed(const Format& format, const T& value) {
 template <class T>
 Result<T> load_sealed(const Format& format, std::string_view bytes) {
   TENON_ASSIGN(const Unsealed file, unseal(bytes, format));
-  Reader reader(file.payload, file.version);
+  ArchiveReader reader(file.payload, file.version);
   T value;
   serialize(reader, value);
   TENON_TRY(Status(reader.status()));

@@ -21,13 +21,13 @@ class ProgramInterpreter::Run {
     const Buffer& b = program_.buffer(program_.root(id));
     const auto bytes = static_cast<size_t>(b.bytes());
     switch (b.kind) {
-      case MemoryKind::kParameter:
+      case BufferKind::kParameter:
         return {memories_.parameters[b.index], bytes};
-      case MemoryKind::kConstant:
+      case BufferKind::kConstant:
         return {memories_.constants[b.index], bytes};
-      case MemoryKind::kResult:
+      case BufferKind::kResult:
         return {memories_.results[b.index], bytes};
-      case MemoryKind::kTemporary:
+      case BufferKind::kTemporary:
         break;
     }
     return {memories_.temporaries + b.offset, bytes};
@@ -54,8 +54,8 @@ class ProgramInterpreter::Run {
   }
 
   Result<std::unique_ptr<kernel::Interpreter>> make_interpreter(const kernel::Kernel& kernel) {
-    if (!owner_.legal_form_) return std::make_unique<kernel::Interpreter>(kernel);
-    TENON_ASSIGN(const kernel::Kernel legal, kernel::legalize(kernel, *owner_.legal_form_));
+    if (!owner_.features_) return std::make_unique<kernel::Interpreter>(kernel);
+    TENON_ASSIGN(const kernel::Kernel legal, kernel::legalize(kernel, *owner_.features_));
     TENON_TRY(kernel::verify(legal));
     return std::make_unique<kernel::Interpreter>(legal);
   }
@@ -102,7 +102,7 @@ class ProgramInterpreter::Run {
     return sequence(conditional.branches[static_cast<size_t>(chosen)]);
   }
 
-  Status run(const Step&, const Call& call) { return sequence(call.lowered); }
+  Status run(const Step&, const LibraryCallStep& call) { return sequence(call.lowered); }
 
   Status run(const Step& step, const CustomCall& call) {
     const auto handler = owner_.handlers_.find(call.target);

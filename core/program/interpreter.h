@@ -39,8 +39,8 @@ class ProgramInterpreter {
     handlers_[std::move(target)] = std::move(handler);
   }
 
-  /// Runs each kernel legalised for `form`, with the same results.
-  void set_legal_form(const kernel::LegalForm& form) { legal_form_ = form; }
+  /// Runs each kernel legalised to `features`, with the same results.
+  void set_target_features(const kernel::TargetFeatures& features) { features_ = features; }
 
   /// One argument a parameter, of its shape. Errors carry the step's label.
   Result<std::vector<Literal>> run(std::span<const Literal> arguments,
@@ -55,7 +55,7 @@ class ProgramInterpreter {
   class Run;
   const Program& program_;
   std::map<std::string, CustomCallHandler> handlers_;
-  std::optional<kernel::LegalForm> legal_form_;
+  std::optional<kernel::TargetFeatures> features_;
   std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // made at the first launch
   StepCounts steps_;
 };

@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, std::variant_size_v<LibraryCall>> kNames 
 
 // --- As text
 
-class Text {
+class CallText {
  public:
-  explicit Text(std::string_view name) : text_(name) {}
+  explicit CallText(std::string_view name) : text_(name) {}
 
   void list(std::string_view name, const Dims& values) {
     if (!values.empty()) text_ += fmt::format(" {}=[{}]", name, fmt::join(values, ","));
@@ -56,13 +56,13 @@ class Collector {
     add(fmt::format("{}_feature", name), {dims.feature});
     add(fmt::format("{}_spatial", name), dims.spatial);
   }
-  std::vector<Attribute> take() && { return std::move(attributes_); }
+  std::vector<LibraryCallAttribute> take() && { return std::move(attributes_); }
 
  private:
   void add(std::string_view name, Dims values) {
     attributes_.push_back({std::string(name), std::move(values)});
   }
-  std::vector<Attribute> attributes_;
+  std::vector<LibraryCallAttribute> attributes_;
 };
 
 template <class T>
@@ -351,12 +351,12 @@ std::string_view name_of(const LibraryCall& call) { return kNames[call.index()];
 std::span<const std::string_view> library_call_names() { return kNames; }
 
 std::string to_string(const LibraryCall& call) {
-  Text text(name_of(call));
+  CallText text(name_of(call));
   std::visit([&](const auto& each) { members(text, each); }, call);
   return std::move(text).take();
 }
 
-std::vector<Attribute> attributes_of(const LibraryCall& call) {
+std::vector<LibraryCallAttribute> attributes_of(const LibraryCall& call) {
   Collector collector;
   std::visit([&](const auto& each) { members(collector, each); }, call);
   return std::move(collector).take();

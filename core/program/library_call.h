@@ -1,10 +1,10 @@
 // Library calls: work that a backend may take whole, described by value.
 //
 // A closed set, versioned with the serial form of Programs. Each stands beside the steps that do
-// the same with kernels (Call::lowered in program.h): a backend that takes a call replaces them,
-// any other runs them. Arrays are dense and row-major; their types and shapes are those of the
-// call's buffers. What each computes, corner cases too, is what the StableHLO op that it is named
-// after computes.
+// the same with kernels (LibraryCallStep::lowered in program.h): a backend that takes a call
+// replaces them, any other runs them. Arrays are dense and row-major; their types and shapes are
+// those of the call's buffers. What each computes, corner cases too, is what the StableHLO op that
+// it is named after computes.
 //
 // Thread-safety: values.
 #pragma once
@@ -108,12 +108,12 @@ std::span<const std::string_view> library_call_names();
 std::string to_string(const LibraryCall& call);
 
 /// A member as numbers: of a flag 0 or 1, of an enumeration its number.
-struct Attribute {
+struct LibraryCallAttribute {
   std::string name;  ///< "lhs_contracting", "input_spatial"
   Dims values;
 };
 /// All members, in the order of their declaration.
-std::vector<Attribute> attributes_of(const LibraryCall& call);
+std::vector<LibraryCallAttribute> attributes_of(const LibraryCall& call);
 
 /// OK, or why there is no such call on arrays of these shapes. Safe on values of any content.
 Status check(const LibraryCall& call, std::span<const Shape> operands,

@@ -201,9 +201,10 @@ TEST(LibraryCall, StridedCopiesFit) {
 TEST(LibraryCall, IsRunAsItIsLowered) {
   Program p = testing::twice();
   p.sequences.push_back(std::move(p.sequences[0]));
-  p.sequences[0] = {{{Call{Scan{0, false, Combiner::kAdd}, {0, 3}, {2}, 1}, {}, "scan"}}};
+  p.sequences[0] = {
+      {{LibraryCallStep{Scan{0, false, Combiner::kAdd}, {0, 3}, {2}, 1}, {}, "scan"}}};
   p.constants = {Literal::scalar(ElementType::kF32, 0)};
-  Buffer zero = testing::buffer(MemoryKind::kConstant, 0);
+  Buffer zero = testing::buffer(BufferKind::kConstant, 0);
   zero.dims = {};
   p.buffers.push_back(zero);
   find_dependencies(p);
@@ -221,9 +222,9 @@ TEST(LibraryCall, IsRunAsItIsLowered) {
   find_dependencies(other);
   EXPECT_EQ(validate(other).message(), "program p: scan: it is lowered to more than kernels");
   other = p;
-  std::get<Call>(other.sequences[0].steps[0].action).operands[0] = 2;
+  std::get<LibraryCallStep>(other.sequences[0].steps[0].action).operands[0] = 2;
   EXPECT_EQ(validate(other).message(), "program p: scan: result 0 lies in the memory of buffer 2");
-  std::get<Call>(p.sequences[0].steps[0].action).operands = {0, 0};
+  std::get<LibraryCallStep>(p.sequences[0].steps[0].action).operands = {0, 0};
   EXPECT_EQ(validate(p).message(), "program p: scan: f32[4] with f32[4] becomes f32[4]");
 }
 

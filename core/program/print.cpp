@@ -7,9 +7,9 @@
 namespace tenon::program {
 namespace {
 
-class Printer {
+class ProgramPrinter {
  public:
-  explicit Printer(const Program& program) : program_(program) {}
+  explicit ProgramPrinter(const Program& program) : program_(program) {}
 
   std::string run() {
     out_ = fmt::format("program @{}: {} kernels, {} constants, {} bytes of temporaries\n",
@@ -35,7 +35,7 @@ class Printer {
     std::string place;
     if (b.view_of != kNone) {
       place = fmt::format("view of %{}", b.view_of);
-    } else if (b.kind == MemoryKind::kTemporary) {
+    } else if (b.kind == BufferKind::kTemporary) {
       place = fmt::format("temporary at {}", b.offset);
     } else {
       static constexpr const char* kNames[] = {"parameter", "result", "constant"};
@@ -85,7 +85,7 @@ class Printer {
     line(depth, fmt::format("{}: call @{}({}) -> ({}){}", i, call.target, list(call.operands),
                             list(call.results), tail));
   }
-  void step(const Call& call, size_t i, const std::string& tail, int depth) {
+  void step(const LibraryCallStep& call, size_t i, const std::string& tail, int depth) {
     line(depth, fmt::format("{}: {} ({}) -> ({}){}", i, to_string(call.call), list(call.operands),
                             list(call.results), tail));
     line(depth, "lowered");
@@ -98,6 +98,6 @@ class Printer {
 
 }  // namespace
 
-std::string print(const Program& program) { return Printer(program).run(); }
+std::string print(const Program& program) { return ProgramPrinter(program).run(); }
 
 }  // namespace tenon::program

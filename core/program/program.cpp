@@ -29,20 +29,20 @@ void add_sequence(const Program& program, SequenceId id, Accesses& to) {
 }
 
 // The bytes of a buffer in the address space of its kind of memory.
-struct Region {
-  MemoryKind kind{};
+struct ByteRange {
+  BufferKind kind{};
   uint32_t index = 0;  // 0 of temporaries
   int64_t begin = 0;
   int64_t end = 0;
 
-  bool overlaps(const Region& other) const {
+  bool overlaps(const ByteRange& other) const {
     return kind == other.kind && index == other.index && begin < other.end && other.begin < end;
   }
 };
 
-Region region_of(const Program& program, BufferId id) {
+ByteRange range_of(const Program& program, BufferId id) {
   const Buffer& buffer = program.buffer(program.root(id));
-  if (buffer.kind == MemoryKind::kTemporary) {
+  if (buffer.kind == BufferKind::kTemporary) {
     return {buffer.kind, 0, buffer.offset, buffer.offset + buffer.bytes()};
   }
   return {buffer.kind, buffer.index, 0, std::max<int64_t>(buffer.bytes(), 1)};
@@ -56,21 +56,21 @@ class Tracker {
   std::vector<uint32_t> enter(uint32_t step, const Accesses& accesses) {
     std::vector<uint32_t> depends;
     for (const BufferId id : accesses.reads) {
-      for_each_piece(region_of(program_, id), [&](Piece& piece) {
+      for_each_piece(range_of(program_, id), [&](Piece& piece) {
         if (piece.writer != kNone) depends.push_back(piece.writer);
       });
     }
     for (const BufferId id : accesses.writes) {
-      for_each_piece(region_of(program_, id), [&](Piece& piece) {
+      for_each_piece(range_of(program_, id), [&](Piece& piece) {
         if (piece.writer != kNone) depends.push_back(piece.writer);
         depends.insert(depends.end(), piece.readers.begin(), piece.readers.end());
       });
     }
     // A step that reads what it writes is its writer.
     for (const BufferId id : accesses.reads) {
-      for_each_piece(region_of(program_, id), [&](Piece& piece) { piece.readers.push_back(step); });
+      for_each_piece(range_of(program_, id), [&](Piece& piece) { piece.readers.push_back(step); });
     }
-    for (const BufferId id : accesses.writes) write(region_of(program_, id), step);
+    for (const BufferId id : accesses.writes) write(range_of(program_, id), step);
     std::sort(depends.begin(), depends.end());
     depends.erase(std::unique(depends.begin(), depends.end()), depends.end());
     return depends;
@@ -85,21 +85,21 @@ class Tracker {
   };
   using Pieces = std::map<int64_t, Piece>;  // By begin; they do not overlap.
 
-  Pieces& pieces_of(const Region& region) {
-    return memories_[(uint64_t{region.index} << 2) | static_cast<uint64_t>(region.kind)];
+  Pieces& pieces_of(const ByteRange& range) {
+    return memories_[(uint64_t{range.index} << 2) | static_cast<uint64_t>(range.kind)];
   }
 
-  // Makes pieces begin and end where the region does; those within it fill it.
+  // Makes pieces begin and end where the range does; those within it fill it.
   template <class Visit>
-  void for_each_piece(const Region& region, const Visit& visit) {
-    if (region.begin == region.end) return;
-    Pieces& pieces = pieces_of(region);
-    cut(pieces, region.begin);
-    cut(pieces, region.end);
-    int64_t at = region.begin;
-    for (auto piece = pieces.lower_bound(at); at < region.end; ++piece) {
+  void for_each_piece(const ByteRange& range, const Visit& visit) {
+    if (range.begin == range.end) return;
+    Pieces& pieces = pieces_of(range);
+    cut(pieces, range.begin);
+    cut(pieces, range.end);
+    int64_t at = range.begin;
+    for (auto piece = pieces.lower_bound(at); at < range.end; ++piece) {
       if (piece == pieces.end() || piece->first > at) {
-        const int64_t end = piece == pieces.end() ? region.end : std::min(piece->first, region.end);
+        const int64_t end = piece == pieces.end() ? range.end : std::min(piece->first, range.end);
         piece = pieces.emplace_hint(piece, at, Piece{end, kNone, {}});
       }
       visit(piece->second);
@@ -118,13 +118,13 @@ class Tracker {
   }
 
   // One piece, of this step alone: whoever comes later depends on it, and through it on the others.
-  void write(const Region& region, uint32_t step) {
-    if (region.begin == region.end) return;
-    Pieces& pieces = pieces_of(region);
-    cut(pieces, region.begin);
-    cut(pieces, region.end);
-    pieces.erase(pieces.lower_bound(region.begin), pieces.lower_bound(region.end));
-    pieces.emplace(region.begin, Piece{region.end, step, {}});
+  void write(const ByteRange& range, uint32_t step) {
+    if (range.begin == range.end) return;
+    Pieces& pieces = pieces_of(range);
+    cut(pieces, range.begin);
+    cut(pieces, range.end);
+    pieces.erase(pieces.lower_bound(range.begin), pieces.lower_bound(range.end));
+    pieces.emplace(range.begin, Piece{range.end, step, {}});
   }
 
   const Program& program_;
@@ -142,7 +142,7 @@ bool calls(const Program& program, const Step& step) {
   if (const auto* loop = std::get_if<While>(&step.action)) {
     return any(loop->condition) || any(loop->body);
   }
-  if (const auto* call = std::get_if<Call>(&step.action)) return any(call->lowered);
+  if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) return any(call->lowered);
   const auto* branch = std::get_if<Conditional>(&step.action);
   return branch != nullptr && std::any_of(branch->branches.begin(), branch->branches.end(), any);
 }
@@ -169,7 +169,7 @@ Accesses accesses_of(const Program& program, const Step& step) {
     for (const SequenceId id : branch->branches) add_sequence(program, id, a);
   } else if (const auto* custom = std::get_if<CustomCall>(&step.action)) {
     a = {custom->operands, custom->results};
-  } else if (const auto* call = std::get_if<Call>(&step.action)) {
+  } else if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) {
     a = {call->operands, call->results};
     add_sequence(program, call->lowered, a);
   }
@@ -181,7 +181,7 @@ Accesses accesses_of(const Program& program, const Step& step) {
 }
 
 bool overlap(const Program& program, BufferId a, BufferId b) {
-  return region_of(program, a).overlaps(region_of(program, b));
+  return range_of(program, a).overlaps(range_of(program, b));
 }
 
 std::vector<std::vector<uint32_t>> dependencies_of(const Program& program,

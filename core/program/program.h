@@ -27,7 +27,7 @@ using SequenceId = uint32_t;
 inline constexpr uint32_t kNone = ~uint32_t{0};
 
 /// Whose memory a buffer lies in.
-enum class MemoryKind : uint8_t {
+enum class BufferKind : uint8_t {
   kParameter,  ///< Argument `index`.
   kResult,     ///< Result `index`.
   kConstant,   ///< Program::constants[index].
@@ -39,7 +39,7 @@ enum class MemoryKind : uint8_t {
 struct Buffer {
   ElementType type{};
   Dims dims;
-  MemoryKind kind = MemoryKind::kTemporary;
+  BufferKind kind = BufferKind::kTemporary;
   uint32_t index = 0;
   int64_t offset = 0;  ///< Of a temporary, in bytes; a multiple of kAlignment.
   BufferId view_of =
@@ -97,16 +97,16 @@ struct CustomCall {
 
 /// A library call, and steps that do the same with kernels alone: who does not take the call runs
 /// `lowered`.
-struct Call {
+struct LibraryCallStep {
   LibraryCall call;
   std::vector<BufferId> operands;
   std::vector<BufferId> results;
   SequenceId lowered = 0;
-  bool operator==(const Call&) const = default;
+  bool operator==(const LibraryCallStep&) const = default;
 };
 
 struct Step {
-  std::variant<Launch, Copy, While, Conditional, CustomCall, Call> action;
+  std::variant<Launch, Copy, While, Conditional, CustomCall, LibraryCallStep> action;
   /// Earlier steps of the same sequence that must be done first, ascending; direct ones only.
   std::vector<uint32_t> depends;
   /// The ops it was made from and where they stand: "stablehlo.add at model.mlir:3:8".

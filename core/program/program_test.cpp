@@ -41,8 +41,8 @@ TEST(Program, Prints) {
 // Each step waits for who wrote what it reads, and for who reads what it writes.
 TEST(Program, Dependencies) {
   Program p = twice();
-  p.buffers.push_back(buffer(MemoryKind::kTemporary, 0, 64));
-  p.buffers.push_back(buffer(MemoryKind::kTemporary, 0, 0));  // in the place of %1
+  p.buffers.push_back(buffer(BufferKind::kTemporary, 0, 64));
+  p.buffers.push_back(buffer(BufferKind::kTemporary, 0, 0));  // in the place of %1
   p.temporary_bytes = 128;
   p.sequences[0].steps = {{Copy{1, 0}, {}, ""},
                           {Copy{3, 1}, {}, ""},
@@ -133,7 +133,7 @@ TEST(Validate, Errors) {
       {[](Program& p) { p.buffers[1].dims = {-1}; }, "buffer 1 has a dimension of -1"},
       {[](Program& p) { p.buffers[1].offset = 8; },
        "buffer 1 lies at 8 to 24 of 64 bytes of temporaries"},
-      {[](Program& p) { p.buffers[1].kind = MemoryKind::kConstant; }, "there is no constant 0"},
+      {[](Program& p) { p.buffers[1].kind = BufferKind::kConstant; }, "there is no constant 0"},
       {[](Program& p) { p.buffers[2].index = 3; }, "result 0 is buffer 2, which lies elsewhere"},
       {[](Program& p) { p.buffers[0].index = 3; }, "parameter 0 is buffer 0, which lies elsewhere"},
       {[](Program& p) {

@@ -14,7 +14,7 @@ inline kernel::Kernel kernel_of(const std::string& text) {
   return std::move(*kernel);
 }
 
-inline Buffer buffer(MemoryKind kind, uint32_t index, int64_t offset = 0) {
+inline Buffer buffer(BufferKind kind, uint32_t index, int64_t offset = 0) {
   Buffer b;
   b.type = ElementType::kF32;
   b.dims = {4};
@@ -32,8 +32,8 @@ inline Program twice() {
       "kernel @add(%x: in f32[4], %z: in f32[4], %y: out f32[4]) index s32 grid(%i: 4) {\n"
       "%a = load %x[%i] : f32\n%b = load %z[%i] : f32\n%c = add %a, %b : f32\n"
       "store %c, %y[%i] : f32\n}"));
-  p.buffers = {buffer(MemoryKind::kParameter, 0), buffer(MemoryKind::kTemporary, 0),
-               buffer(MemoryKind::kResult, 0)};
+  p.buffers = {buffer(BufferKind::kParameter, 0), buffer(BufferKind::kTemporary, 0),
+               buffer(BufferKind::kResult, 0)};
   p.parameters = {0};
   p.results = {2};
   p.temporary_bytes = 64;
@@ -70,7 +70,7 @@ inline Program control_flow() {
                 "%a = load %x[%i] : f32\n%b = add %a, %a : f32\nstore %b, %x[%i] : f32\n}"),
       kernel_of(
           "kernel @zero(%x: out f32[4]) index s32 grid(%i: 4) {\nstore 0.0, %x[%i] : f32\n}")};
-  Buffer flag = buffer(MemoryKind::kTemporary, 0);
+  Buffer flag = buffer(BufferKind::kTemporary, 0);
   flag.type = ElementType::kPred;
   flag.dims = {};
   p.buffers[1] = flag;
@@ -87,7 +87,7 @@ inline Program control_flow() {
 // A call of each kind that fits arrays of four floats, beside the steps that do the same.
 inline void add_calls(Program& p) {
   const auto add = [&](const Dims& dims, ElementType type) {
-    Buffer b = buffer(MemoryKind::kTemporary, 0, p.temporary_bytes);
+    Buffer b = buffer(BufferKind::kTemporary, 0, p.temporary_bytes);
     b.dims = dims;
     b.type = type;
     p.temporary_bytes += (b.bytes() + kAlignment - 1) / kAlignment * kAlignment;
@@ -104,7 +104,7 @@ inline void add_calls(Program& p) {
       }
     }
     p.sequences[0].steps.push_back(
-        {Call{std::move(what), std::move(from), std::move(to), lowered}, {}, "library"});
+        {LibraryCallStep{std::move(what), std::move(from), std::move(to), lowered}, {}, "library"});
   };
   const BufferId one = add({}, f32);
   const BufferId row = add({1, 4, 1}, f32);
@@ -133,7 +133,7 @@ inline Program everything() {
   Program p = control_flow();
   p.name = "everything";
   p.constants = {four(0.25)};
-  p.buffers.push_back(buffer(MemoryKind::kConstant, 0));
+  p.buffers.push_back(buffer(BufferKind::kConstant, 0));
   const auto constant = static_cast<BufferId>(p.buffers.size() - 1);
   Buffer view = p.buffers[2];
   view.dims = {2, 2};

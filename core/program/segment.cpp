@@ -11,7 +11,7 @@ namespace {
 // The sequences directly within a step.
 std::vector<SequenceId*> within(Step& step) {
   if (auto* loop = std::get_if<While>(&step.action)) return {&loop->condition, &loop->body};
-  if (auto* call = std::get_if<Call>(&step.action)) return {&call->lowered};
+  if (auto* call = std::get_if<LibraryCallStep>(&step.action)) return {&call->lowered};
   std::vector<SequenceId*> branches;
   if (auto* branch = std::get_if<Conditional>(&step.action)) {
     for (SequenceId& each : branch->branches) branches.push_back(&each);
@@ -98,11 +98,11 @@ Program segment_program(const Program& program, const StepRange& range) {
 }
 
 StepCounts count_steps(const Program& program, const StepRange& range,
-                       const std::function<bool(const Call&)>& takes) {
+                       const std::function<bool(const LibraryCallStep&)>& takes) {
   StepCounts counts;
   const std::function<void(std::span<const Step>)> add = [&](std::span<const Step> steps) {
     for (const Step& step : steps) {
-      const auto* call = std::get_if<Call>(&step.action);
+      const auto* call = std::get_if<LibraryCallStep>(&step.action);
       const bool taken = call != nullptr && takes(*call);
       counts.kernels += std::holds_alternative<Launch>(step.action) ? 1 : 0;
       counts.host += std::holds_alternative<CustomCall>(step.action) ? 1 : 0;
@@ -142,7 +142,7 @@ void for_each_step(const Program& program, const std::vector<StepRange>& segment
         continue;
       }
       visit(steps[i]);
-      if (!std::holds_alternative<Call>(steps[i].action) || descends(steps[i])) {
+      if (!std::holds_alternative<LibraryCallStep>(steps[i].action) || descends(steps[i])) {
         for (const SequenceId inner : within(steps[i])) walk(inner);
       }
       ++i;

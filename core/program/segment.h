@@ -31,7 +31,7 @@ Program segment_program(const Program& program, const StepRange& range);
 /// The launches and library calls that stand in the range, those of loops and branches within too;
 /// of a Call that `takes` says the backend has taken, the call, else what it is lowered to.
 StepCounts count_steps(const Program& program, const StepRange& range,
-                       const std::function<bool(const Call&)>& takes);
+                       const std::function<bool(const LibraryCallStep&)>& takes);
 
 /// Bytes of the memories of a Program in the order in which a segment takes them: parameters,
 /// results, constants, the block of temporaries if there is one (compile_segment).

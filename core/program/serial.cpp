@@ -5,8 +5,8 @@
 
 namespace tenon::serial {
 template <>
-inline constexpr uint64_t kEnumEnd<program::MemoryKind> =
-    static_cast<uint64_t>(program::MemoryKind::kTemporary) + 1;
+inline constexpr uint64_t kEnumEnd<program::BufferKind> =
+    static_cast<uint64_t>(program::BufferKind::kTemporary) + 1;
 template <>
 inline constexpr uint64_t kEnumEnd<program::Combiner> =
     static_cast<uint64_t>(program::Combiner::kXor) + 1;
@@ -80,7 +80,7 @@ void serialize(A& a, serial::Of<A, StridedCopy>& c) {
   a(c.start, c.strides);
 }
 template <class A>
-void serialize(A& a, serial::Of<A, Call>& step) {
+void serialize(A& a, serial::Of<A, LibraryCallStep>& step) {
   a(step.call, step.operands, step.results, step.lowered);
 }
 template <class A>
@@ -98,20 +98,20 @@ void serialize(A& a, serial::Of<A, Program>& p) {
 }
 
 std::string save(const Program& program) {
-  serial::Writer writer;
+  serial::ArchiveWriter writer;
   writer(program);
   return seal(kProgramFormat, std::move(writer).take());
 }
 
 std::string save_call(const LibraryCall& call) {
-  serial::Writer writer;
+  serial::ArchiveWriter writer;
   writer(call);
   return seal(kCallFormat, std::move(writer).take());
 }
 
 Result<LibraryCall> load_call(std::string_view bytes) {
   TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kCallFormat));
-  serial::Reader reader(file.payload, file.version);
+  serial::ArchiveReader reader(file.payload, file.version);
   LibraryCall call;
   reader(call);
   TENON_TRY(Status(reader.status()));
@@ -120,7 +120,7 @@ Result<LibraryCall> load_call(std::string_view bytes) {
 
 Result<Program> load_program(std::string_view bytes, bool damaged_too) {
   TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kProgramFormat, damaged_too));
-  serial::Reader reader(file.payload, file.version);
+  serial::ArchiveReader reader(file.payload, file.version);
   Program program;
   reader(program);
   if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the program", reader.rest());

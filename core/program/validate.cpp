@@ -25,8 +25,8 @@ class Validator {
       if (constant.shape().dims().size() > kMostRank)
         return bad("a constant of too many dimensions");
     }
-    TENON_TRY(outside(program_.parameters, MemoryKind::kParameter, "parameter"));
-    TENON_TRY(outside(program_.results, MemoryKind::kResult, "result"));
+    TENON_TRY(outside(program_.parameters, BufferKind::kParameter, "parameter"));
+    TENON_TRY(outside(program_.results, BufferKind::kResult, "result"));
     for (BufferId id = 0; id < program_.buffers.size(); ++id) TENON_TRY(buffer(id));
     std::vector<bool> donated(program_.parameters.size());
     for (const uint32_t index : program_.donated) {
@@ -77,12 +77,12 @@ class Validator {
 
   // The i-th parameter or result is a buffer of that kind with the number i; a result may be a view
   // of it.
-  Status outside(const std::vector<BufferId>& list, MemoryKind kind, const char* what) const {
+  Status outside(const std::vector<BufferId>& list, BufferKind kind, const char* what) const {
     for (size_t i = 0; i < list.size(); ++i) {
       if (list[i] >= program_.buffers.size())
         return bad("{}s: there is no buffer {}", what, list[i]);
       const Buffer* b = &program_.buffers[list[i]];
-      if (b->view_of != kNone && kind == MemoryKind::kResult) {
+      if (b->view_of != kNone && kind == BufferKind::kResult) {
         TENON_TRY(id(b->view_of));
         b = &program_.buffers[b->view_of];
       }
@@ -115,23 +115,23 @@ class Validator {
       return {};
     }
     switch (b.kind) {
-      case MemoryKind::kTemporary:
+      case BufferKind::kTemporary:
         if (b.offset < 0 || b.offset % kAlignment != 0 || b.offset > kMostBytes ||
             b.offset + b.bytes() > program_.temporary_bytes) {
           return bad("buffer {} lies at {} to {} of {} bytes of temporaries", number, b.offset,
                      b.offset + b.bytes(), program_.temporary_bytes);
         }
         return {};
-      case MemoryKind::kConstant:
+      case BufferKind::kConstant:
         if (b.index >= program_.constants.size()) return bad("there is no constant {}", b.index);
         if (program_.constants[b.index].element_type() != b.type ||
             program_.constants[b.index].data().size() != static_cast<size_t>(b.bytes())) {
           return bad("constant {} has another type or size than buffer {}", b.index, number);
         }
         return {};
-      case MemoryKind::kParameter:
+      case BufferKind::kParameter:
         return same_size(number, program_.parameters, "parameter");
-      case MemoryKind::kResult:
+      case BufferKind::kResult:
         return same_size(number, program_.results, "result");
     }
     return {};
@@ -156,10 +156,10 @@ class Validator {
       Status status = std::visit([&](const auto& action) { return step(action); }, steps[i].action);
       if (!status.ok()) return status;
       for (const BufferId w : accesses_of(program_, steps[i]).writes) {
-        const MemoryKind kind = program_.buffer(w).kind;
-        if (kind == MemoryKind::kParameter || kind == MemoryKind::kConstant) {
+        const BufferKind kind = program_.buffer(w).kind;
+        if (kind == BufferKind::kParameter || kind == BufferKind::kConstant) {
           return bad("step {} of sequence {} writes to a {}", i, number,
-                     kind == MemoryKind::kParameter ? "parameter" : "constant");
+                     kind == BufferKind::kParameter ? "parameter" : "constant");
         }
       }
     }
@@ -284,7 +284,7 @@ class Validator {
     return ids(call.results, "a custom call");
   }
 
-  Status step(const Call& call) {
+  Status step(const LibraryCallStep& call) {
     TENON_TRY(ids(call.operands, "a call"));
     TENON_TRY(ids(call.results, "a call"));
     const auto shapes = [&](const std::vector<BufferId>& list) {
@@ -302,7 +302,7 @@ class Validator {
 
   // Whoever takes the call does all that `lowered` does: it writes the results, which lie apart
   // from the operands and from each other, and nothing else that anybody sees.
-  Status whole(const Call& call) const {
+  Status whole(const LibraryCallStep& call) const {
     for (size_t r = 0; r < call.results.size(); ++r) {
       for (size_t k = 0; k < r + call.operands.size(); ++k) {
         const BufferId other = k < r ? call.results[k] : call.operands[k - r];
@@ -317,7 +317,7 @@ class Validator {
       for (const BufferId w : accesses_of(program_, step).writes) {
         const bool of_result = std::ranges::any_of(
             call.results, [&](BufferId result) { return program_.root(result) == w; });
-        if (of_result || program_.buffer(w).kind == MemoryKind::kTemporary) continue;
+        if (of_result || program_.buffer(w).kind == BufferKind::kTemporary) continue;
         return bad("{}: it is lowered to steps that write buffer {}", name_of(call.call), w);
       }
     }

@@ -68,15 +68,15 @@ Result<HostMemory> dense(const HostArray& array) {
   return memory;
 }
 
-const std::byte* Storage::host_data() const {
+const std::byte* BufferStorage::host_data() const {
   static constexpr std::byte kNothing{};  // An array without elements has a place too.
   if (imported != nullptr) return imported->host();
-  if (region != nullptr) return region->host();
+  if (suballocation != nullptr) return suballocation->host();
   if (host == nullptr) return nullptr;
   return host->empty() ? &kNothing : host->data();
 }
 
-Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, Storage storage,
+Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
                Event defined)
     : device_(std::move(device)),
       kind_(kind),
@@ -90,7 +90,7 @@ bool Buffer::is_deleted() const {
 }
 
 void Buffer::remove() {
-  Storage freed;  // Outside the lock: the allocator has one of its own.
+  BufferStorage freed;  // Outside the lock: the allocator has one of its own.
   const std::lock_guard lock(mutex_);
   deleted_ = true;
   removed_ = true;
@@ -106,13 +106,14 @@ Status Buffer::hold() {
   const std::lock_guard lock(mutex_);
   if (deleted_) return gone();
   // Other memory does not go with the device.
-  const bool viewed = storage_.region != nullptr && storage_.region->host() != nullptr;
-  if (held_++ == 0 && viewed) kept_open_ = device_->kept_open();
+  const bool viewed =
+      storage_.suballocation != nullptr && storage_.suballocation->host() != nullptr;
+  if (held_++ == 0 && viewed) kept_open_ = device_->keep_open();
   return {};
 }
 
 void Buffer::release() {
-  Storage freed;
+  BufferStorage freed;
   std::shared_ptr<const void> kept_open;
   const std::lock_guard lock(mutex_);
   if (held_ > 0) --held_;
@@ -133,14 +134,14 @@ Result<const std::byte*> Buffer::host_data() const {
 Result<const std::byte*> Buffer::host_address() const {
   const std::lock_guard lock(mutex_);
   if (storage_.empty() || (deleted_ && held_ == 0)) return tl::make_unexpected(gone());
-  const bool is_the_devices = storage_.region != nullptr && kept_open_ == nullptr;
+  const bool is_the_devices = storage_.suballocation != nullptr && kept_open_ == nullptr;
   if (is_the_devices) TENON_TRY(device_->lost());
   if (const std::byte* data = storage_.host_data()) return data;
   return unimplemented("the memory of {} on {} has no address on the host", shape_.to_string(),
                        device_->info().name);
 }
 
-Result<Storage> Buffer::storage() const {
+Result<BufferStorage> Buffer::storage() const {
   const std::lock_guard lock(mutex_);
   if (deleted_) return tl::make_unexpected(gone());
   return storage_;
@@ -157,10 +158,10 @@ Result<Buffer::Donated> Buffer::donate() {
   deleted_ = true;
   if (held_ > 0) return Donated{storage_, false};
   const bool writable = storage_.imported == nullptr;
-  return Donated{std::exchange(storage_, Storage()), writable};
+  return Donated{std::exchange(storage_, BufferStorage()), writable};
 }
 
-void Buffer::restore(Storage storage) {
+void Buffer::restore(BufferStorage storage) {
   const std::lock_guard lock(mutex_);
   if (removed_) return;
   storage_ = std::move(storage);
@@ -190,14 +191,14 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
     staging = *std::move(memory);
   }
   const auto in_order = device_->in_order();
-  Result<Storage> from = storage();
+  Result<BufferStorage> from = storage();
   if (!from) return Event::ready(from.error());
   auto promise = std::make_shared<Promise>(device_->pool());
   const Event event = promise->event();
   std::byte* const target = staging != nullptr ? staging->data() : to.data();
   device_->post(
       [device = device_.get(), from = *from, target, bytes] {
-        return device->copy(backend::Place::of_host(target), from.place(), bytes);
+        return device->copy(backend::MemoryAddress::of_host(target), from.place(), bytes);
       },
       [promise, staging, to, defined = defined_,
        box = box_of(shape_, wanted, dense)](const Status& status) {
@@ -222,22 +223,22 @@ Result<HostMemory> host_memory(int64_t bytes, std::string_view label) {
   }
 }
 
-Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label) {
-  Storage storage;
+Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label) {
+  BufferStorage storage;
   if (const auto space = space_for(device, kind)) {
     TENON_TRY(device.lost());
-    TENON_ASSIGN(storage.region, device.memory(*space).allocate(bytes, std::move(label)));
+    TENON_ASSIGN(storage.suballocation, device.memory(*space).allocate(bytes, std::move(label)));
     return storage;
   }
   TENON_ASSIGN(storage.host, host_memory(bytes, label));
   return storage;
 }
 
-Result<Storage> import(const std::shared_ptr<Device>& device, MemoryKind kind,
-                       std::span<const std::byte> host, Promise gone) {
-  Storage storage;
+Result<BufferStorage> import(const std::shared_ptr<Device>& device, MemoryKind kind,
+                             std::span<const std::byte> host, Promise gone) {
+  BufferStorage storage;
   if (const auto space = space_for(*device, kind)) {
-    TENON_ASSIGN(storage.imported, Imported::of(device, *space, host, std::move(gone)));
+    TENON_ASSIGN(storage.imported, Imported::create(device, *space, host, std::move(gone)));
   }
   return storage;
 }
@@ -251,7 +252,7 @@ Result<std::optional<FromHost>> imported_from_host(const std::shared_ptr<Device>
   if (array.lifetime != HostLifetime::kUntilDeleted || bytes == 0 || !is_dense(array)) return {};
   Promise gone(device->pool());
   Event host_done = gone.event();
-  TENON_ASSIGN(Storage storage, import(device, kind, {array.data, bytes}, std::move(gone)));
+  TENON_ASSIGN(BufferStorage storage, import(device, kind, {array.data, bytes}, std::move(gone)));
   if (storage.empty()) return {};
   return FromHost{
       std::make_shared<Buffer>(device, kind, array.shape, std::move(storage), Event::ready()),
@@ -270,7 +271,7 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
   if (imported) return *std::move(imported);
   const int64_t bytes = array.shape.byte_size();
   TENON_ASSIGN(
-      const Storage storage,
+      const BufferStorage storage,
       allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string())));
   // What may change when this returns, or must not reach the device, is copied at once.
   const bool at_once = array.lifetime == HostLifetime::kDuringCall || device->stages();
@@ -287,13 +288,13 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
         const std::byte* from = array.data;
         if (bytes > 0 && *staging == nullptr && !is_dense(array)) {
           Status boxed = device->copy_box(
-              storage.place(), backend::Place::of_host(from),
+              storage.place(), backend::MemoryAddress::of_host(from),
               box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides));
           if (boxed.code() != ErrorCode::kUnimplemented) return boxed;
           TENON_ASSIGN(*staging, dense(array));
         }
         if (*staging != nullptr) from = (*staging)->data();
-        return device->copy(storage.place(), backend::Place::of_host(from), bytes);
+        return device->copy(storage.place(), backend::MemoryAddress::of_host(from), bytes);
       },
       [defined, host_done](const Status& status) {
         // The host's array is not touched any more, whatever came of it.
@@ -306,7 +307,7 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
 // Between devices bytes go through the host: the target's worker waits for the source's. Work is
 // posted to both in one order, so that no two wait for each other.
 Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryKind kind,
-                                  Storage to) const {
+                                  BufferStorage to) const {
   const int64_t bytes = shape_.byte_size();
   if (to.empty()) {
     TENON_ASSIGN(to,
@@ -316,7 +317,7 @@ Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryK
   auto copy = std::make_shared<Buffer>(device, kind, shape_, to, defined->event());
   if (device == device_) {
     const auto in_order = device->in_order();
-    TENON_ASSIGN(const Storage from, storage());
+    TENON_ASSIGN(const BufferStorage from, storage());
     device->post([device = device.get(), to, from,
                   bytes] { return device->copy(to.place(), from.place(), bytes); },
                  [defined, source = defined_](const Status& status) {
@@ -331,7 +332,7 @@ Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryK
   device->post(
       [device = device.get(), to, staging, fetched, bytes]() -> Status {
         TENON_TRY(fetched.await());
-        return device->copy(to.place(), backend::Place::of_host(staging->data()), bytes);
+        return device->copy(to.place(), backend::MemoryAddress::of_host(staging->data()), bytes);
       },
       [defined](const Status& status) { defined->set(status); });
   return copy;

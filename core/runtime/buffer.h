@@ -51,16 +51,16 @@ Result<int64_t> extent_of(const Shape& shape, const Dims& byte_strides);
 Result<HostMemory> host_memory(int64_t bytes, std::string_view label);
 
 /// Bytes somewhere, shared by whoever still needs them.
-struct Storage {
-  std::shared_ptr<Region> region;
+struct BufferStorage {
+  std::shared_ptr<Suballocation> suballocation;
   HostMemory host;
   std::shared_ptr<const Imported> imported;  ///< The caller's, which nothing writes.
 
-  bool empty() const { return region == nullptr && host == nullptr && imported == nullptr; }
-  backend::Place place(int64_t offset = 0) const {
+  bool empty() const { return suballocation == nullptr && host == nullptr && imported == nullptr; }
+  backend::MemoryAddress place(int64_t offset = 0) const {
     if (imported != nullptr) return imported->place(offset);
-    return region != nullptr ? region->place(offset)
-                             : backend::Place::of_host(host->data() + offset);
+    return suballocation != nullptr ? suballocation->place(offset)
+                                    : backend::MemoryAddress::of_host(host->data() + offset);
   }
   /// Where the host sees it; null if it does not.
   const std::byte* host_data() const;
@@ -72,7 +72,7 @@ using BufferPtr = std::shared_ptr<Buffer>;
 class Buffer {
  public:
   /// `defined` is when its contents are there, or why they never will be.
-  Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, Storage storage,
+  Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
          Event defined);
 
   const Shape& shape() const { return shape_; }
@@ -108,14 +108,14 @@ class Buffer {
   /// A copy in the memory of that device, of whatever backend; in `into`, which allocate() gave for
   /// it, if that is not empty.
   Result<BufferPtr> copy_to(const std::shared_ptr<Device>& device, MemoryKind kind,
-                            Storage into = {}) const;
+                            BufferStorage into = {}) const;
 
   // --- Of Executable
 
   /// The memory, if it is still there.
-  Result<Storage> storage() const;
+  Result<BufferStorage> storage() const;
   struct Donated {
-    Storage storage;
+    BufferStorage storage;
     bool writable = false;  ///< Nobody holds it, and it is not the caller's own.
   };
   /// Whether donate() would say so.
@@ -124,7 +124,7 @@ class Buffer {
   Result<Donated> donate();
   /// Gives it back, unless the buffer was removed meanwhile: what it was donated for did not come
   /// to be.
-  void restore(Storage storage);
+  void restore(BufferStorage storage);
 
  private:
   Status gone() const;
@@ -134,7 +134,7 @@ class Buffer {
   const Shape shape_;
   const Event defined_;
   mutable std::mutex mutex_;
-  Storage storage_;
+  BufferStorage storage_;
   std::shared_ptr<const void> kept_open_;  // While it is held.
   int held_ = 0;
   bool deleted_ = false;
@@ -150,10 +150,10 @@ struct FromHost {
 Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryKind kind,
                                   const HostArray& array);
 /// One whose contents are for the caller's executables to write.
-Result<Storage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label);
+Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label);
 /// The host's own bytes as memory of the device (Imported); empty if it does not take them as they
 /// lie.
-Result<Storage> import(const std::shared_ptr<Device>& device, MemoryKind kind,
-                       std::span<const std::byte> host, Promise gone);
+Result<BufferStorage> import(const std::shared_ptr<Device>& device, MemoryKind kind,
+                             std::span<const std::byte> host, Promise gone);
 
 }  // namespace tenon::runtime

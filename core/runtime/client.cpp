@@ -28,6 +28,6 @@ Result<std::shared_ptr<Client>> Client::open(std::shared_ptr<backend::Backend> b
 
 Client::~Client() = default;
 
-bool await_all_closed(int64_t wait) { return Opening::await_none_open(wait); }
+bool await_all_closed(int64_t wait) { return DeviceSession::await_all_closed(wait); }
 
 }  // namespace tenon::runtime

@@ -2,7 +2,7 @@
 //
 // Client: the devices of one backend, opened.
 //
-//   auto client = Client::open(make_interp_backend());
+//   auto client = Client::open(make_interpreter_backend());
 //   auto executable = (*client)->load((*client)->devices()[0], compiled);
 //   auto x = buffer_from_host(device, MemoryKind::kDevice, {data, shape});
 //   auto run = (*executable)->execute({x->buffer});

@@ -13,13 +13,13 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<backend::Backend> b
   TENON_TRY(check(info.target));
   auto state = std::shared_ptr<Device>(new Device(std::move(info), std::move(pool), limits),
                                        &Device::dispose);
-  TENON_ASSIGN(state->opening_,
-               Opening::open(std::move(backend), index, state->info_.name, limits.open_wait));
-  state->device_ = state->opening_->device();
+  TENON_ASSIGN(state->session_,
+               DeviceSession::open(std::move(backend), index, state->info_.name, limits.open_wait));
+  state->device_ = state->session_->device();
   state->number_ = index;
   const std::weak_ptr<Device> weak = state;
   for (uint32_t space = 0; space < state->info_.target.spaces.size(); ++space) {
-    Allocator::Device device;
+    Allocator::AllocatorDevice device;
     device.use = [weak]() -> Result<Share> {
       const auto self = weak.lock();
       if (self == nullptr) return failed_precondition("the device is closed");
@@ -30,9 +30,9 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<backend::Backend> b
       const auto self = weak.lock();
       return self == nullptr ? Status() : self->drain();
     };
-    device.noted = [weak](Status status) {
+    device.note_loss = [weak](Status status) {
       const auto self = weak.lock();
-      return self == nullptr ? status : self->noted(std::move(status));
+      return self == nullptr ? status : self->note_loss(std::move(status));
     };
     state->spaces_.push_back(
         std::make_shared<Allocator>(std::move(device), space, state->info_.target.spaces[space]));
@@ -86,7 +86,7 @@ Result<Device::Share> Device::use() const {
   return device_;
 }
 
-Status Device::noted(Status status) {
+Status Device::note_loss(Status status) {
   if (status.code() != ErrorCode::kUnavailable) return status;
   return lose(std::move(status), /*by_host=*/false);
 }
@@ -98,29 +98,30 @@ Status Device::lose(Status why, bool by_host) {
     if (!lost_.ok()) return lost_;
     lost_ = std::move(why);
     given_up_ = by_host;
-    opening_->set_lost();
+    session_->set_lost();
     last = std::move(device_);
   }
-  // Whoever waits for a turn looks again; not in the moment between its look and its sleep.
+  // Whoever waits for a throttle token looks again; not in the moment between its look and its
+  // sleep.
   {
-    const std::lock_guard lock(turns_->mutex);
+    const std::lock_guard lock(throttle_->mutex);
   }
-  turns_->fewer.notify_all();
+  throttle_->fewer.notify_all();
   return lost();
 }
 
-void Device::settle(const std::shared_ptr<const void>& work) {
+void Device::await_quiescence(const std::shared_ptr<const void>& work) {
   {
     const std::lock_guard lock(lost_mutex_);
     if (!given_up_) return;
   }
-  if (stages()) return opening_->park(work);
+  if (stages()) return session_->keep_until_closed(work);
   // Who views its memory keeps it open, and may be waiting for this very work. From now on what it
   // touches of the host is kept; it has had time to end what it was at.
   constexpr std::chrono::milliseconds kTurn(10);
   constexpr int kMostTurns = 100;
-  for (int turn = 0; !opening_->await_closed(kTurn); ++turn) {
-    if (*views_ > 0 && turn >= kMostTurns) return opening_->park(work);
+  for (int turn = 0; !session_->await_closed(kTurn); ++turn) {
+    if (*views_ > 0 && turn >= kMostTurns) return session_->keep_until_closed(work);
   }
 }
 
@@ -146,72 +147,73 @@ int64_t nanoseconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-std::shared_ptr<const void> Device::take_turn() {
+std::shared_ptr<const void> Device::acquire_throttle_token() {
   // One at work and one behind it where the device's memory and cores are the caller's.
   const int most = info_.target.spaces[0].host_visible ? 2 : 32;
-  const std::shared_ptr<Turns> turns = turns_;
+  const std::shared_ptr<Throttle> throttle = throttle_;
   {
-    std::unique_lock lock(turns->mutex);
+    std::unique_lock lock(throttle->mutex);
     if (!worker_->is_this_thread()) {
-      turns->fewer.wait(lock, [&] { return turns->count < most || !lost().ok(); });
+      throttle->fewer.wait(lock, [&] { return throttle->count < most || !lost().ok(); });
     }
-    ++turns->count;
+    ++throttle->count;
   }
-  return {turns.get(), [turns](const void*) {
+  return {throttle.get(), [throttle](const void*) {
             {
-              const std::lock_guard lock(turns->mutex);
-              --turns->count;
+              const std::lock_guard lock(throttle->mutex);
+              --throttle->count;
             }
-            turns->fewer.notify_one();
+            throttle->fewer.notify_one();
           }};
 }
 
 void Device::post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
-  post(posted_of(std::move(work), std::move(done), std::move(stop)));
+  post(make_work_item(std::move(work), std::move(done), std::move(stop)));
 }
 
-std::unique_ptr<Worker::Claim> Device::claim_worker() {
+std::unique_ptr<Worker::InlineSlot> Device::claim_inline_slot() {
   return watchdog_ || birth_.is_elsewhere() ? nullptr : worker_->claim();
 }
 
-void Device::do_here(std::unique_ptr<Worker::Claim> claim, const std::shared_ptr<Posted>& posted) {
+void Device::run_inline(std::unique_ptr<Worker::InlineSlot> claim,
+                        const std::shared_ptr<WorkItem>& item) {
   const auto self = shared_from_this();  // Longer than the claim.
   try {
-    give(posted);
+    submit(item);
   } catch (const std::exception&) {  // As on the worker: whoever waits hears of a broken promise.
     at_hand_ = nullptr;
   }
   claim.reset();
 }
 
-std::shared_ptr<Device::Posted> Device::posted_of(Work work, Done done,
-                                                  std::shared_ptr<std::atomic<uint32_t>> stop) {
-  return std::make_shared<Posted>(Posted{std::move(work), std::move(done), std::move(stop)});
+std::shared_ptr<Device::WorkItem> Device::make_work_item(
+    Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop) {
+  return std::make_shared<WorkItem>(WorkItem{std::move(work), std::move(done), std::move(stop)});
 }
 
-void Device::post(const std::shared_ptr<Posted>& posted) {
-  if (birth_.is_elsewhere()) return posted->done(birth_.check());
+void Device::post(const std::shared_ptr<WorkItem>& item) {
+  if (birth_.is_elsewhere()) return item->done(birth_.check());
   const auto self = shared_from_this();
-  if (!worker_->post([self, posted] { self->give(posted); })) pass_on(posted, 0, lost());
+  if (!worker_->post([self, item] { self->submit(item); })) post_completion(item, 0, lost());
 }
 
-void Device::give(const std::shared_ptr<Posted>& posted) {
-  at_hand_ = posted;
+void Device::submit(const std::shared_ptr<WorkItem>& item) {
+  at_hand_ = item;
   taken_ = 0;
   Status status = lost();
-  if (status.ok()) status = guarded(info_.name, posted->work);
+  if (status.ok()) status = guarded(info_.name, item->work);
   // The event is waited for even if the work failed on its way: what it gave still runs.
-  const auto event = posted->left ? Result<backend::EventHandle>(0) : record();
-  if (posted->left) return;
+  const auto event = item->abandoned ? Result<backend::EventHandle>(0) : record();
+  if (item->abandoned) return;
   at_hand_ = nullptr;
   if (status.ok() && !event) status = event.error();
   // Devices may have done the work before they returned (B8).
   if (event && is_done(*event)) {
     ++waited_for_;
     ++running_;
-    return finish(posted, *event, std::move(status));
+    return finish(item, *event, std::move(status));
   }
-  pass_on(posted, event.value_or(0), std::move(status));
+  post_completion(item, event.value_or(0), std::move(status));
 }
 
 bool Device::is_done(backend::EventHandle event) {
@@ -222,26 +224,26 @@ bool Device::is_done(backend::EventHandle event) {
   return done && *done;
 }
 
-void Device::pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event,
-                     Status given) {
+void Device::post_completion(const std::shared_ptr<WorkItem>& item, backend::EventHandle event,
+                             Status given) {
   ++waited_for_;
   ++running_;
   try {
     completions_->post(
-        [self = shared_from_this(), posted, event, given] { self->finish(posted, event, given); });
+        [self = shared_from_this(), item, event, given] { self->finish(item, event, given); });
   } catch (const std::exception&) {  // No memory; the device uses what the work keeps.
-    finish(posted, event, std::move(given));
+    finish(item, event, std::move(given));
   }
 }
 
-void Device::finish(const std::shared_ptr<Posted>& posted, backend::EventHandle event,
+void Device::finish(const std::shared_ptr<WorkItem>& item, backend::EventHandle event,
                     Status given) {
   if (event != 0) {
-    Status status = outcome(event, limits_.time_limit, posted->stop.get());
+    Status status = outcome(event, limits_.time_limit, item->stop.get());
     if (const auto device = use()) (*device)->release(event);
     if (given.ok()) given = std::move(status);
   }
-  settle(posted);
+  await_quiescence(item);
   // Before `done`, upon which somebody may give work whose time counts from its first call on.
   --running_;
   // What is given now may be done at once (is_done), and looks at what came before it.
@@ -249,7 +251,7 @@ void Device::finish(const std::shared_ptr<Posted>& posted, backend::EventHandle 
     std::atomic<int64_t>& count;
     ~Heard() { --count; }
   } heard{waited_for_};
-  posted->done(given);
+  item->done(given);
 }
 
 template <class Call>
@@ -257,7 +259,7 @@ std::invoke_result_t<Call, backend::Device&> Device::watched(const Call& call) {
   TENON_ASSIGN(const Share device, use());
   const auto guarded_call = [&] { return guarded(info_.name, [&] { return call(*device); }); };
   if (!watchdog_) return guarded_call();
-  Posted& posted = *at_hand_;
+  WorkItem& item = *at_hand_;
   // It may wait for work given before (B8), which has a time of its own.
   const bool alone = running_ == 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -268,20 +270,19 @@ std::invoke_result_t<Call, backend::Device&> Device::watched(const Call& call) {
     if (alone) taken_ += nanoseconds_since(begin);
     return result;
   }
-  posted.left = end == Watchdog::End::kLeft;
+  item.abandoned = end == Watchdog::End::kAbandoned;
   return Error(lost());
 }
 
 void Device::call_is_late() {
   if (running_ > 0 && lost().ok()) return watchdog_->extend(limits_.time_limit);
-  const std::shared_ptr<Posted> posted = at_hand_;
-  const Status why = overrun(posted->stop.get(), [this](int64_t nanoseconds) {
-    return watchdog_->await_end(nanoseconds);
-  });
-  if (!watchdog_->leave()) return;
+  const std::shared_ptr<WorkItem> item = at_hand_;
+  const Status why = overrun(
+      item->stop.get(), [this](int64_t nanoseconds) { return watchdog_->await_end(nanoseconds); });
+  if (!watchdog_->abandon()) return;
   // The worker is lost with the device: what waits for it hears so from this thread.
-  pass_on(posted, 0, why);
-  for (const Worker::Work& work : worker_->leave()) work();
+  post_completion(item, 0, why);
+  for (const Worker::Work& work : worker_->abandon()) work();
   at_hand_ = nullptr;
 }
 
@@ -292,7 +293,7 @@ Result<backend::EventHandle> Device::record() {
     TENON_TRY(lost());
     auto event = watched([](backend::Device& device) { return device.record(0); });
     if (event) return event;
-    why = noted(event.error());
+    why = note_loss(event.error());
   }
   return tl::make_unexpected(
       lose(make_error(ErrorCode::kUnavailable, "{}: no event can be recorded: {}", info_.name,
@@ -315,7 +316,7 @@ Status Device::outcome(backend::EventHandle event, int64_t limit, std::atomic<ui
   int64_t left = limit > 0 ? limit : -1;
   for (int i = 0; i < kTries && (left > 0 || limit == 0); ++i) {
     const Result<bool> done = await(left);
-    if (!done) return noted(done.error());
+    if (!done) return note_loss(done.error());
     if (*done) return {};
     if (limit > 0) left = limit - nanoseconds_since(begin);
   }
@@ -359,54 +360,57 @@ Status Device::drain_queue() {
   return status;
 }
 
-Status Device::copy(const backend::Place& to, const backend::Place& from, int64_t bytes) {
+Status Device::copy(const backend::MemoryAddress& to, const backend::MemoryAddress& from,
+                    int64_t bytes) {
   if (bytes == 0) return {};
   if (to.on_host() && from.on_host()) {
     TENON_TRY(drain_queue());
     std::memcpy(to.host, from.host, static_cast<size_t>(bytes));
     return {};
   }
-  return noted(watched([&](backend::Device& device) { return device.copy(0, to, from, bytes); }));
+  return note_loss(
+      watched([&](backend::Device& device) { return device.copy(0, to, from, bytes); }));
 }
 
-Status Device::launch(const backend::Launch& launch) {
-  return noted(watched([&](backend::Device& device) { return device.launch(0, launch); }));
+Status Device::launch(const backend::KernelLaunch& launch) {
+  return note_loss(watched([&](backend::Device& device) { return device.launch(0, launch); }));
 }
 
-Status Device::copy_box(const backend::Place& to, const backend::Place& from,
+Status Device::copy_box(const backend::MemoryAddress& to, const backend::MemoryAddress& from,
                         const backend::Box& box) {
   if (to.on_host() && from.on_host()) {
     return Status(unimplemented("a box between two places of the host"));
   }
-  return noted(watched([&](backend::Device& device) { return device.copy_box(0, to, from, box); }));
+  return note_loss(
+      watched([&](backend::Device& device) { return device.copy_box(0, to, from, box); }));
 }
 
-Status Device::call(const backend::CallLaunch& call) {
-  return noted(watched([&](backend::Device& device) { return device.call(0, call); }));
+Status Device::call(const backend::LibraryCallLaunch& call) {
+  return note_loss(watched([&](backend::Device& device) { return device.call(0, call); }));
 }
 
-Status Device::pack(std::string_view plan, uint32_t operand, const backend::Place& to,
-                    const backend::Place& from) {
-  return noted(
+Status Device::pack(std::string_view plan, uint32_t operand, const backend::MemoryAddress& to,
+                    const backend::MemoryAddress& from) {
+  return note_loss(
       watched([&](backend::Device& device) { return device.pack(0, plan, operand, to, from); }));
 }
 
-Status Device::fetch(std::span<std::byte> to, const backend::Place& from) {
+Status Device::fetch(std::span<std::byte> to, const backend::MemoryAddress& from) {
   const auto transit = std::make_shared<std::vector<std::byte>>(to.size());
   Status status =
-      copy(backend::Place::of_host(transit->data()), from, static_cast<int64_t>(to.size()));
+      copy(backend::MemoryAddress::of_host(transit->data()), from, static_cast<int64_t>(to.size()));
   if (status.ok()) status = drain_queue();
-  if (!status.ok()) settle(transit);
+  if (!status.ok()) await_quiescence(transit);
   if (status.ok() && !to.empty()) std::memcpy(to.data(), transit->data(), to.size());
   return status;
 }
 
-Status Device::put(const backend::Place& to, std::span<const std::byte> from) {
+Status Device::put(const backend::MemoryAddress& to, std::span<const std::byte> from) {
   const auto transit = std::make_shared<std::vector<std::byte>>(from.begin(), from.end());
-  Status status =
-      copy(to, backend::Place::of_host(transit->data()), static_cast<int64_t>(transit->size()));
+  Status status = copy(to, backend::MemoryAddress::of_host(transit->data()),
+                       static_cast<int64_t>(transit->size()));
   if (status.ok()) status = drain_queue();
-  if (!status.ok()) settle(transit);
+  if (!status.ok()) await_quiescence(transit);
   return status;
 }
 
@@ -424,7 +428,7 @@ Result<backend::ModuleHandle> Device::load(std::string_view binary, backend::Ker
   TENON_ASSIGN(const Share device, use());
   const std::lock_guard lock(one_at_a_time_);
   auto module = device->load(binary, kernels);
-  if (!module) return tl::make_unexpected(noted(module.error()));
+  if (!module) return tl::make_unexpected(note_loss(module.error()));
   return module;
 }
 
@@ -462,7 +466,7 @@ Result<backend::MemoryHandle> Device::import_memory(size_t space, std::span<cons
     case ErrorCode::kResourceExhausted:
       return backend::MemoryHandle{0};
     default:
-      return tl::make_unexpected(noted(memory.error()));
+      return tl::make_unexpected(note_loss(memory.error()));
   }
 }
 
@@ -480,12 +484,12 @@ void Device::free_imported(backend::MemoryHandle memory, std::function<void()> g
     }
     gone();
   };
-  auto place = here ? claim_worker() : nullptr;
+  auto place = here ? claim_inline_slot() : nullptr;
   if (place == nullptr) return post(work, done);
-  do_here(std::move(place), posted_of(work, done, nullptr));
+  run_inline(std::move(place), make_work_item(work, done, nullptr));
 }
 
-std::shared_ptr<const void> Device::kept_open() const {
+std::shared_ptr<const void> Device::keep_open() const {
   const auto device = use();
   if (!device) return nullptr;
   ++*views_;

@@ -14,8 +14,8 @@
 #include "core/backend/backend.h"
 #include "core/runtime/event.h"
 #include "core/runtime/memory/allocator.h"
+#include "core/runtime/submission/device_session.h"
 #include "core/runtime/submission/forked.h"
-#include "core/runtime/submission/opening.h"
 #include "core/runtime/submission/watchdog.h"
 #include "core/runtime/submission/worker.h"
 
@@ -67,20 +67,20 @@ class Device : public std::enable_shared_from_this<Device> {
   using Work = std::function<Status()>;
   using Done = std::function<void(const Status&)>;
   void post(Work work, Done done, std::shared_ptr<std::atomic<uint32_t>> stop = nullptr);
-  /// The worker's place in the order of work, if it has nothing to do and there is no time limit,
-  /// which only a thread that can be left keeps; else null.
-  std::unique_ptr<Worker::Claim> claim_worker();
-  struct Posted;
-  /// Work for do_here(), which needs no memory then.
-  static std::shared_ptr<Posted> posted_of(Work work, Done done,
-                                           std::shared_ptr<std::atomic<uint32_t>> stop);
-  /// post() on the calling thread, in a place that was claimed. For work that is brief and waits
+  /// The worker's place in the order of work, if the worker is idle and there is no time limit,
+  /// which only a thread that can be abandoned keeps; else null.
+  std::unique_ptr<Worker::InlineSlot> claim_inline_slot();
+  struct WorkItem;
+  /// Work for run_inline(), which needs no memory then.
+  static std::shared_ptr<WorkItem> make_work_item(Work work, Done done,
+                                                  std::shared_ptr<std::atomic<uint32_t>> stop);
+  /// post() on the calling thread, in a slot that was claimed. For work that is brief and waits
   /// for nothing.
-  void do_here(std::unique_ptr<Worker::Claim> claim, const std::shared_ptr<Posted>& posted);
+  void run_inline(std::unique_ptr<Worker::InlineSlot> claim, const std::shared_ptr<WorkItem>& item);
   /// Held by an execution until it is done. Waits for others where many are on their way, so that a
   /// caller who runs ahead does not fill memory with what is not needed yet. The worker, which
   /// others wait for, never does.
-  std::shared_ptr<const void> take_turn();
+  std::shared_ptr<const void> acquire_throttle_token();
   /// Held while the memory of buffers is looked up and the work that uses it is posted, so that no
   /// donation comes between them.
   std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
@@ -88,16 +88,17 @@ class Device : public std::enable_shared_from_this<Device> {
   // --- Of the worker
 
   /// Host memory that `work` or `done` keeps, or the device's. 0 bytes are no copy.
-  Status copy(const backend::Place& to, const backend::Place& from, int64_t bytes);
-  Status launch(const backend::Launch& launch);
+  Status copy(const backend::MemoryAddress& to, const backend::MemoryAddress& from, int64_t bytes);
+  Status launch(const backend::KernelLaunch& launch);
   /// kUnimplemented if the device does not offer it.
-  Status copy_box(const backend::Place& to, const backend::Place& from, const backend::Box& box);
-  Status call(const backend::CallLaunch& call);
-  Status pack(std::string_view plan, uint32_t operand, const backend::Place& to,
-              const backend::Place& from);
+  Status copy_box(const backend::MemoryAddress& to, const backend::MemoryAddress& from,
+                  const backend::Box& box);
+  Status call(const backend::LibraryCallLaunch& call);
+  Status pack(std::string_view plan, uint32_t operand, const backend::MemoryAddress& to,
+              const backend::MemoryAddress& from);
   /// Waits for the bytes; any memory of the host.
-  Status fetch(std::span<std::byte> to, const backend::Place& from);
-  Status put(const backend::Place& to, std::span<const std::byte> from);
+  Status fetch(std::span<std::byte> to, const backend::MemoryAddress& from);
+  Status put(const backend::MemoryAddress& to, std::span<const std::byte> from);
 
   // --- Of anybody
 
@@ -112,7 +113,7 @@ class Device : public std::enable_shared_from_this<Device> {
   /// A view of its memory: the device is not closed while it lives, even if it is lost, so that
   /// what the host looks at stays; null if it is lost already. When the host gives up a device that
   /// is viewed, work ends a second later, done or not, as if there were a time limit.
-  std::shared_ptr<const void> kept_open() const;
+  std::shared_ptr<const void> keep_open() const;
   /// Whether somebody has such a view.
   bool is_viewed() const { return *views_ > 0; }
   /// Waits for all that was posted so far. Not on the worker.
@@ -129,12 +130,12 @@ class Device : public std::enable_shared_from_this<Device> {
 
   /// What every call of the device is made with.
   Result<Share> use() const;
-  /// Marks the device as lost if that is what an answer of its own says.
-  Status noted(Status status);
+  /// Marks the device as lost if `status`, an answer of its own, says so. Returns `status`.
+  Status note_loss(Status status);
   Status lose(Status why, bool by_host);
-  /// Work has ended with the loss of the device: when it is known to touch no memory of the host,
-  /// or what it may touch is kept.
-  void settle(const std::shared_ptr<const void>& work);
+  /// After work has ended with the loss of the device: waits until it touches no memory of the
+  /// host, or keeps what it may touch until the device is closed.
+  void await_quiescence(const std::shared_ptr<const void>& work);
 
   /// Of the worker: a call of the backend for the work at hand. Whatever it throws is an error.
   template <class Call>
@@ -142,13 +143,14 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Of the watchdog: a call of the work at hand is past the time limit.
   void call_is_late();
 
-  void post(const std::shared_ptr<Posted>& posted);
-  void give(const std::shared_ptr<Posted>& posted);
+  void post(const std::shared_ptr<WorkItem>& item);
+  void submit(const std::shared_ptr<WorkItem>& item);
   /// Whether all that was given is done, and all before has been heard of.
   bool is_done(backend::EventHandle event);
   /// Lets the waiter finish it.
-  void pass_on(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);
-  void finish(const std::shared_ptr<Posted>& posted, backend::EventHandle event, Status given);
+  void post_completion(const std::shared_ptr<WorkItem>& item, backend::EventHandle event,
+                       Status given);
+  void finish(const std::shared_ptr<WorkItem>& item, backend::EventHandle event, Status given);
   /// An event of all that has been given; it is asked for more than once, since host memory may
   /// not be let go before it is done (B19). A device that gives none counts as lost.
   Result<backend::EventHandle> record();
@@ -159,8 +161,8 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Of the worker: waits until all that was given is done, within the limit of the work at hand.
   Status drain_queue();
 
-  /// Executions on their way, which may outlive the device.
-  struct Turns {
+  /// Bounds the executions in flight, which may outlive the device.
+  struct Throttle {
     std::mutex mutex;
     std::condition_variable fewer;
     int count = 0;
@@ -170,9 +172,9 @@ class Device : public std::enable_shared_from_this<Device> {
   const backend::DeviceInfo info_;
   const CallbackPool pool_;
   const DeviceLimits limits_;
-  const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+  const std::shared_ptr<Throttle> throttle_ = std::make_shared<Throttle>();
   size_t number_ = 0;
-  std::shared_ptr<Opening> opening_;
+  std::shared_ptr<DeviceSession> session_;
   std::mutex order_;
   std::mutex one_at_a_time_;  // load, unload, allocate, import_memory, map, free (B7)
   const std::shared_ptr<std::atomic<int>> views_ = std::make_shared<std::atomic<int>>(0);
@@ -184,7 +186,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::vector<std::shared_ptr<Allocator>> spaces_;
 
   // The worker's; the watchdog reads it during a call.
-  std::shared_ptr<Posted> at_hand_;
+  std::shared_ptr<WorkItem> at_hand_;
   int64_t taken_ = 0;  // Nanoseconds that the device took for it so far.
   // Pieces of work whose end the waiter waits for, and watches.
   std::atomic<int64_t> running_ = 0;
@@ -196,12 +198,12 @@ class Device : public std::enable_shared_from_this<Device> {
   std::optional<Watchdog> watchdog_;  // With a time limit.
 };
 
-struct Device::Posted {
+struct Device::WorkItem {
   Work work;
   Done done;
   std::shared_ptr<std::atomic<uint32_t>> stop;
   /// Of the worker: a call of the work did not return in time, and its outcome is known.
-  bool left = false;
+  bool abandoned = false;
 };
 
 }  // namespace tenon::runtime

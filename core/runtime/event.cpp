@@ -7,7 +7,7 @@ namespace tenon::runtime {
 
 // --- CallbackPool
 
-struct CallbackPool::State {
+struct CallbackPool::Impl {
   std::mutex mutex;
   std::condition_variable added;
   std::deque<std::function<void()>> functions;
@@ -36,7 +36,7 @@ struct Threads {
 }  // namespace
 
 CallbackPool::CallbackPool(size_t threads) {
-  const auto state = std::make_shared<State>();
+  const auto state = std::make_shared<Impl>();
   const auto work = [state] {
     while (true) {
       std::function<void()> function;
@@ -59,7 +59,7 @@ CallbackPool::CallbackPool(size_t threads) {
     state->added.notify_all();
   };
   for (size_t i = 0; i < threads; ++i) owner->threads.emplace_back(work);
-  state_ = std::shared_ptr<State>(std::move(owner), state.get());
+  state_ = std::shared_ptr<Impl>(std::move(owner), state.get());
 }
 
 void CallbackPool::run(std::function<void()> function) const {
@@ -72,7 +72,7 @@ void CallbackPool::run(std::function<void()> function) const {
 
 // --- Event
 
-struct Event::State {
+struct Event::Impl {
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Status> outcome;
@@ -82,7 +82,7 @@ struct Event::State {
 };
 
 Event Event::ready(Status status) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<Impl>();
   state->outcome = std::move(status);
   return Event(std::move(state));
 }
@@ -120,7 +120,7 @@ void Event::on_ready(Callback callback) const {
 
 // --- Promise
 
-Promise::Promise(CallbackPool pool) : state_(std::make_shared<Event::State>()) {
+Promise::Promise(CallbackPool pool) : state_(std::make_shared<Event::Impl>()) {
   state_->pool = std::move(pool);
 }
 
@@ -140,7 +140,7 @@ Promise& Promise::operator=(Promise&& other) noexcept {
 }
 
 void Promise::set(Status status) {
-  const std::shared_ptr<Event::State> state = state_;  // Who hears of it may drop the promise.
+  const std::shared_ptr<Event::Impl> state = state_;  // Who hears of it may drop the promise.
   std::vector<Event::Callback> callbacks;
   std::optional<CallbackPool> pool;
   {

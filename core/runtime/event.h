@@ -26,8 +26,8 @@ class CallbackPool {
   void run(std::function<void()> function) const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  struct Impl;
+  std::shared_ptr<Impl> state_;
 };
 
 /// Copies are the same event.
@@ -47,9 +47,9 @@ class Event {
 
  private:
   friend class Promise;
-  struct State;
-  explicit Event(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  std::shared_ptr<State> state_;
+  struct Impl;
+  explicit Event(std::shared_ptr<Impl> state) : state_(std::move(state)) {}
+  std::shared_ptr<Impl> state_;
 };
 
 /// Makes an event happen, once. One that is dropped before makes it fail with kInternal.
@@ -64,7 +64,7 @@ class Promise {
   void set(Status status);
 
  private:
-  std::shared_ptr<Event::State> state_;
+  std::shared_ptr<Event::Impl> state_;
 };
 
 }  // namespace tenon::runtime

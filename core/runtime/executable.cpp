@@ -4,7 +4,7 @@
 
 #include "core/kernel/analysis/cost.h"
 #include "core/runtime/memory/donations.h"
-#include "core/runtime/run.h"
+#include "core/runtime/step_runner.h"
 
 namespace tenon::runtime {
 namespace {
@@ -44,12 +44,13 @@ bool is_brief(const CompiledProgram& compiled) {
     for (const program::Step& step : sequence.steps) {
       if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
         const kernel::Cost cost = kernel::cost_of(compiled.program.kernels[launch->kernel]);
-        if (!cost.bounded || compiled.homes[launch->kernel] == KernelHome::kHost) return false;
+        if (!cost.bounded || compiled.kernel_placements[launch->kernel] == KernelPlacement::kHost)
+          return false;
         work += cost.operations;
         work += static_cast<double>(cost.bytes_read + cost.bytes_written);
       } else if (const auto* copy = std::get_if<program::Copy>(&step.action)) {
         work += static_cast<double>(compiled.program.buffer(copy->destination).bytes());
-      } else if (!std::holds_alternative<program::Call>(step.action)) {
+      } else if (!std::holds_alternative<program::LibraryCallStep>(step.action)) {
         return false;
       }
     }
@@ -59,15 +60,15 @@ bool is_brief(const CompiledProgram& compiled) {
 
 // By result, the donated parameter that one of the first steps copies to it and no other step
 // touches.
-std::vector<uint32_t> find_taken_over(const program::Program& program,
-                                      const std::vector<bool>& donated) {
+std::vector<uint32_t> find_input_output_aliases(const program::Program& program,
+                                                const std::vector<bool>& donated) {
   std::vector<uint32_t> taken(program.results.size(), program::kNone);
   std::vector<int> touched(program.parameters.size());
   const std::vector<program::Step>& steps = program.sequences[0].steps;
   for (const program::Step& step : steps) {
     for (const program::BufferId id : program::accesses_of(program, step).reads) {
       const program::Buffer& buffer = program.buffer(id);
-      if (buffer.kind == program::MemoryKind::kParameter) ++touched[buffer.index];
+      if (buffer.kind == program::BufferKind::kParameter) ++touched[buffer.index];
     }
   }
   for (const program::Step& step : steps) {
@@ -75,8 +76,8 @@ std::vector<uint32_t> find_taken_over(const program::Program& program,
     if (copy == nullptr) break;
     const program::Buffer& to = program.buffer(program.root(copy->destination));
     const program::Buffer& from = program.buffer(program.root(copy->source));
-    const bool takes = to.kind == program::MemoryKind::kResult &&
-                       from.kind == program::MemoryKind::kParameter && touched[from.index] == 1 &&
+    const bool takes = to.kind == program::BufferKind::kResult &&
+                       from.kind == program::BufferKind::kParameter && touched[from.index] == 1 &&
                        donated[from.index];
     if (takes) taken[to.index] = from.index;
   }
@@ -85,8 +86,8 @@ std::vector<uint32_t> find_taken_over(const program::Program& program,
 
 }  // namespace
 
-struct Executable::State : Loaded {
-  ~State() {
+struct Executable::Impl : LoadedProgram {
+  ~Impl() {
     if (module != 0) device->unload(module);
     for (const auto& [begin, segment] : segments) device->unload(segment.module);
   }
@@ -94,25 +95,27 @@ struct Executable::State : Loaded {
 
 namespace {
 
-Status load_modules(Loaded& state) {
+Status load_modules(LoadedProgram& state) {
   const program::Program& program = state.compiled.program;
   std::vector<const kernel::Kernel*> kernels;
   for (size_t k = 0; k < program.kernels.size(); ++k) {
-    state.native.push_back(static_cast<uint32_t>(kernels.size()));
-    if (state.compiled.homes[k] == KernelHome::kDevice) kernels.push_back(&program.kernels[k]);
+    state.module_index.push_back(static_cast<uint32_t>(kernels.size()));
+    if (state.compiled.kernel_placements[k] == KernelPlacement::kDevice)
+      kernels.push_back(&program.kernels[k]);
   }
   if (!kernels.empty()) {
     TENON_ASSIGN(state.module, state.device->load(state.compiled.binary, kernels));
   }
   for (const CompiledSegment& each : state.compiled.segments) {
-    Loaded::Segment segment = {each.range, 0, "", {}};
+    LoadedProgram::LoadedSegment segment = {each.range, 0, "", {}};
     segment.label =
         fmt::format("{} and {} more steps",
                     program.sequences[each.range.sequence].steps[each.range.begin].label,
                     each.range.end - each.range.begin - 1);
-    segment.steps = program::count_steps(program, each.range, [&](const program::Call& call) {
-      return state.compiled.plans.contains(call.lowered);
-    });
+    segment.steps =
+        program::count_steps(program, each.range, [&](const program::LibraryCallStep& call) {
+          return state.compiled.plans.contains(call.lowered);
+        });
     TENON_ASSIGN(segment.module, state.device->load(each.binary, {}));
     state.segments[{each.range.sequence, each.range.begin}] = std::move(segment);
   }
@@ -132,7 +135,7 @@ Status load_modules(Loaded& state) {
 }
 
 // Posts work that fills memory which every execution reads.
-void post_definition(const std::shared_ptr<Loaded>& state, Device::Work work) {
+void post_definition(const std::shared_ptr<LoadedProgram>& state, Device::Work work) {
   auto defined = std::make_shared<Promise>(state->device->pool());
   state->constants_defined.push_back(defined->event());
   state->device->post(std::move(work), [defined](const Status& status) { defined->set(status); });
@@ -142,51 +145,53 @@ void post_definition(const std::shared_ptr<Loaded>& state, Device::Work work) {
 constexpr size_t kLarge = size_t{1} << 16;
 
 // A large constant where it lies; empty if the device does not take it so.
-Result<Storage> import_constant(const std::shared_ptr<Device>& device, const Literal& constant) {
-  if (constant.data().size() < kLarge) return Storage();
+Result<BufferStorage> import_constant(const std::shared_ptr<Device>& device,
+                                      const Literal& constant) {
+  if (constant.data().size() < kLarge) return BufferStorage();
   Promise gone(device->pool());
   // Copies of a literal share its bytes: this one keeps them for as long as the device reads them.
   gone.event().on_ready([constant](const Status&) {});
   return import(device, MemoryKind::kDevice, constant.data(), std::move(gone));
 }
 
-Status put_constants(const std::shared_ptr<Loaded>& state) {
+Status put_constants(const std::shared_ptr<LoadedProgram>& state) {
   const program::Program& program = state->compiled.program;
   for (size_t i = 0; i < program.constants.size(); ++i) {
     const Literal& constant = program.constants[i];
-    TENON_ASSIGN(Storage imported, import_constant(state->device, constant));
+    TENON_ASSIGN(BufferStorage imported, import_constant(state->device, constant));
     if (!imported.empty()) {
       state->constants.push_back(std::move(imported));
       continue;
     }
     const auto bytes = static_cast<int64_t>(constant.data().size());
-    TENON_ASSIGN(Storage storage, allocate(*state->device, MemoryKind::kDevice, bytes,
-                                           fmt::format("constant {} of {}", i, program.name)));
+    TENON_ASSIGN(BufferStorage storage,
+                 allocate(*state->device, MemoryKind::kDevice, bytes,
+                          fmt::format("constant {} of {}", i, program.name)));
     state->constants.push_back(storage);
     // The state keeps the constant until it has been copied.
     post_definition(state, [state, storage, &constant, bytes] {
-      return state->device->copy(storage.place(), backend::Place::of_host(constant.data().data()),
-                                 bytes);
+      return state->device->copy(storage.place(),
+                                 backend::MemoryAddress::of_host(constant.data().data()), bytes);
     });
   }
   return {};
 }
 
-Status pack_constants(const std::shared_ptr<Loaded>& state) {
+Status pack_constants(const std::shared_ptr<LoadedProgram>& state) {
   const program::Program& program = state->compiled.program;
   for (const program::Sequence& sequence : program.sequences) {
     for (const program::Step& step : sequence.steps) {
-      const auto* call = std::get_if<program::Call>(&step.action);
+      const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
       if (call == nullptr || !state->compiled.plans.contains(call->lowered)) continue;
-      const backend::CallPlan& plan = state->compiled.plans.at(call->lowered);
+      const backend::LibraryCallPlan& plan = state->compiled.plans.at(call->lowered);
       for (uint32_t i = 0; i < std::min(plan.packed_bytes.size(), call->operands.size()); ++i) {
         const program::Buffer& from = program.buffer(program.root(call->operands[i]));
-        if (plan.packed_bytes[i] <= 0 || from.kind != program::MemoryKind::kConstant) continue;
-        TENON_ASSIGN(Storage packed,
+        if (plan.packed_bytes[i] <= 0 || from.kind != program::BufferKind::kConstant) continue;
+        TENON_ASSIGN(BufferStorage packed,
                      allocate(*state->device, MemoryKind::kDevice, plan.packed_bytes[i],
                               fmt::format("a packed constant of {}", program.name)));
         state->packed[{call->lowered, i}] = packed;
-        const Storage constant = state->constants[from.index];
+        const BufferStorage constant = state->constants[from.index];
         post_definition(state, [state, &plan, i, packed, constant] {
           return state->device->pack(plan.plan, i, packed.place(), constant.place());
         });
@@ -196,12 +201,12 @@ Status pack_constants(const std::shared_ptr<Loaded>& state) {
   return {};
 }
 
-std::vector<bool> given_of(const Loaded& loaded, const ExecuteOptions& options) {
-  std::vector<bool> is_given = loaded.donated;
+std::vector<bool> find_donated(const LoadedProgram& loaded, const ExecuteOptions& options) {
+  std::vector<bool> is_donated = loaded.donated;
   for (const uint32_t kept : options.keep) {
-    if (kept < is_given.size()) is_given[kept] = false;
+    if (kept < is_donated.size()) is_donated[kept] = false;
   }
-  return is_given;
+  return is_donated;
 }
 
 }  // namespace
@@ -214,27 +219,27 @@ std::vector<Shape> Executable::parameters() const {
 }
 std::vector<Shape> Executable::results() const { return state_->results; }
 
-std::vector<bool> Executable::given(const ExecuteOptions& options) const {
-  return given_of(*state_, options);
+std::vector<bool> Executable::donated_parameters(const ExecuteOptions& options) const {
+  return find_donated(*state_, options);
 }
 
-int64_t Executable::taken_over_bytes() const {
+int64_t Executable::aliased_bytes() const {
   int64_t bytes = 0;
   for (size_t r = 0; r < state_->results.size(); ++r) {
-    if (state_->taken_over[r] != program::kNone) bytes += state_->results[r].byte_size();
+    if (state_->aliased_parameters[r] != program::kNone) bytes += state_->results[r].byte_size();
   }
   return bytes;
 }
 
 Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> device,
                                                      CompiledProgram compiled, CustomCalls calls) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<Impl>();
   state->device = std::move(device);
   state->compiled = std::move(compiled);
   state->calls = std::move(calls);
   state->donated.resize(state->compiled.program.parameters.size());
   for (const uint32_t index : state->compiled.program.donated) state->donated[index] = true;
-  state->taken_over = find_taken_over(state->compiled.program, state->donated);
+  state->aliased_parameters = find_input_output_aliases(state->compiled.program, state->donated);
   TENON_TRY(load_modules(*state));
   TENON_TRY(put_constants(state));
   TENON_TRY(pack_constants(state));
@@ -246,10 +251,10 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
 namespace {
 
 // What one execution uses until it is done.
-struct Flight {
-  std::shared_ptr<const Loaded> loaded;
-  std::shared_ptr<const void> turn;
-  Frame frame;
+struct InFlightExecution {
+  std::shared_ptr<const LoadedProgram> loaded;
+  std::shared_ptr<const void> throttle_token;
+  ExecutionMemory memory;
   std::shared_ptr<std::atomic<uint32_t>> stop = std::make_shared<std::atomic<uint32_t>>(0);
   std::shared_ptr<program::StepCounts> steps = std::make_shared<program::StepCounts>();
   std::vector<Event> inputs;
@@ -271,13 +276,13 @@ struct Flight {
       status = defined;
       break;
     }
-    turn = nullptr;
+    throttle_token = nullptr;
     for (Promise& result : results) result.set(status);
     done->set(std::move(status));
   }
 };
 
-Status check_argument(const Loaded& loaded, size_t i, const BufferPtr& argument) {
+Status check_argument(const LoadedProgram& loaded, size_t i, const BufferPtr& argument) {
   const program::Program& program = loaded.compiled.program;
   const Shape expected = shape_of(program, program.parameters[i]);
   if (argument == nullptr) {
@@ -299,7 +304,7 @@ Status check_argument(const Loaded& loaded, size_t i, const BufferPtr& argument)
 }
 
 // Of each argument, whether the caller gives it away.
-Result<std::vector<bool>> check_arguments(const Loaded& loaded,
+Result<std::vector<bool>> check_arguments(const LoadedProgram& loaded,
                                           std::span<const BufferPtr> arguments,
                                           const ExecuteOptions& options) {
   const program::Program& program = loaded.compiled.program;
@@ -312,30 +317,32 @@ Result<std::vector<bool>> check_arguments(const Loaded& loaded,
     TENON_TRY(check_argument(loaded, i, arguments[i]));
     buffers.push_back(arguments[i].get());
   }
-  std::vector<bool> is_given = given_of(loaded, options);
-  const size_t twice = first_given_twice<const Buffer*>(buffers, is_given);
-  if (twice == buffers.size()) return is_given;
+  std::vector<bool> is_donated = find_donated(loaded, options);
+  const size_t twice = first_donated_twice<const Buffer*>(buffers, is_donated);
+  if (twice == buffers.size()) return is_donated;
   return invalid_argument("{}: argument {} is donated and given twice", program.name, twice);
 }
 
-Result<Storage> allocate_result(const Loaded& loaded, size_t r) {
+Result<BufferStorage> allocate_result(const LoadedProgram& loaded, size_t r) {
   return allocate(*loaded.device, MemoryKind::kDevice, loaded.results[r].byte_size(),
                   loaded.result_labels[r]);
 }
 
-// Memory of results and temporaries. A result that takes over an argument's, where `writable` says
-// so of it, gets it later.
-Status allocate_frame(const Loaded& loaded, const std::vector<bool>& writable, Frame& frame) {
+// Memory of results and temporaries. A result that is aliased with an argument which is
+// `writable` gets its memory later.
+Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<bool>& writable,
+                                 ExecutionMemory& execution_memory) {
   for (size_t r = 0; r < loaded.results.size(); ++r) {
-    Storage& memory = frame.results.emplace_back();
-    const uint32_t parameter = loaded.taken_over[r];
+    BufferStorage& memory = execution_memory.results.emplace_back();
+    const uint32_t parameter = loaded.aliased_parameters[r];
     if (parameter != program::kNone && writable[parameter]) continue;
     TENON_ASSIGN(memory, allocate_result(loaded, r));
   }
   if (loaded.compiled.program.temporary_bytes + loaded.workspace_bytes > 0) {
-    TENON_ASSIGN(frame.temporaries, allocate(*loaded.device, MemoryKind::kDevice,
-                                             loaded.workspace_offset + loaded.workspace_bytes,
-                                             loaded.temporaries_label));
+    TENON_ASSIGN(
+        execution_memory.temporaries,
+        allocate(*loaded.device, MemoryKind::kDevice,
+                 loaded.workspace_offset + loaded.workspace_bytes, loaded.temporaries_label));
   }
   return {};
 }
@@ -343,30 +350,30 @@ Status allocate_frame(const Loaded& loaded, const std::vector<bool>& writable, F
 // Of each argument, whether its memory may be written: what is held, or is the caller's own, is
 // only read, and a result is computed beside it.
 std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
-                                const std::vector<bool>& is_given) {
-  std::vector<bool> writable = is_given;
+                                const std::vector<bool>& is_donated) {
+  std::vector<bool> writable = is_donated;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (is_given[i]) writable[i] = arguments[i]->is_writable();
+    if (is_donated[i]) writable[i] = arguments[i]->is_writable();
   }
   return writable;
 }
 
 // Takes the arguments that are given, and for the results that take it over the memory of those
 // that are `writable`; false, and nothing is taken, if somebody has come to hold one of those.
-Result<bool> take_arguments(const Loaded& loaded, std::span<const BufferPtr> arguments,
-                            const std::vector<bool>& is_given, const std::vector<bool>& writable,
-                            Frame& frame, Donations& donations) {
+Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferPtr> arguments,
+                            const std::vector<bool>& is_donated, const std::vector<bool>& writable,
+                            ExecutionMemory& execution_memory, Donations& donations) {
   for (const BufferPtr& argument : arguments) {
-    TENON_ASSIGN(frame.parameters.emplace_back(), argument->storage());
+    TENON_ASSIGN(execution_memory.parameters.emplace_back(), argument->storage());
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!is_given[i]) continue;
+    if (!is_donated[i]) continue;
     TENON_ASSIGN(const bool still_writable, donations.take(arguments[i]));
     if (writable[i] && !still_writable) return false;
   }
   for (size_t r = 0; r < loaded.results.size(); ++r) {
-    Storage& memory = frame.results[r];
-    if (memory.empty()) memory = frame.parameters[loaded.taken_over[r]];
+    BufferStorage& memory = execution_memory.results[r];
+    if (memory.empty()) memory = execution_memory.parameters[loaded.aliased_parameters[r]];
   }
   return true;
 }
@@ -375,10 +382,10 @@ Result<bool> take_arguments(const Loaded& loaded, std::span<const BufferPtr> arg
 
 Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                                       const ExecuteOptions& options) const {
-  TENON_ASSIGN(const std::vector<bool> is_given, check_arguments(*state_, arguments, options));
-  auto flight = std::make_shared<Flight>();
-  flight->loaded = state_;
-  flight->turn = state_->device->take_turn();
+  TENON_ASSIGN(const std::vector<bool> is_donated, check_arguments(*state_, arguments, options));
+  auto in_flight = std::make_shared<InFlightExecution>();
+  in_flight->loaded = state_;
+  in_flight->throttle_token = state_->device->acquire_throttle_token();
   // What fails is given back: donated buffers are the last to be taken. Memory is found without the
   // lock, since that may have to wait for work.
   std::unique_lock<std::mutex> in_order;
@@ -386,47 +393,49 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   for (bool taken = false; !taken;) {
     donations.reset();
     if (in_order.owns_lock()) in_order.unlock();
-    const std::vector<bool> writable = find_writable(arguments, is_given);
-    flight->frame = {};
-    TENON_TRY(allocate_frame(*state_, writable, flight->frame));
+    const std::vector<bool> writable = find_writable(arguments, is_donated);
+    in_flight->memory = {};
+    TENON_TRY(allocate_execution_memory(*state_, writable, in_flight->memory));
     in_order = state_->device->in_order();
     donations.emplace();
-    TENON_ASSIGN(taken,
-                 take_arguments(*state_, arguments, is_given, writable, flight->frame, *donations));
+    TENON_ASSIGN(taken, take_arguments(*state_, arguments, is_donated, writable, in_flight->memory,
+                                       *donations));
   }
   Execution execution;
-  for (const BufferPtr& argument : arguments) flight->inputs.push_back(argument->defined());
+  for (const BufferPtr& argument : arguments) in_flight->inputs.push_back(argument->defined());
   for (size_t r = 0; r < state_->results.size(); ++r) {
-    flight->results.emplace_back(state_->device->pool());
+    in_flight->results.emplace_back(state_->device->pool());
     execution.results.push_back(
         std::make_shared<Buffer>(state_->device, MemoryKind::kDevice, state_->results[r],
-                                 flight->frame.results[r], flight->results.back().event()));
+                                 in_flight->memory.results[r], in_flight->results.back().event()));
   }
-  flight->inputs.insert(flight->inputs.end(), state_->constants_defined.begin(),
-                        state_->constants_defined.end());
-  flight->done.emplace(state_->device->pool());
-  execution.done = flight->done->event();
-  execution.steps = flight->steps;
-  const Device::Work work = [flight]() -> Status {
-    if (flight->loaded->has_loops) TENON_TRY(flight->inputs_defined());
-    Status status = Run(*flight->loaded, flight->frame, flight->stop.get(), *flight->steps).run();
+  in_flight->inputs.insert(in_flight->inputs.end(), state_->constants_defined.begin(),
+                           state_->constants_defined.end());
+  in_flight->done.emplace(state_->device->pool());
+  execution.done = in_flight->done->event();
+  execution.steps = in_flight->steps;
+  const Device::Work work = [in_flight]() -> Status {
+    if (in_flight->loaded->has_loops) TENON_TRY(in_flight->inputs_defined());
+    Status status =
+        StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(), *in_flight->steps)
+            .run();
     // Whoever gets this memory now queues work behind this.
-    flight->frame = {};
+    in_flight->memory = {};
     return status;
   };
-  const Device::Done done = [flight](const Status& status) { flight->finish(status); };
-  const bool here = state_->is_brief && std::ranges::all_of(flight->inputs, &Event::is_ready);
-  auto place = here ? state_->device->claim_worker() : nullptr;
+  const Device::Done done = [in_flight](const Status& status) { in_flight->finish(status); };
+  const bool here = state_->is_brief && std::ranges::all_of(in_flight->inputs, &Event::is_ready);
+  auto place = here ? state_->device->claim_inline_slot() : nullptr;
   if (place == nullptr) {
-    state_->device->post(work, done, flight->stop);
+    state_->device->post(work, done, in_flight->stop);
     donations->keep();
     return execution;
   }
-  const auto posted = Device::posted_of(work, done, flight->stop);
+  const auto item = Device::make_work_item(work, done, in_flight->stop);
   donations->keep();  // Nothing needs memory from here on.
   // What others post from now on comes behind it.
   in_order.unlock();
-  state_->device->do_here(std::move(place), posted);
+  state_->device->run_inline(std::move(place), item);
   return execution;
 }
 

@@ -16,11 +16,11 @@
 
 namespace tenon::runtime {
 
-/// Where a kernel is run.
-enum class KernelHome : uint8_t {
+/// Where a kernel runs.
+enum class KernelPlacement : uint8_t {
   kDevice,
   kHost,     ///< Interpreted, since the backend declined it.
-  kNowhere,  ///< Every step that launches it is within a segment or a call that the backend took.
+  kInlined,  ///< Every step that launches it is within a segment or a call that the backend took.
 };
 
 /// Steps that the backend compiled as one (backend.h, compile_segment).
@@ -33,11 +33,11 @@ struct CompiledSegment {
 /// are legal for it, and what the backend made of it.
 struct CompiledProgram {
   program::Program program;
-  std::string binary;             ///< Of the kernels that are at home on the device, in order.
-  std::vector<KernelHome> homes;  ///< Of each kernel.
+  std::string binary;  ///< Of the kernels that are placed on the device, in order.
+  std::vector<KernelPlacement> kernel_placements;  ///< Of each kernel.
   std::vector<CompiledSegment> segments;
-  /// Library calls that the backend takes, by Call::lowered.
-  std::map<program::SequenceId, backend::CallPlan> plans;
+  /// Library calls that the backend takes, by LibraryCallStep::lowered.
+  std::map<program::SequenceId, backend::LibraryCallPlan> plans;
 };
 
 struct ExecuteOptions {
@@ -70,9 +70,9 @@ class Executable {
   std::vector<Shape> parameters() const;
   std::vector<Shape> results() const;
   /// Of each parameter, whether an execution with these options takes its memory.
-  std::vector<bool> given(const ExecuteOptions& options) const;
+  std::vector<bool> donated_parameters(const ExecuteOptions& options) const;
   /// Of the results that take over the memory of donated arguments (execute).
-  int64_t taken_over_bytes() const;
+  int64_t aliased_bytes() const;
 
   /// Runs it on one buffer a parameter. It returns when the work has been posted; errors of that
   /// (wrong arguments, no room) leave everything as it was. What goes wrong later is the error of
@@ -83,9 +83,9 @@ class Executable {
                             const ExecuteOptions& options = {}) const;
 
  private:
-  struct State;
-  explicit Executable(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-  std::shared_ptr<const State> state_;
+  struct Impl;
+  explicit Executable(std::shared_ptr<const Impl> state) : state_(std::move(state)) {}
+  std::shared_ptr<const Impl> state_;
 };
 
 }  // namespace tenon::runtime

@@ -1,7 +1,7 @@
 // Whatever fails, and whenever: an error value or the right result, and a client that goes on.
 #include <gtest/gtest.h>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/layers.h"
 #include "core/base/random.h"
@@ -27,8 +27,8 @@ struct Case {
 program::Program with_a_call() {
   program::Program p = program::testing::twice();
   p.constants = {four(1)};
-  p.buffers.push_back(program::testing::buffer(program::MemoryKind::kConstant, 0));
-  p.buffers.push_back(program::testing::buffer(program::MemoryKind::kTemporary, 0, 64));
+  p.buffers.push_back(program::testing::buffer(program::BufferKind::kConstant, 0));
+  p.buffers.push_back(program::testing::buffer(program::BufferKind::kTemporary, 0, 64));
   p.temporary_bytes = 128;
   p.sequences[0].steps = {{program::Launch{0, {0, 3, 1}, {}}, {}, "first"},
                           {program::CustomCall{"mine", {}, {1}, {4}}, {}, "call"},
@@ -68,7 +68,7 @@ Result<Literal> whole_run(const std::shared_ptr<backend::Backend>& backend, cons
   for (const kernel::Kernel& kernel : c.program.kernels) kernels.push_back(&kernel);
   TENON_ASSIGN(auto compiled, backend->compile(device->info().target, kernels));
   CompiledProgram program = {
-      c.program, std::move(compiled.binary), std::vector<KernelHome>(kernels.size()), {}, {}};
+      c.program, std::move(compiled.binary), std::vector<KernelPlacement>(kernels.size()), {}, {}};
   TENON_ASSIGN(const auto executable, Executable::load(device, std::move(program), kCalls));
   HostArray array;
   array.data = c.argument.data().data();
@@ -95,8 +95,8 @@ TEST(Faults, EachCallOfEachKind) {
         SCOPED_TRACE(fmt::format("{}: {}@{}", c.name, name_of(kind), n));
         FaultPlan plan;
         plan.nth[static_cast<size_t>(kind)] = n;
-        const auto layer =
-            make_faults_layer(backend::make_validate_layer(backend::make_interp_backend()), plan);
+        const auto layer = make_faults_layer(
+            backend::make_validate_layer(backend::make_interpreter_backend()), plan);
         const auto result = whole_run(layer.backend, c);
         if (layer.counts->faults(kind) == 0) {
           ASSERT_TRUE(result) << result.error().to_string();
@@ -127,7 +127,7 @@ TEST(Faults, TheClientGoesOn) {
       SCOPED_TRACE(fmt::format("{}@{}", name_of(kind), n));
       FaultPlan plan;
       plan.nth[static_cast<size_t>(kind)] = n;
-      const auto layer = make_faults_layer(backend::make_interp_backend(), plan);
+      const auto layer = make_faults_layer(backend::make_interpreter_backend(), plan);
       const auto client = Client::open(layer.backend).value();
       const auto& device = client->devices()[0];
       std::vector<const kernel::Kernel*> kernels;
@@ -135,7 +135,8 @@ TEST(Faults, TheClientGoesOn) {
       auto compiled = layer.backend->compile(device->info().target, kernels).value();
       const auto executable =
           Executable::load(
-              device, {c.program, compiled.binary, std::vector<KernelHome>(kernels.size()), {}, {}},
+              device,
+              {c.program, compiled.binary, std::vector<KernelPlacement>(kernels.size()), {}, {}},
               {})
               .value();
       int right = 0;
@@ -159,7 +160,7 @@ TEST(Faults, TheClientGoesOn) {
 
 // A function of the host that throws is an error of its work, which is waited for all the same.
 TEST(Faults, FunctionsThatThrow) {
-  const auto client = Client::open(backend::make_interp_backend()).value();
+  const auto client = Client::open(backend::make_interpreter_backend()).value();
   const CustomCalls throws = {
       {"mine",
        [](const program::Step&, const program::CustomCall&, const std::vector<Literal>&,
@@ -172,8 +173,9 @@ TEST(Faults, FunctionsThatThrow) {
   const auto& device = client->devices()[0];
   auto compiled = client->backend().compile(device->info().target, kernels).value();
   const auto executable =
-      Executable::load(
-          device, {p, compiled.binary, std::vector<KernelHome>(kernels.size()), {}, {}}, throws)
+      Executable::load(device,
+                       {p, compiled.binary, std::vector<KernelPlacement>(kernels.size()), {}, {}},
+                       throws)
           .value();
   const Literal x = four(3);
   const auto argument =
@@ -199,7 +201,7 @@ TEST(Faults, AtRandom) {
         plan.one_in[static_cast<size_t>(kind)] = random.between(5, 100);
       }
     }
-    const auto layer = make_faults_layer(backend::make_interp_backend(), plan);
+    const auto layer = make_faults_layer(backend::make_interpreter_backend(), plan);
     const Case c = cases()[seed % 4];
     const auto result = whole_run(layer.backend, c);
     if (delays_only) {

@@ -36,7 +36,7 @@ class TroubledDevice final : public backend::ForwardingDevice {
     ++trouble_->closed;
   }
 
-  Status copy(uint32_t queue, const backend::Place& to, const backend::Place& from,
+  Status copy(uint32_t queue, const backend::MemoryAddress& to, const backend::MemoryAddress& from,
               int64_t bytes) override {
     if (!trouble_->hangs) return ForwardingDevice::copy(queue, to, from, bytes);
     if (to.on_host()) late_.emplace_back(to, bytes);
@@ -59,13 +59,13 @@ class TroubledDevice final : public backend::ForwardingDevice {
 
  private:
   const std::shared_ptr<Trouble> trouble_;
-  std::vector<std::pair<backend::Place, int64_t>> late_;
+  std::vector<std::pair<backend::MemoryAddress, int64_t>> late_;
 };
 
 class TroubledBackend final : public backend::ForwardingBackend {
  public:
   explicit TroubledBackend(std::shared_ptr<Trouble> trouble)
-      : ForwardingBackend(backend::make_interp_backend()), trouble_(std::move(trouble)) {}
+      : ForwardingBackend(backend::make_interpreter_backend()), trouble_(std::move(trouble)) {}
   Result<std::unique_ptr<backend::Device>> open(size_t index) override {
     TENON_ASSIGN(auto device, ForwardingBackend::open(index));
     return std::make_unique<TroubledDevice>(std::move(device), trouble_);
@@ -77,7 +77,7 @@ class TroubledBackend final : public backend::ForwardingBackend {
 
 // The first client and what it has stay; a new one opens the device again.
 TEST(Loss, ALaunchPastTheTimeLimit) {
-  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interpreter_backend());
   const auto client = *Client::open(backend, limit_of(100));
   const auto executable = load(*client, endless());
   const auto x = put(client->devices()[0], four(1));
@@ -90,7 +90,7 @@ TEST(Loss, ALaunchPastTheTimeLimit) {
 }
 
 TEST(Loss, ALoopThatTheHostWalks) {
-  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interpreter_backend());
   const auto client = *Client::open(backend, limit_of(100));
   // Twice a negative number is never 10.
   const auto run =
@@ -202,7 +202,7 @@ TEST(Loss, IsOfTheDeviceThatSaysSo) {
 }
 
 TEST(Loss, ADeviceIsOpenOnce) {
-  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interp_backend());
+  const auto backend = std::shared_ptr<backend::Backend>(backend::make_interpreter_backend());
   ClientOptions options;
   options.limits.open_wait = kMillisecond;
   auto client = Client::open(backend, options);
@@ -242,10 +242,10 @@ TEST(Loss, DonationsAndReadersOfOneBuffer) {
 
 // Blocks go back to the backend only when no work uses them, whoever works meanwhile.
 TEST(Loss, TrimmingWhileOthersWork) {
-  backend::InterpConfig small;
+  backend::InterpreterConfig small;
   small.memory_bytes = 16384;
   const auto client = *Client::open(
-      backend::make_validate_layer(std::shared_ptr(backend::make_interp_backend(small))));
+      backend::make_validate_layer(std::shared_ptr(backend::make_interpreter_backend(small))));
   const auto device = client->devices()[0];
   const auto executable = load(*client, twice());
   std::vector<std::thread> threads;

@@ -59,8 +59,8 @@ TEST(Runtime, RunsLoopsAndBranches) {
 
 TEST(Runtime, KernelsOfTheHost) {
   const auto client = client_of();
-  constexpr auto kHost = KernelHome::kHost;
-  constexpr auto kDevice = KernelHome::kDevice;
+  constexpr auto kHost = KernelPlacement::kHost;
+  constexpr auto kDevice = KernelPlacement::kDevice;
   for (const auto& homes :
        {std::vector{kHost, kDevice, kDevice}, std::vector{kDevice, kHost, kDevice},
         std::vector{kHost, kHost, kHost}}) {
@@ -99,7 +99,7 @@ TEST(Runtime, CustomCalls) {
 // --- Arguments
 
 TEST(Runtime, WrongArgumentsLeaveEverythingAsItWas) {
-  backend::InterpConfig two;
+  backend::InterpreterConfig two;
   two.devices = 2;
   const auto client = client_of(two);
   program::Program p = twice();
@@ -128,7 +128,7 @@ TEST(Runtime, ResultsTakeOverDonatedMemory) {
   const auto executable = load(*client, twice_in_place());
   const auto place_of = [](const BufferPtr& buffer) { return buffer->storage()->place(); };
   const auto x = put(client->devices()[0], four(2));
-  const backend::Place before = place_of(x);
+  const backend::MemoryAddress before = place_of(x);
   // Not where the caller keeps it.
   ExecuteOptions keep;
   keep.keep = {0};
@@ -136,7 +136,7 @@ TEST(Runtime, ResultsTakeOverDonatedMemory) {
   ASSERT_TRUE(run) << run.error().to_string();
   EXPECT_EQ(get(run->results[0]), four(4));
   EXPECT_EQ(get(x), four(2));
-  const auto same = [](const backend::Place& a, const backend::Place& b) {
+  const auto same = [](const backend::MemoryAddress& a, const backend::MemoryAddress& b) {
     return a.memory == b.memory && a.offset == b.offset && a.host == b.host;
   };
   EXPECT_FALSE(same(place_of(run->results[0]), before));
@@ -269,7 +269,7 @@ TEST(Runtime, WhatChangesAfterTheCallWasCopied) {
 }
 
 TEST(Runtime, CopiesBetweenDevicesAndMemories) {
-  backend::InterpConfig two;
+  backend::InterpreterConfig two;
   two.devices = 2;
   const auto one = client_of(two);
   const auto other = client_of();
@@ -315,7 +315,7 @@ TEST(Runtime, EmptyArrays) {
 // --- Memory
 
 TEST(Runtime, OutOfMemoryNamesTheLargestBuffers) {
-  backend::InterpConfig small;
+  backend::InterpreterConfig small;
   small.memory_bytes = 4096;
   const auto client = client_of(small);
   const auto device = client->devices()[0];
@@ -444,7 +444,7 @@ TEST(Runtime, NothingHasToOutliveAnything) {
 TEST(Runtime, ABufferThatWasRemovedIsNotRestored) {
   const auto client = client_of();
   const auto x = put(client->devices()[0], four(1));
-  Storage storage = x->donate().value().storage;
+  BufferStorage storage = x->donate().value().storage;
   x->restore(std::move(storage));
   EXPECT_EQ(get(x), four(1));
   storage = x->donate().value().storage;
@@ -467,7 +467,7 @@ TEST(Donations, AreComparedLessThanQuadratically) {
     return std::less<>()(a, b);
   };
   std::vector<bool> given(kCount, true);
-  const auto first = [&] { return first_given_twice<const int*>(list, given, less); };
+  const auto first = [&] { return first_donated_twice<const int*>(list, given, less); };
   EXPECT_EQ(first(), kCount);
   EXPECT_GT(comparisons, 0);
   EXPECT_LT(comparisons, 100'000);
@@ -487,10 +487,10 @@ TEST(Donations, OfThousandsOfArguments) {
     program::Buffer from;
     from.type = ElementType::kF32;
     from.dims = {4};
-    from.kind = program::MemoryKind::kParameter;
+    from.kind = program::BufferKind::kParameter;
     from.index = i;
     program::Buffer to = from;
-    to.kind = program::MemoryKind::kResult;
+    to.kind = program::BufferKind::kResult;
     p.parameters.push_back(static_cast<program::BufferId>(p.buffers.size()));
     p.buffers.push_back(from);
     p.results.push_back(static_cast<program::BufferId>(p.buffers.size()));
@@ -504,7 +504,7 @@ TEST(Donations, OfThousandsOfArguments) {
   program::find_dependencies(p);
   const auto client = client_of();
   const auto executable = load(*client, std::move(p));
-  EXPECT_EQ(executable->taken_over_bytes(), kCount * 16);
+  EXPECT_EQ(executable->aliased_bytes(), kCount * 16);
   std::vector<BufferPtr> arguments;
   for (uint32_t i = 0; i < kCount; ++i) {
     arguments.push_back(put(client->devices()[0], four(static_cast<float>(i))));
@@ -515,30 +515,30 @@ TEST(Donations, OfThousandsOfArguments) {
             "many: argument 1500 is donated and given twice");
   ExecuteOptions keep;
   keep.keep = {1500, 2999};
-  EXPECT_EQ(executable->given(keep)[1499], true);
-  EXPECT_EQ(executable->given(keep)[1500], false);
+  EXPECT_EQ(executable->donated_parameters(keep)[1499], true);
+  EXPECT_EQ(executable->donated_parameters(keep)[1500], false);
   EXPECT_TRUE(executable->execute(arguments));
   EXPECT_TRUE(arguments[2999]->is_deleted());
 }
 
 // Blocks that cannot be given back, since the device cannot be waited for, are still the pool's.
 TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
-  const auto backend = backend::make_interp_backend();
+  const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = backend->open(0).value();
   std::mutex one_at_a_time;
   int drains = 0;
-  Allocator::Device of;
+  Allocator::AllocatorDevice of;
   of.use = [&]() -> Result<std::shared_ptr<backend::Device>> { return device; };
   of.one_at_a_time = &one_at_a_time;
   of.drain = [&]() -> Status {
     return ++drains == 2 ? internal_error("the second one fails") : Status();
   };
-  of.noted = [](Status status) { return status; };
+  of.note_loss = [](Status status) { return status; };
   const auto allocator =
       std::make_shared<Allocator>(of, 0, backend->devices().value()[0].target.spaces[0]);
-  auto region = allocator->allocate(100, "something").value();
-  const backend::MemoryHandle memory = region->place().memory;
-  region = nullptr;
+  auto suballocation = allocator->allocate(100, "something").value();
+  const backend::MemoryHandle memory = suballocation->place().memory;
+  suballocation = nullptr;
   const int64_t reserved = allocator->statistics().bytes_reserved;
   EXPECT_GT(reserved, 0);
   EXPECT_EQ(allocator->trim().message(), "the second one fails");
@@ -550,18 +550,18 @@ TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
 
 // Each array larger than all before it: what they leave is not kept beside it.
 TEST(Allocator, SizesThatGrowLeaveLittle) {
-  const auto backend = backend::make_interp_backend();
+  const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = std::move(*backend->open(0));
   std::mutex one_at_a_time;
-  Allocator::Device of;
+  Allocator::AllocatorDevice of;
   of.use = [&]() -> Result<std::shared_ptr<backend::Device>> { return device; };
   of.one_at_a_time = &one_at_a_time;
   of.drain = [] { return Status(); };
-  of.noted = [](Status status) { return status; };
+  of.note_loss = [](Status status) { return status; };
   const auto allocator =
       std::make_shared<Allocator>(of, 0, backend->devices().value()[0].target.spaces[0]);
   constexpr int64_t kMiB = int64_t{1} << 20;
-  std::shared_ptr<Region> last;
+  std::shared_ptr<Suballocation> last;
   for (int64_t i = 0; i < 40; ++i) {
     const int64_t bytes = (40 + 2 * i) * kMiB;
     auto next = allocator->allocate(bytes, "a cache that grows");
@@ -577,7 +577,7 @@ TEST(Allocator, SizesThatGrowLeaveLittle) {
 // Its first event is not known to be done at once, so that another thread waits for it.
 class FirstIsLater final : public backend::ForwardingBackend {
  public:
-  FirstIsLater() : ForwardingBackend(backend::make_interp_backend()) {}
+  FirstIsLater() : ForwardingBackend(backend::make_interpreter_backend()) {}
   Result<std::unique_ptr<backend::Device>> open(size_t index) override {
     TENON_ASSIGN(auto device, ForwardingBackend::open(index));
     return std::make_unique<OfIt>(std::move(device));
@@ -602,24 +602,24 @@ class FirstIsLater final : public backend::ForwardingBackend {
   };
 };
 
-// Against a list of all free bytes: regions never overlap, the smallest piece that fits is taken,
-// neighbours become one again.
+// Against a list of all free bytes: suballocations never overlap, the smallest piece that fits is
+// taken, neighbours become one again.
 TEST(Allocator, TakesTheSmallestPieceThatFits) {
-  const auto backend = backend::make_interp_backend();
+  const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = backend->open(0).value();
   std::mutex one_at_a_time;
-  Allocator::Device of;
+  Allocator::AllocatorDevice of;
   of.use = [&] { return Result<std::shared_ptr<backend::Device>>(device); };
   of.one_at_a_time = &one_at_a_time;
   of.drain = [] { return Status(); };
-  of.noted = [](Status status) { return status; };
+  of.note_loss = [](Status status) { return status; };
   const auto info = backend->devices().value()[0].target.spaces[0];
   const auto allocator = std::make_shared<Allocator>(of, 0, info);
   constexpr int64_t kBlock = int64_t{1} << 20;
   const int64_t unit = info.alignment;
-  std::vector<std::shared_ptr<Region>> all;
+  std::vector<std::shared_ptr<Suballocation>> all;
   const auto take = [&](int64_t units) { return allocator->allocate(units * unit, "x").value(); };
-  std::vector<std::shared_ptr<Region>> whole;
+  std::vector<std::shared_ptr<Suballocation>> whole;
   for (int64_t i = 0; i < kBlock / unit / 8; ++i) whole.push_back(take(8));
   EXPECT_EQ(allocator->statistics().bytes_reserved, kBlock);
   const auto offset = [&](size_t i) { return whole[i]->place().offset; };

@@ -3,28 +3,28 @@
 
 #include <gtest/gtest.h>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/program/program_test_util.h"
 #include "core/runtime/client.h"
 
 namespace tenon::runtime::testing {
 
-inline std::shared_ptr<Client> client_of(const backend::InterpConfig& config = {},
+inline std::shared_ptr<Client> client_of(const backend::InterpreterConfig& config = {},
                                          const ClientOptions& options = {}) {
-  auto client = Client::open(backend::make_interp_backend(config), options);
+  auto client = Client::open(backend::make_interpreter_backend(config), options);
   EXPECT_TRUE(client) << client.error().to_string();
   return *client;
 }
 
 // What hlo/driver does, without hlo.
 inline std::shared_ptr<Executable> load(const Client& client, program::Program program,
-                                        std::vector<KernelHome> homes = {},
+                                        std::vector<KernelPlacement> homes = {},
                                         CustomCalls calls = {}) {
   EXPECT_EQ(validate(program).to_string(), "OK");
   homes.resize(program.kernels.size());
   std::vector<const kernel::Kernel*> kernels;
   for (size_t k = 0; k < program.kernels.size(); ++k) {
-    if (homes[k] == KernelHome::kDevice) kernels.push_back(&program.kernels[k]);
+    if (homes[k] == KernelPlacement::kDevice) kernels.push_back(&program.kernels[k]);
   }
   const auto& device = client.devices()[0];
   auto compiled = client.backend().compile(device->info().target, kernels);

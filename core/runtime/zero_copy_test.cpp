@@ -162,7 +162,7 @@ class AnsweringDevice final : public backend::ForwardingDevice {
 class AnsweringBackend final : public backend::ForwardingBackend {
  public:
   explicit AnsweringBackend(Answer& answer)
-      : ForwardingBackend(backend::make_interp_backend()), answer_(answer) {}
+      : ForwardingBackend(backend::make_interpreter_backend()), answer_(answer) {}
   Result<std::unique_ptr<backend::Device>> open(size_t index) override {
     TENON_ASSIGN(auto inner, ForwardingBackend::open(index));
     return std::make_unique<AnsweringDevice>(std::move(inner), answer_);
@@ -220,7 +220,7 @@ program::Program plus_constant(int64_t count) {
       count))};
   const Shape shape(ElementType::kF32, {count});
   p.constants = {Literal::scalar(ElementType::kF32, 3).splat_to(shape)};
-  p.buffers[1].kind = program::MemoryKind::kConstant;
+  p.buffers[1].kind = program::BufferKind::kConstant;
   for (program::Buffer& buffer : p.buffers) buffer.dims = {count};
   p.temporary_bytes = 0;
   p.sequences[0].steps = {{program::Launch{0, {0, 1, 2}, {}}, {}, "add"}};
@@ -248,7 +248,7 @@ TEST(ZeroCopy, LargeConstantsStayWhereTheyAre) {
 
 TEST(ZeroCopy, ResultsAreLookedAtWhereTheyLie) {
   for (const std::string layers : {"", "validate"}) {
-    const std::shared_ptr<backend::Backend> inner = backend::make_interp_backend();
+    const std::shared_ptr<backend::Backend> inner = backend::make_interpreter_backend();
     const auto client = Client::open(backend::with_layers(inner, layers).value()).value();
     const auto run =
         load(*client, twice())->execute(std::vector{put(client->devices()[0], four(2))});
@@ -279,7 +279,7 @@ TEST(ZeroCopy, OfEveryKind) {
 TEST(ZeroCopy, MemoryThatTheHostDoesNotSee) {
   class Hidden final : public backend::ForwardingBackend {
    public:
-    Hidden() : ForwardingBackend(backend::make_interp_backend()) {}
+    Hidden() : ForwardingBackend(backend::make_interpreter_backend()) {}
     Result<std::vector<backend::DeviceInfo>> devices() override {
       auto devices = ForwardingBackend::devices();
       devices->front().target.spaces[0].host_visible = false;
@@ -331,7 +331,7 @@ TEST(ZeroCopy, HeldBuffersAreDonatedAndStay) {
 
 // A call that fails leaves what was held, or the caller's own, as it was.
 TEST(ZeroCopy, FailedCallsTakeNothing) {
-  backend::InterpConfig small;
+  backend::InterpreterConfig small;
   small.memory_bytes = 64;
   const auto client = client_of(small);
   const Literal literal = four(2);
@@ -351,7 +351,7 @@ TEST(ZeroCopy, FailedCallsTakeNothing) {
 
 // Memory that somebody looks at stays when the device is lost, which is closed only then.
 TEST(ZeroCopy, ALostDeviceKeepsWhatIsLookedAt) {
-  const auto layer = make_faults_layer(backend::make_interp_backend(),
+  const auto layer = make_faults_layer(backend::make_interpreter_backend(),
                                        backend::FaultPlan::parse("lost@40").value());
   auto client = Client::open(layer.backend).value();
   const auto device = client->devices()[0];

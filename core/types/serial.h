@@ -11,7 +11,7 @@ void serialize(Archive& a, const ElementType& type) {
   a.symbol(name_of(type));
 }
 
-inline void serialize(serial::Reader& a, ElementType& type) {
+inline void serialize(serial::ArchiveReader& a, ElementType& type) {
   const std::string_view name = a.symbol();
   const std::optional<ElementType> found = element_type_from_name(name);
   if (!found) a.fail("there is no element type '{}'", name);
@@ -19,12 +19,12 @@ inline void serialize(serial::Reader& a, ElementType& type) {
 }
 
 /// Element type, dimensions, bytes.
-inline void serialize(serial::Writer& a, const Literal& literal) {
+inline void serialize(serial::ArchiveWriter& a, const Literal& literal) {
   a(literal.element_type(), literal.shape().dims());
   a.raw({reinterpret_cast<const char*>(literal.data().data()), literal.data().size()});
 }
 
-inline void serialize(serial::Reader& a, Literal& literal) {
+inline void serialize(serial::ArchiveReader& a, Literal& literal) {
   ElementType type{};
   Dims dims;
   a(type, dims);

@@ -70,7 +70,7 @@ void read_assignment(Message assignment, std::vector<int64_t>& devices) {
   }
 }
 
-Status read_build_options(Message options, CompileOptions& read) {
+Status read_build_options(Message options, PjrtCompileOptions& read) {
   int64_t ordinal = -1;
   while (options.next()) {
     switch (options.tag_and_type()) {
@@ -98,7 +98,7 @@ Status read_build_options(Message options, CompileOptions& read) {
 }
 
 // An entry of the map of options that the user has set.
-Status read_override(Message entry, CompileOptions& read) {
+Status read_override(Message entry, PjrtCompileOptions& read) {
   std::string name;
   std::optional<bool> flag;
   std::optional<std::string> text;
@@ -141,8 +141,8 @@ Status read_override(Message entry, CompileOptions& read) {
   return {};
 }
 
-Result<CompileOptions> read_all(std::string_view bytes) {
-  CompileOptions read;
+Result<PjrtCompileOptions> read_all(std::string_view bytes) {
+  PjrtCompileOptions read;
   Message message(bytes.data(), bytes.size());
   while (message.next()) {
     switch (message.tag_and_type()) {
@@ -167,7 +167,7 @@ Result<CompileOptions> read_all(std::string_view bytes) {
 
 }  // namespace
 
-Result<CompileOptions> parse_compile_options(std::string_view bytes) {
+Result<PjrtCompileOptions> parse_compile_options(std::string_view bytes) {
   try {
     return read_all(bytes);
   } catch (const protozero::exception& error) {

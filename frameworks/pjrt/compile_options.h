@@ -11,7 +11,7 @@
 
 namespace tenon::pjrt {
 
-struct CompileOptions {
+struct PjrtCompileOptions {
   int64_t replicas = 1;
   int64_t partitions = 1;
   /// Global ids, of every replica of the first partition, then of the second …; empty: none named.
@@ -23,7 +23,7 @@ struct CompileOptions {
 
 /// Errors: kInvalidArgument of what is no such message, and of options that do not exist;
 /// kUnimplemented of tupled arguments and of layouts that are not row-major.
-Result<CompileOptions> parse_compile_options(std::string_view bytes);
+Result<PjrtCompileOptions> parse_compile_options(std::string_view bytes);
 
 /// A DeviceAssignmentProto of one device.
 std::string device_assignment_of(int device);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "hlo/driver/host_calls.h"
@@ -25,7 +25,7 @@ Result<std::vector<Literal>> no_processes(const hlo::Module&, std::span<const Li
 // The host's custom calls; a check that does not hold (JAX's shape assertions) is an error of the
 // execution. Each call collects its own failures, so that executions do not wait for each other.
 Result<runtime::CustomCalls> host_functions(const program::Program& program) {
-  TENON_ASSIGN(hlo::HostSteps of_program, hlo::HostSteps::of(program));
+  TENON_ASSIGN(hlo::HostSteps of_program, hlo::HostSteps::prepare(program));
   const auto steps = std::make_shared<const hlo::HostSteps>(std::move(of_program));
   const hlo::Checks probes(nullptr, nullptr);
   const program::CustomCallHandler handler =
@@ -77,13 +77,13 @@ int64_t packed_bytes(const runtime::CompiledProgram& compiled) {
   int64_t bytes = 0;
   for (const program::Sequence& sequence : compiled.program.sequences) {
     for (const program::Step& step : sequence.steps) {
-      const auto* call = std::get_if<program::Call>(&step.action);
+      const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
       const auto plan = call == nullptr ? compiled.plans.end() : compiled.plans.find(call->lowered);
       if (plan == compiled.plans.end()) continue;
       const std::vector<int64_t>& packed = plan->second.packed_bytes;
       for (size_t i = 0; i < std::min(packed.size(), call->operands.size()); ++i) {
         const program::BufferId root = compiled.program.root(call->operands[i]);
-        const bool constant = compiled.program.buffer(root).kind == program::MemoryKind::kConstant;
+        const bool constant = compiled.program.buffer(root).kind == program::BufferKind::kConstant;
         bytes += constant ? std::max<int64_t>(packed[i], 0) : 0;
       }
     }
@@ -194,7 +194,7 @@ class ReferenceEngine : public Engine {
 
  private:
   static program::BufferId add(program::Program& program, const hlo::Type& type,
-                               program::MemoryKind kind, size_t index) {
+                               program::BufferKind kind, size_t index) {
     program::Buffer buffer;
     buffer.type = type.element_type();
     buffer.dims = type.dims();
@@ -209,12 +209,12 @@ class ReferenceEngine : public Engine {
     program.name = entry.name();
     for (size_t i = 0; i < entry.parameter_count(); ++i) {
       program.parameters.push_back(
-          add(program, entry.parameter(i).type(), program::MemoryKind::kParameter, i));
+          add(program, entry.parameter(i).type(), program::BufferKind::kParameter, i));
       if (hlo::is_donated(entry, i)) program.donated.push_back(static_cast<uint32_t>(i));
     }
     const std::vector<hlo::Type> results = entry.result_types();
     for (size_t i = 0; i < results.size(); ++i) {
-      program.results.push_back(add(program, results[i], program::MemoryKind::kResult, i));
+      program.results.push_back(add(program, results[i], program::BufferKind::kResult, i));
     }
     program::Step step;
     step.action = program::CustomCall{kEvaluate, {}, program.parameters, program.results};
@@ -240,10 +240,10 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
                             kLongestLimit);
   }
   if (options.device == "reference") {
-    backend::InterpConfig config;
+    backend::InterpreterConfig config;
     config.devices = static_cast<size_t>(options.device_count);
     TENON_ASSIGN(auto backend,
-                 backend::with_layers(backend::make_interp_backend(config), options.layers));
+                 backend::with_layers(backend::make_interpreter_backend(config), options.layers));
     TENON_ASSIGN(auto client, open_client(std::move(backend), 0, options));
     return std::make_unique<ReferenceEngine>(std::move(client));
   }

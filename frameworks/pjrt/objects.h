@@ -48,11 +48,11 @@ namespace tenon::pjrt {
 inline constexpr std::string_view kPlatformName = "tenon";
 
 /// Device memory or host memory of one device. `vtable` lets the caller keep data with it.
-struct Memory : PJRT_Memory {
-  Memory();
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+struct MemorySpace : PJRT_Memory {
+  MemorySpace();
+  ~MemorySpace();
+  MemorySpace(const MemorySpace&) = delete;
+  MemorySpace& operator=(const MemorySpace&) = delete;
 
   int id = 0;
   runtime::MemoryKind kind = runtime::MemoryKind::kDevice;
@@ -67,13 +67,13 @@ struct Memory : PJRT_Memory {
   std::map<const void*, UserData> user_data;
 };
 
-inline Memory& of(PJRT_Memory* memory) { return *static_cast<Memory*>(memory); }
+inline MemorySpace& unwrap(PJRT_Memory* memory) { return *static_cast<MemorySpace*>(memory); }
 
 struct ClientState {
   std::unique_ptr<Engine> engine;
   std::string platform_version;
   std::vector<std::unique_ptr<PJRT_Device>> owned_devices;
-  std::vector<std::unique_ptr<Memory>> owned_memories;
+  std::vector<std::unique_ptr<MemorySpace>> owned_memories;
   std::vector<PJRT_Device*> devices;
   std::vector<PJRT_Memory*> memories;
   PJRT_TopologyDescription topology;

@@ -7,11 +7,11 @@
 namespace tenon::pjrt {
 namespace {
 
-struct Pair {
+struct TypePair {
   ElementType type;
   PJRT_Buffer_Type buffer_type;
 };
-constexpr std::array<Pair, kElementTypeCount> kPairs = {{
+constexpr std::array<TypePair, kElementTypeCount> kPairs = {{
     {ElementType::kPred, PJRT_Buffer_Type_PRED},
     {ElementType::kS2, PJRT_Buffer_Type_S2},
     {ElementType::kS4, PJRT_Buffer_Type_S4},
@@ -69,14 +69,14 @@ Result<Dims> strides_of_tiled(const Shape& shape, const PJRT_Buffer_MemoryLayout
 }  // namespace
 
 Result<ElementType> element_type_of(PJRT_Buffer_Type type) {
-  const auto* found = std::ranges::find(kPairs, type, &Pair::buffer_type);
+  const auto* found = std::ranges::find(kPairs, type, &TypePair::buffer_type);
   if (found != kPairs.end()) return found->type;
   return unimplemented("element type {} of the PJRT C API is not supported",
                        static_cast<int>(type));
 }
 
 PJRT_Buffer_Type buffer_type_of(ElementType type) {
-  return std::ranges::find(kPairs, type, &Pair::type)->buffer_type;
+  return std::ranges::find(kPairs, type, &TypePair::type)->buffer_type;
 }
 
 Result<Shape> shape_of(PJRT_Buffer_Type type, const int64_t* dims, size_t rank) {

@@ -33,7 +33,7 @@ constexpr size_t kMostReserved = 1024;
 
 class IrReader {
  public:
-  IrReader(Reader& reader)
+  IrReader(BytecodeReader& reader)
       : reader_(reader),
         container_(reader.container()),
         plans_(container_.op_names.size()),
@@ -45,11 +45,12 @@ class IrReader {
     Cursor cursor = container_.cursor(container_.ir, kSection);
     // A value takes a byte at least, and its number must stay below kUndefined.
     if (container_.ir.size() >= kUndefined) return reader_.error(cursor, "4 GiB of ops or more");
-    Scope scope;
+    RegionScope scope;
     RawRegion top;
     TENON_TRY(read_block(cursor, scope, top, 0, false));
     if (cursor.failed()) return container_.fault(cursor);
-    if (!cursor.at_end()) return reader_.error(cursor, "{} bytes are left over", cursor.left());
+    if (!cursor.at_end())
+      return reader_.error(cursor, "{} bytes are left over", cursor.remaining());
     if (top.ops.size() != 1 || top.ops[0].name != "builtin.module" ||
         top.ops[0].regions.size() != 1) {
       return invalid_argument("artifact of {}: it holds {} instead of one module",
@@ -65,7 +66,7 @@ class IrReader {
   static constexpr RawValue kUndefined = ~RawValue{0};
 
   // Values of a region that sees nothing outside itself, and of the regions within, by number.
-  struct Scope {
+  struct RegionScope {
     std::vector<RawValue> values;
     size_t next = 0;  ///< Number of the next value defined in the innermost region …
     size_t end = 0;   ///< … and the first one that region has not reserved.
@@ -77,7 +78,7 @@ class IrReader {
     Dict attributes;
   };
 
-  Status define(Cursor& cursor, Scope& scope, const Type& type, std::vector<RawValue>& out) {
+  Status define(Cursor& cursor, RegionScope& scope, const Type& type, std::vector<RawValue>& out) {
     if (scope.next == scope.end) {
       return reader_.error(cursor, "a region defines more values than it announced");
     }
@@ -89,12 +90,13 @@ class IrReader {
     return {};
   }
 
-  Status read_block(Cursor& cursor, Scope& scope, RawRegion& region, int depth, bool in_function) {
+  Status read_block(Cursor& cursor, RegionScope& scope, RawRegion& region, int depth,
+                    bool in_function) {
     const Cursor::Flagged head = cursor.varint_flag();
     if (head.flag) TENON_TRY(read_arguments(cursor, scope, region));
-    if (head.value > cursor.left() / kLeastOpBytes || head.value > ops_left_) {
+    if (head.value > cursor.remaining() / kLeastOpBytes || head.value > ops_left_) {
       return reader_.error(cursor, "{} ops do not fit the {} bytes left", head.value,
-                           cursor.left());
+                           cursor.remaining());
     }
     ops_left_ -= head.value;
     region.ops.reserve(head.value);
@@ -105,7 +107,7 @@ class IrReader {
     return {};
   }
 
-  Status read_arguments(Cursor& cursor, Scope& scope, RawRegion& region) {
+  Status read_arguments(Cursor& cursor, RegionScope& scope, RawRegion& region) {
     const size_t n = cursor.count();
     region.arguments.reserve(std::min(n, kMostReserved));
     bool any_location = false;
@@ -158,7 +160,7 @@ class IrReader {
     return &plan;
   }
 
-  Status read_op(Cursor& cursor, Scope& scope, RawOp& op, int depth, bool in_function) {
+  Status read_op(Cursor& cursor, RegionScope& scope, RawOp& op, int depth, bool in_function) {
     const size_t start = cursor.position();
     size_t name = 0;
     TENON_ASSIGN(const OpPlan* const plan, this->plan(cursor, name));
@@ -205,7 +207,7 @@ class IrReader {
   }
 
   Status read_attributes(Cursor& cursor, const OpPlan& plan, size_t name, uint8_t mask, RawOp& op) {
-    std::vector<Reader::NamedIndex> named;
+    std::vector<BytecodeReader::NamedIndex> named;
     if ((mask & kHasAttributes) != 0) {
       const uint64_t index = cursor.varint();
       if (cursor.failed()) return container_.fault(cursor);
@@ -222,7 +224,7 @@ class IrReader {
     } else {
       TENON_TRY(take_fields(plan, named, op));
     }
-    for (const Reader::NamedIndex& entry : named) {
+    for (const BytecodeReader::NamedIndex& entry : named) {
       TENON_ASSIGN(const Attribute* const value, reader_.attribute(entry.attribute));
       TENON_TRY(reader_.pay(entry.name.size()));
       TENON_TRY(reader_.pay_for_copy(*value));
@@ -241,7 +243,8 @@ class IrReader {
   }
 
   // Before version 5 the fields stand in the dictionary, among the discardable attributes.
-  Status take_fields(const OpPlan& plan, std::vector<Reader::NamedIndex>& named, RawOp& op) {
+  Status take_fields(const OpPlan& plan, std::vector<BytecodeReader::NamedIndex>& named,
+                     RawOp& op) {
     std::vector<FieldValue> values;
     values.reserve(plan.fields.size());
     for (const Field& field : plan.fields) {
@@ -303,19 +306,20 @@ class IrReader {
     }
     if (cursor.failed() || !cursor.at_end()) {
       return reader_.error(cursor, "the properties of {} have {} bytes left over", plan.name,
-                           cursor.left());
+                           cursor.remaining());
     }
     TENON_ASSIGN(out, gather_attributes(reader_, plan, values));
     return {};
   }
 
-  Status read_regions(Cursor& cursor, Scope& scope, const OpPlan& plan, RawOp& op, int depth) {
+  Status read_regions(Cursor& cursor, RegionScope& scope, const OpPlan& plan, RawOp& op,
+                      int depth) {
     if (depth >= reader_.limits().max_depth) {
       return reader_.error(cursor, "regions are nested deeper than {}", reader_.limits().max_depth);
     }
     const Cursor::Flagged head = cursor.varint_flag();
     if (!head.flag) return read_region_list(cursor, scope, head.value, plan, op, depth);
-    Scope own;
+    RegionScope own;
     if (container_.version < 2) return read_region_list(cursor, own, head.value, plan, op, depth);
     const SectionHeader section = read_section(cursor);
     if (cursor.failed()) return container_.fault(cursor);
@@ -328,15 +332,16 @@ class IrReader {
     TENON_TRY(read_region_list(inner, own, head.value, plan, op, depth));
     if (inner.failed() || !inner.at_end()) {
       return reader_.error(inner, "the regions of {} have {} bytes left over", op.name,
-                           inner.left());
+                           inner.remaining());
     }
     return {};
   }
 
-  Status read_region_list(Cursor& cursor, Scope& scope, uint64_t n, const OpPlan& plan, RawOp& op,
-                          int depth) {
-    if (n > cursor.left()) {
-      return reader_.error(cursor, "{} regions do not fit the {} bytes left", n, cursor.left());
+  Status read_region_list(Cursor& cursor, RegionScope& scope, uint64_t n, const OpPlan& plan,
+                          RawOp& op, int depth) {
+    if (n > cursor.remaining()) {
+      return reader_.error(cursor, "{} regions do not fit the {} bytes left", n,
+                           cursor.remaining());
     }
     op.regions.reserve(std::min<size_t>(n, kMostReserved));
     for (uint64_t i = 0; i < n; ++i) {
@@ -349,8 +354,8 @@ class IrReader {
     return {};
   }
 
-  Status read_region(Cursor& cursor, Scope& scope, RawRegion& region, bool in_function, int depth,
-                     bool& empty) {
+  Status read_region(Cursor& cursor, RegionScope& scope, RawRegion& region, bool in_function,
+                     int depth, bool& empty) {
     const uint64_t blocks = cursor.varint();
     empty = blocks == 0;
     if (empty) return {};
@@ -380,7 +385,7 @@ class IrReader {
     return {};
   }
 
-  Reader& reader_;
+  BytecodeReader& reader_;
   const Container& container_;
   std::vector<OpPlan> plans_;
   std::vector<Gathered> gathered_;
@@ -392,7 +397,7 @@ class IrReader {
 
 Result<RawModule> read_artifact(std::string_view bytes, const ImportLimits& limits) {
   TENON_ASSIGN(Container container, read_container(bytes));
-  Reader reader(std::move(container), limits);
+  BytecodeReader reader(std::move(container), limits);
   return IrReader(reader).read();
 }
 

@@ -22,7 +22,7 @@ uint64_t Cursor::long_varint() {
   if (at_end()) return fail_short(1);
   const auto first = static_cast<uint8_t>(file_[position_]);
   const unsigned more = first == 0 ? 8 : static_cast<unsigned>(std::countr_zero(first));
-  if (left() < more + 1) return fail_short(more + 1);
+  if (remaining() < more + 1) return fail_short(more + 1);
   uint64_t value = 0;
   if (first == 0) {
     std::memcpy(&value, file_.data() + position_ + 1, 8);
@@ -35,7 +35,7 @@ uint64_t Cursor::long_varint() {
 }
 
 uint64_t Cursor::fail_short(uint64_t wanted) {
-  return fail("{} bytes are needed, {} are left", wanted, left());
+  return fail("{} bytes are needed, {} are left", wanted, remaining());
 }
 
 void Cursor::set_error(std::string text) {
@@ -47,24 +47,24 @@ void Cursor::set_error(std::string text) {
 size_t Cursor::count(size_t least_bytes) {
   const size_t before = position_;
   const uint64_t n = varint();
-  if (n > left() / least_bytes) {
-    const size_t remaining = left();
+  if (n > remaining() / least_bytes) {
+    const size_t bytes_left = remaining();
     position_ = before;
-    return fail("a list of {} entries does not fit the {} bytes left", n, remaining);
+    return fail("a list of {} entries does not fit the {} bytes left", n, bytes_left);
   }
   return n;
 }
 
-size_t Cursor::checked(uint64_t value, size_t size, const char* what) {
+size_t Cursor::check_index(uint64_t value, size_t size, const char* what) {
   if (value >= size && !failed())
     return fail("{} {} does not exist; there are {}", what, value, size);
   return failed() ? 0 : value;
 }
 
-size_t Cursor::index(size_t size, const char* what) { return checked(varint(), size, what); }
+size_t Cursor::index(size_t size, const char* what) { return check_index(varint(), size, what); }
 
 std::string_view Cursor::bytes(uint64_t size) {
-  if (size > left()) {
+  if (size > remaining()) {
     fail_short(size);
     return {};
   }
@@ -208,7 +208,7 @@ class ContainerReader {
   Status in_section(SectionId id, void (ContainerReader::*content)(Cursor&)) {
     Cursor cursor = out_.cursor(*sections_[id], kSectionNames[id]);
     (this->*content)(cursor);
-    if (!cursor.at_end()) cursor.fail("{} bytes are left over", cursor.left());
+    if (!cursor.at_end()) cursor.fail("{} bytes are left over", cursor.remaining());
     return cursor.failed() ? Status(out_.fault(cursor)) : Status();
   }
 
@@ -218,7 +218,7 @@ class ContainerReader {
   }
   Cursor::Flagged string_flag(Cursor& cursor) {
     Cursor::Flagged f = cursor.varint_flag();
-    f.value = cursor.checked(f.value, out_.strings.size(), "string");
+    f.value = cursor.check_index(f.value, out_.strings.size(), "string");
     return f;
   }
 
@@ -229,15 +229,15 @@ class ContainerReader {
     uint64_t total = 0;
     for (size_t i = n; i-- > 0;) {
       lengths[i] = cursor.varint();
-      if (lengths[i] == 0 || lengths[i] > cursor.left() || total > cursor.left()) {
-        cursor.fail("string {} takes {} bytes, {} are left", i, lengths[i], cursor.left());
+      if (lengths[i] == 0 || lengths[i] > cursor.remaining() || total > cursor.remaining()) {
+        cursor.fail("string {} takes {} bytes, {} are left", i, lengths[i], cursor.remaining());
         return;
       }
       total += lengths[i];
     }
     if (cursor.failed()) return;
-    if (total != cursor.left()) {
-      cursor.fail("the strings take {} bytes, {} are left", total, cursor.left());
+    if (total != cursor.remaining()) {
+      cursor.fail("the strings take {} bytes, {} are left", total, cursor.remaining());
       return;
     }
     out_.strings.reserve(n);
@@ -289,7 +289,7 @@ class ContainerReader {
     // An entry takes a byte here and, having a code or a NUL, one in the data.
     const uint64_t attributes = cursor.varint();
     const uint64_t types = cursor.varint();
-    const size_t bound = std::min(cursor.left(), sections_[kAttributeData]->size());
+    const size_t bound = std::min(cursor.remaining(), sections_[kAttributeData]->size());
     if (attributes > bound || types > bound - attributes) {
       cursor.fail("{} attributes and {} types do not fit the {} bytes left", attributes, types,
                   bound);
@@ -304,7 +304,7 @@ class ContainerReader {
     }
   }
 
-  void read_groups(Cursor& cursor, size_t total, size_t& next, std::vector<Entry>& out) {
+  void read_groups(Cursor& cursor, size_t total, size_t& next, std::vector<EncodedEntry>& out) {
     out.reserve(total);
     while (out.size() < total && !cursor.failed()) {
       const auto dialect = static_cast<uint32_t>(cursor.index(out_.dialects.size(), "dialect"));
@@ -328,7 +328,7 @@ class ContainerReader {
   void read_resources(Cursor& cursor) {
     size_t next = sections_[kResourceData]->begin;
     const size_t external = cursor.count();
-    std::vector<Resource> unused;
+    std::vector<BytecodeResource> unused;
     for (size_t i = 0; i < external && !cursor.failed(); ++i) {
       string(cursor);
       read_resource_group(cursor, next, unused);
@@ -343,7 +343,7 @@ class ContainerReader {
     }
   }
 
-  void read_resource_group(Cursor& cursor, size_t& next, std::vector<Resource>& out) {
+  void read_resource_group(Cursor& cursor, size_t& next, std::vector<BytecodeResource>& out) {
     const size_t n = cursor.count(3);
     for (size_t i = 0; i < n && !cursor.failed(); ++i) {
       const std::string_view key = string(cursor);
@@ -372,7 +372,7 @@ class ContainerReader {
   }
 
   Container out_;
-  std::array<std::optional<Span>, kSectionCount> sections_;
+  std::array<std::optional<ByteSpan>, kSectionCount> sections_;
 };
 
 }  // namespace

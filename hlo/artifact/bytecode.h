@@ -29,7 +29,7 @@ class Cursor {
       : file_(file), position_(begin), end_(end), section_(section) {}
 
   size_t position() const { return position_; }
-  size_t left() const { return end_ - position_; }
+  size_t remaining() const { return end_ - position_; }
   bool at_end() const { return position_ == end_; }
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
@@ -64,7 +64,7 @@ class Cursor {
   size_t count(size_t least_bytes = 1);
   /// An index into the table `what` of `size` entries.
   size_t index(size_t size, const char* what);
-  size_t checked(uint64_t value, size_t size, const char* what);
+  size_t check_index(uint64_t value, size_t size, const char* what);
   std::string_view bytes(uint64_t size);
   /// A size and as many bytes.
   std::string_view blob();
@@ -95,7 +95,7 @@ class Cursor {
 };
 
 /// Bytes [begin, end) of the file.
-struct Span {
+struct ByteSpan {
   size_t begin = 0;
   size_t end = 0;
   size_t size() const { return end - begin; }
@@ -108,17 +108,17 @@ struct OpName {
 };
 
 /// An attribute or type that is not decoded yet.
-struct Entry {
-  Span span;
+struct EncodedEntry {
+  ByteSpan span;
   uint32_t dialect = 0;
   bool binary = false;  ///< The dialect's own form; else MLIR text and a NUL.
 };
 
 enum class ResourceKind : uint8_t { kBlob, kBool, kString };
-struct Resource {
+struct BytecodeResource {
   std::string_view key;
   ResourceKind kind = ResourceKind::kBlob;
-  Span span;
+  ByteSpan span;
 };
 
 struct Container {
@@ -128,14 +128,14 @@ struct Container {
   std::vector<std::string_view> strings;
   std::vector<std::string_view> dialects;
   std::vector<OpName> op_names;
-  std::vector<Entry> attributes;
-  std::vector<Entry> types;
-  std::vector<Span> properties;
-  std::vector<Resource>
+  std::vector<EncodedEntry> attributes;
+  std::vector<EncodedEntry> types;
+  std::vector<ByteSpan> properties;
+  std::vector<BytecodeResource>
       resources;  ///< Those of dialects, in the order that attributes number them.
-  Span ir;
+  ByteSpan ir;
 
-  Cursor cursor(Span span, const char* section) const {
+  Cursor cursor(ByteSpan span, const char* section) const {
     return Cursor(file, span.begin, span.end, section);
   }
   /// The error that stopped `cursor`: "artifact of P: byte 0x2a (IR section): …".
@@ -148,7 +148,7 @@ struct Container {
 /// The header of a section at `cursor` (nested ones included), whose content is skipped.
 struct SectionHeader {
   uint8_t id = 0;
-  Span span;
+  ByteSpan span;
 };
 SectionHeader read_section(Cursor& cursor);
 

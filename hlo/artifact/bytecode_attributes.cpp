@@ -7,7 +7,7 @@
 namespace tenon::hlo::bytecode {
 namespace {
 
-enum AttributeCode : uint64_t {
+enum BuiltinAttributeCode : uint64_t {
   kArray,
   kDictionary,
   kString,
@@ -33,7 +33,7 @@ enum AttributeCode : uint64_t {
   kFileRangeLocation,
 };
 
-enum TypeCode : uint64_t {
+enum BuiltinTypeCode : uint64_t {
   kIntegerType,
   kIndexType,
   kFunctionType,
@@ -57,7 +57,7 @@ enum TypeCode : uint64_t {
   kScalableVector,
 };
 
-Result<Attribute> read_dictionary(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_dictionary(BytecodeReader& reader, Cursor& cursor) {
   const size_t n = cursor.count(2);
   Dict entries;
   entries.reserve(n);
@@ -71,7 +71,7 @@ Result<Attribute> read_dictionary(Reader& reader, Cursor& cursor) {
   return reader.dict_of(cursor, std::move(entries));
 }
 
-Result<Attribute> read_symbol(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_symbol(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const std::string_view root, reader.text_at(cursor));
   std::string name(root);
   const size_t n = cursor.count();
@@ -86,12 +86,12 @@ Result<Attribute> read_symbol(Reader& reader, Cursor& cursor) {
 }
 
 // Data that stands in the resource section, all elements, a byte each for i1.
-Result<Attribute> read_resource(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_resource(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const Type* const type, reader.value_type_at(cursor));
-  const std::vector<Resource>& resources = reader.container().resources;
+  const std::vector<BytecodeResource>& resources = reader.container().resources;
   const size_t number = cursor.index(resources.size(), "resource");
   if (cursor.failed()) return reader.container().fault(cursor);
-  const Resource& resource = resources[number];
+  const BytecodeResource& resource = resources[number];
   if (resource.kind != ResourceKind::kBlob || !type->is_tensor() || !type->shape().is_static()) {
     return reader.error(cursor, "resource {} cannot be a constant of type {}", quoted(resource.key),
                         type->to_mlir());
@@ -103,7 +103,7 @@ Result<Attribute> read_resource(Reader& reader, Cursor& cursor) {
   const std::string_view blob = data.bytes(size);
   if (data.failed() || !data.at_end()) {
     return reader.error(data, "resource {} has {} bytes left over", quoted(resource.key),
-                        data.left());
+                        data.remaining());
   }
   TENON_TRY(reader.pay(blob.size()));
   auto dense = dense_from_blob(type->shape(), blob, reader.limits().max_constant_bytes);
@@ -111,7 +111,7 @@ Result<Attribute> read_resource(Reader& reader, Cursor& cursor) {
   return Attribute(std::move(*dense));
 }
 
-Result<Attribute> read_dense_array(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_dense_array(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const ElementType type, reader.element_type_at(cursor));
   const uint64_t n = cursor.varint();
   const std::string_view blob = cursor.blob();
@@ -148,7 +148,7 @@ std::string_view kind_name(uint64_t code) {
   }
 }
 
-Result<TableType> read_integer_type(Reader& reader, Cursor& cursor) {
+Result<TableType> read_integer_type(BytecodeReader& reader, Cursor& cursor) {
   const uint64_t u = cursor.varint();
   const uint64_t width = u >> 2;
   const uint64_t signedness = u & 3;
@@ -162,13 +162,13 @@ Result<TableType> read_integer_type(Reader& reader, Cursor& cursor) {
   return TableType::of(*type);
 }
 
-Result<TableType> read_function_type(Reader& reader, Cursor& cursor) {
+Result<TableType> read_function_type(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(std::vector<Type> inputs, reader.value_types_at(cursor));
   TENON_ASSIGN(std::vector<Type> results, reader.value_types_at(cursor));
   return TableType::of(Type::function(std::move(inputs), std::move(results)));
 }
 
-Result<std::shared_ptr<LocationNode>> node(Reader& reader, LocationKind kind,
+Result<std::shared_ptr<LocationNode>> node(BytecodeReader& reader, LocationKind kind,
                                            std::string_view name) {
   TENON_TRY(reader.pay(name.size()));
   auto result = std::make_shared<LocationNode>();
@@ -177,7 +177,7 @@ Result<std::shared_ptr<LocationNode>> node(Reader& reader, LocationKind kind,
   return result;
 }
 
-Result<Location> read_file_range(Reader& reader, Cursor& cursor) {
+Result<Location> read_file_range(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const std::string_view file, reader.text_at(cursor));
   TENON_ASSIGN(auto result, node(reader, LocationKind::kFile, file));
   const size_t n = cursor.count();
@@ -195,7 +195,7 @@ Result<Location> read_file_range(Reader& reader, Cursor& cursor) {
 
 }  // namespace
 
-Result<Attribute> decode_builtin_attribute(Reader& reader, uint64_t code, Cursor& cursor) {
+Result<Attribute> decode_builtin_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
     case kArray: {
       TENON_ASSIGN(ArrayAttr elements, reader.attributes_at(cursor));
@@ -248,7 +248,7 @@ Result<Attribute> decode_builtin_attribute(Reader& reader, uint64_t code, Cursor
   }
 }
 
-Result<TableType> decode_builtin_type(Reader& reader, uint64_t code, Cursor& cursor) {
+Result<TableType> decode_builtin_type(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
     case kIntegerType:
       return read_integer_type(reader, cursor);
@@ -306,7 +306,7 @@ Result<TableType> decode_builtin_type(Reader& reader, uint64_t code, Cursor& cur
   }
 }
 
-Result<Location> decode_builtin_location(Reader& reader, uint64_t code, Cursor& cursor) {
+Result<Location> decode_builtin_location(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
     case kUnknownLocation:
       return Location();

@@ -35,26 +35,26 @@ constexpr int64_t kLongestSplatList = 1 << 20;
 
 std::string TableType::to_string() const {
   switch (kind) {
-    case Kind::kValue:
+    case DecodedTypeKind::kValue:
       return value.to_mlir();
-    case Kind::kElement:
+    case DecodedTypeKind::kElement:
       return std::string(element_type_info(element).mlir_name);
-    case Kind::kQuantized:
+    case DecodedTypeKind::kQuantized:
       return "!quant.uniform";
-    case Kind::kTf32:
+    case DecodedTypeKind::kTf32:
       return "tf32";
   }
   return "?";
 }
 
-Reader::Reader(Container container, const ImportLimits& limits)
+BytecodeReader::BytecodeReader(Container container, const ImportLimits& limits)
     : container_(std::move(container)),
       limits_(limits),
       attributes_(container_.attributes.size()),
       types_(container_.types.size()),
       allowance_(kAllowanceBase + kAllowancePerByte * container_.file.size()) {}
 
-Status Reader::pay(uint64_t bytes) {
+Status BytecodeReader::pay(uint64_t bytes) {
   if (bytes > allowance_) {
     return resource_exhausted(
         "artifact of {}: its lists and texts repeat out of proportion to its {} bytes",
@@ -64,38 +64,42 @@ Status Reader::pay(uint64_t bytes) {
   return {};
 }
 
-Status Reader::pay_for_copy(const Attribute& attribute) { return pay(copied_bytes(attribute)); }
-Status Reader::pay_for_copy(const Type& type) { return pay(copied_bytes(type)); }
+Status BytecodeReader::pay_for_copy(const Attribute& attribute) {
+  return pay(copied_bytes(attribute));
+}
+Status BytecodeReader::pay_for_copy(const Type& type) { return pay(copied_bytes(type)); }
 
 template <class S, class Decode>
-Result<S*> Reader::decode_once(std::vector<S>& slots, const std::vector<Entry>& entries,
-                               uint64_t index, const char* what, Decode decode) {
+Result<S*> BytecodeReader::decode_once(std::vector<S>& slots,
+                                       const std::vector<EncodedEntry>& entries, uint64_t index,
+                                       const char* what, Decode decode) {
   if (index >= slots.size()) {
     return invalid_argument("artifact of {}: {} {} does not exist; there are {}",
                             container_.producer, what, index, slots.size());
   }
   S& slot = slots[index];
-  if (slot.state != State::kDone) {
-    const Entry& entry = entries[index];
+  if (slot.state != DecodeState::kDone) {
+    const EncodedEntry& entry = entries[index];
     Cursor cursor = container_.cursor(entry.span, "attribute and type data");
-    if (slot.state == State::kActive) return error(cursor, "{} {} contains itself", what, index);
+    if (slot.state == DecodeState::kActive)
+      return error(cursor, "{} {} contains itself", what, index);
     if (active_ >= limits_.max_depth) {
       return error(cursor, "attributes and types are nested deeper than {}", limits_.max_depth);
     }
-    const Extent outer = std::exchange(extent_, Extent{});
-    slot.state = State::kActive;
+    const DecodedExtent outer = std::exchange(extent_, DecodedExtent{});
+    slot.state = DecodeState::kActive;
     ++active_;
     auto value = decode(entry, cursor);
     --active_;
-    slot.state = State::kUnread;
+    slot.state = DecodeState::kUnread;
     if (cursor.failed()) return container_.fault(cursor);
     if (!value) return Error(std::move(value.error()));
     if (!cursor.at_end()) {
-      return error(cursor, "{} {} has {} bytes left over", what, index, cursor.left());
+      return error(cursor, "{} {} has {} bytes left over", what, index, cursor.remaining());
     }
     slot.value = std::move(*value);
     slot.extent = {extent_.depth + 1, extent_.bytes + kNodeBytes + copied_bytes(slot.value)};
-    slot.state = State::kDone;
+    slot.state = DecodeState::kDone;
     extent_ = outer;
     if (slot.extent.depth > static_cast<uint32_t>(limits_.max_depth)) {
       return error(cursor, "{} {} is nested deeper than {}", what, index, limits_.max_depth);
@@ -109,40 +113,42 @@ Result<S*> Reader::decode_once(std::vector<S>& slots, const std::vector<Entry>& 
   return &slot;
 }
 
-bool Reader::is_binary_of(const Entry& entry, std::string_view dialect) const {
+bool BytecodeReader::is_binary_of(const EncodedEntry& entry, std::string_view dialect) const {
   return entry.binary && container_.dialects[entry.dialect] == dialect;
 }
 
-Result<const Attribute*> Reader::attribute(uint64_t index) {
-  TENON_ASSIGN(AttributeSlot * slot,
-               decode_once(attributes_, container_.attributes, index, "attribute",
-                           [this](const Entry& e, Cursor& c) { return decode_attribute(e, c); }));
+Result<const Attribute*> BytecodeReader::attribute(uint64_t index) {
+  TENON_ASSIGN(
+      AttributeSlot * slot,
+      decode_once(attributes_, container_.attributes, index, "attribute",
+                  [this](const EncodedEntry& e, Cursor& c) { return decode_attribute(e, c); }));
   return &slot->value;
 }
 
-Result<const TableType*> Reader::type(uint64_t index) {
-  TENON_ASSIGN(Slot<TableType> * slot,
+Result<const TableType*> BytecodeReader::type(uint64_t index) {
+  TENON_ASSIGN(DecodeSlot<TableType> * slot,
                decode_once(types_, container_.types, index, "type",
-                           [this](const Entry& e, Cursor& c) { return decode_type(e, c); }));
+                           [this](const EncodedEntry& e, Cursor& c) { return decode_type(e, c); }));
   return &slot->value;
 }
 
-Result<const Type*> Reader::value_type(uint64_t index) {
+Result<const Type*> BytecodeReader::value_type(uint64_t index) {
   TENON_ASSIGN(const TableType* const found, type(index));
-  if (found->kind != TableType::Kind::kValue) {
+  if (found->kind != TableType::DecodedTypeKind::kValue) {
     return invalid_argument("artifact of {}: type {} is {}, which no value has",
                             container_.producer, index, found->to_string());
   }
   return &found->value;
 }
 
-Result<Location> Reader::location(uint64_t index) {
+Result<Location> BytecodeReader::location(uint64_t index) {
   if (locations_.empty()) locations_.resize(attributes_.size());
   // Locations beyond any use are dropped: they must not keep a program from being read.
   if (active_ + 1 >= limits_.max_depth) return Location();
-  TENON_ASSIGN(Slot<Location> * slot,
-               decode_once(locations_, container_.attributes, index, "location",
-                           [this](const Entry& e, Cursor& c) { return decode_location(e, c); }));
+  TENON_ASSIGN(
+      DecodeSlot<Location> * slot,
+      decode_once(locations_, container_.attributes, index, "location",
+                  [this](const EncodedEntry& e, Cursor& c) { return decode_location(e, c); }));
   if (slot->extent.depth + 1 >= static_cast<uint32_t>(limits_.max_depth)) {
     slot->value = nullptr;
     slot->extent = {};
@@ -150,7 +156,7 @@ Result<Location> Reader::location(uint64_t index) {
   return slot->value;
 }
 
-Result<Attribute> Reader::decode_attribute(const Entry& entry, Cursor& cursor) {
+Result<Attribute> BytecodeReader::decode_attribute(const EncodedEntry& entry, Cursor& cursor) {
   const std::string_view dialect = container_.dialects[entry.dialect];
   if (!entry.binary) {
     const std::string_view text = cursor.c_string();
@@ -168,14 +174,14 @@ Result<Attribute> Reader::decode_attribute(const Entry& entry, Cursor& cursor) {
     return unknown(fmt::format("attribute {} of dialect stablehlo", code));
   }
   // The binary form of a dialect is its own secret: keep the bytes as text that says so.
-  const std::string_view bytes = cursor.bytes(cursor.left());
+  const std::string_view bytes = cursor.bytes(cursor.remaining());
   TENON_TRY(pay(bytes.size() * 2));
   std::string text = fmt::format("#{}<bytecode \"", dialect);
   for (const char c : bytes) text += fmt::format("{:02X}", static_cast<uint8_t>(c));
   return Attribute(OpaqueAttr{text + "\">"});
 }
 
-Result<TableType> Reader::decode_type(const Entry& entry, Cursor& cursor) {
+Result<TableType> BytecodeReader::decode_type(const EncodedEntry& entry, Cursor& cursor) {
   const std::string_view dialect = container_.dialects[entry.dialect];
   if (entry.binary) {
     if (dialect == "builtin") return decode_builtin_type(*this, cursor.varint(), cursor);
@@ -185,23 +191,23 @@ Result<TableType> Reader::decode_type(const Entry& entry, Cursor& cursor) {
                          dialect);
   }
   const std::string_view text = cursor.c_string();
-  if (text == "tf32") return TableType{TableType::Kind::kTf32, {}, {}, nullptr};
+  if (text == "tf32") return TableType{TableType::DecodedTypeKind::kTf32, {}, {}, nullptr};
   if (const auto element = element_type_from_mlir_name(text)) return TableType::of(*element);
   if (text == "!stablehlo.token") return TableType::of(Type::token());
   return unimplemented("artifact of {}: type {} cannot be read", container_.producer, text);
 }
 
-Result<Location> Reader::decode_location(const Entry& entry, Cursor& cursor) {
+Result<Location> BytecodeReader::decode_location(const EncodedEntry& entry, Cursor& cursor) {
   if (!is_binary_of(entry, "builtin")) {
-    cursor.bytes(cursor.left());
+    cursor.bytes(cursor.remaining());
     return Location();
   }
   return decode_builtin_location(*this, cursor.varint(), cursor);
 }
 
-Result<std::string_view> Reader::text(uint64_t index) {
+Result<std::string_view> BytecodeReader::text(uint64_t index) {
   if (index < container_.attributes.size()) {
-    const Entry& entry = container_.attributes[index];
+    const EncodedEntry& entry = container_.attributes[index];
     Cursor cursor = container_.cursor(entry.span, "attribute and type data");
     constexpr uint64_t kBuiltinString = 2;
     constexpr uint64_t kVhloString = 14;
@@ -215,12 +221,12 @@ Result<std::string_view> Reader::text(uint64_t index) {
                           index);
 }
 
-Result<std::vector<Reader::NamedIndex>> Reader::dictionary(uint64_t index) {
+Result<std::vector<BytecodeReader::NamedIndex>> BytecodeReader::dictionary(uint64_t index) {
   if (index >= container_.attributes.size()) {
     return invalid_argument("artifact of {}: attribute {} does not exist; there are {}",
                             container_.producer, index, container_.attributes.size());
   }
-  const Entry& entry = container_.attributes[index];
+  const EncodedEntry& entry = container_.attributes[index];
   Cursor cursor = container_.cursor(entry.span, "attribute and type data");
   constexpr uint64_t kBuiltinDictionary = 1;
   if (!is_binary_of(entry, "builtin") || cursor.varint() != kBuiltinDictionary) {
@@ -235,12 +241,12 @@ Result<std::vector<Reader::NamedIndex>> Reader::dictionary(uint64_t index) {
     entries.push_back({name, cursor.varint()});
   }
   if (cursor.failed() || !cursor.at_end()) {
-    return error(cursor, "attribute {} has {} bytes left over", index, cursor.left());
+    return error(cursor, "attribute {} has {} bytes left over", index, cursor.remaining());
   }
   return entries;
 }
 
-Result<const Attribute*> Reader::list(uint64_t index) {
+Result<const Attribute*> BytecodeReader::list(uint64_t index) {
   TENON_ASSIGN(const Attribute* const dense, attribute(index));
   AttributeSlot& slot = attributes_[index];
   if (slot.list == 0) {
@@ -251,7 +257,7 @@ Result<const Attribute*> Reader::list(uint64_t index) {
   return lists_[slot.list - 1].get();
 }
 
-Result<Attribute> Reader::to_list(const Attribute& attribute) {
+Result<Attribute> BytecodeReader::to_list(const Attribute& attribute) {
   if (attribute.get<I64s>() != nullptr || attribute.get<BoolsAttr>() != nullptr) return attribute;
   const auto* dense = attribute.get<DenseAttr>();
   if (dense == nullptr) {
@@ -281,18 +287,18 @@ Result<Attribute> Reader::to_list(const Attribute& attribute) {
                           container_.producer, shape.to_string());
 }
 
-std::string_view Reader::string_at(Cursor& cursor) {
+std::string_view BytecodeReader::string_at(Cursor& cursor) {
   const size_t i = cursor.index(container_.strings.size(), "string");
   return cursor.failed() ? std::string_view() : container_.strings[i];
 }
 
-I64s Reader::svarints_at(Cursor& cursor) {
+I64s BytecodeReader::svarints_at(Cursor& cursor) {
   I64s values(cursor.count());
   for (int64_t& value : values) value = cursor.svarint();
   return values;
 }
 
-Result<ArrayAttr> Reader::attributes_at(Cursor& cursor) {
+Result<ArrayAttr> BytecodeReader::attributes_at(Cursor& cursor) {
   const size_t n = cursor.count();
   ArrayAttr elements;
   elements.reserve(n);
@@ -304,7 +310,7 @@ Result<ArrayAttr> Reader::attributes_at(Cursor& cursor) {
   return elements;
 }
 
-Result<std::vector<Type>> Reader::value_types_at(Cursor& cursor) {
+Result<std::vector<Type>> BytecodeReader::value_types_at(Cursor& cursor) {
   const size_t n = cursor.count();
   std::vector<Type> types;
   types.reserve(n);
@@ -316,15 +322,15 @@ Result<std::vector<Type>> Reader::value_types_at(Cursor& cursor) {
   return types;
 }
 
-Result<ElementType> Reader::element_type_at(Cursor& cursor) {
+Result<ElementType> BytecodeReader::element_type_at(Cursor& cursor) {
   TENON_ASSIGN(const TableType* const found, type_at(cursor));
-  if (found->kind != TableType::Kind::kElement) {
+  if (found->kind != TableType::DecodedTypeKind::kElement) {
     return error(cursor, "an element type is expected, but {} came", found->to_string());
   }
   return found->element;
 }
 
-Result<Dims> Reader::bounds_at(Cursor& cursor) {
+Result<Dims> BytecodeReader::bounds_at(Cursor& cursor) {
   TENON_ASSIGN(const Attribute* const encoding, attribute_at(cursor));
   const auto* bounds = encoding->get<I64s>();
   if (bounds == nullptr) {
@@ -335,12 +341,12 @@ Result<Dims> Reader::bounds_at(Cursor& cursor) {
   return *bounds;
 }
 
-Result<Type> Reader::shaped_type_at(Cursor& cursor, Dims bounds, bool is_buffer) {
+Result<Type> BytecodeReader::shaped_type_at(Cursor& cursor, Dims bounds, bool is_buffer) {
   Dims dims = svarints_at(cursor);
   TENON_ASSIGN(const TableType* const element, type_at(cursor));
   if (cursor.failed()) return container_.fault(cursor);
-  const bool quantized = element->kind == TableType::Kind::kQuantized;
-  if (!quantized && element->kind != TableType::Kind::kElement) {
+  const bool quantized = element->kind == TableType::DecodedTypeKind::kQuantized;
+  if (!quantized && element->kind != TableType::DecodedTypeKind::kElement) {
     return error(cursor, "{} cannot be the element of an array", element->to_string());
   }
   const ElementType type = quantized ? element->quantized->storage : element->element;
@@ -376,7 +382,7 @@ Result<Type> Reader::shaped_type_at(Cursor& cursor, Dims bounds, bool is_buffer)
   return is_buffer ? Type::buffer(std::move(shape)) : Type(std::move(shape));
 }
 
-Result<Attribute> Reader::integer_at(Cursor& cursor) {
+Result<Attribute> BytecodeReader::integer_at(Cursor& cursor) {
   TENON_ASSIGN(const ElementType type, element_type_at(cursor));
   if (is_pred(type)) return Attribute(cursor.apint(1) != 0);
   if (!is_integer(type)) return error(cursor, "an integer of type {}", name_of(type));
@@ -384,13 +390,13 @@ Result<Attribute> Reader::integer_at(Cursor& cursor) {
   return Attribute(IntegerAttr{wrap_integer(type, bits), type});
 }
 
-Result<Attribute> Reader::float_at(Cursor& cursor) {
+Result<Attribute> BytecodeReader::float_at(Cursor& cursor) {
   TENON_ASSIGN(const ElementType type, element_type_at(cursor));
   if (!is_float(type)) return error(cursor, "a float of type {}", name_of(type));
   return Attribute(FloatAttr{cursor.apint(static_cast<unsigned>(bit_width(type))), type});
 }
 
-Result<Attribute> Reader::dense_at(Cursor& cursor) {
+Result<Attribute> BytecodeReader::dense_at(Cursor& cursor) {
   TENON_ASSIGN(const Type* const type, value_type_at(cursor));
   const std::string_view blob = cursor.blob();
   if (cursor.failed()) return container_.fault(cursor);
@@ -402,13 +408,13 @@ Result<Attribute> Reader::dense_at(Cursor& cursor) {
   return Attribute(std::move(*dense));
 }
 
-Result<Attribute> Reader::type_attribute_at(Cursor& cursor) {
+Result<Attribute> BytecodeReader::type_attribute_at(Cursor& cursor) {
   TENON_ASSIGN(const TableType* const type, type_at(cursor));
-  if (type->kind == TableType::Kind::kValue) return Attribute(type->value);
+  if (type->kind == TableType::DecodedTypeKind::kValue) return Attribute(type->value);
   return Attribute(OpaqueAttr{type->to_string()});
 }
 
-Result<Attribute> Reader::dict_of(const Cursor& cursor, Dict entries) const {
+Result<Attribute> BytecodeReader::dict_of(const Cursor& cursor, Dict entries) const {
   const auto by_key = [](const auto& a, const auto& b) { return a.first < b.first; };
   if (!std::is_sorted(entries.begin(), entries.end(), by_key)) {
     std::sort(entries.begin(), entries.end(), by_key);

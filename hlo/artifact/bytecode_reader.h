@@ -23,23 +23,23 @@ namespace tenon::hlo::bytecode {
 
 /// A type of the table: a type of values, or one that only stands inside others and in attributes.
 struct TableType {
-  enum class Kind : uint8_t { kValue, kElement, kQuantized, kTf32 };
-  Kind kind = Kind::kValue;
+  enum class DecodedTypeKind : uint8_t { kValue, kElement, kQuantized, kTf32 };
+  DecodedTypeKind kind = DecodedTypeKind::kValue;
   ElementType element = ElementType::kPred;  ///< kElement
   Type value;                                ///< kValue
   std::shared_ptr<const QuantizedType> quantized;
 
-  static TableType of(ElementType type) { return {Kind::kElement, type, {}, nullptr}; }
-  static TableType of(Type type) { return {Kind::kValue, {}, std::move(type), nullptr}; }
+  static TableType of(ElementType type) { return {DecodedTypeKind::kElement, type, {}, nullptr}; }
+  static TableType of(Type type) { return {DecodedTypeKind::kValue, {}, std::move(type), nullptr}; }
   /// For messages, in StableHLO's spelling.
   std::string to_string() const;
 };
 
-class Reader {
+class BytecodeReader {
  public:
-  Reader(Container container, const ImportLimits& limits);
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  BytecodeReader(Container container, const ImportLimits& limits);
+  BytecodeReader(const BytecodeReader&) = delete;
+  BytecodeReader& operator=(const BytecodeReader&) = delete;
 
   const Container& container() const { return container_; }
   const ImportLimits& limits() const { return limits_; }
@@ -109,48 +109,48 @@ class Reader {
   Result<Attribute> dict_of(const Cursor& cursor, Dict entries) const;
 
  private:
-  enum class State : uint8_t { kUnread, kActive, kDone };
+  enum class DecodeState : uint8_t { kUnread, kActive, kDone };
   /// Depth and written-out size of what is being decoded, gathered from its parts.
-  struct Extent {
+  struct DecodedExtent {
     uint32_t depth = 0;
     uint64_t bytes = 0;
   };
   template <class T>
-  struct Slot {
+  struct DecodeSlot {
     T value;
-    Extent extent;
-    State state = State::kUnread;
+    DecodedExtent extent;
+    DecodeState state = DecodeState::kUnread;
   };
-  struct AttributeSlot : Slot<Attribute> {
+  struct AttributeSlot : DecodeSlot<Attribute> {
     uint32_t list = 0;  ///< 1 + place in lists_, 0 when not asked for yet.
   };
 
   template <class S, class Decode>
-  Result<S*> decode_once(std::vector<S>& slots, const std::vector<Entry>& entries, uint64_t index,
-                         const char* what, Decode decode);
-  Result<Attribute> decode_attribute(const Entry& entry, Cursor& cursor);
-  Result<TableType> decode_type(const Entry& entry, Cursor& cursor);
-  Result<Location> decode_location(const Entry& entry, Cursor& cursor);
-  bool is_binary_of(const Entry& entry, std::string_view dialect) const;
+  Result<S*> decode_once(std::vector<S>& slots, const std::vector<EncodedEntry>& entries,
+                         uint64_t index, const char* what, Decode decode);
+  Result<Attribute> decode_attribute(const EncodedEntry& entry, Cursor& cursor);
+  Result<TableType> decode_type(const EncodedEntry& entry, Cursor& cursor);
+  Result<Location> decode_location(const EncodedEntry& entry, Cursor& cursor);
+  bool is_binary_of(const EncodedEntry& entry, std::string_view dialect) const;
 
   Container container_;
   ImportLimits limits_;
   std::vector<AttributeSlot> attributes_;
-  std::vector<Slot<TableType>> types_;
-  std::vector<Slot<Location>> locations_;
+  std::vector<DecodeSlot<TableType>> types_;
+  std::vector<DecodeSlot<Location>> locations_;
   std::vector<std::unique_ptr<Attribute>> lists_;
-  Extent extent_;
+  DecodedExtent extent_;
   int active_ = 0;
   uint64_t allowance_;
 };
 
 // Decoders of the dialects; the cursor stands after the code.
-Result<Attribute> decode_builtin_attribute(Reader& reader, uint64_t code, Cursor& cursor);
-Result<TableType> decode_builtin_type(Reader& reader, uint64_t code, Cursor& cursor);
-Result<Location> decode_builtin_location(Reader& reader, uint64_t code, Cursor& cursor);
-Result<Attribute> decode_vhlo_attribute(Reader& reader, uint64_t code, Cursor& cursor);
-Result<TableType> decode_vhlo_type(Reader& reader, uint64_t code, Cursor& cursor);
-Result<Attribute> decode_sdy_attribute(Reader& reader, uint64_t code, Cursor& cursor);
+Result<Attribute> decode_builtin_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor);
+Result<TableType> decode_builtin_type(BytecodeReader& reader, uint64_t code, Cursor& cursor);
+Result<Location> decode_builtin_location(BytecodeReader& reader, uint64_t code, Cursor& cursor);
+Result<Attribute> decode_vhlo_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor);
+Result<TableType> decode_vhlo_type(BytecodeReader& reader, uint64_t code, Cursor& cursor);
+Result<Attribute> decode_sdy_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor);
 
 /// `text` in quotes, escaped as MLIR prints it.
 std::string quoted(std::string_view text);

@@ -5,7 +5,7 @@
 namespace tenon::hlo::bytecode {
 namespace {
 
-enum AttributeCode : uint64_t {
+enum SdyAttributeCode : uint64_t {
   kManualAxes,
   kMeshAxis,
   kMesh,
@@ -29,9 +29,9 @@ enum AttributeCode : uint64_t {
 constexpr std::string_view kPrefix = "#sdy.";
 
 // Text of one attribute; the first error is kept, as in the cursor.
-class Printer {
+class SdyPrinter {
  public:
-  Printer(Reader& reader, Cursor& cursor) : reader_(reader), cursor_(cursor) {}
+  SdyPrinter(BytecodeReader& reader, Cursor& cursor) : reader_(reader), cursor_(cursor) {}
 
   Result<Attribute> print(uint64_t code);
 
@@ -158,12 +158,12 @@ class Printer {
     return paid.ok() ? text : fail(paid);
   }
 
-  Reader& reader_;
+  BytecodeReader& reader_;
   Cursor& cursor_;
   Status status_;
 };
 
-std::string Printer::text_of(uint64_t code) {
+std::string SdyPrinter::text_of(uint64_t code) {
   switch (code) {
     case kManualAxes:
       return fmt::format("#sdy<manual_axes{{{}}}>", parts());
@@ -202,7 +202,7 @@ std::string Printer::text_of(uint64_t code) {
   }
 }
 
-Result<Attribute> Printer::print(uint64_t code) {
+Result<Attribute> SdyPrinter::print(uint64_t code) {
   if (code > kShardingWithReduction) {
     return unimplemented("artifact of {}: attribute {} of dialect sdy is unknown",
                          reader_.container().producer, code);
@@ -214,8 +214,8 @@ Result<Attribute> Printer::print(uint64_t code) {
 
 }  // namespace
 
-Result<Attribute> decode_sdy_attribute(Reader& reader, uint64_t code, Cursor& cursor) {
-  return Printer(reader, cursor).print(code);
+Result<Attribute> decode_sdy_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
+  return SdyPrinter(reader, cursor).print(code);
 }
 
 }  // namespace tenon::hlo::bytecode

@@ -8,7 +8,7 @@
 namespace tenon::hlo::bytecode {
 namespace {
 
-enum AttributeCode : uint64_t {
+enum VhloAttributeCode : uint64_t {
   kArray = 1,
   kBool,
   kComparisonDirection,
@@ -36,7 +36,7 @@ enum AttributeCode : uint64_t {
   kMesh,
 };
 
-enum TypeCode : uint64_t {
+enum VhloTypeCode : uint64_t {
   kComplexType = 1,
   kFunctionType = 8,
   kTensorType = 20,
@@ -66,7 +66,7 @@ constexpr ElementType kElementTypes[] = {
     kF8E4M3,   kF8E3M4,   kF4E2M1FN,   kF6E2M3FN,   kF6E3M2FN,
     kF8E8M0FNU};
 
-Result<Attribute> read_enum(Reader& reader, EnumKind kind, Cursor& cursor) {
+Result<Attribute> read_enum(BytecodeReader& reader, EnumKind kind, Cursor& cursor) {
   const uint64_t value = cursor.varint();
   const EnumAttr attr{kind, static_cast<uint8_t>(value)};
   if (value >= enum_size(kind) || enum_word(attr).empty()) {
@@ -75,7 +75,7 @@ Result<Attribute> read_enum(Reader& reader, EnumKind kind, Cursor& cursor) {
   return Attribute(attr);
 }
 
-Result<Attribute> read_dict(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_dict(BytecodeReader& reader, Cursor& cursor) {
   const size_t n = cursor.count(2);
   Dict entries;
   entries.reserve(n);
@@ -91,7 +91,7 @@ Result<Attribute> read_dict(Reader& reader, Cursor& cursor) {
 
 double read_f64(Cursor& cursor) { return std::bit_cast<double>(cursor.apint(64)); }
 
-Result<Attribute> read_result_accuracy(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_result_accuracy(BytecodeReader& reader, Cursor& cursor) {
   ResultAccuracy accuracy;
   accuracy.atol = read_f64(cursor);
   accuracy.rtol = read_f64(cursor);
@@ -106,7 +106,7 @@ Result<Attribute> read_result_accuracy(Reader& reader, Cursor& cursor) {
 }
 
 // Mesh axes are kept as the text of StableHLO: the reader has no use for them.
-Result<std::string_view> opaque_text_at(Reader& reader, Cursor& cursor) {
+Result<std::string_view> opaque_text_at(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const Attribute* const attribute, reader.attribute_at(cursor));
   const auto* opaque = attribute->get<OpaqueAttr>();
   if (opaque == nullptr) return reader.error(cursor, "a part of a mesh is expected");
@@ -114,7 +114,7 @@ Result<std::string_view> opaque_text_at(Reader& reader, Cursor& cursor) {
   return std::string_view(opaque->text);
 }
 
-Result<std::string> opaque_list_at(Reader& reader, Cursor& cursor) {
+Result<std::string> opaque_list_at(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const Attribute* const attribute, reader.attribute_at(cursor));
   const auto* elements = attribute->get<ArrayAttr>();
   if (elements == nullptr) return reader.error(cursor, "an array of axes is expected");
@@ -128,7 +128,7 @@ Result<std::string> opaque_list_at(Reader& reader, Cursor& cursor) {
   return out;
 }
 
-Result<Attribute> read_axis_ref(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_axis_ref(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const std::string_view name, reader.text_at(cursor));
   std::string text = fmt::format("#stablehlo.axis_ref<name = {}", quoted(name));
   if (cursor.varint() != 0) {
@@ -139,7 +139,7 @@ Result<Attribute> read_axis_ref(Reader& reader, Cursor& cursor) {
   return Attribute(OpaqueAttr{text + ">"});
 }
 
-Result<Attribute> read_replica_group_mesh_axes(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_replica_group_mesh_axes(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const Attribute* const mesh, reader.attribute_at(cursor));
   TENON_ASSIGN(const std::string axes, opaque_list_at(reader, cursor));
   std::string mesh_text;
@@ -155,7 +155,7 @@ Result<Attribute> read_replica_group_mesh_axes(Reader& reader, Cursor& cursor) {
       fmt::format("#stablehlo.replica_group_mesh_axes<mesh = {}, axes = [{}]>", mesh_text, axes)});
 }
 
-Result<Attribute> read_mesh(Reader& reader, Cursor& cursor) {
+Result<Attribute> read_mesh(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const std::string axes, opaque_list_at(reader, cursor));
   std::string text = fmt::format("#stablehlo.mesh<axes = [{}]", axes);
   const Cursor::Flagged ids = cursor.varint_flag();
@@ -170,7 +170,7 @@ Result<Attribute> read_mesh(Reader& reader, Cursor& cursor) {
   return Attribute(OpaqueAttr{text + ">"});
 }
 
-Result<TableType> read_quantized(Reader& reader, bool per_axis, Cursor& cursor) {
+Result<TableType> read_quantized(BytecodeReader& reader, bool per_axis, Cursor& cursor) {
   QuantizedType quantized;
   const uint64_t flags = cursor.varint();
   TENON_ASSIGN(const ElementType storage, reader.element_type_at(cursor));
@@ -203,14 +203,14 @@ Result<TableType> read_quantized(Reader& reader, bool per_axis, Cursor& cursor) 
     }
   }
   TableType type;
-  type.kind = TableType::Kind::kQuantized;
+  type.kind = TableType::DecodedTypeKind::kQuantized;
   type.quantized = std::make_shared<const QuantizedType>(std::move(quantized));
   return type;
 }
 
 }  // namespace
 
-Result<Attribute> decode_vhlo_attribute(Reader& reader, uint64_t code, Cursor& cursor) {
+Result<Attribute> decode_vhlo_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
     case kArray: {
       TENON_ASSIGN(ArrayAttr elements, reader.attributes_at(cursor));
@@ -286,7 +286,7 @@ Result<Attribute> decode_vhlo_attribute(Reader& reader, uint64_t code, Cursor& c
   }
 }
 
-Result<TableType> decode_vhlo_type(Reader& reader, uint64_t code, Cursor& cursor) {
+Result<TableType> decode_vhlo_type(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
     case kComplexType: {
       TENON_ASSIGN(const ElementType part, reader.element_type_at(cursor));
@@ -315,7 +315,7 @@ Result<TableType> decode_vhlo_type(Reader& reader, uint64_t code, Cursor& cursor
     case kNoneType:
       return TableType::of(Type::none());
     case kTf32Type:
-      return TableType{TableType::Kind::kTf32, {}, {}, nullptr};
+      return TableType{TableType::DecodedTypeKind::kTf32, {}, {}, nullptr};
     case kTupleType:
     case kFutureType: {
       TENON_ASSIGN(std::vector<Type> types, reader.value_types_at(cursor));

@@ -145,7 +145,7 @@ bool fits(const Attribute& a, FieldKind kind) {
   }
 }
 
-// Whether `a`, made by Reader::list, is what a list kind asks for.
+// Whether `a`, made by BytecodeReader::list, is what a list kind asks for.
 bool list_fits(const Attribute& a, FieldKind kind) {
   switch (kind) {
     case FieldKind::kI64s:
@@ -165,7 +165,7 @@ std::optional<Attribute> to_symbol(const Attribute& a) {
 }
 
 // `a` with every array element, `depth` arrays deep, made an index list.
-Result<Attribute> to_lists(Reader& reader, const Attribute& a, int depth) {
+Result<Attribute> to_lists(BytecodeReader& reader, const Attribute& a, int depth) {
   if (depth == 0) return reader.to_list(a);
   const auto* elements = a.get<ArrayAttr>();
   if (elements == nullptr) {
@@ -182,7 +182,7 @@ Result<Attribute> to_lists(Reader& reader, const Attribute& a, int depth) {
 
 class Gatherer {
  public:
-  Gatherer(Reader& reader, const OpPlan& plan, std::span<const FieldValue> values)
+  Gatherer(BytecodeReader& reader, const OpPlan& plan, std::span<const FieldValue> values)
       : reader_(reader), plan_(plan), values_(values) {}
 
   Result<Dict> run() {
@@ -430,7 +430,7 @@ class Gatherer {
     if (visibility != nullptr && visibility->get<std::string>()->empty()) take("sym_visibility");
   }
 
-  Reader& reader_;
+  BytecodeReader& reader_;
   const OpPlan& plan_;
   std::span<const FieldValue> values_;
   Dict out_;
@@ -438,7 +438,7 @@ class Gatherer {
 
 }  // namespace
 
-Result<Dict> gather_attributes(Reader& reader, const OpPlan& plan,
+Result<Dict> gather_attributes(BytecodeReader& reader, const OpPlan& plan,
                                std::span<const FieldValue> values) {
   return Gatherer(reader, plan, values).run();
 }

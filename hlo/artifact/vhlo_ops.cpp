@@ -330,7 +330,8 @@ OpPlan plan_of(const OpRow& row, std::string name) {
 
 }  // namespace
 
-Result<OpPlan> plan_op(const Reader& reader, std::string_view dialect, std::string_view name) {
+Result<OpPlan> plan_op(const BytecodeReader& reader, std::string_view dialect,
+                       std::string_view name) {
   if (dialect == "vhlo") {
     const OpRow* row = find_row(kVhloOps, name);
     if (row == nullptr) return reader.unknown(fmt::format("op vhlo.{}", name));

@@ -77,7 +77,8 @@ struct OpPlan {
 };
 
 /// The plan for op `name` of `dialect`; an error for an op that cannot be in an artifact.
-Result<OpPlan> plan_op(const Reader& reader, std::string_view dialect, std::string_view name);
+Result<OpPlan> plan_op(const BytecodeReader& reader, std::string_view dialect,
+                       std::string_view name);
 
 /// An attribute of the table and its place in the op's list of fields.
 struct FieldValue {
@@ -87,7 +88,7 @@ struct FieldValue {
 };
 
 /// The StableHLO attributes of an op, sorted, from the values of all fields of `plan`.
-Result<Dict> gather_attributes(Reader& reader, const OpPlan& plan,
+Result<Dict> gather_attributes(BytecodeReader& reader, const OpPlan& plan,
                                std::span<const FieldValue> values);
 
 }  // namespace tenon::hlo::bytecode

@@ -18,9 +18,10 @@ struct Life {
   int64_t last = -1;
 };
 
-class Liveness {
+class BufferLiveness {
  public:
-  explicit Liveness(const Program& program) : program_(program), lives_(program.buffers.size()) {
+  explicit BufferLiveness(const Program& program)
+      : program_(program), lives_(program.buffers.size()) {
     sequence(0);
   }
   const std::vector<Life>& lives() const { return lives_; }
@@ -44,7 +45,7 @@ class Liveness {
       sequence(loop->body);
     } else if (const auto* branch = std::get_if<program::Conditional>(&s.action)) {
       for (const program::SequenceId id : branch->branches) sequence(id);
-    } else if (const auto* call = std::get_if<program::Call>(&s.action)) {
+    } else if (const auto* call = std::get_if<program::LibraryCallStep>(&s.action)) {
       sequence(call->lowered);
     }
     const int64_t end = clock_++;
@@ -167,11 +168,11 @@ int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
 // life. Where too many live at one time for that, the rest goes in the order of time.
 void assign_buffers(Program& program, int64_t alignment) {
   constexpr size_t kMostPairs = size_t{1} << 25;  // Of buffers alive at one time: a second or so.
-  const std::vector<Life> lives = Liveness(program).lives();
+  const std::vector<Life> lives = BufferLiveness(program).lives();
   std::vector<BufferId> order;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     program::Buffer& b = program.buffers[id];
-    const bool placeable = b.kind == program::MemoryKind::kTemporary && b.view_of == program::kNone;
+    const bool placeable = b.kind == program::BufferKind::kTemporary && b.view_of == program::kNone;
     if (placeable && b.bytes() == 0) b.offset = 0;
     if (placeable && b.bytes() > 0) order.push_back(id);
   }

@@ -13,7 +13,7 @@ namespace tenon::hlo {
 namespace {
 
 using program::BufferId;
-using program::MemoryKind;
+using program::BufferKind;
 using program::Program;
 using program::SequenceId;
 using program::Step;
@@ -36,7 +36,7 @@ void for_each_buffer(Step& step, const Visit& visit) {
   } else if (auto* custom = std::get_if<program::CustomCall>(&step.action)) {
     each(custom->operands);
     each(custom->results);
-  } else if (auto* call = std::get_if<program::Call>(&step.action)) {
+  } else if (auto* call = std::get_if<program::LibraryCallStep>(&step.action)) {
     each(call->operands);
     each(call->results);
   }
@@ -73,9 +73,9 @@ void forward_copies(Program& program) {
   UnionFind classes(program.buffers.size());
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     if (source[id] == program::kNone || writers[id] != 1) continue;
-    const MemoryKind from = program.buffer(source[id]).kind;
-    const bool fixed = from == MemoryKind::kParameter || from == MemoryKind::kConstant;
-    if (fixed && program.buffer(id).kind == MemoryKind::kTemporary) classes.join(source[id], id);
+    const BufferKind from = program.buffer(source[id]).kind;
+    const bool fixed = from == BufferKind::kParameter || from == BufferKind::kConstant;
+    if (fixed && program.buffer(id).kind == BufferKind::kTemporary) classes.join(source[id], id);
   }
   apply(program, classes);
 }
@@ -99,7 +99,7 @@ bool join_all(Program& program) {
     BufferId other = classes.find(candidate.b);
     if (kept == other || interference.between(kept, other)) continue;
     const auto is_result = [&](BufferId id) {
-      return program.buffer(id).kind == MemoryKind::kResult;
+      return program.buffer(id).kind == BufferKind::kResult;
     };
     if (is_result(kept) && is_result(other)) continue;
     // What represents a class is the result among them.
@@ -180,7 +180,7 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
   for (const uint32_t index : parameters) {
     const BufferId from = parameter_of(program, index);
     program::Buffer buffer = program.buffer(from);
-    buffer.kind = MemoryKind::kTemporary;
+    buffer.kind = BufferKind::kTemporary;
     buffer.index = 0;
     const auto to = static_cast<BufferId>(program.buffers.size());
     copies[from] = to;
@@ -202,7 +202,7 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
 
 // Donated parameters whose values may become results where they lie: those that, begun with a copy,
 // would have one that lies in a result's memory.
-std::vector<uint32_t> taken_over(const Program& program) {
+std::vector<uint32_t> input_output_aliases(const Program& program) {
   std::set<int64_t> sizes;  // Of results.
   for (const BufferId id : program.results) sizes.insert(program.buffer(program.root(id)).bytes());
   std::vector<uint32_t> candidates;
@@ -217,7 +217,7 @@ std::vector<uint32_t> taken_over(const Program& program) {
   std::vector<uint32_t> taken;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const program::Buffer& memory = trial.buffer(trial.root(copies[i]));
-    if (memory.kind == MemoryKind::kResult) taken.push_back(candidates[i]);
+    if (memory.kind == BufferKind::kResult) taken.push_back(candidates[i]);
   }
   return taken;
 }
@@ -244,7 +244,7 @@ void erase_unused(Program& program) {
   std::vector<program::Buffer> rest;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const program::Buffer& buffer = program.buffers[id];
-    const bool free = buffer.view_of != program::kNone || buffer.kind == MemoryKind::kTemporary;
+    const bool free = buffer.view_of != program::kNone || buffer.kind == BufferKind::kTemporary;
     if (free && !used[id]) continue;
     number[id] = static_cast<BufferId>(rest.size());
     rest.push_back(buffer);
@@ -264,7 +264,7 @@ void erase_unused(Program& program) {
 void coalesce_buffers(Program& program) {
   forward_copies(program);
   bool changed = erase_copies_to_themselves(program);
-  copy_in(program, taken_over(program));
+  copy_in(program, input_output_aliases(program));
   changed |= join_all(program);
   if (!changed) return;
   erase_copies_to_themselves(program);

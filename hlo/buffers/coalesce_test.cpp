@@ -38,7 +38,7 @@ std::string update(int n) {
 program::Program copies(uint32_t n, bool in_a_row) {
   program::Program program;
   program.name = "copies";
-  const auto buffer = [&](program::MemoryKind kind, uint32_t index) {
+  const auto buffer = [&](program::BufferKind kind, uint32_t index) {
     program::Buffer made;
     made.kind = kind;
     made.type = ElementType::kF32;
@@ -51,9 +51,9 @@ program::Program copies(uint32_t n, bool in_a_row) {
   std::vector<program::Step> second;
   program::BufferId before = program::kNone;
   for (uint32_t i = 0; i < n; ++i) {
-    const program::BufferId from = buffer(program::MemoryKind::kParameter, i);
-    const program::BufferId between = buffer(program::MemoryKind::kTemporary, 0);
-    const program::BufferId to = buffer(program::MemoryKind::kResult, i);
+    const program::BufferId from = buffer(program::BufferKind::kParameter, i);
+    const program::BufferId between = buffer(program::BufferKind::kTemporary, 0);
+    const program::BufferId to = buffer(program::BufferKind::kResult, i);
     program.parameters.push_back(from);
     program.results.push_back(to);
     const program::BufferId source = in_a_row && i > 0 ? before : from;

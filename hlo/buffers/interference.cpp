@@ -8,8 +8,8 @@
 namespace tenon::hlo {
 
 using program::BufferId;
+using program::BufferKind;
 using program::kNone;
-using program::MemoryKind;
 using program::Program;
 using program::SequenceId;
 using program::Step;
@@ -35,7 +35,7 @@ class Interference::Walk {
   bool is_movable(BufferId id) const {
     const program::Buffer& buffer = program_.buffer(id);
     return buffer.bytes() > 0 &&
-           (buffer.kind == MemoryKind::kTemporary || buffer.kind == MemoryKind::kResult);
+           (buffer.kind == BufferKind::kTemporary || buffer.kind == BufferKind::kResult);
   }
 
   bool are_alike(BufferId a, BufferId b) const {
@@ -235,7 +235,7 @@ class Interference::Walk {
 
   void step(const program::CustomCall& call, int) { apart(call.results, call.operands); }
 
-  void step(const program::Call& call, int depth) {
+  void step(const program::LibraryCallStep& call, int depth) {
     apart(call.results, call.operands);
     ++now_;
     const size_t changes = changes_.size();
@@ -261,7 +261,7 @@ Interference::Interference(const Program& program)
 }
 
 // Where the range meets one that is there, several members are live.
-void Interference::add(Ranges& live, Time first, Range range) {
+void Interference::add(Ranges& live, Time first, LiveRange range) {
   auto at = live.upper_bound(first);
   if (at != live.begin() && std::prev(at)->second.last >= first) --at;
   while (true) {
@@ -270,15 +270,15 @@ void Interference::add(Ranges& live, Time first, Range range) {
       return;
     }
     if (at->first > first) {
-      live.emplace_hint(at, first, Range{at->first - 1, range.member});
+      live.emplace_hint(at, first, LiveRange{at->first - 1, range.member});
       first = at->first;
     } else if (at->first < first) {
-      const Range whole = at->second;
+      const LiveRange whole = at->second;
       at->second.last = first - 1;
       at = live.emplace_hint(std::next(at), first, whole);
     }
     // Both begin here.
-    const Range there = at->second;
+    const LiveRange there = at->second;
     if (there.last > range.last) {
       at->second = {range.last, kNone};
       live.emplace_hint(std::next(at), range.last + 1, there);
@@ -292,7 +292,7 @@ void Interference::add(Ranges& live, Time first, Range range) {
 }
 
 bool Interference::defines_within(const Class& defined, const Class& live) {
-  const auto overwrites = [](BufferId copied, const Range& range) {
+  const auto overwrites = [](BufferId copied, const LiveRange& range) {
     return range.member == kNone || copied != range.member;
   };
   if (defined.definitions.size() <= live.live.size()) {
@@ -300,7 +300,7 @@ bool Interference::defines_within(const Class& defined, const Class& live) {
     return std::ranges::any_of(defined.definitions, [&](const auto& each) {
       const auto behind = live.live.upper_bound(each.first);
       if (behind == live.live.begin()) return false;
-      const Range& range = std::prev(behind)->second;
+      const LiveRange& range = std::prev(behind)->second;
       return range.last >= each.first && overwrites(each.second, range);
     });
   }

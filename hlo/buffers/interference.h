@@ -69,11 +69,11 @@ class Interference {
   class Walk;
   using Time = uint32_t;
   /// Where a class is live; `member` is kNone where several of it are.
-  struct Range {
+  struct LiveRange {
     Time last = 0;
     program::BufferId member = program::kNone;
   };
-  using Ranges = std::map<Time, Range>;  // By the first time; they do not overlap.
+  using Ranges = std::map<Time, LiveRange>;  // By the first time; they do not overlap.
   struct Class {
     std::map<Time, program::BufferId> definitions;  // The buffer that a copy reads, or kNone.
     Ranges live;
@@ -84,7 +84,7 @@ class Interference {
     }
   };
 
-  static void add(Ranges& live, Time first, Range range);
+  static void add(Ranges& live, Time first, LiveRange range);
   bool defines_within(const Class& defined, const Class& live);
   bool conflicts(const Class& from, program::BufferId with);
   bool excluded(const Class& from, program::BufferId a, program::BufferId b);

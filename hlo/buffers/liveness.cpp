@@ -54,7 +54,7 @@ class StepEffect {
   Effect operator()(const program::CustomCall& call) const {
     return {roots(call.operands), roots(call.results)};
   }
-  Effect operator()(const program::Call& call) const {
+  Effect operator()(const program::LibraryCallStep& call) const {
     Effect effect = {roots(call.operands), roots(call.results)};
     add_unless(effect.reads, effects_.of(call.lowered).reads, effect.writes);
     return effect;
@@ -86,7 +86,7 @@ void SequenceEffects::find(program::SequenceId sequence) {
     if (const auto* loop = std::get_if<program::While>(&step->action)) {
       find(loop->condition);
       find(loop->body);
-    } else if (const auto* call = std::get_if<program::Call>(&step->action)) {
+    } else if (const auto* call = std::get_if<program::LibraryCallStep>(&step->action)) {
       find(call->lowered);
     } else if (const auto* branch = std::get_if<program::Conditional>(&step->action)) {
       for (const program::SequenceId id : branch->branches) find(id);

@@ -161,7 +161,7 @@ Values elementwise(Builder& b, const Instruction& op, RealFunction2 function);
 
 Expr digamma(const Expr& x);
 /// The parts of a complex number.
-struct Complex {
+struct ComplexExpr {
   Expr re;
   Expr im;
 };
@@ -173,14 +173,14 @@ Expr real_cosh(const Expr& x);
 
 /// (sqrt(a^2 - x^2), log(a + sqrt(a^2 - 1))) with x = |re|, y = |im| and
 /// a = (hypot(x + 1, y) + hypot(x - 1, y)) / 2: what asin and acos, up to signs, are made of.
-Complex asin_acos_kernel(const Complex& z);
-Complex complex_acos(const Complex& z);
-Complex complex_acosh(const Complex& z);
-Complex complex_asin(const Complex& z);
-Complex complex_asinh(const Complex& z);
-Complex complex_atan(const Complex& z);
-Complex complex_atanh(const Complex& z);
-Complex complex_cosh(const Complex& z);
-Complex complex_sinh(const Complex& z);
+ComplexExpr asin_acos_kernel(const ComplexExpr& z);
+ComplexExpr complex_acos(const ComplexExpr& z);
+ComplexExpr complex_acosh(const ComplexExpr& z);
+ComplexExpr complex_asin(const ComplexExpr& z);
+ComplexExpr complex_asinh(const ComplexExpr& z);
+ComplexExpr complex_atan(const ComplexExpr& z);
+ComplexExpr complex_atanh(const ComplexExpr& z);
+ComplexExpr complex_cosh(const ComplexExpr& z);
+ComplexExpr complex_sinh(const ComplexExpr& z);
 
 }  // namespace tenon::hlo::decomposition

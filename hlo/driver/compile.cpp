@@ -31,37 +31,37 @@ bool has_shared_math(const backend::TargetInfo& target) {
     if (!kernel::is_math(op)) continue;
     for (size_t t = 0; t < kElementTypeCount; ++t) {
       const auto type = static_cast<ElementType>(t);
-      if (is_float(type) && target.form.computes(type) && !has(op, type)) return false;
+      if (is_float(type) && target.features.computes(type) && !has(op, type)) return false;
     }
   }
   return true;
 }
 
-kernel::LegalForm form_of(const backend::TargetInfo& target, bool native_math) {
-  kernel::LegalForm form = target.form;
-  form.math = form.math && (native_math || has_shared_math(target));
-  return form;
+kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math) {
+  kernel::TargetFeatures features = target.features;
+  features.math = features.math && (native_math || has_shared_math(target));
+  return features;
 }
 
-class Driver {
+class ProgramCompiler {
  public:
-  Driver(backend::Backend& backend, const backend::TargetInfo& target,
-         const CompileOptions& options)
+  ProgramCompiler(backend::Backend& backend, const backend::TargetInfo& target,
+                  const CompileOptions& options)
       : backend_(backend),
         target_(target),
         options_(options),
-        form_(form_of(target, options.native_math)),
+        features_(features_of(target, options.native_math)),
         lower_(options.lower) {
     if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
     if (target.vector_bytes > 0) lower_.limits.vector_bytes = target.vector_bytes;
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
-    lower_.limits.fma = target.as_written || form_.fma;
-    lower_.limits.private_memory = target.as_written || form_.private_memory;
+    lower_.limits.fma = target.accepts_all || features_.fma;
+    lower_.limits.private_memory = target.accepts_all || features_.private_memory;
     if (lower_.takes_call == nullptr) {
       lower_.takes_call = [this](const program::LibraryCall& call, std::span<const Shape> operands,
                                  std::span<const Shape> results, std::string_view label) {
         const std::vector<bool> constant(operands.size());
-        const backend::CallSite site = {call, operands, results, constant};
+        const backend::LibraryCallSite site = {call, operands, results, constant};
         const auto plan = backend_.plan(target_, site);
         if (plan) return true;
         if (plan.error().code() != ErrorCode::kUnimplemented) failed_ = plan.error();
@@ -77,7 +77,7 @@ class Driver {
       TENON_ASSIGN(result_.compiled.program, lower_module(module, lower_));
       TENON_TRY(failed_);
       TENON_TRY(attempt());
-      if (!smaller()) break;
+      if (!raise_fallback_levels()) break;
       ++result_.attempts;
     }
     return finish();
@@ -102,25 +102,26 @@ class Driver {
   }
 
   // Why the steps with this label are no call; nothing of a backend that takes no calls at all.
-  void note_declined(const backend::CallSite& site, std::string_view label, const Status& why) {
+  void note_declined(const backend::LibraryCallSite& site, std::string_view label,
+                     const Status& why) {
     const auto unasked = backend_.Backend::plan(target_, site);
     if (!unasked && unasked.error() == why) return;
     declined_calls_[std::string(label)] =
         fmt::format("{} declined: {}", program::name_of(site.call), why.message());
   }
 
-  Result<kernel::Kernel> legal_form_of(const kernel::Kernel& kernel) const {
-    if (target_.as_written) return kernel;
-    return kernel::legalize(kernel, form_);
+  Result<kernel::Kernel> legalized(const kernel::Kernel& kernel) const {
+    if (target_.accepts_all) return kernel;
+    return kernel::legalize(kernel, features_);
   }
 
-  // The legal form of each kernel, and what the backend makes of all; or what was declined.
+  // Each kernel made legal, and what the backend makes of all; or what was declined.
   Status attempt() {
     declined_.clear();
     const Program& program = result_.compiled.program;
     legal_.clear();
     for (uint32_t k = 0; k < program.kernels.size(); ++k) {
-      auto legal = legal_form_of(program.kernels[k]);
+      auto legal = legalized(program.kernels[k]);
       if (!legal) {
         if (legal.error().code() != ErrorCode::kUnimplemented) return legal.error();
         decline({k, backend::Reason::kOther, legal.error().message()});
@@ -134,7 +135,7 @@ class Driver {
   }
 
   bool is_planned(const Step& step) const {
-    const auto* call = std::get_if<program::Call>(&step.action);
+    const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
     return call != nullptr && result_.compiled.plans.contains(call->lowered);
   }
 
@@ -151,7 +152,7 @@ class Driver {
     compiled.plans.clear();
     Status failed;
     for_each_step({}, [&](const Step& step) {
-      const auto* call = std::get_if<program::Call>(&step.action);
+      const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
       if (call == nullptr || !failed.ok()) return;
       const auto shapes = [&](const std::vector<program::BufferId>& ids) {
         std::vector<Shape> list;
@@ -165,9 +166,9 @@ class Driver {
       std::vector<bool> constant;
       for (const program::BufferId id : call->operands) {
         const program::Program& program = compiled.program;
-        constant.push_back(program.buffer(program.root(id)).kind == program::MemoryKind::kConstant);
+        constant.push_back(program.buffer(program.root(id)).kind == program::BufferKind::kConstant);
       }
-      const backend::CallSite site = {call->call, operands, results, constant};
+      const backend::LibraryCallSite site = {call->call, operands, results, constant};
       auto plan = backend_.plan(target_, site);
       if (plan) {
         compiled.plans[call->lowered] = *std::move(plan);
@@ -200,8 +201,8 @@ class Driver {
     const Program& program = result_.compiled.program;
     const program::Buffer& from = program.buffer(program.root(copy->source));
     const program::Buffer& to = program.buffer(program.root(copy->destination));
-    return from.kind == program::MemoryKind::kParameter &&
-           to.kind == program::MemoryKind::kResult && donated_.contains(from.index);
+    return from.kind == program::BufferKind::kParameter &&
+           to.kind == program::BufferKind::kResult && donated_.contains(from.index);
   }
 
   std::string name_of_range(const program::StepRange& range) const {
@@ -257,18 +258,18 @@ class Driver {
 
   // Those that are launched by themselves and have not been declined.
   Status compile_kernels() {
-    std::vector<runtime::KernelHome>& homes = result_.compiled.homes;
-    homes.assign(legal_.size(), runtime::KernelHome::kNowhere);
+    std::vector<runtime::KernelPlacement>& placements = result_.compiled.kernel_placements;
+    placements.assign(legal_.size(), runtime::KernelPlacement::kInlined);
     for_each_step(ranges(), [&](const Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
       if (launch == nullptr) return;
-      homes[launch->kernel] =
-          is_declined(launch->kernel) ? runtime::KernelHome::kHost : runtime::KernelHome::kDevice;
+      placements[launch->kernel] = is_declined(launch->kernel) ? runtime::KernelPlacement::kHost
+                                                               : runtime::KernelPlacement::kDevice;
     });
     std::vector<const kernel::Kernel*> kernels;
     std::vector<uint32_t> numbers;
     for (uint32_t k = 0; k < legal_.size(); ++k) {
-      if (homes[k] != runtime::KernelHome::kDevice) continue;
+      if (placements[k] != runtime::KernelPlacement::kDevice) continue;
       kernels.push_back(&legal_[k]);
       numbers.push_back(k);
     }
@@ -289,14 +290,14 @@ class Driver {
 
   // Whether another lowering may do better: what was declined has not been lowered as small as it
   // can be.
-  bool smaller() {
+  bool raise_fallback_levels() {
     bool any = false;
     if (declined_.empty()) return false;
     for_each_step({}, [&](const Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
       if (launch == nullptr || !is_declined(launch->kernel)) return;
-      int& level = lower_.smaller[step.label];
-      if (level >= kSmallest || reached_.contains({step.label, result_.attempts})) return;
+      int& level = lower_.fallback_levels[step.label];
+      if (level >= kLastLevel || reached_.contains({step.label, result_.attempts})) return;
       reached_.insert({step.label, result_.attempts});
       ++level;
       any = true;
@@ -343,7 +344,7 @@ class Driver {
         }
       } else if (is_planned(step)) {
         placement.kind = PlacementKind::kNative;
-        placement.reason = to_string(std::get<program::Call>(step.action).call);
+        placement.reason = to_string(std::get<program::LibraryCallStep>(step.action).call);
       } else if (const auto* call = std::get_if<program::CustomCall>(&step.action)) {
         placement.kind = PlacementKind::kHost;
         placement.reason = fmt::format("custom call @{}", call->target);
@@ -367,12 +368,12 @@ class Driver {
     return {};
   }
 
-  static constexpr int kSmallest = LowerOptions::kOpByOp;
+  static constexpr int kLastLevel = LowerOptions::kPerOpLevel;
 
   backend::Backend& backend_;
   const backend::TargetInfo& target_;
   const CompileOptions& options_;
-  const kernel::LegalForm form_;
+  const kernel::TargetFeatures features_;
   LowerOptions lower_;
   std::vector<kernel::Kernel> legal_;
   std::map<uint32_t, Declined> declined_;              // By kernel.
@@ -421,14 +422,14 @@ Result<Compilation> compile(const Module& module, backend::Backend& backend,
   int64_t folded = 0;
   TENON_TRY(
       run_passes(*copy, optimizing_passes(), {.rewrites = options.rewrites, .folded = &folded}));
-  TENON_ASSIGN(Compilation compilation, Driver(backend, target, options).run(*copy));
+  TENON_ASSIGN(Compilation compilation, ProgramCompiler(backend, target, options).run(*copy));
   compilation.folded = folded;
   return compilation;
 }
 
 Result<Compilation> compile(const program::Program& program, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {
-  return Driver(backend, target, options).run(program);
+  return ProgramCompiler(backend, target, options).run(program);
 }
 
 Result<program::Program> compile_to_program(const Module& module, const LowerOptions& options) {

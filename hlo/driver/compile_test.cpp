@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
@@ -51,7 +51,7 @@ class Choosy final : public backend::Backend {
 
  private:
   const Decline decline_;
-  const std::unique_ptr<backend::Backend> interp_ = backend::make_interp_backend();
+  const std::unique_ptr<backend::Backend> interp_ = backend::make_interpreter_backend();
 };
 
 int64_t scratch_of(const kernel::Kernel& kernel) {
@@ -71,7 +71,7 @@ struct Outcome {
 Outcome run(const Module& module, const std::vector<Literal>& arguments, Choosy::Decline decline,
             const CompileOptions& options = {}) {
   auto backend = std::make_shared<Choosy>(std::move(decline));
-  Target target;
+  RunTarget target;
   target.client = *runtime::Client::open(backend);
   std::vector<CheckFailure> failures;
   int64_t checks = 0;
@@ -199,7 +199,7 @@ std::vector<Literal> run_on(const std::shared_ptr<backend::Backend>& backend, co
                             const std::vector<Literal>& arguments, RunInfo* info = nullptr) {
   const auto module = import_module(text, "t.mlir");
   EXPECT_TRUE(module) << module.error().to_string();
-  Target target;
+  RunTarget target;
   target.client = *runtime::Client::open(backend);
   std::vector<CheckFailure> failures;
   int64_t checks = 0;
@@ -228,11 +228,11 @@ TEST(Segments, EndAtWhatTheHostDoes) {
 })";
   RunInfo whole;
   const std::vector<Literal> arguments = {numbers({2, 3})};
-  const auto results = run_on(backend::make_interp_backend(), parted, arguments, &whole);
-  backend::InterpConfig walked;
+  const auto results = run_on(backend::make_interpreter_backend(), parted, arguments, &whole);
+  backend::InterpreterConfig walked;
   walked.segments = false;
   RunInfo steps;
-  EXPECT_EQ(run_on(backend::make_interp_backend(walked), parted, arguments, &steps), results);
+  EXPECT_EQ(run_on(backend::make_interpreter_backend(walked), parted, arguments, &steps), results);
   const auto within = [](const RunInfo& info) {
     return std::ranges::count(info.placement, "within a segment", &Placement::reason);
   };
@@ -245,7 +245,7 @@ TEST(Segments, EndAtWhatTheHostDoes) {
 TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
   class Refusing final : public backend::ForwardingBackend {
    public:
-    Refusing() : ForwardingBackend(backend::make_interp_backend()) {}
+    Refusing() : ForwardingBackend(backend::make_interpreter_backend()) {}
     bool takes_segments() const override { return false; }
     Result<std::string> compile_segment(const backend::TargetInfo&,
                                         const program::Program&) override {
@@ -266,21 +266,21 @@ TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
 class TakesCalls final : public backend::ForwardingBackend {
  public:
   TakesCalls(bool in_segments, ErrorCode refusal)
-      : ForwardingBackend(backend::make_interp_backend()),
+      : ForwardingBackend(backend::make_interpreter_backend()),
         in_segments_(in_segments),
         refusal_(refusal) {}
 
-  Result<backend::CallPlan> plan(const backend::TargetInfo&,
-                                 const backend::CallSite& site) override {
+  Result<backend::LibraryCallPlan> plan(const backend::TargetInfo&,
+                                        const backend::LibraryCallSite& site) override {
     if (!std::holds_alternative<program::Contraction>(site.call)) return unimplemented("no call");
     if (refusal_ != ErrorCode::kOk) return make_error(refusal_, "no such product");
-    return backend::CallPlan{"product", 0, {}, 0};
+    return backend::LibraryCallPlan{"product", 0, {}, 0};
   }
   bool takes_segments() const override { return true; }
   Result<std::string> compile_segment(const backend::TargetInfo&,
                                       const program::Program& segment) override {
     const bool holds_call = std::ranges::any_of(segment.sequences[0].steps, [](const auto& step) {
-      return std::holds_alternative<program::Call>(step.action);
+      return std::holds_alternative<program::LibraryCallStep>(step.action);
     });
     asked.push_back(holds_call);
     if (holds_call && !in_segments_) return unimplemented("no segments with calls");
@@ -325,7 +325,7 @@ TEST(Segments, AreAskedForWithCallsThenWithout) {
 TEST(Segments, ThatAreDeclinedSayWhy) {
   class Declining final : public backend::ForwardingBackend {
    public:
-    Declining() : ForwardingBackend(backend::make_interp_backend()) {}
+    Declining() : ForwardingBackend(backend::make_interpreter_backend()) {}
     Result<std::string> compile_segment(const backend::TargetInfo&,
                                         const program::Program&) override {
       return unimplemented("too long for the chip");
@@ -368,10 +368,10 @@ TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
 // Functions of the target's own that give the shared expansion's bits stay also where the same bits
 // are asked for everywhere; others go by the expansion, unless native ones are allowed.
 TEST(Driver, MathFunctionsOfTheTargetsOwn) {
-  const std::shared_ptr<backend::Backend> interp = backend::make_interp_backend();
+  const std::shared_ptr<backend::Backend> interp = backend::make_interpreter_backend();
   backend::TargetInfo target = interp->devices().value()[0].target;
-  target.as_written = false;
-  target.form.math = true;
+  target.accepts_all = false;
+  target.features.math = true;
   const auto module = import_module(R"(func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = stablehlo.tanh %x : tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -422,12 +422,12 @@ TEST(Driver, BuffersLieAsTheDeviceAsks) {
   %5 = stablehlo.slice %4 [2:7] : (tensor<10xf32>) -> tensor<5xf32>
   return %5 : tensor<5xf32>
 })";
-  backend::InterpConfig config;
+  backend::InterpreterConfig config;
   config.segments = false;
   const std::vector<Literal> arguments = {numbers({5})};
-  const auto expected = run_on(backend::make_interp_backend(config), text, arguments);
+  const auto expected = run_on(backend::make_interpreter_backend(config), text, arguments);
   config.alignment = 1024;
-  const std::shared_ptr<backend::Backend> wide = backend::make_interp_backend(config);
+  const std::shared_ptr<backend::Backend> wide = backend::make_interpreter_backend(config);
   EXPECT_EQ(run_on(backend::make_validate_layer(wide), text, arguments), expected);
   const auto module = import_module(text, "t").value();
   const auto target = wide->devices().value()[0].target;
@@ -452,7 +452,7 @@ TEST(Calls, ArePlannedPackedAndCalled) {
   const std::vector<Literal> arguments = {numbers({2, 3}), numbers({3, 2})};
   RunInfo kernels;
   RunInfo calls;
-  const auto expected = run_on(backend::make_interp_backend(), text, arguments, &kernels);
+  const auto expected = run_on(backend::make_interpreter_backend(), text, arguments, &kernels);
   EXPECT_EQ(run_on(*backend, text, arguments, &calls), expected);
   EXPECT_EQ(run_on(backend::make_validate_layer(*backend), text, arguments, &calls), expected);
   // The third is transposed, which it does not take.
@@ -476,7 +476,7 @@ TEST(HostSteps, AreParsedOnce) {
 })",
                                     "t");
   ASSERT_TRUE(module) << module.error().to_string();
-  const auto client = runtime::Client::open(backend::make_interp_backend()).value();
+  const auto client = runtime::Client::open(backend::make_interpreter_backend()).value();
   const auto& device = client->devices()[0];
   Compilation compilation = compile(**module, client->backend(), device->info().target).value();
   std::vector<CheckFailure> failures;

@@ -64,7 +64,7 @@ std::atomic<int64_t> modules_parsed = 0;
 
 int64_t HostSteps::parsed() { return modules_parsed; }
 
-Result<HostSteps> HostSteps::of(const program::Program& program) {
+Result<HostSteps> HostSteps::prepare(const program::Program& program) {
   HostSteps steps;
   for (const program::Sequence& sequence : program.sequences) {
     for (const program::Step& step : sequence.steps) {
@@ -129,7 +129,7 @@ Result<std::vector<Literal>> run_check(const program::CustomCall& call,
 Result<std::map<std::string, program::CustomCallHandler>> host_calls(
     const program::Program& program, const Checks& checks, Evaluator* process,
     const RunProcess& run_process) {
-  TENON_ASSIGN(HostSteps of_program, HostSteps::of(program));
+  TENON_ASSIGN(HostSteps of_program, HostSteps::prepare(program));
   const auto steps = std::make_shared<const HostSteps>(std::move(of_program));
   std::map<std::string, program::CustomCallHandler> calls;
   for (const std::string_view target : Checks::targets()) {

@@ -27,7 +27,7 @@ using RunProcess = std::function<Result<std::vector<Literal>>(
 class HostSteps {
  public:
   /// Errors: a step whose Module does not parse or lacks the function.
-  static Result<HostSteps> of(const program::Program& program);
+  static Result<HostSteps> prepare(const program::Program& program);
 
   /// Evaluates a step with the target kHostTarget. Checks within it report to `checks`; `process`
   /// is the one whose step it is, or null.

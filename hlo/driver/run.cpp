@@ -11,7 +11,7 @@ namespace {
 // Devices of the backend besides the one that the program itself runs on, for its processes.
 class SpareDevices {
  public:
-  explicit SpareDevices(const Target& target) : target_(target) {}
+  explicit SpareDevices(const RunTarget& target) : target_(target) {}
 
   Result<size_t> take() {
     const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class SpareDevices {
   }
 
  private:
-  const Target& target_;
+  const RunTarget& target_;
   std::mutex mutex_;
   bool counted_ = false;
   size_t count_ = 0;
@@ -55,7 +55,7 @@ class DeviceRun {
   DeviceRun(const Checks& checks, const CompileOptions& options, SpareDevices& spare)
       : checks_(checks), options_(options), spare_(spare) {}
 
-  Result<std::vector<Literal>> run(const Target& target, const Module& module,
+  Result<std::vector<Literal>> run(const RunTarget& target, const Module& module,
                                    std::span<const Literal> arguments, const std::string& entry,
                                    Evaluator* process, RunInfo* info) {
     const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
@@ -66,7 +66,7 @@ class DeviceRun {
     return load(target, std::move(compilation), arguments, process, info);
   }
 
-  Result<std::vector<Literal>> load(const Target& target, Compilation compilation,
+  Result<std::vector<Literal>> load(const RunTarget& target, Compilation compilation,
                                     std::span<const Literal> arguments, Evaluator* process,
                                     RunInfo* info) {
     const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
@@ -157,7 +157,7 @@ class DeviceRun {
 
 }  // namespace
 
-Result<std::vector<Literal>> run_on_device(const Target& target, const Module& module,
+Result<std::vector<Literal>> run_on_device(const RunTarget& target, const Module& module,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            const CompileOptions& options, RunInfo* info) {
   SpareDevices spare(target);
@@ -165,7 +165,7 @@ Result<std::vector<Literal>> run_on_device(const Target& target, const Module& m
       .run(target, module, arguments, options.lower.entry, nullptr, info);
 }
 
-Result<std::vector<Literal>> run_on_device(const Target& target, const program::Program& program,
+Result<std::vector<Literal>> run_on_device(const RunTarget& target, const program::Program& program,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            const CompileOptions& options, RunInfo* info) {
   const auto& device = target.client->devices()[target.device];

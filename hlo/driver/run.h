@@ -10,7 +10,7 @@
 namespace tenon::hlo {
 
 /// A device to run on.
-struct Target {
+struct RunTarget {
   std::shared_ptr<runtime::Client> client;
   size_t device = 0;
 };
@@ -26,13 +26,13 @@ struct RunInfo {
 /// Compiles a function of `module`, which is static, and runs it on one argument a parameter.
 /// Processes that the program starts (interpreter.run_parallel) get devices of the backend of their
 /// own, which must have as many.
-Result<std::vector<Literal>> run_on_device(const Target& target, const Module& module,
+Result<std::vector<Literal>> run_on_device(const RunTarget& target, const Module& module,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            const CompileOptions& options = {},
                                            RunInfo* info = nullptr);
 
 /// The same of a valid Program: one that compile_to_program made, or a loaded one.
-Result<std::vector<Literal>> run_on_device(const Target& target, const program::Program& program,
+Result<std::vector<Literal>> run_on_device(const RunTarget& target, const program::Program& program,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            const CompileOptions& options = {},
                                            RunInfo* info = nullptr);

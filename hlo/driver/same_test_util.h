@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
 
@@ -24,10 +24,10 @@ inline void expect_same(const std::string& text, const std::vector<Literal>& arg
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
   program::StepCounts steps;
-  hlo::InterpOptions options;
+  hlo::InterpretedRunOptions options;
   options.steps = &steps;
   const auto actual =
-      hlo::run_on_interp(**module, arguments, hlo::Checks(&failures, &checks), options);
+      hlo::run_interpreted(**module, arguments, hlo::Checks(&failures, &checks), options);
   ASSERT_TRUE(actual) << actual.error().to_string();
   EXPECT_GT(needs == Needs::kKernels ? steps.on_device() : steps.host, 0);
   ASSERT_EQ(actual->size(), expected->size());

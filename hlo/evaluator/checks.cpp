@@ -16,7 +16,7 @@ int64_t steps_from_zero(ElementType type, double x) {
   return static_cast<int64_t>(encode_float(type, std::fabs(x)));
 }
 
-struct Rule {
+struct CheckRule {
   bool exact = false;
   double tolerance = -1;  // absolute
   int64_t max_ulps = -1;
@@ -29,8 +29,8 @@ int64_t config_integer(const Dict& config, std::string_view key, int64_t fallbac
   return value ? value->value : fallback;
 }
 
-Rule rule_of(std::string_view target, const Dict& config) {
-  Rule rule;
+CheckRule rule_of(std::string_view target, const Dict& config) {
+  CheckRule rule;
   if (target == "check.expect_eq" || target == "check.expect_serialized_eq") {
     rule.exact = true;
   } else if (target == "check.expect_close") {
@@ -46,7 +46,7 @@ Rule rule_of(std::string_view target, const Dict& config) {
   return rule;
 }
 
-bool real_holds(const Rule& rule, ElementType type, double actual, double expected,
+bool real_holds(const CheckRule& rule, ElementType type, double actual, double expected,
                 int64_t* distance) {
   if (rule.exact) return actual == expected;
   if (std::isnan(actual) || std::isnan(expected)) {
@@ -104,7 +104,7 @@ bool check_holds(std::string_view target, const Dict& config, const Literal& act
                        expected.shape().to_string());
     return false;
   }
-  const Rule rule = rule_of(target, config);
+  const CheckRule rule = rule_of(target, config);
   const ElementType part = complex_part(actual.element_type());
   int64_t largest = 0;
   for (int64_t i = 0; i < actual.element_count(); ++i) {
@@ -144,7 +144,7 @@ struct Checks::Probes {
   std::map<std::string, std::vector<Literal>> values;
 };
 
-struct Checks::State {
+struct Checks::Impl {
   std::mutex mutex;  // guards what the pointers point to
   std::vector<CheckFailure>* failures = nullptr;
   int64_t* checks = nullptr;
@@ -152,7 +152,7 @@ struct Checks::State {
 };
 
 Checks::Checks(std::vector<CheckFailure>* failures, int64_t* checks)
-    : state_(std::make_shared<State>()) {
+    : state_(std::make_shared<Impl>()) {
   state_->failures = failures;
   state_->checks = checks;
 }

@@ -44,13 +44,13 @@ class Checks {
 
  private:
   struct Probes;
-  struct State;
+  struct Impl;
   void count(bool holds, std::string why, const SourcePosition& position) const;
   void keep(const Dict& config, const Literal& value) const;
   void compare_probe(const Dict& config, const Literal& value,
                      const SourcePosition& position) const;
 
-  std::shared_ptr<State> state_;
+  std::shared_ptr<Impl> state_;
 };
 
 /// Makes `evaluator` answer the check targets; failures are appended to `*failures`, execution goes

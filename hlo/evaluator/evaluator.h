@@ -110,11 +110,11 @@ class Evaluator {
 
    private:
     const Frame* outer_;
-    struct Entry {
+    struct FrameSlot {
       std::vector<EvalValue> results;
       size_t uses_left = 0;  // those in nested regions never count down
     };
-    std::unordered_map<const Instruction*, Entry> values_;
+    std::unordered_map<const Instruction*, FrameSlot> values_;
   };
 
   using Values = Result<std::vector<EvalValue>>;
@@ -165,7 +165,7 @@ class RegionFunction {
   Status operator()(const Scalar* arguments, Scalar* results);
 
  private:
-  struct Step {
+  struct ElementStep {
     ElementFunction function = nullptr;
     ElementContext context;
     uint32_t operands[3] = {0, 0, 0};
@@ -181,7 +181,7 @@ class RegionFunction {
   bool flat_ = false;
   size_t result_count_ = 0;
   std::vector<Scalar> registers_;
-  std::vector<Step> steps_;
+  std::vector<ElementStep> steps_;
   std::vector<uint32_t> result_registers_;
   std::unordered_map<const Instruction*, uint32_t> register_of_;
 };

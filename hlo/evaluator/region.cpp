@@ -59,7 +59,7 @@ bool RegionFunction::flatten_op(const Instruction& op) {
       return false;
     }
   }
-  Step step;
+  ElementStep step;
   step.context = element_context(op, evaluator_.wide());
   step.function = element_function(op.code(), step.context);
   if (op.code() == OpCode::kReshape || op.code() == OpCode::kBroadcastInDim) {
@@ -78,7 +78,7 @@ bool RegionFunction::flatten_op(const Instruction& op) {
 Status RegionFunction::operator()(const Scalar* arguments, Scalar* results) {
   if (flat_) {
     std::copy(arguments, arguments + region_.parameter_count(), registers_.begin());
-    for (const Step& step : steps_) {
+    for (const ElementStep& step : steps_) {
       Scalar operands[3];
       for (uint32_t i = 0; i < step.operand_count; ++i) {
         operands[i] = registers_[step.operands[i]];

@@ -6,13 +6,13 @@
 namespace tenon::hlo::infer {
 namespace {
 
-struct Row {
+struct ResultClauseRow {
   OpCode code;
   ResultClause clause;
 };
 
 // Elementwise ops, whose one constraint is C1, are not listed.
-constexpr Row kRows[] = {
+constexpr ResultClauseRow kRows[] = {
     {OpCode::kAbs, {"C2", {"C1"}}},
     {OpCode::kAllGather, {"C6", {"C6"}}},
     {OpCode::kAllReduce, {"C7", {"C6"}}},
@@ -77,8 +77,9 @@ constexpr Row kRows[] = {
 }  // namespace
 
 ResultClause result_clause(const Instruction& op) {
-  const auto* found = std::find_if(std::begin(kRows), std::end(kRows),
-                                   [&](const Row& row) { return row.code == op.code(); });
+  const auto* found =
+      std::find_if(std::begin(kRows), std::end(kRows),
+                   [&](const ResultClauseRow& row) { return row.code == op.code(); });
   if (found != std::end(kRows)) return found->clause;
   if (op.info().infer == unary || op.info().infer == binary) return {"C1", {"C1"}};
   return {};

@@ -97,9 +97,9 @@ std::unique_ptr<Module> Module::clone() const {
 namespace {
 
 // Compares two computations, values matched by position.
-class Comparison {
+class ComputationComparison {
  public:
-  explicit Comparison(std::string* why) : why_(why) {}
+  explicit ComputationComparison(std::string* why) : why_(why) {}
 
   bool functions(const Computation& a, const Computation& b) {
     if (a.name() != b.name()) return differ("function @{} against @{}", a.name(), b.name());
@@ -200,7 +200,7 @@ bool equal(const Module& a, const Module& b, std::string* why) {
   if (a.attributes() != b.attributes()) return differ("module attributes differ");
   if (a.functions().size() != b.functions().size()) return differ("number of functions differs");
   for (size_t i = 0; i < a.functions().size(); ++i) {
-    if (!Comparison(why).functions(*a.functions()[i], *b.functions()[i])) return false;
+    if (!ComputationComparison(why).functions(*a.functions()[i], *b.functions()[i])) return false;
   }
   return true;
 }

@@ -76,7 +76,7 @@ KernelMaker::KernelMaker(const Instruction& op, const LoweredOp& lowered, std::s
   if (op.code() == OpCode::kFusion) emitter_.enter(op);
 }
 
-kernel::MemoryId KernelMaker::add(BufferRef::Kind kind, uint32_t index, std::string name,
+kernel::MemoryId KernelMaker::add(BufferRef::BufferRefKind kind, uint32_t index, std::string name,
                                   const Type& type, kernel::Access access) {
   buffers_.push_back({kind, index});
   return builder_.buffer(std::move(name), memory_type(type), memory_dims(type), access);
@@ -88,24 +88,24 @@ void KernelMaker::inputs() {
 
 kernel::MemoryId KernelMaker::input(uint32_t index) {
   const Value value = lowered_.inputs[index];
-  const kernel::MemoryId memory = add(BufferRef::Kind::kInput, index, fmt::format("x{}", index),
-                                      value.type(), kernel::Access::kIn);
+  const kernel::MemoryId memory = add(BufferRef::BufferRefKind::kInput, index,
+                                      fmt::format("x{}", index), value.type(), kernel::Access::kIn);
   emitter_.bind(value, memory);
   return memory;
 }
 
 kernel::MemoryId KernelMaker::result(uint32_t index, kernel::Access access) {
   const std::string name = op_.result_count() == 1 ? "y" : fmt::format("y{}", index);
-  return add(BufferRef::Kind::kResult, index, name, op_.result_type(index), access);
+  return add(BufferRef::BufferRefKind::kResult, index, name, op_.result_type(index), access);
 }
 
 kernel::MemoryId KernelMaker::temporary(uint32_t index, kernel::Access access) {
-  return add(BufferRef::Kind::kTemporary, index, fmt::format("t{}", index),
+  return add(BufferRef::BufferRefKind::kTemporary, index, fmt::format("t{}", index),
              Type(lowered_.temporaries[index]), access);
 }
 
 kernel::MemoryId KernelMaker::constant(uint32_t index) {
-  return add(BufferRef::Kind::kConstant, index, fmt::format("c{}", index),
+  return add(BufferRef::BufferRefKind::kConstant, index, fmt::format("c{}", index),
              Type(lowered_.constants[index].shape()), kernel::Access::kIn);
 }
 
@@ -153,12 +153,12 @@ Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suf
     kernel::Kernel kernel = dropper.run();
     if (const auto violation = kernel::find_violation(kernel)) {
       // The indices do not provably fit 32 bits.
-      if (violation->rule == kernel::Rule::kK10 && index_type == ElementType::kS32) continue;
+      if (violation->rule == kernel::KernelRule::kK10 && index_type == ElementType::kS32) continue;
       if (violation->status.code() == ErrorCode::kResourceExhausted) return false;
       return internal_error("the kernel of {} breaks a rule: {}", label_of(op),
                             violation->status.message());
     }
-    KernelLaunch launch;
+    LoweredLaunch launch;
     for (size_t i = 0; i < maker.buffers().size(); ++i) {
       if (dropper.used()[i]) launch.buffers.push_back(maker.buffers()[i]);
     }
@@ -171,7 +171,7 @@ Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suf
 }
 
 Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value value,
-                Schedule& schedule) {
+                TuningParameters& tuning) {
   const auto known = std::ranges::find(lowered.inputs, value);
   if (known != lowered.inputs.end()) {
     lowered.copies.emplace_back(r, static_cast<uint32_t>(known - lowered.inputs.begin()));
@@ -180,7 +180,7 @@ Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value val
   return add_kernel(lowered, op, "_begin", [&](KernelMaker& maker) {
     maker.inputs();
     const kernel::MemoryId result = maker.result(r);
-    for_each_index(maker.b(), value.type().dims(), schedule, [&](const Values& index) {
+    for_each_index(maker.b(), value.type().dims(), tuning, [&](const Values& index) {
       maker.e().store(maker.e().element(value, index), result, index);
     });
   });
@@ -202,11 +202,11 @@ void if_inside(Builder& b, const std::vector<TilePlace>& places,
   b.if_then(inside, body);
 }
 
-void for_each_index(Builder& b, const Dims& dims, Schedule& schedule,
+void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
                     const std::function<void(const Values&)>& body) {
   // Each workgroup has a box of indices that fills about as many lanes as were asked for, the minor
   // dimensions first.
-  int64_t rest = schedule.choose_size("lanes", 256, {1, 3, 32, 1000});
+  int64_t rest = tuning.choose_size("lanes", 256, {1, 3, 32, 1000});
   Dims tile(dims.size(), 1);
   for (size_t d = dims.size(); d-- > 0 && rest > 1;) {
     tile[d] = std::min(dims[d], rest);

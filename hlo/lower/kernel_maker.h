@@ -17,7 +17,7 @@ class KernelMaker {
               ElementType index_type);
 
   kernel::Builder& b() { return builder_; }
-  Emitter& e() { return emitter_; }
+  ElementEmitter& e() { return emitter_; }
 
   /// Buffers, before the grid. `inputs` binds every input of the op.
   void inputs();
@@ -29,13 +29,13 @@ class KernelMaker {
   const std::vector<BufferRef>& buffers() const { return buffers_; }
 
  private:
-  kernel::MemoryId add(BufferRef::Kind kind, uint32_t index, std::string name, const Type& type,
-                       kernel::Access access);
+  kernel::MemoryId add(BufferRef::BufferRefKind kind, uint32_t index, std::string name,
+                       const Type& type, kernel::Access access);
 
   const Instruction& op_;
   const LoweredOp& lowered_;
   kernel::Builder builder_;
-  Emitter emitter_;
+  ElementEmitter emitter_;
   std::vector<BufferRef> buffers_;
 };
 
@@ -45,15 +45,16 @@ Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view su
                   const std::function<void(KernelMaker&)>& body,
                   std::vector<uint64_t> scalars = {});
 
-/// The same, unless what `body` provided was emitted elsewhere too (Emitter::strayed), or the
-/// kernel breaks a limit on loops or memory (K0): then nothing is appended, and it was not taken.
+/// The same, unless what `body` provided was emitted elsewhere too (ElementEmitter::strayed), or
+/// the kernel breaks a limit on loops or memory (K0): then nothing is appended, and it was not
+/// taken.
 using Taken = Result<bool>;
 Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                  const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars = {});
 
 /// Lets result `r` of `op` begin as `value`: as a copy, or by a kernel where it lies in no memory.
 Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value value,
-                Schedule& schedule);
+                TuningParameters& tuning);
 
 /// Calls `body` where every place is within its size: under a condition, if any tile may reach
 /// beyond. Places are (index, size, tile).
@@ -69,7 +70,7 @@ void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
 constexpr int64_t tiles_of(int64_t size, int64_t tile) { return size / tile + (size % tile != 0); }
 
 /// Makes the grid and a lanes loop that together call `body` once for each index of `dims`.
-void for_each_index(kernel::Builder& b, const Dims& dims, Schedule& schedule,
+void for_each_index(kernel::Builder& b, const Dims& dims, TuningParameters& tuning,
                     const std::function<void(const Values&)>& body);
 
 /// A name for a kernel of `op`: "add", "reduce_sum".

@@ -21,16 +21,16 @@ using TakesCall = std::function<bool(const program::LibraryCall&, std::span<cons
 struct LowerOptions {
   /// Function to lower; empty means the Module's entry.
   std::string entry;
-  lower::Schedule schedule;
+  lower::TuningParameters tuning;
   lower::LowerLimits limits;
   /// Asked of each op that is a library call; null takes none. The steps that do the same stay
   /// beside each call.
   TakesCall takes_call;
-  /// By a step's label, how much smaller its kernels must be than the limits allow, since the
-  /// backend declined them: from 1 on less and less scratch memory, then no private memory, and at
-  /// kOpByOp a fusion is taken apart.
-  std::map<std::string, int, std::less<>> smaller;
-  static constexpr int kOpByOp = 4;
+  /// By a step's label, the fallback level of its kernels, which the backend declined: from 1 on
+  /// they get less and less scratch memory, then no private memory; at kPerOpLevel a fusion is
+  /// split into its ops.
+  std::map<std::string, int, std::less<>> fallback_levels;
+  static constexpr int kPerOpLevel = 4;
 };
 
 /// Target of the custom calls that stand for ops of the host (communication, infeed …): "module" in

@@ -79,7 +79,7 @@ class Dependencies {
 // Results of one shape: one kernel over its indices. Those that are `stored` are read.
 Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
                       const std::vector<uint32_t>& results, const std::vector<bool>& stored,
-                      Schedule& schedule, std::string_view suffix) {
+                      TuningParameters& tuning, std::string_view suffix) {
   return add_kernel(lowered, fused.op, suffix, [&](KernelMaker& maker) {
     maker.inputs();
     for (uint32_t r = 0; r < stored.size(); ++r) {
@@ -89,12 +89,12 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
     std::vector<kernel::MemoryId> memories;
     for (const uint32_t r : results) memories.push_back(maker.result(r));
     for_each_index(
-        maker.b(), fused.results[results[0]].type().dims(), schedule,
+        maker.b(), fused.results[results[0]].type().dims(), tuning,
         [&](const Values& index) { store_results(maker, fused, results, memories, index); });
   });
 }
 
-Status lower_by_elements(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule) {
+Status lower_by_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning) {
   std::vector<bool> stored(fused.results.size());
   std::vector<uint32_t> rest;
   for (uint32_t r = 0; r < fused.results.size(); ++r) {
@@ -118,7 +118,7 @@ Status lower_by_elements(LoweredOp& lowered, const FusedOp& fused, Schedule& sch
           fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
       (fits && !waits ? now : later).push_back(r);
     }
-    TENON_TRY(lower_elements(lowered, fused, now, stored, schedule,
+    TENON_TRY(lower_elements(lowered, fused, now, stored, tuning,
                              part == 0 ? "" : fmt::format("_{}", part)));
     for (const uint32_t r : now) stored[r] = true;
     rest = std::move(later);
@@ -151,7 +151,7 @@ Status lower_over_lanes(LoweredOp& lowered, const FusedOp& fused, const Instruct
 
 // Whether the lanes of a workgroup share a reduction: where there are enough elements to share, and
 // either neighbours lie beside each other or there is little else to do at once.
-bool prefers_lanes(const Instruction& op, Schedule& schedule) {
+bool prefers_lanes(const Instruction& op, TuningParameters& tuning) {
   if (op.code() != OpCode::kReduce && op.code() != OpCode::kDotGeneral) return false;
   const Dims& dims = op.operand_type(0).dims();
   const auto* dot = op.attr<DotDims>(AttrKey::dot_dimension_numbers);
@@ -161,41 +161,41 @@ bool prefers_lanes(const Instruction& op, Schedule& schedule) {
   const int64_t results = element_count(op.result_type().dims());
   const bool minor = contains(reduced, static_cast<int64_t>(dims.size()) - 1);
   const bool good = size >= 64 && ((op.code() == OpCode::kReduce && minor) || results < 64);
-  return schedule.choose("reduce_lanes", good ? 1 : 0, {0, 1}) != 0;
+  return tuning.choose("reduce_lanes", good ? 1 : 0, {0, 1}) != 0;
 }
 
-Status lower_into(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits) {
   const bool nothing = op.code() == OpCode::kFusion && op.result_count() == 0;
   if (nothing || (is_empty(op.result_type()) && op.result_count() == 1)) return {};
   if (op.code() == OpCode::kSort) {
-    return is_empty(op.result_type()) ? Status() : lower_sort(lowered, op, schedule, limits);
+    return is_empty(op.result_type()) ? Status() : lower_sort(lowered, op, tuning, limits);
   }
-  if (op.code() == OpCode::kFft) return lower_fft(lowered, op, schedule, limits);
+  if (op.code() == OpCode::kFft) return lower_fft(lowered, op, tuning, limits);
   if (op.code() == OpCode::kScatter) {
-    return is_empty(op.result_type()) ? Status() : lower_scatter(lowered, op, schedule);
+    return is_empty(op.result_type()) ? Status() : lower_scatter(lowered, op, tuning);
   }
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;
   if (form == ControlForm::kWorkgroup) {
-    return lower_in_workgroup(lowered, op, *workgroup_form(op, limits), schedule);
+    return lower_in_workgroup(lowered, op, *workgroup_form(op, limits), tuning);
   }
   if (form == ControlForm::kSteps || !is_elemental(op)) {
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));
   }
   const FusedOp fused(op);
-  for (const auto take : {lower_update, lower_tiled_dot, lower_in_two_stages, lower_row_chain,
+  for (const auto take : {lower_update, lower_tiled_dot, lower_in_two_stages, lower_row_fusion,
                           lower_tiled_transpose}) {
-    TENON_ASSIGN(const bool taken, take(lowered, fused, schedule, limits));
+    TENON_ASSIGN(const bool taken, take(lowered, fused, tuning, limits));
     if (taken) return {};
   }
   const bool any_empty = std::ranges::any_of(op.result_types(), is_empty);
   const Instruction* only = only_op(fused);
-  if (only != nullptr && !any_empty && prefers_lanes(*only, schedule)) {
+  if (only != nullptr && !any_empty && prefers_lanes(*only, tuning)) {
     return lower_over_lanes(lowered, fused, *only);
   }
-  return lower_by_elements(lowered, fused, schedule);
+  return lower_by_elements(lowered, fused, tuning);
 }
 
 }  // namespace
@@ -205,10 +205,11 @@ bool is_inline_constant(const Instruction& op) {
   return value != nullptr && value->values.element_count() == 1;
 }
 
-Result<LoweredOp> lower_op(const Instruction& op, Schedule& schedule, const LowerLimits& limits) {
+Result<LoweredOp> lower_op(const Instruction& op, TuningParameters& tuning,
+                           const LowerLimits& limits) {
   LoweredOp lowered;
   lowered.inputs = inputs_of(op);
-  TENON_TRY(lower_into(lowered, op, schedule, limits));
+  TENON_TRY(lower_into(lowered, op, tuning, limits));
   return lowered;
 }
 

@@ -5,18 +5,18 @@
 
 #include "core/program/program.h"
 #include "hlo/ir/instruction.h"
-#include "hlo/lower/schedule.h"
+#include "hlo/lower/tuning_parameters.h"
 
 namespace tenon::hlo::lower {
 
 /// What a kernel's buffer stands for.
 struct BufferRef {
-  enum class Kind : uint8_t { kInput, kResult, kTemporary, kConstant };
-  Kind kind = Kind::kInput;
+  enum class BufferRefKind : uint8_t { kInput, kResult, kTemporary, kConstant };
+  BufferRefKind kind = BufferRefKind::kInput;
   uint32_t index = 0;
 };
 
-struct KernelLaunch {
+struct LoweredLaunch {
   kernel::Kernel kernel;
   std::vector<BufferRef> buffers;
   std::vector<uint64_t> scalars;
@@ -29,7 +29,7 @@ struct LoweredOp {
   std::vector<Literal> constants;
   /// Results that begin as a copy of an input: (result, input).
   std::vector<std::pair<uint32_t, uint32_t>> copies;
-  std::vector<KernelLaunch> launches;
+  std::vector<LoweredLaunch> launches;
 };
 
 /// What a target allows; the rest of TargetInfo follows with the seam.
@@ -43,7 +43,7 @@ struct LowerLimits {
 
 /// Kernels for `op`, a primitive op whose results are arrays. An op that none are made for is an
 /// error of kUnimplemented that names it.
-Result<LoweredOp> lower_op(const Instruction& op, Schedule& schedule,
+Result<LoweredOp> lower_op(const Instruction& op, TuningParameters& tuning,
                            const LowerLimits& limits = {});
 
 /// Whether a constant is written into kernels where it is used: one number, repeated.

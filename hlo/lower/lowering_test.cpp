@@ -151,7 +151,7 @@ TEST(Lowering, StridedCopiesAreTheirOps) {
     options.takes_call = [](const auto&, auto...) { return true; };
     const auto program = hlo::compile_to_program(**module, options);
     ASSERT_TRUE(program) << program.error().to_string();
-    const auto& call = std::get<program::Call>(program->sequences[0].steps[0].action);
+    const auto& call = std::get<program::LibraryCallStep>(program->sequences[0].steps[0].action);
     const auto& copy = std::get<program::StridedCopy>(call.call);
     const auto expected =
         hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{x});
@@ -188,12 +188,12 @@ TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
   std::vector<Literal> first;
   for (const int64_t row_scratch : {0, 1}) {
     for (const uint64_t seed : {0U, 1U, 2U}) {
-      hlo::InterpOptions options;
-      options.lower.schedule.set("row_scratch", row_scratch);
+      hlo::InterpretedRunOptions options;
+      options.lower.tuning.set("row_scratch", row_scratch);
       if (seed != 0) options.interpreter.order = kernel::Order::kShuffled;
       options.interpreter.seed = seed;
-      auto results =
-          hlo::run_on_interp(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options);
+      auto results = hlo::run_interpreted(**module, std::span(&x, 1),
+                                          hlo::Checks(&failures, &checks), options);
       ASSERT_TRUE(results) << results.error().to_string();
       if (first.empty()) first = *results;
       EXPECT_EQ(results->front(), first.front());
@@ -337,15 +337,15 @@ func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
   const Literal x = Literal::scalar(ElementType::kF32, 3).splat_to(Shape(ElementType::kF32, {2}));
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
-  hlo::InterpOptions options;
+  hlo::InterpretedRunOptions options;
   options.lower.entry = "other";
   const auto results =
-      hlo::run_on_interp(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options);
+      hlo::run_interpreted(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options);
   ASSERT_TRUE(results) << results.error().to_string();
   EXPECT_EQ(results->front().to_string(), "[6, 6]");
   options.lower.entry = "nobody";
   EXPECT_FALSE(
-      hlo::run_on_interp(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options));
+      hlo::run_interpreted(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options));
 }
 
 // A number made of an index is data, which no memory bounds.

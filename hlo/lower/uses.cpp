@@ -30,7 +30,7 @@ bool may_change(const Instruction& op, size_t i) {
   return std::ranges::count(all_operands(op), value) == 1 && ends_at(value, op);
 }
 
-std::optional<std::vector<Value>> chain_of_changes(const Instruction& loop, uint32_t i) {
+std::optional<std::vector<Value>> update_chain(const Instruction& loop, uint32_t i) {
   std::vector<Value> chain;
   const Value begin = loop.region(1).parameter(i);
   Value value = loop.region(1).return_instruction()->operand(i);
@@ -39,7 +39,7 @@ std::optional<std::vector<Value>> chain_of_changes(const Instruction& loop, uint
     const std::optional<size_t> operand = changed_operand(op, value.index);
     if (!operand || !may_change(op, *operand)) return std::nullopt;
     if (op.code() == OpCode::kWhile) {
-      auto within = chain_of_changes(op, value.index);
+      auto within = update_chain(op, value.index);
       if (!within) return std::nullopt;
       chain.insert(chain.end(), within->begin(), within->end());
     }

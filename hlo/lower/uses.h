@@ -23,6 +23,6 @@ bool may_change(const Instruction& op, size_t i);
 /// Results of ops that are part of `loop`, a while, and may lie where its state `i` does, all from
 /// the parameter of the body to what is returned, if each of them only changes the one before it.
 /// Else nothing.
-std::optional<std::vector<Value>> chain_of_changes(const Instruction& loop, uint32_t i);
+std::optional<std::vector<Value>> update_chain(const Instruction& loop, uint32_t i);
 
 }  // namespace tenon::hlo::lower

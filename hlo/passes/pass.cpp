@@ -18,28 +18,34 @@ Result<bool> apply_rules(Module& module, const PassOptions& options) {
 }
 
 constexpr Pass kPasses[] = {
-    {"inline", "Calls, composites and asynchronous computations become the ops they stand for.",
-     plain<inline_all>},
+    {"inline-calls",
+     "Calls, composites and asynchronous computations become the ops they stand for.",
+     plain<inline_all_calls>},
     {"decompose", "Decomposable ops become primitive ones.", plain<decompose>},
-    {"cse", "Of equal ops with equal operands the first stays.", plain<share_common>},
-    {"fold", "Ops on constants become small constants; known branches are taken.", fold_constants},
-    {"identities", "Ops become simpler ones, or none, by the rewrite rules (`tenon rules`).",
-     apply_rules},
-    {"carries", "Loops carry what changes and is needed, once.", plain<reduce_carries>},
-    {"simplify", "identities, fold, cse, carries and dce in turn, until nothing changes.",
+    {"cse", "Replaces ops by earlier identical ones.", plain<share_common>},
+    {"constant-fold", "Ops on constants become small constants; known branches are taken.",
+     fold_constants},
+    {"algebraic-simplify",
+     "Ops become simpler ones, or none, by the rewrite rules (`tenon rules`).", apply_rules},
+    {"loop-carries", "Removes invariant, duplicated and unused values that loops carry.",
+     plain<reduce_carries>},
+    {"simplify",
+     "algebraic-simplify, constant-fold, cse, loop-carries and dce in turn, until nothing changes.",
      simplify},
-    {"flatten", "Fusions within fusions become the ops that they consist of.",
+    {"flatten-fusions", "Fusions within fusions become the ops that they consist of.",
      plain<flatten_fusions>},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.",
      plain<fuse_elements>},
-    {"order", "What reads an array comes before what changes it.", plain<order_changes>},
+    {"order-updates", "Moves readers of an array before its in-place updates.",
+     plain<order_updates>},
     {"whole-windows", "Scatters drop a window that is partly out of range as a whole, as XLA does.",
      plain<drop_whole_windows>},
     {"dce", "Instructions without effect whose results nothing uses go.", plain<eliminate_dead>},
 };
-constexpr std::string_view kLoweringPasses[] = {"inline", "decompose", "flatten", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline", "decompose", "simplify", "flatten",
-                                                  "fusion", "order",     "dce"};
+constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "flatten-fusions",
+                                                "dce"};
+constexpr std::string_view kOptimizingPasses[] = {
+    "inline-calls", "decompose", "simplify", "flatten-fusions", "fusion", "order-updates", "dce"};
 
 }  // namespace
 

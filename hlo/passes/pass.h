@@ -2,8 +2,8 @@
 //
 // Passes over a Module, and their runner.
 //
-// One row a pass in pass.cpp is its only declaration: `tenon opt --passes=inline,dce` and its help
-// follow from it.
+// One row a pass in pass.cpp is its only declaration: `tenon opt --passes=inline-calls,dce` and its
+// help follow from it.
 #pragma once
 
 #include <functional>
@@ -57,7 +57,7 @@ std::span<const std::string_view> optimizing_passes();
 /// Calls, composites and asynchronous computations become the ops they stand for: a composite that
 /// is called after a CHLO function that op, any other its decomposition. Functions that nothing
 /// calls go.
-Result<bool> inline_all(Module& module);
+Result<bool> inline_all_calls(Module& module);
 /// Ops that a target which knows primitive ops alone must have decomposed (hlo/decomposition) are.
 /// The state behind `rng` starts from a constant and is carried through control flow.
 Result<bool> decompose(Module& module);
@@ -67,13 +67,13 @@ Result<bool> decompose(Module& module);
 Result<bool> drop_whole_windows(Module& module);
 /// Instructions without effect whose results nothing uses go.
 Result<bool> eliminate_dead(Module& module);
-/// Of equal ops with equal operands the first stays.
+/// Replaces an op by an earlier identical one.
 Result<bool> share_common(Module& module);
 /// Ops on constants become constants where these stay small; branches and loops whose way is known
 /// are taken.
 Result<bool> fold_constants(Module& module, const PassOptions& options = {});
-/// Loops carry what they need: what never changes is used from outside, what is carried twice once,
-/// what nothing needs goes. Of branches, results that nothing uses.
+/// Removes values carried by loops that are invariant, duplicated or unused, and results of
+/// branches that nothing uses.
 Result<bool> reduce_carries(Module& module);
 /// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in turn, until nothing
 /// changes.
@@ -83,7 +83,7 @@ Result<bool> simplify(Module& module, const PassOptions& options = {});
 Result<bool> fuse_elements(Module& module);
 /// Fusions within fusions become the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
-/// What reads an array comes before what changes it, where nothing is against it.
-Result<bool> order_changes(Module& module);
+/// Moves readers of an array before its in-place updates where dependencies allow it.
+Result<bool> order_updates(Module& module);
 
 }  // namespace tenon::hlo

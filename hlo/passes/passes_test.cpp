@@ -130,7 +130,7 @@ TEST(Passes, ChangeNoBitOfRandomPrograms) {
     options.seed = seed;
     const std::unique_ptr<Module> module = generate(options);
     const std::vector<Literal> arguments = generate_arguments(*module, seed);
-    const std::string_view before[] = {"inline", "decompose"};
+    const std::string_view before[] = {"inline-calls", "decompose"};
     ASSERT_TRUE(hlo::run_passes(*module, before).ok());
     const auto expected = hlo::Evaluator(*module).run(*module->entry(), arguments);
     ASSERT_TRUE(expected) << expected.error().to_string();

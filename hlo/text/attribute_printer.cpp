@@ -123,7 +123,7 @@ std::string array_text(const ArrayAttr& array, TextForm form) {
   return out + "]";
 }
 
-struct Printer {
+struct AttributePrinter {
   TextForm form;
 
   std::string operator()(const Unit&) const { return "unit"; }
@@ -314,7 +314,7 @@ std::string dot_algorithm_text(const DotAlgorithm& a) {
 }
 
 std::string attribute_text(const Attribute& value, TextForm form) {
-  return std::visit(Printer{form}, value.value());
+  return std::visit(AttributePrinter{form}, value.value());
 }
 
 std::string attribute_text(const AttrSpec& spec, const Attribute& value, TextForm form) {

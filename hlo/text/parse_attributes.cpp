@@ -31,10 +31,7 @@ std::string with_plain_spaces(std::string_view text) {
 
 bool Parser::parse_attribute(Attribute& out) {
   if (!enter()) return false;
-  struct Leave {
-    Parser& parser;
-    ~Leave() { parser.leave(); }
-  } leave_on_return{*this};
+  const LeaveOnReturn leave_on_return{*this};
   bool is_float = false;
   switch (scan_.peek()) {
     case '"': {

@@ -244,7 +244,7 @@ bool Parser::decode_dense_bytes(const Shape& shape, std::string_view bytes, Dens
   return true;
 }
 
-bool Parser::decode_resource(Resource& resource, const Shape& shape, DenseAttr& out) {
+bool Parser::decode_resource(TextResource& resource, const Shape& shape, DenseAttr& out) {
   const std::pair key(shape.element_type(), shape.element_count());
   if (const auto known = resource.literals.find(key); known != resource.literals.end()) {
     const Literal& values = known->second;
@@ -279,7 +279,7 @@ bool Parser::parse_dense_resource(Attribute& out) {
   }
   const auto count =
       checked_element_count(type.dims(), static_cast<int64_t>(storage_bytes(type.element_type())));
-  Resource& resource = found->second;
+  TextResource& resource = found->second;
   if (!resource.text.empty()) {
     if (!decode_hex(resource.text, resource.bytes)) {
       return scan_.fail_at(start, fmt::format("resource '{}' is no hexadecimal string", key));
@@ -339,7 +339,7 @@ bool Parser::parse_resources() {
       } else if (scan_.peek("\"")) {
         std::string text;
         if (!scan_.string_literal(text)) return false;
-        if (keep) resources_[key] = Resource{std::move(text), {}, {}};
+        if (keep) resources_[key] = TextResource{std::move(text), {}, {}};
       } else if (scan_.word().empty()) {
         return scan_.fail_expected("resource data");
       }

@@ -27,10 +27,7 @@ bool Parser::parse_location(Location& out) {
 
 bool Parser::parse_location_body(Location& out) {
   if (!enter()) return false;
-  struct Leave {
-    Parser& parser;
-    ~Leave() { parser.leave(); }
-  } leave_on_return{*this};
+  const LeaveOnReturn leave_on_return{*this};
   if (scan_.accept('#')) {
     // An alias may be defined after its use, so that it is a node to be filled in later.
     std::shared_ptr<LocationNode>& node = location_aliases_[std::string(scan_.suffix())];

@@ -6,10 +6,7 @@ namespace tenon::hlo {
 
 bool Parser::parse_type(Type& out) {
   if (!enter()) return false;
-  struct Leave {
-    Parser& parser;
-    ~Leave() { parser.leave(); }
-  } leave_on_return{*this};
+  const LeaveOnReturn leave_on_return{*this};
 
   const char c = scan_.peek();
   if (c == '!') return parse_bang_type(out);

@@ -95,7 +95,7 @@ bool Parser::parse_alias_definitions() {
     const auto extent = [&](bool is_shared) {
       constexpr size_t kTextOfOne = 4;  // A type or attribute takes as much memory as this text.
       if (!is_shared) size_ += static_cast<int64_t>((scan_.offset() - text_before) / kTextOfOne);
-      return Extent{peak_ - depth_, size_ - size_before};
+      return ParsedExtent{peak_ - depth_, size_ - size_before};
     };
     if (sigil == '!') {
       Type type;
@@ -231,10 +231,7 @@ bool Parser::define_results(const std::vector<std::pair<std::string_view, uint32
 
 bool Parser::parse_op(RawOp& out) {
   if (!enter()) return false;
-  struct Leave {
-    Parser& parser;
-    ~Leave() { parser.leave(); }
-  } leave_on_return{*this};
+  const LeaveOnReturn leave_on_return{*this};
   std::vector<std::pair<std::string_view, uint32_t>> names;
   const size_t start = scan_.token_start();
   if (scan_.peek() == '%') {

@@ -75,7 +75,7 @@ class Parser {
   // --- parse_dense.cpp
   /// One entry of the section of resources. All uses of it as elements of one type share the
   /// decoded elements, so that a text cannot ask for more memory than a multiple of its own length.
-  struct Resource {
+  struct TextResource {
     std::string text;   ///< As written, "0x…"; empty once it is decoded.
     std::string bytes;  ///< What the text says.
     std::map<std::pair<ElementType, int64_t>, Literal> literals;  ///< By type and count.
@@ -88,7 +88,7 @@ class Parser {
   bool parse_hex_data(const Shape& shape, DenseAttr& out);
   bool decode_dense_bytes(const Shape& shape, std::string_view bytes, DenseAttr& out);
   bool parse_dense_resource(Attribute& out);
-  bool decode_resource(Resource& resource, const Shape& shape, DenseAttr& out);
+  bool decode_resource(TextResource& resource, const Shape& shape, DenseAttr& out);
   bool parse_resources();
 
   // --- parse_location.cpp
@@ -180,19 +180,23 @@ class Parser {
            scan_.fail("nested deeper than {} levels", limits_.max_depth);
   }
   void leave() { --depth_; }
+  struct LeaveOnReturn {
+    Parser& parser;
+    ~LeaveOnReturn() { parser.leave(); }
+  };
 
   /// How deep types and attributes are nested, and how many there are, aliases written out.
-  struct Extent {
+  struct ParsedExtent {
     int depth = 0;
     int64_t size = 0;
   };
   template <class T>
   struct Alias {
     T value;
-    Extent extent;
+    ParsedExtent extent;
   };
   /// An alias stands here: what it stands for is bounded as if it were written here.
-  bool take_in(const Extent& extent) {
+  bool take_in(const ParsedExtent& extent) {
     constexpr int64_t kMost = 1 << 22;            // More than a file of many MB refers to.
     const int depth = depth_ - 1 + extent.depth;  // It stands at the place that was entered for it.
     peak_ = std::max(peak_, depth);
@@ -224,7 +228,7 @@ class Parser {
   std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
   /// Aliases of aliases, filled in when all are defined: target and source.
   std::vector<std::pair<std::shared_ptr<LocationNode>, Location>> location_copies_;
-  std::unordered_map<std::string, Resource> resources_;
+  std::unordered_map<std::string, TextResource> resources_;
   size_t resources_at_ = std::string_view::npos;  ///< Where their section begins.
 };
 

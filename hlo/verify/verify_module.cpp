@@ -93,12 +93,12 @@ class ModuleVerifier {
 
   // ---- Recursion --------------------------------------------------------------------------------
 
-  struct Call {
+  struct CallEdge {
     const Instruction* op;
     const Computation* callee;
   };
 
-  void collect_calls(const Computation& computation, std::vector<Call>& calls) const {
+  void collect_calls(const Computation& computation, std::vector<CallEdge>& calls) const {
     for (const Instruction& op : computation) {
       const auto collect = [&](const std::string& name) {
         const auto found = functions_.find(name);
@@ -118,34 +118,34 @@ class ModuleVerifier {
 
   // Depth first with a stack of its own: a chain of calls may be longer than the machine's allows.
   void check_recursion() {
-    enum class State : uint8_t { kActive, kDone };
-    struct Frame {
+    enum class VisitState : uint8_t { kActive, kDone };
+    struct CallFrame {
       const Computation* function;
-      std::vector<Call> calls;
+      std::vector<CallEdge> calls;
       size_t next = 0;
     };
-    std::unordered_map<const Computation*, State> states;
+    std::unordered_map<const Computation*, VisitState> states;
     for (const auto& root : module_.functions()) {
       if (states.contains(root.get())) continue;
-      std::vector<Frame> stack;
+      std::vector<CallFrame> stack;
       const auto enter = [&](const Computation* function) {
-        states[function] = State::kActive;
+        states[function] = VisitState::kActive;
         stack.push_back({function, {}});
         collect_calls(*function, stack.back().calls);
       };
       enter(root.get());
       while (!stack.empty()) {
-        Frame& frame = stack.back();
+        CallFrame& frame = stack.back();
         if (frame.next == frame.calls.size()) {
-          states[frame.function] = State::kDone;
+          states[frame.function] = VisitState::kDone;
           stack.pop_back();
           continue;
         }
-        const Call call = frame.calls[frame.next++];
+        const CallEdge call = frame.calls[frame.next++];
         const auto known = states.find(call.callee);
         if (known == states.end()) {
           enter(call.callee);
-        } else if (known->second == State::kActive) {
+        } else if (known->second == VisitState::kActive) {
           add(infer::rule_error(*call.op, "", "recursion through @{}", call.callee->name()));
         }
       }

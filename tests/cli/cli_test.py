@@ -408,8 +408,8 @@ def test_opt_passes_and_stages(folder):
     program = write(folder, "add.mlir", ADD)
     contains(succeeds("opt", program, "--emit", "kernels"), "kernel @add(")
     contains(succeeds("opt", program, "--emit", "program"), "0: launch @add(%0, %1, %2)")
-    contains(succeeds("opt", program, "--passes", "inline,decompose,dce"), "stablehlo.add")
-    contains(fails(2, "opt", program, "--passes", "inline,fuze"), "there is no pass 'fuze'")
+    contains(succeeds("opt", program, "--passes", "inline-calls,decompose,dce"), "stablehlo.add")
+    contains(fails(2, "opt", program, "--passes", "inline-calls,fuze"), "there is no pass 'fuze'")
 
 
 def test_saved_programs_run(folder):

@@ -219,8 +219,8 @@ TEST(CpuCode, KernelsFollowAContractionRowByRow) {
 }})",
         rows, columns);
   };
-  EXPECT_GT(count(made_of(dense(2048, 512)).code, "@tenon_chain_0"), 0);
-  EXPECT_EQ(count(made_of(dense(64, 64)).code, "@tenon_chain_0"), 0);
+  EXPECT_GT(count(made_of(dense(2048, 512)).code, "@tenon_epilogue_0"), 0);
+  EXPECT_EQ(count(made_of(dense(64, 64)).code, "@tenon_epilogue_0"), 0);
 }
 
 // --- Threads
@@ -266,7 +266,7 @@ TEST(CpuCode, ThreadsChangeNoBit) {
     for (const size_t threads : {1, 2, 3, 8}) {
       SCOPED_TRACE(threads);
       const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
-      hlo::Target target;
+      hlo::RunTarget target;
       target.client = runtime::Client::open(backend::make_cpu_backend(1)).value();
       std::vector<hlo::CheckFailure> failures;
       int64_t checks = 0;

@@ -36,12 +36,12 @@
 #include "backends/template/template.h"
 #include "conformance/compare/differential.h"
 #include "conformance/generate/inputs.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/evaluator/processes/run_parallel.h"
@@ -110,13 +110,13 @@ Result<std::vector<Literal>> run_reference(const Module& module, const Computati
 }
 
 // Lowered without being optimised, so that nothing is folded.
-Runner on_interp(const InterpOptions& options) {
+Runner on_interp(const InterpretedRunOptions& options) {
   return [options](const Module& module, const Computation& entry,
                    const std::vector<Literal>& arguments, Report* report) {
-    InterpOptions mine = options;
+    InterpretedRunOptions mine = options;
     mine.lower.entry = entry.name();
     mine.steps = &report->steps;
-    return run_on_interp(module, arguments, Checks(&report->failures, &report->checks), mine);
+    return run_interpreted(module, arguments, Checks(&report->failures, &report->checks), mine);
   };
 }
 
@@ -345,22 +345,22 @@ void register_files(const char* suite, const std::vector<std::string>& files,
   }
 }
 
-InterpOptions shuffled(uint64_t seed) {
-  InterpOptions options;
+InterpretedRunOptions shuffled(uint64_t seed) {
+  InterpretedRunOptions options;
   options.interpreter.order = kernel::Order::kShuffled;
   options.interpreter.seed = seed;
   return options;
 }
 
-InterpOptions scheduled(uint64_t seed) {
-  InterpOptions options;
-  options.lower.schedule = lower::Schedule::random(seed);
+InterpretedRunOptions scheduled(uint64_t seed) {
+  InterpretedRunOptions options;
+  options.lower.tuning = lower::TuningParameters::random(seed);
   return options;
 }
 
-InterpOptions legalized(std::string_view form) {
-  InterpOptions options;
-  options.legal_form = kernel::LegalForm::parse(form).value();
+InterpretedRunOptions legalized(std::string_view form) {
+  InterpretedRunOptions options;
+  options.features = kernel::TargetFeatures::parse(form).value();
   return options;
 }
 
@@ -387,7 +387,7 @@ int main(int argc, char** argv) {
     if (path.find("invalid") == std::string::npos)
       vhlo_text.push_back(path.substr(0, path.size() - 3));
   }
-  tenon::backend::InterpConfig config;
+  tenon::backend::InterpreterConfig config;
   config.devices = 33;
   setenv("TENON_CHIPS", "33", 0);
   setenv("TENON_CPU_DEVICES", "33", 0);
@@ -407,8 +407,8 @@ int main(int argc, char** argv) {
   };
   const size_t some = full ? 1 : 8;
   std::vector<OnDevice> devices = {
-      {"InterpDevice", on_first(tenon::backend::make_interp_backend(config))},
-      {"InterpLayers", on_first(within_layers(tenon::backend::make_interp_backend(config)))},
+      {"InterpDevice", on_first(tenon::backend::make_interpreter_backend(config))},
+      {"InterpLayers", on_first(within_layers(tenon::backend::make_interpreter_backend(config)))},
       {"InterpPlugin", on_first(plugin(TENON_INTERP_PLUGIN))},
       {"Cpu", on_first(tenon::backend::make_cpu_backend().value())},
       {"CpuFolded", on_first(tenon::backend::make_cpu_backend().value()), 1, Inputs::kAsWritten},

@@ -10,11 +10,11 @@
 #include "backends/cpu/cpu.h"
 #include "backends/gpu/gpu.h"
 #include "backends/template/template.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/base/file.h"
 #include "core/types/npy.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/import/import.h"
@@ -93,12 +93,12 @@ Result<std::vector<Literal>> on_reference(const Module& module, std::span<const 
   return evaluator.run(*module.entry(), std::vector<Literal>(arguments.begin(), arguments.end()));
 }
 
-Runner on_interp(const InterpOptions& options) {
+Runner on_interp(const InterpretedRunOptions& options) {
   return [options](const Module& module, std::span<const Literal> arguments, const Checks& checks,
                    program::StepCounts& steps) {
-    InterpOptions mine = options;
+    InterpretedRunOptions mine = options;
     mine.steps = &steps;
-    return run_on_interp(module, arguments, checks, mine);
+    return run_interpreted(module, arguments, checks, mine);
   };
 }
 
@@ -109,7 +109,7 @@ Runner on_device(std::shared_ptr<backend::Backend> backend) {
              program::StepCounts& steps) -> Result<std::vector<Literal>> {
     runtime::ClientOptions first;
     first.devices = {0};
-    Target target;
+    RunTarget target;
     TENON_ASSIGN(target.client, runtime::Client::open(backend, first));
     CompileOptions options;
     options.strict = true;
@@ -178,7 +178,7 @@ TEST_P(SampleResults, OfArtifact) {
 TEST_P(SampleResults, OnInterp) { run_sample(folder_, manifest_, "program.mlir", on_interp({})); }
 
 TEST_P(SampleResults, OnInterpsDevice) {
-  run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_interp_backend()));
+  run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_interpreter_backend()));
 }
 
 TEST_P(SampleResults, OnDevices) {
@@ -195,10 +195,10 @@ TEST_P(SampleResults, OnDevices) {
 TEST_P(SampleResults, OnInterpInAnyOrder) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
-    InterpOptions options;
+    InterpretedRunOptions options;
     options.interpreter.order = kernel::Order::kShuffled;
     options.interpreter.seed = seed;
-    options.lower.schedule = lower::Schedule::random(seed);
+    options.lower.tuning = lower::TuningParameters::random(seed);
     run_sample(folder_, manifest_, "program.mlir", on_interp(options));
   }
 }
@@ -207,8 +207,8 @@ TEST_P(SampleResults, OnInterpInAnyOrder) {
 TEST_P(SampleResults, OnInterpLegalised) {
   for (const char* form : {"fma", "least"}) {
     if (form == std::string_view("least") && std::getenv("TENON_FULL") == nullptr) continue;
-    InterpOptions options;
-    options.legal_form = kernel::LegalForm::parse(form).value();
+    InterpretedRunOptions options;
+    options.features = kernel::TargetFeatures::parse(form).value();
     run_sample(folder_, manifest_, "program.mlir", on_interp(options));
   }
 }

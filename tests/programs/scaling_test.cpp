@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "hlo/driver/run.h"
 #include "hlo/import/import.h"
 #include "hlo/lower/lower.h"
@@ -84,7 +84,7 @@ Stages stages_of(const std::string& shape, int ops) {
     });
   }
   stages.run("lowering", [&] { EXPECT_TRUE(lower_module(*module, {})); });
-  const auto client = runtime::Client::open(backend::make_interp_backend({})).value();
+  const auto client = runtime::Client::open(backend::make_interpreter_backend({})).value();
   const auto& device = client->devices()[0];
   Compilation compilation;
   stages.run("compile", [&] {

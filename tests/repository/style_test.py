@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""clang-format over every source; with --full, clang-tidy too (an hour on two cores)."""
+"""clang-format over every source, and each class name once in the tree; with --full, clang-tidy too (an hour on two cores)."""
 
+import collections
 import os
 import pathlib
 import re
@@ -8,6 +9,22 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A class, struct, union or enum is declared once in the tree, so that grep finds one thing; nested and file-local ones count
+# too. The pairs below may share a name: both are the field's own words in headers that vendors write against, and the
+# namespace says which is meant.
+SHARED_NAMES = {
+    "Buffer": {"core/program/program.h", "core/runtime/buffer.h"},  # Of a Program; of the runtime, as in PJRT.
+    "Builder": {"core/kernel/ir/builder.h", "hlo/builder/builder.h"},  # Of the kernel IR; of hlo.
+    "Device": {"core/backend/backend.h", "core/runtime/device.h"},  # What a backend implements; what clients use.
+    "OpCode": {"core/kernel/ir/ops.h", "hlo/ops/ops.h"},
+    "TypeSet": {"core/kernel/ir/ops.h", "hlo/ops/ops.h"},
+    "Value": {"core/kernel/ir/kernel.h", "hlo/ir/instruction.h"},
+}
+# Not checked: tests; the PJRT C API, whose names are its own. A class's `Impl` (the pimpl idiom) goes by the class's name.
+UNCHECKED = re.compile(r"_test(_util)?\.(h|cpp)$|(^|/)testing/|^tests/|^fuzz/|^frameworks/pjrt/c_api/")
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+DEFINITION = re.compile(r"\b(?:class|struct|union|enum(?: class| struct)?)\s+(?:\w+::)*(\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{")
 
 
 def sources() -> list[str]:
@@ -28,6 +45,27 @@ def check_format() -> bool:
     return not wrong and done.returncode == 0
 
 
+def check_names() -> bool:
+    """Whether each class has a name of its own."""
+    found = collections.defaultdict(list)
+    for name in sources():
+        if UNCHECKED.search(name):
+            continue
+        text = COMMENT_OR_STRING.sub(lambda match: "\n" * match.group().count("\n"), (ROOT / name).read_text())
+        for match in DEFINITION.finditer(text):
+            found[match.group(1)].append((name, text.count("\n", 0, match.start()) + 1))
+    faults = {name: places for name, places in sorted(found.items()) if len(places) > 1 and name != "Impl"
+              and not (len(places) == 2 and {path for path, _ in places} == SHARED_NAMES.get(name))}
+    for name, places in faults.items():
+        print(f"FAIL class name {name}: declared at {', '.join(f'{path}:{line}' for path, line in places)}")
+    unused = [name for name in SHARED_NAMES if len(found[name]) < 2]
+    for name in unused:
+        print(f"FAIL class name {name}: no pair any more; remove it from SHARED_NAMES")
+    if not faults and not unused:
+        print(f"PASS {len(found)} class names are declared once each")
+    return not faults and not unused
+
+
 def check_tidy(build: str) -> bool:
     patterns = [f"/{re.escape(name)}$" for name in sources() if name.endswith(".cpp")]
     done = subprocess.run(["run-clang-tidy-19", "-p", build, "-quiet", f"-j{os.cpu_count()}", *patterns],
@@ -43,6 +81,7 @@ def check_tidy(build: str) -> bool:
 
 def main() -> int:
     good = check_format()
+    good = check_names() and good
     if "--full" in sys.argv:
         good = check_tidy(sys.argv[1]) and good
     return 0 if good else 1

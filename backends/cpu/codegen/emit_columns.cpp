@@ -26,7 +26,7 @@ constexpr size_t kMostNodesATurn = 40;  // of a leaf, or of a transposed body
 // --- Sums down columns
 
 // Whether neighbouring lanes load neighbours, or the same.
-bool Emitter::loads_along_lanes(BlockId id, const Varying& varying) const {
+bool CpuKernelEmitter::loads_along_lanes(BlockId id, const Varying& varying) const {
   return std::ranges::all_of(kernel_.block(id).nodes, [&](NodeId each) {
     const Node& n = kernel_.node(each);
     if (n.op == OpCode::kYield || kernel::is_scalar_op(n.op)) return true;
@@ -40,7 +40,8 @@ bool Emitter::loads_along_lanes(BlockId id, const Varying& varying) const {
 }
 
 // The body, or the block of the `if` that all of its lanes take, parted by its one reduction.
-std::optional<Emitter::Columns> Emitter::columns_of(const Node& n, const Varying& varying) const {
+std::optional<CpuKernelEmitter::Columns> CpuKernelEmitter::columns_of(
+    const Node& n, const Varying& varying) const {
   Columns columns;
   const std::function<bool(BlockId)> part = [&](BlockId id) {
     for (const NodeId each : kernel_.block(id).nodes) {
@@ -74,7 +75,8 @@ std::optional<Emitter::Columns> Emitter::columns_of(const Node& n, const Varying
 
 // Some rows after the other, each from left to right, with the columns' sums so far in memory: rows
 // lie in order, columns do not.
-bool Emitter::lanes_down_columns(const Node& n, ValueId lane, int64_t extent, Value* count) {
+bool CpuKernelEmitter::lanes_down_columns(const Node& n, ValueId lane, int64_t extent,
+                                          Value* count) {
   if (extent < 2 * width_) return false;
   const auto columns = columns_of(n, *varying_);
   if (!columns) return false;
@@ -154,7 +156,7 @@ bool Emitter::lanes_down_columns(const Node& n, ValueId lane, int64_t extent, Va
 // --- Transposes
 
 // Whether nothing is loaded behind the store `from` of the body.
-bool Emitter::only_stores_follow(const Node& n, NodeId from) const {
+bool CpuKernelEmitter::only_stores_follow(const Node& n, NodeId from) const {
   const std::vector<NodeId>& nodes = kernel_.block(n.blocks[0]).nodes;
   return std::all_of(std::ranges::find(nodes, from), nodes.end(), [&](NodeId each) {
     const Node& node = kernel_.node(each);
@@ -164,7 +166,8 @@ bool Emitter::only_stores_follow(const Node& n, NodeId from) const {
 
 // Loads of the body whose neighbours lie along `down`, another index than that of the vector, at
 // places that follow from the indices alone.
-std::vector<NodeId> Emitter::transposed_loads(const Node& n, ValueId lane, ValueId down) const {
+std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId lane,
+                                                       ValueId down) const {
   const Varying along(kernel_, n, lane);
   const Varying across(kernel_, n, down);
   std::vector<NodeId> found;
@@ -196,7 +199,7 @@ std::vector<NodeId> Emitter::transposed_loads(const Node& n, ValueId lane, Value
 
 // Squares of as many rows as a vector has lanes: what lies down the columns is loaded along the
 // rows and transposed in registers.
-bool Emitter::lanes_transposed(const Node& n, const Plan& plan) {
+bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const ValueId lane = arguments[plan.dimension];
   if (kernel_.block(n.blocks[0]).nodes.size() > kMostNodesATurn) return false;
@@ -219,8 +222,8 @@ bool Emitter::lanes_transposed(const Node& n, const Plan& plan) {
   return false;
 }
 
-void Emitter::squares(const Node& n, size_t along, size_t down, int64_t size,
-                      const std::vector<NodeId>& loads) {
+void CpuKernelEmitter::squares(const Node& n, size_t along, size_t down, int64_t size,
+                               const std::vector<NodeId>& loads) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const Varying varying(kernel_, n, arguments[along]);
   const auto square = [&](Value* first_row, Value* first_column) {
@@ -260,8 +263,8 @@ void Emitter::squares(const Node& n, size_t along, size_t down, int64_t size,
 }
 
 // With scalar indices: of each load the vector that begins at its element.
-void Emitter::load_rows(const Node& n, int64_t size, const std::vector<NodeId>& loads,
-                        std::map<NodeId, std::vector<Value*>>& rows) {
+void CpuKernelEmitter::load_rows(const Node& n, int64_t size, const std::vector<NodeId>& loads,
+                                 std::map<NodeId, std::vector<Value*>>& rows) {
   std::set<ValueId> loaded;
   for (const NodeId each : kernel_.block(n.blocks[0]).nodes) {
     const Node& node = kernel_.node(each);

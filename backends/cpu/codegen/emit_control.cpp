@@ -10,16 +10,17 @@ using kernel::Node;
 using kernel::NodeId;
 using kernel::OpCode;
 
-void Emitter::loop(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body) {
+void CpuKernelEmitter::loop(Value* low, Value* high, int64_t step,
+                            const std::function<void(Value*)>& body) {
   loop(low, high, step, {}, {}, [&](Value* i, const Many&) {
     body(i);
     return Many{};
   });
 }
 
-Emitter::Many Emitter::loop(Value* low, Value* high, int64_t step, const Ids& like,
-                            const Many& inits,
-                            const std::function<Many(Value*, const Many&)>& body) {
+CpuKernelEmitter::Many CpuKernelEmitter::loop(
+    Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
+    const std::function<Many(Value*, const Many&)>& body) {
   // Indices are of 32 bits nearly always; if not, they are places in memory: no step leaves 64.
   const auto lanes_of = [&](const codegen::LlvmValues& values) {
     Many list;
@@ -37,7 +38,7 @@ Emitter::Many Emitter::loop(Value* low, Value* high, int64_t step, const Ids& li
                                      }));
 }
 
-void Emitter::for_loop(const Node& n) {
+void CpuKernelEmitter::for_loop(const Node& n) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   set(n.results, loop(wide_of(get(n.operands[0])), wide_of(get(n.operands[1])), n.extents[0],
                       n.results, get(n.operands, 2), [&](Value* k, const Many& carried) {
@@ -48,7 +49,7 @@ void Emitter::for_loop(const Node& n) {
 }
 
 // Of a workgroup, or of one iteration of a lanes loop: never of several lanes together.
-void Emitter::while_loop(const Node& n) {
+void CpuKernelEmitter::while_loop(const Node& n) {
   const Many inits = get(n.operands);
   BasicBlock* const before = b_.GetInsertBlock();
   BasicBlock* const test = BasicBlock::Create(context_, "test", function_);
@@ -77,13 +78,13 @@ void Emitter::while_loop(const Node& n) {
 }
 
 // B27: the function ends where it stands.
-void Emitter::poll_stop() {
+void CpuKernelEmitter::poll_stop() {
   BasicBlock* const on = BasicBlock::Create(context_, "on", function_);
   b_.CreateCondBr(emit_poll(b_, stops_), on, exit_);
   b_.SetInsertPoint(on);
 }
 
-void Emitter::if_else(const Node& n) {
+void CpuKernelEmitter::if_else(const Node& n) {
   const Lanes condition = get(n.operands[0]);
   if (!condition.same()) return divergent_if(n);
   BasicBlock* const sides[] = {BasicBlock::Create(context_, "then", function_),
@@ -107,7 +108,7 @@ void Emitter::if_else(const Node& n) {
   for (size_t i = 0; i < phis.size(); ++i) values_[n.results[i]] = from(n.results[i], phis[i]);
 }
 
-bool Emitter::only_computes(kernel::BlockId id) const {
+bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
   for (const NodeId n : kernel_.block(id).nodes) {
     const Node& node = kernel_.node(n);
     if (!kernel::is_scalar_op(node.op) && node.op != OpCode::kYield) return false;
@@ -117,7 +118,8 @@ bool Emitter::only_computes(kernel::BlockId id) const {
 
 // The block with more lanes off, passed over if none is left on: what it gives, or zeros. (Not
 // poison: what lanes that are off have goes into conditions, from which masks and branches follow.)
-Emitter::Many Emitter::masked_block(kernel::BlockId id, Value* mask, const Ids& like) {
+CpuKernelEmitter::Many CpuKernelEmitter::masked_block(kernel::BlockId id, Value* mask,
+                                                      const Ids& like) {
   BasicBlock* const before = b_.GetInsertBlock();
   BasicBlock* const some = BasicBlock::Create(context_, "some", function_);
   BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
@@ -141,7 +143,7 @@ Emitter::Many Emitter::masked_block(kernel::BlockId id, Value* mask, const Ids& 
   return results;
 }
 
-void Emitter::divergent_if(const Node& n) {
+void CpuKernelEmitter::divergent_if(const Node& n) {
   Value* const condition = vector_of(get(n.operands[0]));
   const auto side = [&](size_t which) -> Many {
     const kernel::BlockId id = n.blocks[which];

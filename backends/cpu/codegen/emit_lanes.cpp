@@ -26,9 +26,9 @@ constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the
 }  // namespace
 
 // Along the last dimension, where neighbours lie side by side most often, unless it is short.
-Emitter::Plan Emitter::plan_of(const Node& n) {
+CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   if (n.extents.empty()) return {};
-  Plan plan;
+  VectorPlan plan;
   plan.dimension = n.extents.size() - 1;
   for (size_t d = 0; d < n.extents.size(); ++d) {
     if (n.extents[plan.dimension] < 8 && n.extents[d] > n.extents[plan.dimension]) {
@@ -50,8 +50,8 @@ Emitter::Plan Emitter::plan_of(const Node& n) {
   return plan;
 }
 
-void Emitter::nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
-                   const std::function<void()>& body) {
+void CpuKernelEmitter::nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
+                            const std::function<void()>& body) {
   const std::function<void(size_t)> around = [&](size_t d) {
     if (d == except) ++d;
     if (d >= extents.size()) return body();
@@ -64,7 +64,7 @@ void Emitter::nest(const Ids& arguments, const Dims& extents, std::optional<size
 }
 
 // Memory at constant places becomes registers.
-bool Emitter::is_tiny(const Dims& extents, BlockId id) const {
+bool CpuKernelEmitter::is_tiny(const Dims& extents, BlockId id) const {
   const auto count = static_cast<size_t>(element_count(extents));
   const bool short_ones = std::ranges::all_of(extents, [](int64_t each) { return each < 8; });
   if (!short_ones || count > kMostUnrolled) return false;
@@ -84,8 +84,8 @@ bool Emitter::is_tiny(const Dims& extents, BlockId id) const {
   return count * nodes <= kMostNodesUnrolled;
 }
 
-void Emitter::unrolled(const Ids& arguments, const Dims& extents,
-                       const std::function<void()>& body) {
+void CpuKernelEmitter::unrolled(const Ids& arguments, const Dims& extents,
+                                const std::function<void()>& body) {
   const std::function<void(size_t)> around = [&](size_t d) {
     if (d == extents.size()) return body();
     for (int64_t i = 0; i < extents[d]; ++i) {
@@ -96,7 +96,8 @@ void Emitter::unrolled(const Ids& arguments, const Dims& extents,
   around(0);
 }
 
-void Emitter::in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body) {
+void CpuKernelEmitter::in_lanes(int64_t width, const Varying& varying,
+                                const std::function<void()>& body) {
   const int64_t outer_width = std::exchange(width_, width);
   const Varying* const outer = std::exchange(varying_, &varying);
   body();
@@ -104,11 +105,11 @@ void Emitter::in_lanes(int64_t width, const Varying& varying, const std::functio
   varying_ = outer;
 }
 
-void Emitter::lanes(const Node& n) {
+void CpuKernelEmitter::lanes(const Node& n) {
   const BlockId body = n.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
   if (is_tiny(n.extents, body)) return unrolled(arguments, n.extents, [&] { block(body); });
-  const Plan plan = plan_of(n);
+  const VectorPlan plan = plan_of(n);
   if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
   if (lanes_transposed(n, plan)) return;
   const ValueId lane = arguments[plan.dimension];
@@ -123,7 +124,7 @@ void Emitter::lanes(const Node& n) {
   });
 }
 
-void Emitter::strips(ValueId lane, Value* count, const std::function<void()>& body) {
+void CpuKernelEmitter::strips(ValueId lane, Value* count, const std::function<void()>& body) {
   const auto at = [&](Value* place) {
     values_[lane] = index_from(place, 1);
     body();
@@ -179,14 +180,14 @@ std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varyi
 
 }  // namespace
 
-bool Emitter::grows_by_one(const Node& n, ValueId value, ValueId lane) const {
+bool CpuKernelEmitter::grows_by_one(const Node& n, ValueId value, ValueId lane) const {
   const Varying varying(kernel_, n, lane);
   return growth(kernel_, varying, ranges_, kernel_.block(n.blocks[0]), value, lane) == 1;
 }
 
 // The condition `x < y` of lane l is x0 + l < y, so it holds for the first y - x0 lanes.
-Emitter::Value* Emitter::bounded(const Block& body, ValueId lane, int64_t extent,
-                                 const Varying& varying) {
+CpuKernelEmitter::Value* CpuKernelEmitter::bounded(const Block& body, ValueId lane, int64_t extent,
+                                                   const Varying& varying) {
   Value* const all = number(extent);
   if (body.nodes.empty()) return all;
   const NodeId last = body.nodes.back();

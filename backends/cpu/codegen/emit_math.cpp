@@ -19,7 +19,7 @@ constexpr int64_t kMostInPlace = 4;  // of one function in a kernel; more are ca
 
 }  // namespace
 
-Emitter::Value* Emitter::math(const Node& n, Value* x, Value* y) {
+CpuKernelEmitter::Value* CpuKernelEmitter::math(const Node& n, Value* x, Value* y) {
   const codegen::MathTarget target = {vector_bytes_ >= 64};
   const auto is_alike = [&](const Node& other) { return other.op == n.op && other.type == n.type; };
   // Scalars come together, as many as a vector has lanes.
@@ -31,8 +31,8 @@ Emitter::Value* Emitter::math(const Node& n, Value* x, Value* y) {
   return b_.CreateCall(math_body(n, arguments, target), arguments);
 }
 
-llvm::Function* Emitter::math_body(const Node& n, llvm::ArrayRef<Value*> arguments,
-                                   const codegen::MathTarget& target) {
+llvm::Function* CpuKernelEmitter::math_body(const Node& n, llvm::ArrayRef<Value*> arguments,
+                                            const codegen::MathTarget& target) {
   llvm::Type* const type = arguments[0]->getType();
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   const std::string name =
@@ -53,8 +53,9 @@ llvm::Function* Emitter::math_body(const Node& n, llvm::ArrayRef<Value*> argumen
 
 // What of the nodes from `first` on can be computed at once with it, `most` at most, and what of
 // the nodes between has to be computed before, in order.
-Emitter::Batch Emitter::batch_of(const std::vector<NodeId>& nodes, size_t first, size_t most,
-                                 const std::set<NodeId>& done) const {
+CpuKernelEmitter::Batch CpuKernelEmitter::batch_of(const std::vector<NodeId>& nodes, size_t first,
+                                                   size_t most,
+                                                   const std::set<NodeId>& done) const {
   Batch batch;
   const Node& like = kernel_.node(nodes[first]);
   std::set<ValueId> waiting;             // for what is not pure, or for a math function.
@@ -87,7 +88,8 @@ Emitter::Batch Emitter::batch_of(const std::vector<NodeId>& nodes, size_t first,
   return batch;
 }
 
-void Emitter::math_at_once(const std::vector<NodeId>& nodes, size_t first, std::set<NodeId>& done) {
+void CpuKernelEmitter::math_at_once(const std::vector<NodeId>& nodes, size_t first,
+                                    std::set<NodeId>& done) {
   const Node& like = kernel_.node(nodes[first]);
   const auto most = static_cast<size_t>(vector_bytes_) / storage_bytes(like.type);
   const Batch batch = batch_of(nodes, first, most, done);

@@ -19,11 +19,11 @@ llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type))
 }  // namespace
 
 // Small ones lie on the stack, where they may become registers.
-void Emitter::declare(kernel::MemoryId memory) {
+void CpuKernelEmitter::declare(kernel::MemoryId memory) {
   memories_[memory] = memory_of(std::max<int64_t>(kernel_.memory(memory).bytes(), 1));
 }
 
-Emitter::Value* Emitter::memory_of(int64_t bytes) {
+CpuKernelEmitter::Value* CpuKernelEmitter::memory_of(int64_t bytes) {
   if (bytes <= kMostOnStack) {
     const llvm::IRBuilder<>::InsertPointGuard guard(b_);
     BasicBlock& entry = function_->getEntryBlock();
@@ -38,7 +38,8 @@ Emitter::Value* Emitter::memory_of(int64_t bytes) {
   return place;
 }
 
-Emitter::Address Emitter::address(kernel::MemoryId memory, const Ids& indices, size_t first) {
+CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, const Ids& indices,
+                                                    size_t first) {
   const Memory& m = kernel_.memory(memory);
   const Dims strides = m.resolved_strides();
   llvm::Type* const element = codegen::memory_type_of(context_, m.type);
@@ -70,13 +71,13 @@ Emitter::Address Emitter::address(kernel::MemoryId memory, const Ids& indices, s
   return {b_.CreateGEP(element, base, places), 0, true};
 }
 
-Emitter::Value* Emitter::mask_or_all() {
+CpuKernelEmitter::Value* CpuKernelEmitter::mask_or_all() {
   if (mask_ != nullptr) return mask_;
   return llvm::Constant::getAllOnesValue(
       llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(width_)));
 }
 
-void Emitter::load(const Node& n) {
+void CpuKernelEmitter::load(const Node& n) {
   if (!provided_.empty()) {
     const auto found = provided_.find(static_cast<kernel::NodeId>(&n - kernel_.nodes.data()));
     if (found != provided_.end()) {
@@ -109,7 +110,7 @@ void Emitter::load(const Node& n) {
       value->getType()->isVectorTy() ? Lanes{nullptr, value, 0} : Lanes{value, nullptr, 0};
 }
 
-void Emitter::store(const Node& n) {
+void CpuKernelEmitter::store(const Node& n) {
   const Address where = address(n.memories[0], n.operands, 1);
   const Lanes lanes = get(n.operands[0]);
   const llvm::Align align = align_of(n.type);
@@ -139,7 +140,7 @@ void Emitter::store(const Node& n) {
   }
 }
 
-void Emitter::atomic(const Node& n) {
+void CpuKernelEmitter::atomic(const Node& n) {
   const Address where = address(n.memories[0], n.operands, 1);
   b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type), where.pointer,
                      get(n.operands[0]).scalar, align_of(n.type), llvm::AtomicOrdering::Monotonic);

@@ -14,21 +14,22 @@ constexpr size_t kMostLeafNodes = 100;  // For more than one.
 
 }  // namespace
 
-void Emitter::reduce(const Node& n) {
+void CpuKernelEmitter::reduce(const Node& n) {
   // Few leaves are scalars, which need not go through memory to be neighbours.
   const bool tiny = is_tiny(n.extents, n.blocks[0]);
   if (width_ == 1 && !tiny && reduce_by_vectors(n)) return;
   reduce_by_one(n);
 }
 
-Emitter::Many Emitter::combine(const Node& n, const Many& left, const Many& right) {
+CpuKernelEmitter::Many CpuKernelEmitter::combine(const Node& n, const Many& left,
+                                                 const Many& right) {
   Many both = left;
   both.insert(both.end(), right.begin(), right.end());
   set(kernel_.block(n.blocks[1]).arguments, both);
   return block(n.blocks[1]);
 }
 
-void Emitter::reduce_by_one(const Node& n) {
+void CpuKernelEmitter::reduce_by_one(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
   if (is_tiny(n.extents, n.blocks[0])) {
     Many carried = get(n.operands);
@@ -46,13 +47,13 @@ void Emitter::reduce_by_one(const Node& n) {
   set(n.results, nested(0, get(n.operands)));
 }
 
-Emitter::Many Emitter::neutral(const Node& n) {
+CpuKernelEmitter::Many CpuKernelEmitter::neutral(const Node& n) {
   llvm::Constant* const one = codegen::identity_of(context_, kernel_, n);
   if (one == nullptr) return {};
   return {{nullptr, b_.CreateVectorSplat(static_cast<unsigned>(width_), one), 0}};
 }
 
-Emitter::Many Emitter::horizontal(const Node& n, Many vectors) {
+CpuKernelEmitter::Many CpuKernelEmitter::horizontal(const Node& n, Many vectors) {
   const int64_t whole = width_;
   while (width_ > 1) {
     const int64_t half = width_ / 2;
@@ -81,9 +82,9 @@ Emitter::Many Emitter::horizontal(const Node& n, Many vectors) {
 
 // Vectors of which each lane combines some of the leaves: several, which take turns along the
 // plan's dimension, so that their combinations overlap.
-class Emitter::PartialSums {
+class CpuKernelEmitter::PartialSums {
  public:
-  PartialSums(Emitter& emitter, const Node& n, const Plan& plan)
+  PartialSums(CpuKernelEmitter& emitter, const Node& n, const VectorPlan& plan)
       : e_(emitter),
         b_(emitter.b_),
         n_(n),
@@ -192,7 +193,7 @@ class Emitter::PartialSums {
     return first;
   }
 
-  Emitter& e_;
+  CpuKernelEmitter& e_;
   llvm::IRBuilder<>& b_;
   const Node& n_;
   const size_t dimension_;
@@ -205,12 +206,12 @@ class Emitter::PartialSums {
   Ids like_;  // What the accumulators are like: the results, as often.
 };
 
-bool Emitter::reduce_by_vectors(const Node& n) {
+bool CpuKernelEmitter::reduce_by_vectors(const Node& n) {
   if (!n.commutative || !only_computes(n.blocks[1])) return false;
   for (const int64_t extent : n.extents) {
     if (extent < 1) return false;
   }
-  Plan plan = plan_of(n);
+  VectorPlan plan = plan_of(n);
   const int64_t extent = n.extents.empty() ? 0 : n.extents[plan.dimension];
   while (plan.width > extent) plan.width /= 2;  // No lane without a leaf.
   if (plan.width < 2) return false;

@@ -12,7 +12,8 @@ using kernel::OpCode;
 using kernel::ValueId;
 using kernel::ValueKind;
 
-Emitter::Emitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes)
+CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel,
+                                   int64_t vector_bytes)
     : module_(module),
       context_(module.getContext()),
       kernel_(kernel),
@@ -22,13 +23,13 @@ Emitter::Emitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vec
       values_(kernel.values.size()),
       memories_(kernel.memories.size()) {}
 
-KernelFunction Emitter::run(const std::string& name) {
+CpuKernelFunction CpuKernelEmitter::run(const std::string& name) {
   make_function(name);
   grid_loop();
   return {function_, scratch_bytes_};
 }
 
-void Emitter::make_function(const std::string& name) {
+void CpuKernelEmitter::make_function(const std::string& name) {
   std::vector<llvm::Type*> types(kernel_.buffer_count, b_.getPtrTy());
   for (const ValueId scalar : kernel_.scalars) {
     types.push_back(codegen::type_of(context_, kernel_.value(scalar).type));
@@ -51,7 +52,7 @@ void Emitter::make_function(const std::string& name) {
   b_.SetInsertPoint(BasicBlock::Create(context_, "entry", function_));
 }
 
-void Emitter::grid_loop() {
+void CpuKernelEmitter::grid_loop() {
   const size_t count = function_->arg_size();
   Value* const begin = function_->getArg(static_cast<unsigned>(count - 4));
   Value* const end = function_->getArg(static_cast<unsigned>(count - 3));
@@ -76,18 +77,18 @@ void Emitter::grid_loop() {
 
 // --- Values
 
-llvm::Type* Emitter::type_of(ElementType type, bool varying) {
+llvm::Type* CpuKernelEmitter::type_of(ElementType type, bool varying) {
   llvm::Type* const scalar = codegen::type_of(context_, type);
   if (!varying) return scalar;
   return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width_));
 }
 
-Emitter::Value* Emitter::index(int64_t value) {
+CpuKernelEmitter::Value* CpuKernelEmitter::index(int64_t value) {
   return codegen::constant(context_, kernel_.index_type, static_cast<uint64_t>(value));
 }
 
 // <0, stride, 2 * stride …>
-Emitter::Value* Emitter::steps(llvm::Type* element, int64_t stride) {
+CpuKernelEmitter::Value* CpuKernelEmitter::steps(llvm::Type* element, int64_t stride) {
   std::vector<llvm::Constant*> list;
   for (int64_t lane = 0; lane < width_; ++lane) {
     list.push_back(llvm::ConstantInt::getSigned(element, lane * stride));
@@ -95,41 +96,41 @@ Emitter::Value* Emitter::steps(llvm::Type* element, int64_t stride) {
   return llvm::ConstantVector::get(list);
 }
 
-Emitter::Lanes Emitter::get(ValueId value) {
+CpuKernelEmitter::Lanes CpuKernelEmitter::get(ValueId value) {
   const kernel::Value& v = kernel_.value(value);
   if (v.kind != ValueKind::kConstant) return values_[value];
   return {codegen::constant(context_, v.type, v.bits), nullptr, 0};
 }
 
-Emitter::Many Emitter::get(const Ids& values, size_t first) {
+CpuKernelEmitter::Many CpuKernelEmitter::get(const Ids& values, size_t first) {
   Many list;
   for (size_t i = first; i < values.size(); ++i) list.push_back(get(values[i]));
   return list;
 }
 
-void Emitter::set(const Ids& values, const Many& lanes, size_t first) {
+void CpuKernelEmitter::set(const Ids& values, const Many& lanes, size_t first) {
   for (size_t i = first; i < values.size(); ++i) values_[values[i]] = lanes[i - first];
 }
 
-Emitter::Value* Emitter::vector_of(const Lanes& lanes) {
+CpuKernelEmitter::Value* CpuKernelEmitter::vector_of(const Lanes& lanes) {
   if (lanes.vector != nullptr) return lanes.vector;
   Value* const splat = b_.CreateVectorSplat(static_cast<unsigned>(width_), lanes.scalar);
   if (lanes.stride == 0) return splat;
   return b_.CreateAdd(splat, steps(lanes.scalar->getType(), lanes.stride));
 }
 
-Emitter::Value* Emitter::as(ValueId like, const Lanes& lanes) {
+CpuKernelEmitter::Value* CpuKernelEmitter::as(ValueId like, const Lanes& lanes) {
   return varies(like) ? vector_of(lanes) : lanes.scalar;
 }
 
-Emitter::Lanes Emitter::from(ValueId like, Value* value) {
+CpuKernelEmitter::Lanes CpuKernelEmitter::from(ValueId like, Value* value) {
   if (varies(like)) return {nullptr, value, 0};
   return {value, nullptr, 0};
 }
 
 // --- Operations
 
-Emitter::Many Emitter::block(kernel::BlockId id) {
+CpuKernelEmitter::Many CpuKernelEmitter::block(kernel::BlockId id) {
   const std::vector<NodeId>& nodes = kernel_.block(id).nodes;
   std::set<NodeId> done;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -148,7 +149,7 @@ Emitter::Many Emitter::block(kernel::BlockId id) {
   return {};
 }
 
-void Emitter::statement(const Node& n) {
+void CpuKernelEmitter::statement(const Node& n) {
   switch (n.op) {
     case OpCode::kLoad:
       return load(n);
@@ -176,7 +177,7 @@ void Emitter::statement(const Node& n) {
   }
 }
 
-void Emitter::operation(const Node& n) {
+void CpuKernelEmitter::operation(const Node& n) {
   const ValueId result = n.results[0];
   const ElementType from = kernel_.value(n.operands.back()).type;
   const bool fits = is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
@@ -201,17 +202,17 @@ void Emitter::operation(const Node& n) {
   if (same && fits) values_[result].wide = wide(n);
 }
 
-Emitter::Lanes Emitter::index_from(Value* wide, int64_t stride) {
+CpuKernelEmitter::Lanes CpuKernelEmitter::index_from(Value* wide, int64_t stride) {
   return {b_.CreateTrunc(wide, codegen::type_of(context_, kernel_.index_type)), nullptr, stride,
           wide};
 }
 
-Emitter::Value* Emitter::wide_of(const Lanes& lanes) {
+CpuKernelEmitter::Value* CpuKernelEmitter::wide_of(const Lanes& lanes) {
   return lanes.wide != nullptr ? lanes.wide : b_.CreateSExt(lanes.scalar, b_.getInt64Ty());
 }
 
 // The same sum, difference or product in 64 bits, so that an address needs no extension in a loop.
-Emitter::Value* Emitter::wide(const Node& n) {
+CpuKernelEmitter::Value* CpuKernelEmitter::wide(const Node& n) {
   if (kernel_.value(n.results[0]).type != kernel_.index_type) return nullptr;
   if (n.op != OpCode::kAdd && n.op != OpCode::kSub && n.op != OpCode::kMul) return nullptr;
   Value* x[2];
@@ -222,7 +223,7 @@ Emitter::Value* Emitter::wide(const Node& n) {
 }
 
 // Of index arithmetic that provably does not wrap: sums, differences, products with a constant.
-std::optional<Emitter::Lanes> Emitter::linear(const Node& n) {
+std::optional<CpuKernelEmitter::Lanes> CpuKernelEmitter::linear(const Node& n) {
   const ValueId result = n.results[0];
   const ElementType type = kernel_.value(result).type;
   if (!is_signed_integer(type) || ranges_.may_overflow(result)) return std::nullopt;

@@ -33,22 +33,22 @@
 namespace tenon::cpu {
 
 /// A kernel's function and what a call of it needs.
-struct KernelFunction {
+struct CpuKernelFunction {
   llvm::Function* function = nullptr;
   int64_t scratch_bytes = 0;
 };
 
-/// The kernel as the Emitter takes it: tile statements are loops, but those `contract` statements
+/// The kernel as the emitter takes it: tile statements are loops, but those `contract` statements
 /// that become tiles of sums in registers.
 kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_bytes);
 
-class Emitter {
+class CpuKernelEmitter {
  public:
-  /// `kernel` is what with_native_tiles() gave of one that is legal for form_of_host() and has been
-  /// verified. `vector_bytes`: of a register.
-  Emitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes);
+  /// `kernel` is what with_native_tiles() gave of one that is legal for host_features() and has
+  /// been verified. `vector_bytes`: of a register.
+  CpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes);
 
-  KernelFunction run(const std::string& name);
+  CpuKernelFunction run(const std::string& name);
 
  private:
   using Value = llvm::Value;
@@ -129,11 +129,11 @@ class Emitter {
   /// Calls body() for all indices, which are constants.
   void unrolled(const Ids& arguments, const Dims& extents, const std::function<void()>& body);
   /// The dimension that becomes vectors, and how wide; none: one iteration at a time.
-  struct Plan {
+  struct VectorPlan {
     size_t dimension = 0;
     int64_t width = 1;
   };
-  Plan plan_of(const kernel::Node& n);
+  VectorPlan plan_of(const kernel::Node& n);
   /// Loops around over all dimensions of `extents` but `except`; indices go to `arguments`.
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);
@@ -165,7 +165,7 @@ class Emitter {
                                                kernel::ValueId down) const;
   bool only_stores_follow(const kernel::Node& n, kernel::NodeId from) const;
   /// False, and nothing emitted, where nothing is to be transposed.
-  bool lanes_transposed(const kernel::Node& n, const Plan& plan);
+  bool lanes_transposed(const kernel::Node& n, const VectorPlan& plan);
   void squares(const kernel::Node& n, size_t along, size_t down, int64_t size,
                const std::vector<kernel::NodeId>& loads);
   void load_rows(const kernel::Node& n, int64_t size, const std::vector<kernel::NodeId>& loads,

@@ -51,7 +51,7 @@ std::optional<ContractionLoops> loops_of(const program::Contraction& call,
 
 /// The function of emitter.h with three buffers, and its number of workgroups.
 struct ContractionFunction {
-  KernelFunction kernel;
+  CpuKernelFunction kernel;
   int64_t workgroups = 1;
   double flops_a_workgroup = 0;
 };

@@ -95,7 +95,7 @@ Kernel with_native_tiles(const Kernel& kernel, int64_t vector_bytes) {
   return kernel::simplify(kernel::expand_tiles(kernel, false, is_native));
 }
 
-void Emitter::contract(const Node& n) {
+void CpuKernelEmitter::contract(const Node& n) {
   const Product product = *product_of(kernel_, n, vector_bytes_);
   const MicroTile& tile = product.tile;
   const ElementType type = kernel_.memory(n.memories[0]).type;

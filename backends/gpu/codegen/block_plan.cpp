@@ -21,19 +21,19 @@ constexpr int64_t kEnoughThreads = 1 << 14;
 
 int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-bool overlap(const Place& x, const Place& y) {
+bool overlap(const MemoryRange& x, const MemoryRange& y) {
   return x.shared == y.shared && x.begin < y.end && y.begin < x.end;
 }
 
-bool overlap(const std::vector<Place>& list, const std::vector<Place>& others) {
-  return std::ranges::any_of(list, [&](const Place& x) {
-    return std::ranges::any_of(others, [&](const Place& y) { return overlap(x, y); });
+bool overlap(const std::vector<MemoryRange>& list, const std::vector<MemoryRange>& others) {
+  return std::ranges::any_of(list, [&](const MemoryRange& x) {
+    return std::ranges::any_of(others, [&](const MemoryRange& y) { return overlap(x, y); });
   });
 }
 
-void note(std::vector<Place>& list, const std::vector<Place>& others) {
-  for (const Place& each : others) {
-    const bool known = std::ranges::any_of(list, [&](const Place& x) {
+void note(std::vector<MemoryRange>& list, const std::vector<MemoryRange>& others) {
+  for (const MemoryRange& each : others) {
+    const bool known = std::ranges::any_of(list, [&](const MemoryRange& x) {
       return x.shared == each.shared && x.begin <= each.begin && each.end <= x.end;
     });
     if (!known) list.push_back(each);
@@ -105,7 +105,7 @@ int64_t BlockPlan::instances(MemoryId memory) const {
   return std::max<int64_t>((lanes + threads_ - 1) / threads_, 1);
 }
 
-Place BlockPlan::place(MemoryId memory) const {
+MemoryRange BlockPlan::place(MemoryId memory) const {
   const Memory& m = kernel_.memory(memory);
   if (m.space == Space::kScratch) {
     return {true, offsets_[memory], offsets_[memory] + align(std::max<int64_t>(m.bytes(), 1))};
@@ -115,7 +115,7 @@ Place BlockPlan::place(MemoryId memory) const {
   return {false, number, number + 1};
 }
 
-Place BlockPlan::partials_place(const Node& n) const {
+MemoryRange BlockPlan::partials_place(const Node& n) const {
   const int64_t begin = partials_.at(&n);
   const auto warps = static_cast<int64_t>(threads_ / kWarp);
   // One warp needs none.
@@ -123,16 +123,16 @@ Place BlockPlan::partials_place(const Node& n) const {
   return {true, begin, begin + align(bytes * kPartialBytes)};
 }
 
-Touched BlockPlan::touched(const Node& n) const {
-  Touched list;
+AccessSummary BlockPlan::touched(const Node& n) const {
+  AccessSummary list;
   add(n, false, list);
   return list;
 }
 
-void BlockPlan::add(const Node& n, bool in_lanes, Touched& touched) const {
+void BlockPlan::add(const Node& n, bool in_lanes, AccessSummary& touched) const {
   const bool moves = n.op == OpCode::kLoad || n.op == OpCode::kStore || n.op == OpCode::kAtomic;
   if (moves && kernel_.memory(n.memories[0]).space != Space::kPrivate) {
-    const std::vector<Place> places = {place(n.memories[0])};
+    const std::vector<MemoryRange> places = {place(n.memories[0])};
     if (n.op == OpCode::kLoad) {
       note(touched.reads, places);
     } else {
@@ -150,8 +150,8 @@ void BlockPlan::add(const Node& n, bool in_lanes, Touched& touched) const {
   }
 }
 
-bool conflict(const Touched& before, const Touched& next) {
-  const auto meets = [&](const std::vector<Place>& places) {
+bool conflict(const AccessSummary& before, const AccessSummary& next) {
+  const auto meets = [&](const std::vector<MemoryRange>& places) {
     return overlap(places, before.writes) || overlap(places, before.reads);
   };
   return overlap(next.reads, before.writes) || overlap(next.reads, before.first_writes) ||
@@ -159,7 +159,7 @@ bool conflict(const Touched& before, const Touched& next) {
          meets(next.first_writes);
 }
 
-void Touched::add(const Touched& other) {
+void AccessSummary::add(const AccessSummary& other) {
   note(reads, other.reads);
   note(writes, other.writes);
   note(first_writes, other.first_writes);

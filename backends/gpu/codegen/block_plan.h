@@ -16,27 +16,27 @@ inline constexpr uint32_t kWarp = 32;
 inline constexpr uint32_t kMostThreads = 256;
 
 /// Memory that threads share, so that one must not touch what another may still be at.
-struct Place {
+struct MemoryRange {
   bool shared = false;
   int64_t begin = 0;  ///< Of shared memory, in bytes; a buffer by its number, or that it lies over.
   int64_t end = 0;
 };
 
 /// What a statement does to memory, or what has been done since threads last met at a barrier.
-struct Touched {
-  std::vector<Place> reads;
-  std::vector<Place> writes;
-  std::vector<Place> first_writes;  ///< By thread 0 alone, which need not wait for itself.
+struct AccessSummary {
+  std::vector<MemoryRange> reads;
+  std::vector<MemoryRange> writes;
+  std::vector<MemoryRange> first_writes;  ///< By thread 0 alone, which need not wait for itself.
 
-  void add(const Touched& other);
+  void add(const AccessSummary& other);
 };
 
 /// Whether a barrier must stand between them.
-bool conflict(const Touched& before, const Touched& next);
+bool conflict(const AccessSummary& before, const AccessSummary& next);
 
 class BlockPlan {
  public:
-  /// `kernel` is legal for form_of_gpu() and has been verified.
+  /// `kernel` is legal for gpu_features() and has been verified.
   BlockPlan(const kernel::Kernel& kernel, const kernel::Ranges& ranges);
 
   uint32_t threads() const { return threads_; }
@@ -55,15 +55,15 @@ class BlockPlan {
   /// Iterations of lanes loops of which a thread has an instance of this private memory.
   int64_t instances(kernel::MemoryId memory) const;
 
-  Place place(kernel::MemoryId memory) const;
-  Place partials_place(const kernel::Node& n) const;
+  MemoryRange place(kernel::MemoryId memory) const;
+  MemoryRange partials_place(const kernel::Node& n) const;
   /// By a statement outside of lanes loops, and by all within it.
-  Touched touched(const kernel::Node& n) const;
+  AccessSummary touched(const kernel::Node& n) const;
 
  private:
   void count_threads();
   void lay_out(kernel::BlockId body, int64_t from);
-  void add(const kernel::Node& n, bool in_lanes, Touched& touched) const;
+  void add(const kernel::Node& n, bool in_lanes, AccessSummary& touched) const;
 
   const kernel::Kernel& kernel_;
   uint32_t threads_ = kWarp;

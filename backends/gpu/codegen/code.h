@@ -11,7 +11,7 @@
 namespace tenon::gpu {
 
 /// A kernel of an image.
-struct KernelCode {
+struct GpuKernelCode {
   std::string symbol;
   int64_t blocks = 1;            ///< Workgroups; a launch of none does nothing.
   uint32_t threads = 32;         ///< Of a block; whole warps.
@@ -19,16 +19,16 @@ struct KernelCode {
   std::vector<ElementType> scalars;
 };
 
-struct Code {
+struct GpuCode {
   /// The first that the driver takes is loaded: a cubin, if there is ptxas, and PTX for CudaDriver,
   /// a host object for SimDriver.
   std::vector<std::string> images;
-  std::vector<KernelCode> kernels;
+  std::vector<GpuKernelCode> kernels;
 };
 
 /// The binary of `Compiled`.
-std::string save(const Code& code);
+std::string save(const GpuCode& code);
 /// Errors: kDataLoss, bytes that save() did not write.
-Result<Code> load_code(std::string_view bytes);
+Result<GpuCode> load_code(std::string_view bytes);
 
 }  // namespace tenon::gpu

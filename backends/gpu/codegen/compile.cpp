@@ -15,11 +15,11 @@
 namespace tenon::gpu {
 
 template <class A>
-void serialize(A& a, serial::Of<A, KernelCode>& code) {
+void serialize(A& a, serial::Of<A, GpuKernelCode>& code) {
   a(code.symbol, code.blocks, code.threads, code.buffers, code.scalars);
 }
 template <class A>
-void serialize(A& a, serial::Of<A, Code>& code) {
+void serialize(A& a, serial::Of<A, GpuCode>& code) {
   a(code.images, code.kernels);
 }
 
@@ -51,7 +51,7 @@ std::string symbol_of(const kernel::Kernel& kernel, size_t number) {
   return symbol;
 }
 
-std::vector<Declined> declined_of(const kernel::Kernel& kernel, const KernelFunction& made,
+std::vector<Declined> declined_of(const kernel::Kernel& kernel, const GpuKernelFunction& made,
                                   const backend::TargetInfo& target, uint32_t number) {
   const auto decline = [&](Reason reason, std::string text) {
     return std::vector<Declined>{{number, reason, std::move(text)}};
@@ -77,9 +77,9 @@ std::vector<Declined> declined_of(const kernel::Kernel& kernel, const KernelFunc
 
 }  // namespace
 
-kernel::LegalForm form_of_gpu() {
+kernel::TargetFeatures gpu_features() {
   using enum ElementType;
-  kernel::LegalForm form;
+  kernel::TargetFeatures form;
   for (const ElementType type : {kS8, kS16, kS64, kU8, kU16, kU64, kF64}) {
     form.computed.insert(type);
   }
@@ -93,7 +93,7 @@ backend::TargetInfo target_of_gpu(int32_t compute_capability) {
   target.name = fmt::format("sm_{}", compute_capability);
   target.compiler_id =
       fmt::format("gpu {} llvm {} sm_{}", kCompilerHash, LLVM_VERSION_STRING, compute_capability);
-  target.form = form_of_gpu();
+  target.features = gpu_features();
   target.preferred_lanes = kMostThreads;
   target.vector_bytes = 16;
   target.scratch_bytes = kSharedBytes;
@@ -104,15 +104,15 @@ backend::TargetInfo target_of_gpu(int32_t compute_capability) {
 }
 
 std::vector<Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
-                                   backend::Kernels kernels, Code& code) {
+                                   backend::Kernels kernels, GpuCode& code) {
   module.setTargetTriple(kTriple);
   module.setDataLayout(kLayout);
   std::vector<Declined> declined;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const kernel::Kernel& kernel = *kernels[k];
-    KernelCode& made = code.kernels.emplace_back();
+    GpuKernelCode& made = code.kernels.emplace_back();
     made.symbol = symbol_of(kernel, k);
-    const KernelFunction function = Emitter(module, kernel).run(made.symbol);
+    const GpuKernelFunction function = GpuKernelEmitter(module, kernel).run(made.symbol);
     made.blocks = element_count(kernel.grid);
     made.threads = function.threads;
     for (size_t b = 0; b < kernel.buffer_count; ++b) {
@@ -140,10 +140,10 @@ Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kern
   return compiled;
 }
 
-std::string save(const Code& code) { return serial::save_sealed(kCodeFormat, code); }
+std::string save(const GpuCode& code) { return serial::save_sealed(kCodeFormat, code); }
 
-Result<Code> load_code(std::string_view bytes) {
-  return serial::load_sealed<Code>(kCodeFormat, bytes);
+Result<GpuCode> load_code(std::string_view bytes) {
+  return serial::load_sealed<GpuCode>(kCodeFormat, bytes);
 }
 
 }  // namespace tenon::gpu

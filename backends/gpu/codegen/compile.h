@@ -23,12 +23,12 @@ class Assembler {
   Assembler& operator=(const Assembler&) = delete;
   virtual ~Assembler() = default;
 
-  /// The images of a module (Code::images), which is changed meanwhile.
+  /// The images of a module (GpuCode::images), which is changed meanwhile.
   virtual Result<std::vector<std::string>> assemble(llvm::Module& module) = 0;
 };
 
 /// What a GPU computes with: kernels are legalised for it.
-kernel::LegalForm form_of_gpu();
+kernel::TargetFeatures gpu_features();
 
 /// What every GPU of a compute capability (90: sm_90) is as a target; what an open one knows better
 /// (memory, multiprocessors, its name) is to be filled in.
@@ -36,11 +36,11 @@ backend::TargetInfo target_of_gpu(int32_t compute_capability);
 
 /// Code, or the kernels that were declined.
 struct CompiledKernels {
-  Code code;
+  GpuCode code;
   std::vector<backend::Declined> declined;
 };
 
-/// Kernels that are legal for form_of_gpu(). Declined are those that need more shared memory than
+/// Kernels that are legal for gpu_features(). Declined are those that need more shared memory than
 /// `target` has, more registers than a thread has, or more parameters than a launch takes.
 Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kernels kernels,
                                 Assembler& assembler);
@@ -48,6 +48,6 @@ Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kern
 /// Puts kernels into a module with the triple and layout that docs/gpu.md names; `code` becomes
 /// that of them all but the images. What is declined.
 std::vector<backend::Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
-                                            backend::Kernels kernels, Code& code);
+                                            backend::Kernels kernels, GpuCode& code);
 
 }  // namespace tenon::gpu

@@ -19,7 +19,7 @@ constexpr int64_t kMostNodes = 1 << 15;
 
 }  // namespace
 
-bool Emitter::touches_private(kernel::BlockId id) const {
+bool GpuKernelEmitter::touches_private(kernel::BlockId id) const {
   for (const NodeId n : kernel_.block(id).nodes) {
     const Node& node = kernel_.node(n);
     for (const kernel::MemoryId m : node.memories) {
@@ -33,7 +33,8 @@ bool Emitter::touches_private(kernel::BlockId id) const {
 }
 
 // Whether places in private memory follow from one of `values`, which grow by what does.
-bool Emitter::indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const {
+bool GpuKernelEmitter::indexes_private(kernel::BlockId id,
+                                       std::set<kernel::ValueId>& values) const {
   const auto known = [&](kernel::ValueId value) { return values.contains(value); };
   for (const NodeId n : kernel_.block(id).nodes) {
     const Node& node = kernel_.node(n);
@@ -50,7 +51,7 @@ bool Emitter::indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& val
 }
 
 // Nodes of a block whose loops of constant bounds have all been unrolled.
-int64_t Emitter::unrolled_size(kernel::BlockId id) const {
+int64_t GpuKernelEmitter::unrolled_size(kernel::BlockId id) const {
   int64_t size = 0;
   for (const NodeId n : kernel_.block(id).nodes) {
     const Node& node = kernel_.node(n);
@@ -62,7 +63,7 @@ int64_t Emitter::unrolled_size(kernel::BlockId id) const {
   return size;
 }
 
-std::optional<int64_t> Emitter::turns_of(const Node& n) const {
+std::optional<int64_t> GpuKernelEmitter::turns_of(const Node& n) const {
   const kernel::Value& low = kernel_.value(n.operands[0]);
   const kernel::Value& high = kernel_.value(n.operands[1]);
   if (low.kind != kernel::ValueKind::kConstant || high.kind != kernel::ValueKind::kConstant) {
@@ -75,7 +76,7 @@ std::optional<int64_t> Emitter::turns_of(const Node& n) const {
 
 // Loops that count through a thread's own array must go, so that it becomes registers; others
 // around these are better gone too, since loads of different turns become one.
-bool Emitter::is_unrolled(const Node& n) const {
+bool GpuKernelEmitter::is_unrolled(const Node& n) const {
   const auto turns = turns_of(n);
   if (!in_lanes_ || !turns || *turns > kMostTurns) return false;
   std::set<kernel::ValueId> index = {kernel_.block(n.blocks[0]).arguments[0]};
@@ -83,7 +84,7 @@ bool Emitter::is_unrolled(const Node& n) const {
   return touches_private(n.blocks[0]) && *turns * unrolled_size(n.blocks[0]) <= kMostNodes;
 }
 
-void Emitter::for_loop(const Node& n) {
+void GpuKernelEmitter::for_loop(const Node& n) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const int64_t step = n.extents[0];
   // The last step may leave the type of indices.
@@ -92,7 +93,7 @@ void Emitter::for_loop(const Node& n) {
   llvm::Type* const type = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* const low = b_.CreateSExtOrTrunc(get(n.operands[0]), type);
   Value* const high = b_.CreateSExtOrTrunc(get(n.operands[1]), type);
-  const Touched before = touched_;
+  const AccessSummary before = touched_;
   if (outside()) touched_.add(plan_.touched(n));
   const auto results = codegen::emit_loop(
       b_, low, high, step, flatten(n.results, get(n.operands, 2)),
@@ -106,7 +107,7 @@ void Emitter::for_loop(const Node& n) {
   touched_.add(before);
 }
 
-void Emitter::while_loop(const Node& n) {
+void GpuKernelEmitter::while_loop(const Node& n) {
   const std::vector<Value*> inits = flatten(n.results, get(n.operands));
   BasicBlock* const before = b_.GetInsertBlock();
   BasicBlock* const test = BasicBlock::Create(context_, "test", function_);
@@ -126,7 +127,7 @@ void Emitter::while_loop(const Node& n) {
   }
   if (outside()) touched_.add(plan_.touched(n));
   const Many go = block(n.blocks[0]);
-  const Touched tested = touched_;
+  const AccessSummary tested = touched_;
   b_.CreateCondBr(go[0][0], turn, after);
   b_.SetInsertPoint(turn);
   const std::vector<Value*> next = flatten(n.results, block(n.blocks[1]));
@@ -137,13 +138,13 @@ void Emitter::while_loop(const Node& n) {
   touched_ = tested;
 }
 
-void Emitter::if_else(const Node& n) {
+void GpuKernelEmitter::if_else(const Node& n) {
   BasicBlock* const sides[] = {BasicBlock::Create(context_, "then", function_),
                                BasicBlock::Create(context_, "else", function_)};
   BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
   b_.CreateCondBr(get(n.operands[0]), sides[0], sides[1]);
-  const Touched before = touched_;
-  Touched either;
+  const AccessSummary before = touched_;
+  AccessSummary either;
   std::vector<llvm::PHINode*> phis;
   for (size_t s = 0; s < 2; ++s) {
     b_.SetInsertPoint(sides[s]);
@@ -162,8 +163,9 @@ void Emitter::if_else(const Node& n) {
   touched_ = std::move(either);
 }
 
-std::vector<llvm::Value*> Emitter::where(Value* condition, const std::vector<Value*>& otherwise,
-                                         const std::function<std::vector<Value*>()>& body) {
+std::vector<llvm::Value*> GpuKernelEmitter::where(
+    Value* condition, const std::vector<Value*>& otherwise,
+    const std::function<std::vector<Value*>()>& body) {
   BasicBlock* const before = b_.GetInsertBlock();
   BasicBlock* const inside = BasicBlock::Create(context_, "inside", function_);
   BasicBlock* const after = BasicBlock::Create(context_, "after", function_);

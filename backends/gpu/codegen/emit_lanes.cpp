@@ -18,17 +18,17 @@ constexpr int64_t kMostTurnsUnrolled = 16;  // Of lanes that own private memory.
 
 }  // namespace
 
-void Emitter::barrier() {
+void GpuKernelEmitter::barrier() {
   b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
   touched_ = {};
 }
 
-void Emitter::touch(const Touched& touched) {
+void GpuKernelEmitter::touch(const AccessSummary& touched) {
   if (conflict(touched_, touched)) barrier();
   touched_.add(touched);
 }
 
-void Emitter::as_first(const std::function<void()>& body) {
+void GpuKernelEmitter::as_first(const std::function<void()>& body) {
   where(b_.CreateICmpEQ(thread_, b_.getInt32(0)), {}, [&] {
     body();
     return std::vector<Value*>{};
@@ -37,7 +37,7 @@ void Emitter::as_first(const std::function<void()>& body) {
 
 // Thread t has the runs t, t + threads …: turn s is run t + s * threads. The loop is one of turns,
 // of which there are equally many for all threads, so that it can be unrolled.
-std::vector<llvm::Value*> Emitter::own_runs(
+std::vector<llvm::Value*> GpuKernelEmitter::own_runs(
     const Node& n, const Runs& runs, const std::vector<Value*>& inits, bool unrolled,
     const std::function<std::vector<Value*>(Value* turn, const std::vector<Value*>&)>& body) {
   const int64_t count = element_count(n.extents) / runs.width();
@@ -72,7 +72,7 @@ std::vector<llvm::Value*> Emitter::own_runs(
   return codegen::emit_loop(b_, number(type, 0), number(type, turns), 1, inits, turn, unrolled);
 }
 
-void Emitter::lanes(const Node& n) {
+void GpuKernelEmitter::lanes(const Node& n) {
   touch(plan_.touched(n));
   const Runs& runs = plan_.runs(n);
   const bool own = touches_private(n.blocks[0]);

@@ -16,12 +16,12 @@ llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type))
 
 }  // namespace
 
-llvm::Value* Emitter::shared_place(int64_t offset) {
+llvm::Value* GpuKernelEmitter::shared_place(int64_t offset) {
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), shared_, static_cast<uint64_t>(offset));
 }
 
 // A thread's own array has an instance for each of its iterations of the lanes loop.
-void Emitter::declare(kernel::MemoryId memory) {
+void GpuKernelEmitter::declare(kernel::MemoryId memory) {
   const Memory& m = kernel_.memory(memory);
   if (m.space == Space::kScratch) {
     memories_[memory] = shared_place(plan_.offset(memory));
@@ -39,7 +39,8 @@ void Emitter::declare(kernel::MemoryId memory) {
   memories_[memory] = array;
 }
 
-llvm::Value* Emitter::address(kernel::MemoryId memory, const Ids& indices, size_t first, size_t i) {
+llvm::Value* GpuKernelEmitter::address(kernel::MemoryId memory, const Ids& indices, size_t first,
+                                       size_t i) {
   const Memory& m = kernel_.memory(memory);
   const Dims strides = m.resolved_strides();
   // Places fit 32 bits nearly always, of which registers are.
@@ -63,21 +64,21 @@ llvm::Value* Emitter::address(kernel::MemoryId memory, const Ids& indices, size_
 }
 
 // A vector of the elements of a run.
-llvm::FixedVectorType* Emitter::run_type(ElementType type) const {
+llvm::FixedVectorType* GpuKernelEmitter::run_type(ElementType type) const {
   const auto width = static_cast<unsigned>(runs_->width());
   return llvm::FixedVectorType::get(codegen::memory_type_of(context_, type), width);
 }
 
 // What one access moves of a run: the elements, or words where these are less, since there is no
 // access of more than four at a time.
-llvm::Type* Emitter::access_type(ElementType type) {
+llvm::Type* GpuKernelEmitter::access_type(ElementType type) {
   const int64_t bytes = runs_->width() * static_cast<int64_t>(storage_bytes(type));
   if (storage_bytes(type) >= 4) return run_type(type);
   if (bytes <= 4) return b_.getIntNTy(static_cast<unsigned>(bytes) * 8);
   return llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(bytes / 4));
 }
 
-void Emitter::load(const Node& n) {
+void GpuKernelEmitter::load(const Node& n) {
   const kernel::ValueId result = n.results[0];
   const bool own = kernel_.memory(n.memories[0]).space == Space::kPrivate;
   if (outside() && !own) touch(plan_.touched(n));
@@ -98,7 +99,7 @@ void Emitter::load(const Node& n) {
   values_[result] = std::move(list);
 }
 
-void Emitter::store(const Node& n) {
+void GpuKernelEmitter::store(const Node& n) {
   const auto in_memory = [&](Value* value) {
     return is_pred(n.type) ? b_.CreateZExt(value, b_.getInt8Ty()) : value;
   };
@@ -122,7 +123,7 @@ void Emitter::store(const Node& n) {
   as_first(emit);
 }
 
-void Emitter::atomic(const Node& n) {
+void GpuKernelEmitter::atomic(const Node& n) {
   const auto emit = [&] {
     b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type),
                        address(n.memories[0], n.operands, 1), get(n.operands[0]), align_of(n.type),

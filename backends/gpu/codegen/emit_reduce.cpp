@@ -27,12 +27,13 @@ bool may_loop(const kernel::Kernel& kernel, kernel::BlockId id) {
 
 }  // namespace
 
-void Emitter::reduce(const Node& n) {
+void GpuKernelEmitter::reduce(const Node& n) {
   if (n.over_lanes && outside()) return reduce_over_lanes(n);
   reduce_serially(n);
 }
 
-Emitter::Many Emitter::combine(const Node& n, const Many& left, const Many& right) {
+GpuKernelEmitter::Many GpuKernelEmitter::combine(const Node& n, const Many& left,
+                                                 const Many& right) {
   Many both = left;
   both.insert(both.end(), right.begin(), right.end());
   set(kernel_.block(n.blocks[1]).arguments, both);
@@ -40,8 +41,8 @@ Emitter::Many Emitter::combine(const Node& n, const Many& left, const Many& righ
 }
 
 // Of one iteration, whatever the run.
-std::vector<llvm::Value*> Emitter::combine(const Node& n, const std::vector<Value*>& left,
-                                           const std::vector<Value*>& right) {
+std::vector<llvm::Value*> GpuKernelEmitter::combine(const Node& n, const std::vector<Value*>& left,
+                                                    const std::vector<Value*>& right) {
   const auto lists = [](const std::vector<Value*>& values) {
     Many many;
     for (Value* const value : values) many.push_back({value});
@@ -55,10 +56,11 @@ std::vector<llvm::Value*> Emitter::combine(const Node& n, const std::vector<Valu
   return values;
 }
 
-std::vector<llvm::Value*> Emitter::combine_if(Value* condition,
-                                              const std::vector<Value*>& otherwise, const Node& n,
-                                              const std::vector<Value*>& left,
-                                              const std::vector<Value*>& right) {
+std::vector<llvm::Value*> GpuKernelEmitter::combine_if(Value* condition,
+                                                       const std::vector<Value*>& otherwise,
+                                                       const Node& n,
+                                                       const std::vector<Value*>& left,
+                                                       const std::vector<Value*>& right) {
   if (may_loop(kernel_, n.blocks[1])) {
     return where(condition, otherwise, [&] { return combine(n, left, right); });
   }
@@ -69,9 +71,9 @@ std::vector<llvm::Value*> Emitter::combine_if(Value* condition,
   return values;
 }
 
-void Emitter::reduce_serially(const Node& n) {
+void GpuKernelEmitter::reduce_serially(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
-  const Touched before = touched_;
+  const AccessSummary before = touched_;
   if (outside()) touched_.add(plan_.touched(n));
   const std::function<std::vector<Value*>(size_t, const std::vector<Value*>&)> nested =
       [&](size_t d, const std::vector<Value*>& carried) {
@@ -89,7 +91,7 @@ void Emitter::reduce_serially(const Node& n) {
   touched_.add(before);
 }
 
-void Emitter::reduce_over_lanes(const Node& n) {
+void GpuKernelEmitter::reduce_over_lanes(const Node& n) {
   touch(plan_.touched(n));
   const int64_t count = element_count(n.extents);
   const Many inits = get(n.operands);
@@ -117,7 +119,7 @@ void Emitter::reduce_over_lanes(const Node& n) {
   set(n.results, results);
 }
 
-std::vector<llvm::Value*> Emitter::strided_partials(const Node& n) {
+std::vector<llvm::Value*> GpuKernelEmitter::strided_partials(const Node& n) {
   llvm::Constant* const neutral = codegen::identity_of(context_, kernel_, n);
   std::vector<Value*> inits;
   for (const kernel::ValueId result : n.results) {
@@ -145,7 +147,7 @@ std::vector<llvm::Value*> Emitter::strided_partials(const Node& n) {
   });
 }
 
-std::vector<llvm::Value*> Emitter::ordered_partials(const Node& n) {
+std::vector<llvm::Value*> GpuKernelEmitter::ordered_partials(const Node& n) {
   const int64_t count = element_count(n.extents);
   const auto threads = static_cast<int64_t>(plan_.threads());
   const int64_t run = (count + threads - 1) / threads;
@@ -170,7 +172,7 @@ std::vector<llvm::Value*> Emitter::ordered_partials(const Node& n) {
 }
 
 // Words of 32 bits.
-llvm::Value* Emitter::shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane) {
+llvm::Value* GpuKernelEmitter::shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane) {
   llvm::Type* const type = value->getType();
   const unsigned bits = type->getPrimitiveSizeInBits();
   Value* const whole = b_.CreateBitCast(value, b_.getIntNTy(bits));
@@ -193,8 +195,9 @@ llvm::Value* Emitter::shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lan
 // After the step of `distance` thread t has what 2 * distance threads from it on have, in order;
 // the first of each warp has them all. (Those at its end combine what is not theirs, which nobody
 // needs, unless that might take for ever.)
-std::vector<llvm::Value*> Emitter::within_warps(const Node& n, std::vector<Value*> partials,
-                                                int64_t active) {
+std::vector<llvm::Value*> GpuKernelEmitter::within_warps(const Node& n,
+                                                         std::vector<Value*> partials,
+                                                         int64_t active) {
   for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
     if (distance >= active) break;
     std::vector<Value*> others;
@@ -219,8 +222,9 @@ std::vector<llvm::Value*> Emitter::within_warps(const Node& n, std::vector<Value
 }
 
 // `init`, and behind it the results of the warps in order: every thread computes it.
-std::vector<llvm::Value*> Emitter::between_warps(const Node& n, const std::vector<Value*>& partials,
-                                                 int64_t warps) {
+std::vector<llvm::Value*> GpuKernelEmitter::between_warps(const Node& n,
+                                                          const std::vector<Value*>& partials,
+                                                          int64_t warps) {
   std::vector<Value*> total;
   for (const Elements& init : get(n.operands)) total.push_back(init[0]);
   if (plan_.threads() == kWarp) {

@@ -24,7 +24,7 @@ constexpr int64_t kBlocksAlongX = INT32_MAX;
 
 }  // namespace
 
-Emitter::Emitter(llvm::Module& module, const kernel::Kernel& kernel)
+GpuKernelEmitter::GpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel)
     : module_(module),
       context_(module.getContext()),
       kernel_(kernel),
@@ -34,7 +34,7 @@ Emitter::Emitter(llvm::Module& module, const kernel::Kernel& kernel)
       values_(kernel.values.size()),
       memories_(kernel.memories.size()) {}
 
-KernelFunction Emitter::run(const std::string& name) {
+GpuKernelFunction GpuKernelEmitter::run(const std::string& name) {
   make_function(name);
   make_shared_memory(name);
   thread_ = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, plan_.threads());
@@ -44,7 +44,7 @@ KernelFunction Emitter::run(const std::string& name) {
   return {function_, plan_.threads(), plan_.shared_bytes(), plan_.private_bytes()};
 }
 
-void Emitter::make_function(const std::string& name) {
+void GpuKernelEmitter::make_function(const std::string& name) {
   std::vector<llvm::Type*> types(kernel_.buffer_count, b_.getPtrTy(kGlobal));
   for (const ValueId scalar : kernel_.scalars) {
     types.push_back(codegen::memory_type_of(context_, kernel_.value(scalar).type));
@@ -81,7 +81,7 @@ void Emitter::make_function(const std::string& name) {
   }
 }
 
-void Emitter::make_shared_memory(const std::string& name) {
+void GpuKernelEmitter::make_shared_memory(const std::string& name) {
   if (plan_.shared_bytes() == 0) return;
   auto* const type =
       llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(plan_.shared_bytes()));
@@ -92,14 +92,14 @@ void Emitter::make_shared_memory(const std::string& name) {
   shared_->setAlignment(llvm::Align(16));
 }
 
-Emitter::Value* Emitter::special(llvm::Intrinsic::ID id, uint64_t below) {
+GpuKernelEmitter::Value* GpuKernelEmitter::special(llvm::Intrinsic::ID id, uint64_t below) {
   llvm::CallInst* const call = b_.CreateIntrinsic(id, {}, {});
   if (below != 0)
     call->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, below)));
   return call;
 }
 
-void Emitter::grid_indices() {
+void GpuKernelEmitter::grid_indices() {
   const int64_t blocks = std::max<int64_t>(element_count(kernel_.grid), 1);
   Value* place = nullptr;
   if (blocks <= kBlocksAlongX) {
@@ -121,7 +121,7 @@ void Emitter::grid_indices() {
   set_indices(kernel_.block(kernel_.body).arguments, kernel_.grid, place);
 }
 
-void Emitter::set_indices(const Ids& indices, const Dims& extents, Value* place) {
+void GpuKernelEmitter::set_indices(const Ids& indices, const Dims& extents, Value* place) {
   for (size_t d = extents.size(); d-- > 0;) {
     Value* const extent = number(place->getType(), std::max<int64_t>(extents[d], 1));
     values_[indices[d]] = {index_from(d == 0 ? place : b_.CreateURem(place, extent))};
@@ -129,39 +129,39 @@ void Emitter::set_indices(const Ids& indices, const Dims& extents, Value* place)
   }
 }
 
-Emitter::Value* Emitter::index_from(Value* number) {
+GpuKernelEmitter::Value* GpuKernelEmitter::index_from(Value* number) {
   return b_.CreateZExtOrTrunc(number, codegen::type_of(context_, kernel_.index_type));
 }
 
 // --- Values
 
-size_t Emitter::width_of(ValueId value) const {
+size_t GpuKernelEmitter::width_of(ValueId value) const {
   if (runs_ == nullptr || runs_->same(value)) return 1;
   return static_cast<size_t>(runs_->width());
 }
 
-Emitter::Elements Emitter::elements(ValueId value) {
+GpuKernelEmitter::Elements GpuKernelEmitter::elements(ValueId value) {
   const kernel::Value& v = kernel_.value(value);
   if (v.kind != ValueKind::kConstant) return values_[value];
   return {codegen::constant(context_, v.type, v.bits)};
 }
 
-Emitter::Value* Emitter::get(ValueId value, size_t i) {
+GpuKernelEmitter::Value* GpuKernelEmitter::get(ValueId value, size_t i) {
   const Elements list = elements(value);
   return list[list.size() == 1 ? 0 : i];
 }
 
-Emitter::Many Emitter::get(const Ids& values, size_t first) {
+GpuKernelEmitter::Many GpuKernelEmitter::get(const Ids& values, size_t first) {
   Many list;
   for (size_t i = first; i < values.size(); ++i) list.push_back(elements(values[i]));
   return list;
 }
 
-void Emitter::set(const Ids& values, const Many& elements, size_t first) {
+void GpuKernelEmitter::set(const Ids& values, const Many& elements, size_t first) {
   for (size_t i = first; i < values.size(); ++i) values_[values[i]] = elements[i - first];
 }
 
-std::vector<llvm::Value*> Emitter::flatten(const Ids& like, const Many& lists) const {
+std::vector<llvm::Value*> GpuKernelEmitter::flatten(const Ids& like, const Many& lists) const {
   std::vector<Value*> values;
   for (size_t k = 0; k < like.size(); ++k) {
     const Elements& list = lists[k];
@@ -170,7 +170,8 @@ std::vector<llvm::Value*> Emitter::flatten(const Ids& like, const Many& lists) c
   return values;
 }
 
-Emitter::Many Emitter::unflatten(const Ids& like, const std::vector<Value*>& values) const {
+GpuKernelEmitter::Many GpuKernelEmitter::unflatten(const Ids& like,
+                                                   const std::vector<Value*>& values) const {
   Many lists;
   auto at = values.begin();
   for (const ValueId each : like) {
@@ -183,7 +184,7 @@ Emitter::Many Emitter::unflatten(const Ids& like, const std::vector<Value*>& val
 
 // --- Operations
 
-Emitter::Many Emitter::block(kernel::BlockId id) {
+GpuKernelEmitter::Many GpuKernelEmitter::block(kernel::BlockId id) {
   for (const NodeId n : kernel_.block(id).nodes) {
     const Node& node = kernel_.node(n);
     if (node.op == OpCode::kYield) return get(node.operands);
@@ -192,7 +193,7 @@ Emitter::Many Emitter::block(kernel::BlockId id) {
   return {};
 }
 
-void Emitter::statement(const Node& n) {
+void GpuKernelEmitter::statement(const Node& n) {
   switch (n.op) {
     case OpCode::kLoad:
       return load(n);
@@ -218,7 +219,7 @@ void Emitter::statement(const Node& n) {
   }
 }
 
-void Emitter::operation(const Node& n) {
+void GpuKernelEmitter::operation(const Node& n) {
   const ValueId result = n.results[0];
   const ElementType from = kernel_.value(n.operands.back()).type;
   const bool fits = is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
@@ -233,7 +234,7 @@ void Emitter::operation(const Node& n) {
   values_[result] = std::move(list);
 }
 
-Emitter::Value* Emitter::remainder(ElementType type, Value* x, Value* y) {
+GpuKernelEmitter::Value* GpuKernelEmitter::remainder(ElementType type, Value* x, Value* y) {
   return b_.CreateCall(remainder_function(module_, codegen::type_of(context_, type)), {x, y});
 }
 

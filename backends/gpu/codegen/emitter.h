@@ -27,19 +27,19 @@
 namespace tenon::gpu {
 
 /// A kernel's function and what a launch of it needs.
-struct KernelFunction {
+struct GpuKernelFunction {
   llvm::Function* function = nullptr;
   uint32_t threads = kWarp;
   int64_t shared_bytes = 0;
   int64_t private_bytes = 0;  ///< Of a thread.
 };
 
-class Emitter {
+class GpuKernelEmitter {
  public:
-  /// `kernel` is legal for form_of_gpu() and has been verified.
-  Emitter(llvm::Module& module, const kernel::Kernel& kernel);
+  /// `kernel` is legal for gpu_features() and has been verified.
+  GpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel);
 
-  KernelFunction run(const std::string& name);
+  GpuKernelFunction run(const std::string& name);
 
  private:
   using Value = llvm::Value;
@@ -94,7 +94,7 @@ class Emitter {
   // --- emit_lanes.cpp
   bool outside() const { return !in_lanes_; }
   /// A barrier if one is needed before a statement that touches this, which is then noted.
-  void touch(const Touched& touched);
+  void touch(const AccessSummary& touched);
   void barrier();
   /// body() as thread 0 alone.
   void as_first(const std::function<void()>& body);
@@ -153,7 +153,7 @@ class Emitter {
   bool in_lanes_ = false;
   const Runs* runs_ = nullptr;  // Null: one iteration at a time.
   Value* turn_ = nullptr;       // Which of this thread's iterations of the lanes loop.
-  Touched touched_;             // Since the last barrier.
+  AccessSummary touched_;       // Since the last barrier.
 };
 
 }  // namespace tenon::gpu

@@ -25,7 +25,7 @@ using kernel::testing::Case;
 constexpr int32_t kChips[] = {75, 80, 90};
 
 Kernel legal(const Kernel& kernel) {
-  auto made = kernel::legalize(kernel, form_of_gpu());
+  auto made = kernel::legalize(kernel, gpu_features());
   EXPECT_TRUE(made) << made.error().to_string();
   return *std::move(made);
 }
@@ -39,7 +39,7 @@ Kernel parsed(const std::string& text) {
 
 struct Ptx {
   std::string text;
-  Code code;
+  GpuCode code;
 };
 
 Ptx ptx_of_kernels(const std::vector<Kernel>& kernels, int32_t chip = 90) {
@@ -495,7 +495,7 @@ TEST(GpuCode, CodeIsWhatWasSaved) {
   const Kernel kernel = parsed(
       "kernel @k(%x: inout f32[40], %a: scalar f32, %c: scalar pred) index s32 grid(%g: 3, %h: 5) "
       "{\n  if %c {\n    store %a, %x[%g] : f32\n  }\n}\n");
-  const Code code = ptx_of_kernels({kernel}).code;
+  const GpuCode code = ptx_of_kernels({kernel}).code;
   const auto again = load_code(save(code));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->images, code.images);

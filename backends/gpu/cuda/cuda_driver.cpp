@@ -278,13 +278,13 @@ class CudaDriver final : public Driver {
  public:
   explicit CudaDriver(std::string library) : library_(std::move(library)) {}
 
-  Result<std::vector<Chip>> chips() override {
+  Result<std::vector<GpuChip>> chips() override {
     TENON_ASSIGN(const CudaApi* const api, start());
     int count = 0;
     TENON_TRY(api->check(api->device_count(&count), "count the GPUs"));
-    std::vector<Chip> chips;
+    std::vector<GpuChip> chips;
     for (int i = 0; i < count; ++i) {
-      TENON_ASSIGN(Chip chip, chip_of(*api, i));
+      TENON_ASSIGN(GpuChip chip, chip_of(*api, i));
       chips.push_back(std::move(chip));
     }
     return chips;
@@ -307,7 +307,7 @@ class CudaDriver final : public Driver {
     return tl::make_unexpected(Status(ErrorCode::kUnavailable, started.message()));
   }
 
-  static Result<Chip> chip_of(const CudaApi& api, int number) {
+  static Result<GpuChip> chip_of(const CudaApi& api, int number) {
     CUdevice device = 0;
     TENON_TRY(api.check(api.device(&device, number), "find the GPU"));
     std::array<char, 256> name{};
@@ -320,7 +320,7 @@ class CudaDriver final : public Driver {
       TENON_TRY(api.check(api.device_attribute(&value, which, device), "describe the GPU"));
       return value;
     };
-    Chip chip;
+    GpuChip chip;
     chip.name = name.data();
     chip.memory_bytes = static_cast<int64_t>(bytes);
     TENON_ASSIGN(const int major, attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));

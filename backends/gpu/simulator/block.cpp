@@ -7,7 +7,7 @@
 namespace tenon::gpu {
 namespace {
 
-using State = BlockThread::State;
+using State = BlockThread::ThreadState;
 
 // Enough for what generated code keeps on the stack, beside a thread's own arrays.
 constexpr int64_t kStackBytes = 256 << 10;

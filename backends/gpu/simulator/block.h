@@ -41,11 +41,11 @@ class SimBlock;
 
 /// A thread of a block, and what it waits for.
 struct BlockThread : SimThread {
-  enum class State : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kAtShuffle, kEnded };
+  enum class ThreadState : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kAtShuffle, kEnded };
 
   SimBlock* block = nullptr;
   Fiber* fiber = nullptr;
-  State state = State::kReady;
+  ThreadState state = ThreadState::kReady;
   uint32_t site = 0;
   // Of a shuffle or warp barrier: who takes part. Of a shuffle, what it asks and gets.
   uint32_t mask = 0;
@@ -76,7 +76,7 @@ class SimBlock {
   void run_blocks(int64_t begin, int64_t end);
 
   // --- Called by a thread of the block that runs
-  void wait(BlockThread& thread, BlockThread::State state, uint32_t site);
+  void wait(BlockThread& thread, BlockThread::ThreadState state, uint32_t site);
   void look(BlockThread& thread, const SimAccess& access);
   [[noreturn]] void fail(BlockThread& thread, Status status);
   const SimRun& of() const { return run_; }

@@ -10,7 +10,7 @@ namespace tenon::gpu {
 namespace {
 
 // A place that an instruction reads or writes.
-struct Access {
+struct CheckedAccess {
   llvm::Instruction* instruction = nullptr;
   llvm::Value* pointer = nullptr;
   llvm::Value* bytes = nullptr;  // Of 64 bits.
@@ -18,12 +18,13 @@ struct Access {
   AccessKind kind{};
 };
 
-std::vector<Access> accesses_of(llvm::Instruction& instruction, const llvm::DataLayout& layout) {
+std::vector<CheckedAccess> accesses_of(llvm::Instruction& instruction,
+                                       const llvm::DataLayout& layout) {
   llvm::Type* const number = llvm::Type::getInt64Ty(instruction.getContext());
   const auto one = [&](llvm::Value* pointer, llvm::Type* type, llvm::Align alignment,
                        AccessKind kind) {
     const auto bytes = layout.getTypeStoreSize(type).getFixedValue();
-    return std::vector<Access>{
+    return std::vector<CheckedAccess>{
         {&instruction, pointer, llvm::ConstantInt::get(number, bytes), alignment, kind}};
   };
   if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
@@ -45,8 +46,8 @@ std::vector<Access> accesses_of(llvm::Instruction& instruction, const llvm::Data
   if (auto* memory = llvm::dyn_cast<llvm::MemIntrinsic>(&instruction)) {
     llvm::IRBuilder<> b(memory);
     llvm::Value* const bytes = b.CreateZExt(memory->getLength(), number);
-    std::vector<Access> both = {{memory, memory->getRawDest(), bytes,
-                                 memory->getDestAlign().valueOrOne(), AccessKind::kStore}};
+    std::vector<CheckedAccess> both = {{memory, memory->getRawDest(), bytes,
+                                        memory->getDestAlign().valueOrOne(), AccessKind::kStore}};
     if (auto* copy = llvm::dyn_cast<llvm::MemTransferInst>(memory)) {
       both.push_back({copy, copy->getRawSource(), bytes, copy->getSourceAlign().valueOrOne(),
                       AccessKind::kLoad});
@@ -56,19 +57,19 @@ std::vector<Access> accesses_of(llvm::Instruction& instruction, const llvm::Data
   return {};
 }
 
-int64_t granule_of(const Access& access) {
+int64_t granule_of(const CheckedAccess& access) {
   const auto* const bytes = llvm::dyn_cast<llvm::ConstantInt>(access.bytes);
   if (bytes == nullptr || bytes->isZero()) return 1;
   const int64_t count = bytes->getSExtValue();
   return count & -count;
 }
 
-class Checker {
+class AccessChecker {
  public:
-  Checker(llvm::Function& function, llvm::Value* thread, const SharedVariables& variables)
+  AccessChecker(llvm::Function& function, llvm::Value* thread, const SharedVariables& variables)
       : module_(*function.getParent()), thread_(thread), variables_(variables) {}
 
-  void check(const Access& access) {
+  void check(const CheckedAccess& access) {
     const llvm::Value* const object = llvm::getUnderlyingObject(access.pointer, 0);
     if (const auto* own = llvm::dyn_cast<llvm::AllocaInst>(object)) {
       check_private(access, const_cast<llvm::AllocaInst&>(*own));
@@ -103,7 +104,7 @@ class Checker {
     return b.Insert(new llvm::AddrSpaceCastInst(pointer, b.getPtrTy()));
   }
 
-  void note(const Access& access, int32_t object) {
+  void note(const CheckedAccess& access, int32_t object) {
     facts_.granule = std::min(facts_.granule, granule_of(access));
     if (access.kind == AccessKind::kLoad || is_variable(object)) return;
     if (object == kUnknownObject) {
@@ -115,7 +116,7 @@ class Checker {
 
   // Constant places are judged here: a call that takes the address would keep the array out of
   // registers.
-  void check_private(const Access& access, llvm::AllocaInst& array) {
+  void check_private(const CheckedAccess& access, llvm::AllocaInst& array) {
     const llvm::DataLayout& layout = module_.getDataLayout();
     const auto size = array.getAllocationSize(layout);
     llvm::APInt offset(64, 0);
@@ -181,12 +182,12 @@ llvm::FunctionCallee declare(llvm::Module& module, SimFunction function) {
 AccessFacts add_checks(llvm::Function& function, llvm::Value* thread,
                        const SharedVariables& variables) {
   const llvm::DataLayout& layout = function.getParent()->getDataLayout();
-  std::vector<Access> all;
+  std::vector<CheckedAccess> all;
   for (llvm::Instruction& each : llvm::instructions(function)) {
-    for (const Access& access : accesses_of(each, layout)) all.push_back(access);
+    for (const CheckedAccess& access : accesses_of(each, layout)) all.push_back(access);
   }
-  Checker checker(function, thread, variables);
-  for (const Access& access : all) checker.check(access);
+  AccessChecker checker(function, thread, variables);
+  for (const CheckedAccess& access : all) checker.check(access);
   return checker.facts();
 }
 

@@ -25,24 +25,24 @@ double now() {
 }
 
 // Memory, for as long as work needs it.
-struct Allocation {
-  explicit Allocation(int64_t size)
+struct SimAllocation {
+  explicit SimAllocation(int64_t size)
       : bytes(size),
         data(static_cast<std::byte*>(
             ::operator new(static_cast<size_t>(size), kAlignment, std::nothrow))) {}
-  ~Allocation() { ::operator delete(data, kAlignment); }
-  Allocation(const Allocation&) = delete;
-  Allocation& operator=(const Allocation&) = delete;
+  ~SimAllocation() { ::operator delete(data, kAlignment); }
+  SimAllocation(const SimAllocation&) = delete;
+  SimAllocation& operator=(const SimAllocation&) = delete;
 
   const int64_t bytes;
   std::byte* const data;
 };
-using Pinned = std::shared_ptr<Allocation>;
+using Pinned = std::shared_ptr<SimAllocation>;
 
-class Memory {
+class SimHeap {
  public:
   Result<Address> allocate(int64_t bytes) {
-    auto allocation = std::make_shared<Allocation>(bytes);
+    auto allocation = std::make_shared<SimAllocation>(bytes);
     if (allocation->data == nullptr) {
       return resource_exhausted("gpu-sim: there are no {} bytes of memory", bytes);
     }
@@ -72,7 +72,7 @@ class Memory {
 std::byte* pointer_of(Address address) { return reinterpret_cast<std::byte*>(address); }
 
 // The values of a launch's arguments, and the memory that they name.
-struct Arguments {
+struct LaunchArguments {
   std::vector<uint64_t> values;
   std::vector<const void*> pointers;
   std::vector<int64_t> buffer_bytes;
@@ -207,13 +207,14 @@ class SimContext final : public Context {
     return {};
   }
 
-  Result<std::shared_ptr<const Arguments>> keep(const SimKernel& kernel, const LaunchShape& shape,
-                                                std::span<const void* const> arguments) const {
+  Result<std::shared_ptr<const LaunchArguments>> keep(
+      const SimKernel& kernel, const LaunchShape& shape,
+      std::span<const void* const> arguments) const {
     if (arguments.size() != kernel.parameters.size()) {
       return invalid_argument("gpu-sim: @{} takes {} arguments, not {}", kernel.symbol,
                               kernel.parameters.size(), arguments.size());
     }
-    auto kept = std::make_shared<Arguments>();
+    auto kept = std::make_shared<LaunchArguments>();
     kept->values.resize(arguments.size());
     kept->buffer_bytes.assign(shape.buffer_bytes.begin(), shape.buffer_bytes.end());
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -239,7 +240,7 @@ class SimContext final : public Context {
 
   const double opened_ = now();
   volatile uint32_t closing_ = 0;  // Once set, it stays so.
-  Memory memory_;
+  SimHeap memory_;
   Handles<const SimProgram> modules_;
   Handles<HostEvent> events_;
   std::vector<std::unique_ptr<HostQueue>> streams_;
@@ -249,12 +250,12 @@ class SimDriver final : public Driver {
  public:
   explicit SimDriver(const SimConfig& config) : config_(config) {}
 
-  Result<std::vector<Chip>> chips() override {
-    Chip chip;
+  Result<std::vector<GpuChip>> chips() override {
+    GpuChip chip;
     chip.name = "simulated GPU";
     chip.compute_capability = config_.compute_capability;
     chip.multiprocessors = tbb::this_task_arena::max_concurrency();
-    return std::vector<Chip>(config_.devices, chip);
+    return std::vector<GpuChip>(config_.devices, chip);
   }
 
   Result<std::unique_ptr<Context>> open(size_t chip) override {

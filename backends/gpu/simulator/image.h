@@ -1,5 +1,5 @@
 // What the simulator runs: code of the host made of a GPU's code, and what it needs to know of each
-// kernel. The image of `Code` for SimDriver.
+// kernel. The image of `GpuCode` for SimDriver.
 //
 // Thread-safety: values.
 #pragma once

@@ -41,7 +41,7 @@ SimMemory::SimMemory(const SimImage& image, const SimKernel& kernel, const SimLa
   size_t number = 0;
   for (size_t i = 0; i < kernel.parameters.size() && knows_sizes_; ++i) {
     const SimParameter& parameter = kernel.parameters[i];
-    Buffer buffer;
+    SimBuffer buffer;
     buffer.name = parameter.name;
     if (parameter.is_buffer && number < launch.shape.buffer_bytes.size()) {
       std::memcpy(static_cast<void*>(&buffer.begin), launch.arguments[i], sizeof buffer.begin);
@@ -50,30 +50,30 @@ SimMemory::SimMemory(const SimImage& image, const SimKernel& kernel, const SimLa
     }
     buffers_.push_back(std::move(buffer));
   }
-  add_regions(kernel.granule);
+  add_ranges(kernel.granule);
   if (kernel.shared_bytes > 0) {
-    shared_.emplace(kernel.shared_bytes, kernel.granule, Shadow::Scope::kBlock);
+    shared_.emplace(kernel.shared_bytes, kernel.granule, Shadow::SharingScope::kBlock);
   }
 }
 
-void SimMemory::add_regions(int64_t granule) {
-  std::vector<const Buffer*> stored;
-  for (const Buffer& each : buffers_) {
+void SimMemory::add_ranges(int64_t granule) {
+  std::vector<const SimBuffer*> stored;
+  for (const SimBuffer& each : buffers_) {
     if (each.stored && each.bytes > 0) stored.push_back(&each);
   }
-  std::ranges::sort(stored, {}, &Buffer::begin);
-  for (const Buffer* each : stored) {
+  std::ranges::sort(stored, {}, &SimBuffer::begin);
+  for (const SimBuffer* each : stored) {
     const auto over = reinterpret_cast<uintptr_t>(each->begin) % static_cast<uintptr_t>(granule);
     const std::byte* const begin = each->begin - over;
     const std::byte* const end = each->begin + each->bytes;
-    if (!regions_.empty() && begin < regions_.back().end) {
-      regions_.back().end = std::max(regions_.back().end, end);
+    if (!ranges_.empty() && begin < ranges_.back().end) {
+      ranges_.back().end = std::max(ranges_.back().end, end);
     } else {
-      regions_.push_back({begin, end, {}});
+      ranges_.push_back({begin, end, {}});
     }
   }
-  for (Region& each : regions_) {
-    each.shadow.emplace(each.end - each.begin, granule, Shadow::Scope::kLaunch);
+  for (StoredRange& each : ranges_) {
+    each.shadow.emplace(each.end - each.begin, granule, Shadow::SharingScope::kLaunch);
   }
 }
 
@@ -104,17 +104,17 @@ Status SimMemory::look_at_shared(const SimAccess& access, int64_t offset, const 
   return race(access, name, conflict->offset - begin, *conflict, by);
 }
 
-const SimMemory::Buffer* SimMemory::buffer_at(const std::byte* address) const {
-  for (const Buffer& each : buffers_) {
+const SimMemory::SimBuffer* SimMemory::buffer_at(const std::byte* address) const {
+  for (const SimBuffer& each : buffers_) {
     if (address >= each.begin && address < each.begin + each.bytes) return &each;
   }
   return nullptr;
 }
 
 Status SimMemory::look_at_buffers(const SimAccess& access, const Toucher& by) {
-  const Buffer* const buffer = access.object == kUnknownObject
-                                   ? buffer_at(access.address)
-                                   : &buffers_[static_cast<size_t>(access.object)];
+  const SimBuffer* const buffer = access.object == kUnknownObject
+                                      ? buffer_at(access.address)
+                                      : &buffers_[static_cast<size_t>(access.object)];
   if (buffer == nullptr) {
     return internal_error("{}thread {} of block {} {} {} bytes of no memory of the launch",
                           prefix_of(kernel_), by.thread, by.block, verb_of(access.kind),
@@ -125,7 +125,7 @@ Status SimMemory::look_at_buffers(const SimAccess& access, const Toucher& by) {
     return outside(access, buffer->name, offset, buffer->bytes, by);
   }
   TENON_TRY(misaligned(access, buffer->name, offset, by));
-  for (Region& each : regions_) {
+  for (StoredRange& each : ranges_) {
     const std::byte* const begin = std::max(each.begin, access.address);
     const std::byte* const end = std::min(each.end, access.address + access.bytes);
     if (begin >= end) continue;
@@ -153,7 +153,7 @@ Status SimMemory::outside(const SimAccess& access, const std::string& name, int6
 }
 
 Status SimMemory::race(const SimAccess& access, const std::string& name, int64_t offset,
-                       const Conflict& conflict, const Toucher& by) const {
+                       const RacingAccess& conflict, const Toucher& by) const {
   return internal_error(
       "{}a race: thread {} of block {} {} byte {} of {}, which thread {} of block {} {}; nothing "
       "orders the two",

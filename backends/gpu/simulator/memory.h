@@ -29,21 +29,21 @@ class SimMemory {
   Status look(const SimAccess& access, const std::byte* shared, const Toucher& by);
 
  private:
-  struct Buffer {
+  struct SimBuffer {
     std::string name;
     const std::byte* begin = nullptr;
     int64_t bytes = 0;
     bool stored = false;
   };
   // Memory in which something is stored: one buffer, or several that overlap.
-  struct Region {
+  struct StoredRange {
     const std::byte* begin = nullptr;
     const std::byte* end = nullptr;
     std::optional<Shadow> shadow;
   };
 
-  void add_regions(int64_t granule);
-  const Buffer* buffer_at(const std::byte* address) const;
+  void add_ranges(int64_t granule);
+  const SimBuffer* buffer_at(const std::byte* address) const;
   Status look_at_shared(const SimAccess& access, int64_t offset, const Toucher& by);
   Status look_at_buffers(const SimAccess& access, const Toucher& by);
   Status outside(const SimAccess& access, const std::string& name, int64_t offset, int64_t size,
@@ -52,13 +52,13 @@ class SimMemory {
   Status misaligned(const SimAccess& access, const std::string& name, int64_t offset,
                     const Toucher& by) const;
   Status race(const SimAccess& access, const std::string& name, int64_t offset,
-              const Conflict& conflict, const Toucher& by) const;
+              const RacingAccess& conflict, const Toucher& by) const;
 
   const SimImage& image_;
   const SimKernel& kernel_;
   bool knows_sizes_ = false;
-  std::vector<Buffer> buffers_;  // By parameter; those that are none have no bytes.
-  std::deque<Region> regions_;
+  std::vector<SimBuffer> buffers_;  // By parameter; those that are none have no bytes.
+  std::deque<StoredRange> ranges_;
   std::optional<Shadow> shared_;
 };
 

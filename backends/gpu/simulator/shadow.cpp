@@ -4,17 +4,17 @@
 
 namespace tenon::gpu {
 
-Shadow::Shadow(int64_t bytes, int64_t granule, Scope scope)
+Shadow::Shadow(int64_t bytes, int64_t granule, SharingScope scope)
     : granule_(granule),
       scope_(scope),
       cells_(static_cast<size_t>((bytes + granule - 1) / granule)) {}
 
-bool Shadow::is_stale(const Slot& slot, const Toucher& by) const {
-  return slot.block < 0 || (scope_ == Scope::kBlock && slot.block != by.block);
+bool Shadow::is_stale(const AccessRecord& slot, const Toucher& by) const {
+  return slot.block < 0 || (scope_ == SharingScope::kBlock && slot.block != by.block);
 }
 
 // Whether all that the slot stands for happened before.
-bool Shadow::is_before(const Slot& slot, const Toucher& by) const {
+bool Shadow::is_before(const AccessRecord& slot, const Toucher& by) const {
   if (slot.several_blocks || slot.block != by.block) return false;
   if (slot.epoch != by.epoch) return true;
   if (slot.several_warps || slot.thread / kWarpLanes != by.thread / kWarpLanes) return false;
@@ -28,7 +28,7 @@ bool Shadow::is_before(const Slot& slot, const Toucher& by) const {
   return true;
 }
 
-void Shadow::note(Slot& slot, const Toucher& by) const {
+void Shadow::note(AccessRecord& slot, const Toucher& by) const {
   const auto thread = static_cast<uint16_t>(by.thread);
   const uint16_t clock = by.clocks[thread % kWarpLanes];
   if (is_stale(slot, by) || is_before(slot, by)) {
@@ -46,19 +46,19 @@ void Shadow::note(Slot& slot, const Toucher& by) const {
   slot.clock = std::max(slot.clock, clock);
 }
 
-std::optional<Conflict> Shadow::touch(int64_t offset, int64_t bytes, AccessKind kind,
-                                      const Toucher& by) {
+std::optional<RacingAccess> Shadow::touch(int64_t offset, int64_t bytes, AccessKind kind,
+                                          const Toucher& by) {
   const int64_t end = (offset + bytes + granule_ - 1) / granule_;
   for (int64_t i = offset / granule_; i < end; ++i) {
     Cell& cell = cells_[static_cast<size_t>(i)];
     for (const AccessKind other : {AccessKind::kStore, AccessKind::kAtomic, AccessKind::kLoad}) {
-      const Slot& slot = cell.slots[static_cast<size_t>(other)];
+      const AccessRecord& slot = cell.slots[static_cast<size_t>(other)];
       const bool agree = kind == other && kind != AccessKind::kStore;
       if (agree || is_stale(slot, by) || is_before(slot, by)) continue;
       const int64_t at = std::max(i * granule_, offset);
       const bool own = slot.block == by.block && slot.thread == by.thread;
-      if (own) return Conflict{other, slot.other_block, slot.other_thread, at};
-      return Conflict{other, slot.block, slot.thread, at};
+      if (own) return RacingAccess{other, slot.other_block, slot.other_thread, at};
+      return RacingAccess{other, slot.block, slot.thread, at};
     }
     note(cell.slots[static_cast<size_t>(kind)], by);
   }

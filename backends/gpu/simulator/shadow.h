@@ -29,7 +29,7 @@ struct Toucher {
 };
 
 /// An earlier access that a new one races with.
-struct Conflict {
+struct RacingAccess {
   AccessKind kind{};
   int64_t block = 0;
   uint32_t thread = 0;
@@ -38,20 +38,21 @@ struct Conflict {
 
 class Shadow {
  public:
-  enum class Scope : uint8_t {
+  enum class SharingScope : uint8_t {
     kLaunch,  ///< Blocks share the memory.
     kBlock,   ///< Each block has it for itself: what another one did is forgotten.
   };
 
   /// `granule`: bytes that are always accessed together, a power of two.
-  Shadow(int64_t bytes, int64_t granule, Scope scope);
+  Shadow(int64_t bytes, int64_t granule, SharingScope scope);
 
   /// Notes an access of [offset, offset + bytes), which lies within the memory.
-  std::optional<Conflict> touch(int64_t offset, int64_t bytes, AccessKind kind, const Toucher& by);
+  std::optional<RacingAccess> touch(int64_t offset, int64_t bytes, AccessKind kind,
+                                    const Toucher& by);
 
  private:
   // Of one kind, the last access; or several, in which case `clock` is the latest of theirs.
-  struct Slot {
+  struct AccessRecord {
     int32_t block = -1;  // None.
     uint32_t epoch = 0;
     uint16_t thread = 0;
@@ -64,15 +65,15 @@ class Shadow {
     bool several_blocks = false;
   };
   struct Cell {
-    Slot slots[3];  // By AccessKind.
+    AccessRecord slots[3];  // By AccessKind.
   };
 
-  bool is_stale(const Slot& slot, const Toucher& by) const;
-  bool is_before(const Slot& slot, const Toucher& by) const;
-  void note(Slot& slot, const Toucher& by) const;
+  bool is_stale(const AccessRecord& slot, const Toucher& by) const;
+  bool is_before(const AccessRecord& slot, const Toucher& by) const;
+  void note(AccessRecord& slot, const Toucher& by) const;
 
   const int64_t granule_;
-  const Scope scope_;
+  const SharingScope scope_;
   std::vector<Cell> cells_;
 };
 

@@ -10,12 +10,12 @@ void write(const TenonSink* sink, std::string_view text) {
   }
 }
 
-TenonCode answer(const Status& status, const TenonSink* error) {
+TenonCode to_code(const Status& status, const TenonSink* error) {
   if (!status.ok()) write(error, status.message());
   return static_cast<TenonCode>(status.code());
 }
 
-Status status_of(TenonCode code, Text& text) {
+Status status_of(TenonCode code, SinkText& text) {
   if (code == TENON_OK) return {};
   const bool known = code > TENON_OK && code <= TENON_UNAUTHENTICATED;
   std::string message = text.take();
@@ -29,12 +29,12 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   for (size_t i = 0; i < kElementTypeCount; ++i) {
     const auto type = static_cast<ElementType>(i);
     const bool flushed = target_.flushed.contains(type);
-    if (!target_.form.computed.contains(type) && !flushed) continue;
+    if (!target_.features.computed.contains(type) && !flushed) continue;
     TenonTypeInfo info{};
     info.size = sizeof info;
     info.type = c_name_of(type);
-    info.computed = target_.form.computed.contains(type) ? 1 : 0;
-    info.atomics = target_.form.atomics.contains(type) ? 1 : 0;
+    info.computed = target_.features.computed.contains(type) ? 1 : 0;
+    info.atomics = target_.features.atomics.contains(type) ? 1 : 0;
     info.denormals = flushed ? 0 : 1;
     types_.push_back(info);
   }
@@ -51,7 +51,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
     info.alignment = each.alignment;
     spaces_.push_back(info);
   }
-  const kernel::LegalForm& form = target_.form;
+  const kernel::TargetFeatures& form = target_.features;
   info_.size = sizeof info_;
   info_.name = target_.name.c_str();
   info_.compiler_id = target_.compiler_id.c_str();
@@ -63,7 +63,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
                 (form.scans ? TENON_FORM_SCANS : 0) |
                 (form.private_memory ? TENON_FORM_PRIVATE_MEMORY : 0) |
                 (form.dimensions ? TENON_FORM_DIMENSIONS : 0) |
-                (target_.as_written ? TENON_FORM_AS_WRITTEN : 0);
+                (target_.accepts_all ? TENON_FORM_AS_WRITTEN : 0);
   info_.compute_units = target_.compute_units;
   info_.preferred_lanes = target_.preferred_lanes;
   info_.most_lanes = target_.most_lanes;
@@ -96,8 +96,8 @@ Result<ElementType> type_named(const char* name) {
 Status read_type(const TenonTypeInfo& info, TargetInfo& target) {
   TENON_ASSIGN(const ElementType type, type_named(member_or(info, &TenonTypeInfo::type, {})));
   const auto flag = [&](auto member) { return member_or(info, member, uint8_t{0}) != 0; };
-  if (flag(&TenonTypeInfo::computed)) target.form.computed.insert(type);
-  if (flag(&TenonTypeInfo::atomics)) target.form.atomics.insert(type);
+  if (flag(&TenonTypeInfo::computed)) target.features.computed.insert(type);
+  if (flag(&TenonTypeInfo::atomics)) target.features.atomics.insert(type);
   if (!flag(&TenonTypeInfo::denormals) && is_float(type)) target.flushed.insert(type);
   return {};
 }
@@ -141,13 +141,13 @@ Result<TargetInfo> target_of(const Info& info) {
   target.spaces.clear();
   TENON_TRY(read_array(info, &Info::spaces, &Info::space_count, target, &read_space));
   const uint64_t forms = member_or(info, &Info::forms, uint64_t{0});
-  target.form.fma = (forms & TENON_FORM_FMA) != 0;
-  target.form.tiles = (forms & TENON_FORM_TILES) != 0;
-  target.form.scans = (forms & TENON_FORM_SCANS) != 0;
-  target.form.private_memory = (forms & TENON_FORM_PRIVATE_MEMORY) != 0;
-  target.form.dimensions = (forms & TENON_FORM_DIMENSIONS) != 0;
-  target.as_written = (forms & TENON_FORM_AS_WRITTEN) != 0;
-  target.form.math = !target.math.empty();
+  target.features.fma = (forms & TENON_FORM_FMA) != 0;
+  target.features.tiles = (forms & TENON_FORM_TILES) != 0;
+  target.features.scans = (forms & TENON_FORM_SCANS) != 0;
+  target.features.private_memory = (forms & TENON_FORM_PRIVATE_MEMORY) != 0;
+  target.features.dimensions = (forms & TENON_FORM_DIMENSIONS) != 0;
+  target.accepts_all = (forms & TENON_FORM_AS_WRITTEN) != 0;
+  target.features.math = !target.math.empty();
   // 0 is "as usual" where that is not 0.
   const auto number = [&](auto Info::* member, auto TargetInfo::* to) {
     const auto value = member_or(info, member, {});
@@ -170,8 +170,8 @@ Result<TargetInfo> target_of(const Info& info) {
   return target;
 }
 
-TenonPlace c_place(const Place& place) { return {place.memory, place.offset, place.host}; }
-Place place_of(const TenonPlace& place) {
+TenonPlace c_place(const MemoryAddress& place) { return {place.memory, place.offset, place.host}; }
+MemoryAddress place_of(const TenonPlace& place) {
   return {place.memory, place.offset, static_cast<std::byte*>(place.host)};
 }
 

@@ -43,11 +43,11 @@ inline const char* c_name_of(ElementType type) {
 }
 
 /// Collects what is written to a sink.
-class Text {
+class SinkText {
  public:
-  Text() : sink_{sizeof(TenonSink), this, &write} {}
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
+  SinkText() : sink_{sizeof(TenonSink), this, &write} {}
+  SinkText(const SinkText&) = delete;
+  SinkText& operator=(const SinkText&) = delete;
 
   const TenonSink* sink() const { return &sink_; }
   /// Whether the host had memory for all of it.
@@ -56,7 +56,7 @@ class Text {
 
  private:
   static void write(void* context, const char* bytes, size_t count) noexcept {
-    auto& self = *static_cast<Text*>(context);
+    auto& self = *static_cast<SinkText*>(context);
     try {
       self.text_.append(bytes, count);
     } catch (const std::exception&) {  // It comes from a plug-in, and must not go there (B5).
@@ -71,9 +71,9 @@ class Text {
 void write(const TenonSink* sink, std::string_view text);
 
 /// Writes the message and gives the code.
-TenonCode answer(const Status& status, const TenonSink* error);
+TenonCode to_code(const Status& status, const TenonSink* error);
 /// OK, or an error of that code; of a code that is none, kUnknown.
-Status status_of(TenonCode code, Text& text);
+Status status_of(TenonCode code, SinkText& text);
 
 /// A TargetInfo, with what it points to.
 class CTarget {
@@ -94,18 +94,18 @@ class CTarget {
 /// Errors: names that are none.
 Result<TargetInfo> target_of(const TenonTargetInfo& info);
 
-TenonPlace c_place(const Place& place);
-Place place_of(const TenonPlace& place);
+TenonPlace c_place(const MemoryAddress& place);
+MemoryAddress place_of(const TenonPlace& place);
 
 }  // namespace tenon::backend
 
 /// Library calls and segments as plug-ins see them.
 struct TenonCall {
-  const tenon::backend::CallSite* site = nullptr;
+  const tenon::backend::LibraryCallSite* site = nullptr;
 
-  struct Description;
+  struct CallDescription;
   mutable std::once_flag described;
-  mutable std::shared_ptr<const Description> description;
+  mutable std::shared_ptr<const CallDescription> description;
 };
 struct TenonSegment {
   const tenon::program::Program* program = nullptr;
@@ -115,8 +115,8 @@ struct TenonSegment {
 struct TenonKernel {
   const tenon::kernel::Kernel* kernel = nullptr;
 
-  struct Description;
+  struct KernelDescription;
   /// Made at the first `describe`; lives as long as the handle.
   mutable std::once_flag described;
-  mutable std::shared_ptr<const Description> description;
+  mutable std::shared_ptr<const KernelDescription> description;
 };

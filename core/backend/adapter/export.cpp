@@ -32,7 +32,7 @@ std::unique_ptr<Exported>& exported() {
 template <class Body>
 TenonCode guarded(const TenonSink* error, const Body& body) noexcept {
   try {
-    return answer(body(), error);
+    return to_code(body(), error);
   } catch (const std::bad_alloc&) {
     write(error, "the backend has no memory left on the host");
     return TENON_RESOURCE_EXHAUSTED;
@@ -65,7 +65,7 @@ class OwnKernels {
     OwnKernels own;
     own.kernels_ = std::make_unique<kernel::Kernel[]>(count);
     for (size_t i = 0; i < count; ++i) {
-      Text bytes;
+      SinkText bytes;
       exported()->host->serialize(handles[i], bytes.sink());
       TENON_ASSIGN(own.kernels_[i], kernel::load_kernel(bytes.take()));
       own.pointers_.push_back(&own.kernels_[i]);
@@ -161,8 +161,8 @@ TenonCode copy(const TenonCopyArgs* args) {
   });
 }
 
-std::vector<Place> places_of(const TenonPlace* places, size_t count) {
-  std::vector<Place> all;
+std::vector<MemoryAddress> places_of(const TenonPlace* places, size_t count) {
+  std::vector<MemoryAddress> all;
   for (size_t i = 0; i < count; ++i) all.push_back(place_of(places[i]));
   return all;
 }
@@ -170,8 +170,8 @@ std::vector<Place> places_of(const TenonPlace* places, size_t count) {
 TenonCode launch(const TenonLaunchArgs* args) {
   return guarded(args->error, [&]() -> Status {
     TENON_ASSIGN(const auto device, device_of(args->device));
-    const std::vector<Place> buffers = places_of(args->buffers, args->buffer_count);
-    Launch work;
+    const std::vector<MemoryAddress> buffers = places_of(args->buffers, args->buffer_count);
+    KernelLaunch work;
     work.module = args->module;
     work.kernel = args->kernel;
     work.buffers = buffers;
@@ -270,9 +270,9 @@ TenonCode copy_box(TenonDevice device, uint32_t queue, TenonPlace destination, T
 TenonCode call(const TenonCallArgs* args) {
   return guarded(args->error, [&]() -> Status {
     TENON_ASSIGN(const auto device, device_of(args->device));
-    const std::vector<Place> operands = places_of(args->operands, args->operand_count);
-    const std::vector<Place> results = places_of(args->results, args->result_count);
-    CallLaunch launch;
+    const std::vector<MemoryAddress> operands = places_of(args->operands, args->operand_count);
+    const std::vector<MemoryAddress> results = places_of(args->results, args->result_count);
+    LibraryCallLaunch launch;
     launch.plan = {args->plan, args->plan_size};
     launch.operands = operands;
     launch.results = results;
@@ -307,7 +307,7 @@ TenonCode plan(const TenonPlanArgs* args) {
   return guarded(args->error, [&]() -> Status {
     const TenonHost& host = *exported()->host;
     TENON_ASSIGN(const TargetInfo target, target_of(*args->target));
-    Text bytes;
+    SinkText bytes;
     host.serialize_call(args->call, bytes.sink());
     TENON_ASSIGN(const program::LibraryCall call, program::load_call(bytes.take()));
     TenonCallInfo info{};
@@ -320,7 +320,7 @@ TenonCode plan(const TenonPlanArgs* args) {
     std::vector<bool> constant;
     TENON_TRY(read_arrays(info.operands, info.operand_count, operands, &constant));
     TENON_TRY(read_arrays(info.results, info.result_count, results, nullptr));
-    TENON_ASSIGN(const CallPlan made,
+    TENON_ASSIGN(const LibraryCallPlan made,
                  exported()->backend->plan(target, {call, operands, results, constant}));
     if (made.packed_bytes.size() > operands.size()) {
       return internal_error("a plan packs {} of {} operands", made.packed_bytes.size(),
@@ -337,7 +337,7 @@ TenonCode plan(const TenonPlanArgs* args) {
 TenonCode compile_segment(const TenonSegmentArgs* args) {
   return guarded(args->error, [&]() -> Status {
     TENON_ASSIGN(const TargetInfo target, target_of(*args->target));
-    Text bytes;
+    SinkText bytes;
     exported()->host->serialize_segment(args->segment, bytes.sink());
     TENON_ASSIGN(const program::Program segment, program::load_program(bytes.take()));
     TENON_ASSIGN(const std::string binary, exported()->backend->compile_segment(target, segment));

@@ -16,24 +16,24 @@
 using tenon::kernel::Access;
 using tenon::kernel::Kernel;
 
-struct TenonKernel::Description {
+struct TenonKernel::KernelDescription {
   std::string name;  // Of its function in rendered source.
   std::vector<TenonBufferInfo> buffers;
 };
 
-struct TenonCall::Description {
+struct TenonCall::CallDescription {
   std::string kind;
   std::vector<TenonArrayInfo> operands;
   std::vector<TenonArrayInfo> results;
-  std::vector<tenon::program::Attribute> members;
+  std::vector<tenon::program::LibraryCallAttribute> members;
   std::vector<TenonAttribute> attributes;
 };
 
 namespace tenon::backend {
 namespace {
 
-std::shared_ptr<const TenonKernel::Description> description_of(const Kernel& kernel) {
-  auto description = std::make_shared<TenonKernel::Description>();
+std::shared_ptr<const TenonKernel::KernelDescription> description_of(const Kernel& kernel) {
+  auto description = std::make_shared<TenonKernel::KernelDescription>();
   description->name = kernel::source_name(kernel.name);
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const kernel::Memory& m = kernel.memories[i];
@@ -64,7 +64,7 @@ TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   } catch (const std::exception&) {
     return TENON_RESOURCE_EXHAUSTED;
   }
-  const TenonKernel::Description& d = *handle->description;
+  const TenonKernel::KernelDescription& d = *handle->description;
   TenonKernelInfo all{};
   all.name = d.name.c_str();
   all.label = kernel.label.c_str();
@@ -88,7 +88,7 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
     if (lanes > 0) options.lanes = lanes;
     if (options.language == kernel::Language::kC) options.table = "kernel_table";
     const auto text = kernel::render(copies, options);
-    if (!text) return answer(text.error(), error);
+    if (!text) return to_code(text.error(), error);
     write(source, *text);
     return TENON_OK;
   } catch (const std::exception& e) {  // To say so takes no memory.
@@ -127,13 +127,13 @@ std::vector<TenonArrayInfo> array_infos(std::span<const Shape> shapes,
   return infos;
 }
 
-std::shared_ptr<const TenonCall::Description> description_of(const CallSite& site) {
-  auto description = std::make_shared<TenonCall::Description>();
+std::shared_ptr<const TenonCall::CallDescription> description_of(const LibraryCallSite& site) {
+  auto description = std::make_shared<TenonCall::CallDescription>();
   description->kind = program::name_of(site.call);
   description->operands = array_infos(site.operands, site.constant);
   description->results = array_infos(site.results, {});
   description->members = program::attributes_of(site.call);
-  for (const program::Attribute& each : description->members) {
+  for (const program::LibraryCallAttribute& each : description->members) {
     description->attributes.push_back(
         {sizeof(TenonAttribute), each.name.c_str(), each.values.data(), each.values.size()});
   }
@@ -146,7 +146,7 @@ TenonCode describe_call(const TenonCall* call, TenonCallInfo* info) {
   } catch (const std::exception&) {
     return TENON_RESOURCE_EXHAUSTED;
   }
-  const TenonCall::Description& d = *call->description;
+  const TenonCall::CallDescription& d = *call->description;
   TenonCallInfo all{};
   all.kind = d.kind.c_str();
   all.operands = d.operands.data();

@@ -29,7 +29,7 @@ class KernelHandles {
 // Calls a function of the table with a sink for its text as the last argument.
 template <class Function, class... Args>
 Status call(Function function, Args... args) {
-  Text text;
+  SinkText text;
   return status_of(function(args..., text.sink()), text);
 }
 
@@ -52,9 +52,9 @@ struct Collected {
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
-std::vector<TenonPlace> c_places(std::span<const Place> places) {
+std::vector<TenonPlace> c_places(std::span<const MemoryAddress> places) {
   std::vector<TenonPlace> all;
-  for (const Place& place : places) all.push_back(c_place(place));
+  for (const MemoryAddress& place : places) all.push_back(c_place(place));
   return all;
 }
 
@@ -65,7 +65,7 @@ class PluginDevice final : public Device {
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     const KernelHandles handles(kernels);
-    Text text;
+    SinkText text;
     TenonLoadArgs args{};
     args.size = sizeof args;
     args.device = device_;
@@ -89,9 +89,9 @@ class PluginDevice final : public Device {
 
   void free(MemoryHandle memory) override { table_.free(device_, memory); }
 
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
-    Text text;
+    SinkText text;
     TenonCopyArgs args{};
     args.size = sizeof args;
     args.device = device_;
@@ -103,9 +103,9 @@ class PluginDevice final : public Device {
     return status_of(table_.copy(&args), text);
   }
 
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     const std::vector<TenonPlace> buffers = c_places(launch.buffers);
-    Text text;
+    SinkText text;
     TenonLaunchArgs args{};
     args.size = sizeof args;
     args.device = device_;
@@ -155,7 +155,7 @@ class PluginDevice final : public Device {
 
   // What the table leaves out is as by default.
 
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     const auto fill = member_or(table_, &TenonBackend::fill, {});
     if (fill == nullptr) return Device::fill(queue, destination, bytes, pattern);
@@ -163,7 +163,7 @@ class PluginDevice final : public Device {
                          static_cast<const void*>(pattern.data()), pattern.size());
   }
 
-  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+  Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override {
     const auto copy_box = member_or(table_, &TenonBackend::copy_box, {});
     if (copy_box == nullptr) return Device::copy_box(queue, destination, source, box);
@@ -176,12 +176,12 @@ class PluginDevice final : public Device {
     return backend::call(copy_box, device_, queue, c_place(destination), c_place(source), &c_box);
   }
 
-  Status call(uint32_t queue, const CallLaunch& launch) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& launch) override {
     const auto call = member_or(table_, &TenonBackend::call, {});
     if (call == nullptr) return Device::call(queue, launch);
     const std::vector<TenonPlace> operands = c_places(launch.operands);
     const std::vector<TenonPlace> results = c_places(launch.results);
-    Text text;
+    SinkText text;
     TenonCallArgs args{};
     args.size = sizeof args;
     args.device = device_;
@@ -199,11 +199,11 @@ class PluginDevice final : public Device {
     return status_of(call(&args), text);
   }
 
-  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
-              const Place& source) override {
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+              const MemoryAddress& destination, const MemoryAddress& source) override {
     const auto pack = member_or(table_, &TenonBackend::pack, {});
     if (pack == nullptr) return Device::pack(queue, plan, operand, destination, source);
-    Text text;
+    SinkText text;
     TenonPackArgs args{};
     args.size = sizeof args;
     args.device = device_;
@@ -289,7 +289,7 @@ class PluginBackend final : public Backend {
   }
 
   Result<std::vector<DeviceInfo>> devices() override {
-    struct Found {
+    struct DeviceCollector {
       std::vector<DeviceInfo> devices;
       Status status;
 
@@ -307,7 +307,7 @@ class PluginBackend final : public Backend {
       }
     } found;
     const auto add = [](void* context, const TenonDeviceInfo* info) noexcept {
-      auto& into = *static_cast<Found*>(context);
+      auto& into = *static_cast<DeviceCollector*>(context);
       if (into.status.ok()) into.status = into.add(*info);
     };
     TENON_TRY(call(table_.devices, static_cast<void*>(&found),
@@ -327,8 +327,8 @@ class PluginBackend final : public Backend {
     const KernelHandles handles(kernels);
     const CTarget c_target(target);
     Collected<Declined> declines;
-    Text binary;
-    Text text;
+    SinkText binary;
+    SinkText text;
     TenonCompileArgs args{};
     args.size = sizeof args;
     args.target = c_target.get();
@@ -355,15 +355,15 @@ class PluginBackend final : public Backend {
     return compiled;
   }
 
-  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+  Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     const auto plan = member_or(table_, &TenonBackend::plan, {});
     if (plan == nullptr) return Backend::plan(target, site);
     const CTarget c_target(target);
     const TenonCall call{&site};
-    CallPlan result;
+    LibraryCallPlan result;
     result.packed_bytes.resize(site.operands.size());
-    Text words;
-    Text text;
+    SinkText words;
+    SinkText text;
     TenonPlanArgs args{};
     args.size = sizeof args;
     args.target = c_target.get();
@@ -393,8 +393,8 @@ class PluginBackend final : public Backend {
     if (compile == nullptr) return Backend::compile_segment(target, segment);
     const CTarget c_target(target);
     const TenonSegment c_segment{&segment};
-    Text binary;
-    Text text;
+    SinkText binary;
+    SinkText text;
     TenonSegmentArgs args{};
     args.size = sizeof args;
     args.target = c_target.get();

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/layers/record/record_test_util.h"
@@ -19,7 +19,7 @@ class ImportMemory : public OnDevice {
   std::span<const std::byte> host() const { return std::as_bytes(std::span(from)); }
   Result<MemoryHandle> import() { return device->import_memory(0, host()); }
   Status copy_out() {
-    return device->copy(0, Place::of_host(bytes_of(to)), {y, 0, nullptr}, sizeof to);
+    return device->copy(0, MemoryAddress::of_host(bytes_of(to)), {y, 0, nullptr}, sizeof to);
   }
 
   alignas(16) Floats from = {1, 2, 3, 4};
@@ -30,8 +30,8 @@ TEST_F(ImportMemory, KernelsReadTheHostsBytes) {
   const auto plugin = std::string(TENON_PLUGINS) + "/libtenon_interp.so";
   Registry registry("");
   for (const auto& each :
-       {std::shared_ptr<Backend>(make_interp_backend()), registry.get(plugin).value(),
-        make_validate_layer(make_interp_backend())}) {
+       {std::shared_ptr<Backend>(make_interpreter_backend()), registry.get(plugin).value(),
+        make_validate_layer(make_interpreter_backend())}) {
     to = {};
     open_on(each);
     const auto memory = import();
@@ -48,7 +48,7 @@ TEST_F(ImportMemory, KernelsReadTheHostsBytes) {
 }
 
 TEST_F(ImportMemory, WhatADeviceCannotTakeItDeclines) {
-  open_on(make_interp_backend());
+  open_on(make_interpreter_backend());
   const auto tail = device->import_memory(0, host().subspan(4));
   ASSERT_FALSE(tail);
   EXPECT_EQ(tail.error(),
@@ -59,9 +59,9 @@ TEST_F(ImportMemory, WhatADeviceCannotTakeItDeclines) {
 
 // It is none of the device's own memory.
 TEST_F(ImportMemory, TakesNoRoom) {
-  InterpConfig small;
+  InterpreterConfig small;
   small.memory_bytes = 128;
-  open_on(make_interp_backend(small));
+  open_on(make_interpreter_backend(small));
   ASSERT_FALSE(device->allocate(0, 1));
   const auto memory = import();
   ASSERT_TRUE(memory);
@@ -70,9 +70,9 @@ TEST_F(ImportMemory, TakesNoRoom) {
 }
 
 TEST_F(ImportMemory, ValidateFindsWhoWritesIt) {
-  open_on(make_validate_layer(make_interp_backend()));
+  open_on(make_validate_layer(make_interpreter_backend()));
   const MemoryHandle memory = import().value();
-  const Place at = {memory, 0, nullptr};
+  const MemoryAddress at = {memory, 0, nullptr};
   const std::string number = std::to_string(memory);
   const auto read_only = [&](const std::string& what) {
     return "validate: B28: " + what + " is imported memory " + number + ", which is only read";
@@ -83,8 +83,8 @@ TEST_F(ImportMemory, ValidateFindsWhoWritesIt) {
   EXPECT_EQ(device->copy_box(0, at, {x, 0, nullptr}, {4, {4}, {4}, {4}}).message(),
             read_only("a box's destination"));
   EXPECT_EQ(device->pack(0, "", 0, at, {x, 0, nullptr}).message(), read_only("a packed operand"));
-  const std::array<Place, 1> results = {at};
-  CallLaunch call;
+  const std::array<MemoryAddress, 1> results = {at};
+  LibraryCallLaunch call;
   call.results = results;
   EXPECT_EQ(device->call(0, call).message(), read_only("a result"));
   EXPECT_EQ(launch({{memory, 4, nullptr}, {y, 0, nullptr}}).message(),
@@ -95,7 +95,7 @@ TEST_F(ImportMemory, ValidateFindsWhoWritesIt) {
 }
 
 TEST_F(ImportMemory, ValidateFindsBytesThatChanged) {
-  open_on(make_validate_layer(make_interp_backend()));
+  open_on(make_validate_layer(make_interpreter_backend()));
   const MemoryHandle memory = import().value();
   ASSERT_TRUE(launch({{memory, 0, nullptr}, {y, 0, nullptr}}).ok());
   device->free(memory);
@@ -110,7 +110,8 @@ TEST_F(ImportMemory, ValidateFindsBytesThatChanged) {
 }
 
 TEST_F(ImportMemory, FaultsOfIt) {
-  open_on(make_faults_layer(make_interp_backend(), FaultPlan::parse("import@2").value()).backend);
+  open_on(
+      make_faults_layer(make_interpreter_backend(), FaultPlan::parse("import@2").value()).backend);
   EXPECT_TRUE(import());
   EXPECT_EQ(import().error(), Status(ErrorCode::kInternal, "a planned fault: import"));
   EXPECT_TRUE(import());

@@ -5,19 +5,19 @@
 
 namespace tenon::backend {
 
-Status broken(std::string_view rule, std::string_view what) {
+Status rule_violation(std::string_view rule, std::string_view what) {
   return Status(invalid_argument("{}: {}", rule, what));
 }
 
-HostDevice::Allocation::Allocation(int64_t size)
+HostDevice::HostAllocation::HostAllocation(int64_t size)
     : bytes(size),
       data(static_cast<std::byte*>(
           ::operator new(static_cast<size_t>(size), std::align_val_t(kAlignment), std::nothrow))) {}
-HostDevice::Allocation::Allocation(std::span<const std::byte> host)
+HostDevice::HostAllocation::HostAllocation(std::span<const std::byte> host)
     : bytes(static_cast<int64_t>(host.size())),
       data(const_cast<std::byte*>(host.data())),
       own(false) {}
-HostDevice::Allocation::~Allocation() {
+HostDevice::HostAllocation::~HostAllocation() {
   if (own) ::operator delete(data, std::align_val_t(kAlignment));
 }
 
@@ -28,13 +28,13 @@ void HostDevice::end_work() {
 
 Result<MemoryHandle> HostDevice::allocate(uint32_t space, int64_t bytes) {
   if (space != 0 || bytes <= 0) {
-    return tl::make_unexpected(broken("B16", "an allocation of nothing, or in no space"));
+    return tl::make_unexpected(rule_violation("B16", "an allocation of nothing, or in no space"));
   }
   if (memory_bytes_ != 0 && bytes > memory_bytes_ - used_) {
     return resource_exhausted("{}: {} bytes are asked for, {} of {} are in use", name_, bytes,
                               used_.load(), memory_bytes_);
   }
-  auto allocation = std::make_shared<Allocation>(bytes);
+  auto allocation = std::make_shared<HostAllocation>(bytes);
   if (allocation->data == nullptr) {
     return resource_exhausted("{}: there are no {} bytes of memory", name_, bytes);
   }
@@ -49,16 +49,16 @@ void HostDevice::free(MemoryHandle memory) {
 
 Result<MemoryHandle> HostDevice::import_memory(uint32_t space, std::span<const std::byte> host) {
   if (space != 0 || host.empty()) {
-    return tl::make_unexpected(broken("B28", "an import of nothing, or to no space"));
+    return tl::make_unexpected(rule_violation("B28", "an import of nothing, or to no space"));
   }
   if (reinterpret_cast<uintptr_t>(host.data()) % kImportAlignment != 0) {
     return invalid_argument("{}: memory that is not aligned to {} bytes", name_, kImportAlignment);
   }
-  return memories_.add(std::make_shared<Allocation>(host));
+  return memories_.add(std::make_shared<HostAllocation>(host));
 }
 
-Status HostDevice::copy(uint32_t queue, const Place& destination, const Place& source,
-                        int64_t bytes) {
+Status HostDevice::copy(uint32_t queue, const MemoryAddress& destination,
+                        const MemoryAddress& source, int64_t bytes) {
   TENON_TRY(check_queue(queue));
   TENON_ASSIGN(const Pinned to, pin(destination, bytes));
   TENON_ASSIGN(const Pinned from, pin(source, bytes));
@@ -69,8 +69,8 @@ Status HostDevice::copy(uint32_t queue, const Place& destination, const Place& s
   return {};
 }
 
-Status HostDevice::copy_box(uint32_t queue, const Place& destination, const Place& source,
-                            const Box& box) {
+Status HostDevice::copy_box(uint32_t queue, const MemoryAddress& destination,
+                            const MemoryAddress& source, const Box& box) {
   TENON_TRY(check_queue(queue));
   TENON_ASSIGN(const Pinned to, pin_box(destination, box, box.destination_strides));
   TENON_ASSIGN(const Pinned from, pin_box(source, box, box.source_strides));
@@ -89,14 +89,14 @@ Result<EventHandle> HostDevice::record(uint32_t queue) {
 Status HostDevice::wait(uint32_t queue, EventHandle event) {
   TENON_TRY(check_queue(queue));
   auto found = events_.find(event);
-  if (found == nullptr) return broken("B10", "a wait for no event");
+  if (found == nullptr) return rule_violation("B10", "a wait for no event");
   queue_->wait(std::move(found));
   return {};
 }
 
 Result<bool> HostDevice::await(EventHandle event, int64_t timeout) {
   const auto found = events_.find(event);
-  if (found == nullptr) return tl::make_unexpected(broken("B10", "no such event"));
+  if (found == nullptr) return tl::make_unexpected(rule_violation("B10", "no such event"));
   const std::optional<Status> outcome = found->await(timeout);
   if (!outcome) return false;
   if (!outcome->ok()) return tl::make_unexpected(*outcome);
@@ -105,33 +105,33 @@ Result<bool> HostDevice::await(EventHandle event, int64_t timeout) {
 
 Result<std::byte*> HostDevice::map(MemoryHandle memory) {
   const auto allocation = memories_.find(memory);
-  if (allocation == nullptr) return tl::make_unexpected(broken("B10", "no such memory"));
+  if (allocation == nullptr) return tl::make_unexpected(rule_violation("B10", "no such memory"));
   return allocation->data;
 }
 
 Result<double> HostDevice::event_time(EventHandle event) {
   const auto found = events_.find(event);
-  if (found == nullptr) return tl::make_unexpected(broken("B10", "no such event"));
+  if (found == nullptr) return tl::make_unexpected(rule_violation("B10", "no such event"));
   return found->time();
 }
 
 Status HostDevice::check_queue(uint32_t queue) const {
-  return queue == 0 ? Status() : broken("B10", fmt::format("there is no queue {}", queue));
+  return queue == 0 ? Status() : rule_violation("B10", fmt::format("there is no queue {}", queue));
 }
 
-Result<HostDevice::Pinned> HostDevice::pin(const Place& place, int64_t bytes) const {
+Result<HostDevice::Pinned> HostDevice::pin(const MemoryAddress& place, int64_t bytes) const {
   if (place.on_host()) return Pinned{place.host, bytes, nullptr};
   auto memory = memories_.find(place.memory);
-  if (memory == nullptr) return tl::make_unexpected(broken("B10", "no such memory"));
+  if (memory == nullptr) return tl::make_unexpected(rule_violation("B10", "no such memory"));
   if (place.offset < 0 || bytes < 0 || bytes > memory->bytes - place.offset) {
-    return tl::make_unexpected(
-        broken("B17", fmt::format("{} bytes at {} of {}", bytes, place.offset, memory->bytes)));
+    return tl::make_unexpected(rule_violation(
+        "B17", fmt::format("{} bytes at {} of {}", bytes, place.offset, memory->bytes)));
   }
   std::byte* data = memory->data + place.offset;
   return Pinned{data, bytes, std::move(memory)};
 }
 
-Result<std::vector<HostDevice::Pinned>> HostDevice::pin(std::span<const Place> places,
+Result<std::vector<HostDevice::Pinned>> HostDevice::pin(std::span<const MemoryAddress> places,
                                                         std::span<const int64_t> bytes) const {
   std::vector<Pinned> list;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -142,7 +142,7 @@ Result<std::vector<HostDevice::Pinned>> HostDevice::pin(std::span<const Place> p
 }
 
 // The first element; all of them lie within the memory.
-Result<HostDevice::Pinned> HostDevice::pin_box(const Place& place, const Box& box,
+Result<HostDevice::Pinned> HostDevice::pin_box(const MemoryAddress& place, const Box& box,
                                                const Dims& strides) const {
   if (place.on_host()) return Pinned{place.host, 0, nullptr};
   int64_t low = 0;
@@ -152,7 +152,7 @@ Result<HostDevice::Pinned> HostDevice::pin_box(const Place& place, const Box& bo
     const int64_t reach = (box.sizes[d] - 1) * strides[d];
     (reach < 0 ? low : high) += reach;
   }
-  Place whole = place;
+  MemoryAddress whole = place;
   whole.offset += low;
   TENON_ASSIGN(Pinned pinned, pin(whole, high - low));
   pinned.data -= low;

@@ -17,7 +17,7 @@
 namespace tenon::backend {
 
 /// An error that names the rule of plugin.h that a caller broke.
-Status broken(std::string_view rule, std::string_view what);
+Status rule_violation(std::string_view rule, std::string_view what);
 
 class HostDevice : public Device {
  public:
@@ -35,9 +35,9 @@ class HostDevice : public Device {
 
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override;
   void free(MemoryHandle memory) override;
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override;
-  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+  Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override;
   Result<EventHandle> record(uint32_t queue) override;
   Status wait(uint32_t queue, EventHandle event) override;
@@ -49,13 +49,13 @@ class HostDevice : public Device {
   Result<double> event_time(EventHandle event) override;
 
  protected:
-  struct Allocation {
-    explicit Allocation(int64_t size);
+  struct HostAllocation {
+    explicit HostAllocation(int64_t size);
     /// Imported.
-    explicit Allocation(std::span<const std::byte> host);
-    ~Allocation();
-    Allocation(const Allocation&) = delete;
-    Allocation& operator=(const Allocation&) = delete;
+    explicit HostAllocation(std::span<const std::byte> host);
+    ~HostAllocation();
+    HostAllocation(const HostAllocation&) = delete;
+    HostAllocation& operator=(const HostAllocation&) = delete;
 
     int64_t bytes;
     std::byte* data;
@@ -65,14 +65,14 @@ class HostDevice : public Device {
   struct Pinned {
     std::byte* data = nullptr;
     int64_t bytes = 0;
-    std::shared_ptr<Allocation> memory;
+    std::shared_ptr<HostAllocation> memory;
   };
 
   Status check_queue(uint32_t queue) const;
   /// Errors: B10, B17.
-  Result<Pinned> pin(const Place& place, int64_t bytes) const;
+  Result<Pinned> pin(const MemoryAddress& place, int64_t bytes) const;
   /// One for each of `places`, of as many bytes.
-  Result<std::vector<Pinned>> pin(std::span<const Place> places,
+  Result<std::vector<Pinned>> pin(std::span<const MemoryAddress> places,
                                   std::span<const int64_t> bytes) const;
   /// Puts work behind what was queued before.
   void push(HostQueue::Work work) { queue_->push(std::move(work)); }
@@ -92,13 +92,13 @@ class HostDevice : public Device {
   static bool is_set(const volatile uint32_t* word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED) != 0;
   }
-  Result<Pinned> pin_box(const Place& place, const Box& box, const Dims& strides) const;
+  Result<Pinned> pin_box(const MemoryAddress& place, const Box& box, const Dims& strides) const;
 
   const std::string name_;
   const int64_t memory_bytes_;
   std::atomic<int64_t> used_ = 0;
   volatile uint32_t closing_ = 0;  // Once set, it stays so.
-  Handles<Allocation> memories_;
+  Handles<HostAllocation> memories_;
   Handles<HostEvent> events_;
   std::unique_ptr<HostQueue> queue_;
 };

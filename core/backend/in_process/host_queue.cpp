@@ -40,12 +40,12 @@ HostQueue::~HostQueue() {
   }
   added_.notify_all();
   thread_->join();
-  for (const Item& item : items_) {
+  for (const QueuedWork& item : items_) {
     if (item.event) item.event->finish(Status(ErrorCode::kCancelled, "the device was closed"));
   }
 }
 
-void HostQueue::add(Item item) {
+void HostQueue::add(QueuedWork item) {
   {
     const std::lock_guard lock(mutex_);
     items_.push_back(std::move(item));
@@ -77,7 +77,7 @@ void HostQueue::wait(std::shared_ptr<HostEvent> event) {
 
 void HostQueue::run() {
   while (true) {
-    Item item;
+    QueuedWork item;
     {
       std::unique_lock lock(mutex_);
       added_.wait(lock, [&] { return ending_ || !items_.empty(); });

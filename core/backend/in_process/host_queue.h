@@ -53,17 +53,17 @@ class HostQueue {
   void wait(std::shared_ptr<HostEvent> event);
 
  private:
-  struct Item {
+  struct QueuedWork {
     Work work;
     std::shared_ptr<HostEvent> event;
   };
-  void add(Item item);
+  void add(QueuedWork item);
   void run();
   void attempt(const Work& work);
 
   std::mutex mutex_;
   std::condition_variable added_;
-  std::deque<Item> items_;
+  std::deque<QueuedWork> items_;
   bool ending_ = false;
   Status failed_;  // Of the work since the last record; of the thread that does it.
   std::optional<std::thread> thread_;

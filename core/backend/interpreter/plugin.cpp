@@ -1,12 +1,12 @@
 // `interp` as a plug-in: what the backends of this repository are too, behind the C interface.
 #include "core/backend/adapter/adapter.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 
 extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
   return tenon::backend::export_backend(host, error, [] {
-    tenon::backend::InterpConfig config;
+    tenon::backend::InterpreterConfig config;
     config.devices = 65;
     return tenon::Result<std::shared_ptr<tenon::backend::Backend>>(
-        tenon::backend::make_interp_backend(config));
+        tenon::backend::make_interpreter_backend(config));
   });
 }

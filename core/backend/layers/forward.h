@@ -17,11 +17,11 @@ class ForwardingDevice : public Device {
     return inner_->allocate(space, bytes);
   }
   void free(MemoryHandle memory) override { inner_->free(memory); }
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     return inner_->copy(queue, destination, source, bytes);
   }
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     return inner_->launch(queue, launch);
   }
   Result<EventHandle> record(uint32_t queue) override { return inner_->record(queue); }
@@ -30,17 +30,19 @@ class ForwardingDevice : public Device {
     return inner_->await(event, timeout);
   }
   void release(EventHandle event) override { inner_->release(event); }
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     return inner_->fill(queue, destination, bytes, pattern);
   }
-  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+  Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override {
     return inner_->copy_box(queue, destination, source, box);
   }
-  Status call(uint32_t queue, const CallLaunch& call) override { return inner_->call(queue, call); }
-  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
-              const Place& source) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& call) override {
+    return inner_->call(queue, call);
+  }
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+              const MemoryAddress& destination, const MemoryAddress& source) override {
     return inner_->pack(queue, plan, operand, destination, source);
   }
   Result<std::byte*> map(MemoryHandle memory) override { return inner_->map(memory); }
@@ -72,7 +74,7 @@ class ForwardingBackend : public Backend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     return inner_->compile(target, kernels);
   }
-  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+  Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     return inner_->plan(target, site);
   }
   bool takes_segments() const override { return inner_->takes_segments(); }

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/testing/backend_test_util.h"
@@ -41,7 +41,7 @@ class BreakingDevice final : public ForwardingDevice {
     if (breaks_.zero_handles) return 0;
     return breaks_.same_handles ? Result<MemoryHandle>(1) : memory;
   }
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     if (breaks_.meanwhile) breaks_.meanwhile();
     return ForwardingDevice::copy(queue, destination, source, bytes);
@@ -52,13 +52,13 @@ class BreakingDevice final : public ForwardingDevice {
     }
     return ForwardingDevice::record(queue);
   }
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     Status status = ForwardingDevice::launch(queue, launch);
     if (breaks_.writes_behind) {
-      Place behind = launch.buffers[1];
+      MemoryAddress behind = launch.buffers[1];
       behind.offset += 16;
       static const std::array<std::byte, 4> wrong = {};
-      status = ForwardingDevice::copy(queue, behind, Place::of_host(wrong.data()), 4);
+      status = ForwardingDevice::copy(queue, behind, MemoryAddress::of_host(wrong.data()), 4);
     }
     return status;
   }
@@ -80,7 +80,7 @@ class BreakingDevice final : public ForwardingDevice {
 class BreakingBackend final : public ForwardingBackend {
  public:
   explicit BreakingBackend(const Breaks& breaks)
-      : ForwardingBackend(make_interp_backend()), breaks_(breaks) {}
+      : ForwardingBackend(make_interpreter_backend()), breaks_(breaks) {}
   Result<std::vector<DeviceInfo>> devices() override {
     auto devices = ForwardingBackend::devices();
     if (breaks_.other_devices) devices->front().name = "another";
@@ -118,11 +118,12 @@ TEST_F(ValidateTest, WhatIsRightPasses) {
   const std::array<float, 4> from = {1, 2, 3, 4};
   std::array<float, 4> to = {};
   const auto* bytes = reinterpret_cast<const std::byte*>(from.data());
-  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(bytes), 16).ok());
+  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, MemoryAddress::of_host(bytes), 16).ok());
   ASSERT_EQ(launch({{x, 0, nullptr}, {y, 64, nullptr}}).message(), "");
-  ASSERT_TRUE(
-      device->copy(0, Place::of_host(reinterpret_cast<std::byte*>(to.data())), {y, 64, nullptr}, 16)
-          .ok());
+  ASSERT_TRUE(device
+                  ->copy(0, MemoryAddress::of_host(reinterpret_cast<std::byte*>(to.data())),
+                         {y, 64, nullptr}, 16)
+                  .ok());
   EXPECT_EQ(done().message(), "");
   EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
   EXPECT_EQ(reinterpret_cast<float*>(device->map(x).value())[1], 2.0F);
@@ -134,7 +135,7 @@ TEST_F(ValidateTest, WhatIsRightPasses) {
 
 TEST_F(ValidateTest, TheHostsBreaks) {
   std::array<std::byte, 64> host = {};
-  const Place on_host = Place::of_host(host.data());
+  const MemoryAddress on_host = MemoryAddress::of_host(host.data());
   EXPECT_EQ(launch({{x, 0, nullptr}}).message(),
             "validate: B21: @k takes 2 buffers and 0 scalars, the launch has 1 and 0");
   EXPECT_EQ(launch({{x, 0, nullptr}, on_host}).message(),
@@ -149,7 +150,7 @@ TEST_F(ValidateTest, TheHostsBreaks) {
             "validate: B10: a buffer: no memory 99");
   EXPECT_EQ(launch({{x, 0, nullptr}, {y, 0, nullptr}}, 1).message(),
             "validate: B10: there is no queue 1");
-  Launch other;
+  KernelLaunch other;
   other.module = module;
   other.kernel = 1;
   EXPECT_EQ(device->launch(0, other).message(), "validate: B14: a launch of kernel 1 of 1");
@@ -161,9 +162,10 @@ TEST_F(ValidateTest, TheHostsBreaks) {
             "validate: B19: a copy of 0 bytes");
   EXPECT_EQ(device->copy(0, {x, 0, nullptr}, {x, 8, nullptr}, 16).message(),
             "validate: B19: the ends of a copy of 16 bytes overlap");
-  EXPECT_EQ(device->copy(0, {x, 0, nullptr}, Place::of_host(static_cast<std::byte*>(nullptr)), 4)
-                .message(),
-            "validate: B19: a copy's source is null");
+  EXPECT_EQ(
+      device->copy(0, {x, 0, nullptr}, MemoryAddress::of_host(static_cast<std::byte*>(nullptr)), 4)
+          .message(),
+      "validate: B19: a copy's source is null");
   EXPECT_EQ(device->allocate(0, 0).error().message(), "validate: B16: an allocation of 0 bytes");
   EXPECT_EQ(device->allocate(3, 8).error().message(), "validate: B16: there is no space 3");
   EXPECT_EQ(device->wait(0, 9).message(), "validate: B10: a wait for no event 9");
@@ -253,7 +255,7 @@ TEST_F(ValidateTest, QueuesAreUsedByOneAtATime) {
     std::thread([&] { other = device->wait(0, 1).message(); }).join();
     breaks.meanwhile = nullptr;
   };
-  EXPECT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(host.data()), 4).ok());
+  EXPECT_TRUE(device->copy(0, {x, 0, nullptr}, MemoryAddress::of_host(host.data()), 4).ok());
   EXPECT_EQ(other, "validate: B7: two calls for queue 0 at once");
 }
 
@@ -271,7 +273,7 @@ TEST(Validate, TheSameKernelsGiveTheSameBytes) {
 // What nobody wrote is poison, and an error of the host's work is not lost to the layer's own.
 TEST_F(ValidateTest, PoisonAndErrorsOfWork) {
   std::array<std::byte, 4> host = {};
-  ASSERT_TRUE(device->copy(0, Place::of_host(host.data()), {x, 8, nullptr}, 4).ok());
+  ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(host.data()), {x, 8, nullptr}, 4).ok());
   ASSERT_TRUE(done().ok());
   EXPECT_EQ(host[2], std::byte{0xA5});
 }
@@ -299,7 +301,7 @@ TEST(Faults, PlansParse) {
 
 TEST(Faults, TheNthCallFails) {
   const auto layer =
-      make_faults_layer(make_interp_backend(), FaultPlan::parse("allocate@2 event@2").value());
+      make_faults_layer(make_interpreter_backend(), FaultPlan::parse("allocate@2 event@2").value());
   const auto device = layer.backend->open(0).value();
   EXPECT_TRUE(device->allocate(0, 8));
   const auto second = device->allocate(0, 8);
@@ -309,7 +311,7 @@ TEST(Faults, TheNthCallFails) {
   const MemoryHandle memory = device->allocate(0, 8).value();
   std::array<std::byte, 8> host = {};
   const auto work = [&] {
-    EXPECT_TRUE(device->copy(0, {memory, 0, nullptr}, Place::of_host(host.data()), 8).ok());
+    EXPECT_TRUE(device->copy(0, {memory, 0, nullptr}, MemoryAddress::of_host(host.data()), 8).ok());
     const auto done = device->await(device->record(0).value(), -1);
     EXPECT_TRUE(device->await(device->record(0).value(), -1).value());  // Of no work.
     return done ? "done" : done.error().message();
@@ -320,7 +322,8 @@ TEST(Faults, TheNthCallFails) {
 }
 
 TEST(Faults, PlansOfCallsFailToo) {
-  const auto layer = make_faults_layer(make_interp_backend(), FaultPlan::parse("plan@2").value());
+  const auto layer =
+      make_faults_layer(make_interpreter_backend(), FaultPlan::parse("plan@2").value());
   const Shape four(ElementType::kF32, {4});
   const program::LibraryCall sort = program::Sort{};
   const auto plan = [&] {
@@ -332,7 +335,8 @@ TEST(Faults, PlansOfCallsFailToo) {
 }
 
 TEST(Faults, ALostDeviceStaysLost) {
-  const auto layer = make_faults_layer(make_interp_backend(), FaultPlan::parse("lost@3").value());
+  const auto layer =
+      make_faults_layer(make_interpreter_backend(), FaultPlan::parse("lost@3").value());
   auto device = layer.backend->open(0).value();
   const auto memory = device->allocate(0, 8);
   ASSERT_TRUE(memory);
@@ -347,7 +351,7 @@ TEST(Faults, ALostDeviceStaysLost) {
 }
 
 TEST(Layers, ByName) {
-  const auto inner = std::shared_ptr<Backend>(make_interp_backend());
+  const auto inner = std::shared_ptr<Backend>(make_interpreter_backend());
   EXPECT_EQ(with_layers(inner, "").value(), inner);
   EXPECT_EQ(with_layers(inner, "validate,faults").value()->name(), "interp");
   EXPECT_EQ(with_layers(inner, "valid").error().message(),

@@ -22,11 +22,12 @@ inline const std::vector<std::byte>& pattern(std::byte value) {
 }
 
 /// Queues copies that fill `bytes` bytes at `place` of the device's memory.
-inline Status paint(Device& device, uint32_t queue, Place place, int64_t bytes, std::byte value) {
+inline Status paint(Device& device, uint32_t queue, MemoryAddress place, int64_t bytes,
+                    std::byte value) {
   const std::byte* const source = pattern(value).data();
   while (bytes > 0) {
     const int64_t piece = std::min(bytes, kPatternBytes);
-    TENON_TRY(device.copy(queue, place, Place::of_host(source), piece));
+    TENON_TRY(device.copy(queue, place, MemoryAddress::of_host(source), piece));
     place.offset += piece;
     bytes -= piece;
   }

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "core/backend/adapter/c_types.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/registry/plugin_file.h"
 #include "core/backend/registry/probe.h"
 
@@ -40,7 +40,7 @@ Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
     return failed_precondition("{} is no plug-in: it does not export {}", path,
                                TENON_PLUGIN_SYMBOL);
   }
-  Text text;
+  SinkText text;
   const TenonBackend* table = start(host_services(), text.sink());
   if (table == nullptr) {
     const std::string why = text.take();
@@ -79,28 +79,29 @@ Registry::Registry()
 
 Registry::Registry(std::string plugin_path) : plugin_path_(std::move(plugin_path)) {
   static_cast<void>(add("interp", [] {
-    InterpConfig config;
+    InterpreterConfig config;
     config.devices = 65;  // One for a program, the others for processes that it starts.
-    return Result<std::shared_ptr<Backend>>(make_interp_backend(config));
+    return Result<std::shared_ptr<Backend>>(make_interpreter_backend(config));
   }));
 }
 
 Status Registry::add(std::string name, BackendFactory make) {
   const std::lock_guard lock(mutex_);
-  const auto [at, added] = entries_.try_emplace(name, Entry{"built in", std::move(make), {}});
+  const auto [at, added] =
+      entries_.try_emplace(name, RegistryEntry{"built in", std::move(make), {}});
   if (added) return {};
   return make_error(ErrorCode::kAlreadyExists, "there is a backend {} already ({})", name,
                     at->second.source);
 }
 
-Result<std::shared_ptr<Backend>> Registry::make(Entry& entry) {
+Result<std::shared_ptr<Backend>> Registry::make(RegistryEntry& entry) {
   if (!entry.made) entry.made = entry.make();
   return *entry.made;
 }
 
 Result<std::shared_ptr<Backend>> Registry::get_file(const std::string& path, Start start) {
   const std::string whole = absolute(path);
-  Entry& entry = files_.try_emplace(whole, Entry{whole, nullptr, {}}).first->second;
+  RegistryEntry& entry = files_.try_emplace(whole, RegistryEntry{whole, nullptr, {}}).first->second;
   entry.make = [whole, start]() -> Result<std::shared_ptr<Backend>> {
     if (start == Start::kProbed && check_plugin_file(whole).ok()) TENON_TRY(probe_plugin(whole));
     return load_plugin(whole);
@@ -135,16 +136,18 @@ void Registry::look_for_plugins() {
     auto backend = get_file(file, Start::kProbed);
     const std::string name =
         backend ? std::string((*backend)->name()) : fs::path(file).filename().string();
-    const auto [at, added] = entries_.try_emplace(name, Entry{absolute(file), nullptr, backend});
+    const auto [at, added] =
+        entries_.try_emplace(name, RegistryEntry{absolute(file), nullptr, backend});
     if (added || at->second.source == absolute(file)) continue;
     // Neither is the one that was meant.
     const Status twice = make_error(
         ErrorCode::kAlreadyExists, "backend {} is {} and in {}; name one by its path", name,
         at->second.source == "built in" ? "built in" : "in " + at->second.source, absolute(file));
     if (at->second.source != "built in") at->second.made = tl::make_unexpected(twice);
-    entries_.try_emplace(fs::path(file).filename().string(),
-                         Entry{absolute(file), nullptr,
-                               Result<std::shared_ptr<Backend>>(tl::make_unexpected(twice))});
+    entries_.try_emplace(
+        fs::path(file).filename().string(),
+        RegistryEntry{absolute(file), nullptr,
+                      Result<std::shared_ptr<Backend>>(tl::make_unexpected(twice))});
   }
 }
 

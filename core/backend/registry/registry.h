@@ -57,12 +57,12 @@ class Registry {
   bool is_built_in(std::string_view name);
 
  private:
-  struct Entry {
+  struct RegistryEntry {
     std::string source;
     BackendFactory make;
     std::optional<Result<std::shared_ptr<Backend>>> made;
   };
-  Result<std::shared_ptr<Backend>> make(Entry& entry);
+  Result<std::shared_ptr<Backend>> make(RegistryEntry& entry);
   enum class Start : uint8_t { kDirect, kProbed };  // Probed: in a child process before (probe.h).
   Result<std::shared_ptr<Backend>> get_file(const std::string& path, Start start);
   void look_for_plugins();
@@ -70,8 +70,8 @@ class Registry {
   std::mutex mutex_;
   const std::string plugin_path_;
   bool looked_ = false;
-  std::map<std::string, Entry, std::less<>> entries_;  // By name.
-  std::map<std::string, Entry> files_;                 // By absolute path.
+  std::map<std::string, RegistryEntry, std::less<>> entries_;  // By name.
+  std::map<std::string, RegistryEntry> files_;                 // By absolute path.
 };
 
 }  // namespace tenon::backend

@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "core/backend/adapter/c_types.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
 #include "core/kernel/text/text.h"
 
@@ -72,7 +72,8 @@ TEST(Registry, ByNameAndByPath) {
   EXPECT_EQ(registry.add("interp", nullptr).message(),
             "there is a backend interp already (built in)");
   EXPECT_TRUE(
-      registry.add("mine", [] { return Result<std::shared_ptr<Backend>>(make_interp_backend()); })
+      registry
+          .add("mine", [] { return Result<std::shared_ptr<Backend>>(make_interpreter_backend()); })
           .ok());
   EXPECT_TRUE(registry.get("mine"));
   EXPECT_EQ(registry.get("/nowhere/lib.so").error().message(),
@@ -135,9 +136,9 @@ TenonCode describe_call_later(const TenonCall* call, TenonCallInfo* info) {
 // Interp, which plans calls by saying what they are, or throws.
 class Planner final : public ForwardingBackend {
  public:
-  Planner() : ForwardingBackend(make_interp_backend()) {}
-  Result<CallPlan> plan(const TargetInfo&, const CallSite& site) override {
-    CallPlan plan;
+  Planner() : ForwardingBackend(make_interpreter_backend()) {}
+  Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite& site) override {
+    LibraryCallPlan plan;
     for (const auto& list : {site.operands, site.results}) {
       for (const Shape& each : list) plan.plan += each.to_string() + " ";
     }
@@ -162,11 +163,11 @@ TEST(Adapter, ATargetSurvivesTheTable) {
   TargetInfo target;
   target.name = "t";
   target.compiler_id = "c";
-  target.form = kernel::LegalForm::parse("bf16,s64,u64,fma,scans").value();
-  target.form.atomics = {ElementType::kS32};
+  target.features = kernel::TargetFeatures::parse("bf16,s64,u64,fma,scans").value();
+  target.features.atomics = {ElementType::kS32};
   target.flushed = {ElementType::kF32};
   target.math = {{"exp", ElementType::kF32, 2}};
-  target.form.math = true;
+  target.features.math = true;
   target.compute_units = 8;
   target.most_lanes = 256;
   target.spaces.push_back({SpaceKind::kPinnedHost, false, true, 1 << 20, 128});
@@ -192,8 +193,8 @@ TEST(Adapter, AnOldersStructsAreRead) {
   ASSERT_TRUE(target) << target.error().to_string();
   EXPECT_EQ(target->queues, 1u);
   EXPECT_EQ(target->scratch_bytes, 48 << 10);
-  EXPECT_TRUE(target->form.computed.contains(ElementType::kF32));
-  EXPECT_FALSE(target->form.fma);
+  EXPECT_TRUE(target->features.computed.contains(ElementType::kF32));
+  EXPECT_FALSE(target->features.fma);
 }
 
 // A plug-in of version 1.0 has a table that ends before what came later (B1, B3).
@@ -313,11 +314,11 @@ TEST(Host, ServicesForPlugins) {
   ASSERT_EQ(host.describe(&named, &info), TENON_OK);
   EXPECT_STREQ(info.name, "k_constant");
   const TenonKernel* kernels[] = {&handle};
-  Text source;
-  Text error;
+  SinkText source;
+  SinkText error;
   EXPECT_EQ(host.render(kernels, 1, TENON_C, 0, source.sink(), error.sink()), TENON_OK);
   EXPECT_NE(source.take().find("void k("), std::string::npos);
-  Text text;
+  SinkText text;
   host.print(&handle, text.sink());
   EXPECT_EQ(text.take(), kernel::print(kernel));
   std::string logged;

@@ -44,8 +44,8 @@ class OnDevice : public ::testing::Test {
     y = device->allocate(0, bytes_of_y).value();
   }
 
-  Status launch(std::vector<Place> places, uint32_t queue = 0) {
-    Launch work;
+  Status launch(std::vector<MemoryAddress> places, uint32_t queue = 0) {
+    KernelLaunch work;
     work.module = module;
     work.buffers = places;
     return device->launch(queue, work);

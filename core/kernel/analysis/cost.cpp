@@ -102,11 +102,11 @@ class Counter {
   }
 
   Work turns(const Node& n) const {
-    const Range low = ranges_.of(n.operands[0]);
-    const Range high = ranges_.of(n.operands[1]);
+    const IntegerRange low = ranges_.of(n.operands[0]);
+    const IntegerRange high = ranges_.of(n.operands[1]);
     Work once = block(n.blocks[0]);
     const bool known = low.low == low.high && high.low == high.high;
-    const Range any = range_of_type(kernel_.value(n.operands[1]).type);
+    const IntegerRange any = range_of_type(kernel_.value(n.operands[1]).type);
     if (!known && (low.low == any.low || high.high == any.high)) {
       once.exact = once.bounded = false;
       return once;

@@ -6,7 +6,7 @@ namespace tenon::kernel {
 namespace {
 
 // A load or store of a buffer.
-struct Touch {
+struct BufferAccess {
   size_t order = 0;  // In which the text has them.
   BlockId block = 0;
   bool repeated = false;  // Within a loop of one iteration's own.
@@ -14,14 +14,14 @@ struct Touch {
 };
 
 struct Touches {
-  std::vector<Touch> loads;
-  std::vector<Touch> stores;
+  std::vector<BufferAccess> loads;
+  std::vector<BufferAccess> stores;
   bool otherwise = false;  // By a copy, contract or atomic.
 };
 
-class Touched {
+class BufferAccesses {
  public:
-  explicit Touched(const Kernel& kernel)
+  explicit BufferAccesses(const Kernel& kernel)
       : kernel_(kernel), of_(kernel.buffer_count), parents_(kernel.blocks.size(), kNone) {
     walk(kernel.body, false);
   }
@@ -37,14 +37,16 @@ class Touched {
     if (!alike || written.otherwise || read.otherwise) return false;
     return std::ranges::all_of(
                written.stores,
-               [&](const Touch& store) {
-                 return !store.repeated && std::ranges::all_of(read.loads, [&](const Touch& load) {
-                   return load.order < store.order && is_within(load.block, store.block);
-                 });
+               [&](const BufferAccess& store) {
+                 return !store.repeated &&
+                        std::ranges::all_of(read.loads, [&](const BufferAccess& load) {
+                          return load.order < store.order && is_within(load.block, store.block);
+                        });
                }) &&
-           std::ranges::all_of(read.loads, [&](const Touch& load) {
-             return std::ranges::any_of(
-                 written.stores, [&](const Touch& store) { return same_place(load, store); });
+           std::ranges::all_of(read.loads, [&](const BufferAccess& load) {
+             return std::ranges::any_of(written.stores, [&](const BufferAccess& store) {
+               return same_place(load, store);
+             });
            });
   }
 
@@ -65,7 +67,7 @@ class Touched {
 
   void touch(const Node& node, MemoryId memory, BlockId block, bool repeated) {
     Touches& touches = of_[memory];
-    Touch touch{order_++, block, repeated, {}};
+    BufferAccess touch{order_++, block, repeated, {}};
     if (node.op == OpCode::kLoad) {
       touch.index = node.operands;
       touches.loads.push_back(std::move(touch));
@@ -83,7 +85,7 @@ class Touched {
     return block == outer;
   }
 
-  bool same_place(const Touch& a, const Touch& b) const {
+  bool same_place(const BufferAccess& a, const BufferAccess& b) const {
     return std::ranges::equal(a.index, b.index, [&](ValueId x, ValueId y) {
       const bool constants = kernel_.is_constant(x) && kernel_.is_constant(y);
       return x == y || (constants && kernel_.value(x).bits == kernel_.value(y).bits);
@@ -99,7 +101,7 @@ class Touched {
 }  // namespace
 
 std::vector<std::pair<MemoryId, MemoryId>> in_place_pairs(const Kernel& kernel) {
-  const Touched touched(kernel);
+  const BufferAccesses touched(kernel);
   std::vector<std::pair<MemoryId, MemoryId>> pairs;
   for (MemoryId out = 0; out < kernel.buffer_count; ++out) {
     // A buffer is over one that comes before it.

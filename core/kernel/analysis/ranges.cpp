@@ -7,14 +7,14 @@
 namespace tenon::kernel {
 namespace {
 
-Range hull(const Range& x, const Range& y) {
+IntegerRange hull(const IntegerRange& x, const IntegerRange& y) {
   return {std::min(x.low, y.low), std::max(x.high, y.high)};
 }
 
 // Beyond any type, so that it counts as wrapping around.
-Range unknown(const Range& whole) { return {whole.low - 1, whole.high + 1}; }
+IntegerRange unknown(const IntegerRange& whole) { return {whole.low - 1, whole.high + 1}; }
 
-Range product(const Range& x, const Range& y, const Range& whole) {
+IntegerRange product(const IntegerRange& x, const IntegerRange& y, const IntegerRange& whole) {
   __int128 corners[4] = {};
   const bool fits = !__builtin_mul_overflow(x.low, y.low, &corners[0]) &&
                     !__builtin_mul_overflow(x.low, y.high, &corners[1]) &&
@@ -24,15 +24,16 @@ Range product(const Range& x, const Range& y, const Range& whole) {
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
-Range quotient(const Range& x, const Range& y) {
+IntegerRange quotient(const IntegerRange& x, const IntegerRange& y) {
   const __int128 corners[] = {x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high};
-  Range result = {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+  IntegerRange result = {*std::min_element(corners, corners + 4),
+                         *std::max_element(corners, corners + 4)};
   return x.low <= 0 && x.high >= 0 ? hull(result, {0, 0}) : result;
 }
 
 }  // namespace
 
-Range range_of_type(ElementType type) {
+IntegerRange range_of_type(ElementType type) {
   if (is_pred(type)) return {0, 1};
   if (!is_integer(type)) return {-(static_cast<__int128>(1) << 62), static_cast<__int128>(1) << 62};
   const int width = bit_width(type);
@@ -97,8 +98,8 @@ void Ranges::arguments(const Node& node) {
       indices(node.blocks[0]);
       return indices(node.blocks[2]);
     case OpCode::kFor: {
-      const Range low = of(node.operands[0]);
-      const Range high = of(node.operands[1]);
+      const IntegerRange low = of(node.operands[0]);
+      const IntegerRange high = of(node.operands[1]);
       ranges_[kernel_.block(node.blocks[0]).arguments[0]] = {low.low,
                                                              std::max(low.low, high.high - 1)};
       return;
@@ -108,11 +109,11 @@ void Ranges::arguments(const Node& node) {
   }
 }
 
-Range Ranges::scalar(const Node& node) const {
-  const Range whole = range_of_type(kernel_.value(node.results[0]).type);
+IntegerRange Ranges::scalar(const Node& node) const {
+  const IntegerRange whole = range_of_type(kernel_.value(node.results[0]).type);
   if (is_float(node.type) || is_float(node.from) || is_comparison(node.op)) return whole;
-  const Range x = of(node.operands[0]);
-  const Range y = node.operands.size() > 1 ? of(node.operands[1]) : x;
+  const IntegerRange x = of(node.operands[0]);
+  const IntegerRange y = node.operands.size() > 1 ? of(node.operands[1]) : x;
   switch (node.op) {
     case OpCode::kAdd:
       return {x.low + y.low, x.high + y.high};
@@ -133,7 +134,7 @@ Range Ranges::scalar(const Node& node) const {
       return {x.low >= 0 ? 0 : std::max(x.low, 1 - y.high),
               x.high <= 0 ? 0 : std::min(x.high, y.high - 1)};
     case OpCode::kAnd:
-      return x.low >= 0 && y.low >= 0 ? Range{0, std::min(x.high, y.high)} : whole;
+      return x.low >= 0 && y.low >= 0 ? IntegerRange{0, std::min(x.high, y.high)} : whole;
     case OpCode::kShl:
       if (y.low < 0 || y.high >= bit_width(node.type) || y.high > 62 || x.low < 0) {
         return unknown(whole);
@@ -154,8 +155,8 @@ Range Ranges::scalar(const Node& node) const {
   }
 }
 
-void Ranges::set(ValueId value, const Range& range) {
-  const Range whole = range_of_type(kernel_.value(value).type);
+void Ranges::set(ValueId value, const IntegerRange& range) {
+  const IntegerRange whole = range_of_type(kernel_.value(value).type);
   const bool fits = range.low >= whole.low && range.high <= whole.high;
   ranges_[value] = fits ? range : whole;
   overflows_[value] = !fits;

@@ -9,7 +9,7 @@
 namespace tenon::kernel {
 
 /// Least and greatest value; both ends belong to it.
-struct Range {
+struct IntegerRange {
   __int128 low = 0;
   __int128 high = 0;
 };
@@ -19,7 +19,7 @@ class Ranges {
   /// Of every value of a well-formed kernel.
   explicit Ranges(const Kernel& kernel);
 
-  const Range& of(ValueId value) const { return ranges_[value]; }
+  const IntegerRange& of(ValueId value) const { return ranges_[value]; }
   /// Whether the operation that makes `value` may wrap around.
   bool may_overflow(ValueId value) const { return overflows_[value]; }
 
@@ -27,15 +27,15 @@ class Ranges {
   void block(BlockId id);
   void node(const Node& node);
   void arguments(const Node& node);
-  Range scalar(const Node& node) const;
-  void set(ValueId value, const Range& range);
+  IntegerRange scalar(const Node& node) const;
+  void set(ValueId value, const IntegerRange& range);
 
   const Kernel& kernel_;
-  std::vector<Range> ranges_;
+  std::vector<IntegerRange> ranges_;
   std::vector<bool> overflows_;
 };
 
 /// All values of an integer type or pred; everything for a float.
-Range range_of_type(ElementType type);
+IntegerRange range_of_type(ElementType type);
 
 }  // namespace tenon::kernel

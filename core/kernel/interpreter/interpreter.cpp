@@ -90,7 +90,7 @@ class Interpreter::Machine {
     for (MemoryId m = 0; m < kernel_.memories.size(); ++m) describe(m);
     for (MemoryId m = 0; m < kernel_.buffer_count; ++m) TENON_TRY(bind_buffer(m, buffers));
     for (auto m = static_cast<MemoryId>(kernel_.buffer_count); m < kernel_.memories.size(); ++m) {
-      Storage& storage = new_storage(m);
+      MemoryBytes& storage = new_storage(m);
       storage.own.resize(static_cast<size_t>(kernel_.memory(m).span()) * views_[m].width);
       storage.data = storage.own.data();
     }
@@ -109,8 +109,8 @@ class Interpreter::Machine {
     view.strides = m.resolved_strides();
   }
 
-  Storage& new_storage(MemoryId id) {
-    Storage& storage = *storages_.emplace_back(std::make_unique<Storage>());
+  MemoryBytes& new_storage(MemoryId id) {
+    MemoryBytes& storage = *storages_.emplace_back(std::make_unique<MemoryBytes>());
     views_[id].storage = &storage;
     if (!options_.check) return storage;
     const auto count = static_cast<size_t>(kernel_.memory(id).span());
@@ -290,7 +290,7 @@ class Interpreter::Machine {
     const int64_t place = place_of(id, view, m, n.operands.data());
     if (place < 0) return false;
     if (options_.check) {
-      const Storage& storage = *view.storage;
+      const MemoryBytes& storage = *view.storage;
       if (m >= kernel_.buffer_count &&
           storage.stored[static_cast<size_t>(place)] != storage.epoch) {
         return fail(id,
@@ -316,7 +316,7 @@ class Interpreter::Machine {
     uint64_t value = registers_[n.operands[0]];
     const bool atomic = n.op == OpCode::kAtomic;
     if (options_.check) {
-      Storage& storage = *view.storage;
+      MemoryBytes& storage = *view.storage;
       if (atomic && m >= kernel_.buffer_count &&
           storage.stored[static_cast<size_t>(place)] != storage.epoch) {
         return fail(id, "K2: an atomic on {}, to which nothing has been stored",
@@ -336,19 +336,19 @@ class Interpreter::Machine {
 
   bool touch(NodeId id, const View& view, MemoryId m, int64_t place, const ValueId* indices,
              TouchKind kind, uint8_t atomic) {
-    Storage& storage = *view.storage;
-    Conflict conflict = Conflict::kNoConflict;
+    MemoryBytes& storage = *view.storage;
+    AccessConflict conflict = AccessConflict::kNoConflict;
     std::string_view loop = "the lanes loop";
     if (lane_ != 0) {
       conflict = record(storage.by_lanes[static_cast<size_t>(place)], lanes_instance_, lane_, kind,
                         atomic);
     }
-    if (conflict == Conflict::kNoConflict && m < kernel_.buffer_count) {
+    if (conflict == AccessConflict::kNoConflict && m < kernel_.buffer_count) {
       loop = "the grid";
       conflict = record(storage.by_grid[static_cast<size_t>(place)], 1, workgroup_, kind, atomic);
     }
-    if (conflict == Conflict::kNoConflict) return true;
-    if (conflict == Conflict::kAtomicMix) {
+    if (conflict == AccessConflict::kNoConflict) return true;
+    if (conflict == AccessConflict::kAtomicMix) {
       return fail(id, "K6: {} is touched both by one kind of atomic and otherwise within {}",
                   element_text(m, indices), loop);
     }
@@ -519,7 +519,7 @@ class Interpreter::Machine {
   std::vector<uint64_t> registers_;
   std::vector<View> views_;
   std::vector<ScalarFunction> functions_;
-  std::vector<std::unique_ptr<Storage>> storages_;
+  std::vector<std::unique_ptr<MemoryBytes>> storages_;
   InterpreterOptions options_;
   Status status_;
   uint64_t random_ = 0;

@@ -11,7 +11,7 @@ namespace tenon::kernel {
 
 /// What one loop has done to one element. Iterations count from 1; records of earlier executions of
 /// the loop are told apart by `instance`.
-struct Touch {
+struct ElementHistory {
   uint32_t instance = 0;
   uint32_t writer = 0;
   uint32_t reader = 0;  ///< kMany for several.
@@ -19,36 +19,36 @@ struct Touch {
 };
 
 enum class TouchKind : uint8_t { kLoad, kStore, kAtomic };
-enum class Conflict : uint8_t { kNoConflict, kRace, kAtomicMix };
+enum class AccessConflict : uint8_t { kNoConflict, kRace, kAtomicMix };
 
 /// Records that iteration `iteration` of execution `instance` of a loop touches the element.
-inline Conflict record(Touch& touch, uint32_t instance, uint32_t iteration, TouchKind kind,
-                       uint8_t atomic) {
+inline AccessConflict record(ElementHistory& touch, uint32_t instance, uint32_t iteration,
+                             TouchKind kind, uint8_t atomic) {
   constexpr uint32_t kMany = ~uint32_t{0};
   if (touch.instance != instance) touch = {instance, 0, 0, 0};
   if (kind == TouchKind::kAtomic) {
     const bool plain = touch.writer != 0 || touch.reader != 0;
-    if (plain || (touch.atomic != 0 && touch.atomic != atomic)) return Conflict::kAtomicMix;
+    if (plain || (touch.atomic != 0 && touch.atomic != atomic)) return AccessConflict::kAtomicMix;
     touch.atomic = atomic;
-    return Conflict::kNoConflict;
+    return AccessConflict::kNoConflict;
   }
-  if (touch.atomic != 0) return Conflict::kAtomicMix;
-  if (touch.writer != 0 && touch.writer != iteration) return Conflict::kRace;
+  if (touch.atomic != 0) return AccessConflict::kAtomicMix;
+  if (touch.writer != 0 && touch.writer != iteration) return AccessConflict::kRace;
   if (kind == TouchKind::kLoad) {
     touch.reader = touch.reader == 0 || touch.reader == iteration ? iteration : kMany;
-    return Conflict::kNoConflict;
+    return AccessConflict::kNoConflict;
   }
-  if (touch.reader != 0 && touch.reader != iteration) return Conflict::kRace;
+  if (touch.reader != 0 && touch.reader != iteration) return AccessConflict::kRace;
   touch.writer = iteration;
-  return Conflict::kNoConflict;
+  return AccessConflict::kNoConflict;
 }
 
 /// The bytes behind a memory, or behind two of them in place.
-struct Storage {
+struct MemoryBytes {
   std::byte* data = nullptr;
-  std::vector<std::byte> own;  ///< Of scratch and private memory.
-  std::vector<Touch> by_grid;  ///< Of buffers.
-  std::vector<Touch> by_lanes;
+  std::vector<std::byte> own;           ///< Of scratch and private memory.
+  std::vector<ElementHistory> by_grid;  ///< Of buffers.
+  std::vector<ElementHistory> by_lanes;
   std::vector<uint32_t> stored;  ///< The epoch in which the element was last stored to.
   uint32_t epoch = 1;
   bool shared = false;  ///< In place.
@@ -56,7 +56,7 @@ struct Storage {
 
 /// A memory as the interpreter uses it.
 struct View {
-  Storage* storage = nullptr;
+  MemoryBytes* storage = nullptr;
   ElementType type{};
   size_t width = 1;  ///< Bytes of an element.
   int bits = 8;      ///< Of a packed element.

@@ -383,7 +383,7 @@ void Builder::if_then(ValueId condition, const std::function<void()>& then) {
       [] { return Values{}; });
 }
 
-Node Builder::reduction_node(OpCode code, const Reduction& reduction) {
+Node Builder::reduction_node(OpCode code, const ReduceSpec& reduction) {
   Node node;
   node.op = code;
   node.operands = reduction.inits;
@@ -403,12 +403,12 @@ Node Builder::reduction_node(OpCode code, const Reduction& reduction) {
   return node;
 }
 
-Values Builder::reduce(const Reduction& reduction) {
+Values Builder::reduce(const ReduceSpec& reduction) {
   Node node = reduction_node(OpCode::kReduce, reduction);
   return append(std::move(node), types_of(reduction.inits));
 }
 
-Values Builder::scan(const Reduction& reduction, const Body& each) {
+Values Builder::scan(const ReduceSpec& reduction, const Body& each) {
   Node node = reduction_node(OpCode::kScan, reduction);
   std::vector<ElementType> types = {kernel_.index_type};
   const std::vector<ElementType> prefixes = types_of(reduction.inits);

@@ -102,7 +102,7 @@ class Builder {
                  const std::function<Values()>& otherwise);
   void if_then(ValueId condition, const std::function<void()>& then);
 
-  struct Reduction {
+  struct ReduceSpec {
     Dims extents;
     bool over_lanes = false;
     bool commutative = false;
@@ -110,9 +110,9 @@ class Builder {
     ValueBody leaf;     ///< Indices to the leaf's values.
     ValueBody combine;  ///< Left values, then right ones, to the combined.
   };
-  Values reduce(const Reduction& reduction);
+  Values reduce(const ReduceSpec& reduction);
   /// each(index, prefixes …)
-  Values scan(const Reduction& reduction, const Body& each);
+  Values scan(const ReduceSpec& reduction, const Body& each);
 
   /// The kernel; the builder is empty afterwards.
   Kernel finish();
@@ -144,7 +144,7 @@ class Builder {
   ValueId fold(OpCode code, ElementType type, const Values& operands, ElementType stated);
   ValueId simplify(OpCode code, ElementType type, const Values& operands);
   bool is_integer_constant(ValueId value, int64_t number) const;
-  Node reduction_node(OpCode code, const Reduction& reduction);
+  Node reduction_node(OpCode code, const ReduceSpec& reduction);
   std::vector<ElementType> types_of(const Values& values) const;
 
   Kernel kernel_;

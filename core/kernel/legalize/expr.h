@@ -8,83 +8,89 @@
 namespace tenon::kernel {
 
 /// A value and the builder that it belongs to. A number beside one is a constant of its type.
-struct Expr {
+struct KernelExpr {
   Builder* builder = nullptr;
   ValueId id = kNone;
 
   ElementType type() const { return builder->type_of(id); }
   bool is_signed() const { return is_signed_integer(type()); }
-  Expr like(int64_t number) const { return {builder, builder->integer(type(), number)}; }
-  Expr op(OpCode code) const { return {builder, builder->unary(code, id)}; }
-  Expr op(OpCode code, Expr y) const { return {builder, builder->binary(code, id, y.id)}; }
-  Expr op(OpCode code, int64_t y) const { return op(code, like(y)); }
+  KernelExpr like(int64_t number) const { return {builder, builder->integer(type(), number)}; }
+  KernelExpr op(OpCode code) const { return {builder, builder->unary(code, id)}; }
+  KernelExpr op(OpCode code, KernelExpr y) const {
+    return {builder, builder->binary(code, id, y.id)};
+  }
+  KernelExpr op(OpCode code, int64_t y) const { return op(code, like(y)); }
 };
 
-inline Expr operator+(Expr x, Expr y) { return x.op(OpCode::kAdd, y); }
-inline Expr operator-(Expr x, Expr y) { return x.op(OpCode::kSub, y); }
-inline Expr operator*(Expr x, Expr y) { return x.op(OpCode::kMul, y); }
-inline Expr operator&(Expr x, Expr y) { return x.op(OpCode::kAnd, y); }
-inline Expr operator|(Expr x, Expr y) { return x.op(OpCode::kOr, y); }
-inline Expr operator^(Expr x, Expr y) { return x.op(OpCode::kXor, y); }
-inline Expr operator<<(Expr x, Expr y) { return x.op(OpCode::kShl, y); }
+inline KernelExpr operator+(KernelExpr x, KernelExpr y) { return x.op(OpCode::kAdd, y); }
+inline KernelExpr operator-(KernelExpr x, KernelExpr y) { return x.op(OpCode::kSub, y); }
+inline KernelExpr operator*(KernelExpr x, KernelExpr y) { return x.op(OpCode::kMul, y); }
+inline KernelExpr operator&(KernelExpr x, KernelExpr y) { return x.op(OpCode::kAnd, y); }
+inline KernelExpr operator|(KernelExpr x, KernelExpr y) { return x.op(OpCode::kOr, y); }
+inline KernelExpr operator^(KernelExpr x, KernelExpr y) { return x.op(OpCode::kXor, y); }
+inline KernelExpr operator<<(KernelExpr x, KernelExpr y) { return x.op(OpCode::kShl, y); }
 /// Logical, of every type; see sar().
-inline Expr operator>>(Expr x, Expr y) { return x.op(OpCode::kShr, y); }
-inline Expr sar(Expr x, Expr y) { return x.op(OpCode::kSar, y); }
-inline Expr operator==(Expr x, Expr y) { return x.op(OpCode::kEq, y); }
-inline Expr operator!=(Expr x, Expr y) { return x.op(OpCode::kNe, y); }
-inline Expr operator<(Expr x, Expr y) { return x.op(OpCode::kLt, y); }
-inline Expr operator>(Expr x, Expr y) { return x.op(OpCode::kGt, y); }
-inline Expr operator<=(Expr x, Expr y) { return x.op(OpCode::kLe, y); }
-inline Expr operator>=(Expr x, Expr y) { return x.op(OpCode::kGe, y); }
-inline Expr min(Expr x, Expr y) { return x.op(OpCode::kMin, y); }
-inline Expr max(Expr x, Expr y) { return x.op(OpCode::kMax, y); }
+inline KernelExpr operator>>(KernelExpr x, KernelExpr y) { return x.op(OpCode::kShr, y); }
+inline KernelExpr sar(KernelExpr x, KernelExpr y) { return x.op(OpCode::kSar, y); }
+inline KernelExpr operator==(KernelExpr x, KernelExpr y) { return x.op(OpCode::kEq, y); }
+inline KernelExpr operator!=(KernelExpr x, KernelExpr y) { return x.op(OpCode::kNe, y); }
+inline KernelExpr operator<(KernelExpr x, KernelExpr y) { return x.op(OpCode::kLt, y); }
+inline KernelExpr operator>(KernelExpr x, KernelExpr y) { return x.op(OpCode::kGt, y); }
+inline KernelExpr operator<=(KernelExpr x, KernelExpr y) { return x.op(OpCode::kLe, y); }
+inline KernelExpr operator>=(KernelExpr x, KernelExpr y) { return x.op(OpCode::kGe, y); }
+inline KernelExpr min(KernelExpr x, KernelExpr y) { return x.op(OpCode::kMin, y); }
+inline KernelExpr max(KernelExpr x, KernelExpr y) { return x.op(OpCode::kMax, y); }
 
-inline Expr operator+(Expr x, int64_t y) { return x + x.like(y); }
-inline Expr operator-(Expr x, int64_t y) { return x - x.like(y); }
-inline Expr operator*(Expr x, int64_t y) { return x * x.like(y); }
-inline Expr operator&(Expr x, int64_t y) { return x & x.like(y); }
-inline Expr operator|(Expr x, int64_t y) { return x | x.like(y); }
-inline Expr operator^(Expr x, int64_t y) { return x ^ x.like(y); }
-inline Expr operator<<(Expr x, int64_t y) { return x << x.like(y); }
-inline Expr operator>>(Expr x, int64_t y) { return x >> x.like(y); }
-inline Expr sar(Expr x, int64_t y) { return sar(x, x.like(y)); }
-inline Expr operator==(Expr x, int64_t y) { return x == x.like(y); }
-inline Expr operator!=(Expr x, int64_t y) { return x != x.like(y); }
-inline Expr operator<(Expr x, int64_t y) { return x < x.like(y); }
-inline Expr operator>(Expr x, int64_t y) { return x > x.like(y); }
-inline Expr operator<=(Expr x, int64_t y) { return x <= x.like(y); }
-inline Expr operator>=(Expr x, int64_t y) { return x >= x.like(y); }
+inline KernelExpr operator+(KernelExpr x, int64_t y) { return x + x.like(y); }
+inline KernelExpr operator-(KernelExpr x, int64_t y) { return x - x.like(y); }
+inline KernelExpr operator*(KernelExpr x, int64_t y) { return x * x.like(y); }
+inline KernelExpr operator&(KernelExpr x, int64_t y) { return x & x.like(y); }
+inline KernelExpr operator|(KernelExpr x, int64_t y) { return x | x.like(y); }
+inline KernelExpr operator^(KernelExpr x, int64_t y) { return x ^ x.like(y); }
+inline KernelExpr operator<<(KernelExpr x, int64_t y) { return x << x.like(y); }
+inline KernelExpr operator>>(KernelExpr x, int64_t y) { return x >> x.like(y); }
+inline KernelExpr sar(KernelExpr x, int64_t y) { return sar(x, x.like(y)); }
+inline KernelExpr operator==(KernelExpr x, int64_t y) { return x == x.like(y); }
+inline KernelExpr operator!=(KernelExpr x, int64_t y) { return x != x.like(y); }
+inline KernelExpr operator<(KernelExpr x, int64_t y) { return x < x.like(y); }
+inline KernelExpr operator>(KernelExpr x, int64_t y) { return x > x.like(y); }
+inline KernelExpr operator<=(KernelExpr x, int64_t y) { return x <= x.like(y); }
+inline KernelExpr operator>=(KernelExpr x, int64_t y) { return x >= x.like(y); }
 
-inline Expr both(Expr x, Expr y) { return x & y; }
-inline Expr either(Expr x, Expr y) { return x | y; }
-inline Expr complement(Expr x) { return x.op(OpCode::kNot); }
-inline Expr clz(Expr x) { return x.op(OpCode::kClz); }
-inline Expr multiply_high(Expr x, Expr y) { return x.op(OpCode::kMulHi, y); }
-inline Expr select(Expr condition, Expr x, Expr y) {
+inline KernelExpr both(KernelExpr x, KernelExpr y) { return x & y; }
+inline KernelExpr either(KernelExpr x, KernelExpr y) { return x | y; }
+inline KernelExpr complement(KernelExpr x) { return x.op(OpCode::kNot); }
+inline KernelExpr clz(KernelExpr x) { return x.op(OpCode::kClz); }
+inline KernelExpr multiply_high(KernelExpr x, KernelExpr y) { return x.op(OpCode::kMulHi, y); }
+inline KernelExpr select(KernelExpr condition, KernelExpr x, KernelExpr y) {
   return {x.builder, x.builder->select(condition.id, x.id, y.id)};
 }
-inline Expr select(Expr condition, Expr x, int64_t y) { return select(condition, x, x.like(y)); }
-inline Expr select(Expr condition, int64_t x, Expr y) { return select(condition, y.like(x), y); }
-inline Expr convert(Expr x, ElementType type) {
+inline KernelExpr select(KernelExpr condition, KernelExpr x, int64_t y) {
+  return select(condition, x, x.like(y));
+}
+inline KernelExpr select(KernelExpr condition, int64_t x, KernelExpr y) {
+  return select(condition, y.like(x), y);
+}
+inline KernelExpr convert(KernelExpr x, ElementType type) {
   return {x.builder, x.builder->convert(x.id, type)};
 }
-inline Expr bitcast(Expr x, ElementType type) {
+inline KernelExpr bitcast(KernelExpr x, ElementType type) {
   return {x.builder, x.builder->bitcast(x.id, type)};
 }
 
 /// x, which is an integer known to lie in `range` if that is one of its type, written so that this
 /// is proved (K10): what an operation was proved to give is not seen through those it becomes.
-inline Expr known_within(Expr x, const Range& range) {
-  const Range all = range_of_type(x.type());
+inline KernelExpr known_within(KernelExpr x, const IntegerRange& range) {
+  const IntegerRange all = range_of_type(x.type());
   if (range.low < all.low || range.high > all.high) return x;
-  Expr result = x;
+  KernelExpr result = x;
   if (range.low > all.low) result = max(result, x.like(static_cast<int64_t>(range.low)));
   if (range.high < all.high) result = min(result, x.like(static_cast<int64_t>(range.high)));
   return result;
 }
 
 /// An index into a dimension, bounded by it unless its `range` proves that.
-inline ValueId bounded_index(Builder& b, ValueId index, const Range& range, int64_t dim) {
+inline ValueId bounded_index(Builder& b, ValueId index, const IntegerRange& range, int64_t dim) {
   if ((range.low >= 0 && range.high < dim) || dim == 0) return index;
   return b.max(b.min(index, b.index(dim - 1)), b.index(0));
 }

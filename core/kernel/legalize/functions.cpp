@@ -11,14 +11,15 @@ namespace {
 
 class FunctionExpander : public Rewriter {
  public:
-  FunctionExpander(const Kernel& kernel, const LegalForm& form) : Rewriter(kernel), form_(form) {}
+  FunctionExpander(const Kernel& kernel, const TargetFeatures& features)
+      : Rewriter(kernel), features_(features) {}
 
  private:
   void node(const Node& n) override {
-    if (is_scalar_op(n.op) && is_math(n.op) && !(form_.math && form_.computes(n.type))) {
+    if (is_scalar_op(n.op) && is_math(n.op) && !(features_.math && features_.computes(n.type))) {
       return set(n.results[0], math(n));
     }
-    if (n.op == OpCode::kFma && !form_.fma) {
+    if (n.op == OpCode::kFma && !features_.fma) {
       const Values v = map(n.operands);
       return set(n.results[0], fma(n.type, v).id);
     }
@@ -31,28 +32,28 @@ class FunctionExpander : public Rewriter {
     return expand_math(to(), n.op, v[0], v.size() > 1 ? v[1] : kNone);
   }
 
-  Expr fma(ElementType type, const Values& v) {
-    const Expr x = {&to(), v[0]};
-    const Expr y = {&to(), v[1]};
-    const Expr z = {&to(), v[2]};
+  KernelExpr fma(ElementType type, const Values& v) {
+    const KernelExpr x = {&to(), v[0]};
+    const KernelExpr y = {&to(), v[1]};
+    const KernelExpr z = {&to(), v[2]};
     if (type == ElementType::kF64) {
-      const auto bits = [](Expr e) { return bitcast(e, ElementType::kU64); };
+      const auto bits = [](KernelExpr e) { return bitcast(e, ElementType::kU64); };
       return bitcast(soft_f64_op(OpCode::kFma, bits(x), bits(y), bits(z)), type);
     }
     // The product is exact in f64, and its sum with z, rounded to odd, rounds to f32 as if at once.
-    const auto wide = [](Expr e) { return convert(e, ElementType::kF64); };
+    const auto wide = [](KernelExpr e) { return convert(e, ElementType::kF64); };
     return convert(add_to_odd(wide(x) * wide(y), wide(z)), type);
   }
 
-  const LegalForm& form_;
+  const TargetFeatures& features_;
 };
 
 }  // namespace
 
-Kernel expand_functions(const Kernel& kernel, const LegalForm& form) {
-  Kernel expanded = FunctionExpander(kernel, form).run();
-  if (form.fma) return expanded;
-  return FunctionExpander(expanded, form).run();
+Kernel expand_functions(const Kernel& kernel, const TargetFeatures& features) {
+  Kernel expanded = FunctionExpander(kernel, features).run();
+  if (features.fma) return expanded;
+  return FunctionExpander(expanded, features).run();
 }
 
 }  // namespace tenon::kernel

@@ -18,15 +18,15 @@ bool is_moved(ElementType type) {
   return type == kS8 || type == kU8 || type == kS16 || type == kU16;
 }
 
-std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
-  const auto absent = [&](ElementType type) { return !form.computes(type); };
+std::string reason(const Kernel& kernel, const Node& n, const TargetFeatures& features) {
+  const auto absent = [&](ElementType type) { return !features.computes(type); };
   for (const MemoryId m : n.memories) {
     const Memory& memory = kernel.memory(m);
     if (memory.packed) return fmt::format("%{} is packed", memory.name);
-    if (!form.dimensions && memory.dims.size() != 1) {
+    if (!features.dimensions && memory.dims.size() != 1) {
       return fmt::format("%{} has {} dimensions", memory.name, memory.dims.size());
     }
-    if (memory.space == Space::kPrivate && !form.private_memory) {
+    if (memory.space == Space::kPrivate && !features.private_memory) {
       return fmt::format("%{} is private", memory.name);
     }
   }
@@ -44,16 +44,16 @@ std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
     }
     case OpCode::kCopy:
     case OpCode::kContract:
-      return form.tiles ? "" : "tile statements are not there";
+      return features.tiles ? "" : "tile statements are not there";
     case OpCode::kScan:
-      return form.scans ? "" : "scans are not there";
+      return features.scans ? "" : "scans are not there";
     case OpCode::kAtomic:
-      return form.has_atomics(n.type) ? "" : "atomics are not there";
+      return features.has_atomics(n.type) ? "" : "atomics are not there";
     default:
       break;
   }
-  if (is_scalar_op(n.op) && is_math(n.op) && !form.math) return "math functions are not there";
-  if (n.op == OpCode::kFma && !form.fma) return "fma is not there";
+  if (is_scalar_op(n.op) && is_math(n.op) && !features.math) return "math functions are not there";
+  if (n.op == OpCode::kFma && !features.fma) return "fma is not there";
   for (const std::vector<ValueId>* values : {&n.operands, &n.results}) {
     for (const ValueId value : *values) {
       const ElementType type = kernel.value(value).type;
@@ -63,34 +63,35 @@ std::string reason(const Kernel& kernel, const Node& n, const LegalForm& form) {
   return "";
 }
 
-Status check_form(const LegalForm& form) {
+Status check_form(const TargetFeatures& features) {
   for (const ElementType type : {kF32, kS32, kU32}) {
-    if (!form.computes(type)) return invalid_argument("a target computes with {}", name_of(type));
+    if (!features.computes(type))
+      return invalid_argument("a target computes with {}", name_of(type));
   }
   for (const ElementType type : {kS2, kS4, kU2, kU4, kF4E2M1FN, kF6E2M3FN, kF6E3M2FN}) {
-    if (form.computes(type)) {
+    if (features.computes(type)) {
       return invalid_argument(
           "no target computes with {}: elements of less than 8 bits are unpacked", name_of(type));
     }
   }
-  if (form.computes(kS64) != form.computes(kU64)) {
+  if (features.computes(kS64) != features.computes(kU64)) {
     return invalid_argument("a target computes with both s64 and u64, or neither");
   }
-  if (form.computes(kF64) && !form.computes(kS64)) {
+  if (features.computes(kF64) && !features.computes(kS64)) {
     return invalid_argument("a target that computes with f64 does so with s64 and u64");
   }
   return {};
 }
 
-bool lacks_atomics(const Kernel& kernel, const LegalForm& form) {
+bool lacks_atomics(const Kernel& kernel, const TargetFeatures& features) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
-    return n.op == OpCode::kAtomic && !form.has_atomics(n.type);
+    return n.op == OpCode::kAtomic && !features.has_atomics(n.type);
   });
 }
 
 /// Serial loops have bounds of the index type.
-Status check_loops(const Kernel& kernel, const LegalForm& form) {
-  if (kernel.index_type == kS64 || (form.scans && !lacks_atomics(kernel, form))) return {};
+Status check_loops(const Kernel& kernel, const TargetFeatures& features) {
+  if (kernel.index_type == kS64 || (features.scans && !lacks_atomics(kernel, features))) return {};
   const auto check = [&](const Dims& extents) {
     const bool fit =
         std::all_of(extents.begin(), extents.end(), [](int64_t e) { return e >> 31 == 0; });
@@ -105,12 +106,12 @@ Status check_loops(const Kernel& kernel, const LegalForm& form) {
 }
 
 /// Tile statements stay if none of the memories they touch will be another.
-bool keeps_tiles(const Kernel& kernel, const LegalForm& form) {
+bool keeps_tiles(const Kernel& kernel, const TargetFeatures& features) {
   const auto stays = [&](MemoryId id) {
     const Memory& m = kernel.memory(id);
-    return form.computes(m.type) && (m.space != Space::kPrivate || form.private_memory);
+    return features.computes(m.type) && (m.space != Space::kPrivate || features.private_memory);
   };
-  return form.tiles && form.dimensions && !lacks_atomics(kernel, form) &&
+  return features.tiles && features.dimensions && !lacks_atomics(kernel, features) &&
          std::all_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
            const bool tile = n.op == OpCode::kCopy || n.op == OpCode::kContract;
            return !tile || std::all_of(n.memories.begin(), n.memories.end(), stays);
@@ -119,28 +120,28 @@ bool keeps_tiles(const Kernel& kernel, const LegalForm& form) {
 
 }  // namespace
 
-LegalForm LegalForm::least() {
-  LegalForm form;
-  form.fma = false;
-  form.dimensions = false;
-  return form;
+TargetFeatures TargetFeatures::least() {
+  TargetFeatures features;
+  features.fma = false;
+  features.dimensions = false;
+  return features;
 }
 
-Result<LegalForm> LegalForm::parse(std::string_view text) {
-  LegalForm form = least();
-  const std::pair<std::string_view, bool LegalForm::*> members[] = {
-      {"math", &LegalForm::math},
-      {"fma", &LegalForm::fma},
-      {"tiles", &LegalForm::tiles},
-      {"scans", &LegalForm::scans},
-      {"private_memory", &LegalForm::private_memory},
-      {"dimensions", &LegalForm::dimensions}};
+Result<TargetFeatures> TargetFeatures::parse(std::string_view text) {
+  TargetFeatures features = least();
+  const std::pair<std::string_view, bool TargetFeatures::*> members[] = {
+      {"math", &TargetFeatures::math},
+      {"fma", &TargetFeatures::fma},
+      {"tiles", &TargetFeatures::tiles},
+      {"scans", &TargetFeatures::scans},
+      {"private_memory", &TargetFeatures::private_memory},
+      {"dimensions", &TargetFeatures::dimensions}};
   bool atomics = false;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     if (const auto type = element_type_from_name(word); type && !is_complex(*type)) {
-      form.computed.insert(*type);
+      features.computed.insert(*type);
       continue;
     }
     if (word == "atomics") {
@@ -150,7 +151,7 @@ Result<LegalForm> LegalForm::parse(std::string_view text) {
     const auto member = std::find_if(std::begin(members), std::end(members),
                                      [&](const auto& m) { return m.first == word; });
     if (member != std::end(members)) {
-      form.*member->second = true;
+      features.*member->second = true;
     } else if (word != "least") {
       return invalid_argument(
           "'{}' is nothing a target has; there are element types, math, fma, tiles, scans, "
@@ -160,14 +161,14 @@ Result<LegalForm> LegalForm::parse(std::string_view text) {
   }
   for (size_t t = 0; atomics && t < kElementTypeCount; ++t) {
     const auto type = static_cast<ElementType>(t);
-    if (is_integer(type) && form.computes(type)) form.atomics.insert(type);
+    if (is_integer(type) && features.computes(type)) features.atomics.insert(type);
   }
-  return form;
+  return features;
 }
 
-Status check_legal(const Kernel& kernel, const LegalForm& form) {
+Status check_legal(const Kernel& kernel, const TargetFeatures& features) {
   for (NodeId id = 0; id < kernel.nodes.size(); ++id) {
-    const std::string why = reason(kernel, kernel.node(id), form);
+    const std::string why = reason(kernel, kernel.node(id), features);
     if (why.empty()) continue;
     return Status(invalid_argument("@{}: {} is not legal for the target: {}", kernel.name,
                                    op_name(kernel.node(id).op), why))
@@ -176,33 +177,33 @@ Status check_legal(const Kernel& kernel, const LegalForm& form) {
   return {};
 }
 
-Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form) {
-  TENON_TRY(check_form(form));
-  if (!form.computes(kernel.index_type)) {
+Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features) {
+  TENON_TRY(check_form(features));
+  if (!features.computes(kernel.index_type)) {
     return unimplemented("@{}: its indices are of {}, which the target does not compute with",
                          kernel.name, name_of(kernel.index_type));
   }
   for (const ValueId scalar : kernel.scalars) {
     const ElementType type = kernel.value(scalar).type;
-    if (form.computes(type)) continue;
+    if (features.computes(type)) continue;
     return unimplemented("@{}: a scalar parameter is of {}, which the target does not compute with",
                          kernel.name, name_of(type));
   }
-  TENON_TRY(check_loops(kernel, form));
+  TENON_TRY(check_loops(kernel, features));
   // Private memory of a target with tiles need not be registers.
-  const bool registers = form.private_memory && !form.tiles;
-  Kernel legal = keeps_tiles(kernel, form) ? kernel : expand_tiles(kernel, registers);
-  legal = expand_structure(legal, form);
-  legal = widen_floats(legal, form);
-  legal = expand_functions(legal, form);
-  if (!form.computes(kF64)) legal = soften_f64(legal);
-  if (!form.computes(kS64) || !form.computes(kU64)) legal = split_integers(simplify(legal));
-  legal = widen_integers(legal, form);
-  if (!form.dimensions) {
+  const bool registers = features.private_memory && !features.tiles;
+  Kernel legal = keeps_tiles(kernel, features) ? kernel : expand_tiles(kernel, registers);
+  legal = expand_structure(legal, features);
+  legal = widen_floats(legal, features);
+  legal = expand_functions(legal, features);
+  if (!features.computes(kF64)) legal = soften_f64(legal);
+  if (!features.computes(kS64) || !features.computes(kU64)) legal = split_integers(simplify(legal));
+  legal = widen_integers(legal, features);
+  if (!features.dimensions) {
     TENON_ASSIGN(legal, flatten(legal));
   }
   legal = simplify(legal);
-  TENON_TRY(check_legal(legal, form));
+  TENON_TRY(check_legal(legal, features));
   TENON_TRY(verify(legal));
   return legal;
 }

@@ -27,8 +27,8 @@ class ElementTypes {
   std::bitset<kElementTypeCount> bits_;
 };
 
-/// What a target runs, as far as the form of kernels is concerned.
-struct LegalForm {
+/// The types, operations and statements that a target has: kernels are legalised to these.
+struct TargetFeatures {
   /// Types whose operations it has. pred is always among them, as are loads and stores of s8, u8,
   /// s16 and u16, which are then only converted; f32, s32 and u32 must be.
   ElementTypes computed = {ElementType::kF32, ElementType::kS32, ElementType::kU32};
@@ -45,22 +45,22 @@ struct LegalForm {
   bool has_atomics(ElementType type) const { return computes(type) && atomics.contains(type); }
 
   /// f32, 32-bit integers and nothing else.
-  static LegalForm least();
+  static TargetFeatures least();
   /// From a list of what a target has besides those: "f64,s64,u64,fma,dimensions". The words are
   /// the names of element types and of the members above; "atomics" are on all its integers,
   /// "least" is none of them.
-  static Result<LegalForm> parse(std::string_view text);
+  static Result<TargetFeatures> parse(std::string_view text);
 };
 
-/// The same kernel, legal for `form`. A buffer keeps its bytes, though its type and dimensions may
-/// change: 64-bit elements become two of u32, the low half first, narrow floats the integer of
+/// The same kernel, legal for `features`. A buffer keeps its bytes, though its type and dimensions
+/// may change: 64-bit elements become two of u32, the low half first, narrow floats the integer of
 /// their width. Launches have the same arguments; their grid is the legal kernel's, which is one
-/// workgroup where `form` lacks an atomic of it. The result has been verified. Errors:
-/// kInvalidArgument for a form that is none, kUnimplemented for what docs/kernel-ir.md says that no
-/// form exists of.
-Result<Kernel> legalize(const Kernel& kernel, const LegalForm& form);
+/// workgroup where `features` lacks an atomic of it. The result has been verified. Errors:
+/// kInvalidArgument for features that no target may have, kUnimplemented for what docs/kernel-ir.md
+/// says that no form exists of.
+Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features);
 
-/// An error that names the first operation or statement that `form` does not have.
-Status check_legal(const Kernel& kernel, const LegalForm& form);
+/// An error that names the first operation or statement that `features` does not have.
+Status check_legal(const Kernel& kernel, const TargetFeatures& features);
 
 }  // namespace tenon::kernel

@@ -36,9 +36,9 @@ Literal run(const Kernel& kernel, std::vector<Literal>& inputs, ElementType resu
 }
 
 void expect_same(const Kernel& kernel, std::vector<Literal> inputs, ElementType result,
-                 int64_t count, const LegalForm& form) {
+                 int64_t count, const TargetFeatures& features) {
   ASSERT_TRUE(verify(kernel).ok()) << verify(kernel).to_string() << print(kernel);
-  const auto legal = legalize(kernel, form);
+  const auto legal = legalize(kernel, features);
   ASSERT_TRUE(legal) << legal.error().to_string();
   ASSERT_TRUE(verify(*legal).ok()) << verify(*legal).to_string() << print(*legal).substr(0, 4000);
   const Literal expected = run(kernel, inputs, result, count);
@@ -67,20 +67,20 @@ void make_cancel(std::vector<Literal>& inputs, ElementType type) {
   }
 }
 
-void check_op(OpCode code, ElementType type, ElementType stated, const LegalForm& form,
+void check_op(OpCode code, ElementType type, ElementType stated, const TargetFeatures& features,
               size_t count) {
   SCOPED_TRACE(fmt::format("{} {} {}", op_name(code), name_of(type), name_of(stated)));
   std::vector<Literal> inputs = testing::operands(code, type, count);
   if (code == OpCode::kFma) make_cancel(inputs, type);
   const ElementType result = testing::result_type(code, type, stated);
   const int64_t n = inputs[0].element_count();
-  expect_same(of_op(code, type, stated, n), inputs, result, n, form);
+  expect_same(of_op(code, type, stated, n), inputs, result, n, features);
 }
 
-LegalForm narrow_with_fma() {
-  LegalForm form;
-  form.fma = true;
-  return form;
+TargetFeatures narrow_with_fma() {
+  TargetFeatures features;
+  features.fma = true;
+  return features;
 }
 
 TEST(Legalize, EveryOperationOnEveryType) {
@@ -90,27 +90,27 @@ TEST(Legalize, EveryOperationOnEveryType) {
     if (op.result == ResultType::kStated || is_math(code)) continue;
     for (const ElementType type : real_types()) {
       if (!contains(op.types, type)) continue;
-      check_op(code, type, {}, LegalForm::least(), 3000);
+      check_op(code, type, {}, TargetFeatures::least(), 3000);
       if (code == OpCode::kFma) check_op(code, type, {}, narrow_with_fma(), 2000);
     }
   }
 }
 
 /// Forms that some target may have; each lacks something that its neighbours do not.
-std::vector<LegalForm> forms() {
-  std::vector<LegalForm> all;
+std::vector<TargetFeatures> forms() {
+  std::vector<TargetFeatures> all;
   for (const std::string_view text :
        {"f16", "f16,fma", "bf16,fma,dimensions", "s64,u64,fma", "s64,u64,f64",
         "s64,u64,f64,fma,f16,math", "s8,u8,s16,u16,fma", "s16,f16,fma,math", "f8e5m2,u8,fma",
         "s8,s16,s64,u8,u16,u64,f16,bf16,f64,fma,"
         "math,tiles,scans,private_memory,atomics,dimensions"}) {
-    all.push_back(LegalForm::parse(text).value());
+    all.push_back(TargetFeatures::parse(text).value());
   }
   return all;
 }
 
 TEST(Legalize, OtherForms) {
-  for (const LegalForm& form : forms()) {
+  for (const TargetFeatures& features : forms()) {
     for (int c = 0; c < kScalarOpCount; ++c) {
       const auto code = static_cast<OpCode>(c);
       const ScalarOp& op = scalar_op(code);
@@ -118,13 +118,13 @@ TEST(Legalize, OtherForms) {
            {kPred, kS4, kS8, kU8, kS16, kS64, kU64, kF8E5M2, kBF16, kF16, kF64}) {
         if (!contains(op.types, type) || (is_math(code) && type == kF64)) continue;
         if (op.result != ResultType::kStated) {
-          check_op(code, type, {}, form, 60);
+          check_op(code, type, {}, features, 60);
           continue;
         }
         for (const ElementType to :
              {kPred, kS8, kU16, kS16, kS32, kS64, kU64, kF8E5M2, kBF16, kF16, kF32, kF64}) {
           const bool fits = bit_width(type) == bit_width(to) && is_pred(type) == is_pred(to);
-          if (code == OpCode::kConvert || fits) check_op(code, type, to, form, 60);
+          if (code == OpCode::kConvert || fits) check_op(code, type, to, features, 60);
         }
       }
     }
@@ -134,9 +134,9 @@ TEST(Legalize, OtherForms) {
 TEST(Legalize, FormsThatAreNone) {
   const Kernel kernel = of_op(OpCode::kAdd, kF32, {}, 4);
   for (const std::string_view text : {"s64", "f64", "u4", "f64,s64"}) {
-    EXPECT_FALSE(legalize(kernel, LegalForm::parse(text).value())) << text;
+    EXPECT_FALSE(legalize(kernel, TargetFeatures::parse(text).value())) << text;
   }
-  EXPECT_EQ(LegalForm::parse("fma,wings").error().message().substr(0, 32),
+  EXPECT_EQ(TargetFeatures::parse("fma,wings").error().message().substr(0, 32),
             "'wings' is nothing a target has;");
 }
 
@@ -159,7 +159,7 @@ void expect_same_text(const std::string& text, const std::vector<std::string_vie
   ASSERT_TRUE(status.ok()) << status.to_string();
   for (const std::string_view target : targets) {
     SCOPED_TRACE(target);
-    const auto legal = legalize(*kernel, LegalForm::parse(target).value());
+    const auto legal = legalize(*kernel, TargetFeatures::parse(target).value());
     ASSERT_TRUE(legal) << legal.error().to_string();
     std::vector<Literal> actual = buffers_of();
     const Status legal_status = testing::run(*legal, actual);
@@ -271,7 +271,7 @@ TEST(Legalize, CommutativeStaysWhereItIsProved) {
 )",
       "sum");
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  const auto legal = legalize(*kernel, LegalForm::parse("fma").value());
+  const auto legal = legalize(*kernel, TargetFeatures::parse("fma").value());
   ASSERT_TRUE(legal) << legal.error().to_string();
   const auto commutative = [](const Kernel& k) {
     return std::count_if(k.nodes.begin(), k.nodes.end(),
@@ -300,9 +300,9 @@ TEST(Legalize, DataAsIndices) {
 TEST(Legalize, EveryConversion) {
   for (const ElementType from : real_types()) {
     for (const ElementType to : real_types()) {
-      check_op(OpCode::kConvert, from, to, LegalForm::least(), 300);
+      check_op(OpCode::kConvert, from, to, TargetFeatures::least(), 300);
       const bool same = bit_width(from) == bit_width(to) && is_pred(from) == is_pred(to);
-      if (same) check_op(OpCode::kBitcast, from, to, LegalForm::least(), 100);
+      if (same) check_op(OpCode::kBitcast, from, to, TargetFeatures::least(), 100);
     }
   }
 }
@@ -314,7 +314,7 @@ TEST(Legalize, MathFunctions) {
     for (const ElementType type : {kF8E4M3, kBF16, kF16, kF32, kF64}) {
       check_op(code, type, {}, narrow_with_fma(), type == kF64 ? 30 : 200);
     }
-    check_op(code, kF32, {}, LegalForm::least(), 30);
+    check_op(code, kF32, {}, TargetFeatures::least(), 30);
   }
 }
 

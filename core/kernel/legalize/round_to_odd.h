@@ -8,12 +8,12 @@ namespace tenon::kernel {
 
 /// `rounded`, a float to nearest of a number, as that number rounds to odd: `exact` says that they
 /// are equal, `too_far` that its magnitude is greater.
-Expr made_odd(Expr rounded, Expr exact, Expr too_far);
+KernelExpr made_odd(KernelExpr rounded, KernelExpr exact, KernelExpr too_far);
 
 /// x + y, rounded to odd; x and y are floats of one type.
-Expr add_to_odd(Expr x, Expr y);
+KernelExpr add_to_odd(KernelExpr x, KernelExpr y);
 
 /// f64 or an integer to f32, rounded to odd.
-Expr convert_to_odd_f32(Expr x);
+KernelExpr convert_to_odd_f32(KernelExpr x);
 
 }  // namespace tenon::kernel

@@ -10,11 +10,11 @@ namespace tenon::kernel {
 
 /// The pattern of the operation's result on patterns of f64 (u64), or a pred for comparisons. No
 /// math function, select, load or store: those need no arithmetic.
-Expr soft_f64_op(OpCode code, Expr x, Expr y, Expr z);
+KernelExpr soft_f64_op(OpCode code, KernelExpr x, KernelExpr y, KernelExpr z);
 
 /// f64 (u64) from a number of another type: pred, an integer, or f32.
-Expr soft_f64_from(Expr x);
+KernelExpr soft_f64_from(KernelExpr x);
 /// A number of type pred, an integer type or f32 from f64 (u64).
-Expr soft_f64_to(Expr x, ElementType type);
+KernelExpr soft_f64_to(KernelExpr x, ElementType type);
 
 }  // namespace tenon::kernel

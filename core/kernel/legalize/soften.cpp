@@ -32,11 +32,11 @@ class Softener : public Rewriter {
     set(n.results[0], scalar(n, from).id);
   }
 
-  Expr scalar(const Node& n, ElementType from) {
+  KernelExpr scalar(const Node& n, ElementType from) {
     const auto operand = [&](size_t i) {
-      return Expr{&to(), i < n.operands.size() ? map(n.operands[i]) : kNone};
+      return KernelExpr{&to(), i < n.operands.size() ? map(n.operands[i]) : kNone};
     };
-    const Expr x = operand(0);
+    const KernelExpr x = operand(0);
     if (n.op == OpCode::kSelect) return select(x, operand(1), operand(2));
     if (n.op == OpCode::kBitcast) return bitcast(x, types_for(n.type)[0]);
     if (n.op != OpCode::kConvert) return soft_f64_op(n.op, x, operand(1), operand(2));

@@ -11,48 +11,52 @@ using enum ElementType;
 bool is_wide(ElementType type) { return type == kS64 || type == kU64; }
 
 /// A 64-bit integer, its halves u32.
-struct Pair {
-  Expr low, high;
+struct WordPair {
+  KernelExpr low, high;
 };
 
-Expr one_if(Expr p) { return convert(p, kU32); }
-Pair select(Expr p, Pair x, Pair y) {
+KernelExpr one_if(KernelExpr p) { return convert(p, kU32); }
+WordPair select(KernelExpr p, WordPair x, WordPair y) {
   return {kernel::select(p, x.low, y.low), kernel::select(p, x.high, y.high)};
 }
-Pair like(Pair x, uint64_t number) {
+WordPair like(WordPair x, uint64_t number) {
   return {x.low.like(static_cast<int64_t>(number & 0xFFFFFFFF)),
           x.low.like(static_cast<int64_t>(number >> 32))};
 }
-Expr is_negative(Pair x) { return x.high >= int64_t{0x80000000}; }
-Expr is_zero(Pair x) { return (x.low | x.high) == 0; }
+KernelExpr is_negative(WordPair x) { return x.high >= int64_t{0x80000000}; }
+KernelExpr is_zero(WordPair x) { return (x.low | x.high) == 0; }
 
-Pair add(Pair x, Pair y) {
-  const Expr low = x.low + y.low;
+WordPair add(WordPair x, WordPair y) {
+  const KernelExpr low = x.low + y.low;
   return {low, x.high + y.high + one_if(low < x.low)};
 }
-Pair subtract(Pair x, Pair y) { return {x.low - y.low, x.high - y.high - one_if(x.low < y.low)}; }
-Pair negate(Pair x) { return subtract(like(x, 0), x); }
-Pair magnitude(Pair x) { return select(is_negative(x), negate(x), x); }
+WordPair subtract(WordPair x, WordPair y) {
+  return {x.low - y.low, x.high - y.high - one_if(x.low < y.low)};
+}
+WordPair negate(WordPair x) { return subtract(like(x, 0), x); }
+WordPair magnitude(WordPair x) { return select(is_negative(x), negate(x), x); }
 
-Pair multiply(Pair x, Pair y) {
+WordPair multiply(WordPair x, WordPair y) {
   return {x.low * y.low, multiply_high(x.low, y.low) + x.low * y.high + x.high * y.low};
 }
 
 /// The high half of the product of unsigned numbers, by words.
-Pair high_half(Pair x, Pair y) {
-  const auto product = [](Expr a, Expr b) { return Pair{a * b, multiply_high(a, b)}; };
-  const auto word = [](Expr e) { return Pair{e, e.like(0)}; };
-  const Pair cross = product(x.low, y.high);
-  const Pair other = product(x.high, y.low);
+WordPair high_half(WordPair x, WordPair y) {
+  const auto product = [](KernelExpr a, KernelExpr b) {
+    return WordPair{a * b, multiply_high(a, b)};
+  };
+  const auto word = [](KernelExpr e) { return WordPair{e, e.like(0)}; };
+  const WordPair cross = product(x.low, y.high);
+  const WordPair other = product(x.high, y.low);
   // None of these sums carries out of 64 bits.
-  const Pair first = add(cross, word(multiply_high(x.low, y.low)));
-  const Pair second = add(other, word(first.low));
+  const WordPair first = add(cross, word(multiply_high(x.low, y.low)));
+  const WordPair second = add(other, word(first.low));
   return add(add(product(x.high, y.high), word(first.high)), word(second.high));
 }
-Pair high_half(Pair x, Pair y, bool is_signed) {
-  const Pair product = high_half(x, y);
+WordPair high_half(WordPair x, WordPair y, bool is_signed) {
+  const WordPair product = high_half(x, y);
   if (!is_signed) return product;
-  const Pair zero = like(x, 0);
+  const WordPair zero = like(x, 0);
   return subtract(subtract(product, select(is_negative(x), y, zero)),
                   select(is_negative(y), x, zero));
 }
@@ -60,37 +64,39 @@ Pair high_half(Pair x, Pair y, bool is_signed) {
 // --- Shifts, by amounts as the kernel IR has them: all of the amount counts
 
 /// Amounts from 64 on are 64.
-Expr amount_of(Pair y) { return kernel::select(either(y.high != 0, y.low > 64), 64, y.low); }
+KernelExpr amount_of(WordPair y) {
+  return kernel::select(either(y.high != 0, y.low > 64), 64, y.low);
+}
 
 // A shift of 32 bits by 32 or more gives 0, by a number below zero too.
-Pair shift_left(Pair x, Expr n) {
-  const Expr rest = n.like(32) - n;
+WordPair shift_left(WordPair x, KernelExpr n) {
+  const KernelExpr rest = n.like(32) - n;
   return {x.low << n, (x.high << n) | (x.low >> rest) | (x.low << (n - 32))};
 }
-Pair shift_right(Pair x, Expr n) {
-  const Expr rest = n.like(32) - n;
+WordPair shift_right(WordPair x, KernelExpr n) {
+  const KernelExpr rest = n.like(32) - n;
   return {(x.low >> n) | (x.high << rest) | (x.high >> (n - 32)), x.high >> n};
 }
-Pair shift_arithmetic(Pair x, Expr n) {
-  const Expr rest = n.like(32) - n;
-  const Expr near = (x.low >> n) | (x.high << rest);
+WordPair shift_arithmetic(WordPair x, KernelExpr n) {
+  const KernelExpr rest = n.like(32) - n;
+  const KernelExpr near = (x.low >> n) | (x.high << rest);
   return {kernel::select(n < 32, near, sar(x.high, n - 32)), sar(x.high, n)};
 }
-Pair rotate(Pair x, Pair y) {
-  const Expr n = y.low & 63;
-  const Pair left = shift_left(x, n);
-  const Pair right = shift_right(x, n.like(64) - n);
+WordPair rotate(WordPair x, WordPair y) {
+  const KernelExpr n = y.low & 63;
+  const WordPair left = shift_left(x, n);
+  const WordPair right = shift_right(x, n.like(64) - n);
   return {left.low | right.low, left.high | right.high};
 }
 
 // --- Comparisons
 
-Expr equal(Pair x, Pair y) { return both(x.low == y.low, x.high == y.high); }
-Expr less(Pair x, Pair y, bool is_signed) {
-  const auto top = [&](Pair p) { return is_signed ? bitcast(p.high, kS32) : p.high; };
+KernelExpr equal(WordPair x, WordPair y) { return both(x.low == y.low, x.high == y.high); }
+KernelExpr less(WordPair x, WordPair y, bool is_signed) {
+  const auto top = [&](WordPair p) { return is_signed ? bitcast(p.high, kS32) : p.high; };
   return either(top(x) < top(y), both(x.high == y.high, x.low < y.low));
 }
-Expr compare(OpCode code, Pair x, Pair y, bool is_signed) {
+KernelExpr compare(OpCode code, WordPair x, WordPair y, bool is_signed) {
   switch (code) {
     case OpCode::kEq:
       return equal(x, y);
@@ -110,81 +116,82 @@ Expr compare(OpCode code, Pair x, Pair y, bool is_signed) {
 // --- Division, a bit of the quotient at a time
 
 struct Division {
-  Pair quotient, remainder;
+  WordPair quotient, remainder;
 };
 /// By zero: all ones, and the dividend.
-Division divide_unsigned(Builder& b, Pair x, Pair y) {
-  const Expr zero = x.low.like(0);
+Division divide_unsigned(Builder& b, WordPair x, WordPair y) {
+  const KernelExpr zero = x.low.like(0);
   const Values inits = {x.low.id, x.high.id, zero.id, zero.id};
   const Values end = b.for_loop(b.index(0), b.index(64), 1, inits, [&](const Values& a) {
     // The dividend leaves to the left as the quotient comes in from the right.
-    const Pair bits = {{&b, a[1]}, {&b, a[2]}};
-    const Pair rest = {{&b, a[3]}, {&b, a[4]}};
-    const Expr carry = rest.high >> 31;
-    const Pair next = {(rest.low << 1) | (bits.high >> 31), (rest.high << 1) | (rest.low >> 31)};
-    const Expr fits = either(carry != 0, complement(less(next, y, false)));
-    const Pair left = select(fits, subtract(next, y), next);
-    const Pair moved = {(bits.low << 1) | one_if(fits), (bits.high << 1) | (bits.low >> 31)};
+    const WordPair bits = {{&b, a[1]}, {&b, a[2]}};
+    const WordPair rest = {{&b, a[3]}, {&b, a[4]}};
+    const KernelExpr carry = rest.high >> 31;
+    const WordPair next = {(rest.low << 1) | (bits.high >> 31),
+                           (rest.high << 1) | (rest.low >> 31)};
+    const KernelExpr fits = either(carry != 0, complement(less(next, y, false)));
+    const WordPair left = select(fits, subtract(next, y), next);
+    const WordPair moved = {(bits.low << 1) | one_if(fits), (bits.high << 1) | (bits.low >> 31)};
     return Values{moved.low.id, moved.high.id, left.low.id, left.high.id};
   });
   return {{{&b, end[0]}, {&b, end[1]}}, {{&b, end[2]}, {&b, end[3]}}};
 }
-Pair divide(Builder& b, OpCode code, Pair x, Pair y, bool is_signed) {
+WordPair divide(Builder& b, OpCode code, WordPair x, WordPair y, bool is_signed) {
   if (!is_signed) {
     const Division d = divide_unsigned(b, x, y);
     return code == OpCode::kDiv ? d.quotient : d.remainder;
   }
   const Division d = divide_unsigned(b, magnitude(x), magnitude(y));
   if (code == OpCode::kRem) return select(is_negative(x), negate(d.remainder), d.remainder);
-  const Expr opposite = is_negative(x) != is_negative(y);
-  const Pair quotient = select(opposite, negate(d.quotient), d.quotient);
+  const KernelExpr opposite = is_negative(x) != is_negative(y);
+  const WordPair quotient = select(opposite, negate(d.quotient), d.quotient);
   return select(is_zero(y), like(x, ~uint64_t{0}), quotient);
 }
 
 // --- Conversions
 
-Pair from_narrow(Expr x) {
+WordPair from_narrow(KernelExpr x) {
   if (x.is_signed()) {
-    const Expr word = convert(x, kS32);
+    const KernelExpr word = convert(x, kS32);
     return {bitcast(word, kU32), bitcast(sar(word, 31), kU32)};
   }
-  const Expr word = convert(x, kU32);
+  const KernelExpr word = convert(x, kU32);
   return {word, word.like(0)};
 }
 
 /// 2^n for exponents of normal numbers, n u32.
-Expr power_of_two(Expr n) { return bitcast((n + 127) << 23, kF32); }
+KernelExpr power_of_two(KernelExpr n) { return bitcast((n + 127) << 23, kF32); }
 
 /// Rounded once: the highest 32 bits, the rest in the lowest of them.
-Expr to_f32(Pair x, bool is_signed) {
-  const Pair size = is_signed ? magnitude(x) : x;
-  const Expr n = clz(size.high);
-  const Pair top = shift_left(size, n);
-  const Expr word = top.high | one_if(top.low != 0);
-  const Expr value = convert(word, kF32) * power_of_two(n.like(32) - n);
-  const Expr small = size.high == 0;
-  const Expr number = kernel::select(small, convert(size.low, kF32), value);
+KernelExpr to_f32(WordPair x, bool is_signed) {
+  const WordPair size = is_signed ? magnitude(x) : x;
+  const KernelExpr n = clz(size.high);
+  const WordPair top = shift_left(size, n);
+  const KernelExpr word = top.high | one_if(top.low != 0);
+  const KernelExpr value = convert(word, kF32) * power_of_two(n.like(32) - n);
+  const KernelExpr small = size.high == 0;
+  const KernelExpr number = kernel::select(small, convert(size.low, kF32), value);
   if (!is_signed) return number;
   return kernel::select(is_negative(x), number.op(OpCode::kNeg), number);
 }
 
 /// Toward zero, saturated; NaN gives 0.
-Pair from_f32(Expr x, bool is_signed) {
-  const Expr bits = bitcast(x, kU32);
-  const Expr m = bits & 0x7FFFFFFF;
-  const Expr exponent = m >> 23;
-  const Expr significand = (m & 0x7FFFFF) | 0x800000;
-  const Pair word = {significand, significand.like(0)};
-  const Pair zero = like(word, 0);
-  const Expr left = kernel::select(exponent >= 150, exponent - 150, 0);
-  const Expr right = kernel::select(exponent >= 150, 0, exponent.like(150) - exponent);
-  const Pair size =
+WordPair from_f32(KernelExpr x, bool is_signed) {
+  const KernelExpr bits = bitcast(x, kU32);
+  const KernelExpr m = bits & 0x7FFFFFFF;
+  const KernelExpr exponent = m >> 23;
+  const KernelExpr significand = (m & 0x7FFFFF) | 0x800000;
+  const WordPair word = {significand, significand.like(0)};
+  const WordPair zero = like(word, 0);
+  const KernelExpr left = kernel::select(exponent >= 150, exponent - 150, 0);
+  const KernelExpr right = kernel::select(exponent >= 150, 0, exponent.like(150) - exponent);
+  const WordPair size =
       select(exponent >= 150, shift_left(word, left), {significand >> right, zero.low});
-  const Expr too_large = exponent >= (is_signed ? 127 + 63 : 127 + 64);
-  const Expr negative = bits >= int64_t{0x80000000};
+  const KernelExpr too_large = exponent >= (is_signed ? 127 + 63 : 127 + 64);
+  const KernelExpr negative = bits >= int64_t{0x80000000};
   const uint64_t most = is_signed ? ~uint64_t{0} >> 1 : ~uint64_t{0};
-  const Pair positive = select(too_large, like(word, most), size);
-  const Pair below =
+  const WordPair positive = select(too_large, like(word, most), size);
+  const WordPair below =
       is_signed ? select(too_large, like(word, uint64_t{1} << 63), negate(size)) : zero;
   return select(m > 0x7F800000, zero, select(negative, below, positive));
 }
@@ -212,12 +219,12 @@ class Splitter : public Rewriter {
     return result;
   }
 
-  Expr expr(ValueId value) { return {&to(), map(value)}; }
-  Pair pair(ValueId value) {
+  KernelExpr expr(ValueId value) { return {&to(), map(value)}; }
+  WordPair pair(ValueId value) {
     const Values v = parts(value);
     return {{&to(), v[0]}, {&to(), v[1]}};
   }
-  void set_pair(ValueId original, Pair p) { set_parts(original, {p.low.id, p.high.id}); }
+  void set_pair(ValueId original, WordPair p) { set_parts(original, {p.low.id, p.high.id}); }
 
   void node(const Node& n) override {
     if (n.op == OpCode::kLoad && is_wide(n.type)) return load(n);
@@ -227,7 +234,7 @@ class Splitter : public Rewriter {
     if (!is_wide(from) && !is_wide(n.type)) return copy_node(n);
     if (n.op == OpCode::kConvert || n.op == OpCode::kBitcast) return convert_node(n, from);
     if (is_comparison(n.op)) {
-      const Expr p = compare(n.op, pair(n.operands[0]), pair(n.operands[1]), from == kS64);
+      const KernelExpr p = compare(n.op, pair(n.operands[0]), pair(n.operands[1]), from == kS64);
       return set(n.results[0], p.id);
     }
     set_pair(n.results[0], scalar(n));
@@ -259,24 +266,24 @@ class Splitter : public Rewriter {
       return set_pair(result, from == kF32 ? from_f32(expr(operand), n.type == kS64)
                                            : from_narrow(expr(operand)));
     }
-    const Pair x = pair(operand);
+    const WordPair x = pair(operand);
     if (n.type == kF32) return set(result, to_f32(x, from == kS64).id);
     if (is_pred(n.type)) return set(result, complement(is_zero(x)).id);
     // The range of a number that is not negative is stated of the word, whose conversion it proves.
-    const Range& range = ranges_.of(operand);
-    const Expr word = range.low < 0 ? bitcast(x.low, kS32) : x.low;
+    const IntegerRange& range = ranges_.of(operand);
+    const KernelExpr word = range.low < 0 ? bitcast(x.low, kS32) : x.low;
     set(result, convert(known_within(word, range), n.type).id);
   }
 
-  Pair scalar(const Node& n) {
+  WordPair scalar(const Node& n) {
     const bool is_signed = n.type == kS64;
     if (n.op == OpCode::kSelect) {
       return select(expr(n.operands[0]), pair(n.operands[1]), pair(n.operands[2]));
     }
-    const Pair x = pair(n.operands[0]);
-    const Pair y = n.operands.size() > 1 ? pair(n.operands[1]) : x;
+    const WordPair x = pair(n.operands[0]);
+    const WordPair y = n.operands.size() > 1 ? pair(n.operands[1]) : x;
     const auto words = [&](OpCode code) {
-      return Pair{x.low.op(code, y.low), x.high.op(code, y.high)};
+      return WordPair{x.low.op(code, y.low), x.high.op(code, y.high)};
     };
     switch (n.op) {
       case OpCode::kAdd:
@@ -313,7 +320,7 @@ class Splitter : public Rewriter {
       case OpCode::kRotl:
         return rotate(x, y);
       case OpCode::kClz: {
-        const Expr in_low = clz(x.low) + 32;
+        const KernelExpr in_low = clz(x.low) + 32;
         return {kernel::select(x.high == 0, in_low, clz(x.high)), x.low.like(0)};
       }
       default:  // popcount

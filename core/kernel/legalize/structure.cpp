@@ -8,20 +8,21 @@
 namespace tenon::kernel {
 namespace {
 
-bool is_missing_atomic(const Node& n, const LegalForm& form) {
-  return n.op == OpCode::kAtomic && !form.has_atomics(n.type);
+bool is_missing_atomic(const Node& n, const TargetFeatures& features) {
+  return n.op == OpCode::kAtomic && !features.has_atomics(n.type);
 }
 
 class StructureExpander : public Rewriter {
  public:
-  StructureExpander(const Kernel& kernel, const LegalForm& form) : Rewriter(kernel), form_(form) {}
+  StructureExpander(const Kernel& kernel, const TargetFeatures& features)
+      : Rewriter(kernel), features_(features) {}
 
  private:
   Memory memory_for(const Memory& m) const override {
     Memory result = m;
     // Lanes that run one after the other have no memory of their own.
     const bool serial = has_missing_atomic(from().body);
-    if (m.space == Space::kPrivate && (serial || !form_.private_memory)) {
+    if (m.space == Space::kPrivate && (serial || !features_.private_memory)) {
       result.space = Space::kScratch;
       result.lane_rank = 0;
     }
@@ -29,14 +30,14 @@ class StructureExpander : public Rewriter {
   }
 
   void node(const Node& n) override {
-    if (n.op == OpCode::kScan && (!form_.scans || has_missing_atomic(n))) return scan(n);
-    if (is_missing_atomic(n, form_)) return atomic(n);
+    if (n.op == OpCode::kScan && (!features_.scans || has_missing_atomic(n))) return scan(n);
+    if (is_missing_atomic(n, features_)) return atomic(n);
     if (n.op == OpCode::kLanes && has_missing_atomic(n.blocks[0])) return one_lane(n);
     copy_node(n);
   }
 
   bool has_missing_atomic(const Node& n) const {
-    return is_missing_atomic(n, form_) ||
+    return is_missing_atomic(n, features_) ||
            std::any_of(n.blocks.begin(), n.blocks.end(),
                        [&](BlockId b) { return has_missing_atomic(b); });
   }
@@ -113,13 +114,13 @@ class StructureExpander : public Rewriter {
     nest(from().grid, from().body, {});
   }
 
-  const LegalForm& form_;
+  const TargetFeatures& features_;
 };
 
 }  // namespace
 
-Kernel expand_structure(const Kernel& kernel, const LegalForm& form) {
-  return StructureExpander(kernel, form).run();
+Kernel expand_structure(const Kernel& kernel, const TargetFeatures& features) {
+  return StructureExpander(kernel, features).run();
 }
 
 }  // namespace tenon::kernel

@@ -29,18 +29,19 @@ class Codec {
                                                      : ones;
   }
 
-  Expr decode(Expr w) const {
+  KernelExpr decode(KernelExpr w) const {
     if (format_.specials == FloatSpecials::kExponentOnly) {
-      const Expr bits = select(w == 0, 0x400000, w << 23);  // 2^-127 is subnormal in f32.
+      const KernelExpr bits = select(w == 0, 0x400000, w << 23);  // 2^-127 is subnormal in f32.
       return bitcast(select(w == 0xFF, kNan32, bits), kF32);
     }
-    const Expr sign = (w >> (width_ - 1)) << 31;
-    const Expr m = w & (sign_mask_ - 1);
-    const Expr shifted = m << shift();
-    Expr bits = shifted + (int64_t{127 - format_.bias} << 23);
+    const KernelExpr sign = (w >> (width_ - 1)) << 31;
+    const KernelExpr m = w & (sign_mask_ - 1);
+    const KernelExpr shifted = m << shift();
+    KernelExpr bits = shifted + (int64_t{127 - format_.bias} << 23);
     if (format_.bias != 127) {
       const double unit = std::ldexp(1.0, 1 - format_.bias - format_.mantissa_bits);
-      const Expr product = convert(m, kF32) * Expr{w.builder, w.builder->real(kF32, unit)};
+      const KernelExpr product =
+          convert(m, kF32) * KernelExpr{w.builder, w.builder->real(kF32, unit)};
       bits = select(m < (int64_t{1} << format_.mantissa_bits), bitcast(product, kU32), bits);
     }
     switch (format_.specials) {
@@ -60,27 +61,28 @@ class Codec {
   }
 
   /// To nearest even; overflow and NaN as the format has them.
-  Expr encode(Expr x) const {
-    const Expr bits = bitcast(x, kU32);
-    const Expr size = bits & 0x7FFFFFFF;
-    const Expr nan = size > 0x7F800000;
+  KernelExpr encode(KernelExpr x) const {
+    const KernelExpr bits = bitcast(x, kU32);
+    const KernelExpr size = bits & 0x7FFFFFFF;
+    const KernelExpr nan = size > 0x7F800000;
     if (format_.specials == FloatSpecials::kExponentOnly) return encode_exponent(bits, size);
-    const Expr sign = (bits >> 31) << (width_ - 1);
-    const Expr odd = (size >> shift()) & 1;
-    const Expr rounded = (size + ((int64_t{1} << (shift() - 1)) - 1) + odd) >> shift();
-    Expr m = rounded - (int64_t{127 - format_.bias} << format_.mantissa_bits);
+    const KernelExpr sign = (bits >> 31) << (width_ - 1);
+    const KernelExpr odd = (size >> shift()) & 1;
+    const KernelExpr rounded = (size + ((int64_t{1} << (shift() - 1)) - 1) + odd) >> shift();
+    KernelExpr m = rounded - (int64_t{127 - format_.bias} << format_.mantissa_bits);
     if (format_.bias != 127) {
       // The sum with a number whose last place is the unit of subnormals rounds to it.
       const float magic = std::ldexp(1.0F, 24 - format_.bias - format_.mantissa_bits);
-      const Expr base = {x.builder, x.builder->real(kF32, magic)};
-      const Expr count = bitcast(bitcast(size, kF32) + base, kU32) - bitcast(base, kU32);
+      const KernelExpr base = {x.builder, x.builder->real(kF32, magic)};
+      const KernelExpr count = bitcast(bitcast(size, kF32) + base, kU32) - bitcast(base, kU32);
       m = select(size < (int64_t{128 - format_.bias} << 23), count, m);
     }
-    const Expr result = sign | m;
-    const Expr overflow = m > most_;
+    const KernelExpr result = sign | m;
+    const KernelExpr overflow = m > most_;
     switch (format_.specials) {
       case FloatSpecials::kIeee: {
-        const Expr quiet = sign | (exponent_mask_ | int64_t{1} << (format_.mantissa_bits - 1));
+        const KernelExpr quiet =
+            sign | (exponent_mask_ | int64_t{1} << (format_.mantissa_bits - 1));
         return select(nan, quiet, select(overflow, sign | exponent_mask_, result));
       }
       case FloatSpecials::kNanOnly:
@@ -97,18 +99,24 @@ class Codec {
   int shift() const { return 23 - format_.mantissa_bits; }
 
   // Powers of two 2^-127 … 2^127; ties go up, and zero to the least.
-  static Expr encode_exponent(Expr bits, Expr size) {
-    const Expr normal = (size + 0x400000) >> 23;
-    const Expr code = select(size < 0x800000, convert(size >= 0x600000, kU32), normal);
-    const Expr negative = both(bits != size, size != 0);
+  static KernelExpr encode_exponent(KernelExpr bits, KernelExpr size) {
+    const KernelExpr normal = (size + 0x400000) >> 23;
+    const KernelExpr code = select(size < 0x800000, convert(size >= 0x600000, kU32), normal);
+    const KernelExpr negative = both(bits != size, size != 0);
     return select(either(negative, either(size > 0x7F7FFFFF, code > 254)), 0xFF, code);
   }
-  static Expr select(Expr p, int64_t x, int64_t y) {
-    return kernel::select(p, Expr{p.builder, p.builder->integer(kU32, x)}, y);
+  static KernelExpr select(KernelExpr p, int64_t x, int64_t y) {
+    return kernel::select(p, KernelExpr{p.builder, p.builder->integer(kU32, x)}, y);
   }
-  static Expr select(Expr p, Expr x, Expr y) { return kernel::select(p, x, y); }
-  static Expr select(Expr p, Expr x, int64_t y) { return kernel::select(p, x, y); }
-  static Expr select(Expr p, int64_t x, Expr y) { return kernel::select(p, x, y); }
+  static KernelExpr select(KernelExpr p, KernelExpr x, KernelExpr y) {
+    return kernel::select(p, x, y);
+  }
+  static KernelExpr select(KernelExpr p, KernelExpr x, int64_t y) {
+    return kernel::select(p, x, y);
+  }
+  static KernelExpr select(KernelExpr p, int64_t x, KernelExpr y) {
+    return kernel::select(p, x, y);
+  }
 
   int width_;
   FloatFormat format_;
@@ -117,11 +125,12 @@ class Codec {
 
 class FloatWidener : public Rewriter {
  public:
-  FloatWidener(const Kernel& kernel, const LegalForm& form) : Rewriter(kernel), form_(form) {}
+  FloatWidener(const Kernel& kernel, const TargetFeatures& features)
+      : Rewriter(kernel), features_(features) {}
 
  private:
   static bool is_narrow(ElementType type) { return is_float(type) && bit_width(type) < 32; }
-  bool widens(ElementType type) const { return is_narrow(type) && !form_.computes(type); }
+  bool widens(ElementType type) const { return is_narrow(type) && !features_.computes(type); }
   /// The integer that a pattern is kept as.
   ElementType kept(ElementType type) const {
     if (!widens(type)) return type;
@@ -139,23 +148,25 @@ class FloatWidener : public Rewriter {
   }
 
   /// Narrow floats as f32, other numbers as they are.
-  Expr decoded(ValueId value, ElementType type) {
-    const Expr x = {&to(), map(value)};
+  KernelExpr decoded(ValueId value, ElementType type) {
+    const KernelExpr x = {&to(), map(value)};
     if (widens(type)) return Codec(type).decode(convert(x, kU32));
     return is_narrow(type) ? convert(x, kF32) : x;
   }
-  Expr encoded(Expr x, ElementType type) {
+  KernelExpr encoded(KernelExpr x, ElementType type) {
     return widens(type) ? convert(Codec(type).encode(x), kept(type)) : convert(x, type);
   }
 
   /// Of a type that the target computes with, what it does not have on it.
   bool lacks(const Node& n, ElementType type) const {
     if (n.op == OpCode::kConvert) {
-      const auto later = [&](ElementType t) { return !form_.computes(t) && bit_width(t) == 64; };
+      const auto later = [&](ElementType t) {
+        return !features_.computes(t) && bit_width(t) == 64;
+      };
       return (is_narrow(type) && later(n.type)) || (is_narrow(n.type) && later(type));
     }
     if (!is_narrow(type)) return false;
-    return (n.op == OpCode::kFma && !form_.fma) || (is_math(n.op) && !form_.math);
+    return (n.op == OpCode::kFma && !features_.fma) || (is_math(n.op) && !features_.math);
   }
 
   void node(const Node& n) override {
@@ -173,13 +184,13 @@ class FloatWidener : public Rewriter {
     Values operands;
     for (const ValueId operand : n.operands) operands.push_back(decoded(operand, type).id);
     if (is_comparison(n.op)) return set(n.results[0], to().op(n.op, operands));
-    const Expr result =
-        n.op == OpCode::kFma ? fma(operands, type) : Expr{&to(), to().op(n.op, operands)};
+    const KernelExpr result =
+        n.op == OpCode::kFma ? fma(operands, type) : KernelExpr{&to(), to().op(n.op, operands)};
     set(n.results[0], encoded(result, type).id);
   }
 
-  Expr converted(const Node& n, ElementType from) {
-    const Expr x = decoded(n.operands[0], from);
+  KernelExpr converted(const Node& n, ElementType from) {
+    const KernelExpr x = decoded(n.operands[0], from);
     if (!is_narrow(n.type)) return convert(x, n.type);
     const bool exact =
         is_pred(from) || is_narrow(from) || (is_integer(from) && bit_width(from) <= 16);
@@ -189,8 +200,8 @@ class FloatWidener : public Rewriter {
 
   /// Products of two numbers are exact in f32, but for those of bf16 and f8E8M0FNU, which may leave
   /// its range.
-  Expr fma(const Values& v, ElementType type) {
-    const auto operand = [&](size_t i) { return Expr{&to(), v[i]}; };
+  KernelExpr fma(const Values& v, ElementType type) {
+    const auto operand = [&](size_t i) { return KernelExpr{&to(), v[i]}; };
     if (element_type_info(type).format.exponent_bits < 8) {
       return add_to_odd(operand(0) * operand(1), operand(2));
     }
@@ -198,13 +209,13 @@ class FloatWidener : public Rewriter {
     return convert_to_odd_f32(add_to_odd(wide(0) * wide(1), wide(2)));
   }
 
-  const LegalForm& form_;
+  const TargetFeatures& features_;
 };
 
 }  // namespace
 
-Kernel widen_floats(const Kernel& kernel, const LegalForm& form) {
-  return FloatWidener(kernel, form).run();
+Kernel widen_floats(const Kernel& kernel, const TargetFeatures& features) {
+  return FloatWidener(kernel, features).run();
 }
 
 }  // namespace tenon::kernel

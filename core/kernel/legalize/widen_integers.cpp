@@ -12,12 +12,12 @@ using enum ElementType;
 /// Values are kept as the number they are, in s32 or u32.
 class IntegerWidener : public Rewriter {
  public:
-  IntegerWidener(const Kernel& kernel, const LegalForm& form)
-      : Rewriter(kernel), form_(form), ranges_(kernel) {}
+  IntegerWidener(const Kernel& kernel, const TargetFeatures& features)
+      : Rewriter(kernel), features_(features), ranges_(kernel) {}
 
  private:
   bool widens(ElementType type) const {
-    return is_integer(type) && bit_width(type) < 32 && !form_.computes(type);
+    return is_integer(type) && bit_width(type) < 32 && !features_.computes(type);
   }
   ElementType wide(ElementType type) const {
     if (!widens(type)) return type;
@@ -40,20 +40,22 @@ class IntegerWidener : public Rewriter {
     return result;
   }
 
-  Expr expr(ValueId value) { return {&to(), map(value)}; }
+  KernelExpr expr(ValueId value) { return {&to(), map(value)}; }
 
   /// The low bits of x as the number that they are in `type`. Shifted as unsigned ones: where x is
   /// an index now, its shift would not be proved to fit (K10).
-  Expr wrapped(Expr x, ElementType type) {
+  KernelExpr wrapped(KernelExpr x, ElementType type) {
     const int spare = 32 - bit_width(type);
     if (is_signed_integer(type)) return sar(bitcast(bitcast(x, kU32) << spare, kS32), spare);
     return x & ((int64_t{1} << bit_width(type)) - 1);
   }
   /// The low bits alone, as u32.
-  Expr pattern(Expr x, ElementType type) {
+  KernelExpr pattern(KernelExpr x, ElementType type) {
     return bitcast(x, kU32) & ((int64_t{1} << bit_width(type)) - 1);
   }
-  Expr from_pattern(Expr x, ElementType type) { return wrapped(bitcast(x, wide(type)), type); }
+  KernelExpr from_pattern(KernelExpr x, ElementType type) {
+    return wrapped(bitcast(x, wide(type)), type);
+  }
 
   void node(const Node& n) override {
     if (n.op == OpCode::kLoad && widens(n.type)) return load(n);
@@ -63,7 +65,7 @@ class IntegerWidener : public Rewriter {
     if (!widens(from) && !widens(n.type)) return copy_node(n);
     if (n.op == OpCode::kConvert) return set(n.results[0], converted(n, from).id);
     if (n.op == OpCode::kBitcast) {
-      const Expr x = expr(n.operands[0]);
+      const KernelExpr x = expr(n.operands[0]);
       return set(n.results[0], reinterpreted(x, from, n.type).id);
     }
     set(n.results[0], scalar(n, from).id);
@@ -74,7 +76,7 @@ class IntegerWidener : public Rewriter {
     const MemoryId source = memory(n.memories[0]);
     const Values indices = map(n.operands);
     if (!m.packed) {
-      const Expr x = convert(Expr{&to(), to().load(source, indices)}, wide(n.type));
+      const KernelExpr x = convert(KernelExpr{&to(), to().load(source, indices)}, wide(n.type));
       return set(n.results[0], bit_width(n.type) < 8 ? wrapped(x, n.type).id : x.id);
     }
     const Dims strides = m.resolved_strides();
@@ -84,47 +86,47 @@ class IntegerWidener : public Rewriter {
       linear = to().add(linear, to().mul(index, to().index(strides[d])));
     }
     const int64_t in_byte = 8 / bit_width(n.type);
-    const Expr place = {&to(), linear};
-    const Expr byte = {&to(), to().load(source, {place.op(OpCode::kDiv, in_byte).id})};
-    const Expr bit = convert(place.op(OpCode::kRem, in_byte) * bit_width(n.type), kU32);
+    const KernelExpr place = {&to(), linear};
+    const KernelExpr byte = {&to(), to().load(source, {place.op(OpCode::kDiv, in_byte).id})};
+    const KernelExpr bit = convert(place.op(OpCode::kRem, in_byte) * bit_width(n.type), kU32);
     set(n.results[0], from_pattern(bitcast(convert(byte, wide(n.type)), kU32) >> bit, n.type).id);
   }
   void store(const Node& n) {
     const MemoryId target = memory(n.memories[0]);
     Values operands = map(n.operands);
-    const Expr value = convert({&to(), operands[0]}, to().kernel().memory(target).type);
+    const KernelExpr value = convert({&to(), operands[0]}, to().kernel().memory(target).type);
     operands.erase(operands.begin());
     to().store(value.id, target, operands);
   }
 
-  Expr reinterpreted(Expr x, ElementType from, ElementType to) {
+  KernelExpr reinterpreted(KernelExpr x, ElementType from, ElementType to) {
     if (widens(from) && widens(to)) return from_pattern(pattern(x, from), to);
     // The other is a float of the target's, or an integer: by the narrow type itself.
     if (widens(from)) return bitcast(convert(x, from), to);
     return convert(bitcast(x, to), wide(to));
   }
 
-  Expr converted(const Node& n, ElementType from) {
-    const Expr x = expr(n.operands[0]);
+  KernelExpr converted(const Node& n, ElementType from) {
+    const KernelExpr x = expr(n.operands[0]);
     if (!widens(n.type)) {
       // Bounded before: that what a loop gives fits an index is not seen once it is wider.
       return convert(is_integer(n.type) ? known_within(x, ranges_.of(n.operands[0])) : x, n.type);
     }
     if (is_float(from)) {  // Saturated.
-      const Expr value = convert(x, wide(n.type));
+      const KernelExpr value = convert(x, wide(n.type));
       return min(max(value, value.like(integer_min(n.type))), value.like(integer_max(n.type)));
     }
     return wrapped(convert(x, wide(n.type)), n.type);
   }
 
-  Expr scalar(const Node& n, ElementType type) {
-    const Expr x = expr(n.operands[0]);
+  KernelExpr scalar(const Node& n, ElementType type) {
+    const KernelExpr x = expr(n.operands[0]);
     if (n.op == OpCode::kSelect) return select(x, expr(n.operands[1]), expr(n.operands[2]));
-    const Expr y = n.operands.size() > 1 ? expr(n.operands[1]) : x;
+    const KernelExpr y = n.operands.size() > 1 ? expr(n.operands[1]) : x;
     if (is_comparison(n.op)) return x.op(n.op, y);
     const int width = bit_width(type);
     const auto amount = [&] { return pattern(y, type); };
-    const auto by = [&](Expr bits) { return bitcast(bits, wide(type)); };
+    const auto by = [&](KernelExpr bits) { return bitcast(bits, wide(type)); };
     switch (n.op) {
       case OpCode::kMulHi:  // The product fits.
         return is_signed_integer(type) ? sar(x * y, width) : (x * y) >> width;
@@ -139,8 +141,8 @@ class IntegerWidener : public Rewriter {
                     kU32),
             type);
       case OpCode::kRotl: {
-        const Expr p = pattern(x, type);
-        const Expr left = amount() & (width - 1);
+        const KernelExpr p = pattern(x, type);
+        const KernelExpr left = amount() & (width - 1);
         return from_pattern((p << left) | (p >> (left.like(width) - left)), type);
       }
       case OpCode::kClz:
@@ -152,14 +154,14 @@ class IntegerWidener : public Rewriter {
     }
   }
 
-  const LegalForm& form_;
+  const TargetFeatures& features_;
   Ranges ranges_;
 };
 
 }  // namespace
 
-Kernel widen_integers(const Kernel& kernel, const LegalForm& form) {
-  return IntegerWidener(kernel, form).run();
+Kernel widen_integers(const Kernel& kernel, const TargetFeatures& features) {
+  return IntegerWidener(kernel, features).run();
 }
 
 }  // namespace tenon::kernel

@@ -27,27 +27,29 @@ struct IdOf<Builder> {
 
 /// A value, and where operations on it go.
 template <class B>
-struct Place {
+struct EmittedValue {
   using Id = typename IdOf<B>::Type;
   B* builder = nullptr;
   Id id{};
 
-  Place op(OpCode code, Place y) const { return {builder, builder->binary(code, id, y.id)}; }
-  Place op(OpCode code) const { return {builder, builder->unary(code, id)}; }
-  Place integer(ElementType type, int64_t value) const {
+  EmittedValue op(OpCode code, EmittedValue y) const {
+    return {builder, builder->binary(code, id, y.id)};
+  }
+  EmittedValue op(OpCode code) const { return {builder, builder->unary(code, id)}; }
+  EmittedValue integer(ElementType type, int64_t value) const {
     return {builder, builder->integer(type, value)};
   }
 };
 
 template <class B>
-struct EmittedBool : Place<B> {};
+struct EmittedBool : EmittedValue<B> {};
 template <class B>
-struct EmittedWord : Place<B> {};  ///< u32
+struct EmittedWord : EmittedValue<B> {};  ///< u32
 template <class F, class B>
-struct EmittedInt : Place<B> {};  ///< s32 or s64
+struct EmittedInt : EmittedValue<B> {};  ///< s32 or s64
 /// A number of the format F.
 template <class F, class B = Builder>
-struct Emitted : Place<B> {};
+struct Emitted : EmittedValue<B> {};
 
 template <class F>
 inline constexpr ElementType kRealType = sizeof(F) == 4 ? ElementType::kF32 : ElementType::kF64;
@@ -192,7 +194,8 @@ auto if_else(EmittedBool<B> condition, const Then& then, const Otherwise& otherw
   using Results = decltype(then());
   const auto ids = [](const Results& results) {
     return std::apply(
-        [](auto... result) { return std::vector<typename Place<B>::Id>{result.id...}; }, results);
+        [](auto... result) { return std::vector<typename EmittedValue<B>::Id>{result.id...}; },
+        results);
   };
   B* builder = condition.builder;
   const auto values =
@@ -303,8 +306,8 @@ Emitted<F, B> to_real(EmittedInt<F, B> x) {
 }
 template <class F, class B>
 EmittedWord<B> word_of(EmittedInt<F, B> x, int index) {
-  const Place<B> shifted =
-      index == 0 ? Place<B>(x) : x.op(OpCode::kSar, x.integer(kIntType<F>, 32 * index));
+  const EmittedValue<B> shifted =
+      index == 0 ? EmittedValue<B>(x) : x.op(OpCode::kSar, x.integer(kIntType<F>, 32 * index));
   return {{x.builder, x.builder->convert(shifted.id, ElementType::kU32)}};
 }
 template <class F, class B>
@@ -321,7 +324,7 @@ template <class F, class B>
 std::optional<Emitted<F, B>> scaled_at_once(Emitted<F, B> x, EmittedInt<F, B> n) {
   if constexpr (requires { x.builder->scale(x.id, n.id); }) {
     const auto id = x.builder->scale(x.id, n.id);
-    if (id != typename Place<B>::Id()) return Emitted<F, B>{{x.builder, id}};
+    if (id != typename EmittedValue<B>::Id()) return Emitted<F, B>{{x.builder, id}};
   }
   return std::nullopt;
 }

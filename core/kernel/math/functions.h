@@ -82,12 +82,12 @@ R scaled(R x, Int<R> n) {
 
 /// x = m 2^exponent with m in [sqrt(1/2), sqrt(2)), for a normal x > 0.
 template <class R>
-struct Split {
+struct ScaledMantissa {
   R m;
   Int<R> exponent;
 };
 template <class R>
-Split<R> split(R x) {
+ScaledMantissa<R> split(R x) {
   const Format<R> root_half = static_cast<Format<R>>(0.70710678118654752440);
   const Int<R> pattern = bits(x);
   const Int<R> exponent = (pattern - bits(like(x, root_half))) >> kMantissaBits<Format<R>>;
@@ -96,11 +96,11 @@ Split<R> split(R x) {
 
 /// The same for any x > 0.
 template <class R>
-Split<R> split_any(R x) {
+ScaledMantissa<R> split_any(R x) {
   constexpr int kShift = kMantissaBits<Format<R>> + 2;
   const Bool<R> tiny = x < std::numeric_limits<Format<R>>::min();
   const auto up = static_cast<Format<R>>(int64_t{1} << kShift);
-  const Split<R> s = split(select(tiny, x * up, x));
+  const ScaledMantissa<R> s = split(select(tiny, x * up, x));
   return {s.m, s.exponent - select(tiny, int_like(x, kShift), int_like(x, 0))};
 }
 
@@ -207,7 +207,7 @@ R log_of_split(R f, R exponent, R tail) {
 template <class R>
 R log(R x) {
   using F = Format<R>;
-  const Split<R> s = split_any(x);
+  const ScaledMantissa<R> s = split_any(x);
   const R inside = log_of_split(s.m - F(1), to_real(s.exponent), like(x, 0));
   const R above = select(x < kInfinity<R>, inside, x);
   return select(x == F(0), like(x, -kInfinity<R>), select(x < F(0), like(x, kNan<R>), above));
@@ -219,7 +219,7 @@ R log1p(R x) {
   // 1 + x rounded, and what that lost.
   const R u = x + F(1);
   const R lost = select(x < F(1), x - (u - F(1)), like(x, 1) - (u - x)) / u;
-  const Split<R> s = split(u);
+  const ScaledMantissa<R> s = split(u);
   const Bool<R> near = both(x > F(-0.29), x < F(0.41));
   const R zero = like(x, 0);
   const R inside = log_of_split(select(near, x, s.m - F(1)),
@@ -317,7 +317,7 @@ template <class R>
 Sum<R> log_in_two(R x) {
   using F = Format<R>;
   using K = Constants<R>;
-  const Split<R> split = split_any(x);
+  const ScaledMantissa<R> split = split_any(x);
   const R f = split.m - F(1);
   // s = f / (2 + f) in two parts.
   const R u = f + F(2);

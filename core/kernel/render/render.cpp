@@ -221,7 +221,7 @@ class SourceWriter {
     const std::string k = names_[arguments[0]] = fresh();
     set(arguments, variables, 1);
     const int64_t step = n.extents[0];
-    const Range whole = range_of_type(kernel_.index_type);
+    const IntegerRange whole = range_of_type(kernel_.index_type);
     // The last step may leave the type.
     const bool wraps = ranges_.of(n.operands[1]).high + step - 1 > whole.high;
     const std::string most = constant_text(spelling_, kernel_.index_type,
@@ -443,8 +443,8 @@ class SourceWriter {
 
 }  // namespace
 
-LegalForm source_form(Language language) {
-  LegalForm form;
+TargetFeatures source_form(Language language) {
+  TargetFeatures form;
   for (const ElementType type :
        {ElementType::kS8, ElementType::kS16, ElementType::kS64, ElementType::kU8, ElementType::kU16,
         ElementType::kU64, ElementType::kF64}) {

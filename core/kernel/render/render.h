@@ -30,7 +30,7 @@ struct RenderOptions {
 
 /// What a language has: integers of 8 bits and more, f32, f64, fma; atomics on some of the
 /// integers; memory of one dimension.
-LegalForm source_form(Language language);
+TargetFeatures source_form(Language language);
 
 /// The function of a kernel of this name in the source of any language: the name itself, or, where
 /// that is no identifier or one of the languages means something by it, another that no other

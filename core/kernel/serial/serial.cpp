@@ -25,8 +25,8 @@ void serialize(A& a, serial::Of<A, Memory>& m) {
 
 namespace {
 
-using serial::Reader;
-using serial::Writer;
+using serial::ArchiveReader;
+using serial::ArchiveWriter;
 
 // Of an operation that a reader has to know to go on.
 size_t block_count(OpCode op) {
@@ -59,7 +59,7 @@ void node_fields(A& a, serial::Of<A, Node>& n) {
 // Values in the file: constants (type, bits), scalars (type), then arguments and results in order.
 class KernelWriter {
  public:
-  KernelWriter(Writer& a, const Kernel& kernel)
+  KernelWriter(ArchiveWriter& a, const Kernel& kernel)
       : a_(a), kernel_(kernel), ids_(kernel.values.size()) {}
 
   void run() {
@@ -108,7 +108,7 @@ class KernelWriter {
     define(n.results);
   }
 
-  Writer& a_;
+  ArchiveWriter& a_;
   const Kernel& kernel_;
   std::vector<uint64_t> ids_;
   uint64_t next_ = 0;
@@ -116,7 +116,7 @@ class KernelWriter {
 
 class KernelReader {
  public:
-  KernelReader(Reader& a, Kernel& kernel) : a_(a), kernel_(kernel) {}
+  KernelReader(ArchiveReader& a, Kernel& kernel) : a_(a), kernel_(kernel) {}
 
   void run() {
     kernel_ = {};
@@ -184,24 +184,24 @@ class KernelReader {
     return id;
   }
 
-  Reader& a_;
+  ArchiveReader& a_;
   Kernel& kernel_;
 };
 
 }  // namespace
 
-void serialize(Writer& a, const Kernel& kernel) { KernelWriter(a, kernel).run(); }
-void serialize(Reader& a, Kernel& kernel) { KernelReader(a, kernel).run(); }
+void serialize(ArchiveWriter& a, const Kernel& kernel) { KernelWriter(a, kernel).run(); }
+void serialize(ArchiveReader& a, Kernel& kernel) { KernelReader(a, kernel).run(); }
 
 std::string save(const Kernel& kernel) {
-  Writer writer;
+  ArchiveWriter writer;
   serialize(writer, kernel);
   return seal(kKernelFormat, std::move(writer).take());
 }
 
 Result<Kernel> load_kernel(std::string_view bytes, bool damaged_too) {
   TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kKernelFormat, damaged_too));
-  Reader reader(file.payload, file.version);
+  ArchiveReader reader(file.payload, file.version);
   Kernel kernel;
   serialize(reader, kernel);
   if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the kernel", reader.rest());

@@ -23,7 +23,7 @@ std::string save(const Kernel& kernel);
 Result<Kernel> load_kernel(std::string_view bytes, bool damaged_too = false);
 
 /// A kernel as a part of something: what is read is well nested, but not verified.
-void serialize(serial::Writer& a, const Kernel& kernel);
-void serialize(serial::Reader& a, Kernel& kernel);
+void serialize(serial::ArchiveWriter& a, const Kernel& kernel);
+void serialize(serial::ArchiveReader& a, Kernel& kernel);
 
 }  // namespace tenon::kernel

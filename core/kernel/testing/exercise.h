@@ -42,7 +42,7 @@ inline std::string exercise(const Kernel& kernel, size_t most_nodes = 40) {
       sound(simplify(kernel), "simplified") + sound(expand_tiles(kernel), "expanded");
   if (!wrong.empty() || kernel.nodes.size() > most_nodes) return wrong;
   for (const std::string_view form : {"least", "fma,s64,u64,f64,private_memory,scans,dimensions"}) {
-    const auto legal = legalize(kernel, LegalForm::parse(form).value());
+    const auto legal = legalize(kernel, TargetFeatures::parse(form).value());
     if (!legal && !may_be(legal.error())) wrong += "legalised: " + legal.error().to_string();
   }
   for (const Language language : {Language::kC, Language::kOpenCl, Language::kCuda}) {

@@ -7,9 +7,9 @@
 namespace tenon::kernel {
 namespace {
 
-class Parser : private StatementParser {
+class KernelParser : private StatementParser {
  public:
-  Parser(std::string_view text, const std::string& file) : StatementParser(text, file) {}
+  KernelParser(std::string_view text, const std::string& file) : StatementParser(text, file) {}
 
   Result<std::vector<Kernel>> take_all() {
     std::vector<Kernel> kernels;
@@ -110,7 +110,7 @@ class Parser : private StatementParser {
 }  // namespace
 
 Result<std::vector<Kernel>> parse_all(std::string_view text, const std::string& file) {
-  return Parser(text, file).take_all();
+  return KernelParser(text, file).take_all();
 }
 
 Result<Kernel> parse(std::string_view text, const std::string& file) {

@@ -12,9 +12,9 @@ namespace {
 
 std::string list(const Dims& numbers) { return fmt::format("{}", fmt::join(numbers, ",")); }
 
-class Printer {
+class KernelPrinter {
  public:
-  Printer(const Kernel& kernel, std::vector<uint32_t>* lines)
+  KernelPrinter(const Kernel& kernel, std::vector<uint32_t>* lines)
       : kernel_(kernel), lines_(lines), names_(kernel.values.size(), kNone) {
     taken_.insert(kernel.scalar_names.begin(), kernel.scalar_names.end());
     if (lines_ != nullptr) lines_->assign(kernel.nodes.size(), 0);
@@ -312,7 +312,7 @@ std::string constant_text(ElementType type, uint64_t bits) {
 }
 
 std::string print(const Kernel& kernel, std::vector<uint32_t>* lines) {
-  return Printer(kernel, lines).take();
+  return KernelPrinter(kernel, lines).take();
 }
 
 }  // namespace tenon::kernel

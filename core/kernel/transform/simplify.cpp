@@ -34,7 +34,7 @@ class LinearForms {
 
   Linear of(ValueId value, int depth = 8) const {
     Linear whole;
-    const Range& range = ranges_.of(value);
+    const IntegerRange& range = ranges_.of(value);
     if (range.low == range.high) {
       whole.constant = range.low;
       return whole;
@@ -45,7 +45,7 @@ class LinearForms {
     const Node& node = kernel_.node(v.node);
     const auto operand = [&](size_t i) { return of(node.operands[i], depth - 1); };
     const auto fixed = [&](size_t i) -> std::optional<__int128> {
-      const Range& r = ranges_.of(node.operands[i]);
+      const IntegerRange& r = ranges_.of(node.operands[i]);
       return r.low == r.high ? std::optional(r.low) : std::nullopt;
     };
     Linear sum;
@@ -78,10 +78,10 @@ class LinearForms {
   }
 
   // Bounds of a form, and of every partial sum of it.
-  Range range(const Linear& form) const {
-    Range r = {form.constant, form.constant};
+  IntegerRange range(const Linear& form) const {
+    IntegerRange r = {form.constant, form.constant};
     for (const auto& [value, factor] : form.terms) {
-      const Range& v = ranges_.of(value);
+      const IntegerRange& v = ranges_.of(value);
       r.low += std::min(factor * v.low, factor * v.high);
       r.high += std::max(factor * v.low, factor * v.high);
     }
@@ -93,12 +93,12 @@ class LinearForms {
   Ranges ranges_;
 };
 
-bool within(const Range& inner, const Range& outer) {
+bool within(const IntegerRange& inner, const IntegerRange& outer) {
   return inner.low >= outer.low && inner.high <= outer.high;
 }
 
 // What a comparison of two ranges always gives, if it does.
-std::optional<bool> decide(OpCode code, const Range& x, const Range& y) {
+std::optional<bool> decide(OpCode code, const IntegerRange& x, const IntegerRange& y) {
   switch (code) {
     case OpCode::kLt:
     case OpCode::kGe:
@@ -126,7 +126,7 @@ class Simplifier : public Rewriter {
 
  private:
   using Key = std::tuple<OpCode, ElementType, ElementType, MemoryId, Values>;
-  struct Scope {
+  struct ValueScope {
     std::map<Key, ValueId> known;
     bool branch = false;  // runs only sometimes: nothing is moved out of it
     bool certain = true;  // runs at least once when what is around it does
@@ -158,7 +158,7 @@ class Simplifier : public Rewriter {
   // An integer with one possible value is that value.
   ValueId map(ValueId value) override {
     const ElementType type = from().value(value).type;
-    const Range& range = forms_.ranges().of(value);
+    const IntegerRange& range = forms_.ranges().of(value);
     if (is_integer(type) && range.low == range.high) {
       return to().integer(type, static_cast<int64_t>(range.low));
     }
@@ -167,7 +167,7 @@ class Simplifier : public Rewriter {
   using Rewriter::map;
 
   BlockId block(const Node& owner, size_t index) override {
-    Scope scope;
+    ValueScope scope;
     scope.branch = owner.op == OpCode::kIf;
     scope.certain = runs(owner, index);
     scope.combination = (owner.op == OpCode::kReduce || owner.op == OpCode::kScan) && index == 1;
@@ -196,7 +196,7 @@ class Simplifier : public Rewriter {
     const MemoryId m = is_load ? memory(n.memories[0]) : kNone;
     Key key{n.op, n.type, n.from, m, operands};
     if (is_commutative(n.op)) std::sort(std::get<Values>(key).begin(), std::get<Values>(key).end());
-    for (const Scope& scope : scopes_) {
+    for (const ValueScope& scope : scopes_) {
       const auto found = scope.known.find(key);
       if (found != scope.known.end()) return found->second;
     }
@@ -225,8 +225,8 @@ class Simplifier : public Rewriter {
   ValueId by_ranges(const Node& n) {
     const ElementType type = is_comparison(n.op) ? n.from : n.type;
     if (!is_integer(type) || n.operands.size() != 2) return kNone;
-    const Range& x = forms_.ranges().of(n.operands[0]);
-    const Range& y = forms_.ranges().of(n.operands[1]);
+    const IntegerRange& x = forms_.ranges().of(n.operands[0]);
+    const IntegerRange& y = forms_.ranges().of(n.operands[1]);
     if (is_comparison(n.op)) {
       const auto answer = decide(n.op, x, y);
       return answer ? to().pred(*answer) : kNone;
@@ -249,11 +249,11 @@ class Simplifier : public Rewriter {
   // A combination keeps its form: that is what proves it commutative (K5).
   bool in_combination() const {
     return std::any_of(scopes_.begin(), scopes_.end(),
-                       [](const Scope& scope) { return scope.combination; });
+                       [](const ValueScope& scope) { return scope.combination; });
   }
 
   // (q * c + r) / c and rem c where r lies in [0, c) and nothing is negative.
-  ValueId divided(const Node& n, const Range& x, const Range& y) {
+  ValueId divided(const Node& n, const IntegerRange& x, const IntegerRange& y) {
     if (x.low < 0 || y.low <= 0 || y.low != y.high || in_combination()) return kNone;
     const __int128 c = y.low;
     const Linear form = forms_.of(n.operands[0]);
@@ -275,9 +275,9 @@ class Simplifier : public Rewriter {
 
   // The form as operations, kNone if a partial sum might not fit.
   ValueId sum(const Linear& form, ElementType type) {
-    Range r = {std::min<__int128>(form.constant, 0), std::max<__int128>(form.constant, 0)};
+    IntegerRange r = {std::min<__int128>(form.constant, 0), std::max<__int128>(form.constant, 0)};
     for (const auto& [value, factor] : form.terms) {
-      const Range& v = forms_.ranges().of(value);
+      const IntegerRange& v = forms_.ranges().of(value);
       if (from().value(value).type != type) return kNone;
       r.low += std::min<__int128>({factor * v.low, factor * v.high, 0});
       r.high += std::max<__int128>({factor * v.low, factor * v.high, 0});
@@ -332,8 +332,8 @@ class Simplifier : public Rewriter {
   }
 
   void loop(const Node& n) {
-    const Range& low = forms_.ranges().of(n.operands[0]);
-    const Range& high = forms_.ranges().of(n.operands[1]);
+    const IntegerRange& low = forms_.ranges().of(n.operands[0]);
+    const IntegerRange& high = forms_.ranges().of(n.operands[1]);
     const Values inits(n.operands.begin() + 2, n.operands.end());
     if (low.low >= high.high) return set_results(n, map(inits));
     const bool once =
@@ -346,13 +346,13 @@ class Simplifier : public Rewriter {
   }
 
   LinearForms forms_;
-  std::vector<Scope> scopes_;
+  std::vector<ValueScope> scopes_;
 };
 
 // Marks what some store to a buffer needs.
-class Liveness {
+class StoreLiveness {
  public:
-  explicit Liveness(const Kernel& kernel)
+  explicit StoreLiveness(const Kernel& kernel)
       : kernel_(kernel),
         owner_(kernel.blocks.size(), kNone),
         parent_(kernel.nodes.size(), kernel.body),
@@ -429,7 +429,7 @@ class DeadEliminator : public Rewriter {
     if (liveness_.is_live(static_cast<NodeId>(&n - from().nodes.data()))) copy_node(n);
   }
 
-  Liveness liveness_;
+  StoreLiveness liveness_;
 };
 
 }  // namespace

@@ -24,26 +24,26 @@ bool MemoryRules::fits(const Memory& m, int64_t most) {
     last += static_cast<__int128>(std::max<int64_t>(m.dims[d] - 1, 0)) * m.strides[d];
     good = good && last < most / width;
   }
-  return good || fail_as(Rule::kK0, ErrorCode::kResourceExhausted,
+  return good || fail_as(KernelRule::kK0, ErrorCode::kResourceExhausted,
                          fmt::format("%{} takes more than {} bytes, or has a negative stride",
                                      m.name, most));
 }
 
 bool MemoryRules::buffer(MemoryId id) {
   const Memory& m = kernel_.memory(id);
-  if (is_complex(m.type)) return fail(Rule::kK0, "%{} is of {}", m.name, name_of(m.type));
+  if (is_complex(m.type)) return fail(KernelRule::kK0, "%{} is of {}", m.name, name_of(m.type));
   if (!m.strides.empty() && m.strides.size() != m.dims.size()) {
-    return fail(Rule::kK0, "%{} has {} strides for {} dimensions", m.name, m.strides.size(),
+    return fail(KernelRule::kK0, "%{} has {} strides for {} dimensions", m.name, m.strides.size(),
                 m.dims.size());
   }
   if (!fits(m, kMostBufferBytes)) return false;
   if (m.packed && bit_width(m.type) != 2 && bit_width(m.type) != 4) {
-    return fail(Rule::kK9, "%{} is packed, but {} does not share bytes evenly", m.name,
+    return fail(KernelRule::kK9, "%{} is packed, but {} does not share bytes evenly", m.name,
                 name_of(m.type));
   }
   if (m.packed && m.access != Access::kIn) {
-    return fail(Rule::kK9, "%{} is packed and can only be 'in'; declare what is stored to as bytes",
-                m.name);
+    return fail(KernelRule::kK9,
+                "%{} is packed and can only be 'in'; declare what is stored to as bytes", m.name);
   }
   return m.over == kNone || may_be_over(id);
 }
@@ -51,15 +51,15 @@ bool MemoryRules::buffer(MemoryId id) {
 bool MemoryRules::may_be_over(MemoryId id) {
   const Memory& m = kernel_.memory(id);
   if (m.over >= kernel_.buffer_count || m.over == id)
-    return fail(Rule::kK4, "no buffer to be over");
+    return fail(KernelRule::kK4, "no buffer to be over");
   const Memory& under = kernel_.memory(m.over);
   if (m.access != Access::kOut || under.access != Access::kIn) {
-    return fail(Rule::kK4, "%{} over %{}: an 'out' buffer may take the memory of an 'in' one",
+    return fail(KernelRule::kK4, "%{} over %{}: an 'out' buffer may take the memory of an 'in' one",
                 m.name, under.name);
   }
   if (m.dims != under.dims || m.resolved_strides() != under.resolved_strides() || under.packed ||
       storage_bytes(m.type) != storage_bytes(under.type)) {
-    return fail(Rule::kK4, "%{} over %{}: elements do not lie in the same places", m.name,
+    return fail(KernelRule::kK4, "%{} over %{}: elements do not lie in the same places", m.name,
                 under.name);
   }
   return true;
@@ -67,17 +67,17 @@ bool MemoryRules::may_be_over(MemoryId id) {
 
 bool MemoryRules::declaration(const Node& node) {
   const Memory& m = kernel_.memory(node.memories[0]);
-  if (is_complex(m.type)) return fail(Rule::kK0, "%{} is of {}", m.name, name_of(m.type));
-  if (m.packed) return fail(Rule::kK9, "%{}: only buffers are packed", m.name);
+  if (is_complex(m.type)) return fail(KernelRule::kK0, "%{} is of {}", m.name, name_of(m.type));
+  if (m.packed) return fail(KernelRule::kK9, "%{}: only buffers are packed", m.name);
   if (!fits(m, kMostScratchBytes)) return false;
   scratch_bytes_ += m.span() * static_cast<int64_t>(storage_bytes(m.type));
   if (scratch_bytes_ > kMostScratchBytes) {
     return fail_as(
-        Rule::kK0, ErrorCode::kResourceExhausted,
+        KernelRule::kK0, ErrorCode::kResourceExhausted,
         fmt::format("scratch and private memory take more than {} bytes", kMostScratchBytes));
   }
   if ((node.op == OpCode::kPrivate) != (m.lane_rank > 0) || m.lane_rank > m.dims.size()) {
-    return fail(Rule::kK0, "lanes are the leading dimensions of private memory");
+    return fail(KernelRule::kK0, "lanes are the leading dimensions of private memory");
   }
   return true;
 }
@@ -89,11 +89,11 @@ bool MemoryRules::access(const Node& node, const BlockContext& context) {
   const size_t first = node.op == OpCode::kLoad ? 0 : 1;
   if (!indices(m, node.operands, first, m.dims.size())) return false;
   if (node.type != m.type || (first == 0 && type_of(node.results[0]) != m.type)) {
-    return fail(Rule::kK0, "{} of {}, but %{} holds {}", op_name(node.op), name_of(node.type),
+    return fail(KernelRule::kK0, "{} of {}, but %{} holds {}", op_name(node.op), name_of(node.type),
                 m.name, name_of(m.type));
   }
   if (first == 1 && type_of(node.operands[0]) != m.type) {
-    return fail(Rule::kK0, "a {} is stored to %{}, which holds {}",
+    return fail(KernelRule::kK0, "a {} is stored to %{}, which holds {}",
                 name_of(type_of(node.operands[0])), m.name, name_of(m.type));
   }
   if (m.space == Space::kPrivate && !is_own_part(node, m, first, context)) return false;
@@ -114,11 +114,12 @@ bool MemoryRules::load(const Node& node, const Memory& m, const BlockContext& co
 
 bool MemoryRules::atomic(const Memory& m) {
   if (!is_integer(m.type)) {
-    return fail(Rule::kK6, "an atomic on {}: the order of its combinations would change bits",
+    return fail(KernelRule::kK6, "an atomic on {}: the order of its combinations would change bits",
                 name_of(m.type));
   }
   if (m.access == Access::kOut && m.space == Space::kBuffer) {
-    return fail(Rule::kK2, "an atomic on %{}, which is 'out': what it holds is undefined", m.name);
+    return fail(KernelRule::kK2, "an atomic on %{}, which is 'out': what it holds is undefined",
+                m.name);
   }
   return true;
 }
@@ -126,12 +127,13 @@ bool MemoryRules::atomic(const Memory& m) {
 bool MemoryRules::indices(const Memory& m, const std::vector<ValueId>& operands, size_t first,
                           size_t rank) {
   if (operands.size() < first + rank) {
-    return fail(Rule::kK0, "%{} has {} indices, {} given", m.name, rank, operands.size() - first);
+    return fail(KernelRule::kK0, "%{} has {} indices, {} given", m.name, rank,
+                operands.size() - first);
   }
   for (size_t i = 0; i < rank; ++i) {
     const ElementType type = type_of(operands[first + i]);
     if (type != kernel_.index_type) {
-      return fail(Rule::kK10, "an index of %{} is {}, the kernel's index type is {}", m.name,
+      return fail(KernelRule::kK10, "an index of %{} is {}, the kernel's index type is {}", m.name,
                   name_of(type), name_of(kernel_.index_type));
     }
   }
@@ -140,12 +142,12 @@ bool MemoryRules::indices(const Memory& m, const std::vector<ValueId>& operands,
 
 bool MemoryRules::readable(const Memory& m) {
   if (m.space != Space::kBuffer || m.access != Access::kOut) return true;
-  return fail(Rule::kK2, "%{} is 'out' and loaded from: what it holds is undefined", m.name);
+  return fail(KernelRule::kK2, "%{} is 'out' and loaded from: what it holds is undefined", m.name);
 }
 
 bool MemoryRules::writable(const Memory& m) {
   if (m.space != Space::kBuffer || m.access != Access::kIn) return true;
-  return fail(Rule::kK0, "%{} is 'in' and stored to", m.name);
+  return fail(KernelRule::kK0, "%{} is 'in' and stored to", m.name);
 }
 
 bool MemoryRules::is_own_part(const Node& node, const Memory& m, size_t first,
@@ -160,7 +162,7 @@ bool MemoryRules::is_own_part(const Node& node, const Memory& m, size_t first,
     own = lanes->extents[d] == m.dims[d] &&
           (only_one || index == kernel_.block(lanes->blocks[0]).arguments[d]);
   }
-  return own || fail(Rule::kK3,
+  return own || fail(KernelRule::kK3,
                      "%{} is private: its first {} indices are the variables of a lanes loop "
                      "of its extents, in order",
                      m.name, m.lane_rank);
@@ -176,7 +178,7 @@ bool MemoryRules::stores_race_free(const Node& node, const Memory& m, size_t fir
   if (m.space != Space::kBuffer) concerned &= ~context.grid;
   if (m.space == Space::kPrivate) concerned = 0;
   if ((concerned & ~depends) == 0) return true;
-  return fail(Rule::kK3, "every iteration of {} stores to the same elements of %{}",
+  return fail(KernelRule::kK3, "every iteration of {} stores to the same elements of %{}",
               (concerned & ~depends & context.grid) != 0 ? "the grid" : "the lanes loop", m.name);
 }
 
@@ -186,20 +188,22 @@ bool MemoryRules::copy(const Node& node, const BlockContext& context) {
   const Memory& destination = kernel_.memory(node.memories[0]);
   const Memory& source = kernel_.memory(node.memories[1]);
   if (destination.type != source.type || node.type != source.type) {
-    return fail(Rule::kK0, "copy from {} to {}", name_of(source.type), name_of(destination.type));
+    return fail(KernelRule::kK0, "copy from {} to {}", name_of(source.type),
+                name_of(destination.type));
   }
   if (destination.space == Space::kPrivate || source.space == Space::kPrivate) {
-    return fail(Rule::kK3, "copy does not touch private memory");
+    return fail(KernelRule::kK3, "copy does not touch private memory");
   }
   if (!writable(destination) || !readable(source)) return false;
   const size_t starts = destination.dims.size() + source.dims.size();
   if (node.by.size() != 2 * node.extents.size() ||
       node.operands.size() != starts + (node.has_pad ? 1 : 0)) {
-    return fail(Rule::kK0, "copy names a dimension of each memory for each dimension of the box");
+    return fail(KernelRule::kK0,
+                "copy names a dimension of each memory for each dimension of the box");
   }
   if (!box_runs_along(node)) return false;
   if (node.has_pad && type_of(node.operands.back()) != source.type) {
-    return fail(Rule::kK0, "the padding is {}, the elements are {}",
+    return fail(KernelRule::kK0, "the padding is {}, the elements are {}",
                 name_of(type_of(node.operands.back())), name_of(source.type));
   }
   return countable(node.extents, kMostIterations, "the box of copy") &&
@@ -214,7 +218,7 @@ bool MemoryRules::box_runs_along(const Node& node) {
     for (size_t d = 0; d < box; ++d) {
       const uint32_t by = node.by[side * box + d];
       if (by >= m.dims.size() || !seen.insert(by).second) {
-        return fail(Rule::kK0, "by({}): no dimension of %{}, or named twice", by, m.name);
+        return fail(KernelRule::kK0, "by({}): no dimension of %{}, or named twice", by, m.name);
       }
     }
   }
@@ -228,7 +232,7 @@ bool MemoryRules::copies_race_free(const Node& node, const BlockContext& context
   const Dependence depends =
       dependences_.of(std::span(node.operands).first(destination.dims.size()));
   if ((context.varying & context.grid & ~depends) == 0) return true;
-  return fail(Rule::kK3, "every iteration of the grid copies to the same elements of %{}",
+  return fail(KernelRule::kK3, "every iteration of the grid copies to the same elements of %{}",
               destination.name);
 }
 
@@ -238,10 +242,12 @@ bool MemoryRules::contract(const Node& node) {
     const Memory& m = kernel_.memory(node.memories[i]);
     const bool accumulator = m.space == Space::kPrivate;
     if (accumulator && (i != 0 || m.lane_rank != 2 || m.dims.size() != 4)) {
-      return fail(Rule::kK0, "a private tile is the accumulator, of 4 dimensions per lanes 2");
+      return fail(KernelRule::kK0,
+                  "a private tile is the accumulator, of 4 dimensions per lanes 2");
     }
-    if (m.dims.size() < 2) return fail(Rule::kK0, "tile %{} has fewer than 2 dimensions", m.name);
-    if (!contains(kNumbers, m.type)) return fail(Rule::kK0, "a tile of {}", name_of(m.type));
+    if (m.dims.size() < 2)
+      return fail(KernelRule::kK0, "tile %{} has fewer than 2 dimensions", m.name);
+    if (!contains(kNumbers, m.type)) return fail(KernelRule::kK0, "a tile of {}", name_of(m.type));
     if (!readable(m)) return false;
     const size_t starts = accumulator ? 2 : m.dims.size();
     if (!indices(m, node.operands, first, starts)) return false;
@@ -252,10 +258,10 @@ bool MemoryRules::contract(const Node& node) {
   }
   const Memory& c = kernel_.memory(node.memories[0]);
   if (c.space == Space::kBuffer)
-    return fail(Rule::kK0, "contract accumulates in scratch or private tiles");
+    return fail(KernelRule::kK0, "contract accumulates in scratch or private tiles");
   if (is_float(c.type) != is_float(kernel_.memory(node.memories[1]).type) ||
       is_float(c.type) != is_float(kernel_.memory(node.memories[2]).type)) {
-    return fail(Rule::kK0, "contract of integers gives integers, of floats floats");
+    return fail(KernelRule::kK0, "contract of integers gives integers, of floats floats");
   }
   return true;
 }

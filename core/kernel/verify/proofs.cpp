@@ -78,10 +78,10 @@ class IndexVerifier {
       for (size_t d = 0; d < m.dims.size(); ++d) {
         const ValueId index = node.operands[first + d];
         if (!arithmetic_fits(index, ranges, proved)) break;
-        const Range& range = ranges.of(index);
+        const IntegerRange& range = ranges.of(index);
         // Whether what runs only sometimes runs at all is for the interpreter to find.
         if (!conditional_[n] && m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
-          fail(Rule::kK7, "index {} of %{} is {} at least, the dimension has {} elements", d,
+          fail(KernelRule::kK7, "index {} of %{} is {} at least, the dimension has {} elements", d,
                m.name, static_cast<int64_t>(range.low), m.dims[d]);
           break;
         }
@@ -92,7 +92,7 @@ class IndexVerifier {
 
  private:
   template <class... Args>
-  bool fail(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+  bool fail(KernelRule rule, fmt::format_string<Args...> format, Args&&... args) {
     if (!violation_) {
       violation_ = violation_of(kernel_, at_, rule, ErrorCode::kInvalidArgument,
                                 fmt::format(format, std::forward<Args>(args)...));
@@ -105,21 +105,21 @@ class IndexVerifier {
     const size_t starts = node.operands.size() - (node.has_pad ? 1 : 0);
     int64_t extent = 0;
     for (const int64_t e : node.extents) extent = std::max(extent, e);
-    const Range whole = range_of_type(kernel_.index_type);
+    const IntegerRange whole = range_of_type(kernel_.index_type);
     const Memory& c = kernel_.memory(node.memories[0]);
     for (size_t i = 0; i < 2 && c.space == Space::kPrivate; ++i) {
-      const Range& range = ranges.of(node.operands[i]);
+      const IntegerRange& range = ranges.of(node.operands[i]);
       if (range.low < 0 || range.high + node.extents[i] > c.dims[i] * c.dims[i + 2]) {
-        return fail(Rule::kK7, "the box of contract is not proved to lie within the tile %{}",
+        return fail(KernelRule::kK7, "the box of contract is not proved to lie within the tile %{}",
                     c.name);
       }
     }
     for (size_t i = 0; i < starts; ++i) {
       const ValueId start = node.operands[i];
       if (!arithmetic_fits(start, ranges, proved)) return false;
-      const Range& range = ranges.of(start);
+      const IntegerRange& range = ranges.of(start);
       if (range.high + extent > whole.high || range.low - extent < whole.low) {
-        return fail(Rule::kK10, "start {} of {} plus its box is not proved to fit {}", i,
+        return fail(KernelRule::kK10, "start {} of {} plus its box is not proved to fit {}", i,
                     op_name(node.op), name_of(kernel_.index_type));
       }
     }
@@ -149,7 +149,8 @@ class IndexVerifier {
       if (!is_scalar_op(node.op) || is_float(node.from) || is_comparison(node.op)) continue;
       if (node.op == OpCode::kBitcast) continue;
       if (ranges.may_overflow(value)) {
-        return fail(Rule::kK10, "index arithmetic ({}) is not proved to fit s32", op_name(node.op));
+        return fail(KernelRule::kK10, "index arithmetic ({}) is not proved to fit s32",
+                    op_name(node.op));
       }
       if (node.op == OpCode::kConvert && node.from != kernel_.index_type) continue;
       work.insert(work.end(), node.operands.begin(), node.operands.end());

@@ -14,7 +14,7 @@ Dependence Dependences::vary(std::span<const ValueId> variables, const Dims& ext
   return varying;
 }
 
-Violation violation_of(const Kernel& kernel, NodeId at, Rule rule, ErrorCode code,
+Violation violation_of(const Kernel& kernel, NodeId at, KernelRule rule, ErrorCode code,
                        std::string_view message) {
   Status status(code, fmt::format("K{}: {}", static_cast<int>(rule), message));
   status = std::move(status).at(at == kNone ? SourcePosition{kernel.name, 1, 0}
@@ -22,7 +22,7 @@ Violation violation_of(const Kernel& kernel, NodeId at, Rule rule, ErrorCode cod
   return {rule, std::move(status).in_stage("verify")};
 }
 
-bool Verification::fail_as(Rule rule, ErrorCode code, std::string_view message) {
+bool Verification::fail_as(KernelRule rule, ErrorCode code, std::string_view message) {
   if (!violation_) violation_ = violation_of(kernel_, at_, rule, code, message);
   return false;
 }
@@ -30,7 +30,7 @@ bool Verification::fail_as(Rule rule, ErrorCode code, std::string_view message) 
 bool Verification::countable(const Dims& extents, int64_t most, std::string_view what) {
   const Result<int64_t> count = checked_element_count(extents);
   if (count && *count <= most) return true;
-  return fail_as(Rule::kK0, ErrorCode::kResourceExhausted,
+  return fail_as(KernelRule::kK0, ErrorCode::kResourceExhausted,
                  fmt::format("{} has more than {} iterations", what, most));
 }
 

@@ -55,7 +55,7 @@ struct BlockContext {
 };
 
 /// The violation of a rule by a statement, or in the head if `at` is kNone.
-Violation violation_of(const Kernel& kernel, NodeId at, Rule rule, ErrorCode code,
+Violation violation_of(const Kernel& kernel, NodeId at, KernelRule rule, ErrorCode code,
                        std::string_view message);
 
 /// Iterations of one loop, or workgroups: what 32 bits count.
@@ -68,11 +68,11 @@ class Verification {
 
   /// Keeps a violation by the statement at_; always false.
   template <class... Args>
-  bool fail(Rule rule, fmt::format_string<Args...> format, Args&&... args) {
+  bool fail(KernelRule rule, fmt::format_string<Args...> format, Args&&... args) {
     return fail_as(rule, ErrorCode::kInvalidArgument,
                    fmt::format(format, std::forward<Args>(args)...));
   }
-  bool fail_as(Rule rule, ErrorCode code, std::string_view message);
+  bool fail_as(KernelRule rule, ErrorCode code, std::string_view message);
   std::optional<Violation> take_violation() { return std::move(violation_); }
 
   ElementType type_of(ValueId value) const { return kernel_.value(value).type; }

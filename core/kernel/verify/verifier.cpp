@@ -35,14 +35,15 @@ class Verifier : private MemoryRules {
 
   bool head() {
     if (kernel_.index_type != ElementType::kS32 && kernel_.index_type != ElementType::kS64) {
-      return fail(Rule::kK10, "the index type is {}, not s32 or s64", name_of(kernel_.index_type));
+      return fail(KernelRule::kK10, "the index type is {}, not s32 or s64",
+                  name_of(kernel_.index_type));
     }
     for (MemoryId m = 0; m < kernel_.buffer_count; ++m) {
       if (!buffer(m)) return false;
       memory_in_scope_[m] = true;
     }
     if (kernel_.block(kernel_.body).arguments.size() != kernel_.grid.size()) {
-      return fail(Rule::kK0, "the grid has {} variables for {} extents",
+      return fail(KernelRule::kK0, "the grid has {} variables for {} extents",
                   kernel_.block(kernel_.body).arguments.size(), kernel_.grid.size());
     }
     if (!indices_of(kernel_.block(kernel_.body).arguments)) return false;
@@ -67,12 +68,13 @@ class Verifier : private MemoryRules {
       const Node& node = kernel_.node(n);
       const bool declares = node.op == OpCode::kScratch || node.op == OpCode::kPrivate;
       if (declares && statements) {
-        return fail(Rule::kK0, "{} stands behind other statements, not at the head of its body",
+        return fail(KernelRule::kK0,
+                    "{} stands behind other statements, not at the head of its body",
                     op_name(node.op));
       }
       statements |= !declares;
       if (node.op == OpCode::kYield && n != b.nodes.back()) {
-        return fail(Rule::kK0, "statements behind yield");
+        return fail(KernelRule::kK0, "statements behind yield");
       }
       conditional_[n] = context.conditional;
       if (!this->node(node, context)) return false;
@@ -93,7 +95,7 @@ class Verifier : private MemoryRules {
   bool no_yield(BlockId id) {
     const Block& b = kernel_.block(id);
     if (b.nodes.empty() || kernel_.node(b.nodes.back()).op != OpCode::kYield) return true;
-    return fail(Rule::kK0, "a block of {} yields nothing", op_name(kernel_.node(at_).op));
+    return fail(KernelRule::kK0, "a block of {} yields nothing", op_name(kernel_.node(at_).op));
   }
 
   // Values that a statement takes along: as many, and of the types, of its results.
@@ -102,8 +104,8 @@ class Verifier : private MemoryRules {
     for (size_t i = 0; same && i < node.results.size(); ++i) {
       same = type_of(node.operands[first + i]) == type_of(node.results[i]);
     }
-    return same ||
-           fail(Rule::kK0, "{} begins with values of other types than it gives", op_name(node.op));
+    return same || fail(KernelRule::kK0, "{} begins with values of other types than it gives",
+                        op_name(node.op));
   }
 
   // Arguments of a block from `first` on: those of the results, `times` over.
@@ -117,8 +119,8 @@ class Verifier : private MemoryRules {
     for (size_t i = 0; same && i < first; ++i) {
       same = type_of(arguments[i]) == kernel_.index_type;
     }
-    return same ||
-           fail(Rule::kK0, "a block of {} takes other values than it is given", op_name(node.op));
+    return same || fail(KernelRule::kK0, "a block of {} takes other values than it is given",
+                        op_name(node.op));
   }
 
   bool yields(BlockId id, const std::vector<ValueId>& like, size_t from = 0) {
@@ -129,7 +131,8 @@ class Verifier : private MemoryRules {
   bool yields_types(BlockId id, const std::vector<ElementType>& types) {
     const Block& b = kernel_.block(id);
     if (b.nodes.empty() || kernel_.node(b.nodes.back()).op != OpCode::kYield) {
-      return fail(Rule::kK0, "a block of {} does not end in yield", op_name(kernel_.node(at_).op));
+      return fail(KernelRule::kK0, "a block of {} does not end in yield",
+                  op_name(kernel_.node(at_).op));
     }
     const Node& yield = kernel_.node(b.nodes.back());
     bool same = yield.operands.size() == types.size();
@@ -140,20 +143,20 @@ class Verifier : private MemoryRules {
     for (const ElementType type : types) wanted.push_back(name_of(type));
     std::vector<std::string_view> given;
     for (const ValueId value : yield.operands) given.push_back(name_of(type_of(value)));
-    return fail(Rule::kK0, "yield gives ({}), expected ({})", fmt::join(given, ", "),
+    return fail(KernelRule::kK0, "yield gives ({}), expected ({})", fmt::join(given, ", "),
                 fmt::join(wanted, ", "));
   }
 
   bool operands_in_scope(const Node& node) {
     for (const ValueId operand : node.operands) {
       if (operand >= kernel_.values.size() || !in_scope_[operand]) {
-        return fail(Rule::kK0, "an operand of {} is not defined here", op_name(node.op));
+        return fail(KernelRule::kK0, "an operand of {} is not defined here", op_name(node.op));
       }
     }
     for (const MemoryId m : node.memories) {
       const bool declares = node.op == OpCode::kScratch || node.op == OpCode::kPrivate;
       if (!declares && !memory_in_scope_[m]) {
-        return fail(Rule::kK0, "%{} is not declared here", kernel_.memory(m).name);
+        return fail(KernelRule::kK0, "%{} is not declared here", kernel_.memory(m).name);
       }
     }
     return true;
@@ -162,7 +165,7 @@ class Verifier : private MemoryRules {
   // K1 and K5.
   bool may_stand(const Node& node, const BlockContext& context) {
     if (context.pure && (node.op == OpCode::kStore || node.op == OpCode::kAtomic)) {
-      return fail(Rule::kK5, "a leaf, combination or condition only computes: it does not {}",
+      return fail(KernelRule::kK5, "a leaf, combination or condition only computes: it does not {}",
                   op_name(node.op));
     }
     const bool workgroup_only =
@@ -170,8 +173,8 @@ class Verifier : private MemoryRules {
         node.op == OpCode::kCopy || node.op == OpCode::kContract ||
         ((node.op == OpCode::kReduce || node.op == OpCode::kScan) && node.over_lanes);
     if (workgroup_only && (context.lanes != nullptr || context.pure)) {
-      return fail(Rule::kK1, "{}{} stands {}; it belongs to the whole workgroup", op_name(node.op),
-                  node.over_lanes ? " over lanes" : "",
+      return fail(KernelRule::kK1, "{}{} stands {}; it belongs to the whole workgroup",
+                  op_name(node.op), node.over_lanes ? " over lanes" : "",
                   context.lanes ? "inside a lanes loop" : "in a leaf or combination");
     }
     return true;
@@ -219,33 +222,33 @@ class Verifier : private MemoryRules {
   bool scalar(const Node& node) {
     const ScalarOp& row = scalar_op(node.op);
     if (node.operands.size() != row.operands) {
-      return fail(Rule::kK0, "{} takes {} operands, {} given", row.name, row.operands,
+      return fail(KernelRule::kK0, "{} takes {} operands, {} given", row.name, row.operands,
                   node.operands.size());
     }
     if (node.op == OpCode::kFma && !is_float(node.from)) {
-      return fail(Rule::kK8, "fma rounds once; on {} there is nothing to round",
+      return fail(KernelRule::kK8, "fma rounds once; on {} there is nothing to round",
                   name_of(node.from));
     }
     if (!contains(row.types, node.from)) {
-      return fail(Rule::kK0, "{} has no meaning on {}", row.name, name_of(node.from));
+      return fail(KernelRule::kK0, "{} has no meaning on {}", row.name, name_of(node.from));
     }
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const bool condition = node.op == OpCode::kSelect && i == 0;
       const ElementType expected = condition ? ElementType::kPred : node.from;
       if (type_of(node.operands[i]) != expected) {
-        return fail(Rule::kK0, "operand {} of {} is {}, expected {}", i, row.name,
+        return fail(KernelRule::kK0, "operand {} of {} is {}, expected {}", i, row.name,
                     name_of(type_of(node.operands[i])), name_of(expected));
       }
     }
     if (node.op == OpCode::kBitcast && bit_width(node.from) != bit_width(node.type)) {
-      return fail(Rule::kK0, "bitcast from {} to {}: the widths differ", name_of(node.from),
+      return fail(KernelRule::kK0, "bitcast from {} to {}: the widths differ", name_of(node.from),
                   name_of(node.type));
     }
     const bool stated = row.result == ResultType::kStated;
     const ElementType result = row.result == ResultType::kPred ? ElementType::kPred : node.type;
     if (is_complex(node.type) || (!stated && node.type != node.from) ||
         type_of(node.results[0]) != result) {
-      return fail(Rule::kK0, "{} on {} gives {}", row.name, name_of(node.from),
+      return fail(KernelRule::kK0, "{} on {} gives {}", row.name, name_of(node.from),
                   name_of(type_of(node.results[0])));
     }
     dependences_.set(node.results[0], dependences_.of(node.operands));
@@ -258,7 +261,7 @@ class Verifier : private MemoryRules {
   bool indices_of(const std::vector<ValueId>& variables) {
     for (const ValueId variable : variables) {
       if (type_of(variable) == kernel_.index_type) continue;
-      return fail(Rule::kK10, "the variable of a loop is {}, the kernel's index type is {}",
+      return fail(KernelRule::kK10, "the variable of a loop is {}, the kernel's index type is {}",
                   name_of(type_of(variable)), name_of(kernel_.index_type));
     }
     return true;
@@ -268,7 +271,7 @@ class Verifier : private MemoryRules {
     if (!indices_of(variables)) return false;
     for (const int64_t extent : node.extents) {
       if (kernel_.index_type == ElementType::kS32 && extent > int64_t{1} << 31) {
-        return fail(Rule::kK10, "extent {} of {} does not fit s32", extent, op_name(node.op));
+        return fail(KernelRule::kK10, "extent {} of {} does not fit s32", extent, op_name(node.op));
       }
     }
     return true;
@@ -288,21 +291,21 @@ class Verifier : private MemoryRules {
 
   bool for_loop(const Node& node, const BlockContext& context) {
     if (node.extents.size() != 1 || node.extents[0] < 1) {
-      return fail(Rule::kK0, "the step of for is a positive constant");
+      return fail(KernelRule::kK0, "the step of for is a positive constant");
     }
     for (size_t i = 0; i < 2; ++i) {
       if (type_of(node.operands[i]) != kernel_.index_type) {
-        return fail(Rule::kK10, "a bound of for is {}, the kernel's index type is {}",
+        return fail(KernelRule::kK10, "a bound of for is {}, the kernel's index type is {}",
                     name_of(type_of(node.operands[i])), name_of(kernel_.index_type));
       }
     }
     if (kernel_.index_type == ElementType::kS32 && node.extents[0] >> 31 != 0) {
-      return fail(Rule::kK10, "the step {} of for does not fit s32", node.extents[0]);
+      return fail(KernelRule::kK10, "the step {} of for does not fit s32", node.extents[0]);
     }
     const Block& body = kernel_.block(node.blocks[0]);
     if (body.arguments.size() != node.operands.size() - 1) {
-      return fail(Rule::kK0, "for carries {} values into {} arguments", node.operands.size() - 2,
-                  body.arguments.size() - 1);
+      return fail(KernelRule::kK0, "for carries {} values into {} arguments",
+                  node.operands.size() - 2, body.arguments.size() - 1);
     }
     if (!carries(node, 2) || !takes(node, node.blocks[0], 1)) return false;
     dependences_.set_unknown(body.arguments);
@@ -327,8 +330,8 @@ class Verifier : private MemoryRules {
     for (const BlockId b : node.blocks) {
       dependences_.set_unknown(kernel_.block(b).arguments);
       if (kernel_.block(b).arguments.size() != node.results.size()) {
-        return fail(Rule::kK0, "while carries {} values into {} arguments", node.results.size(),
-                    kernel_.block(b).arguments.size());
+        return fail(KernelRule::kK0, "while carries {} values into {} arguments",
+                    node.results.size(), kernel_.block(b).arguments.size());
       }
     }
     if (!carries(node, 0) || !takes(node, node.blocks[0], 0) || !takes(node, node.blocks[1], 0)) {
@@ -345,7 +348,8 @@ class Verifier : private MemoryRules {
 
   bool if_else(const Node& node, const BlockContext& context) {
     if (type_of(node.operands[0]) != ElementType::kPred) {
-      return fail(Rule::kK0, "the condition is {}, not pred", name_of(type_of(node.operands[0])));
+      return fail(KernelRule::kK0, "the condition is {}, not pred",
+                  name_of(type_of(node.operands[0])));
     }
     BlockContext inner = context;
     inner.conditional = true;
@@ -365,7 +369,7 @@ class Verifier : private MemoryRules {
     if (!extents_fit(node, leaf.arguments)) return false;
     const size_t n = node.operands.size();
     if (combine.arguments.size() != 2 * n || node.results.size() != n) {
-      return fail(Rule::kK5, "{} of {} values combines {}", op_name(node.op), n,
+      return fail(KernelRule::kK5, "{} of {} values combines {}", op_name(node.op), n,
                   combine.arguments.size());
     }
     if (!countable(node.extents, int64_t{1} << 62, op_name(node.op)) || !carries(node, 0) ||
@@ -385,20 +389,20 @@ class Verifier : private MemoryRules {
       if (!yields(node.blocks[i], node.results)) return false;
     }
     if (node.commutative && !is_symmetric(kernel_, node)) {
-      return fail(Rule::kK5,
+      return fail(KernelRule::kK5,
                   "commutative: swapping the sides of the combination gives another expression");
     }
     return node.op == OpCode::kReduce || scan_each(node, context);
   }
 
   bool scan_each(const Node& node, const BlockContext& context) {
-    if (node.extents.size() != 1) return fail(Rule::kK5, "scan runs along one extent");
+    if (node.extents.size() != 1) return fail(KernelRule::kK5, "scan runs along one extent");
     BlockContext each = context;
     each.conditional |= node.extents[0] == 0;
     if (node.over_lanes) each.lanes = &node;
     const std::vector<ValueId>& arguments = kernel_.block(node.blocks[2]).arguments;
     if (arguments.size() != node.operands.size() + 1) {
-      return fail(Rule::kK5, "'each' names an index and {} prefixes", node.operands.size());
+      return fail(KernelRule::kK5, "'each' names an index and {} prefixes", node.operands.size());
     }
     dependences_.set_unknown(arguments);
     return no_yield(node.blocks[2]) && takes(node, node.blocks[2], 1) &&
@@ -415,7 +419,7 @@ class Verifier : private MemoryRules {
 
 std::optional<Violation> find_violation(const Kernel& kernel) {
   if (Status status = check_structure(kernel); !status.ok()) {
-    return Violation{Rule::kK0, std::move(status)};
+    return Violation{KernelRule::kK0, std::move(status)};
   }
   return Verifier(kernel).run();
 }

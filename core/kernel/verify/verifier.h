@@ -12,10 +12,10 @@
 namespace tenon::kernel {
 
 /// The rules of docs/kernel-ir.md.
-enum class Rule : uint8_t { kK0, kK1, kK2, kK3, kK4, kK5, kK6, kK7, kK8, kK9, kK10 };
+enum class KernelRule : uint8_t { kK0, kK1, kK2, kK3, kK4, kK5, kK6, kK7, kK8, kK9, kK10 };
 
 struct Violation {
-  Rule rule = Rule::kK0;
+  KernelRule rule = KernelRule::kK0;
   Status status;  ///< "softmax:12: error: K1: …", as of verify().
 };
 

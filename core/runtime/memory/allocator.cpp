@@ -15,40 +15,40 @@ int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit 
 
 }  // namespace
 
-Region::~Region() {
+Suballocation::~Suballocation() {
   if (owner_ != nullptr) owner_->give_back(*this);
 }
 
-Allocator::Allocator(Device device, uint32_t space, const backend::SpaceInfo& info)
+Allocator::Allocator(AllocatorDevice device, uint32_t space, const backend::SpaceInfo& info)
     : device_(std::move(device)), space_(space), info_(info) {}
 
-Result<std::shared_ptr<Region>> Allocator::allocate(int64_t bytes, std::string label) {
+Result<std::shared_ptr<Suballocation>> Allocator::allocate(int64_t bytes, std::string label) {
   if (bytes > INT64_MAX - info_.alignment) {
     return tl::make_unexpected(
         exhausted(bytes, label, Status(resource_exhausted("no device has so many"))));
   }
   // An array without elements has a place too.
   const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
-  auto region = take(taken, label);
-  if (region == nullptr) {
+  auto suballocation = take(taken, label);
+  if (suballocation == nullptr) {
     // Sizes that grow leave blocks behind that nothing fits in any more.
     if (has_excess()) TENON_TRY(trim());
     Status status = add_block(taken);
     if (status.code() == ErrorCode::kResourceExhausted) {
       TENON_TRY(trim());
-      region = take(taken, label);
-      status = region != nullptr ? Status() : add_block(taken);
+      suballocation = take(taken, label);
+      status = suballocation != nullptr ? Status() : add_block(taken);
     }
     if (status.code() == ErrorCode::kResourceExhausted) {
       return tl::make_unexpected(exhausted(bytes, label, status));
     }
     TENON_TRY(std::move(status));
-    if (region == nullptr) region = take(taken, label);
+    if (suballocation == nullptr) suballocation = take(taken, label);
     // Another thread may have taken what was added.
-    if (region == nullptr) return allocate(bytes, std::move(label));
+    if (suballocation == nullptr) return allocate(bytes, std::move(label));
   }
-  region->bytes_ = bytes;
-  return region;
+  suballocation->bytes_ = bytes;
+  return suballocation;
 }
 
 bool Allocator::has_excess() const {
@@ -60,23 +60,23 @@ bool Allocator::has_excess() const {
 
 // The smallest piece that is large enough. Memory of the host that this takes is had before the
 // lock, so that nothing fails behind it and a return needs none.
-std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label) {
-  auto region = std::shared_ptr<Region>(new Region());
-  region->label_ = label;
+std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string& label) {
+  auto suballocation = std::shared_ptr<Suballocation>(new Suballocation());
+  suballocation->label_ = label;
   std::map<int64_t, int64_t> one = {{0, 0}};
   FreePieces one_by_size = {{}};
-  Regions entry = {region.get()};
+  Suballocations entry = {suballocation.get()};
   const std::lock_guard lock(mutex_);
   const auto found = by_size_.lower_bound({bytes, 0, 0});
   if (found == by_size_.end()) return nullptr;
   const auto [size, memory, offset] = *found;
-  Block& block = blocks_.find(memory)->second;
-  region->memory_ = memory;
-  region->offset_ = offset;
-  if (block.host != nullptr) region->host_ = block.host + offset;
-  region->taken_ = bytes;
-  region->by_size_ = by_size_.extract(found);
-  region->piece_ = block.free.extract(offset);
+  MemoryBlock& block = blocks_.find(memory)->second;
+  suballocation->memory_ = memory;
+  suballocation->offset_ = offset;
+  if (block.host != nullptr) suballocation->host_ = block.host + offset;
+  suballocation->taken_ = bytes;
+  suballocation->by_size_ = by_size_.extract(found);
+  suballocation->piece_ = block.free.extract(offset);
   if (size > bytes) {
     auto rest = one.extract(one.begin());
     rest.key() = offset + bytes;
@@ -89,36 +89,36 @@ std::shared_ptr<Region> Allocator::take(int64_t bytes, const std::string& label)
   live_.insert(entry.extract(entry.begin()));
   statistics_.bytes_in_use += bytes;
   statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
-  statistics_.largest_region = std::max(statistics_.largest_region, bytes);
+  statistics_.largest_allocation = std::max(statistics_.largest_allocation, bytes);
   ++statistics_.allocations;
-  region->owner_ = shared_from_this();
-  return region;
+  suballocation->owner_ = shared_from_this();
+  return suballocation;
 }
 
-void Allocator::give_back(Region& region) {
+void Allocator::give_back(Suballocation& suballocation) {
   const std::lock_guard lock(mutex_);
-  live_.erase(&region);
-  statistics_.bytes_in_use -= region.taken_;
-  const auto found = blocks_.find(region.memory_);
+  live_.erase(&suballocation);
+  statistics_.bytes_in_use -= suballocation.taken_;
+  const auto found = blocks_.find(suballocation.memory_);
   if (found == blocks_.end()) return;
   std::map<int64_t, int64_t>& free = found->second.free;
-  region.piece_.key() = region.offset_;
-  region.piece_.mapped() = region.taken_;
-  auto at = free.insert(std::move(region.piece_)).position;
+  suballocation.piece_.key() = suballocation.offset_;
+  suballocation.piece_.mapped() = suballocation.taken_;
+  auto at = free.insert(std::move(suballocation.piece_)).position;
   // Joins two neighbours, one of which is `at`, if nothing lies between them; where `at` is then.
   const auto join = [&](std::map<int64_t, int64_t>::iterator first,
                         std::map<int64_t, int64_t>::iterator second) {
     if (first->first + first->second != second->first) return first == at ? first : second;
     const auto other = first == at ? second : first;
-    by_size_.erase({other->second, region.memory_, other->first});
+    by_size_.erase({other->second, suballocation.memory_, other->first});
     first->second += second->second;
     free.erase(second);
     return first;
   };
   if (const auto next = std::next(at); next != free.end()) at = join(at, next);
   if (at != free.begin()) at = join(std::prev(at), at);
-  region.by_size_.value() = {at->second, region.memory_, at->first};
-  by_size_.insert(std::move(region.by_size_));
+  suballocation.by_size_.value() = {at->second, suballocation.memory_, at->first};
+  by_size_.insert(std::move(suballocation.by_size_));
 }
 
 // Small requests share a block; of a small space a block is a part.
@@ -138,9 +138,9 @@ Status Allocator::add_block(int64_t bytes) {
     }
     if (memory && info_.host_visible) host = device->map(*memory).value_or(nullptr);
   }
-  if (!memory) return device_.noted(memory.error());
+  if (!memory) return device_.note_loss(memory.error());
   const std::lock_guard lock(mutex_);
-  Block& block = blocks_[*memory];
+  MemoryBlock& block = blocks_[*memory];
   block.bytes = size;
   block.host = host;
   block.free.emplace(0, size);
@@ -164,9 +164,9 @@ Allocator::FreeBlocks Allocator::take_free_blocks() {
   return free;
 }
 
-// Work that is on its way holds regions that nobody else needs any more, so it is waited for first.
-// Between that and the taking of a block another thread may have used it and given it back, with
-// work still on its way: once it is taken, the device is waited for again (B18).
+// Work that is on its way holds suballocations that nobody else needs any more, so it is waited for
+// first. Between that and the taking of a block another thread may have used it and given it back,
+// with work still on its way: once it is taken, the device is waited for again (B18).
 Status Allocator::trim() {
   // Whoever comes meanwhile finds what the first has freed.
   const std::lock_guard trimming(trimming_);
@@ -202,8 +202,8 @@ MemoryStatistics Allocator::statistics() const {
 Status Allocator::exhausted(int64_t bytes, const std::string& label, const Status& why) const {
   constexpr size_t kListed = 5;
   const std::lock_guard lock(mutex_);
-  std::vector<const Region*> live(live_.begin(), live_.end());
-  std::ranges::sort(live, [](const Region* a, const Region* b) {
+  std::vector<const Suballocation*> live(live_.begin(), live_.end());
+  std::ranges::sort(live, [](const Suballocation* a, const Suballocation* b) {
     return std::pair(a->taken_, a->label_) > std::pair(b->taken_, b->label_);
   });
   std::string text = fmt::format("there is no room for {} bytes of {}: {}; {} bytes are in use",

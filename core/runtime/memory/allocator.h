@@ -1,12 +1,13 @@
 // core/runtime/memory/: device memory of the runtime: allocator, imports, donations.
 //
-// Memory of one space of a device: taken from the backend in large blocks, given out in regions.
+// Memory of one space of a device: taken from the backend in large blocks, given out in
+// suballocations.
 //
-// Reuse is in queue order: a region that is given back may be given out again at once, since
+// Reuse is in queue order: a suballocation that is given back may be given out again at once, since
 // whoever gets it queues work behind the work of whoever had it. Memory that the host itself reads
 // or writes must be kept until that is done.
 //
-// Thread-safety: all of it; regions may be dropped on any thread.
+// Thread-safety: all of it; suballocations may be dropped on any thread.
 #pragma once
 
 #include <map>
@@ -32,13 +33,15 @@ struct FreePiece {
 using FreePieces = std::set<FreePiece>;
 
 /// Bytes of device memory, given back with the last copy of its shared_ptr.
-class Region {
+class Suballocation {
  public:
-  ~Region();
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
+  ~Suballocation();
+  Suballocation(const Suballocation&) = delete;
+  Suballocation& operator=(const Suballocation&) = delete;
 
-  backend::Place place(int64_t offset = 0) const { return {memory_, offset_ + offset, nullptr}; }
+  backend::MemoryAddress place(int64_t offset = 0) const {
+    return {memory_, offset_ + offset, nullptr};
+  }
   /// Null where the host cannot see it.
   const std::byte* host() const { return host_; }
   int64_t bytes() const { return bytes_; }
@@ -46,7 +49,7 @@ class Region {
 
  private:
   friend class Allocator;
-  Region() = default;
+  Suballocation() = default;
 
   std::shared_ptr<Allocator> owner_;
   backend::MemoryHandle memory_ = 0;
@@ -61,31 +64,31 @@ class Region {
 };
 
 struct MemoryStatistics {
-  int64_t bytes_in_use = 0;  ///< Of regions.
+  int64_t bytes_in_use = 0;  ///< Of suballocations.
   int64_t peak_bytes_in_use = 0;
-  int64_t bytes_reserved = 0;  ///< Taken from the backend.
-  int64_t largest_region = 0;  ///< Ever given out.
-  int64_t allocations = 0;     ///< Regions ever given out.
+  int64_t bytes_reserved = 0;      ///< Taken from the backend.
+  int64_t largest_allocation = 0;  ///< Ever given out.
+  int64_t allocations = 0;         ///< Suballocations ever given out.
 };
 
 class Allocator : public std::enable_shared_from_this<Allocator> {
  public:
   /// The open device: allocate and free come one at a time with load and unload (B7), and free only
   /// when no work is left (B18).
-  struct Device {
+  struct AllocatorDevice {
     std::function<Result<std::shared_ptr<backend::Device>>()>
         use;  ///< Unless it is lost or closed.
     std::mutex* one_at_a_time = nullptr;
-    std::function<Status()> drain;        ///< Waits for all work given so far.
-    std::function<Status(Status)> noted;  ///< Hears the device's own errors.
+    std::function<Status()> drain;            ///< Waits for all work given so far.
+    std::function<Status(Status)> note_loss;  ///< Hears the device's own errors.
   };
 
-  Allocator(Device device, uint32_t space, const backend::SpaceInfo& info);
+  Allocator(AllocatorDevice device, uint32_t space, const backend::SpaceInfo& info);
 
   /// `label` says what for, and for whom. When there is no room, or much more is free than in use,
   /// blocks that are free are given back and it is tried again; without room then it is an error of
-  /// kResourceExhausted that lists the largest regions in use.
-  Result<std::shared_ptr<Region>> allocate(int64_t bytes, std::string label);
+  /// kResourceExhausted that lists the largest suballocations in use.
+  Result<std::shared_ptr<Suballocation>> allocate(int64_t bytes, std::string label);
   /// Waits for the device, and gives the blocks that are free then back to the backend. Threads
   /// that trim at once do so one after the other.
   Status trim();
@@ -94,8 +97,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   MemoryStatistics statistics() const;
 
  private:
-  friend class Region;
-  struct Block {
+  friend class Suballocation;
+  struct MemoryBlock {
     int64_t bytes = 0;
     const std::byte* host = nullptr;  ///< Where the host can see it.
     std::map<int64_t, int64_t> free;  ///< Offset to bytes, neighbours joined.
@@ -103,28 +106,29 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
     bool is_free() const { return free.size() == 1 && free.begin()->second == bytes; }
   };
 
-  void give_back(Region& region);
-  std::shared_ptr<Region> take(int64_t bytes, const std::string& label);
+  void give_back(Suballocation& suballocation);
+  std::shared_ptr<Suballocation> take(int64_t bytes, const std::string& label);
   Status add_block(int64_t bytes);
   struct FreeBlocks {
-    std::map<backend::MemoryHandle, Block> blocks;
+    std::map<backend::MemoryHandle, MemoryBlock> blocks;
     FreePieces pieces;  ///< One each.
   };
-  /// Blocks without regions, which are the caller's then.
+  /// Blocks without suballocations, which are the caller's then.
   FreeBlocks take_free_blocks();
-  /// Whether blocks without regions hold more than all regions do, and more than a little.
+  /// Whether blocks without suballocations hold more than all suballocations do, and more than a
+  /// little.
   bool has_excess() const;
   Status exhausted(int64_t bytes, const std::string& label, const Status& why) const;
 
-  Device device_;
+  AllocatorDevice device_;
   const uint32_t space_;
   const backend::SpaceInfo info_;
   std::mutex trimming_;  // Before mutex_.
   mutable std::mutex mutex_;
-  std::map<backend::MemoryHandle, Block> blocks_;
+  std::map<backend::MemoryHandle, MemoryBlock> blocks_;
   FreePieces by_size_;  // Of all blocks.
-  using Regions = std::set<const Region*>;
-  Regions live_;
+  using Suballocations = std::set<const Suballocation*>;
+  Suballocations live_;
   MemoryStatistics statistics_;
 };
 

@@ -16,8 +16,8 @@ namespace tenon::runtime {
 /// The first of `given` that stands in the list more than once; its size if there is none. Sorts:
 /// a training step is given thousands of arrays. `less` orders the pointers.
 template <class Pointer, class Less = std::less<Pointer>>
-size_t first_given_twice(std::span<const Pointer> list, const std::vector<bool>& given,
-                         Less less = {}) {
+size_t first_donated_twice(std::span<const Pointer> list, const std::vector<bool>& given,
+                           Less less = {}) {
   if (std::ranges::find(given, true) == given.end()) return list.size();
   std::vector<std::pair<Pointer, size_t>> sorted;
   sorted.reserve(list.size());
@@ -55,7 +55,7 @@ class Donations {
   void keep() { taken_.clear(); }
 
  private:
-  std::vector<std::pair<BufferPtr, Storage>> taken_;
+  std::vector<std::pair<BufferPtr, BufferStorage>> taken_;
 };
 
 }  // namespace tenon::runtime

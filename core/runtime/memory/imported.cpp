@@ -2,9 +2,10 @@
 
 namespace tenon::runtime {
 
-Result<std::shared_ptr<const Imported>> Imported::of(std::shared_ptr<Device> device, size_t space,
-                                                     std::span<const std::byte> host,
-                                                     Promise gone) {
+Result<std::shared_ptr<const Imported>> Imported::create(std::shared_ptr<Device> device,
+                                                         size_t space,
+                                                         std::span<const std::byte> host,
+                                                         Promise gone) {
   std::shared_ptr<Imported> made(new Imported(std::move(device), host.data(), std::move(gone)));
   TENON_ASSIGN(made->memory_, made->device_->import_memory(space, host));
   return made->memory_ != 0 ? made : nullptr;

@@ -15,13 +15,15 @@ class Imported {
  public:
   /// Null if the device declines. `gone` happens when no work is left that reads the bytes and
   /// nobody has a share. Errors: a lost device; those of the backend.
-  static Result<std::shared_ptr<const Imported>> of(std::shared_ptr<Device> device, size_t space,
-                                                    std::span<const std::byte> host, Promise gone);
+  static Result<std::shared_ptr<const Imported>> create(std::shared_ptr<Device> device,
+                                                        size_t space,
+                                                        std::span<const std::byte> host,
+                                                        Promise gone);
   ~Imported();
   Imported(const Imported&) = delete;
   Imported& operator=(const Imported&) = delete;
 
-  backend::Place place(int64_t offset = 0) const { return {memory_, offset, nullptr}; }
+  backend::MemoryAddress place(int64_t offset = 0) const { return {memory_, offset, nullptr}; }
   const std::byte* host() const { return host_; }
 
  private:

@@ -61,7 +61,7 @@ TEST(Fork, TheChildHearsThatItHasNoThreads) {
 
 // A child that opens a device of its own has it.
 TEST(Fork, TheChildMayOpenWhatItsParentHasNot) {
-  const std::shared_ptr<backend::Backend> backend = backend::make_interp_backend();
+  const std::shared_ptr<backend::Backend> backend = backend::make_interpreter_backend();
   EXPECT_EQ(in_child([&] {
               const auto client = Client::open(backend);
               if (!client) return 1;

@@ -35,7 +35,7 @@ void Watchdog::extend(int64_t nanoseconds) {
 
 Watchdog::End Watchdog::end() {
   std::unique_lock lock(mutex_);
-  if (left_) return End::kLeft;
+  if (abandoned_) return End::kAbandoned;
   on_ = false;
   if (!in_late_) return End::kInTime;
   changed_.notify_all();
@@ -48,11 +48,11 @@ bool Watchdog::await_end(int64_t nanoseconds) {
   return changed_.wait_for(lock, waiting_time(nanoseconds), [&] { return !on_; });
 }
 
-bool Watchdog::leave() {
+bool Watchdog::abandon() {
   const std::lock_guard lock(mutex_);
   if (!on_) return false;
   on_ = false;
-  left_ = true;
+  abandoned_ = true;
   return true;
 }
 

@@ -24,8 +24,8 @@ class Watchdog {
   void begin(int64_t nanoseconds);
   enum class End : uint8_t {
     kInTime,
-    kLate,  ///< `late` has heard of it, and has returned.
-    kLeft,  ///< Nobody waits for it any more.
+    kLate,       ///< `late` has heard of it, and has returned.
+    kAbandoned,  ///< Nobody waits for it any more.
   };
   /// It has returned.
   End end();
@@ -37,7 +37,7 @@ class Watchdog {
   /// Whether the call has returned, after waiting for some nanoseconds at most.
   bool await_end(int64_t nanoseconds);
   /// Leaves the call to itself; false if it has returned.
-  bool leave();
+  bool abandon();
 
  private:
   void run();
@@ -48,7 +48,7 @@ class Watchdog {
   std::chrono::steady_clock::time_point deadline_;
   bool on_ = false;       // A call is, and has not been left.
   bool in_late_ = false;  // The function is.
-  bool left_ = false;
+  bool abandoned_ = false;
   bool ending_ = false;
   std::thread thread_;
 };

@@ -47,12 +47,12 @@ class HangingDevice final : public backend::ForwardingDevice {
   HangingDevice(std::unique_ptr<Device> inner, std::shared_ptr<Hanging> hanging)
       : ForwardingDevice(std::move(inner)), hanging_(std::move(hanging)) {}
 
-  Status copy(uint32_t queue, const backend::Place& to, const backend::Place& from,
+  Status copy(uint32_t queue, const backend::MemoryAddress& to, const backend::MemoryAddress& from,
               int64_t bytes) override {
     TENON_TRY(hang(Function::kCopy));
     return ForwardingDevice::copy(queue, to, from, bytes);
   }
-  Status launch(uint32_t queue, const backend::Launch& launch) override {
+  Status launch(uint32_t queue, const backend::KernelLaunch& launch) override {
     TENON_TRY(hang(Function::kLaunch, launch.stop));
     if (hanging_->slowness.count() > 0) {
       std::this_thread::sleep_for(hanging_->slowness);
@@ -89,7 +89,7 @@ class HangingDevice final : public backend::ForwardingDevice {
 class HangingBackend final : public backend::ForwardingBackend {
  public:
   explicit HangingBackend(std::shared_ptr<Hanging> hanging)
-      : ForwardingBackend(backend::make_interp_backend()), hanging_(std::move(hanging)) {}
+      : ForwardingBackend(backend::make_interpreter_backend()), hanging_(std::move(hanging)) {}
   Result<std::unique_ptr<backend::Device>> open(size_t index) override {
     TENON_ASSIGN(auto device, ForwardingBackend::open(index));
     return std::make_unique<HangingDevice>(std::move(device), hanging_);

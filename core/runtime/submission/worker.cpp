@@ -19,28 +19,28 @@ Worker::~Worker() {
 bool Worker::post(Work work) {
   {
     const std::lock_guard lock(mutex_);
-    if (left_) return false;
+    if (abandoned_) return false;
     work_.push_back(std::move(work));
   }
   added_.notify_all();
   return true;
 }
 
-std::deque<Worker::Work> Worker::leave() {
+std::deque<Worker::Work> Worker::abandon() {
   const std::lock_guard lock(mutex_);
-  left_ = true;
+  abandoned_ = true;
   return std::exchange(work_, {});
 }
 
-std::unique_ptr<Worker::Claim> Worker::claim() {
+std::unique_ptr<Worker::InlineSlot> Worker::claim() {
   const std::lock_guard lock(mutex_);
-  if (busy_ || left_ || ending_ || !work_.empty()) return nullptr;
-  auto claim = std::make_unique<Claim>(*this);
+  if (busy_ || abandoned_ || ending_ || !work_.empty()) return nullptr;
+  auto claim = std::make_unique<InlineSlot>(*this);
   busy_ = true;
   return claim;
 }
 
-Worker::Claim::~Claim() {
+Worker::InlineSlot::~InlineSlot() {
   bool awaited = false;
   {
     const std::lock_guard lock(worker_.mutex_);

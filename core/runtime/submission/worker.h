@@ -27,20 +27,20 @@ class Worker {
   /// the thread was left.
   bool post(Work work);
   /// While it lives the thread begins nothing: its owner does work in its place.
-  class Claim {
+  class InlineSlot {
    public:
-    explicit Claim(Worker& worker) : worker_(worker) {}
-    ~Claim();
-    Claim(const Claim&) = delete;
-    Claim& operator=(const Claim&) = delete;
+    explicit InlineSlot(Worker& worker) : worker_(worker) {}
+    ~InlineSlot();
+    InlineSlot(const InlineSlot&) = delete;
+    InlineSlot& operator=(const InlineSlot&) = delete;
 
    private:
     Worker& worker_;
   };
   /// Null if the thread is at work, or has some before it.
-  std::unique_ptr<Claim> claim();
+  std::unique_ptr<InlineSlot> claim();
   /// Leaves the thread at what it is at, for good, and gives what it has not begun.
-  std::deque<Work> leave();
+  std::deque<Work> abandon();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
  private:
@@ -51,7 +51,7 @@ class Worker {
   std::deque<Work> work_;
   bool busy_ = false;  // At work, or claimed.
   bool ending_ = false;
-  bool left_ = false;
+  bool abandoned_ = false;
   std::thread thread_;
 };
 

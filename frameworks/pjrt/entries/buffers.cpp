@@ -79,8 +79,8 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
     array.byte_strides.reset();
     array.lifetime = runtime::HostLifetime::kDuringCall;
   }
-  TENON_ASSIGN(runtime::FromHost made,
-               runtime::buffer_from_host(of(memory).device->device, of(memory).kind, array));
+  TENON_ASSIGN(runtime::FromHost made, runtime::buffer_from_host(unwrap(memory).device->device,
+                                                                 unwrap(memory).kind, array));
   auto done = std::make_unique<PJRT_Event>(PJRT_Event{made.host_done});
   args.buffer = make_buffer(args.client->state, memory, std::move(made.buffer));
   args.done_with_host_buffer = done.release();
@@ -90,12 +90,12 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
 // A buffer whose contents are nobody's yet, or never will be.
 Result<PJRT_Buffer*> without_contents(PJRT_Client* client, PJRT_Memory* memory, const Shape& shape,
                                       const char* what, runtime::Event defined) {
-  const auto& device = of(memory).device->device;
-  TENON_ASSIGN(runtime::Storage storage,
-               runtime::allocate(*device, of(memory).kind, shape.byte_size(),
+  const auto& device = unwrap(memory).device->device;
+  TENON_ASSIGN(runtime::BufferStorage storage,
+               runtime::allocate(*device, unwrap(memory).kind, shape.byte_size(),
                                  fmt::format("{} {}", what, shape.to_string())));
   return make_buffer(client->state, memory,
-                     std::make_shared<runtime::Buffer>(device, of(memory).kind, shape,
+                     std::make_shared<runtime::Buffer>(device, unwrap(memory).kind, shape,
                                                        std::move(storage), std::move(defined)));
 }
 

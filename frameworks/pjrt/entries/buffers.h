@@ -9,7 +9,7 @@ struct PJRT_Buffer {
   std::vector<int64_t> order;  ///< Dimensions from the fastest: the layout.
   tenon::runtime::BufferPtr buffer;
 
-  PJRT_Device* device() const { return tenon::pjrt::of(memory).device; }
+  PJRT_Device* device() const { return tenon::pjrt::unwrap(memory).device; }
 };
 
 namespace tenon::pjrt {

@@ -63,7 +63,7 @@ Status add_signatures(const hlo::Computation& entry, ExecutableState& state) {
   return {};
 }
 
-Result<PJRT_Device*> device_of(const ClientState& client, const CompileOptions& options) {
+Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options) {
   if (options.replicas != 1 || options.partitions != 1) {
     return unimplemented(
         "a program of {} replicas and {} partitions: programs run on one device, and none is "
@@ -98,7 +98,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   state->client = client;
   state->code = code;
   state->options = options;
-  TENON_ASSIGN(const CompileOptions parsed, parse_compile_options(options));
+  TENON_ASSIGN(const PjrtCompileOptions parsed, parse_compile_options(options));
   TENON_ASSIGN(state->device, device_of(*client, parsed));
   TENON_ASSIGN(std::shared_ptr<hlo::Module> module, hlo::import_module(code, "program"));
   // Frameworks that speak PJRT are written for XLA's scatter.
@@ -111,7 +111,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   add_costs(compiled, *state);
   state->code_bytes = compiled.code_bytes;
   state->temporary_bytes = compiled.temporary_bytes;
-  state->alias_bytes = compiled.executable->taken_over_bytes();
+  state->alias_bytes = compiled.executable->aliased_bytes();
   state->device_assignment = device_assignment_of(state->device->description.id);
   state->fingerprint =
       serial::digest_of(fmt::format("{} {} {}", serial::digest_of(client->topology.serialized),

@@ -8,7 +8,7 @@ namespace {
 // --- What callers keep with a memory
 
 void* get_user_data(PJRT_Memory* memory, const void* key) noexcept {
-  Memory& kept = of(memory);
+  MemorySpace& kept = unwrap(memory);
   const std::lock_guard lock(kept.mutex);
   const auto found = kept.user_data.find(key);
   return found == kept.user_data.end() ? nullptr : found->second.data;
@@ -17,8 +17,8 @@ void* get_user_data(PJRT_Memory* memory, const void* key) noexcept {
 // What there is no memory to keep is destroyed at once: the caller has no other way to hear of it.
 void set_user_data(PJRT_Memory* memory, const void* key, void* data,
                    void (*destroy)(void*)) noexcept {
-  Memory& kept = of(memory);
-  Memory::UserData gone = {data, destroy};
+  MemorySpace& kept = unwrap(memory);
+  MemorySpace::UserData gone = {data, destroy};
   try {
     const std::lock_guard lock(kept.mutex);
     std::swap(gone, kept.user_data[key]);
@@ -28,7 +28,8 @@ void set_user_data(PJRT_Memory* memory, const void* key, void* data,
 }
 
 const PJRT_Memory_FunctionTable kMemoryFunctions = {sizeof(PJRT_Memory_FunctionTable), nullptr,
-                                                    sizeof(Memory), &get_user_data, &set_user_data};
+                                                    sizeof(MemorySpace), &get_user_data,
+                                                    &set_user_data};
 
 // --- Descriptions
 
@@ -106,7 +107,7 @@ Status memory_stats(PJRT_Device_MemoryStats_Args& args) {
   args.bytes_in_use = statistics.bytes_in_use;
   set(args.peak_bytes_in_use, args.peak_bytes_in_use_is_set, statistics.peak_bytes_in_use);
   set(args.num_allocs, args.num_allocs_is_set, statistics.allocations);
-  set(args.largest_alloc_size, args.largest_alloc_size_is_set, statistics.largest_region);
+  set(args.largest_alloc_size, args.largest_alloc_size_is_set, statistics.largest_allocation);
   set(args.bytes_limit, args.bytes_limit_is_set, limit, limit > 0);
   set(args.bytes_reserved, args.bytes_reserved_is_set, 0, false);
   set(args.peak_bytes_reserved, args.peak_bytes_reserved_is_set, 0, false);
@@ -130,42 +131,42 @@ Status destroy_async_tracking_event(PJRT_AsyncTrackingEvent_Destroy_Args&) { ret
 // --- Memories
 
 Status memory_id(PJRT_Memory_Id_Args& args) {
-  args.id = of(args.memory).id;
+  args.id = unwrap(args.memory).id;
   return {};
 }
 
 Status memory_kind(PJRT_Memory_Kind_Args& args) {
-  const std::string_view name = runtime::name_of(of(args.memory).kind);
+  const std::string_view name = runtime::name_of(unwrap(args.memory).kind);
   args.kind = name.data();
   args.kind_size = name.size();
   return {};
 }
 
 Status memory_kind_id(PJRT_Memory_Kind_Id_Args& args) {
-  args.kind_id = static_cast<int>(of(args.memory).kind);
+  args.kind_id = static_cast<int>(unwrap(args.memory).kind);
   return {};
 }
 
 Status memory_debug_string(PJRT_Memory_DebugString_Args& args) {
-  args.debug_string = of(args.memory).text.c_str();
-  args.debug_string_size = of(args.memory).text.size();
+  args.debug_string = unwrap(args.memory).text.c_str();
+  args.debug_string_size = unwrap(args.memory).text.size();
   return {};
 }
 
 Status memory_to_string(PJRT_Memory_ToString_Args& args) {
-  args.to_string = of(args.memory).text.c_str();
-  args.to_string_size = of(args.memory).text.size();
+  args.to_string = unwrap(args.memory).text.c_str();
+  args.to_string_size = unwrap(args.memory).text.size();
   return {};
 }
 
 Status memory_devices(PJRT_Memory_AddressableByDevices_Args& args) {
-  args.devices = &of(args.memory).device;
+  args.devices = &unwrap(args.memory).device;
   args.num_devices = 1;
   return {};
 }
 
-std::unique_ptr<Memory> make_memory(PJRT_Device& device, runtime::MemoryKind kind, int id) {
-  auto memory = std::make_unique<Memory>();
+std::unique_ptr<MemorySpace> make_memory(PJRT_Device& device, runtime::MemoryKind kind, int id) {
+  auto memory = std::make_unique<MemorySpace>();
   memory->id = id;
   memory->kind = kind;
   memory->device = &device;
@@ -175,9 +176,9 @@ std::unique_ptr<Memory> make_memory(PJRT_Device& device, runtime::MemoryKind kin
 
 }  // namespace
 
-Memory::Memory() : PJRT_Memory{&kMemoryFunctions} {}
+MemorySpace::MemorySpace() : PJRT_Memory{&kMemoryFunctions} {}
 
-Memory::~Memory() {
+MemorySpace::~MemorySpace() {
   for (const auto& [key, kept] : user_data) {
     if (kept.destroy != nullptr) kept.destroy(kept.data);
   }

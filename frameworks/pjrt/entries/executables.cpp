@@ -30,7 +30,7 @@ void serialize(A& a, serial::Of<A, Saved>& saved) {
 
 Status executable_serialize(PJRT_Executable_Serialize_Args& args) {
   const ExecutableState& state = *args.executable->state;
-  serial::Writer writer;
+  serial::ArchiveWriter writer;
   writer(Saved{state.device->description.kind, state.options, state.code});
   auto holder = std::make_unique<PJRT_SerializedExecutable>();
   holder->bytes = serial::seal(kExecutableFormat, std::move(writer).take());
@@ -46,7 +46,7 @@ Status deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args& args) {
   TENON_ASSIGN(const serial::Unsealed file,
                serial::unseal(view_of(args.serialized_executable, args.serialized_executable_size),
                               kExecutableFormat));
-  serial::Reader reader(file.payload, file.version);
+  serial::ArchiveReader reader(file.payload, file.version);
   Saved saved;
   reader(saved);
   TENON_TRY(Status(reader.status()));

@@ -12,7 +12,7 @@ namespace tenon::pjrt {
 namespace {
 
 // What an execution is given, once it lies in device memory.
-struct Arguments {
+struct ExecutionArguments {
   std::vector<runtime::BufferPtr> buffers;
   /// Donated buffers of other memory, which the runtime does not see: copies are given instead.
   std::vector<runtime::BufferPtr> replaced;
@@ -20,9 +20,9 @@ struct Arguments {
 };
 
 // Kernels read device memory alone: what lies elsewhere is copied first.
-Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
-                               const runtime::Executable& executable) {
-  Arguments arguments;
+Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
+                                        const runtime::Executable& executable) {
+  ExecutionArguments arguments;
   const PJRT_ExecuteOptions* options = args.options;
   for (size_t i = 0; options != nullptr && i < options->num_non_donatable_input_indices; ++i) {
     arguments.options.keep.push_back(
@@ -33,9 +33,9 @@ Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
                             executable.program().parameters.size());
   }
   const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
-  const std::vector<bool> is_given = executable.given(arguments.options);
+  const std::vector<bool> is_given = executable.donated_parameters(arguments.options);
   // The runtime sees copies of those in other memory, so what is given twice is looked for here.
-  const size_t twice = runtime::first_given_twice<PJRT_Buffer*>(handles, is_given);
+  const size_t twice = runtime::first_donated_twice<PJRT_Buffer*>(handles, is_given);
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
     if (given == nullptr) return invalid_argument("argument {} is null", i);
@@ -59,7 +59,7 @@ Result<Arguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
 struct MovedResult {
   size_t number = 0;
   runtime::MemoryKind kind = {};
-  runtime::Storage memory;
+  runtime::BufferStorage memory;
   /// What the caller gets if the move cannot even begin: the execution has taken its arguments
   /// then, so that the error is the result's, as one of the move itself is.
   runtime::Promise failed;
@@ -79,8 +79,8 @@ Result<std::vector<MovedResult>> moved_results(const Signature& results,
     TENON_ASSIGN(each.memory,
                  runtime::allocate(*device, kind, shapes[r].byte_size(),
                                    fmt::format("result {} of {}", r, executable.program().name)));
-    each.never_there = std::make_shared<runtime::Buffer>(device, kind, shapes[r],
-                                                         runtime::Storage(), each.failed.event());
+    each.never_there = std::make_shared<runtime::Buffer>(
+        device, kind, shapes[r], runtime::BufferStorage(), each.failed.event());
     moved.push_back(std::move(each));
   }
   return moved;
@@ -123,7 +123,7 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
     executable = args.executable->executable;
   }
   if (executable == nullptr) return failed_precondition("{} has been deleted", state.name);
-  TENON_ASSIGN(Arguments arguments, arguments_of(args, *executable));
+  TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable));
   // Handles and memory come first: once the arguments are taken, nothing may fail for want of
   // memory.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;

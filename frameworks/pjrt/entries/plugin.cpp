@@ -7,13 +7,13 @@ namespace tenon::pjrt {
 namespace {
 
 // Callers of a newer version may look behind the end before they look at the size.
-struct Table {
+struct PaddedApi {
   PJRT_Api api;
   std::array<void*, 8> behind;
 };
 
-Table make_table() {
-  Table table = {};
+PaddedApi make_table() {
+  PaddedApi table = {};
   table.api.struct_size = sizeof(PJRT_Api);
   table.api.pjrt_api_version.struct_size = sizeof(PJRT_Api_Version);
   table.api.pjrt_api_version.major_version = PJRT_API_MAJOR;
@@ -35,6 +35,6 @@ Table make_table() {
 }  // namespace tenon::pjrt
 
 extern "C" const PJRT_Api* GetPjrtApi() {
-  static const tenon::pjrt::Table table = tenon::pjrt::make_table();
+  static const tenon::pjrt::PaddedApi table = tenon::pjrt::make_table();
   return &table.api;
 }

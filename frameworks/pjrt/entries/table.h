@@ -44,14 +44,14 @@ struct Entry<function> {
 };
 
 template <size_t size>
-struct Text {
-  constexpr Text(const char (&text)[size]) {
+struct FixedText {
+  constexpr FixedText(const char (&text)[size]) {
     for (size_t i = 0; i < size; ++i) characters[i] = text[i];
   }
   char characters[size] = {};
 };
 
-template <Text name>
+template <FixedText name>
 struct Refusal {
   template <class Args>
   using Function = PJRT_Error* (*)(Args*);
@@ -73,7 +73,7 @@ inline constexpr auto entry =  // NOLINT(readability-identifier-naming): reads a
     &detail::Entry<function>::call;
 
 /// The entry for what this plug-in does not do: UNIMPLEMENTED, with this text.
-template <detail::Text text>
+template <detail::FixedText text>
 inline constexpr detail::Refusal<text> refuse{};  // NOLINT(readability-identifier-naming)
 
 /// Whether the caller of `args` knows the member, which came in a later version than the first.

@@ -33,7 +33,7 @@ Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
 Result<PJRT_Buffer*> copy_to(PJRT_Buffer* buffer, PJRT_Memory* memory) {
   TENON_TRY(check_client(*buffer->client, memory));
   TENON_ASSIGN(runtime::BufferPtr copy,
-               buffer->buffer->copy_to(of(memory).device->device, of(memory).kind));
+               buffer->buffer->copy_to(unwrap(memory).device->device, unwrap(memory).kind));
   return make_buffer(buffer->client, memory, std::move(copy));
 }
 

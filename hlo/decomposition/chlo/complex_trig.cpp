@@ -20,7 +20,7 @@ Expr hypotenuse(const Expr& x, const Expr& y) { return sqrt(x * x + y * y); }
 // arccosine functions using exception handling", ACM TOMS 23 (1997) 299-335: sums of positive terms
 // instead of a^2 - x^2 and a - 1. Terms y^2 / d are kept as y * (y / d) or as roots, so that only
 // arguments near overflow need formulas of their own.
-Complex asin_acos_kernel(const Complex& z) {
+ComplexExpr asin_acos_kernel(const ComplexExpr& z) {
   const Expr x = abs(z.re), y = abs(z.im);
   const Expr right = x + 1.0, left = x - 1.0;
   const Expr r = hypotenuse(right, y);
@@ -52,24 +52,24 @@ Complex asin_acos_kernel(const Complex& z) {
   return {select(is_large, y, root), select(is_large, log_large, log1p(log_argument))};
 }
 
-Complex complex_asin(const Complex& z) {
-  const Complex w = asin_acos_kernel(z);
+ComplexExpr complex_asin(const ComplexExpr& z) {
+  const ComplexExpr w = asin_acos_kernel(z);
   return {atan2(z.re, w.re), with_sign_of(w.im, z.im)};
 }
 
-Complex complex_acos(const Complex& z) {
-  const Complex w = asin_acos_kernel(z);
+ComplexExpr complex_acos(const ComplexExpr& z) {
+  const ComplexExpr w = asin_acos_kernel(z);
   return {atan2(w.re, z.re), with_sign_of(w.im, -z.im)};
 }
 
-Complex complex_acosh(const Complex& z) {
-  const Complex w = asin_acos_kernel(z);
+ComplexExpr complex_acosh(const ComplexExpr& z) {
+  const ComplexExpr w = asin_acos_kernel(z);
   return {w.im, with_sign_of(atan2(w.re, z.re), z.im)};
 }
 
 // -i asin(i z)
-Complex complex_asinh(const Complex& z) {
-  const Complex w = asin_acos_kernel({z.im, z.re});
+ComplexExpr complex_asinh(const ComplexExpr& z) {
+  const ComplexExpr w = asin_acos_kernel({z.im, z.re});
   return {with_sign_of(w.im, z.re), atan2(z.im, w.re)};
 }
 
@@ -87,7 +87,7 @@ Expr real_of_inverse(const Expr& x, const Expr& y) {
 
 // re = log1p(4 x / ((1 - x)^2 + y^2)) / 4, im = atan2(2 y, (1 - x) (1 + x) - y^2) / 2 for x >= 0,
 // after W. Kahan, "Branch cuts for complex elementary functions" (1987).
-Complex complex_atanh(const Complex& z) {
+ComplexExpr complex_atanh(const ComplexExpr& z) {
   const Expr x = abs(z.re), y = abs(z.im);
   const Expr left = 1.0 - x;
   const Expr square = y * y;
@@ -106,8 +106,8 @@ Complex complex_atanh(const Complex& z) {
 }
 
 // -i atanh(i z)
-Complex complex_atan(const Complex& z) {
-  const Complex w = complex_atanh({-z.im, z.re});
+ComplexExpr complex_atan(const ComplexExpr& z) {
+  const ComplexExpr w = complex_atanh({-z.im, z.re});
   return {w.im, -w.re};
 }
 
@@ -115,9 +115,9 @@ namespace {
 
 // sinh and cosh of the real part, each times a number of at most 1: products of which one factor
 // overflows are taken in steps.
-class Hyperbolic {
+class HyperbolicExpr {
  public:
-  explicit Hyperbolic(const Expr& x)
+  explicit HyperbolicExpr(const Expr& x)
       : x_(x), sinh_(real_sinh(x)), cosh_(real_cosh(x)), root_(root_of_exp(abs(x))) {}
   Expr sinh_times(const Expr& factor) const {
     return select(is_large(), sign(x_) * half_exp_times(factor), sinh_ * factor);
@@ -140,15 +140,15 @@ Expr or_zero(const Expr& product, const Expr& has_zero, const Expr& zero) {
 }  // namespace
 
 // sinh x cos y + i cosh x sin y
-Complex complex_sinh(const Complex& z) {
-  const Hyperbolic h(z.re);
+ComplexExpr complex_sinh(const ComplexExpr& z) {
+  const HyperbolicExpr h(z.re);
   return {or_zero(h.sinh_times(cos(z.im)), z.re == 0.0, z.re),
           or_zero(h.cosh_times(sin(z.im)), z.im == 0.0, z.im)};
 }
 
 // cosh x cos y + i sinh x sin y
-Complex complex_cosh(const Complex& z) {
-  const Hyperbolic h(z.re);
+ComplexExpr complex_cosh(const ComplexExpr& z) {
+  const HyperbolicExpr h(z.re);
   const Expr zero = select(is_negative(z.re) ^ is_negative(z.im), -0.0, z.re.constant(0));
   return {h.cosh_times(cos(z.im)),
           or_zero(h.sinh_times(sin(z.im)), (z.re == 0.0) | (z.im == 0.0), zero)};

@@ -48,9 +48,9 @@ Values chlo_top_k(Builder& b, const Instruction& op) {
 
 namespace {
 
-class Scan {
+class ScanLoop {
  public:
-  explicit Scan(const Instruction& op)
+  explicit ScanLoop(const Instruction& op)
       : op_(op),
         axis_(op.integer(AttrKey::dimension)),
         inputs_(infer::scan_input_count(op)),
@@ -155,7 +155,7 @@ class Scan {
 
 Values chlo_scan(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
-  return Scan(op).decompose(b);
+  return ScanLoop(op).decompose(b);
 }
 
 }  // namespace tenon::hlo::decomposition

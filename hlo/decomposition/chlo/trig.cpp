@@ -82,14 +82,14 @@ Expr cosh_by_type(const Expr& x) {
 
 namespace {
 
-using ComplexFunction = Complex (*)(const Complex&);
+using ComplexFunction = ComplexExpr (*)(const ComplexExpr&);
 
 // `on_complex` or `on_real` by the operand's type.
 Values either(Builder& b, const Instruction& op, RealFunction on_real, ComplexFunction on_complex) {
   if (!is_complex(op.operand_type(0).element_type())) return elementwise(b, op, on_real);
   TENON_TRY(check_static(op));
   const Expr z(b, op.operand(0));
-  const Complex w = on_complex({real(z), imag(z)});
+  const ComplexExpr w = on_complex({real(z), imag(z)});
   return finished(b, {complex(w.re, w.im).value()});
 }
 
@@ -123,7 +123,7 @@ Values chlo_sinh(Builder& b, const Instruction& op) {
 Values chlo__asin_acos_kernel(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
   const Expr z(b, op.operand(0));
-  const Complex w = asin_acos_kernel({real(z), imag(z)});
+  const ComplexExpr w = asin_acos_kernel({real(z), imag(z)});
   return finished(b, {complex(w.re, w.im).value()});
 }
 

@@ -57,7 +57,7 @@ TEST(RngBitGenerator, WhatTheVerifierAdmitsRunsAlike) {
         std::vector<hlo::CheckFailure> failures;
         int64_t checks = 0;
         const auto actual =
-            hlo::run_on_interp(**module, arguments, hlo::Checks(&failures, &checks));
+            hlo::run_interpreted(**module, arguments, hlo::Checks(&failures, &checks));
         ASSERT_FALSE(actual) << text;
         EXPECT_EQ(actual.error().code(), expected.error().code()) << text;
         EXPECT_EQ(actual.error().message(), expected.error().message()) << text;

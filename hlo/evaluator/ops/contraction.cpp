@@ -19,15 +19,15 @@ inline constexpr bool kIsComplex<ComplexOf<R>> = true;
 template <class R>
 ComplexOf<R> complex_element(const Tensor& x, const Scalar& value) {
   switch (x.storage()) {
-    case Storage::kComplexWide:
+    case ScalarStorage::kComplexWide:
       return {static_cast<R>(value.cw.re), static_cast<R>(value.cw.im)};
-    case Storage::kComplex:
+    case ScalarStorage::kComplex:
       return {static_cast<R>(value.c.re), static_cast<R>(value.c.im)};
-    case Storage::kWide:
+    case ScalarStorage::kWide:
       return {static_cast<R>(value.w), 0};
-    case Storage::kReal:
+    case ScalarStorage::kReal:
       return {static_cast<R>(value.d), 0};
-    case Storage::kInteger:
+    case ScalarStorage::kInteger:
       return {is_signed_integer(x.type()) ? static_cast<R>(value.i)
                                           : static_cast<R>(static_cast<uint64_t>(value.i)),
               0};
@@ -45,8 +45,9 @@ std::vector<T> elements(const Tensor& x) {
     if constexpr (kIsComplex<T>) {
       to = complex_element<decltype(to.re)>(x, value);
     } else if constexpr (std::is_same_v<T, uint64_t>) {
-      to = x.storage() == Storage::kInteger ? static_cast<uint64_t>(value.i)
-                                            : static_cast<uint64_t>(static_cast<int64_t>(value.d));
+      to = x.storage() == ScalarStorage::kInteger
+               ? static_cast<uint64_t>(value.i)
+               : static_cast<uint64_t>(static_cast<int64_t>(value.d));
     } else {
       to = complex_element<T>(x, value).re;
     }
@@ -70,13 +71,13 @@ void store(Tensor& to, int64_t i, T sum, bool wide) {
     const auto value = static_cast<int64_t>(sum);
     to.set(i, Scalar(is_pred(to.type()) ? int64_t{value != 0} : wrap_integer(to.type(), value)));
   } else if constexpr (kIsComplex<T>) {
-    if (to.storage() == Storage::kComplexWide) {
+    if (to.storage() == ScalarStorage::kComplexWide) {
       to.set(i, Scalar(ComplexOf<Float128>{sum.re, sum.im}));
     } else {
       to.set(i,
              Scalar(ComplexOf<double>{static_cast<double>(sum.re), static_cast<double>(sum.im)}));
     }
-  } else if (to.storage() == Storage::kWide) {
+  } else if (to.storage() == ScalarStorage::kWide) {
     to.set(i, Scalar(static_cast<Float128>(sum)));
   } else {
     to.set(i,
@@ -170,7 +171,7 @@ void dot_general(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Te
 }
 
 // Everything that a convolution's position arithmetic needs.
-struct Convolution {
+struct ConvolutionGeometry {
   const ConvDims& dims;
   size_t spatial;
   I64s strides, lhs_dilation, rhs_dilation;
@@ -179,18 +180,18 @@ struct Convolution {
   int64_t feature_groups, batch_groups;
 };
 
-Convolution convolution_of(const Instruction& op) {
+ConvolutionGeometry convolution_of(const Instruction& op) {
   const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
   const size_t n = dims.input_spatial.size();
-  Convolution c{dims,
-                n,
-                op.i64s_or(AttrKey::window_strides, n, 1),
-                op.i64s_or(AttrKey::lhs_dilation, n, 1),
-                op.i64s_or(AttrKey::rhs_dilation, n, 1),
-                op.padding_or_zero(n),
-                {},
-                op.integer(AttrKey::feature_group_count, 1),
-                op.integer(AttrKey::batch_group_count, 1)};
+  ConvolutionGeometry c{dims,
+                        n,
+                        op.i64s_or(AttrKey::window_strides, n, 1),
+                        op.i64s_or(AttrKey::lhs_dilation, n, 1),
+                        op.i64s_or(AttrKey::rhs_dilation, n, 1),
+                        op.padding_or_zero(n),
+                        {},
+                        op.integer(AttrKey::feature_group_count, 1),
+                        op.integer(AttrKey::batch_group_count, 1)};
   const auto* reversal = op.attr<BoolsAttr>(AttrKey::window_reversal);
   c.reversal.values = reversal ? reversal->values : std::vector<uint8_t>(n, 0);
   return c;
@@ -200,7 +201,7 @@ Convolution convolution_of(const Instruction& op) {
 template <class T>
 void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tensor& result,
               bool wide) {
-  const Convolution c = convolution_of(op);
+  const ConvolutionGeometry c = convolution_of(op);
   const ConvDims& d = c.dims;
   const std::vector<T> a = elements<T>(lhs);
   const std::vector<T> b = elements<T>(rhs);

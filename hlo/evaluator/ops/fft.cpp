@@ -87,13 +87,13 @@ std::vector<C> complex_elements(const Tensor& x) {
   for (int64_t i = 0; i < x.count(); ++i) {
     const Scalar value = x.get(i);
     switch (x.storage()) {
-      case Storage::kReal:
+      case ScalarStorage::kReal:
         out.push_back({value.d, 0});
         break;
-      case Storage::kWide:
+      case ScalarStorage::kWide:
         out.push_back({value.w, 0});
         break;
-      case Storage::kComplexWide:
+      case ScalarStorage::kComplexWide:
         out.push_back(value.cw);
         break;
       default:
@@ -134,13 +134,13 @@ Evaluator::Values evaluate_fft(Evaluator& e, const Instruction& op, Operands ope
   for (int64_t i = 0; i < result.count(); ++i) {
     const C x = transform.data()[static_cast<size_t>(i)];
     switch (result.storage()) {
-      case Storage::kReal:
+      case ScalarStorage::kReal:
         result.set(i, Scalar(e.wide() ? static_cast<double>(x.re) : round_to(part, x.re)));
         break;
-      case Storage::kWide:
+      case ScalarStorage::kWide:
         result.set(i, Scalar(x.re));
         break;
-      case Storage::kComplexWide:
+      case ScalarStorage::kComplexWide:
         result.set(i, Scalar(x));
         break;
       default:

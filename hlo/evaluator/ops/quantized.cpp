@@ -27,11 +27,11 @@ class Parameters {
   int64_t size_ = 1;
 };
 
-Scalar real_scalar(Storage storage, double value) {
-  return storage == Storage::kWide ? Scalar(static_cast<Float128>(value)) : Scalar(value);
+Scalar real_scalar(ScalarStorage storage, double value) {
+  return storage == ScalarStorage::kWide ? Scalar(static_cast<Float128>(value)) : Scalar(value);
 }
-double real_value(Storage storage, const Scalar& x) {
-  return storage == Storage::kWide ? static_cast<double>(x.w) : x.d;
+double real_value(ScalarStorage storage, const Scalar& x) {
+  return storage == ScalarStorage::kWide ? static_cast<double>(x.w) : x.d;
 }
 
 // (q - zero point), converted to the expressed type, times scale.

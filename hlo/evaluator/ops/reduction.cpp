@@ -13,7 +13,7 @@ namespace {
 using Frame = Evaluator::Frame;
 
 // Inputs 0 … n-1 and init values n … 2n-1, promoted to the parameter types of the body.
-struct Reduction {
+struct ReductionState {
   std::vector<Promotion> input_promotions;
   std::vector<Scalar> inits;
   std::vector<Tensor> results;
@@ -34,8 +34,8 @@ struct Reduction {
   }
 };
 
-Reduction prepare(Evaluator& e, const Instruction& op, Operands operands) {
-  Reduction r;
+ReductionState prepare(Evaluator& e, const Instruction& op, Operands operands) {
+  ReductionState r;
   const size_t n = operands.size() / 2;
   for (size_t k = 0; k < n; ++k) {
     const ElementType body = op.region(0).parameter(k).type().element_type();
@@ -58,7 +58,7 @@ Evaluator::Values reduce(Evaluator& e, const Instruction& op, Operands operands,
                          const Frame& frame) {
   const size_t n = operands.size() / 2;
   const I64s& dimensions = op.i64s(AttrKey::dimensions);
-  Reduction r = prepare(e, op, operands);
+  ReductionState r = prepare(e, op, operands);
   for (size_t k = 0; k < n; ++k) {
     for (int64_t i = 0; i < r.results[k].count(); ++i) r.results[k].set(i, r.inits[k]);
   }
@@ -102,7 +102,7 @@ Evaluator::Values reduce_window(Evaluator& e, const Instruction& op, Operands op
   const I64s base = op.i64s_or(AttrKey::base_dilations, rank, 1);
   const I64s dilations = op.i64s_or(AttrKey::window_dilations, rank, 1);
   const I64Matrix padding = op.padding_or_zero(rank);
-  Reduction r = prepare(e, op, operands);
+  ReductionState r = prepare(e, op, operands);
   RegionFunction body(e, op.region(0), frame);
   const Dims input_strides = row_major_strides(dims);
   std::vector<Scalar> x(2 * n);

@@ -83,7 +83,8 @@ void ProcessGrid::leave(size_t index, Status status) {
   changed_.notify_all();
 }
 
-Status ProcessGrid::wait(std::unique_lock<std::mutex>& lock, size_t index, const Wait& what) {
+Status ProcessGrid::wait(std::unique_lock<std::mutex>& lock, size_t index,
+                         const PendingWait& what) {
   Member& member = members_[index];
   if (failure_.ok()) {
     member.wait = &what;
@@ -173,7 +174,7 @@ Result<std::vector<Process::ValueList>> Process::rendezvous(const Instruction& o
     }
     return list;
   };
-  ProcessGrid::Wait what;
+  ProcessGrid::PendingWait what;
   what.op = op.name();
   what.has_come = [&] { return meeting.arrived == group.size(); };
   what.lack = [&] { return list_of(missing(false)); };
@@ -198,7 +199,7 @@ void Process::send(const Route& route, ValueList values) {
 Result<Process::ValueList> Process::receive(const Instruction& op, const Route& route) {
   std::unique_lock lock(grid_->mutex_);
   std::deque<ValueList>& queue = grid_->queues_[route];
-  ProcessGrid::Wait what;
+  ProcessGrid::PendingWait what;
   what.op = op.name();
   what.has_come = [&] { return !queue.empty(); };
   what.lack = [&] {

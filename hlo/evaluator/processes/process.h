@@ -96,7 +96,7 @@ class ProcessGrid {
   friend class Process;
 
   // What a waiting process waits for. The functions are called with mutex_ held, by any thread.
-  struct Wait {
+  struct PendingWait {
     std::string_view op;
     std::function<bool()> has_come;
     std::function<std::string()> lack;  // "process (1, 0)", "a message on channel 3"
@@ -118,13 +118,13 @@ class ProcessGrid {
     size_t left = 0;
   };
   struct Member {
-    const Wait* wait = nullptr;
+    const PendingWait* wait = nullptr;
     bool ended = false;
     bool was_woken = false;  // its error is that of another process
     Status status;
   };
 
-  Status wait(std::unique_lock<std::mutex>& lock, size_t index, const Wait& what);
+  Status wait(std::unique_lock<std::mutex>& lock, size_t index, const PendingWait& what);
   void leave(size_t index, Status status);
   void find_deadlock();
   bool has_ended(ProcessId id) const { return members_[index_of(id)].ended; }

@@ -318,10 +318,10 @@ bool holds(ComparisonDirection direction, const T& x, const T& y) {
 // A key whose order as a signed integer is the total order.
 int64_t total_order_key(ElementType type, const Scalar& x) {
   if (element_type_info(type).format.specials == FloatSpecials::kExponentOnly) {
-    return static_cast<int64_t>(scalar_to_bits(type, Storage::kReal, x));  // without a sign
+    return static_cast<int64_t>(scalar_to_bits(type, ScalarStorage::kReal, x));  // without a sign
   }
   const auto bits =
-      static_cast<int64_t>(scalar_to_bits(type, Storage::kReal, x) << (64 - bit_width(type)));
+      static_cast<int64_t>(scalar_to_bits(type, ScalarStorage::kReal, x) << (64 - bit_width(type)));
   return bits < 0 ? bits ^ std::numeric_limits<int64_t>::max() : bits;
 }
 
@@ -364,23 +364,23 @@ Scalar compare_complex(const Context& c, const Scalar* x) {
 Scalar convert(const Context& c, const Scalar* x) {
   const ElementType from = c.operand_type;
   const ElementType to = c.result_type;
-  const Storage storage = storage_of(from, c.wide);
-  const bool from_integer = storage == Storage::kInteger;
+  const ScalarStorage storage = storage_of(from, c.wide);
+  const bool from_integer = storage == ScalarStorage::kInteger;
   Float128 value = 0;
   Float128 imaginary = 0;
   switch (storage) {
-    case Storage::kInteger:
+    case ScalarStorage::kInteger:
       value = is_signed_integer(from) ? static_cast<Float128>(x[0].i)
                                       : static_cast<Float128>(u(x[0].i));
       break;
-    case Storage::kReal:
+    case ScalarStorage::kReal:
       value = x[0].d;
       break;
-    case Storage::kWide:
+    case ScalarStorage::kWide:
       value = x[0].w;
       break;
-    case Storage::kComplex:
-    case Storage::kComplexWide:
+    case ScalarStorage::kComplex:
+    case ScalarStorage::kComplexWide:
       value = get_complex(x[0], is_wide_complex(c)).re;
       imaginary = get_complex(x[0], is_wide_complex(c)).im;
       break;
@@ -398,7 +398,7 @@ Scalar select(const Context&, const Scalar* x) { return x[0].i != 0 ? x[1] : x[2
 
 // --- The table
 
-struct Row {
+struct ElementFunctionRow {
   ElementFunction integer = nullptr;
   ElementFunction real = nullptr;
   ElementFunction wide = nullptr;
@@ -408,15 +408,15 @@ struct Row {
 };
 
 template <double (*f)(double), Float128 (*g)(Float128), cplx::C (*h)(cplx::C)>
-Row elementary() {
+ElementFunctionRow elementary() {
   return {nullptr, unary<double, f>, unary<Float128, g>, unary_complex<h>, unary_f64<g>};
 }
 template <double (*f)(double), Float128 (*g)(Float128)>
-Row rounding() {
+ElementFunctionRow rounding() {
   return {nullptr, unary<double, f>, unary<Float128, g>, nullptr, nullptr};
 }
 
-Row row_of(OpCode code) {
+ElementFunctionRow row_of(OpCode code) {
   switch (code) {
     case OpCode::kAdd:
       return {binary_integer<int_add>, binary<double, add<double>>, binary<Float128, add<Float128>>,
@@ -531,18 +531,18 @@ Row row_of(OpCode code) {
 }  // namespace
 
 ElementFunction element_function(OpCode code, const ElementContext& context) {
-  const Row row = row_of(code);
+  const ElementFunctionRow row = row_of(code);
   switch (storage_of(context.operand_type, context.wide)) {
-    case Storage::kInteger:
+    case ScalarStorage::kInteger:
       return row.integer;
-    case Storage::kReal:
+    case ScalarStorage::kReal:
       return row.f64 != nullptr && context.operand_type == ElementType::kF64 && !context.wide
                  ? row.f64
                  : row.real;
-    case Storage::kWide:
+    case ScalarStorage::kWide:
       return row.wide;
-    case Storage::kComplex:
-    case Storage::kComplexWide:
+    case ScalarStorage::kComplex:
+    case ScalarStorage::kComplexWide:
       return row.complex;
   }
   return nullptr;

@@ -14,32 +14,33 @@ T load(const std::byte* from) {
 
 }  // namespace
 
-uint64_t scalar_to_bits(ElementType type, Storage storage, const Scalar& value) {
-  if (storage == Storage::kReal) return encode_float(type, value.d);
-  if (storage == Storage::kWide) return encode_float(type, value.w);
+uint64_t scalar_to_bits(ElementType type, ScalarStorage storage, const Scalar& value) {
+  if (storage == ScalarStorage::kReal) return encode_float(type, value.d);
+  if (storage == ScalarStorage::kWide) return encode_float(type, value.w);
   const int width = bit_width(type);
   const auto bits = static_cast<uint64_t>(value.i);
   return width >= 64 ? bits : bits & ((uint64_t{1} << width) - 1);
 }
 
-Scalar scalar_from_bits(ElementType type, Storage storage, uint64_t bits) {
-  if (storage == Storage::kReal) return Scalar(decode_float(type, bits));
-  if (storage == Storage::kWide) return Scalar(static_cast<Float128>(decode_float(type, bits)));
+Scalar scalar_from_bits(ElementType type, ScalarStorage storage, uint64_t bits) {
+  if (storage == ScalarStorage::kReal) return Scalar(decode_float(type, bits));
+  if (storage == ScalarStorage::kWide)
+    return Scalar(static_cast<Float128>(decode_float(type, bits)));
   if (is_pred(type)) return Scalar(static_cast<int64_t>(bits & 1));
   return Scalar(wrap_integer(type, static_cast<int64_t>(bits)));
 }
 
-Scalar scalar_of(Storage storage, double value) {
+Scalar scalar_of(ScalarStorage storage, double value) {
   switch (storage) {
-    case Storage::kInteger:
+    case ScalarStorage::kInteger:
       return Scalar(static_cast<int64_t>(value));
-    case Storage::kReal:
+    case ScalarStorage::kReal:
       return Scalar(value);
-    case Storage::kWide:
+    case ScalarStorage::kWide:
       return Scalar(static_cast<Float128>(value));
-    case Storage::kComplex:
+    case ScalarStorage::kComplex:
       return Scalar(ComplexOf<double>{value, 0});
-    case Storage::kComplexWide:
+    case ScalarStorage::kComplexWide:
       return Scalar(ComplexOf<Float128>{value, 0});
   }
   return {};
@@ -58,15 +59,15 @@ Tensor tensor_from_literal(const Literal& literal, bool wide) {
   for (int64_t i = 0; i < count; ++i) {
     if (is_complex(type)) {
       const std::complex<double> value = literal.get_complex(i);
-      if (tensor.storage() == Storage::kComplex) {
+      if (tensor.storage() == ScalarStorage::kComplex) {
         tensor.set(i, Scalar(ComplexOf<double>{value.real(), value.imag()}));
       } else {
         tensor.set(i, Scalar(ComplexOf<Float128>{value.real(), value.imag()}));
       }
     } else if (is_float(type)) {
       const double value = literal.get_double(i);
-      tensor.set(i, tensor.storage() == Storage::kWide ? Scalar(static_cast<Float128>(value))
-                                                       : Scalar(value));
+      tensor.set(i, tensor.storage() == ScalarStorage::kWide ? Scalar(static_cast<Float128>(value))
+                                                             : Scalar(value));
     } else {
       tensor.set(i, Scalar(literal.get_integer(i)));
     }
@@ -82,7 +83,7 @@ Literal literal_from_tensor(const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.count(); ++i, to += size) {
     const Scalar value = tensor.get(i);
     if (is_complex(type)) {
-      const bool wide = tensor.storage() == Storage::kComplexWide;
+      const bool wide = tensor.storage() == ScalarStorage::kComplexWide;
       const double re = wide ? static_cast<double>(value.cw.re) : value.c.re;
       const double im = wide ? static_cast<double>(value.cw.im) : value.c.im;
       literal.set_complex(i, {re, im});

@@ -24,7 +24,7 @@ struct ComplexOf {
   R im;
 };
 
-enum class Storage : uint8_t {
+enum class ScalarStorage : uint8_t {
   kInteger,      ///< int64_t: pred, integers (u64 as its bits).
   kReal,         ///< double
   kWide,         ///< Float128: f64 in wide mode.
@@ -33,26 +33,28 @@ enum class Storage : uint8_t {
 };
 
 /// Bytes of one element.
-constexpr size_t storage_size(Storage storage) {
+constexpr size_t storage_size(ScalarStorage storage) {
   switch (storage) {
-    case Storage::kInteger:
-    case Storage::kReal:
+    case ScalarStorage::kInteger:
+    case ScalarStorage::kReal:
       return 8;
-    case Storage::kWide:
-    case Storage::kComplex:
+    case ScalarStorage::kWide:
+    case ScalarStorage::kComplex:
       return 16;
-    case Storage::kComplexWide:
+    case ScalarStorage::kComplexWide:
       return 32;
   }
   return 0;
 }
 
-inline Storage storage_of(ElementType type, bool wide) {
-  if (is_float(type)) return wide && type == ElementType::kF64 ? Storage::kWide : Storage::kReal;
+inline ScalarStorage storage_of(ElementType type, bool wide) {
+  if (is_float(type))
+    return wide && type == ElementType::kF64 ? ScalarStorage::kWide : ScalarStorage::kReal;
   if (is_complex(type)) {
-    return wide && type == ElementType::kC128 ? Storage::kComplexWide : Storage::kComplex;
+    return wide && type == ElementType::kC128 ? ScalarStorage::kComplexWide
+                                              : ScalarStorage::kComplex;
   }
-  return Storage::kInteger;
+  return ScalarStorage::kInteger;
 }
 
 /// One element; which member is alive follows from the storage of its tensor.
@@ -91,7 +93,7 @@ class Tensor {
   }
 
   ElementType type() const { return type_; }
-  Storage storage() const { return storage_; }
+  ScalarStorage storage() const { return storage_; }
   const Dims& dims() const { return dims_; }
   int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
   int64_t count() const { return count_; }
@@ -135,7 +137,7 @@ class Tensor {
 
  private:
   ElementType type_ = ElementType::kPred;
-  Storage storage_ = Storage::kInteger;
+  ScalarStorage storage_ = ScalarStorage::kInteger;
   Dims dims_;
   int64_t count_ = 0;
   std::vector<std::byte> data_;
@@ -147,9 +149,9 @@ Tensor tensor_from_literal(const Literal& literal, bool wide);
 Literal literal_from_tensor(const Tensor& tensor);
 
 /// The bits of an element in its type's format (complex types: each part by itself).
-uint64_t scalar_to_bits(ElementType type, Storage storage, const Scalar& value);
-Scalar scalar_from_bits(ElementType type, Storage storage, uint64_t bits);
+uint64_t scalar_to_bits(ElementType type, ScalarStorage storage, const Scalar& value);
+Scalar scalar_from_bits(ElementType type, ScalarStorage storage, uint64_t bits);
 /// Zero, or a real number, in a storage.
-Scalar scalar_of(Storage storage, double value);
+Scalar scalar_of(ScalarStorage storage, double value);
 
 }  // namespace tenon::hlo

@@ -13,9 +13,10 @@ namespace {
 using kernel::Builder;
 using K = kernel::OpCode;
 
-class Complex {
+class ComplexEmitter {
  public:
-  Complex(Emitter& emitter, ElementType part) : e_(emitter), b_(emitter.b), part_(part) {}
+  ComplexEmitter(ElementEmitter& emitter, ElementType part)
+      : e_(emitter), b_(emitter.b), part_(part) {}
 
   ValueId real(double value) { return b_.real(part_, value); }
   ValueId neg(ValueId x) { return b_.unary(K::kNeg, x); }
@@ -190,13 +191,13 @@ class Complex {
 
   // sinh and cosh of a real number, each times factors of at most 1: where one overflows, products
   // are taken in steps.
-  struct Hyperbolic {
+  struct HyperbolicValues {
     ValueId sinh;
     ValueId cosh;
     ValueId far;
     ValueId root;  // e^(|y| / 2)
   };
-  Hyperbolic hyperbolic(ValueId y) {
+  HyperbolicValues hyperbolic(ValueId y) {
     const ValueId m = fn(K::kExpm1, abs(y));
     // sinh = (m + m / (m + 1)) / 2, exact near 0; from 20 on e^-y is no longer seen.
     const ValueId small = b_.mul(b_.add(m, b_.div(m, b_.add(m, real(1)))), real(0.5));
@@ -205,13 +206,13 @@ class Complex {
     const ValueId root = fn(K::kExp, b_.mul(abs(y), real(0.5)));
     return {copysign(small, y), near_cosh, b_.compare(K::kGt, abs(y), real(20)), root};
   }
-  ValueId far_times(const Hyperbolic& h, ValueId factor) {
+  ValueId far_times(const HyperbolicValues& h, ValueId factor) {
     return b_.mul(b_.mul(b_.mul(h.root, real(0.5)), factor), h.root);
   }
-  ValueId cosh_times(const Hyperbolic& h, ValueId factor) {
+  ValueId cosh_times(const HyperbolicValues& h, ValueId factor) {
     return b_.select(h.far, far_times(h, factor), b_.mul(h.cosh, factor));
   }
-  ValueId sinh_times(const Hyperbolic& h, ValueId y, ValueId factor) {
+  ValueId sinh_times(const HyperbolicValues& h, ValueId y, ValueId factor) {
     const ValueId far = b_.mul(copysign(real(1), y), far_times(h, factor));
     return b_.select(h.far, far, b_.mul(h.sinh, factor));
   }
@@ -227,7 +228,7 @@ class Complex {
 
   // sin a cosh b + i cos a sinh b
   Element sin(const Element& x) {
-    const Hyperbolic h = hyperbolic(x.im);
+    const HyperbolicValues h = hyperbolic(x.im);
     const ValueId re = cosh_times(h, fn(K::kSin, x.re));
     const ValueId im = sinh_times(h, x.im, fn(K::kCos, x.re));
     return {or_zero(re, is_zero(x.re), x.re),
@@ -235,7 +236,7 @@ class Complex {
   }
   // cos a cosh b - i sin a sinh b
   Element cos(const Element& x) {
-    const Hyperbolic h = hyperbolic(x.im);
+    const HyperbolicValues h = hyperbolic(x.im);
     const ValueId re = cosh_times(h, fn(K::kCos, x.re));
     const ValueId im = neg(sinh_times(h, x.im, fn(K::kSin, x.re)));
     const ValueId zero = neg(b_.mul(copysign(real(0), x.re), copysign(real(1), x.im)));
@@ -245,7 +246,7 @@ class Complex {
 
   // tanh(a + i b) = (sinh a cosh a + i sin b cos b) / (sinh^2 a + cos^2 b)
   Element tanh(const Element& x) {
-    const Hyperbolic h = hyperbolic(x.re);
+    const HyperbolicValues h = hyperbolic(x.re);
     const ValueId sine = fn(K::kSin, x.im);
     const ValueId cosine = fn(K::kCos, x.im);
     const ValueId denominator = b_.fma(h.sinh, h.sinh, b_.mul(cosine, cosine));
@@ -445,16 +446,16 @@ class Complex {
                      b_.select(zero, real(-HUGE_VAL), b_.select(is_near, near, far)));
   }
 
-  Emitter& e_;
+  ElementEmitter& e_;
   Builder& b_;
   ElementType part_;
 };
 
 }  // namespace
 
-Elements emit_complex(Emitter& e, const Instruction& op, const Elements& operands) {
+Elements emit_complex(ElementEmitter& e, const Instruction& op, const Elements& operands) {
   const ElementType type = op.operand_type(op.code() == OpCode::kSelect ? 1 : 0).element_type();
-  Complex c(e, complex_part(type));
+  ComplexEmitter c(e, complex_part(type));
   const Element x = operands[0];
   const Element y = operands.size() > 1 ? operands[1] : x;
   switch (op.code()) {

@@ -8,7 +8,7 @@
 
 #include "core/types/float_convert.h"
 #include "hlo/builder/builder.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
 
 namespace tenon::conformance {
@@ -122,7 +122,7 @@ void expect_same_at_edges(const Case& c, ElementType type) {
   ASSERT_TRUE(expected) << expected.error().to_string();
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
-  const auto actual = hlo::run_on_interp(*module, arguments, hlo::Checks(&failures, &checks));
+  const auto actual = hlo::run_interpreted(*module, arguments, hlo::Checks(&failures, &checks));
   ASSERT_TRUE(actual) << actual.error().to_string();
   int64_t wrong = 0;
   std::string first;

@@ -11,14 +11,14 @@ namespace tenon::hlo::lower {
 using kernel::Builder;
 using K = kernel::OpCode;
 
-Element add(Emitter& e, const Element& x, const Element& y, ElementType type) {
+Element add(ElementEmitter& e, const Element& x, const Element& y, ElementType type) {
   if (is_pred(type)) return {e.b.logical_or(x.re, y.re)};
   Element sum = {e.b.add(x.re, y.re)};
   if (x.is_complex()) sum.im = e.b.add(x.im, y.im);
   return sum;
 }
 
-Element multiply(Emitter& e, const Element& x, const Element& y, ElementType type) {
+Element multiply(ElementEmitter& e, const Element& x, const Element& y, ElementType type) {
   Builder& b = e.b;
   if (is_pred(type)) return {b.logical_and(x.re, y.re)};
   if (!x.is_complex()) return {b.mul(x.re, y.re)};
@@ -68,26 +68,26 @@ Values DotShape::factor(size_t operand, const Values& in_batch, const Values& of
 namespace {
 
 // An operand's element as the accumulator has it.
-Element factor(Emitter& e, const Instruction& op, size_t operand, const Values& at,
+Element factor(ElementEmitter& e, const Instruction& op, size_t operand, const Values& at,
                ElementType type) {
   return e.convert(e.element(op.operand(operand), at), op.operand_type(operand).element_type(),
                    type);
 }
 
 // The sum over `extents` of what `term` gives, in the result's type.
-Elements sum_of(Emitter& e, const Instruction& op, const Dims& extents, bool over_lanes,
+Elements sum_of(ElementEmitter& e, const Instruction& op, const Dims& extents, bool over_lanes,
                 ElementType type, const std::function<Element(const Values&)>& term) {
-  kernel::Builder::Reduction reduction;
+  kernel::Builder::ReduceSpec reduction;
   reduction.extents = extents;
   reduction.over_lanes = over_lanes;
   reduction.commutative = true;
-  reduction.inits = Emitter::flat({e.constant(type, 0)});
-  reduction.leaf = [&](const Values& at) { return Emitter::flat({term(at)}); };
+  reduction.inits = ElementEmitter::flat({e.constant(type, 0)});
+  reduction.leaf = [&](const Values& at) { return ElementEmitter::flat({term(at)}); };
   reduction.combine = [&](const Values& arguments) {
-    const Elements both = Emitter::unflat(arguments, {type, type});
-    return Emitter::flat({add(e, both[0], both[1], type)});
+    const Elements both = ElementEmitter::unflat(arguments, {type, type});
+    return ElementEmitter::flat({add(e, both[0], both[1], type)});
   };
-  const Elements sum = Emitter::unflat(e.b.reduce(reduction), {type});
+  const Elements sum = ElementEmitter::unflat(e.b.reduce(reduction), {type});
   return {e.convert(sum[0], type, op.result_type().element_type())};
 }
 
@@ -95,7 +95,7 @@ int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast
 
 // Over kernel positions and the input features of the output's group; what lies in padding or
 // between dilated elements counts as zero.
-Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index) {
+Elements emit_convolution(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const program::Convolution c = convolution_of(op);
   const Type& lhs = op.operand_type(0);
@@ -155,7 +155,7 @@ Elements emit_convolution(Emitter& e, const Instruction& op, const Values& index
 
 }  // namespace
 
-Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index, bool over_lanes) {
   const DotShape shape(op);
   const ElementType type = accumulator(op);
   const auto part = [&](size_t first, size_t count) {
@@ -173,7 +173,7 @@ Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool o
   });
 }
 
-Elements emit_contraction(Emitter& e, const Instruction& op, const Values& index) {
+Elements emit_contraction(ElementEmitter& e, const Instruction& op, const Values& index) {
   if (op.code() == OpCode::kDotGeneral) return emit_dot(e, op, index, false);
   if (op.code() == OpCode::kConvolution) return emit_convolution(e, op, index);
   e.fail(op, "there is no rule for one element");

@@ -22,22 +22,22 @@ bool is_elemental_region(const Computation& region) {
   return true;
 }
 
-Elements emit_while(Emitter& e, const Instruction& op) {
+Elements emit_while(ElementEmitter& e, const Instruction& op) {
   Elements inits;
   for (size_t i = 0; i < op.operand_count(); ++i) inits.push_back(e.element(op.operand(i), {}));
   const std::vector<ElementType> types = parameter_types(op.region(0));
   const Values results = e.b.while_loop(
-      Emitter::flat(inits),
+      ElementEmitter::flat(inits),
       [&](const Values& state) {
-        return Values{e.call(op.region(0), Emitter::unflat(state, types))[0].re};
+        return Values{e.call(op.region(0), ElementEmitter::unflat(state, types))[0].re};
       },
       [&](const Values& state) {
-        return Emitter::flat(e.call(op.region(1), Emitter::unflat(state, types)));
+        return ElementEmitter::flat(e.call(op.region(1), ElementEmitter::unflat(state, types)));
       });
-  return Emitter::unflat(results, types);
+  return ElementEmitter::unflat(results, types);
 }
 
-Elements emit_case(Emitter& e, const Instruction& op, ValueId taken, BranchRange range) {
+Elements emit_case(ElementEmitter& e, const Instruction& op, ValueId taken, BranchRange range) {
   if (range.end - range.begin == 1) return e.call(op.region(range.begin), {});
   const auto [left, right] = range.halves();
   return e.if_else(
@@ -61,7 +61,7 @@ ValueId taken_branch(kernel::Builder& b, const Instruction& op, ValueId index) {
   return b.min(b.bitcast(index, kBranchType), b.integer(kBranchType, last));
 }
 
-Elements emit_control(Emitter& e, const Instruction& op, const Values&) {
+Elements emit_control(ElementEmitter& e, const Instruction& op, const Values&) {
   if (!is_elemental(op)) {
     e.fail(op, "there is no rule for one element");
     return {};

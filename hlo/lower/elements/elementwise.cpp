@@ -255,7 +255,7 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
   return b.select(is_nan, nan, b.select(is_infinite, x, b.select(overflows, infinity, kept)));
 }
 
-ValueId reduce_precision(Emitter& e, const Instruction& op, ValueId x, ElementType type) {
+ValueId reduce_precision(ElementEmitter& e, const Instruction& op, ValueId x, ElementType type) {
   // What has no sign goes by f32, which holds its numbers.
   const ElementType working = has_sign(type) ? type : ElementType::kF32;
   const ValueId reduced =
@@ -271,7 +271,7 @@ ValueId clamp(Builder& b, ValueId low, ValueId x, ValueId high, ElementType type
 
 }  // namespace
 
-Elements emit_elementwise(Emitter& e, const Instruction& op, const Elements& operands) {
+Elements emit_elementwise(ElementEmitter& e, const Instruction& op, const Elements& operands) {
   Builder& b = e.b;
   const ElementType type = op.operand_type(0).element_type();
   const auto x = [&](size_t i) { return operands[i].re; };

@@ -15,13 +15,13 @@ Dims memory_dims(const Type& type) {
   return dims;
 }
 
-void Emitter::fail(const Instruction& op, std::string why) {
+void ElementEmitter::fail(const Instruction& op, std::string why) {
   if (!status_.ok()) return;
   status_ = Status(ErrorCode::kUnimplemented, fmt::format("{}: {}", op.name(), why))
                 .at(position_of(op.location()));
 }
 
-Element Emitter::constant(ElementType type, double value) {
+Element ElementEmitter::constant(ElementType type, double value) {
   if (is_complex(type)) {
     const ElementType part = complex_part(type);
     return {b.real(part, value), b.real(part, 0)};
@@ -30,12 +30,12 @@ Element Emitter::constant(ElementType type, double value) {
   return {b.integer(type, static_cast<int64_t>(value))};
 }
 
-Element Emitter::integer(ElementType type, int64_t value) {
+Element ElementEmitter::integer(ElementType type, int64_t value) {
   if (is_float(type) || is_complex(type)) return constant(type, static_cast<double>(value));
   return {b.integer(type, value)};
 }
 
-Element Emitter::load(kernel::MemoryId memory, const Type& type, const Values& index) {
+Element ElementEmitter::load(kernel::MemoryId memory, const Type& type, const Values& index) {
   if (!is_complex(type.element_type())) return {b.load(memory, index)};
   Values part = index;
   part.push_back(b.index(0));
@@ -44,7 +44,7 @@ Element Emitter::load(kernel::MemoryId memory, const Type& type, const Values& i
   return {re, b.load(memory, part)};
 }
 
-void Emitter::store(const Element& element, kernel::MemoryId memory, const Values& index) {
+void ElementEmitter::store(const Element& element, kernel::MemoryId memory, const Values& index) {
   if (!element.is_complex()) return b.store(element.re, memory, index);
   Values part = index;
   part.push_back(b.index(0));
@@ -53,7 +53,7 @@ void Emitter::store(const Element& element, kernel::MemoryId memory, const Value
   b.store(element.im, memory, part);
 }
 
-Element Emitter::convert(const Element& x, ElementType from, ElementType to) {
+Element ElementEmitter::convert(const Element& x, ElementType from, ElementType to) {
   if (from == to) return x;
   if (is_complex(to)) {
     const ElementType part = complex_part(to);
@@ -63,13 +63,13 @@ Element Emitter::convert(const Element& x, ElementType from, ElementType to) {
   return {b.convert(x.re, to)};
 }
 
-Element Emitter::select(ValueId condition, const Element& x, const Element& y) {
+Element ElementEmitter::select(ValueId condition, const Element& x, const Element& y) {
   Element result = {b.select(condition, x.re, y.re)};
   if (x.is_complex()) result.im = b.select(condition, x.im, y.im);
   return result;
 }
 
-Values Emitter::flat(const Elements& elements) {
+Values ElementEmitter::flat(const Elements& elements) {
   Values values;
   for (const Element& e : elements) {
     values.push_back(e.re);
@@ -78,8 +78,8 @@ Values Emitter::flat(const Elements& elements) {
   return values;
 }
 
-Elements Emitter::unflat(const Values& values, const std::vector<ElementType>& types,
-                         size_t first) {
+Elements ElementEmitter::unflat(const Values& values, const std::vector<ElementType>& types,
+                                size_t first) {
   Elements elements;
   for (const ElementType type : types) {
     Element e = {values[first++]};
@@ -89,16 +89,17 @@ Elements Emitter::unflat(const Values& values, const std::vector<ElementType>& t
   return elements;
 }
 
-Element Emitter::if_else(ValueId condition, ElementType type, const std::function<Element()>& then,
-                         const std::function<Element()>& otherwise) {
+Element ElementEmitter::if_else(ValueId condition, ElementType type,
+                                const std::function<Element()>& then,
+                                const std::function<Element()>& otherwise) {
   const Values values =
       b.if_else(condition, [&] { return flat({then()}); }, [&] { return flat({otherwise()}); });
   return unflat(values, {type})[0];
 }
 
-Elements Emitter::if_else(ValueId condition, const std::vector<ElementType>& types,
-                          const std::function<Elements()>& then,
-                          const std::function<Elements()>& otherwise) {
+Elements ElementEmitter::if_else(ValueId condition, const std::vector<ElementType>& types,
+                                 const std::function<Elements()>& then,
+                                 const std::function<Elements()>& otherwise) {
   const Values values =
       b.if_else(condition, [&] { return flat(then()); }, [&] { return flat(otherwise()); });
   return unflat(values, types);
@@ -106,13 +107,13 @@ Elements Emitter::if_else(ValueId condition, const std::vector<ElementType>& typ
 
 // The only index along a dimension of one element is 0, whatever loop it comes from: so that
 // elements are the same where their indices are.
-void Emitter::normalise(const Dims& dims, Values& index) const {
+void ElementEmitter::normalise(const Dims& dims, Values& index) const {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) index[d] = b.index(0);
   }
 }
 
-void Emitter::provide(const Instruction& op, Values index, Elements elements) {
+void ElementEmitter::provide(const Instruction& op, Values index, Elements elements) {
   normalise(op.result_type().dims(), index);
   known_[{&op, 0}].push_back({std::move(index), b.current_block(), std::move(elements)});
   const Category category = op.info().category;
@@ -120,20 +121,20 @@ void Emitter::provide(const Instruction& op, Values index, Elements elements) {
   if (combines) provided_.insert(&op);
 }
 
-void Emitter::enter(const Instruction& fusion) {
+void ElementEmitter::enter(const Instruction& fusion) {
   for (size_t i = 0; i < fusion.operand_count(); ++i) {
     aliases_[key(fusion.region(0).parameter(i))] = fusion.operand(i);
   }
 }
 
-Value Emitter::resolve(Value value) const {
+Value ElementEmitter::resolve(Value value) const {
   for (auto at = aliases_.find(key(value)); at != aliases_.end(); at = aliases_.find(key(value))) {
     value = at->second;
   }
   return value;
 }
 
-Element Emitter::element(Value given, const Values& at) {
+Element ElementEmitter::element(Value given, const Values& at) {
   const Value value = resolve(given);
   Values index = at;
   normalise(value.type().dims(), index);
@@ -172,7 +173,7 @@ Element Emitter::element(Value given, const Values& at) {
   return elements(*value.def, index)[value.index];
 }
 
-Elements Emitter::elements(const Instruction& op, const Values& index) {
+Elements ElementEmitter::elements(const Instruction& op, const Values& index) {
   Elements made = remembered({&op, 0}, index, [&] { return emit(op, index); });
   if (!made.empty()) return made;
   // Keep the kernel well typed after an error.
@@ -182,8 +183,9 @@ Elements Emitter::elements(const Instruction& op, const Values& index) {
   return made;
 }
 
-Elements Emitter::remembered(Key what, const Values& index, const std::function<Elements()>& make) {
-  for (const Known& k : known_[what]) {
+Elements ElementEmitter::remembered(Key what, const Values& index,
+                                    const std::function<Elements()>& make) {
+  for (const KnownElements& k : known_[what]) {
     if (k.index == index && b.is_open(k.block)) return k.elements;
   }
   const kernel::BlockId block = b.current_block();
@@ -193,15 +195,15 @@ Elements Emitter::remembered(Key what, const Values& index, const std::function<
   ++depth_;
   Elements made = make();
   --depth_;
-  std::vector<Known>& entries = known_[what];
-  std::erase_if(entries, [&](const Known& k) { return !b.is_open(k.block); });
+  std::vector<KnownElements>& entries = known_[what];
+  std::erase_if(entries, [&](const KnownElements& k) { return !b.is_open(k.block); });
   entries.push_back({index, block, made});
   return made;
 }
 
 // An operand that is read at two indices by each of many ops in a row is emitted as often as there
 // are ways to it.
-void Emitter::check_limits(const Instruction& op) {
+void ElementEmitter::check_limits(const Instruction& op) {
   constexpr int kMostDepth = 1000;
   constexpr int64_t kMostEmitted = 100'000;
   if (!status_.ok() || (depth_ < kMostDepth && ++emitted_ < kMostEmitted)) return;
@@ -211,7 +213,7 @@ void Emitter::check_limits(const Instruction& op) {
                 .at(position_of(op.location()));
 }
 
-Elements Emitter::emit(const Instruction& op, const Values& index) {
+Elements ElementEmitter::emit(const Instruction& op, const Values& index) {
   switch (op.info().category) {
     case Category::kElementwise:
     case Category::kShape:
@@ -262,7 +264,7 @@ std::vector<ElementType> result_types(const Computation& region) {
   return types;
 }
 
-void Emitter::forget(const Computation& region) {
+void ElementEmitter::forget(const Computation& region) {
   for (const Instruction& op : region) {
     for (uint32_t r = 0; r <= op.result_count(); ++r) known_.erase({&op, r});
     for (size_t i = 0; i < op.region_count(); ++i) forget(op.region(i));
@@ -271,7 +273,7 @@ void Emitter::forget(const Computation& region) {
 
 // Elements are emitted from the results back, op within op; a long region begins with its first
 // ops.
-void Emitter::emit_in_order(const Computation& region) {
+void ElementEmitter::emit_in_order(const Computation& region) {
   constexpr int kLong = 256;
   if (std::distance(region.begin(), region.end()) < kLong) return;
   for (const Instruction& op : region) {
@@ -281,7 +283,7 @@ void Emitter::emit_in_order(const Computation& region) {
   }
 }
 
-Elements Emitter::call(const Computation& region, const Elements& arguments) {
+Elements ElementEmitter::call(const Computation& region, const Elements& arguments) {
   forget(region);
   std::vector<std::pair<Key, Element>> shadowed;
   for (size_t i = 0; i < region.parameter_count(); ++i) {

@@ -1,6 +1,6 @@
 // hlo/lower/elements/: element rules: one element of an op's result as operations of a kernel.
 //
-// Emitter: elements of HLO values as operations of a kernel.
+// ElementEmitter: elements of HLO values as operations of a kernel.
 //
 // An elementwise or index-mapping op, a reduction, a product: each is a rule that gives the element
 // of its result at an index from elements of its operands. A kernel is a loop nest around the rules
@@ -18,6 +18,7 @@
 
 #include "core/kernel/ir/builder.h"
 #include "hlo/ir/instruction.h"
+#include "hlo/lower/value_key.h"
 
 namespace tenon::hlo::lower {
 
@@ -38,9 +39,9 @@ using Elements = std::vector<Element>;
 ElementType memory_type(const Type& type);
 Dims memory_dims(const Type& type);
 
-class Emitter {
+class ElementEmitter {
  public:
-  explicit Emitter(kernel::Builder& builder) : b(builder) {}
+  explicit ElementEmitter(kernel::Builder& builder) : b(builder) {}
 
   /// Reads `value` from memory instead of emitting its definition. `row` is the beginning of the
   /// indices that are in this memory, which has the other dimensions: elsewhere it is emitted.
@@ -100,18 +101,13 @@ class Emitter {
   kernel::Builder& b;  // NOLINT: what every rule writes to
 
  private:
-  using Key = std::pair<const Instruction*, uint32_t>;
-  struct KeyHash {
-    size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.first) * 31 + k.second;
-    }
-  };
-  struct Known {
+  using Key = ValueKey;
+  struct KnownElements {
     Values index;
     kernel::BlockId block = 0;
     Elements elements;
   };
-  struct Place {
+  struct StoredRow {
     kernel::MemoryId memory = kernel::kNone;
     Values row;
   };
@@ -123,11 +119,11 @@ class Emitter {
   void forget(const Computation& region);
   void emit_in_order(const Computation& region);
 
-  std::unordered_map<Key, Place, KeyHash> memories_;
-  std::unordered_map<Key, Value, KeyHash> aliases_;
-  std::unordered_map<Key, Element, KeyHash> scalars_;
+  std::unordered_map<Key, StoredRow, ValueKeyHash> memories_;
+  std::unordered_map<Key, Value, ValueKeyHash> aliases_;
+  std::unordered_map<Key, Element, ValueKeyHash> scalars_;
   // By op, of ops whose results have shapes of their own by result too.
-  std::unordered_map<Key, std::vector<Known>, KeyHash> known_;
+  std::unordered_map<Key, std::vector<KnownElements>, ValueKeyHash> known_;
   std::unordered_set<const Instruction*> provided_;
   bool strayed_ = false;
   int depth_ = 0;
@@ -137,30 +133,31 @@ class Emitter {
 
 // --- The rules, by group; each gives the results of `op` at `index`
 
-Elements emit_elementwise(Emitter& e, const Instruction& op, const Elements& operands);
-Elements emit_complex(Emitter& e, const Instruction& op, const Elements& operands);
-Elements emit_shape_op(Emitter& e, const Instruction& op, const Values& index);
-Elements emit_gather(Emitter& e, const Instruction& op, const Values& index);
-Elements emit_reduction(Emitter& e, const Instruction& op, const Values& index);
+Elements emit_elementwise(ElementEmitter& e, const Instruction& op, const Elements& operands);
+Elements emit_complex(ElementEmitter& e, const Instruction& op, const Elements& operands);
+Elements emit_shape_op(ElementEmitter& e, const Instruction& op, const Values& index);
+Elements emit_gather(ElementEmitter& e, const Instruction& op, const Values& index);
+Elements emit_reduction(ElementEmitter& e, const Instruction& op, const Values& index);
 /// Where the slice of a dynamic_slice or dynamic_update_slice begins: the operands from `first` on,
 /// clamped so that `sizes` fits into `dims`.
-Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dims& dims,
+Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, const Dims& dims,
                       const Dims& sizes);
 /// A reduce or dot_general; `over_lanes` of the workgroup, outside any lanes loop.
-Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, bool over_lanes);
-Elements emit_dot(Emitter& e, const Instruction& op, const Values& index, bool over_lanes);
-Elements emit_contraction(Emitter& e, const Instruction& op, const Values& index);
-Elements emit_control(Emitter& e, const Instruction& op, const Values& index);
+Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
+                     bool over_lanes);
+Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index, bool over_lanes);
+Elements emit_contraction(ElementEmitter& e, const Instruction& op, const Values& index);
+Elements emit_control(ElementEmitter& e, const Instruction& op, const Values& index);
 /// Result 0 (the next state) or 1 (the bits) of rng_bit_generator: they have shapes of their own.
-Element emit_random(Emitter& e, const Instruction& op, uint32_t result, const Values& index);
+Element emit_random(ElementEmitter& e, const Instruction& op, uint32_t result, const Values& index);
 
 /// Element types of a region's parameters, and of its results.
 std::vector<ElementType> parameter_types(const Computation& region);
 std::vector<ElementType> result_types(const Computation& region);
 
 /// The product and the sum of complex or real elements.
-Element multiply(Emitter& e, const Element& x, const Element& y, ElementType type);
-Element add(Emitter& e, const Element& x, const Element& y, ElementType type);
+Element multiply(ElementEmitter& e, const Element& x, const Element& y, ElementType type);
+Element add(ElementEmitter& e, const Element& x, const Element& y, ElementType type);
 
 /// Whether the emitter has a rule for `op` in its instance: elements of its results by index.
 bool is_elemental(const Instruction& op);

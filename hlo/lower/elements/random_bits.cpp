@@ -65,14 +65,14 @@ Four philox(Builder& b, Pair key, Four x) {
 
 // How the elements of an output share blocks of Threefry: the first even dimension (else the
 // largest, rounded up) is split in pairs.
-struct Split {
+struct ThreefrySplit {
   size_t axis = 0;
   int64_t size = 1;
   int64_t half = 1;
 };
 
-Split split_of(const Dims& dims) {
-  Split s;
+ThreefrySplit split_of(const Dims& dims) {
+  ThreefrySplit s;
   if (dims.empty()) return s;
   s.axis = dims.size();
   for (size_t d = 0; d < dims.size() && s.axis == dims.size(); ++d) {
@@ -89,9 +89,9 @@ Split split_of(const Dims& dims) {
   return s;
 }
 
-class Generator {
+class RandomBitsEmitter {
  public:
-  Generator(Emitter& emitter, const Instruction& instruction)
+  RandomBitsEmitter(ElementEmitter& emitter, const Instruction& instruction)
       : e_(emitter),
         b_(emitter.b),
         op_(instruction),
@@ -148,7 +148,7 @@ class Generator {
   int64_t block_count() const {
     const int64_t count = element_count(output_.dims());
     if (threefry_ && !wide_) {
-      const Split s = split_of(output_.dims());
+      const ThreefrySplit s = split_of(output_.dims());
       return s.size == 0 ? 0 : count / s.size * s.half;
     }
     const int64_t per_block = threefry_ ? 1 : (wide_ ? 2 : 4);
@@ -166,7 +166,7 @@ class Generator {
       return join(b_, x[0], x[1]);
     }
     if (dims.empty()) return threefry(b_, key, halves(b_, words_[1]))[0];
-    const Split s = split_of(dims);
+    const ThreefrySplit s = split_of(dims);
     Dims blocks = dims;
     blocks[s.axis] = s.half;
     Values block = index;
@@ -191,7 +191,7 @@ class Generator {
     return b_.select(is(0), x[0], b_.select(is(1), x[1], b_.select(is(2), x[2], x[3])));
   }
 
-  Emitter& e_;
+  ElementEmitter& e_;
   Builder& b_;
   const Instruction& op_;
   bool threefry_;
@@ -202,12 +202,13 @@ class Generator {
 
 }  // namespace
 
-Element emit_random(Emitter& e, const Instruction& op, uint32_t result, const Values& index) {
+Element emit_random(ElementEmitter& e, const Instruction& op, uint32_t result,
+                    const Values& index) {
   if (std::string fault = random_state_fault(op); !fault.empty()) {
     e.fail(op, std::move(fault));
     return {e.b.constant(op.result_type(result).element_type(), 0)};
   }
-  Generator generator(e, op);
+  RandomBitsEmitter generator(e, op);
   return result == 0 ? generator.next_state(index) : generator.bits(index);
 }
 

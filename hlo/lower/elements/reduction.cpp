@@ -21,38 +21,38 @@ std::vector<ElementType> accumulator_types(const Computation& region) {
   return types;
 }
 
-Reduction::Reduction(Emitter& emitter, const Instruction& reduction)
+ReductionEmitter::ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction)
     : e(emitter),
       op(reduction),
       region(reduction.region(0)),
       count(reduction.operand_count() / 2),
       types(accumulator_types(region)) {}
 
-Element Reduction::promoted(size_t operand, const Values& index) const {
+Element ReductionEmitter::promoted(size_t operand, const Values& index) const {
   return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
                    types[operand % count]);
 }
 
-Elements Reduction::inits() const {
+Elements ReductionEmitter::inits() const {
   Elements elements;
   for (size_t k = 0; k < count; ++k) elements.push_back(promoted(count + k, {}));
   return elements;
 }
 
-Elements Reduction::leaf(const Values& index) const {
+Elements ReductionEmitter::leaf(const Values& index) const {
   Elements elements;
   for (size_t k = 0; k < count; ++k) elements.push_back(promoted(k, index));
   return elements;
 }
 
-Values Reduction::combine(const Values& arguments) const {
+Values ReductionEmitter::combine(const Values& arguments) const {
   std::vector<ElementType> both = types;
   both.insert(both.end(), types.begin(), types.end());
   if (is_narrow_sum(region)) return {e.b.add(arguments[0], arguments[1])};
-  return Emitter::flat(e.call(region, Emitter::unflat(arguments, both)));
+  return ElementEmitter::flat(e.call(region, ElementEmitter::unflat(arguments, both)));
 }
 
-Elements Reduction::rounded(const Elements& combined) const {
+Elements ReductionEmitter::rounded(const Elements& combined) const {
   Elements elements;
   for (size_t k = 0; k < count; ++k) {
     elements.push_back(e.convert(combined[k], types[k], region.parameter(k).type().element_type()));
@@ -61,7 +61,7 @@ Elements Reduction::rounded(const Elements& combined) const {
 }
 
 // One op of the two parameters.
-bool Reduction::is_commutative() const {
+bool ReductionEmitter::is_commutative() const {
   const Instruction* inner = op_of_two_parameters(region);
   return inner != nullptr && inner->info().commutative &&
          !is_complex(region.parameter(0).type().element_type());
@@ -135,9 +135,9 @@ WindowPlace window_place(Builder& b, ValueId o, ValueId w, int64_t stride, int64
 }
 
 // Positions out of range contribute the init value, as padding would.
-Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
+Elements reduce_window(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
-  const Reduction r(e, op);
+  const ReductionEmitter r(e, op);
   const Dims& dims = op.operand_type(0).dims();
   const size_t rank = dims.size();
   const I64s strides = op.i64s_or(AttrKey::window_strides, rank, 1);
@@ -145,10 +145,10 @@ Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
   const I64s dilations = op.i64s_or(AttrKey::window_dilations, rank, 1);
   const I64Matrix padding = op.padding_or_zero(rank);
   Elements inits = r.inits();
-  kernel::Builder::Reduction reduction;
+  kernel::Builder::ReduceSpec reduction;
   reduction.extents = op.i64s(AttrKey::window_dimensions);
   reduction.commutative = r.is_commutative();
-  reduction.inits = Emitter::flat(inits);
+  reduction.inits = ElementEmitter::flat(inits);
   reduction.leaf = [&](const Values& window) {
     Values at(rank);
     ValueId inside = b.pred(true);
@@ -159,18 +159,18 @@ Elements reduce_window(Emitter& e, const Instruction& op, const Values& index) {
       at[d] = place.index;
       inside = b.logical_and(inside, place.inside);
     }
-    return Emitter::flat(
+    return ElementEmitter::flat(
         e.if_else(inside, r.types, [&] { return r.leaf(at); }, [&] { return inits; }));
   };
   reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
-  return r.rounded(Emitter::unflat(b.reduce(reduction), r.types));
+  return r.rounded(ElementEmitter::unflat(b.reduce(reduction), r.types));
 }
 
 // Each element of the result asks the windows that it lies in whether they select it, in the order
 // of the source's elements, and adds those that do.
 class SelectAndScatter {
  public:
-  SelectAndScatter(Emitter& emitter, const Instruction& instruction)
+  SelectAndScatter(ElementEmitter& emitter, const Instruction& instruction)
       : e_(emitter),
         b_(emitter.b),
         op_(instruction),
@@ -185,15 +185,16 @@ class SelectAndScatter {
     const Element init =
         e_.convert(e_.element(op_.operand(2), {}), op_.operand_type(2).element_type(), type_);
     const int64_t count = element_count(window_);
-    const Values result = b_.for_loop(
-        b_.index(0), b_.index(count), 1, Emitter::flat({init}), [&](const Values& arguments) {
-          // The last window position belongs to the first source element.
-          const ValueId reversed = b_.sub(b_.index(count - 1), arguments[0]);
-          const Values w = delinearize(b_, reversed, window_);
-          const Element sum = Emitter::unflat(arguments, {type_}, 1)[0];
-          return step(index, w, sum);
-        });
-    return Emitter::unflat(result, {type_});
+    const Values result =
+        b_.for_loop(b_.index(0), b_.index(count), 1, ElementEmitter::flat({init}),
+                    [&](const Values& arguments) {
+                      // The last window position belongs to the first source element.
+                      const ValueId reversed = b_.sub(b_.index(count - 1), arguments[0]);
+                      const Values w = delinearize(b_, reversed, window_);
+                      const Element sum = ElementEmitter::unflat(arguments, {type_}, 1)[0];
+                      return step(index, w, sum);
+                    });
+    return ElementEmitter::unflat(result, {type_});
   }
 
  private:
@@ -210,7 +211,7 @@ class SelectAndScatter {
       valid = b_.logical_and(valid, b_.compare(K::kEq, b_.rem(start, stride), b_.index(0)));
       source[d] = b_.div(start, stride);
     }
-    return Emitter::flat({e_.if_else(
+    return ElementEmitter::flat({e_.if_else(
         valid, type_,
         [&] {
           const ValueId mine = linear_index(b_, w, window_);
@@ -231,7 +232,7 @@ class SelectAndScatter {
   ValueId selected(const Values& source) {
     const ElementType type = op_.operand_type(0).element_type();
     Values inits = {b_.index(-1)};
-    for (const ValueId part : Emitter::flat({e_.constant(type, 0)})) inits.push_back(part);
+    for (const ValueId part : ElementEmitter::flat({e_.constant(type, 0)})) inits.push_back(part);
     const Values result = b_.for_loop(
         b_.index(0), b_.index(element_count(window_)), 1, inits, [&](const Values& arguments) {
           const Values w = delinearize(b_, arguments[0], window_);
@@ -254,19 +255,19 @@ class SelectAndScatter {
   // `kept`, or the element at `at` if there is none yet or it is not to be kept.
   Values better(ElementType type, ValueId position, const Values& at, const Values& kept) {
     const Element candidate = e_.element(op_.operand(0), at);
-    const Element best = Emitter::unflat(kept, {type}, 1)[0];
+    const Element best = ElementEmitter::unflat(kept, {type}, 1)[0];
     const ValueId none = b_.compare(K::kLt, kept[0], b_.index(0));
     const ValueId keep = b_.if_else(
         none, [&] { return Values{b_.pred(false)}; },
         [&] { return Values{e_.call(op_.region(0), {best, candidate})[0].re}; })[0];
     Values result = {b_.select(keep, kept[0], position)};
-    for (const ValueId part : Emitter::flat({e_.select(keep, best, candidate)})) {
+    for (const ValueId part : ElementEmitter::flat({e_.select(keep, best, candidate)})) {
       result.push_back(part);
     }
     return result;
   }
 
-  Emitter& e_;
+  ElementEmitter& e_;
   Builder& b_;
   const Instruction& op_;
   const Dims& dims_;
@@ -279,21 +280,22 @@ class SelectAndScatter {
 
 }  // namespace
 
-Elements emit_reduce(Emitter& e, const Instruction& op, const Values& index, bool over_lanes) {
-  const Reduction r(e, op);
-  kernel::Builder::Reduction reduction;
+Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
+                     bool over_lanes) {
+  const ReductionEmitter r(e, op);
+  kernel::Builder::ReduceSpec reduction;
   reduction.extents = reduced_extents(op);
   reduction.over_lanes = over_lanes;
   reduction.commutative = r.is_commutative();
-  reduction.inits = Emitter::flat(r.inits());
+  reduction.inits = ElementEmitter::flat(r.inits());
   reduction.leaf = [&](const Values& reduced) {
-    return Emitter::flat(r.leaf(unreduced_index(op, index, reduced)));
+    return ElementEmitter::flat(r.leaf(unreduced_index(op, index, reduced)));
   };
   reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
-  return r.rounded(Emitter::unflat(e.b.reduce(reduction), r.types));
+  return r.rounded(ElementEmitter::unflat(e.b.reduce(reduction), r.types));
 }
 
-Elements emit_reduction(Emitter& e, const Instruction& op, const Values& index) {
+Elements emit_reduction(ElementEmitter& e, const Instruction& op, const Values& index) {
   switch (op.code()) {
     case OpCode::kReduce:
       return emit_reduce(e, op, index, false);

@@ -14,14 +14,14 @@ std::vector<ElementType> accumulator_types(const Computation& region);
 
 /// The init values and the elements of the operands of a reduce or reduce_window, in the types that
 /// it combines in: a region may promote its elements.
-struct Reduction {
-  Emitter& e;
+struct ReductionEmitter {
+  ElementEmitter& e;
   const Instruction& op;
   const Computation& region;
   size_t count;
   std::vector<ElementType> types;
 
-  Reduction(Emitter& emitter, const Instruction& reduction);
+  ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction);
 
   Elements inits() const;
   Elements leaf(const Values& index) const;

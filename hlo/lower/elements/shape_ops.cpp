@@ -46,13 +46,13 @@ Values sliced_index(Builder& b, const Instruction& op, const Values& index) {
   return from;
 }
 
-Element dynamic_slice(Emitter& e, const Instruction& op, const Values& index) {
+Element dynamic_slice(ElementEmitter& e, const Instruction& op, const Values& index) {
   Values from = clamped_starts(e, op, 1, op.operand_type(0).dims(), op.i64s(AttrKey::slice_sizes));
   for (size_t i = 0; i < from.size(); ++i) from[i] = e.b.add(from[i], index[i]);
   return e.element(op.operand(0), from);
 }
 
-Element dynamic_update_slice(Emitter& e, const Instruction& op, const Values& index) {
+Element dynamic_update_slice(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const Dims& sizes = op.operand_type(1).dims();
   const Values starts = clamped_starts(e, op, 2, op.operand_type(0).dims(), sizes);
@@ -70,7 +70,7 @@ Element dynamic_update_slice(Emitter& e, const Instruction& op, const Values& in
 }
 
 // Interior padding first, then the edges, which may be negative and crop.
-Element pad(Emitter& e, const Instruction& op, const Values& index) {
+Element pad(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const Dims& dims = op.operand_type(0).dims();
   const I64s& low = op.i64s(AttrKey::edge_padding_low);
@@ -99,7 +99,7 @@ struct Part {
 };
 
 // The element at `index`, which is of one of the parts: by halves, since ifs nest only so deep.
-Element of_parts(Emitter& e, const Instruction& op, const Values& index,
+Element of_parts(ElementEmitter& e, const Instruction& op, const Values& index,
                  std::span<const Part> parts) {
   const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
   if (parts.size() == 1) {
@@ -115,7 +115,7 @@ Element of_parts(Emitter& e, const Instruction& op, const Values& index,
       [&] { return of_parts(e, op, index, parts.subspan(half)); });
 }
 
-Element concatenate(Emitter& e, const Instruction& op, const Values& index) {
+Element concatenate(ElementEmitter& e, const Instruction& op, const Values& index) {
   const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
   std::vector<Part> parts;
   int64_t begin = 0;
@@ -127,7 +127,7 @@ Element concatenate(Emitter& e, const Instruction& op, const Values& index) {
   return of_parts(e, op, index, parts);
 }
 
-Element constant(Emitter& e, const Instruction& op, const Values& index) {
+Element constant(ElementEmitter& e, const Instruction& op, const Values& index) {
   const auto& value = *op.attr<DenseAttr>(AttrKey::value);
   const ElementType type = value.shape.element_type();
   const Literal& values = value.values;
@@ -171,7 +171,7 @@ ValueId joined(Builder& b, const Values& parts, ElementType type) {
   return from_bits(b, bits, type);
 }
 
-Element bitcast_convert(Emitter& e, const Instruction& op, const Values& index) {
+Element bitcast_convert(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const ElementType from = op.operand_type(0).element_type();
   const ElementType to = op.result_type().element_type();
@@ -190,7 +190,7 @@ Element bitcast_convert(Emitter& e, const Instruction& op, const Values& index) 
     for (int64_t k = 0; k < ratio; ++k) {
       Values at = index;
       if (ratio > 1) at.push_back(b.index(k));
-      for (const ValueId part : Emitter::flat({e.element(op.operand(0), at)})) {
+      for (const ValueId part : ElementEmitter::flat({e.element(op.operand(0), at)})) {
         pieces.push_back(part);
       }
     }
@@ -223,7 +223,7 @@ Element bitcast_convert(Emitter& e, const Instruction& op, const Values& index) 
 
 }  // namespace
 
-Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dims& dims,
+Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, const Dims& dims,
                       const Dims& sizes) {
   Values starts(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -234,7 +234,7 @@ Values clamped_starts(Emitter& e, const Instruction& op, size_t first, const Dim
   return starts;
 }
 
-Elements emit_shape_op(Emitter& e, const Instruction& op, const Values& index) {
+Elements emit_shape_op(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const auto moved = [&](const Values& from) { return Elements{e.element(op.operand(0), from)}; };
   switch (op.code()) {
@@ -271,7 +271,7 @@ Elements emit_shape_op(Emitter& e, const Instruction& op, const Values& index) {
 }
 
 // In the notation of the specification.
-Elements emit_gather(Emitter& e, const Instruction& op, const Values& index) {
+Elements emit_gather(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const Type& operand = op.operand_type(0);
   const Type& indices = op.operand_type(1);

@@ -2,7 +2,7 @@
 // evaluator.
 #include <gtest/gtest.h>
 
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/driver/same_test_util.h"
 #include "hlo/import/import.h"
 
@@ -52,7 +52,7 @@ std::vector<std::string> on_interp(const std::string& text) {
   if (!module) return {module.error().to_string()};
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
-  const auto results = hlo::run_on_interp(**module, {}, hlo::Checks(&failures, &checks));
+  const auto results = hlo::run_interpreted(**module, {}, hlo::Checks(&failures, &checks));
   if (!results) return {results.error().to_string()};
   std::vector<std::string> texts;
   for (const Literal& each : *results) texts.push_back(each.to_string());

@@ -15,7 +15,7 @@ namespace tenon::hlo::lower {
 namespace {
 
 using program::BufferId;
-using program::MemoryKind;
+using program::BufferKind;
 
 // Whether the bytes in memory are the same under both types.
 bool same_bytes(const Type& from, const Type& to) {
@@ -51,7 +51,7 @@ BufferId ModuleLowering::add_constant(const Literal& literal) {
   program::Buffer buffer;
   buffer.type = literal.element_type();
   buffer.dims = literal.shape().dims();
-  buffer.kind = MemoryKind::kConstant;
+  buffer.kind = BufferKind::kConstant;
   buffer.index = static_cast<uint32_t>(program_.constants.size());
   program_.constants.push_back(literal);
   return add_buffer(std::move(buffer));
@@ -67,7 +67,7 @@ BufferId ModuleLowering::view(BufferId of, const Type& type) {
 
 Result<BufferId> ModuleLowering::buffer_of(Value value) {
   constexpr int64_t kMostKept = 256;
-  Place& at = place(value);
+  ValueLocation& at = place(value);
   if (at.buffer != program::kNone) return at.buffer;
   const Instruction& op = *value.def;
   if (op.code() != OpCode::kConstant) {
@@ -86,9 +86,9 @@ Result<BufferId> ModuleLowering::buffer_of(Value value) {
   return at.buffer;
 }
 
-Result<ModuleLowering::Place> ModuleLowering::place_of(Value value) {
+Result<ModuleLowering::ValueLocation> ModuleLowering::place_of(Value value) {
   if (!value.type().is_tensor()) return place(value);
-  Place at;
+  ValueLocation at;
   TENON_ASSIGN(at.buffer, buffer_of(value));
   return at;
 }
@@ -109,17 +109,17 @@ uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
 
 // --- Steps
 
-int ModuleLowering::level_of(const Instruction& op) const {
-  if (options_.smaller.empty()) return 0;
-  const auto found = options_.smaller.find(label_of(op));
-  return found == options_.smaller.end() ? 0 : found->second;
+int ModuleLowering::fallback_level(const Instruction& op) const {
+  if (options_.fallback_levels.empty()) return 0;
+  const auto found = options_.fallback_levels.find(label_of(op));
+  return found == options_.fallback_levels.end() ? 0 : found->second;
 }
 
 LowerLimits ModuleLowering::limits_for(const Instruction& op) const {
   LowerLimits limits = options_.limits;
-  const int level = level_of(op);
+  const int level = fallback_level(op);
   limits.scratch_bytes >>= 3 * level;
-  if (level >= LowerOptions::kOpByOp - 1) limits.private_memory = false;
+  if (level >= LowerOptions::kPerOpLevel - 1) limits.private_memory = false;
   return limits;
 }
 
@@ -151,7 +151,7 @@ std::vector<BufferId> ModuleLowering::result_buffers(const Instruction& op) {
 bool ModuleLowering::in_one_kernel(const Instruction& op) {
   const ControlForm form = control_form(op, limits_for(op));
   return form == ControlForm::kLane || (form == ControlForm::kWorkgroup &&
-                                        schedule_.choose("control_in_workgroup", 1, {0, 1}) != 0);
+                                        tuning_.choose("control_in_workgroup", 1, {0, 1}) != 0);
 }
 
 // In one kernel where that is small enough, else step by step.
@@ -165,7 +165,7 @@ Status ModuleLowering::control(const Instruction& op) {
 
 // As a whole, or op by op where some have no elements or it would be too large.
 Status ModuleLowering::fusion(const Instruction& op) {
-  if (is_elemental(op) && level_of(op) < LowerOptions::kOpByOp) {
+  if (is_elemental(op) && fallback_level(op) < LowerOptions::kPerOpLevel) {
     Status status = kernels(op);
     if (status.code() != ErrorCode::kResourceExhausted) return status;
   }
@@ -176,7 +176,7 @@ Status ModuleLowering::fusion(const Instruction& op) {
   TENON_TRY(instructions(body));
   for (uint32_t r = 0; r < op.result_count(); ++r) {
     const Value value = body.return_instruction()->operand(r);
-    TENON_ASSIGN(Place same, place_of(value));
+    TENON_ASSIGN(ValueLocation same, place_of(value));
     places_[{&op, r}] = std::move(same);
   }
   return {};
@@ -196,9 +196,9 @@ Status ModuleLowering::instruction(const Instruction& op) {
     case OpCode::kAfterAll:
       return {};
     case OpCode::kTuple: {
-      Place tuple;
+      ValueLocation tuple;
       for (size_t i = 0; i < op.operand_count(); ++i) {
-        TENON_ASSIGN(Place element, place_of(op.operand(i)));
+        TENON_ASSIGN(ValueLocation element, place_of(op.operand(i)));
         tuple.elements.push_back(std::move(element));
       }
       places_[{&op, 0}] = std::move(tuple);
@@ -206,13 +206,13 @@ Status ModuleLowering::instruction(const Instruction& op) {
     }
     case OpCode::kGetTupleElement: {
       const auto index = static_cast<size_t>(op.integer(AttrKey::index));
-      Place element = place(op.operand(0)).elements[index];
+      ValueLocation element = place(op.operand(0)).elements[index];
       places_[{&op, 0}] = std::move(element);
       return {};
     }
     case OpCode::kOptimizationBarrier:
       for (uint32_t i = 0; i < op.operand_count(); ++i) {
-        TENON_ASSIGN(Place same, place_of(op.operand(i)));
+        TENON_ASSIGN(ValueLocation same, place_of(op.operand(i)));
         places_[{&op, i}] = std::move(same);
       }
       return {};
@@ -279,7 +279,7 @@ Status ModuleLowering::parameters(const Computation& entry) {
     program::Buffer buffer;
     buffer.type = type.element_type();
     buffer.dims = type.dims();
-    buffer.kind = MemoryKind::kParameter;
+    buffer.kind = BufferKind::kParameter;
     buffer.index = static_cast<uint32_t>(program_.parameters.size());
     const uint32_t index = buffer.index;
     program_.parameters.push_back(add_buffer(std::move(buffer)));
@@ -301,13 +301,13 @@ Status ModuleLowering::results(const Computation& entry) {
     TENON_ASSIGN(BufferId id, buffer_of(end->operand(i)));
     const auto index = static_cast<uint32_t>(program_.results.size());
     const BufferId root = program_.root(id);
-    if (program_.buffer(root).kind != MemoryKind::kTemporary) {
+    if (program_.buffer(root).kind != BufferKind::kTemporary) {
       const BufferId own = new_buffer(memory_shape(end->operand_type(i)));
       copy(own, id, *end);
       id = own;
     }
     program::Buffer& memory = program_.buffers[program_.root(id)];
-    memory.kind = MemoryKind::kResult;
+    memory.kind = BufferKind::kResult;
     memory.index = index;
     program_.results.push_back(id);
   }
@@ -321,7 +321,7 @@ Result<program::Program> ModuleLowering::run(const Computation& entry) {
   TENON_TRY(parameters(entry));
   TENON_TRY(instructions(entry));
   TENON_TRY(results(entry));
-  if (schedule_.choose("in_place", 1, {0, 1}) != 0) coalesce_buffers(program_);
+  if (tuning_.choose("in_place", 1, {0, 1}) != 0) coalesce_buffers(program_);
   assign_buffers(program_, options_.limits.alignment);
   program::find_dependencies(program_);
   TENON_TRY(program::validate(program_));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hlo/lower/lower.h"
+#include "hlo/lower/value_key.h"
 
 namespace tenon::hlo::lower {
 
@@ -22,7 +23,7 @@ Status unsupported(const Instruction& op, std::string why);
 class ModuleLowering {
  public:
   ModuleLowering(const Module& module, const LowerOptions& options)
-      : module_(module), options_(options), schedule_(options.schedule) {}
+      : module_(module), options_(options), tuning_(options.tuning) {}
 
   Result<program::Program> run(const Computation& entry);
 
@@ -31,21 +32,16 @@ class ModuleLowering {
   using SequenceId = program::SequenceId;
 
   /// Where a value is: in a buffer, or (a tuple) its elements; nothing for a token.
-  struct Place {
+  struct ValueLocation {
     BufferId buffer = program::kNone;
-    std::vector<Place> elements;
+    std::vector<ValueLocation> elements;
     /// The buffers of all arrays in it.
     void append_buffers(std::vector<BufferId>& out) const {
       if (buffer != program::kNone) out.push_back(buffer);
-      for (const Place& element : elements) element.append_buffers(out);
+      for (const ValueLocation& element : elements) element.append_buffers(out);
     }
   };
-  using Key = std::pair<const Instruction*, uint32_t>;
-  struct KeyHash {
-    size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.first) * 31 + k.second;
-    }
-  };
+  using Key = ValueKey;
 
   Status check_sizes(const Computation& computation) const;
   Status parameters(const Computation& entry);
@@ -54,7 +50,7 @@ class ModuleLowering {
   Status fusion(const Instruction& op);
   Status instructions(const Computation& computation);
   Status instruction(const Instruction& op);
-  int level_of(const Instruction& op) const;
+  int fallback_level(const Instruction& op) const;
   LowerLimits limits_for(const Instruction& op) const;
   /// By a library call that the backend takes, or by kernels.
   Status compute(const Instruction& op);
@@ -72,12 +68,12 @@ class ModuleLowering {
   Status conditional(const Instruction& op);
   Status advance(const Computation& body, const std::vector<BufferId>& state);
 
-  Place& place(Value value) { return places_[{value.def, value.index}]; }
+  ValueLocation& place(Value value) { return places_[{value.def, value.index}]; }
   /// The buffer of an array. A constant gets one when it is first asked for; many times one number
   /// is stored by a kernel at each place that reads it instead of being kept as an array.
   Result<BufferId> buffer_of(Value value);
   /// The same for a tuple or a token too.
-  Result<Place> place_of(Value value);
+  Result<ValueLocation> place_of(Value value);
   BufferId new_buffer(const Shape& shape);
   /// New ones for an op's results, which are arrays.
   std::vector<BufferId> result_buffers(const Instruction& op);
@@ -93,9 +89,9 @@ class ModuleLowering {
 
   const Module& module_;
   const LowerOptions& options_;
-  Schedule schedule_;
+  TuningParameters tuning_;
   program::Program program_;
-  std::unordered_map<Key, Place, KeyHash> places_;
+  std::unordered_map<Key, ValueLocation, ValueKeyHash> places_;
   std::vector<SequenceId> open_;
   std::map<std::string, uint32_t> kernels_;  // by text without name and label
   std::map<std::string, int> names_;

@@ -79,7 +79,7 @@ std::string host_module(const Module& module, const Instruction& op, const std::
 Status ModuleLowering::compute(const Instruction& op) {
   const auto found = options_.takes_call ? library_call_of(op) : std::nullopt;
   if (!found) return kernels(op);
-  program::Call step;
+  program::LibraryCallStep step;
   step.call = *found;
   std::vector<Shape> operands;
   std::vector<Shape> results;
@@ -93,7 +93,7 @@ Status ModuleLowering::compute(const Instruction& op) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
     step.operands.push_back(buffer);
   }
-  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, limits_for(op)));
+  TENON_ASSIGN(LoweredOp lowered, lower_op(op, tuning_, limits_for(op)));
   step.results = result_buffers(op);
   step.lowered = enter();
   TENON_TRY(launches(op, std::move(lowered), step.results));
@@ -104,7 +104,7 @@ Status ModuleLowering::compute(const Instruction& op) {
 
 // What cannot be lowered leaves no buffers behind: a fusion is then taken apart.
 Status ModuleLowering::kernels(const Instruction& op) {
-  TENON_ASSIGN(LoweredOp lowered, lower_op(op, schedule_, limits_for(op)));
+  TENON_ASSIGN(LoweredOp lowered, lower_op(op, tuning_, limits_for(op)));
   return launches(op, std::move(lowered), result_buffers(op));
 }
 
@@ -120,7 +120,7 @@ Status ModuleLowering::launches(const Instruction& op, LoweredOp lowered,
   std::vector<BufferId> constants;
   for (const Literal& literal : lowered.constants) constants.push_back(add_constant(literal));
   for (const auto& [result, input] : lowered.copies) copy(results[result], inputs[input], op);
-  for (KernelLaunch& launch : lowered.launches) {
+  for (LoweredLaunch& launch : lowered.launches) {
     program::Launch step;
     step.kernel = add_kernel(std::move(launch.kernel));
     step.scalars = std::move(launch.scalars);
@@ -147,7 +147,7 @@ Status ModuleLowering::custom_call(const Instruction& op) {
 Status ModuleLowering::call_step(const Instruction& op, const std::vector<Value>& operands,
                                  program::CustomCall call) {
   for (const Value operand : operands) {
-    TENON_ASSIGN(const Place at, place_of(operand));
+    TENON_ASSIGN(const ValueLocation at, place_of(operand));
     at.append_buffers(call.operands);
   }
   for (uint32_t r = 0; r < op.result_count(); ++r) {

@@ -71,7 +71,7 @@ bool changes_small_part(Value value) {
 bool may_lie_in_result(const Instruction& op, uint32_t i) {
   const Type& type = op.result_type(i);
   if (!type.is_tensor() || !type.shape().is_static() || is_number(type)) return false;
-  const auto chain = chain_of_changes(op, i);
+  const auto chain = update_chain(op, i);
   return chain && std::ranges::all_of(*chain, changes_small_part);
 }
 
@@ -83,7 +83,7 @@ class WorkgroupSizer {
   WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results) {
     for (uint32_t i = 0; i < in_results.size(); ++i) {
       if (!in_results[i]) continue;
-      const auto chain = chain_of_changes(op, i);
+      const auto chain = update_chain(op, i);
       for (const Value value : *chain) in_place_.insert({value.def, value.index});
       in_place_.insert({&op, i});
     }

@@ -39,9 +39,9 @@ struct AxisTransform {
 
 class FourierLowering {
  public:
-  FourierLowering(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+  FourierLowering(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits)
-      : lowered_(lowered), op_(op), schedule_(schedule), limits_(limits) {
+      : lowered_(lowered), op_(op), tuning_(tuning), limits_(limits) {
     const ElementType in = op.operand_type(0).element_type();
     complex_ = is_complex(in) ? in : *complex_of(in);
   }
@@ -123,12 +123,12 @@ class FourierLowering {
         write(maker, t, memory, elements[0], index);
       };
     };
-    return lower_row_passes(lowered_, op_, rows, suffix, schedule_, limits_);
+    return lower_row_passes(lowered_, op_, rows, suffix, tuning_, limits_);
   }
 
   Element input(KernelMaker& maker, const AxisTransform& t, kernel::MemoryId source,
                 const Values& index) {
-    Emitter& e = maker.e();
+    ElementEmitter& e = maker.e();
     const auto read = [&](const Values& at) {
       if (source != kernel::kNone) return e.load(source, Type::tensor(complex_, t.from), at);
       const Type& type = op_.operand_type(0);
@@ -154,7 +154,7 @@ class FourierLowering {
   Element butterfly(KernelMaker& maker, const AxisTransform& t, kernel::MemoryId roots, int pass,
                     const RowReader& read, ValueId o) {
     Builder& b = maker.b();
-    Emitter& e = maker.e();
+    ElementEmitter& e = maker.e();
     const ElementType part = complex_part(complex_);
     const int64_t s = int64_t{1} << pass;
     const int64_t m = t.size / (2 * s);
@@ -187,7 +187,7 @@ class FourierLowering {
 
   LoweredOp& lowered_;
   const Instruction& op_;
-  Schedule& schedule_;
+  TuningParameters& tuning_;
   const LowerLimits& limits_;
   ElementType complex_{};
   uint32_t temporary_ = kernel::kNone;
@@ -195,9 +195,9 @@ class FourierLowering {
 
 }  // namespace
 
-Status lower_fft(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+Status lower_fft(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                  const LowerLimits& limits) {
-  return FourierLowering(lowered, op, schedule, limits).run();
+  return FourierLowering(lowered, op, tuning, limits).run();
 }
 
 }  // namespace tenon::hlo::lower

@@ -72,7 +72,7 @@ Status in_scratch(LoweredOp& lowered, const Instruction& op, const RowPasses& ro
 }
 
 Status in_temporaries(LoweredOp& lowered, const Instruction& op, const RowPasses& rows,
-                      const std::string& suffix, Schedule& schedule) {
+                      const std::string& suffix, TuningParameters& tuning) {
   std::array<std::vector<uint32_t>, 2> sides;
   for (int side = 0; side < 2 && side < rows.passes - 1; ++side) {
     for (const ElementType type : rows.types) {
@@ -103,7 +103,7 @@ Status in_temporaries(LoweredOp& lowered, const Instruction& op, const RowPasses
           store_all(maker, to, elements, index);
         };
       }
-      for_each_index(maker.b(), rows.dims, schedule, [&](const Values& index) {
+      for_each_index(maker.b(), rows.dims, tuning, [&](const Values& index) {
         const auto at = [&](ValueId position) {
           Values moved = index;
           moved[rows.axis] = position;
@@ -126,16 +126,17 @@ Status in_temporaries(LoweredOp& lowered, const Instruction& op, const RowPasses
 int log2_ceil(int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<uint64_t>(n - 1)); }
 
 Status lower_row_passes(LoweredOp& lowered, const Instruction& op, const RowPasses& rows,
-                        const std::string& suffix, Schedule& schedule, const LowerLimits& limits) {
+                        const std::string& suffix, TuningParameters& tuning,
+                        const LowerLimits& limits) {
   int64_t bytes = 0;
   for (const ElementType type : rows.types) {
     bytes += 2 * Shape(type, {rows.dims[rows.axis]}).byte_size();
   }
   const bool fits = rows.passes <= 1 || bytes <= limits.scratch_bytes;
-  if (fits && (rows.passes == 0 || schedule.choose("row_scratch", 1, {0, 1}) != 0)) {
+  if (fits && (rows.passes == 0 || tuning.choose("row_scratch", 1, {0, 1}) != 0)) {
     return in_scratch(lowered, op, rows, suffix);
   }
-  return in_temporaries(lowered, op, rows, suffix, schedule);
+  return in_temporaries(lowered, op, rows, suffix, tuning);
 }
 
 }  // namespace tenon::hlo::lower

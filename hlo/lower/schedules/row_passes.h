@@ -34,17 +34,18 @@ struct RowPasses {
 
 /// Appends the kernels that run `rows`, their names ending in `suffix`.
 Status lower_row_passes(LoweredOp& lowered, const Instruction& op, const RowPasses& rows,
-                        const std::string& suffix, Schedule& schedule, const LowerLimits& limits);
+                        const std::string& suffix, TuningParameters& tuning,
+                        const LowerLimits& limits);
 
 /// The number of times that 2 goes into the next power of two from `n` on.
 int log2_ceil(int64_t n);
 
 // --- Ops that have lowerings of their own, into `lowered`, whose inputs are set
 
-Status lower_sort(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+Status lower_sort(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits);
-Status lower_fft(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+Status lower_fft(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                  const LowerLimits& limits);
-Status lower_scatter(LoweredOp& lowered, const Instruction& op, Schedule& schedule);
+Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning);
 
 }  // namespace tenon::hlo::lower

@@ -54,7 +54,7 @@ Values ScatterEmitter::update_index(const Values& batch, const Values& window) c
 }
 
 // Where the window of `batch` begins in the input, as far as the index vector says.
-Values ScatterEmitter::window_start(Emitter& e, const Values& batch) const {
+Values ScatterEmitter::window_start(ElementEmitter& e, const Values& batch) const {
   Values start(input_.dims().size(), e.b.index(0));
   for (size_t i = 0; i < dims_.scatter_dims_to_operand_dims.size(); ++i) {
     Values position;
@@ -75,7 +75,7 @@ Values ScatterEmitter::window_start(Emitter& e, const Values& batch) const {
 
 // The number, brought so near to the input that sums do not overflow and every window position
 // that was out of range still is.
-ValueId ScatterEmitter::near(Emitter& e, ValueId value, size_t d) const {
+ValueId ScatterEmitter::near(ElementEmitter& e, ValueId value, size_t d) const {
   Builder& b = e.b;
   const ElementType type = b.type_of(value);
   int64_t window = 1;
@@ -100,7 +100,7 @@ ValueId ScatterEmitter::near(Emitter& e, ValueId value, size_t d) const {
 }
 
 void ScatterEmitter::at_window(
-    Emitter& e, const Values& batch, const Values& window,
+    ElementEmitter& e, const Values& batch, const Values& window,
     const std::function<void(const Values& to, const Values& update)>& body) const {
   Builder& b = e.b;
   const Values start = window_start(e, batch);
@@ -119,8 +119,8 @@ void ScatterEmitter::at_window(
   b.if_then(inside, [&] { body(to, update_index(batch, window)); });
 }
 
-void ScatterEmitter::combine(Emitter& e, const std::vector<MemoryId>& results, const Values& to,
-                             const Values& update) const {
+void ScatterEmitter::combine(ElementEmitter& e, const std::vector<MemoryId>& results,
+                             const Values& to, const Values& update) const {
   const std::vector<ElementType> types = parameter_types(op_.region(0));
   Elements arguments;
   for (size_t k = 0; k < count_; ++k) {
@@ -139,7 +139,8 @@ void ScatterEmitter::combine(Emitter& e, const std::vector<MemoryId>& results, c
   }
 }
 
-void ScatterEmitter::in_order(Emitter& e, const std::vector<MemoryId>& results, const Dims& lanes,
+void ScatterEmitter::in_order(ElementEmitter& e, const std::vector<MemoryId>& results,
+                              const Dims& lanes,
                               const std::function<Values(const Values& lane)>& window_of) const {
   Builder& b = e.b;
   b.for_loop(b.index(0), b.index(element_count(batch_)), 1, {}, [&](const Values& k) {
@@ -166,23 +167,25 @@ class ScatterLowering {
   ScatterLowering(LoweredOp& lowered, const Instruction& op)
       : lowered_(lowered), op_(op), count_(op.result_count()), updates_(op) {}
 
-  Status run(Schedule& schedule) {
+  Status run(TuningParameters& tuning) {
     for (uint32_t r = 0; r < count_; ++r) {
-      TENON_TRY(begin_as(lowered_, op_, r, op_.operand(r), schedule));
+      TENON_TRY(begin_as(lowered_, op_, r, op_.operand(r), tuning));
     }
     if (element_count(op_.operand_type(count_ + 1).dims()) == 0) return {};
     const std::optional<kernel::AtomicKind> atomic = atomic_kind();
     const bool unique = op_.flag(AttrKey::unique_indices);
-    if (atomic && schedule.choose("scatter_atomic", 1, {0, 1}) != 0) {
-      return at_once(schedule, "_atomic", [&](Emitter& e, const Values& to, const Values& update) {
-        const Element x = e.element(op_.operand(count_ + 1), update);
-        e.b.atomic(*atomic, x.re, results_[0], to);
-      });
+    if (atomic && tuning.choose("scatter_atomic", 1, {0, 1}) != 0) {
+      return at_once(tuning, "_atomic",
+                     [&](ElementEmitter& e, const Values& to, const Values& update) {
+                       const Element x = e.element(op_.operand(count_ + 1), update);
+                       e.b.atomic(*atomic, x.re, results_[0], to);
+                     });
     }
-    if (unique && schedule.choose("scatter_unique", 1, {0, 1}) != 0) {
-      return at_once(schedule, "_unique", [&](Emitter& e, const Values& to, const Values& update) {
-        updates_.combine(e, results_, to, update);
-      });
+    if (unique && tuning.choose("scatter_unique", 1, {0, 1}) != 0) {
+      return at_once(tuning, "_unique",
+                     [&](ElementEmitter& e, const Values& to, const Values& update) {
+                       updates_.combine(e, results_, to, update);
+                     });
     }
     return in_order();
   }
@@ -234,12 +237,12 @@ class ScatterLowering {
   }
 
   template <class Body>
-  Status at_once(Schedule& schedule, std::string_view suffix, const Body& body) {
+  Status at_once(TuningParameters& tuning, std::string_view suffix, const Body& body) {
     return add_kernel(lowered_, op_, suffix, [&](KernelMaker& maker) {
       declare(maker);
       Dims all = updates_.batch();
       all.insert(all.end(), updates_.window().begin(), updates_.window().end());
-      for_each_index(maker.b(), all, schedule, [&](const Values& index) {
+      for_each_index(maker.b(), all, tuning, [&](const Values& index) {
         const auto split = index.begin() + static_cast<std::ptrdiff_t>(updates_.batch().size());
         updates_.at_window(
             maker.e(), Values(index.begin(), split), Values(split, index.end()),
@@ -281,8 +284,8 @@ class ScatterLowering {
 
 }  // namespace
 
-Status lower_scatter(LoweredOp& lowered, const Instruction& op, Schedule& schedule) {
-  return ScatterLowering(lowered, op).run(schedule);
+Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning) {
+  return ScatterLowering(lowered, op).run(tuning);
 }
 
 }  // namespace tenon::hlo::lower

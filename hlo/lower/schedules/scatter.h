@@ -21,18 +21,18 @@ class ScatterEmitter {
   bool is_moved(size_t i) const;
 
   /// Calls `body` with the place in the input and the update of a window position that is inside.
-  void at_window(Emitter& e, const Values& batch, const Values& window,
+  void at_window(ElementEmitter& e, const Values& batch, const Values& window,
                  const std::function<void(const Values& to, const Values& update)>& body) const;
   /// Combines one element.
-  void combine(Emitter& e, const std::vector<kernel::MemoryId>& results, const Values& to,
+  void combine(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Values& to,
                const Values& update) const;
   /// Combines the windows one after the other, of each what `window_of` gives for each of `lanes`.
-  void in_order(Emitter& e, const std::vector<kernel::MemoryId>& results, const Dims& lanes,
+  void in_order(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Dims& lanes,
                 const std::function<Values(const Values& lane)>& window_of) const;
 
  private:
-  Values window_start(Emitter& e, const Values& batch) const;
-  ValueId near(Emitter& e, ValueId value, size_t d) const;
+  Values window_start(ElementEmitter& e, const Values& batch) const;
+  ValueId near(ElementEmitter& e, ValueId value, size_t d) const;
   Values update_index(const Values& batch, const Values& window) const;
 
   const Instruction& op_;

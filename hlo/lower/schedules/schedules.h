@@ -4,16 +4,16 @@
 //
 // clang-format off
 //   one element a lane           lower_op.cpp           anything
-//   a row a workgroup or a lane  row_chain.cpp          softmax, norms: reductions over rows, and what is around them
+//   a row a workgroup or a lane  row_fusion.cpp         softmax, norms: reductions over rows, and what is around them
 //   two stages                   two_stage.cpp          a large reduction to few results
 //   tiles through scratch        tiled_transpose.cpp    elements that are read across their rows
 //   tiles of accumulators        tiled_dot.cpp          a dot_general with what comes before and behind
 //   the slice alone              update.cpp             a dynamic_update_slice of what nothing reads any more
 // clang-format on
 //
-// Each takes a fusion (a single op is the smallest) if it fits, by choices of a Schedule; what none
-// takes is lowered one element a lane. All of them emit by the rules of emitter.h: they only
-// provide some values from where they have been put.
+// Each takes a fusion (a single op is the smallest) if it fits, by choices of its TuningParameters;
+// what none takes is lowered one element a lane. All of them emit by the rules of emitter.h: they
+// only provide some values from where they have been put.
 #pragma once
 
 #include "hlo/lower/kernel_maker.h"
@@ -38,15 +38,15 @@ struct FusedOp {
 
 // Each says whether it took the op; if not, `lowered` is as before.
 
-Taken lower_row_chain(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
-                      const LowerLimits& limits);
-Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_row_fusion(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                       const LowerLimits& limits);
+Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                           const LowerLimits& limits);
-Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                             const LowerLimits& limits);
-Taken lower_update(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_update(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                    const LowerLimits& limits);
-Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                       const LowerLimits& limits);
 
 /// Stores the results numbered `which` at `index`.

@@ -7,7 +7,7 @@
 
 #include "core/base/random.h"
 #include "hlo/driver/compile.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/fusion/fuse.h"
@@ -57,15 +57,15 @@ std::vector<Literal> arguments_of(const hlo::Module& module, bool whole = true) 
   return arguments;
 }
 
-hlo::lower::Schedule schedule_of(const Choices& choices) {
-  hlo::lower::Schedule schedule;
-  for (const auto& [name, value] : choices) schedule.set(name, value);
-  return schedule;
+hlo::lower::TuningParameters tuning_of(const Choices& choices) {
+  hlo::lower::TuningParameters tuning;
+  for (const auto& [name, value] : choices) tuning.set(name, value);
+  return tuning;
 }
 
 std::vector<std::string> kernel_names(const hlo::Module& module, const Choices& choices) {
   hlo::LowerOptions options;
-  options.schedule = schedule_of(choices);
+  options.tuning = tuning_of(choices);
   const auto program = hlo::compile_to_program(module, options);
   EXPECT_TRUE(program) << program.error().to_string();
   std::vector<std::string> names;
@@ -74,11 +74,12 @@ std::vector<std::string> kernel_names(const hlo::Module& module, const Choices& 
 }
 
 void expect_results(const hlo::Module& module, const std::vector<Literal>& arguments,
-                    const std::vector<Literal>& expected, const hlo::InterpOptions& options) {
+                    const std::vector<Literal>& expected,
+                    const hlo::InterpretedRunOptions& options) {
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
   const auto actual =
-      hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks), options);
+      hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks), options);
   ASSERT_TRUE(actual) << actual.error().to_string();
   ASSERT_EQ(actual->size(), expected.size());
   for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
@@ -96,8 +97,9 @@ void expect_schedule(const std::string& text, const Choices& choices,
   ASSERT_TRUE(expected) << expected.error().to_string();
   for (int seed = 0; seed < 33; ++seed) {
     SCOPED_TRACE(seed);
-    hlo::InterpOptions options;
-    options.lower.schedule = seed < 3 ? schedule_of(choices) : hlo::lower::Schedule::random(seed);
+    hlo::InterpretedRunOptions options;
+    options.lower.tuning =
+        seed < 3 ? tuning_of(choices) : hlo::lower::TuningParameters::random(seed);
     options.interpreter.order = static_cast<kernel::Order>(seed % 3);
     options.interpreter.seed = static_cast<uint64_t>(seed);
     expect_results(*module, arguments, *expected, options);
@@ -323,14 +325,14 @@ void expect_moved(const std::string& text, const std::function<int64_t(int64_t)>
   const std::vector<Literal> arguments = arguments_of(*module, false);
   for (int seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
-    hlo::InterpOptions options;
-    if (seed >= 3) options.lower.schedule = hlo::lower::Schedule::random(seed);
+    hlo::InterpretedRunOptions options;
+    if (seed >= 3) options.lower.tuning = hlo::lower::TuningParameters::random(seed);
     options.interpreter.order = static_cast<kernel::Order>(seed % 3);
     options.interpreter.seed = static_cast<uint64_t>(seed);
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
     const auto results =
-        hlo::run_on_interp(*module, arguments, hlo::Checks(&failures, &checks), options);
+        hlo::run_interpreted(*module, arguments, hlo::Checks(&failures, &checks), options);
     ASSERT_TRUE(results) << results.error().to_string();
     for (int64_t i = 0; i < (*results)[1].element_count(); ++i) {
       ASSERT_EQ((*results)[1].get_double(i), (*results)[0].get_double(from(i))) << i;
@@ -444,7 +446,7 @@ TEST(Schedules, NumbersOutOfRangeAreNoError) {
   for (const int64_t size : {int64_t{-1}, int64_t{0}, int64_t{1} << 40}) {
     for (const char* name : {"lanes", "lanes_m", "each_n", "tile_k", "parts", "tile_along"}) {
       hlo::LowerOptions options;
-      options.schedule.set(name, size);
+      options.tuning.set(name, size);
       const auto program = hlo::compile_to_program(*import(text), options);
       EXPECT_TRUE(program) << name << " " << size << " " << program.error().to_string();
     }

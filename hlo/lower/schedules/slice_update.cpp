@@ -21,7 +21,7 @@ Value outside(const FusedOp& fused, Value value) {
 
 }  // namespace
 
-Taken lower_update(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_update(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                    const LowerLimits&) {
   const Instruction* const update = fused.results.size() == 1 ? fused.results[0].def : nullptr;
   if (update == nullptr || update->code() != OpCode::kDynamicUpdateSlice ||
@@ -31,13 +31,13 @@ Taken lower_update(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
   const Value whole = outside(fused, update->operand(0));
   const auto input = std::ranges::find(lowered.inputs, whole);
   if (!whole || input == lowered.inputs.end()) return false;
-  if (schedule.choose("update_slice", ends_at(whole, fused.op) ? 1 : 0, {0, 1}) == 0) return false;
+  if (tuning.choose("update_slice", ends_at(whole, fused.op) ? 1 : 0, {0, 1}) == 0) return false;
   const Dims& sizes = update->operand_type(1).dims();
   if (element_count(sizes) != 0) {
     TENON_ASSIGN(const bool taken, try_kernel(lowered, fused.op, "", [&](KernelMaker& maker) {
                    maker.inputs();
                    const kernel::MemoryId result = maker.result(0, kernel::Access::kInOut);
-                   for_each_index(maker.b(), sizes, schedule, [&](const Values& index) {
+                   for_each_index(maker.b(), sizes, tuning, [&](const Values& index) {
                      Values to = clamped_starts(maker.e(), *update, 2, whole.type().dims(), sizes);
                      for (size_t i = 0; i < to.size(); ++i) to[i] = maker.b().add(to[i], index[i]);
                      maker.e().store(maker.e().element(update->operand(1), index), result, to);

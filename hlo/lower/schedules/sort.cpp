@@ -64,7 +64,7 @@ Elements merge(KernelMaker& maker, const Instruction& op, int64_t size, int pass
 
 }  // namespace
 
-Status lower_sort(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
+Status lower_sort(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits) {
   const Dims& dims = op.operand_type(0).dims();
   RowPasses rows;
@@ -101,7 +101,7 @@ Status lower_sort(LoweredOp& lowered, const Instruction& op, Schedule& schedule,
       }
     };
   };
-  return lower_row_passes(lowered, op, rows, "", schedule, limits);
+  return lower_row_passes(lowered, op, rows, "", tuning, limits);
 }
 
 }  // namespace tenon::hlo::lower

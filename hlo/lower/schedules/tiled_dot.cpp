@@ -154,7 +154,7 @@ class DotKernel {
 
   KernelMaker& maker_;
   Builder& b_;
-  Emitter& e_;
+  ElementEmitter& e_;
   const FusedOp& fused_;
   const Instruction& dot_;
   const Tiles& tiles_;
@@ -181,7 +181,7 @@ bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits&
 
 // As many lanes and results as the sizes are worth. Where a register holds many numbers a lane's
 // results are several of them, since there a lane is a turn of a loop.
-Tiles choose_tiles(Schedule& schedule, const DotShape& shape, ElementType sum,
+Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType sum,
                    const LowerLimits& limits) {
   const auto most = [](int64_t size, int64_t preferred) {
     while (preferred > 1 && preferred / 2 >= size) preferred /= 2;
@@ -195,21 +195,21 @@ Tiles choose_tiles(Schedule& schedule, const DotShape& shape, ElementType sum,
   const int64_t rows = wide ? most(m, std::max<int64_t>(4, vector / 2)) : 0;
   const int64_t columns = wide ? most(n, 2 * vector) : 0;
   Tiles tiles = {};
-  tiles.lanes_m = schedule.choose_size("lanes_m", wide ? most(tiles_of(m, rows), 8) : most(m, 16),
-                                       {1, 3, 8}, 256);
-  tiles.lanes_n = schedule.choose_size(
-      "lanes_n", wide ? most(tiles_of(n, columns), 4) : most(n, 16), {1, 5, 8}, 256);
-  tiles.each_m = schedule.choose_size("each_m", wide ? rows : most(tiles_of(m, tiles.lanes_m), 4),
-                                      {1, 2, 3}, 256);
-  tiles.each_n = schedule.choose_size(
-      "each_n", wide ? columns : most(tiles_of(n, tiles.lanes_n), 4), {1, 2, 5}, 256);
-  tiles.k = schedule.choose_size("tile_k", most(k, wide ? 128 : 16), {1, 7, 8, 32});
+  tiles.lanes_m = tuning.choose_size("lanes_m", wide ? most(tiles_of(m, rows), 8) : most(m, 16),
+                                     {1, 3, 8}, 256);
+  tiles.lanes_n = tuning.choose_size("lanes_n", wide ? most(tiles_of(n, columns), 4) : most(n, 16),
+                                     {1, 5, 8}, 256);
+  tiles.each_m = tuning.choose_size("each_m", wide ? rows : most(tiles_of(m, tiles.lanes_m), 4),
+                                    {1, 2, 3}, 256);
+  tiles.each_n = tuning.choose_size("each_n", wide ? columns : most(tiles_of(n, tiles.lanes_n), 4),
+                                    {1, 2, 5}, 256);
+  tiles.k = tuning.choose_size("tile_k", most(k, wide ? 128 : 16), {1, 7, 8, 32});
   return tiles;
 }
 
 }  // namespace
 
-Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                       const LowerLimits& limits) {
   const Instruction* dot = fused.only(OpCode::kDotGeneral);
   if (dot == nullptr || fused.results.empty() || !fits_tiles(fused, *dot, limits)) return false;
@@ -217,8 +217,8 @@ Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, Schedule& schedu
   const int64_t m = element_count(shape.m);
   const int64_t n = element_count(shape.n);
   const bool good = m >= 8 && n >= 8 && element_count(shape.k) >= 8;
-  if (schedule.choose("dot_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
-  const Tiles tiles = choose_tiles(schedule, shape, accumulator(*dot), limits);
+  if (tuning.choose("dot_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
+  const Tiles tiles = choose_tiles(tuning, shape, accumulator(*dot), limits);
   int64_t bytes = Shape(tile_type(*dot, 0, limits), {tiles.m(), tiles.k}).byte_size() +
                   Shape(tile_type(*dot, 1, limits), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(*dot), {tiles.m(), tiles.n()}).byte_size();

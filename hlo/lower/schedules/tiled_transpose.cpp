@@ -17,7 +17,7 @@ struct Transposed {
 };
 
 // Those that can share tiles: of the shape of all results, with one dimension across.
-std::vector<Transposed> transposes_of(const FusedOp& fused, const Emitter& e) {
+std::vector<Transposed> transposes_of(const FusedOp& fused, const ElementEmitter& e) {
   std::vector<Transposed> found;
   if (fused.results.empty()) return found;
   const Dims& dims = fused.results[0].type().dims();
@@ -86,7 +86,7 @@ class TransposeKernel {
   // so that neither way of reading meets the same bank of memory all the time.
   MemoryId tile(const Instruction& op, const Values& start) {
     kernel::Builder& b = maker_.b();
-    const Emitter& e = maker_.e();
+    const ElementEmitter& e = maker_.e();
     const I64s& permutation = op.i64s(AttrKey::permutation);
     const Type type =
         Type::tensor(op.result_type().element_type(), {tile_along_, tile_across_ + 1});
@@ -120,7 +120,7 @@ class TransposeKernel {
 
 }  // namespace
 
-Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                             const LowerLimits& limits) {
   if (fused.results.empty() || element_count(fused.results[0].type().dims()) == 0) return false;
   std::vector<Transposed> found;
@@ -132,9 +132,9 @@ Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, Schedule& 
   if (found.empty()) return false;
   const Dims& dims = fused.results[0].type().dims();
   const bool good = dims.back() >= 16 && dims[found[0].across] >= 16;
-  if (schedule.choose("transpose_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
-  const int64_t along = schedule.choose_size("tile_along", 32, {1, 3, 16, 64});
-  const int64_t across = schedule.choose_size("tile_across", 32, {1, 5, 16});
+  if (tuning.choose("transpose_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
+  const int64_t along = tuning.choose_size("tile_along", 32, {1, 3, 16, 64});
+  const int64_t across = tuning.choose_size("tile_across", 32, {1, 5, 16});
   int64_t bytes = 0;
   for (const Transposed& t : found) {
     bytes += Shape(t.op->result_type().element_type(), {along, across + 1}).byte_size();

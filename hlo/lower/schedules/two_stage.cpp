@@ -47,13 +47,13 @@ const Instruction* root_of(const FusedOp& fused) {
   return fused.results.size() == root->result_count() ? root : nullptr;
 }
 
-Elements leaf_at(const Reduction& r, const Values& kept, ValueId leaf) {
+Elements leaf_at(const ReductionEmitter& r, const Values& kept, ValueId leaf) {
   const Values reduced = delinearize(r.e.b, leaf, reduced_extents(r.op));
   return r.leaf(unreduced_index(r.op, kept, reduced));
 }
 
-kernel::Builder::Reduction over_lanes(const Reduction& r, Dims extents, Values inits) {
-  kernel::Builder::Reduction reduction;
+kernel::Builder::ReduceSpec over_lanes(const ReductionEmitter& r, Dims extents, Values inits) {
+  kernel::Builder::ReduceSpec reduction;
   reduction.extents = std::move(extents);
   reduction.over_lanes = true;
   reduction.commutative = r.is_commutative();
@@ -64,7 +64,7 @@ kernel::Builder::Reduction over_lanes(const Reduction& r, Dims extents, Values i
 
 void first_stage(KernelMaker& maker, const Instruction& reduce, const Parts& parts) {
   kernel::Builder& b = maker.b();
-  const Reduction r(maker.e(), reduce);
+  const ReductionEmitter r(maker.e(), reduce);
   maker.inputs();
   std::vector<MemoryId> found;
   for (uint32_t k = 0; k < r.count; ++k) {
@@ -82,25 +82,25 @@ void first_stage(KernelMaker& maker, const Instruction& reduce, const Parts& par
     reduction.leaf = [&](const Values& at) {
       Values reduced = at;
       reduced[0] = b.add(first, reduced[0]);
-      return Emitter::flat(r.leaf(unreduced_index(reduce, kept, reduced)));
+      return ElementEmitter::flat(r.leaf(unreduced_index(reduce, kept, reduced)));
     };
-    maker.e().store(Emitter::unflat(b.reduce(reduction), r.types)[0], found[0], index);
+    maker.e().store(ElementEmitter::unflat(b.reduce(reduction), r.types)[0], found[0], index);
     return;
   }
   const ValueId first = b.mul(index.back(), b.index(parts.size()));
-  auto reduction = over_lanes(r, {parts.size() - 1}, Emitter::flat(leaf_at(r, kept, first)));
+  auto reduction = over_lanes(r, {parts.size() - 1}, ElementEmitter::flat(leaf_at(r, kept, first)));
   reduction.leaf = [&](const Values& at) {
     const ValueId leaf = b.add(first, b.add(at[0], b.index(1)));
-    return Emitter::flat(leaf_at(r, kept, leaf));
+    return ElementEmitter::flat(leaf_at(r, kept, leaf));
   };
-  const Elements sums = Emitter::unflat(b.reduce(reduction), r.types);
+  const Elements sums = ElementEmitter::unflat(b.reduce(reduction), r.types);
   for (size_t k = 0; k < r.count; ++k) maker.e().store(sums[k], found[k], index);
 }
 
 void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& parts) {
   kernel::Builder& b = maker.b();
-  Emitter& e = maker.e();
-  const Reduction r(e, reduce);
+  ElementEmitter& e = maker.e();
+  const ReductionEmitter r(e, reduce);
   maker.inputs();
   std::vector<MemoryId> found;
   std::vector<MemoryId> results;
@@ -109,7 +109,7 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
     results.push_back(maker.result(k));
   }
   const Values kept = b.grid(reduce.result_type().dims());
-  auto reduction = over_lanes(r, {parts.count + parts.rest()}, Emitter::flat(r.inits()));
+  auto reduction = over_lanes(r, {parts.count + parts.rest()}, ElementEmitter::flat(r.inits()));
   reduction.leaf = [&](const Values& at) {
     const auto part = [&] {
       Values index = kept;
@@ -120,20 +120,20 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
       }
       return elements;
     };
-    if (parts.rest() == 0) return Emitter::flat(part());
-    return Emitter::flat(
+    if (parts.rest() == 0) return ElementEmitter::flat(part());
+    return ElementEmitter::flat(
         e.if_else(b.compare(K::kLt, at[0], b.index(parts.count)), r.types, part, [&] {
           const ValueId leaf = b.add(at[0], b.index(parts.size() * parts.count - parts.count));
           return leaf_at(r, kept, leaf);
         }));
   };
-  const Elements sums = r.rounded(Emitter::unflat(b.reduce(reduction), r.types));
+  const Elements sums = r.rounded(ElementEmitter::unflat(b.reduce(reduction), r.types));
   for (size_t k = 0; k < r.count; ++k) e.store(sums[k], results[k], kept);
 }
 
 }  // namespace
 
-Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
+Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                           const LowerLimits&) {
   const Instruction* reduce = root_of(fused);
   if (reduce == nullptr) return false;
@@ -141,7 +141,7 @@ Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& sc
   Parts parts = {element_count(reduced_extents(*reduce)), 1};
   if (results == 0 || parts.leaves < 4) return false;
   const bool good = parts.leaves >= 1 << 15 && results <= 64;
-  if (schedule.choose("two_stages", good ? 1 : 0, {0, 1}) == 0) return false;
+  if (tuning.choose("two_stages", good ? 1 : 0, {0, 1}) == 0) return false;
   const Dims extents = reduced_extents(*reduce);
   const std::vector<ElementType> types = accumulator_types(reduce->region(0));
   const auto identity = types.size() == 1 ? identity_of(reduce->region(0), types[0]) : std::nullopt;
@@ -149,7 +149,7 @@ Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, Schedule& sc
   const int64_t even = identity ? even_parts(extents[0], preferred) : 1;
   if (even > 1) preferred = even;
   parts.count =
-      std::min(schedule.choose_size("parts", preferred, {2, 3, 7}, 1 << 16), parts.leaves / 2);
+      std::min(tuning.choose_size("parts", preferred, {2, 3, 7}, 1 << 16), parts.leaves / 2);
   if (extents[0] % parts.count == 0) parts.identity = identity;
   Dims dims = reduce->result_type().dims();
   dims.push_back(parts.count);

@@ -192,13 +192,13 @@ class Workgroup {
 
   // --- while
 
-  struct State {
+  struct LoopState {
     std::vector<MemoryId> arrays;    // kNone for numbers
     std::vector<ElementType> types;  // of the numbers
   };
 
-  void bind_parameters(const Computation& region, const State& state, const Values& numbers) {
-    const Elements elements = Emitter::unflat(numbers, state.types);
+  void bind_parameters(const Computation& region, const LoopState& state, const Values& numbers) {
+    const Elements elements = ElementEmitter::unflat(numbers, state.types);
     size_t next = 0;
     for (size_t i = 0; i < state.arrays.size(); ++i) {
       if (state.arrays[i] != kernel::kNone) {
@@ -219,7 +219,7 @@ class Workgroup {
   }
 
   void loop(const Instruction& op) {
-    State state;
+    LoopState state;
     Elements inits;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const Type& type = op.operand_type(i);
@@ -232,7 +232,7 @@ class Workgroup {
       }
     }
     const Values numbers = b_.while_loop(
-        Emitter::flat(inits),
+        ElementEmitter::flat(inits),
         [&](const Values& carried) {
           // A condition only computes: what it needs is emitted where it is used.
           bind_parameters(op.region(0), state, carried);
@@ -244,11 +244,11 @@ class Workgroup {
           instructions(op.region(1));
           return advance(*op.region(1).return_instruction(), state);
         });
-    bind_results(op, state.arrays, Emitter::unflat(numbers, state.types));
+    bind_results(op, state.arrays, ElementEmitter::unflat(numbers, state.types));
   }
 
   // What is itself a part of the state is set aside first: another copy may overwrite it.
-  Values advance(const Instruction& end, const State& state) {
+  Values advance(const Instruction& end, const LoopState& state) {
     Elements numbers;
     std::vector<std::pair<Value, MemoryId>> copies;
     for (size_t i = 0; i < state.arrays.size(); ++i) {
@@ -271,7 +271,7 @@ class Workgroup {
     for (const auto& [value, memory] : copies) store(value, memory);
     for (const auto& [aside, memory, type] : asides_) move(aside, memory, type);
     asides_.clear();
-    return Emitter::flat(numbers);
+    return ElementEmitter::flat(numbers);
   }
 
   void move(MemoryId from, MemoryId to, const Type& type) {
@@ -315,7 +315,7 @@ class Workgroup {
           numbers.push_back(number(end.operand(i)));
         }
       }
-      return Emitter::flat(numbers);
+      return ElementEmitter::flat(numbers);
     };
     const bool is_if = op.code() == OpCode::kIf;
     const ValueId taken = is_if ? index : taken_branch(b_, op, index);
@@ -328,10 +328,10 @@ class Workgroup {
                              b_.integer(kBranchType, static_cast<int64_t>(right.begin)));
       return b_.if_else(in_left, [&] { return choose(left); }, [&] { return choose(right); });
     };
-    bind_results(op, arrays, Emitter::unflat(choose({0, op.region_count()}), types));
+    bind_results(op, arrays, ElementEmitter::unflat(choose({0, op.region_count()}), types));
   }
 
-  Emitter& e_;
+  ElementEmitter& e_;
   Builder& b_;
   std::map<MemoryId, Value> held_;  // By memory that is ours to change, what lies there.
   std::map<std::pair<const Instruction*, uint32_t>, MemoryId> given_;
@@ -343,12 +343,12 @@ class Workgroup {
 }  // namespace
 
 Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, const WorkgroupForm& form,
-                          Schedule& schedule) {
+                          TuningParameters& tuning) {
   const auto in_result = [&](uint32_t r) {
     return r < form.in_results.size() && form.in_results[r];
   };
   for (uint32_t r = 0; r < op.result_count(); ++r) {
-    if (in_result(r)) TENON_TRY(begin_as(lowered, op, r, op.operand(r), schedule));
+    if (in_result(r)) TENON_TRY(begin_as(lowered, op, r, op.operand(r), tuning));
   }
   return add_kernel(lowered, op, "_workgroup", [&](KernelMaker& maker) {
     maker.inputs();

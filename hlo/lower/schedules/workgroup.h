@@ -10,6 +10,6 @@ namespace tenon::hlo::lower {
 /// A kernel for `op` in this form: arrays of the state in scratch, numbers in registers, each op a
 /// lanes loop. Arrays that lie where results do begin as what the state does.
 Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, const WorkgroupForm& form,
-                          Schedule& schedule);
+                          TuningParameters& tuning);
 
 }  // namespace tenon::hlo::lower

@@ -7,7 +7,7 @@
 //   %e = exponential(%d)
 //
 // A group is a set of instructions of one computation that become one fusion. It has a domain, the
-// dimensions of its elements; with a reduction of the minor ones it is a chain of rows, whose other
+// dimensions of its elements; with a reduction of the minor ones it is a row fusion, whose other
 // values have one number a row. No op joins a group if another kernel would have to run between
 // them, or if elements would be computed more than once.
 #include <algorithm>
@@ -31,8 +31,8 @@ constexpr size_t kMostBetween = 2000;  // ops looked at between those of a group
 struct Group {
   std::vector<Instruction*> ops;  // In no order.
   Dims domain;
-  Dims rows;  ///< Of a chain of rows.
-  bool is_chain = false;
+  Dims rows;  ///< Of a row fusion.
+  bool is_row_fusion = false;
   bool is_closed = false;  ///< Ends in a reduction that is none of rows: nothing joins behind it.
 };
 using GroupPtr = std::shared_ptr<Group>;
@@ -146,7 +146,7 @@ class Fusing {
     mine->domain = reduces ? op.operand_type(0).dims() : op.result_type().dims();
     if (reduces) {
       const std::optional<Dims> rows = rows_of(op);
-      mine->is_chain = rows.has_value();
+      mine->is_row_fusion = rows.has_value();
       mine->is_closed = !rows.has_value();
       if (rows) mine->rows = *rows;
     }
@@ -157,11 +157,11 @@ class Fusing {
     }
   }
 
-  // A broadcast or reshape of what a chain has one of a row, to where its rows are.
+  // A broadcast or reshape of what a row fusion has one of a row, to where its rows are.
   bool links_rows(const Instruction& op) const {
     if (op.code() != OpCode::kBroadcastInDim && op.code() != OpCode::kReshape) return false;
     const GroupPtr group = group_of(op.operand(0).def);
-    if (group == nullptr || !group->is_chain) return false;
+    if (group == nullptr || !group->is_row_fusion) return false;
     const Dims& from = op.operand_type(0).dims();
     if (without_ones(from) != without_ones(group->rows)) return false;
     if (op.code() == OpCode::kReshape) return true;
@@ -179,20 +179,20 @@ class Fusing {
     return true;
   }
 
-  // Whether what has these dimensions is of the chain: whole, or one of a row.
+  // Whether what has these dimensions is of the row fusion: whole, or one of a row.
   static bool is_of(const Group& group, const Dims& dims) {
     return dims == group.domain ||
-           (group.is_chain && without_ones(dims) == without_ones(group.rows));
+           (group.is_row_fusion && without_ones(dims) == without_ones(group.rows));
   }
 
   void merge(const GroupPtr& first, const GroupPtr& second) {
     if (first->is_closed || first->ops.size() + second->ops.size() > kMostOps) return;
-    if (first->is_chain && second->is_chain && first->rows != second->rows) return;
+    if (first->is_row_fusion && second->is_row_fusion && first->rows != second->rows) return;
     Group both = *first;
     both.ops.insert(both.ops.end(), second->ops.begin(), second->ops.end());
     both.is_closed = second->is_closed;
-    if (second->is_chain) {
-      both.is_chain = true;
+    if (second->is_row_fusion) {
+      both.is_row_fusion = true;
       both.rows = second->rows;
     }
     if (element_count(second->domain) > element_count(first->domain)) both.domain = second->domain;
@@ -291,11 +291,11 @@ class Fusing {
     if (readers.empty()) return;
     const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
     if (slices && is_updated(op.operand(0))) return;
-    // A chain of rows reads a row at a time.
+    // A row fusion reads a row at a time.
     const bool moves_rows =
         op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota || keeps_order(op);
     for (const auto& [group, uses] : readers) {
-      if (group->is_chain && !moves_rows) return;
+      if (group->is_row_fusion && !moves_rows) return;
       if (readers.size() > 1 && !may_repeat(op)) return;
     }
     for (const auto& [group, uses] : readers) {
@@ -340,7 +340,7 @@ class Fusing {
         continue;
       const std::vector<Instruction*> ops = fusible(*group);
       if (ops.size() < 2) continue;
-      changed |= fuse(ops, group->is_chain ? "rows" : "elements").has_value();
+      changed |= fuse(ops, group->is_row_fusion ? "rows" : "elements").has_value();
     }
     return changed;
   }
@@ -355,7 +355,7 @@ class Fusing {
       const bool outside = std::ranges::any_of(
           op->uses(), [&](const Use& use) { return !within.contains(user(use)); });
       const Dims& dims = op->result_type().dims();
-      const bool of_group = dims == group.domain || (group.is_chain && dims == group.rows) ||
+      const bool of_group = dims == group.domain || (group.is_row_fusion && dims == group.rows) ||
                             (group.is_closed && op->code() == OpCode::kReduce);
       if (!outside || of_group) continue;
       if (!is_of(group, dims) || op->result_count() != 1) return {};

@@ -10,7 +10,7 @@
 #include "conformance/generate/generator.h"
 #include "conformance/generate/random_loop.h"
 #include "core/base/random.h"
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/pass.h"
@@ -23,17 +23,17 @@ void check(const hlo::Module& module, const std::vector<Literal>& arguments,
            const std::vector<Literal>& expected, uint64_t seed) {
   for (const int64_t in_one_kernel : {0, 1}) {
     SCOPED_TRACE(in_one_kernel);
-    hlo::InterpOptions options;
-    options.lower.schedule = hlo::lower::Schedule::random(seed);
-    options.lower.schedule.set("in_place", seed % 8 == 0 ? 0 : 1);
-    options.lower.schedule.set("update_slice", seed % 3 == 0 ? 0 : 1);
-    options.lower.schedule.set("control_in_workgroup", in_one_kernel);
+    hlo::InterpretedRunOptions options;
+    options.lower.tuning = hlo::lower::TuningParameters::random(seed);
+    options.lower.tuning.set("in_place", seed % 8 == 0 ? 0 : 1);
+    options.lower.tuning.set("update_slice", seed % 3 == 0 ? 0 : 1);
+    options.lower.tuning.set("control_in_workgroup", in_one_kernel);
     options.interpreter.order = static_cast<kernel::Order>(seed % 3);
     options.interpreter.seed = seed;
     std::vector<hlo::CheckFailure> failures;
     int64_t checks = 0;
     const auto actual =
-        hlo::run_on_interp(module, arguments, hlo::Checks(&failures, &checks), options);
+        hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks), options);
     ASSERT_TRUE(actual) << actual.error().to_string();
     EXPECT_EQ(*actual, expected);
   }

@@ -92,7 +92,7 @@ bool order(Computation& computation) {
 
 }  // namespace
 
-Result<bool> order_changes(Module& module) {
+Result<bool> order_updates(Module& module) {
   bool changed = false;
   for (const auto& function : module.functions()) changed |= order(*function);
   return changed;

@@ -81,7 +81,7 @@ Result<bool> replace_wrappers(Computation& computation) {
 
 }  // namespace
 
-Result<bool> inline_all(Module& module) {
+Result<bool> inline_all_calls(Module& module) {
   bool changed = false;
   for (const auto& function : module.functions()) {
     TENON_ASSIGN(const bool replaced, replace_wrappers(*function));

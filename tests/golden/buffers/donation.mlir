@@ -1,6 +1,6 @@
 // A donated argument becomes a result where it lies: the copy that says so has nothing to do where
 // the caller gives it away. One that is still read when the result is written does not.
-// RUN: tenon opt %s --passes=inline,decompose,simplify,flatten,fusion,dce --emit=program | FileCheck %s
+// RUN: tenon opt %s --passes=inline-calls,decompose,simplify,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: %[[W:[0-9]+]]: f32[64,64] parameter 0
 // CHECK: %[[G:[0-9]+]]: f32[64,64] parameter 1

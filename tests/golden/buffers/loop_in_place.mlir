@@ -1,7 +1,7 @@
 // A loop's state is updated in place: nothing is copied at the end of a turn, and on the way in only
 // what the loop changes of the arguments and constants. The stacked results lie where they are
 // returned from the first turn on; what the loop only reads stays where it is.
-// RUN: tenon opt %s --passes=inline,decompose,flatten,fusion,dce --emit=program | FileCheck %s
+// RUN: tenon opt %s --passes=inline-calls,decompose,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: %[[XS:[0-9]+]]: f32[100,2048] parameter 0
 // CHECK: %[[C0:[0-9]+]]: f32[2048] parameter 1

@@ -1,5 +1,5 @@
 // What is read behind its update keeps its own memory: the whole is written elsewhere, at once.
-// RUN: tenon opt %s --passes=inline,decompose,flatten,fusion,dce --emit=program | FileCheck %s
+// RUN: tenon opt %s --passes=inline-calls,decompose,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: program @old_value
 // CHECK: entry

@@ -1,5 +1,5 @@
 // What changes places needs copies: each turn one is set aside.
-// RUN: tenon opt %s --passes=inline,decompose,flatten,fusion,dce --emit=program | FileCheck %s
+// RUN: tenon opt %s --passes=inline-calls,decompose,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: program @swap
 // CHECK: entry

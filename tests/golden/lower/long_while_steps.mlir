@@ -1,6 +1,6 @@
 // What each turn reads behind its change is worth steps, unless it may be read before.
 // RUN: tenon opt %s --emit=program | FileCheck %s
-// RUN: tenon opt %s --passes=inline,order --emit=program | FileCheck %s --check-prefix=ORDERED
+// RUN: tenon opt %s --passes=inline-calls,order-updates --emit=program | FileCheck %s --check-prefix=ORDERED
 
 // CHECK: while
 // CHECK-NOT: @while_workgroup

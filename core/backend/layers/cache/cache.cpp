@@ -39,18 +39,18 @@ class FoundBinaries {
   std::shared_ptr<const Source> source_of(std::string_view binary) const {
     const std::string digest = digest_of(binary);
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(binaries_, digest, &Found::digest);
+    const auto found = std::ranges::find(binaries_, digest, &BinarySource::digest);
     return found == binaries_.end() ? nullptr : found->source;
   }
 
  private:
   static constexpr size_t kMost = 64;
-  struct Found {
+  struct BinarySource {
     std::string digest;
     std::shared_ptr<const Source> source;
   };
   mutable std::mutex mutex_;
-  std::deque<Found> binaries_;
+  std::deque<BinarySource> binaries_;
 };
 
 class CacheBackend final : public ForwardingBackend,
@@ -76,7 +76,7 @@ class CacheBackend final : public ForwardingBackend,
   }
 
   // A plan may hold code of its own.
-  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+  Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     std::string what = "call";
     append(what, program::save_call(site.call));
     for (const auto& shapes : {site.operands, site.results}) {
@@ -86,13 +86,13 @@ class CacheBackend final : public ForwardingBackend,
     for (const bool each : site.constant) append(what, each ? "constant" : "");
     const std::string key = key_of(target, what);
     if (const std::optional<std::string> found = find(key)) {
-      serial::Reader reader(*found, kEntryFormat.newest);
-      CallPlan kept;
+      serial::ArchiveReader reader(*found, kEntryFormat.newest);
+      LibraryCallPlan kept;
       reader(kept.plan, kept.workspace_bytes, kept.packed_bytes, kept.seconds);
       if (reader.ok()) return kept;
     }
-    TENON_ASSIGN(CallPlan plan, ForwardingBackend::plan(target, site));
-    serial::Writer writer;
+    TENON_ASSIGN(LibraryCallPlan plan, ForwardingBackend::plan(target, site));
+    serial::ArchiveWriter writer;
     writer(plan.plan, plan.workspace_bytes, plan.packed_bytes, plan.seconds);
     keep(key, std::move(writer).take());
     return plan;
@@ -168,7 +168,7 @@ class CacheBackend final : public ForwardingBackend,
     if (!bytes) return {};
     const auto file = serial::unseal(*bytes, kEntryFormat);
     if (!file) return {};
-    serial::Reader reader(file->payload, file->version);
+    serial::ArchiveReader reader(file->payload, file->version);
     std::string stored;
     std::string binary;
     reader(stored, binary);
@@ -180,7 +180,7 @@ class CacheBackend final : public ForwardingBackend,
   void keep(const std::string& key, const std::string& binary) {
     ++counts_->compiled;
     if (folder_ == nullptr) return;
-    serial::Writer writer;
+    serial::ArchiveWriter writer;
     writer(key, binary);
     folder_->write(file_of(key), serial::seal(kEntryFormat, std::move(writer).take()));
   }

@@ -152,13 +152,13 @@ void CacheFolder::account(int64_t bytes) {
 // What the files that are left hold. Where they held too much, an eighth of the bound is free
 // afterwards, so that the next file does not begin it again.
 int64_t CacheFolder::trim() {
-  struct Entry {
+  struct CacheFile {
     timespec used;
     int64_t bytes;
     std::string name;
   };
   ++listings_;
-  std::vector<Entry> entries;
+  std::vector<CacheFile> entries;
   int64_t all = 0;
   Descriptor listed(openat(folder_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!listed.ok()) return 0;
@@ -179,8 +179,8 @@ int64_t CacheFolder::trim() {
     }
   }
   if (all <= most_bytes_) return all;
-  std::ranges::sort(entries, earlier, &Entry::used);
-  for (const Entry& entry : entries) {
+  std::ranges::sort(entries, earlier, &CacheFile::used);
+  for (const CacheFile& entry : entries) {
     if (all <= most_bytes_ - most_bytes_ / 8) break;
     remove(entry.name);
     all -= entry.bytes;

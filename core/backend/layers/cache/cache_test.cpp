@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "core/backend/adapter/adapter.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/testing/backend_test_util.h"
@@ -26,7 +26,7 @@ class CacheTest : public testing::Test {
  protected:
   ~CacheTest() override { fs::remove_all(folder); }
 
-  CacheLayer layer() { return make_cache_layer(make_interp_backend(), config); }
+  CacheLayer layer() { return make_cache_layer(make_interpreter_backend(), config); }
   // What compiling with a new layer says.
   std::string compile(const std::string& compiler = "c") {
     const CacheLayer made = layer();
@@ -93,7 +93,7 @@ TEST_F(CacheTest, HalfWrittenFilesGo) {
 // Takes segments, of which it makes next to nothing.
 class Segmenting final : public ForwardingBackend {
  public:
-  Segmenting() : ForwardingBackend(make_interp_backend()) {}
+  Segmenting() : ForwardingBackend(make_interpreter_backend()) {}
   Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
     return "binary";
   }
@@ -156,7 +156,7 @@ TEST_F(CacheTest, TrimsToLessThanTheBound) {
 // Names itself as interp does, and compiles to what interp does not load.
 class Garbage final : public ForwardingBackend {
  public:
-  Garbage() : ForwardingBackend(make_interp_backend()) {}
+  Garbage() : ForwardingBackend(make_interpreter_backend()) {}
   Result<Compiled> compile(const TargetInfo&, Kernels) override { return Compiled{"garbage", {}}; }
   Result<std::string> compile_segment(const TargetInfo&, const program::Program&) override {
     return "garbage";
@@ -166,7 +166,7 @@ class Garbage final : public ForwardingBackend {
 TEST_F(CacheTest, ABinaryThatLoadRefusesIsCompiledAgain) {
   const kernel::Kernel kernel = add_one();
   const kernel::Kernel* kernels[] = {&kernel};
-  const TargetInfo target = make_interp_backend()->devices().value()[0].target;
+  const TargetInfo target = make_interpreter_backend()->devices().value()[0].target;
   const auto garbage = make_cache_layer(std::make_shared<Garbage>(), config);
   ASSERT_EQ(garbage.backend->compile(target, kernels)->binary, "garbage");
 
@@ -186,7 +186,7 @@ TEST_F(CacheTest, ABinaryThatLoadRefusesIsCompiledAgain) {
 
 TEST_F(CacheTest, ASegmentThatLoadRefusesIsCompiledAgain) {
   const program::Program segment = program::testing::twice();
-  const TargetInfo target = make_interp_backend()->devices().value()[0].target;
+  const TargetInfo target = make_interpreter_backend()->devices().value()[0].target;
   const auto garbage = make_cache_layer(std::make_shared<Garbage>(), config);
   ASSERT_EQ(garbage.backend->compile_segment(target, segment).value(), "garbage");
   const CacheLayer made = layer();
@@ -313,7 +313,7 @@ TEST_F(CacheVariables, NameTheFolder) {
 TEST_F(CacheVariables, WithoutAHomeThereIsNoCacheAndAWarning) {
   std::string said;
   set_log([&](std::string_view text) { said += text; });
-  const auto layered = with_layers(make_interp_backend(), "cache");
+  const auto layered = with_layers(make_interpreter_backend(), "cache");
   set_log([](std::string_view text) { std::fprintf(stderr, "%s\n", std::string(text).c_str()); });
   EXPECT_TRUE(layered);
   EXPECT_EQ(said,
@@ -326,7 +326,7 @@ TEST_F(CacheVariables, ABoundThatIsNoNumberIsAnError) {
   EXPECT_EQ(cache_config_from_environment()->most_bytes, 4096);
   for (const char* bad : {"1e9", "abc", "-1", "1 GiB", " 7", "99999999999999999999"}) {
     setenv("TENON_CACHE_BYTES", bad, 1);
-    const auto layered = with_layers(make_interp_backend(), "cache");
+    const auto layered = with_layers(make_interpreter_backend(), "cache");
     ASSERT_FALSE(layered) << bad;
     EXPECT_EQ(layered.error().code(), ErrorCode::kInvalidArgument);
     EXPECT_EQ(

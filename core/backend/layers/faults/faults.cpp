@@ -21,9 +21,9 @@ constexpr std::array<std::string_view, kFaultKinds> kNames = {
     "copy", "launch",  "record", "event", "lost",     "delay"};
 
 // What all devices of a layer share: the plan and how far it is.
-class Plan final : public FaultCounts {
+class FaultState final : public FaultCounts {
  public:
-  explicit Plan(const FaultPlan& plan) : plan_(plan), random_(plan.seed) {}
+  explicit FaultState(const FaultPlan& plan) : plan_(plan), random_(plan.seed) {}
 
   int64_t calls(FaultKind kind) const override { return calls_[index(kind)]; }
   int64_t faults(FaultKind kind) const override { return faults_[index(kind)]; }
@@ -65,7 +65,7 @@ Status planned(FaultKind kind, ErrorCode code = ErrorCode::kInternal) {
 
 class FaultsDevice final : public ForwardingDevice {
  public:
-  FaultsDevice(std::unique_ptr<Device> inner, std::shared_ptr<Plan> plan)
+  FaultsDevice(std::unique_ptr<Device> inner, std::shared_ptr<FaultState> plan)
       : ForwardingDevice(std::move(inner)), plan_(std::move(plan)) {}
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
@@ -80,26 +80,26 @@ class FaultsDevice final : public ForwardingDevice {
     TENON_TRY(call(FaultKind::kImport));
     return ForwardingDevice::import_memory(space, host);
   }
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
     return ForwardingDevice::copy(queue, destination, source, bytes);
   }
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
     return ForwardingDevice::launch(queue, launch);
   }
-  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+  Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
     return ForwardingDevice::copy_box(queue, destination, source, box);
   }
-  Status call(uint32_t queue, const CallLaunch& call) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& call) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
     return ForwardingDevice::call(queue, call);
   }
-  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
-              const Place& source) override {
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+              const MemoryAddress& destination, const MemoryAddress& source) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
     return ForwardingDevice::pack(queue, plan, operand, destination, source);
   }
@@ -118,7 +118,7 @@ class FaultsDevice final : public ForwardingDevice {
     TENON_ASSIGN(const auto turn, queue_turn());
     return ForwardingDevice::wait(queue, event);
   }
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
     return ForwardingDevice::fill(queue, destination, bytes, pattern);
@@ -182,7 +182,7 @@ class FaultsDevice final : public ForwardingDevice {
     return turn;
   }
 
-  const std::shared_ptr<Plan> plan_;
+  const std::shared_ptr<FaultState> plan_;
   std::atomic<bool> lost_ = false;
   bool worked_ = false;     // Since the last record; of the queue.
   std::mutex queue_mutex_;  // Of the inner device's queue functions (B7).
@@ -192,7 +192,7 @@ class FaultsDevice final : public ForwardingDevice {
 
 class FaultsBackend final : public ForwardingBackend {
  public:
-  FaultsBackend(std::shared_ptr<Backend> inner, std::shared_ptr<Plan> plan)
+  FaultsBackend(std::shared_ptr<Backend> inner, std::shared_ptr<FaultState> plan)
       : ForwardingBackend(std::move(inner)), plan_(std::move(plan)) {}
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
@@ -212,7 +212,7 @@ class FaultsBackend final : public ForwardingBackend {
     return ForwardingBackend::compile(target, kernels);
   }
 
-  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
+  Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     plan_->delay();
     if (plan_->strikes(FaultKind::kPlan)) return tl::make_unexpected(planned(FaultKind::kPlan));
     return ForwardingBackend::plan(target, site);
@@ -228,7 +228,7 @@ class FaultsBackend final : public ForwardingBackend {
   }
 
  private:
-  const std::shared_ptr<Plan> plan_;
+  const std::shared_ptr<FaultState> plan_;
 };
 
 }  // namespace
@@ -269,7 +269,7 @@ Result<FaultPlan> FaultPlan::parse(std::string_view text) {
 }
 
 FaultsLayer make_faults_layer(std::shared_ptr<Backend> inner, const FaultPlan& plan) {
-  auto state = std::make_shared<Plan>(plan);
+  auto state = std::make_shared<FaultState>(plan);
   return {std::make_shared<FaultsBackend>(std::move(inner), state), state};
 }
 

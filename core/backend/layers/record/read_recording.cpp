@@ -13,22 +13,22 @@ using recorded::Number;
 namespace {
 
 // What the entries so far have made, to check the next one against.
-class Checker {
+class RecordingChecker {
  public:
-  Checker(Recording& recording, bool damaged_too)
+  RecordingChecker(Recording& recording, bool damaged_too)
       : recording_(recording), damaged_too_(damaged_too) {}
 
-  Status operator()(const recorded::Bytes& e) {
+  Status operator()(const recorded::RecordedBytes& e) {
     recording_.bytes.push_back(e.bytes);
     return {};
   }
 
-  Status operator()(const recorded::Open& e) {
+  Status operator()(const recorded::RecordedOpen& e) {
     if (!openings_.insert(e.opening).second) return bad("device {} is open already", e.opening);
     return {};
   }
 
-  Status operator()(const recorded::Close& e) {
+  Status operator()(const recorded::RecordedClose& e) {
     TENON_TRY(open(e.opening));
     openings_.erase(e.opening);
     std::erase_if(memories_, [&](const auto& each) { return each.second.opening == e.opening; });
@@ -36,7 +36,7 @@ class Checker {
     return {};
   }
 
-  Status operator()(const recorded::Compile& e) {
+  Status operator()(const recorded::RecordedCompile& e) {
     TENON_TRY(kernels(e.kernels));
     for (const recorded::DeclinedKernel& each : e.declined) {
       if (each.kernel >= e.kernels.size() || each.reason < 1 ||
@@ -48,7 +48,7 @@ class Checker {
     return e.declined.empty() ? data(e.binary, -1) : Status();
   }
 
-  Status operator()(const recorded::Load& e) {
+  Status operator()(const recorded::RecordedLoad& e) {
     TENON_TRY(open(e.opening));
     TENON_TRY(kernels(e.kernels));
     TENON_TRY(data(e.binary, -1));
@@ -58,12 +58,12 @@ class Checker {
     return {};
   }
 
-  Status operator()(const recorded::Unload& e) {
+  Status operator()(const recorded::RecordedUnload& e) {
     if (modules_.erase(e.module) == 0) return bad("there is no module {}", e.module);
     return {};
   }
 
-  Status operator()(const recorded::Allocate& e) {
+  Status operator()(const recorded::RecordedAllocate& e) {
     TENON_TRY(open(e.opening));
     TENON_TRY(fresh(e.memory));
     if (e.bytes <= 0) return bad("{} bytes are allocated", e.bytes);
@@ -71,12 +71,12 @@ class Checker {
     return {};
   }
 
-  Status operator()(const recorded::Free& e) {
+  Status operator()(const recorded::RecordedFree& e) {
     if (memories_.erase(e.memory) == 0) return bad("there is no memory {}", e.memory);
     return {};
   }
 
-  Status operator()(const recorded::Copy& e) {
+  Status operator()(const recorded::RecordedCopy& e) {
     TENON_TRY(open(e.opening));
     if (e.bytes <= 0) return bad("{} bytes are copied", e.bytes);
     const bool from_host = e.source.memory == 0;
@@ -90,7 +90,7 @@ class Checker {
     return {};
   }
 
-  Status operator()(const recorded::Fill& e) {
+  Status operator()(const recorded::RecordedFill& e) {
     TENON_TRY(open(e.opening));
     TENON_TRY(data(e.pattern, -1));
     const auto size = static_cast<int64_t>(recording_.bytes[e.pattern].size());
@@ -100,13 +100,14 @@ class Checker {
     return place(e.opening, e.destination, e.bytes);
   }
 
-  Status operator()(const recorded::Launch& e) {
+  Status operator()(const recorded::RecordedLaunch& e) {
     TENON_TRY(open(e.opening));
     const auto module = modules_.find(e.module);
     if (module == modules_.end() || module->second != e.opening) {
       return bad("device {} has no module {}", e.opening, e.module);
     }
-    const auto& load = std::get<recorded::Load>(recording_.entries[recording_.loads[e.module]]);
+    const auto& load =
+        std::get<recorded::RecordedLoad>(recording_.entries[recording_.loads[e.module]]);
     if (e.kernel >= load.kernels.size()) {
       return bad("kernel {} of {}", e.kernel, load.kernels.size());
     }
@@ -118,32 +119,32 @@ class Checker {
     for (size_t i = 0; i < e.buffers.size(); ++i) {
       TENON_TRY(place(e.opening, e.buffers[i], kernel.memories[i].bytes()));
     }
-    const auto aliases = first_alias<recorded::Place>(loaded(kernel), e.buffers);
+    const auto aliases = first_alias<recorded::RecordedAddress>(loaded(kernel), e.buffers);
     if (!aliases) return {};
     return bad("@{}: buffers {} and {} overlap", kernel.name, aliases->first, aliases->second);
   }
 
-  Status operator()(const recorded::Record& e) {
+  Status operator()(const recorded::RecordedRecord& e) {
     TENON_TRY(open(e.opening));
     TENON_TRY(fresh(e.event));
     events_.insert(e.event);
     return {};
   }
 
-  Status operator()(const recorded::Wait& e) {
+  Status operator()(const recorded::RecordedWait& e) {
     TENON_TRY(open(e.opening));
     return events_.contains(e.event) ? Status() : bad("there is no event {}", e.event);
   }
 
-  Status operator()(const recorded::Values& e) {
+  Status operator()(const recorded::RecordedValues& e) {
     if (e.work >= recording_.entries.size()) return bad("there is no entry {} yet", e.work);
     const recorded::Entry& work = recording_.entries[e.work];
     if (!valued_.insert(e.work).second) return bad("entry {} has values already", e.work);
     for (const recorded::Written& each : e.written) {
-      if (const auto* copy = std::get_if<recorded::Copy>(&work);
+      if (const auto* copy = std::get_if<recorded::RecordedCopy>(&work);
           copy != nullptr && copy->destination.memory == 0 && each.buffer == 0) {
         TENON_TRY(data(each.data, copy->bytes));
-      } else if (const auto* launch = std::get_if<recorded::Launch>(&work);
+      } else if (const auto* launch = std::get_if<recorded::RecordedLaunch>(&work);
                  launch != nullptr && writes(*launch, each.buffer)) {
         TENON_TRY(data(each.data, recording_.kernel_of(*launch).memories[each.buffer].bytes()));
       } else {
@@ -153,12 +154,12 @@ class Checker {
     return {};
   }
 
-  Status operator()(const recorded::Failed& e) {
+  Status operator()(const recorded::RecordedFailure& e) {
     if (e.work >= recording_.entries.size()) return bad("there is no entry {} yet", e.work);
     const recorded::Entry& work = recording_.entries[e.work];
-    if (!std::holds_alternative<recorded::Copy>(work) &&
-        !std::holds_alternative<recorded::Fill>(work) &&
-        !std::holds_alternative<recorded::Launch>(work)) {
+    if (!std::holds_alternative<recorded::RecordedCopy>(work) &&
+        !std::holds_alternative<recorded::RecordedFill>(work) &&
+        !std::holds_alternative<recorded::RecordedLaunch>(work)) {
       return bad("entry {} is no work", e.work);
     }
     if (e.code == 0 || e.code > static_cast<uint8_t>(ErrorCode::kUnauthenticated)) {
@@ -168,7 +169,7 @@ class Checker {
   }
 
  private:
-  struct Memory {
+  struct CheckedMemory {
     Number opening = 0;
     int64_t bytes = 0;
   };
@@ -188,7 +189,7 @@ class Checker {
     return {};
   }
 
-  bool writes(const recorded::Launch& launch, uint32_t buffer) const {
+  bool writes(const recorded::RecordedLaunch& launch, uint32_t buffer) const {
     return buffer < launch.buffers.size() &&
            recording_.kernel_of(launch).memories[buffer].access != kernel::Access::kIn;
   }
@@ -201,7 +202,7 @@ class Checker {
     return bad("bytes {} are {}, not {}", number, found, size);
   }
 
-  Status place(Number opening, const recorded::Place& place, int64_t bytes) const {
+  Status place(Number opening, const recorded::RecordedAddress& place, int64_t bytes) const {
     const auto memory = memories_.find(place.memory);
     if (memory == memories_.end() || memory->second.opening != opening) {
       return bad("device {} has no memory {}", opening, place.memory);
@@ -228,7 +229,7 @@ class Checker {
   std::set<Number> events_;
   std::set<Number> valued_;
   std::map<Number, Number> modules_;  // Their devices.
-  std::map<Number, Memory> memories_;
+  std::map<Number, CheckedMemory> memories_;
 };
 
 // The next entry's bytes, sealed; nothing if they are not all there.
@@ -246,7 +247,7 @@ std::optional<std::string_view> next_frame(std::string_view& rest) {
 
 Result<recorded::Entry> read_entry(std::string_view frame, bool damaged_too) {
   TENON_ASSIGN(const serial::Unsealed sealed, serial::unseal(frame, kEntryFormat, damaged_too));
-  serial::Reader reader(sealed.payload, sealed.version);
+  serial::ArchiveReader reader(sealed.payload, sealed.version);
   recorded::Entry entry;
   reader(entry);
   if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the entry", reader.rest());
@@ -260,7 +261,7 @@ Result<Recording> read_recording(std::string_view file, bool damaged_too) {
   const std::string head = serial::seal(kRecordingFormat, {});
   TENON_TRY(serial::unseal(file.substr(0, head.size()), kRecordingFormat, damaged_too));
   Recording recording;
-  Checker checker(recording, damaged_too);
+  RecordingChecker checker(recording, damaged_too);
   std::string_view rest = file.substr(head.size());
   while (const auto frame = next_frame(rest)) {
     const auto in_entry = [&](Status status) {

@@ -49,14 +49,14 @@ class RecordDevice final : public ForwardingDevice {
 
   ~RecordDevice() override {
     finish_queues();
-    file_->add(recorded::Close{opening_});
+    file_->add(recorded::RecordedClose{opening_});
     close();
   }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     TENON_ASSIGN(const ModuleHandle handle, ForwardingDevice::load(binary, kernels));
-    recorded::Load entry = {opening_, file_->new_number(), file_->add_bytes(binary),
-                            add_kernels(*file_, kernels)};
+    recorded::RecordedLoad entry = {opening_, file_->new_number(), file_->add_bytes(binary),
+                                    add_kernels(*file_, kernels)};
     const std::lock_guard lock(mutex_);
     modules_[handle] = {entry.module, loaded(kernels)};
     file_->add(entry);
@@ -67,7 +67,7 @@ class RecordDevice final : public ForwardingDevice {
     {
       const std::lock_guard lock(mutex_);
       const auto found = modules_.extract(module);
-      if (!found.empty()) file_->add(recorded::Unload{found.mapped().number});
+      if (!found.empty()) file_->add(recorded::RecordedUnload{found.mapped().number});
     }
     ForwardingDevice::unload(module);
   }
@@ -77,7 +77,7 @@ class RecordDevice final : public ForwardingDevice {
     const Number number = file_->new_number();
     const std::lock_guard lock(mutex_);
     memories_[handle] = {number, bytes, false};
-    file_->add(recorded::Allocate{opening_, number, space, bytes});
+    file_->add(recorded::RecordedAllocate{opening_, number, space, bytes});
     return handle;
   }
 
@@ -85,18 +85,18 @@ class RecordDevice final : public ForwardingDevice {
     {
       const std::lock_guard lock(mutex_);
       const auto found = memories_.extract(memory);
-      if (!found.empty()) file_->add(recorded::Free{found.mapped().number});
+      if (!found.empty()) file_->add(recorded::RecordedFree{found.mapped().number});
     }
     ForwardingDevice::free(memory);
   }
 
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     TENON_TRY(paint_new(queue, destination));
     TENON_TRY(paint_new(queue, source));
     const Number data = source.on_host() ? file_->add_bytes(as_text(source.host, bytes)) : 0;
-    const Number entry =
-        file_->add(recorded::Copy{opening_, queue, place(destination), place(source), bytes, data});
+    const Number entry = file_->add(
+        recorded::RecordedCopy{opening_, queue, place(destination), place(source), bytes, data});
     TENON_TRY(noted(entry, ForwardingDevice::copy(queue, destination, source, bytes)));
     RecordedWork work = {entry, {}, {}};
     if (destination.on_host()) work.outputs.push_back({0, destination.host, bytes});
@@ -104,20 +104,20 @@ class RecordDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     TENON_TRY(paint_new(queue, destination));
     const Number data =
         file_->add_bytes(as_text(pattern.data(), static_cast<int64_t>(pattern.size())));
     const Number entry =
-        file_->add(recorded::Fill{opening_, queue, place(destination), bytes, data});
+        file_->add(recorded::RecordedFill{opening_, queue, place(destination), bytes, data});
     TENON_TRY(noted(entry, ForwardingDevice::fill(queue, destination, bytes, pattern)));
     given(queue, {entry, {}, {}});
     return {};
   }
 
-  Status launch(uint32_t queue, const Launch& launch) override {
-    recorded::Launch written = {opening_, queue, 0, launch.kernel, {}, {}, {}};
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
+    recorded::RecordedLaunch written = {opening_, queue, 0, launch.kernel, {}, {}, {}};
     if (launch.label != nullptr) written.label = launch.label;
     written.scalars.assign(launch.scalars.begin(), launch.scalars.end());
     LoadedKernel kernel;
@@ -132,7 +132,7 @@ class RecordDevice final : public ForwardingDevice {
       written.module = module->second.number;
       kernel = module->second.kernels[launch.kernel];
     }
-    for (const Place& each : launch.buffers) {
+    for (const MemoryAddress& each : launch.buffers) {
       TENON_TRY(paint_new(queue, each));
       written.buffers.push_back(place(each));
     }
@@ -149,9 +149,9 @@ class RecordDevice final : public ForwardingDevice {
     TENON_ASSIGN(const EventHandle handle, ForwardingDevice::record(queue));
     const Number number = file_->new_number();
     const std::lock_guard lock(mutex_);
-    file_->add(recorded::Record{opening_, queue, number});
-    Queue& q = queue_of(queue);
-    Span span = {++q.records, handle, std::move(q.open)};
+    file_->add(recorded::RecordedRecord{opening_, queue, number});
+    RecordedQueue& q = queue_of(queue);
+    RecordedSpan span = {++q.records, handle, std::move(q.open)};
     q.open.clear();
     q.seen.resize(std::max(q.seen.size(), size_t{queue} + 1));
     q.seen[queue] = span.record;
@@ -165,7 +165,7 @@ class RecordDevice final : public ForwardingDevice {
     const std::lock_guard lock(mutex_);
     const auto found = events_.find(event);
     if (found == events_.end()) return {};
-    file_->add(recorded::Wait{opening_, queue, found->second.number});
+    file_->add(recorded::RecordedWait{opening_, queue, found->second.number});
     std::vector<uint64_t>& seen = queue_of(queue).seen;
     seen.resize(std::max(seen.size(), found->second.covers.size()));
     for (size_t i = 0; i < found->second.covers.size(); ++i) {
@@ -192,7 +192,7 @@ class RecordDevice final : public ForwardingDevice {
       if (found != events_.end()) {
         const Result<bool> done = ForwardingDevice::await(event, 0);
         if (!done || *done) settle(event, done ? Status() : done.error());
-        for (Span& span : queue_of(found->second.queue).spans) {
+        for (RecordedSpan& span : queue_of(found->second.queue).spans) {
           if (span.event == event) span.event = 0;
         }
         events_.erase(found);
@@ -209,7 +209,7 @@ class RecordDevice final : public ForwardingDevice {
     return unimplemented("memory of the host is copied while it is recorded");
   }
 
-  Status copy_box(uint32_t, const Place&, const Place&, const Box&) override {
+  Status copy_box(uint32_t, const MemoryAddress&, const MemoryAddress&, const Box&) override {
     return Status(unimplemented("boxes are copied by kernels while they are recorded"));
   }
 
@@ -219,30 +219,30 @@ class RecordDevice final : public ForwardingDevice {
   }
 
  private:
-  struct Memory {
+  struct RecordedMemory {
     Number number = 0;
     int64_t bytes = 0;
     bool painted = false;
   };
-  struct Module {
+  struct RecordedModule {
     Number number = 0;
     std::vector<LoadedKernel> kernels;
   };
   // Work of a queue up to one record, which is its `record`-th.
-  struct Span {
+  struct RecordedSpan {
     uint64_t record = 0;
     EventHandle event = 0;  // 0: released before anybody knew that it was done.
     std::vector<RecordedWork> work;
   };
-  struct Queue {
+  struct RecordedQueue {
     uint64_t records = 0;
     std::vector<RecordedWork> open;  // Since the last record.
-    std::deque<Span> spans;          // That nobody has seen to be done.
+    std::deque<RecordedSpan> spans;  // That nobody has seen to be done.
     std::vector<uint64_t> seen;      // Records of each queue that come before what is given next.
     int64_t held = 0;                // Bytes of the layer's that copies of open and spans write to.
     Status failed;                   // Of what was drained since the last record.
   };
-  struct Event {
+  struct RecordedEvent {
     Number number = 0;
     uint32_t queue = 0;
     uint64_t record = 0;
@@ -250,14 +250,14 @@ class RecordDevice final : public ForwardingDevice {
     Status failed;                 // Of work before it that was drained.
   };
 
-  recorded::Place place(const Place& place) {
+  recorded::RecordedAddress place(const MemoryAddress& place) {
     if (place.on_host()) return {};
     const std::lock_guard lock(mutex_);
     const auto found = memories_.find(place.memory);
     return {found == memories_.end() ? 0 : found->second.number, place.offset};
   }
 
-  Queue& queue_of(uint32_t queue) { return queues_[queue]; }
+  RecordedQueue& queue_of(uint32_t queue) { return queues_[queue]; }
 
   // 0 of what has been painted.
   int64_t unpainted_bytes(MemoryHandle memory) {
@@ -268,7 +268,7 @@ class RecordDevice final : public ForwardingDevice {
 
   // Of the queue's thread, before work is given that is the first to use the memory. Where there
   // are other queues, none of them uses it before it is painted.
-  Status paint_new(uint32_t queue, const Place& place) {
+  Status paint_new(uint32_t queue, const MemoryAddress& place) {
     if (place.on_host() || unpainted_bytes(place.memory) == 0) return {};
     const std::lock_guard painting(painting_);
     const int64_t bytes = unpainted_bytes(place.memory);
@@ -284,9 +284,9 @@ class RecordDevice final : public ForwardingDevice {
 
   // Queues copies of what a launch writes, into memory that is kept until they are done. One that
   // is refused leaves the launch without values.
-  void read_back(uint32_t queue, std::span<const Place> buffers, RecordedWork& work) {
+  void read_back(uint32_t queue, std::span<const MemoryAddress> buffers, RecordedWork& work) {
     for (size_t i = 0; i < work.outputs.size(); ++i) {
-      const Place to = Place::of_host(work.storage[i].data());
+      const MemoryAddress to = MemoryAddress::of_host(work.storage[i].data());
       const RecordedWork::Output& output = work.outputs[i];
       if (ForwardingDevice::copy(queue, to, buffers[output.buffer], output.bytes).ok()) continue;
       work.outputs.clear();
@@ -313,8 +313,8 @@ class RecordDevice final : public ForwardingDevice {
     ForwardingDevice::release(*event);
     if (done && !*done) return;
     const std::lock_guard lock(mutex_);
-    Queue& q = queue_of(queue);
-    for (const Span& span : q.spans) write(span, outcome_of(span));
+    RecordedQueue& q = queue_of(queue);
+    for (const RecordedSpan& span : q.spans) write(span, outcome_of(span));
     write({0, 0, std::move(q.open)}, done ? Status() : done.error());
     q.spans.clear();
     q.open.clear();
@@ -328,14 +328,14 @@ class RecordDevice final : public ForwardingDevice {
   }
 
   void failed(Number entry, bool call, const Status& status) {
-    file_->add(
-        recorded::Failed{entry, call, static_cast<uint8_t>(status.code()), status.message()});
+    file_->add(recorded::RecordedFailure{entry, call, static_cast<uint8_t>(status.code()),
+                                         status.message()});
   }
 
   // It stays where it is until more is given to the queue.
   RecordedWork& given(uint32_t queue, RecordedWork work) {
     const std::lock_guard lock(mutex_);
-    Queue& q = queue_of(queue);
+    RecordedQueue& q = queue_of(queue);
     q.open.push_back(std::move(work));
     q.held += q.open.back().held();
     return q.open.back();
@@ -346,7 +346,7 @@ class RecordDevice final : public ForwardingDevice {
     const auto found = events_.find(event);
     if (found == events_.end()) return;
     for (uint32_t q = 0; q < found->second.covers.size(); ++q) {
-      std::deque<Span>& spans = queue_of(q).spans;
+      std::deque<RecordedSpan>& spans = queue_of(q).spans;
       while (!spans.empty() && spans.front().record <= found->second.covers[q]) {
         const bool itself = spans.front().event == event;
         write(spans.front(), itself ? outcome : outcome_of(spans.front()));
@@ -357,14 +357,14 @@ class RecordDevice final : public ForwardingDevice {
   }
 
   // Of the event of a span that is done; nothing if nobody can tell.
-  std::optional<Status> outcome_of(const Span& span) {
+  std::optional<Status> outcome_of(const RecordedSpan& span) {
     if (span.event == 0) return {};
     const Result<bool> done = ForwardingDevice::await(span.event, 0);
     if (done && !*done) return {};
     return done ? Status() : done.error();
   }
 
-  void write(const Span& span, const std::optional<Status>& outcome) {
+  void write(const RecordedSpan& span, const std::optional<Status>& outcome) {
     if (!outcome) return;
     for (const RecordedWork& work : span.work) {
       if (!outcome->ok()) {
@@ -372,7 +372,7 @@ class RecordDevice final : public ForwardingDevice {
         continue;
       }
       if (work.outputs.empty()) continue;
-      recorded::Values values = {work.entry, {}};
+      recorded::RecordedValues values = {work.entry, {}};
       for (const RecordedWork::Output& each : work.outputs) {
         values.written.push_back({each.buffer, file_->add_bytes(as_text(each.data, each.bytes))});
       }
@@ -400,10 +400,10 @@ class RecordDevice final : public ForwardingDevice {
   std::atomic<bool> aborted_ = false;
   std::mutex painting_;  // Taken before mutex_.
   std::mutex mutex_;
-  std::map<MemoryHandle, Memory> memories_;
-  std::map<ModuleHandle, Module> modules_;
-  std::map<EventHandle, Event> events_;
-  std::map<uint32_t, Queue> queues_;
+  std::map<MemoryHandle, RecordedMemory> memories_;
+  std::map<ModuleHandle, RecordedModule> modules_;
+  std::map<EventHandle, RecordedEvent> events_;
+  std::map<uint32_t, RecordedQueue> queues_;
 };
 
 class RecordBackend final : public ForwardingBackend {
@@ -424,15 +424,15 @@ class RecordBackend final : public ForwardingBackend {
     if (index >= devices.size()) return internal_error("device {} is not listed", index);
     const DeviceInfo& info = devices[index];
     const Number opening = file_->new_number();
-    file_->add(recorded::Open{opening, std::string(name()), std::string(version()), info.name,
-                              info.target.compiler_id, to_string(info.target)});
+    file_->add(recorded::RecordedOpen{opening, std::string(name()), std::string(version()),
+                                      info.name, info.target.compiler_id, to_string(info.target)});
     return std::make_unique<RecordDevice>(std::move(device), file_, opening,
                                           info.target.queues == 1, options_);
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     TENON_ASSIGN(Compiled compiled, ForwardingBackend::compile(target, kernels));
-    recorded::Compile entry = {target.name, add_kernels(*file_, kernels), 0, {}};
+    recorded::RecordedCompile entry = {target.name, add_kernels(*file_, kernels), 0, {}};
     if (compiled.declined.empty()) entry.binary = file_->add_bytes(compiled.binary);
     for (const Declined& each : compiled.declined) {
       entry.declined.push_back({each.kernel, static_cast<uint8_t>(each.reason), each.text});
@@ -442,7 +442,7 @@ class RecordBackend final : public ForwardingBackend {
   }
 
   // What a recording holds is kernels.
-  Result<CallPlan> plan(const TargetInfo&, const CallSite&) override {
+  Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite&) override {
     return unimplemented("calls are made of kernels while they are recorded");
   }
   bool takes_segments() const override { return false; }

@@ -40,7 +40,7 @@ TEST_F(RecordTest, WritesWhatWasAsked) {
 TEST_F(RecordTest, ReplaysToTheSameBits) {
   run_chain();
   const std::string file = closed();
-  const auto same = make_interp_backend();
+  const auto same = make_interpreter_backend();
   ReplayReport report = replayed(file, *same);
   EXPECT_EQ(report.launches, 4);
   EXPECT_EQ(report.copies, 2);
@@ -50,9 +50,9 @@ TEST_F(RecordTest, ReplaysToTheSameBits) {
   EXPECT_EQ(report.compared_bytes, 80);
   EXPECT_TRUE(report.differences.empty());
   // Another target: kernels are legalised for it. The rules hold in a replay too.
-  InterpConfig config;
-  config.form = kernel::LegalForm::least();
-  report = replayed(file, *make_validate_layer(make_interp_backend(config)));
+  InterpreterConfig config;
+  config.features = kernel::TargetFeatures::least();
+  report = replayed(file, *make_validate_layer(make_interpreter_backend(config)));
   EXPECT_EQ(report.modules_loaded, 0);
   EXPECT_EQ(report.modules_compiled, 1);
   EXPECT_EQ(report.compared, 5);
@@ -97,7 +97,7 @@ TEST_F(RecordTest, NansAreEqual) {
   open({map_kernel("nan",
                    "%c = bitcast 2143289345 : u32 -> f32\n%b = select true, %c, %a : f32\n")});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
-  ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(y), 16).ok());
+  ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(bytes_of(result)), at(y), 16).ok());
   ASSERT_EQ(finish(*device).message(), "");
   const std::string file = closed();
   OtherBackend others(
@@ -119,13 +119,14 @@ TEST_F(RecordTest, MemoryBeginsTheSame) {
   const auto recording = read_recording(file).value();
   std::string_view written;
   for (const recorded::Entry& entry : recording.entries) {
-    if (const auto* values = std::get_if<recorded::Values>(&entry)) {
+    if (const auto* values = std::get_if<recorded::RecordedValues>(&entry)) {
       written = recording.bytes[values->written[0].data];
     }
   }
   EXPECT_EQ(written.substr(8), "\xA5\xA5\xA5\xA5\xA5\xA5\xA5\xA5");
   OtherBackend others;
-  for (Backend* each : std::initializer_list<Backend*>{make_interp_backend().release(), &others}) {
+  for (Backend* each :
+       std::initializer_list<Backend*>{make_interpreter_backend().release(), &others}) {
     EXPECT_TRUE(replayed(file, *each).differences.empty());
     if (each != &others) delete each;
   }
@@ -134,21 +135,21 @@ TEST_F(RecordTest, MemoryBeginsTheSame) {
 TEST_F(RecordTest, BuffersThatAreNotAlignedThereAreMoved) {
   open({add_one("add_one"), half()});
   const Floats from = {1, 2, 3, 4};
-  ASSERT_TRUE(device->copy(0, at(x, 16), Place::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(device->copy(0, at(x, 16), MemoryAddress::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch(0, at(x, 16), at(y, 32)).ok());
   ASSERT_TRUE(launch(1, at(y, 32), at(y, 4)).ok());
   ASSERT_EQ(finish(*device).message(), "");
   const std::string file = closed();
-  const ReplayReport report = replayed(file, *make_validate_layer(make_interp_backend()));
+  const ReplayReport report = replayed(file, *make_validate_layer(make_interpreter_backend()));
   EXPECT_EQ(report.compared, 2);
   EXPECT_TRUE(report.differences.empty());
 }
 
 TEST_F(RecordTest, FailuresAreWrittenAndLeftOut) {
   const auto plan = FaultPlan::parse("launch@2 event@2").value();
-  open({add_one("add_one"), twice()}, make_faults_layer(make_interp_backend(), plan).backend);
+  open({add_one("add_one"), twice()}, make_faults_layer(make_interpreter_backend(), plan).backend);
   const Floats from = {1, 2, 3, 4};
-  ASSERT_TRUE(device->copy(0, at(x), Place::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(device->copy(0, at(x), MemoryAddress::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   EXPECT_FALSE(launch(1, at(y), at(x)).ok());
   ASSERT_EQ(finish(*device).message(), "");
@@ -163,7 +164,7 @@ TEST_F(RecordTest, FailuresAreWrittenAndLeftOut) {
   EXPECT_NE(text.find("work up to the event after 16 failed: a planned fault: event (INTERNAL)"),
             std::string::npos)
       << text;
-  const ReplayReport report = replayed(file, *make_interp_backend());
+  const ReplayReport report = replayed(file, *make_interpreter_backend());
   EXPECT_EQ(report.skipped, 1);
   EXPECT_EQ(report.launches, 3);
   EXPECT_EQ(report.compared, 2);
@@ -173,7 +174,7 @@ TEST_F(RecordTest, FailuresAreWrittenAndLeftOut) {
 // Two queues, of a device that does the work of both in order.
 class TwoQueues final : public ForwardingBackend {
  public:
-  TwoQueues() : ForwardingBackend(make_interp_backend()) {}
+  TwoQueues() : ForwardingBackend(make_interpreter_backend()) {}
   Result<std::vector<DeviceInfo>> devices() override {
     auto devices = ForwardingBackend::devices();
     devices->front().target.queues = 2;
@@ -187,10 +188,11 @@ class TwoQueues final : public ForwardingBackend {
   class Both final : public ForwardingDevice {
    public:
     using ForwardingDevice::ForwardingDevice;
-    Status copy(uint32_t, const Place& to, const Place& from, int64_t bytes) override {
+    Status copy(uint32_t, const MemoryAddress& to, const MemoryAddress& from,
+                int64_t bytes) override {
       return ForwardingDevice::copy(0, to, from, bytes);
     }
-    Status launch(uint32_t, const Launch& launch) override {
+    Status launch(uint32_t, const KernelLaunch& launch) override {
       return ForwardingDevice::launch(0, launch);
     }
     Result<EventHandle> record(uint32_t) override { return ForwardingDevice::record(0); }
@@ -202,15 +204,15 @@ class TwoQueues final : public ForwardingBackend {
 TEST_F(RecordTest, EventsCoverWhatTheyWaitedFor) {
   open({add_one("add_one")}, std::make_shared<TwoQueues>());
   const Floats from = {1, 2, 3, 4};
-  ASSERT_TRUE(device->copy(1, at(x), Place::of_host(bytes_of(from)), 16).ok());
-  ASSERT_TRUE(device->copy(1, Place::of_host(bytes_of(result)), at(x), 16).ok());
+  ASSERT_TRUE(device->copy(1, at(x), MemoryAddress::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(device->copy(1, MemoryAddress::of_host(bytes_of(result)), at(x), 16).ok());
   const EventHandle copied = device->record(1).value();
   ASSERT_TRUE(device->wait(0, copied).ok());
   ASSERT_TRUE(finish(*device, 0).ok());
   result = {};
   device->release(copied);
   const std::string file = closed();
-  const ReplayReport report = replayed(file, *make_interp_backend());
+  const ReplayReport report = replayed(file, *make_interpreter_backend());
   EXPECT_EQ(report.compared, 1);
   EXPECT_TRUE(report.differences.empty());
 }
@@ -218,7 +220,7 @@ TEST_F(RecordTest, EventsCoverWhatTheyWaitedFor) {
 // A device whose second queue does nothing until somebody waits for it.
 class LateQueue final : public ForwardingBackend {
  public:
-  LateQueue() : ForwardingBackend(make_interp_backend()) {}
+  LateQueue() : ForwardingBackend(make_interpreter_backend()) {}
   Result<std::vector<DeviceInfo>> devices() override {
     auto devices = ForwardingBackend::devices();
     devices->front().target.queues = 2;
@@ -232,7 +234,8 @@ class LateQueue final : public ForwardingBackend {
   class Late final : public ForwardingDevice {
    public:
     using ForwardingDevice::ForwardingDevice;
-    Status copy(uint32_t queue, const Place& to, const Place& from, int64_t bytes) override {
+    Status copy(uint32_t queue, const MemoryAddress& to, const MemoryAddress& from,
+                int64_t bytes) override {
       if (queue == 0) return ForwardingDevice::copy(0, to, from, bytes);
       late_.emplace_back([=, this] { return ForwardingDevice::copy(0, to, from, bytes); });
       return {};
@@ -260,10 +263,10 @@ class LateQueue final : public ForwardingBackend {
 TEST_F(RecordTest, QueuesThatShareMemoryKeepWhatEachWrites) {
   open({add_one("add_one")}, std::make_shared<LateQueue>());
   const Floats from = {1, 2, 3, 4};
-  ASSERT_TRUE(device->copy(1, at(x), Place::of_host(bytes_of(from)), 16).ok());
-  ASSERT_TRUE(device->copy(0, at(x, 64), Place::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(device->copy(1, at(x), MemoryAddress::of_host(bytes_of(from)), 16).ok());
+  ASSERT_TRUE(device->copy(0, at(x, 64), MemoryAddress::of_host(bytes_of(from)), 16).ok());
   ASSERT_TRUE(finish(*device, 1).ok());
-  ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(x, 64), 16).ok());
+  ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(bytes_of(result)), at(x, 64), 16).ok());
   ASSERT_TRUE(finish(*device).ok());
   EXPECT_EQ(result, from);
 }
@@ -276,7 +279,7 @@ TEST_F(RecordTest, HoldsNoMoreThanItMay) {
   const std::string text = listing(file);
   EXPECT_LT(text.find("values of 11"), text.find("launch @add_one", text.find("@twice(%x 4")))
       << text;
-  const ReplayReport report = replayed(file, *make_interp_backend());
+  const ReplayReport report = replayed(file, *make_interpreter_backend());
   EXPECT_EQ(report.compared, 5);
   EXPECT_TRUE(report.differences.empty());
 }
@@ -285,7 +288,7 @@ TEST_F(RecordTest, HoldsNoMoreThanItMay) {
 TEST_F(RecordTest, ErrorsOfWhatItWaitedForAreTheNextEvents) {
   options.most_held_bytes = 16;
   const auto plan = FaultPlan::parse("event@1").value();
-  open({add_one("add_one"), twice()}, make_faults_layer(make_interp_backend(), plan).backend);
+  open({add_one("add_one"), twice()}, make_faults_layer(make_interpreter_backend(), plan).backend);
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   ASSERT_TRUE(launch(1, at(y), at(x)).ok());
   const EventHandle event = device->record(0).value();
@@ -296,7 +299,7 @@ TEST_F(RecordTest, ErrorsOfWhatItWaitedForAreTheNextEvents) {
   }
   device->release(event);
   EXPECT_EQ(finish(*device).message(), "");
-  const ReplayReport report = replayed(closed(), *make_interp_backend());
+  const ReplayReport report = replayed(closed(), *make_interpreter_backend());
   EXPECT_EQ(report.compared, 1);
 }
 
@@ -304,14 +307,14 @@ TEST_F(RecordTest, WhatNobodyAwaitedIsWrittenOnClose) {
   open({add_one("add_one")});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
   const std::string file = closed();
-  EXPECT_EQ(replayed(file, *make_interp_backend()).compared, 1);
+  EXPECT_EQ(replayed(file, *make_interpreter_backend()).compared, 1);
 }
 
 TEST_F(RecordTest, SameBytesAreWrittenOnce) {
   open({add_one("add_one")});
   const std::vector<std::byte> block(200, std::byte{7});
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(device->copy(0, at(x), Place::of_host(block.data()), 200).ok());
+    ASSERT_TRUE(device->copy(0, at(x), MemoryAddress::of_host(block.data()), 200).ok());
   }
   ASSERT_EQ(finish(*device).message(), "");
   EXPECT_LT(closed().size(), 100u * 60 + 2000);
@@ -324,15 +327,15 @@ TEST_F(RecordTest, WhatCannotBeReplayedSaysWhy) {
   const auto error = [&](Backend& where, size_t number) {
     return replay(recording, where, number).error().message();
   };
-  const auto interp = make_interp_backend();
+  const auto interp = make_interpreter_backend();
   EXPECT_EQ(error(*interp, 7), "backend interp has 1 devices, there is no number 7");
-  InterpConfig config;
+  InterpreterConfig config;
   config.memory_bytes = 300;
-  EXPECT_EQ(error(*make_interp_backend(config), 0),
+  EXPECT_EQ(error(*make_interpreter_backend(config), 0),
             "entry 7: interp: 256 bytes are asked for, 256 of 300 are in use");
   class Declining final : public ForwardingBackend {
    public:
-    Declining() : ForwardingBackend(make_interp_backend()) {}
+    Declining() : ForwardingBackend(make_interpreter_backend()) {}
     std::string_view name() const override { return "declining"; }
     Result<Compiled> compile(const TargetInfo&, Kernels) override {
       return Compiled{"", {{1, Reason::kTooMuchCode, "far too long"}}};

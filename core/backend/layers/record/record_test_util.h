@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/record/record.h"
 #include "core/backend/layers/record/replay.h"
@@ -49,7 +49,7 @@ inline std::byte* bytes_of(Floats& values) { return reinterpret_cast<std::byte*>
 class OtherBackend final : public ForwardingBackend {
  public:
   explicit OtherBackend(std::optional<kernel::Kernel> instead = {})
-      : ForwardingBackend(make_interp_backend()), instead_(std::move(instead)) {}
+      : ForwardingBackend(make_interpreter_backend()), instead_(std::move(instead)) {}
   std::string_view name() const override { return "other"; }
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     std::vector<const kernel::Kernel*> list(kernels.begin(), kernels.end());
@@ -74,7 +74,7 @@ class RecordTest : public testing::Test {
 
   // Opens a device within the layer, with a module of some kernels and two buffers.
   void open(std::vector<kernel::Kernel> list, std::shared_ptr<Backend> inner = nullptr) {
-    if (inner == nullptr) inner = make_interp_backend();
+    if (inner == nullptr) inner = make_interpreter_backend();
     backend = make_record_layer(std::move(inner), options).value();
     device = backend->open(0).value();
     kernels = std::move(list);
@@ -92,9 +92,10 @@ class RecordTest : public testing::Test {
     return read_file(options.path).value();
   }
 
-  Status launch(uint32_t kernel, const Place& from, const Place& to, const char* label = "") {
-    const std::array<Place, 2> places = {from, to};
-    Launch work;
+  Status launch(uint32_t kernel, const MemoryAddress& from, const MemoryAddress& to,
+                const char* label = "") {
+    const std::array<MemoryAddress, 2> places = {from, to};
+    KernelLaunch work;
     work.module = module;
     work.kernel = kernel;
     work.buffers = places;
@@ -105,12 +106,12 @@ class RecordTest : public testing::Test {
   void run_chain() {
     open({add_one("add_one"), twice()});
     const Floats from = {1, 2, 3, 4};
-    ASSERT_TRUE(device->copy(0, at(x), Place::of_host(bytes_of(from)), 16).ok());
+    ASSERT_TRUE(device->copy(0, at(x), MemoryAddress::of_host(bytes_of(from)), 16).ok());
     for (int i = 0; i < 2; ++i) {
       ASSERT_TRUE(launch(0, at(x), at(y), "add at m.mlir:3").ok());
       ASSERT_TRUE(launch(1, at(y), at(x), "mul at m.mlir:4").ok());
     }
-    ASSERT_TRUE(device->copy(0, Place::of_host(bytes_of(result)), at(x), 16).ok());
+    ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(bytes_of(result)), at(x), 16).ok());
     ASSERT_EQ(finish(*device).message(), "");
     EXPECT_EQ(result, (Floats{10, 14, 18, 22}));
     device->free(x);
@@ -118,7 +119,9 @@ class RecordTest : public testing::Test {
     device->unload(module);
   }
 
-  static Place at(MemoryHandle memory, int64_t offset = 0) { return {memory, offset, nullptr}; }
+  static MemoryAddress at(MemoryHandle memory, int64_t offset = 0) {
+    return {memory, offset, nullptr};
+  }
 
   static ReplayReport replayed(const std::string& file, Backend& backend, size_t most = 1) {
     const auto recording = read_recording(file);
@@ -133,7 +136,7 @@ class RecordTest : public testing::Test {
     const auto recording = read_recording(file).value();
     std::string text;
     for (const recorded::Entry& entry : recording.entries) {
-      if (!std::holds_alternative<recorded::Bytes>(entry)) {
+      if (!std::holds_alternative<recorded::RecordedBytes>(entry)) {
         text += to_string(recording, entry) + "\n";
       }
     }

@@ -18,7 +18,7 @@ std::string length_bytes(uint64_t length) {
 
 // The length and the sealed entry.
 std::string framed(const recorded::Entry& entry) {
-  serial::Writer writer;
+  serial::ArchiveWriter writer;
   writer(entry);
   const std::string sealed = serial::seal(kEntryFormat, std::move(writer).take());
   return length_bytes(sealed.size()) + sealed;
@@ -56,10 +56,10 @@ Number RecordingFile::add_bytes(std::string_view bytes) {
   const size_t hash = std::hash<std::string_view>()(bytes);
   const auto [first, last] = known_.equal_range(hash);
   for (auto each = first; each != last; ++each) {
-    const Known& known = each->second;
+    const BytesEntry& known = each->second;
     if (known.size == bytes.size() && file_.holds(known.offset, bytes)) return known.number;
   }
-  append(recorded::Bytes{bytes});
+  append(recorded::RecordedBytes{bytes});
   known_.insert({hash, {blobs_, size_ - bytes.size(), bytes.size()}});
   return blobs_++;
 }
@@ -84,21 +84,21 @@ std::string save_entries(const std::vector<recorded::Entry>& entries) {
 
 namespace {
 
-class Printer {
+class RecordingPrinter {
  public:
-  explicit Printer(const Recording& recording) : recording_(recording) {}
+  explicit RecordingPrinter(const Recording& recording) : recording_(recording) {}
 
-  std::string operator()(const recorded::Bytes& e) const {
+  std::string operator()(const recorded::RecordedBytes& e) const {
     return fmt::format("bytes {}", e.bytes.size());
   }
-  std::string operator()(const recorded::Open& e) const {
+  std::string operator()(const recorded::RecordedOpen& e) const {
     return fmt::format("open {}, a {} {}, compiler {}, as device {}", e.device, e.backend,
                        e.version, e.compiler_id, e.opening);
   }
-  std::string operator()(const recorded::Close& e) const {
+  std::string operator()(const recorded::RecordedClose& e) const {
     return fmt::format("close device {}", e.opening);
   }
-  std::string operator()(const recorded::Compile& e) const {
+  std::string operator()(const recorded::RecordedCompile& e) const {
     std::string text = fmt::format("compile {} for {}", kernels(e.kernels), e.target);
     for (const recorded::DeclinedKernel& each : e.declined) {
       text += fmt::format("; declined @{}: {} ({})", name(e.kernels[each.kernel]), each.text,
@@ -107,27 +107,27 @@ class Printer {
     if (e.declined.empty()) text += fmt::format(": {} bytes", bytes(e.binary));
     return text;
   }
-  std::string operator()(const recorded::Load& e) const {
+  std::string operator()(const recorded::RecordedLoad& e) const {
     return fmt::format("load module {}: {}, binary of {} bytes", e.module, kernels(e.kernels),
                        bytes(e.binary));
   }
-  std::string operator()(const recorded::Unload& e) const {
+  std::string operator()(const recorded::RecordedUnload& e) const {
     return fmt::format("unload module {}", e.module);
   }
-  std::string operator()(const recorded::Allocate& e) const {
+  std::string operator()(const recorded::RecordedAllocate& e) const {
     return fmt::format("allocate memory {}: {} bytes in space {}", e.memory, e.bytes, e.space);
   }
-  std::string operator()(const recorded::Free& e) const {
+  std::string operator()(const recorded::RecordedFree& e) const {
     return fmt::format("free memory {}", e.memory);
   }
-  std::string operator()(const recorded::Copy& e) const {
+  std::string operator()(const recorded::RecordedCopy& e) const {
     return fmt::format("copy {} bytes to {} from {}{}", e.bytes, place(e.destination),
                        place(e.source), queue(e.queue));
   }
-  std::string operator()(const recorded::Fill& e) const {
+  std::string operator()(const recorded::RecordedFill& e) const {
     return fmt::format("fill {} bytes of {}{}", e.bytes, place(e.destination), queue(e.queue));
   }
-  std::string operator()(const recorded::Launch& e) const {
+  std::string operator()(const recorded::RecordedLaunch& e) const {
     const kernel::Kernel& kernel = recording_.kernel_of(e);
     std::vector<std::string> buffers;
     for (size_t i = 0; i < e.buffers.size(); ++i) {
@@ -138,18 +138,18 @@ class Printer {
     text += fmt::format("){}", queue(e.queue));
     return e.label.empty() ? text : fmt::format("{} '{}'", text, e.label);
   }
-  std::string operator()(const recorded::Record& e) const {
+  std::string operator()(const recorded::RecordedRecord& e) const {
     return fmt::format("record event {}{}", e.event, queue(e.queue));
   }
-  std::string operator()(const recorded::Wait& e) const {
+  std::string operator()(const recorded::RecordedWait& e) const {
     return fmt::format("wait for event {}{}", e.event, queue(e.queue));
   }
-  std::string operator()(const recorded::Values& e) const {
+  std::string operator()(const recorded::RecordedValues& e) const {
     size_t size = 0;
     for (const recorded::Written& each : e.written) size += bytes(each.data);
     return fmt::format("values of {}: {} bytes", e.work, size);
   }
-  std::string operator()(const recorded::Failed& e) const {
+  std::string operator()(const recorded::RecordedFailure& e) const {
     return fmt::format("{} {} failed: {} ({})", e.call ? "call" : "work up to the event after",
                        e.work, e.message, error_code_name(static_cast<ErrorCode>(e.code)));
   }
@@ -162,7 +162,7 @@ class Printer {
     for (const Number each : list) names.push_back("@" + name(each));
     return fmt::format("{}", fmt::join(names, " "));
   }
-  static std::string place(const recorded::Place& place) {
+  static std::string place(const recorded::RecordedAddress& place) {
     return place.memory == 0 ? "the host" : fmt::format("{}+{}", place.memory, place.offset);
   }
   static std::string queue(uint32_t queue) {
@@ -175,11 +175,11 @@ class Printer {
 }  // namespace
 
 std::string to_string(const Recording& recording, const recorded::Entry& entry) {
-  return std::visit(Printer(recording), entry);
+  return std::visit(RecordingPrinter(recording), entry);
 }
 
-const kernel::Kernel& Recording::kernel_of(const recorded::Launch& launch) const {
-  const auto& load = std::get<recorded::Load>(entries[loads.at(launch.module)]);
+const kernel::Kernel& Recording::kernel_of(const recorded::RecordedLaunch& launch) const {
+  const auto& load = std::get<recorded::RecordedLoad>(entries[loads.at(launch.module)]);
   return kernels.at(load.kernels[launch.kernel]);
 }
 

@@ -35,12 +35,12 @@ namespace recorded {
 using Number = uint64_t;
 
 /// Bytes that entries refer to: by their number among the entries of this kind.
-struct Bytes {
+struct RecordedBytes {
   std::string_view bytes;
 };
 
 /// A device was opened; `opening` numbers this.
-struct Open {
+struct RecordedOpen {
   Number opening = 0;
   std::string backend;
   std::string version;
@@ -49,7 +49,7 @@ struct Open {
   std::string target;  ///< to_string(TargetInfo)
 };
 
-struct Close {
+struct RecordedClose {
   Number opening = 0;
 };
 
@@ -60,75 +60,75 @@ struct DeclinedKernel {
 };
 
 /// Needs no open device.
-struct Compile {
+struct RecordedCompile {
   std::string target;           ///< Its name.
   std::vector<Number> kernels;  ///< Bytes
   Number binary = 0;            ///< Bytes; of no meaning if some were declined.
   std::vector<DeclinedKernel> declined;
 };
 
-struct Load {
+struct RecordedLoad {
   Number opening = 0;
   Number module = 0;
   Number binary = 0;
   std::vector<Number> kernels;
 };
 
-struct Unload {
+struct RecordedUnload {
   Number module = 0;
 };
 
-struct Allocate {
+struct RecordedAllocate {
   Number opening = 0;
   Number memory = 0;
   uint32_t space = 0;
   int64_t bytes = 0;
 };
 
-struct Free {
+struct RecordedFree {
   Number memory = 0;
 };
 
 /// In a device's memory, or the host's if `memory` is 0.
-struct Place {
+struct RecordedAddress {
   Number memory = 0;
   int64_t offset = 0;
 };
 
-struct Copy {
+struct RecordedCopy {
   Number opening = 0;
   uint32_t queue = 0;
-  Place destination;
-  Place source;
+  RecordedAddress destination;
+  RecordedAddress source;
   int64_t bytes = 0;
   Number data = 0;  ///< Bytes, if the source is the host's.
 };
 
-struct Fill {
+struct RecordedFill {
   Number opening = 0;
   uint32_t queue = 0;
-  Place destination;
+  RecordedAddress destination;
   int64_t bytes = 0;
   Number pattern = 0;
 };
 
-struct Launch {
+struct RecordedLaunch {
   Number opening = 0;
   uint32_t queue = 0;
   Number module = 0;
   uint32_t kernel = 0;
-  std::vector<Place> buffers;
+  std::vector<RecordedAddress> buffers;
   std::vector<uint64_t> scalars;
   std::string label;
 };
 
-struct Record {
+struct RecordedRecord {
   Number opening = 0;
   uint32_t queue = 0;
   Number event = 0;
 };
 
-struct Wait {
+struct RecordedWait {
   Number opening = 0;
   uint32_t queue = 0;
   Number event = 0;
@@ -140,22 +140,24 @@ struct Written {
 };
 
 /// What the copy to the host or the launch of entry `work` had written when it was done.
-struct Values {
+struct RecordedValues {
   Number work = 0;
   std::vector<Written> written;
 };
 
 /// The entry's call failed, or its event did: then it, or some entry of its queue between the
 /// event before and that event.
-struct Failed {
+struct RecordedFailure {
   Number work = 0;
   bool call = false;
   uint8_t code = 0;  ///< ErrorCode
   std::string message;
 };
 
-using Entry = std::variant<Bytes, Open, Close, Compile, Load, Unload, Allocate, Free, Copy, Fill,
-                           Launch, Record, Wait, Values, Failed>;
+using Entry =
+    std::variant<RecordedBytes, RecordedOpen, RecordedClose, RecordedCompile, RecordedLoad,
+                 RecordedUnload, RecordedAllocate, RecordedFree, RecordedCopy, RecordedFill,
+                 RecordedLaunch, RecordedRecord, RecordedWait, RecordedValues, RecordedFailure>;
 
 }  // namespace recorded
 
@@ -178,7 +180,7 @@ class RecordingFile {
   Status status() const;
 
  private:
-  struct Known {
+  struct BytesEntry {
     recorded::Number number = 0;
     uint64_t offset = 0;
     size_t size = 0;
@@ -193,7 +195,7 @@ class RecordingFile {
   recorded::Number entries_ = 0;
   recorded::Number blobs_ = 0;
   recorded::Number handles_ = 0;
-  std::unordered_multimap<size_t, Known> known_;  // By hash.
+  std::unordered_multimap<size_t, BytesEntry> known_;  // By hash.
 };
 
 /// What a file says, checked: whatever an entry refers to comes before it and is still there, lies
@@ -206,7 +208,7 @@ struct Recording {
 
   std::map<recorded::Number, size_t> loads;  ///< By number of the module, its entry Load.
 
-  const kernel::Kernel& kernel_of(const recorded::Launch& launch) const;
+  const kernel::Kernel& kernel_of(const recorded::RecordedLaunch& launch) const;
 };
 
 /// `file` lives as long as the recording. Errors: those of serial::unseal; what is wrong, with the

@@ -41,9 +41,10 @@ TEST_F(RecordTest, NoChangeOfABitBreaksTheReader) {
       for (const recorded::Entry& entry : read->entries) {
         EXPECT_FALSE(to_string(*read, entry).empty());
       }
-      InterpConfig config;  // What a replay says is one thing; that it says something is another.
+      InterpreterConfig
+          config;  // What a replay says is one thing; that it says something is another.
       config.memory_bytes = 1 << 16;
-      const auto report = replay(*read, *make_interp_backend(config), 0);
+      const auto report = replay(*read, *make_interpreter_backend(config), 0);
       EXPECT_TRUE(report || !report.error().message().empty());
     }
   }
@@ -70,10 +71,10 @@ std::string error_of(const std::vector<recorded::Entry>& entries) {
 TEST(Recording, EntriesAreChecked) {
   const std::string kernel = kernel::save(add_one("add_one"));
   const std::vector<recorded::Entry> begin = {
-      recorded::Open{1, "interp", "1", "interp:0", "interp-1", "t"},
-      recorded::Bytes{kernel},
-      recorded::Load{1, 2, 0, {0}},
-      recorded::Allocate{1, 3, 0, 64},
+      recorded::RecordedOpen{1, "interp", "1", "interp:0", "interp-1", "t"},
+      recorded::RecordedBytes{kernel},
+      recorded::RecordedLoad{1, 2, 0, {0}},
+      recorded::RecordedAllocate{1, 3, 0, 64},
   };
   const auto after = [&](recorded::Entry entry) {
     std::vector<recorded::Entry> all = begin;
@@ -81,44 +82,47 @@ TEST(Recording, EntriesAreChecked) {
     return error_of(all);
   };
   EXPECT_EQ(error_of(begin), "");
-  EXPECT_EQ(after(recorded::Open{1, "", "", "", "", ""}), "entry 4: device 1 is open already");
-  EXPECT_EQ(after(recorded::Close{2}), "entry 4: there is no device 2");
-  EXPECT_EQ(after(recorded::Load{1, 3, 0, {0}}), "entry 4: the number 3 again");
-  EXPECT_EQ(after(recorded::Load{1, 4, 0, {1}}), "entry 4: there are no bytes 1");
-  EXPECT_EQ(after(recorded::Compile{"t", {0}, 0, {{1, 1, ""}}}),
+  EXPECT_EQ(after(recorded::RecordedOpen{1, "", "", "", "", ""}),
+            "entry 4: device 1 is open already");
+  EXPECT_EQ(after(recorded::RecordedClose{2}), "entry 4: there is no device 2");
+  EXPECT_EQ(after(recorded::RecordedLoad{1, 3, 0, {0}}), "entry 4: the number 3 again");
+  EXPECT_EQ(after(recorded::RecordedLoad{1, 4, 0, {1}}), "entry 4: there are no bytes 1");
+  EXPECT_EQ(after(recorded::RecordedCompile{"t", {0}, 0, {{1, 1, ""}}}),
             "entry 4: kernel 1 of 1 is declined for reason 1");
-  EXPECT_EQ(after(recorded::Unload{3}), "entry 4: there is no module 3");
-  EXPECT_EQ(after(recorded::Allocate{1, 4, 0, 0}), "entry 4: 0 bytes are allocated");
-  EXPECT_EQ(after(recorded::Free{2}), "entry 4: there is no memory 2");
-  EXPECT_EQ(after(recorded::Copy{1, 0, {}, {}, 4, 0}), "entry 4: a copy from host to host");
-  EXPECT_EQ(after(recorded::Copy{1, 0, {3, 0}, {}, 4, 0}),
+  EXPECT_EQ(after(recorded::RecordedUnload{3}), "entry 4: there is no module 3");
+  EXPECT_EQ(after(recorded::RecordedAllocate{1, 4, 0, 0}), "entry 4: 0 bytes are allocated");
+  EXPECT_EQ(after(recorded::RecordedFree{2}), "entry 4: there is no memory 2");
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {}, {}, 4, 0}), "entry 4: a copy from host to host");
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {3, 0}, {}, 4, 0}),
             fmt::format("entry 4: bytes 0 are {}, not 4", kernel.size()));
-  EXPECT_EQ(after(recorded::Copy{1, 0, {}, {3, 62}, 4, 0}), "entry 4: 4 bytes at 62 of 64");
-  EXPECT_EQ(after(recorded::Copy{1, 0, {}, {3, -1}, 4, 0}), "entry 4: 4 bytes at -1 of 64");
-  EXPECT_EQ(after(recorded::Copy{1, 0, {}, {9, 0}, 4, 0}), "entry 4: device 1 has no memory 9");
-  EXPECT_EQ(after(recorded::Fill{1, 0, {3, 0}, 4, 0}),
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {}, {3, 62}, 4, 0}), "entry 4: 4 bytes at 62 of 64");
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {}, {3, -1}, 4, 0}), "entry 4: 4 bytes at -1 of 64");
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {}, {9, 0}, 4, 0}),
+            "entry 4: device 1 has no memory 9");
+  EXPECT_EQ(after(recorded::RecordedFill{1, 0, {3, 0}, 4, 0}),
             fmt::format("entry 4: 4 bytes are filled with {}", kernel.size()));
-  EXPECT_EQ(after(recorded::Launch{1, 0, 2, 1, {}, {}, ""}), "entry 4: kernel 1 of 1");
-  EXPECT_EQ(after(recorded::Launch{1, 0, 3, 0, {}, {}, ""}), "entry 4: device 1 has no module 3");
-  EXPECT_EQ(after(recorded::Launch{1, 0, 2, 0, {{3, 0}}, {}, ""}),
+  EXPECT_EQ(after(recorded::RecordedLaunch{1, 0, 2, 1, {}, {}, ""}), "entry 4: kernel 1 of 1");
+  EXPECT_EQ(after(recorded::RecordedLaunch{1, 0, 3, 0, {}, {}, ""}),
+            "entry 4: device 1 has no module 3");
+  EXPECT_EQ(after(recorded::RecordedLaunch{1, 0, 2, 0, {{3, 0}}, {}, ""}),
             "entry 4: @add_one takes 2 buffers and 0 scalars, not 1 and 0");
-  EXPECT_EQ(after(recorded::Launch{1, 0, 2, 0, {{3, 0}, {3, 52}}, {}, ""}),
+  EXPECT_EQ(after(recorded::RecordedLaunch{1, 0, 2, 0, {{3, 0}, {3, 52}}, {}, ""}),
             "entry 4: 16 bytes at 52 of 64");
-  EXPECT_EQ(after(recorded::Launch{1, 0, 2, 0, {{3, 0}, {3, 12}}, {}, ""}),
+  EXPECT_EQ(after(recorded::RecordedLaunch{1, 0, 2, 0, {{3, 0}, {3, 12}}, {}, ""}),
             "entry 4: @add_one: buffers 1 and 0 overlap");
-  EXPECT_EQ(after(recorded::Launch{1, 0, 2, 0, {{3, 0}, {3, 16}}, {}, ""}), "");
-  EXPECT_EQ(after(recorded::Copy{1, 0, {3, 0}, {3, 8}, 12, 0}),
+  EXPECT_EQ(after(recorded::RecordedLaunch{1, 0, 2, 0, {{3, 0}, {3, 16}}, {}, ""}), "");
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {3, 0}, {3, 8}, 12, 0}),
             "entry 4: the ends of a copy of 12 bytes overlap");
-  EXPECT_EQ(after(recorded::Copy{1, 0, {3, 0}, {3, 8}, 8, 0}), "");
-  EXPECT_EQ(after(recorded::Wait{1, 0, 3}), "entry 4: there is no event 3");
-  EXPECT_EQ(after(recorded::Values{9, {}}), "entry 4: there is no entry 9 yet");
-  EXPECT_EQ(after(recorded::Values{3, {{0, 0}}}), "entry 4: entry 3 writes no buffer 0");
-  EXPECT_EQ(after(recorded::Failed{3, false, 3, ""}), "entry 4: entry 3 is no work");
+  EXPECT_EQ(after(recorded::RecordedCopy{1, 0, {3, 0}, {3, 8}, 8, 0}), "");
+  EXPECT_EQ(after(recorded::RecordedWait{1, 0, 3}), "entry 4: there is no event 3");
+  EXPECT_EQ(after(recorded::RecordedValues{9, {}}), "entry 4: there is no entry 9 yet");
+  EXPECT_EQ(after(recorded::RecordedValues{3, {{0, 0}}}), "entry 4: entry 3 writes no buffer 0");
+  EXPECT_EQ(after(recorded::RecordedFailure{3, false, 3, ""}), "entry 4: entry 3 is no work");
   std::vector<recorded::Entry> launched = begin;
-  launched.emplace_back(recorded::Launch{1, 0, 2, 0, {{3, 0}, {3, 16}}, {}, ""});
-  launched.emplace_back(recorded::Failed{4, false, 0, ""});
+  launched.emplace_back(recorded::RecordedLaunch{1, 0, 2, 0, {{3, 0}, {3, 16}}, {}, ""});
+  launched.emplace_back(recorded::RecordedFailure{4, false, 0, ""});
   EXPECT_EQ(error_of(launched), "entry 5: 0 is no code of an error");
-  launched.back() = recorded::Values{4, {{0, 0}}};  // A buffer that it only reads.
+  launched.back() = recorded::RecordedValues{4, {{0, 0}}};  // A buffer that it only reads.
   EXPECT_EQ(error_of(launched), "entry 5: entry 4 writes no buffer 0");
   EXPECT_EQ(read_recording("TNKN").error().message(),
             "this is no recording: it does not begin with 'TNRC'");
@@ -129,7 +133,7 @@ TEST(Recording, EntriesAreChecked) {
 }
 
 TEST(Recording, APathThatCannotBeWritten) {
-  const auto layer = make_record_layer(make_interp_backend(), {"/nowhere/at/all", true});
+  const auto layer = make_record_layer(make_interpreter_backend(), {"/nowhere/at/all", true});
   ASSERT_FALSE(layer);
   EXPECT_EQ(layer.error().message(), "cannot write /nowhere/at/all: No such file or directory");
 }

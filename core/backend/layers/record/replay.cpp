@@ -49,9 +49,9 @@ class Replayer {
   Replayer(const Recording& recording, Backend& backend, const ReplayOptions& options)
       : recording_(recording), backend_(backend), options_(options) {
     for (const recorded::Entry& entry : recording.entries) {
-      if (const auto* values = std::get_if<recorded::Values>(&entry)) {
+      if (const auto* values = std::get_if<recorded::RecordedValues>(&entry)) {
         values_[values->work] = values;
-      } else if (const auto* failed = std::get_if<recorded::Failed>(&entry)) {
+      } else if (const auto* failed = std::get_if<recorded::RecordedFailure>(&entry)) {
         failed_[failed->work] = failed;
       }
     }
@@ -94,22 +94,22 @@ class Replayer {
 
   // --- What needs nothing done
 
-  static Status act(const recorded::Bytes&) { return {}; }
-  static Status act(const recorded::Compile&) { return {}; }
-  static Status act(const recorded::Record&) { return {}; }
-  static Status act(const recorded::Wait&) { return {}; }
-  static Status act(const recorded::Values&) { return {}; }
-  static Status act(const recorded::Failed&) { return {}; }
+  static Status act(const recorded::RecordedBytes&) { return {}; }
+  static Status act(const recorded::RecordedCompile&) { return {}; }
+  static Status act(const recorded::RecordedRecord&) { return {}; }
+  static Status act(const recorded::RecordedWait&) { return {}; }
+  static Status act(const recorded::RecordedValues&) { return {}; }
+  static Status act(const recorded::RecordedFailure&) { return {}; }
 
   // --- Devices, modules, memory. All that was open lies on one device: it is open once (B11).
 
-  Status act(const recorded::Open& e) {
+  Status act(const recorded::RecordedOpen& e) {
     same_target_[e.opening] =
         e.backend == backend_.name() && e.target == to_string(target_) && !e.target.empty();
     return {};
   }
 
-  Status act(const recorded::Close& e) {
+  Status act(const recorded::RecordedClose& e) {
     for (auto each = modules_.begin(); each != modules_.end();) {
       if (each->second.opening == e.opening) device_->unload(each->second.handle);
       each = each->second.opening == e.opening ? modules_.erase(each) : std::next(each);
@@ -121,8 +121,8 @@ class Replayer {
     return {};
   }
 
-  Status act(const recorded::Load& e) {
-    Module module = {e.opening, 0};
+  Status act(const recorded::RecordedLoad& e) {
+    ReplayedModule module = {e.opening, 0};
     if (same_target_[e.opening]) {
       std::vector<const kernel::Kernel*> kernels;
       for (const Number each : e.kernels) kernels.push_back(&recording_.kernels.at(each));
@@ -136,15 +136,15 @@ class Replayer {
     return {};
   }
 
-  Result<ModuleHandle> compile(const recorded::Load& e) {
+  Result<ModuleHandle> compile(const recorded::RecordedLoad& e) {
     std::vector<kernel::Kernel> made;
     std::vector<const kernel::Kernel*> kernels;
     made.reserve(e.kernels.size());
-    kernel::LegalForm form = target_.form;
+    kernel::TargetFeatures form = target_.features;
     form.math = false;  // The recorded bits are those of the expansions.
     for (const Number each : e.kernels) {
       const kernel::Kernel& kernel = recording_.kernels.at(each);
-      if (target_.as_written) {
+      if (target_.accepts_all) {
         kernels.push_back(&kernel);
         continue;
       }
@@ -165,13 +165,13 @@ class Replayer {
     return device_->load(compiled.binary, kernels);
   }
 
-  Status act(const recorded::Unload& e) {
+  Status act(const recorded::RecordedUnload& e) {
     device_->unload(modules_.at(e.module).handle);
     modules_.erase(e.module);
     return {};
   }
 
-  Status act(const recorded::Allocate& e) {
+  Status act(const recorded::RecordedAllocate& e) {
     const uint32_t space = e.space < target_.spaces.size() ? e.space : 0;
     TENON_ASSIGN(const MemoryHandle handle, device_->allocate(space, e.bytes));
     memories_[e.memory] = {e.opening, handle};
@@ -179,7 +179,7 @@ class Replayer {
     return finish();
   }
 
-  Status act(const recorded::Free& e) {
+  Status act(const recorded::RecordedFree& e) {
     device_->free(memories_.at(e.memory).handle);
     memories_.erase(e.memory);
     return {};
@@ -187,19 +187,20 @@ class Replayer {
 
   // --- Work
 
-  Status act(const recorded::Copy& e) {
+  Status act(const recorded::RecordedCopy& e) {
     ++report_.copies;
     ElementType type = type_at(e.source);
     if (e.bytes % static_cast<int64_t>(storage_bytes(type)) != 0) type = ElementType::kU8;
     if (e.destination.memory != 0) {
-      const Place from = e.source.memory == 0 ? Place::of_host(as_bytes(recording_.bytes[e.data]))
-                                              : place(e.source);
+      const MemoryAddress from = e.source.memory == 0
+                                     ? MemoryAddress::of_host(as_bytes(recording_.bytes[e.data]))
+                                     : place(e.source);
       TENON_TRY(device_->copy(0, place(e.destination), from, e.bytes));
       set_type(e.destination, e.bytes, type);
       return outcome(finish());
     }
     std::vector<std::byte> got(static_cast<size_t>(e.bytes));
-    TENON_TRY(device_->copy(0, Place::of_host(got.data()), place(e.source), e.bytes));
+    TENON_TRY(device_->copy(0, MemoryAddress::of_host(got.data()), place(e.source), e.bytes));
     const Status done = finish();
     const auto values = values_.find(entry_);
     if (values == values_.end() || values->second->written.empty() || !done.ok()) {
@@ -211,24 +212,25 @@ class Replayer {
                    std::move(difference));
   }
 
-  Status act(const recorded::Fill& e) {
+  Status act(const recorded::RecordedFill& e) {
     const std::string_view pattern = recording_.bytes[e.pattern];
     std::string whole;
     while (static_cast<int64_t>(whole.size()) < e.bytes) whole += pattern;
-    TENON_TRY(device_->copy(0, place(e.destination), Place::of_host(as_bytes(whole)), e.bytes));
+    TENON_TRY(
+        device_->copy(0, place(e.destination), MemoryAddress::of_host(as_bytes(whole)), e.bytes));
     set_type(e.destination, e.bytes, ElementType::kU8);
     return outcome(finish());
   }
 
-  Status act(const recorded::Launch& e) {
+  Status act(const recorded::RecordedLaunch& e) {
     ++report_.launches;
     const kernel::Kernel& kernel = recording_.kernel_of(e);
-    std::vector<Place> places;
-    for (const recorded::Place& each : e.buffers) places.push_back(place(each));
+    std::vector<MemoryAddress> places;
+    for (const recorded::RecordedAddress& each : e.buffers) places.push_back(place(each));
     std::vector<MemoryHandle> bounced;
     Status status = bounce_in(kernel, places, bounced);
     if (status.ok()) {
-      Launch launch;
+      KernelLaunch launch;
       launch.module = modules_.at(e.module).handle;
       launch.kernel = e.kernel;
       launch.buffers = places;
@@ -249,7 +251,7 @@ class Replayer {
     return check_written(e, kernel);
   }
 
-  Status check_written(const recorded::Launch& e, const kernel::Kernel& kernel) {
+  Status check_written(const recorded::RecordedLaunch& e, const kernel::Kernel& kernel) {
     const auto values = values_.find(entry_);
     if (values == values_.end()) return {};
     for (const recorded::Written& each : values->second->written) {
@@ -257,7 +259,7 @@ class Replayer {
       const std::string_view expected = recording_.bytes[each.data];
       if (expected.empty()) continue;
       std::vector<std::byte> got(expected.size());
-      TENON_TRY(device_->copy(0, Place::of_host(got.data()), place(e.buffers[each.buffer]),
+      TENON_TRY(device_->copy(0, MemoryAddress::of_host(got.data()), place(e.buffers[each.buffer]),
                               static_cast<int64_t>(got.size())));
       TENON_TRY(finish());
       Difference difference;
@@ -271,8 +273,8 @@ class Replayer {
     return {};
   }
 
-  Status compare(const recorded::Place& where, ElementType type, std::string_view expected,
-                 std::span<const std::byte> got, Difference difference) {
+  Status compare(const recorded::RecordedAddress& where, ElementType type,
+                 std::string_view expected, std::span<const std::byte> got, Difference difference) {
     ++report_.compared;
     report_.compared_bytes += static_cast<int64_t>(got.size());
     const std::byte* recorded = as_bytes(expected);
@@ -282,8 +284,8 @@ class Replayer {
       report_.differences.push_back(std::move(difference));
       report_.stopped = report_.differences.size() >= options_.most_differences;
     }
-    TENON_TRY(
-        device_->copy(0, place(where), Place::of_host(recorded), static_cast<int64_t>(got.size())));
+    TENON_TRY(device_->copy(0, place(where), MemoryAddress::of_host(recorded),
+                            static_cast<int64_t>(got.size())));
     return finish();
   }
 
@@ -303,12 +305,12 @@ class Replayer {
 
   // --- Buffers that do not lie where this target wants them (B17)
 
-  bool is_aligned(const Place& place) const {
+  bool is_aligned(const MemoryAddress& place) const {
     return place.offset % target_.spaces[0].alignment == 0;
   }
 
   // Memory of its own for each place that is not aligned, with what is there.
-  Status bounce_in(const kernel::Kernel& kernel, std::vector<Place>& places,
+  Status bounce_in(const kernel::Kernel& kernel, std::vector<MemoryAddress>& places,
                    std::vector<MemoryHandle>& bounced) {
     std::map<std::pair<MemoryHandle, int64_t>, MemoryHandle> made;
     for (size_t i = 0; i < places.size(); ++i) {
@@ -325,8 +327,8 @@ class Replayer {
     return {};
   }
 
-  Status bounce_out(const kernel::Kernel& kernel, const recorded::Launch& e,
-                    const std::vector<Place>& places) {
+  Status bounce_out(const kernel::Kernel& kernel, const recorded::RecordedLaunch& e,
+                    const std::vector<MemoryAddress>& places) {
     for (size_t i = 0; i < places.size(); ++i) {
       const kernel::Memory& memory = kernel.memories[i];
       if (is_aligned(place(e.buffers[i])) || memory.access == kernel::Access::kIn) continue;
@@ -338,26 +340,26 @@ class Replayer {
 
   // --- Memory, by the recording's numbers
 
-  Place place(const recorded::Place& place) const {
+  MemoryAddress place(const recorded::RecordedAddress& place) const {
     return {memories_.at(place.memory).handle, place.offset, nullptr};
   }
 
   // The type of the elements that a launch wrote there: what a copy shows.
-  ElementType type_at(const recorded::Place& place) const {
+  ElementType type_at(const recorded::RecordedAddress& place) const {
     const auto found = types_.find({place.memory, place.offset});
     return found == types_.end() ? ElementType::kU8 : found->second;
   }
-  void set_type(const recorded::Place& place, int64_t bytes, ElementType type) {
+  void set_type(const recorded::RecordedAddress& place, int64_t bytes, ElementType type) {
     types_.erase(types_.lower_bound({place.memory, place.offset}),
                  types_.lower_bound({place.memory, place.offset + bytes}));
     if (bytes > 0) types_[{place.memory, place.offset}] = type;
   }
 
-  struct Module {
+  struct ReplayedModule {
     Number opening = 0;
     ModuleHandle handle = 0;
   };
-  struct Memory {
+  struct ReplayedMemory {
     Number opening = 0;
     MemoryHandle handle = 0;
   };
@@ -367,11 +369,11 @@ class Replayer {
   const ReplayOptions options_;
   TargetInfo target_;
   std::unique_ptr<Device> device_;
-  std::map<Number, const recorded::Values*> values_;  // By entry.
-  std::map<Number, const recorded::Failed*> failed_;
+  std::map<Number, const recorded::RecordedValues*> values_;  // By entry.
+  std::map<Number, const recorded::RecordedFailure*> failed_;
   std::map<Number, bool> same_target_;  // By opening.
-  std::map<Number, Module> modules_;
-  std::map<Number, Memory> memories_;
+  std::map<Number, ReplayedModule> modules_;
+  std::map<Number, ReplayedMemory> memories_;
   std::map<std::pair<Number, int64_t>, ElementType> types_;
   Number entry_ = 0;
   ReplayReport report_;

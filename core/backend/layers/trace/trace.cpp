@@ -35,7 +35,7 @@ class HostCall {
         arguments_(std::move(arguments)),
         begin_(file.now()) {}
   ~HostCall() {
-    file_.slice(file_.row_of_this_thread(process_), name_, begin_, file_.now(), arguments_);
+    file_.slice(file_.track_of_this_thread(process_), name_, begin_, file_.now(), arguments_);
   }
   HostCall(const HostCall&) = delete;
   HostCall& operator=(const HostCall&) = delete;
@@ -52,7 +52,7 @@ class HostCall {
 std::string bytes_argument(int64_t bytes) { return fmt::format(R"("bytes": {})", bytes); }
 
 // What the layer gave an event of its own: a launch or a copy.
-struct Item {
+struct TracedWork {
   std::string name;
   std::string arguments;
   double given = 0;
@@ -62,10 +62,10 @@ struct Item {
 // The work of one queue. A thread awaits each item in order and draws it.
 class QueueTrace {
  public:
-  QueueTrace(Device& device, TraceFile& file, TraceFile::Row row)
+  QueueTrace(Device& device, TraceFile& file, TraceFile::TraceTrack row)
       : device_(device), file_(file), row_(row), waiter_([this] { run(); }) {}
 
-  void add(Item item) {
+  void add(TracedWork item) {
     {
       const std::lock_guard lock(mutex_);
       waiting_.push_back(std::move(item));
@@ -107,7 +107,7 @@ class QueueTrace {
  private:
   void run() {
     while (true) {
-      Item item;
+      TracedWork item;
       {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
@@ -124,13 +124,13 @@ class QueueTrace {
       changed_.notify_all();
     }
     const std::lock_guard lock(mutex_);
-    for (const Item& each : waiting_) device_.release(each.event);
+    for (const TracedWork& each : waiting_) device_.release(each.event);
     ended_ = true;
     changed_.notify_all();
   }
 
   // Nothing if the device was closed first.
-  std::optional<Status> await_item(const Item& item) {
+  std::optional<Status> await_item(const TracedWork& item) {
     while (true) {
       const Result<bool> done = device_.await(item.event, kLook);
       if (!done || *done) {
@@ -141,10 +141,10 @@ class QueueTrace {
     }
   }
 
-  void draw(const Item& item, double seen) {
+  void draw(const TracedWork& item, double seen) {
     const Result<double> time = device_.event_time(item.event);
     if (!named_) {
-      file_.name_row(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
+      file_.name_track(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
       named_ = true;
     }
     // Between the device's clock and the host's: an event is seen when it has been done.
@@ -157,7 +157,7 @@ class QueueTrace {
 
   Device& device_;
   TraceFile& file_;
-  const TraceFile::Row row_;
+  const TraceFile::TraceTrack row_;
   // The thread's:
   bool named_ = false;
   double offset_ = std::numeric_limits<double>::infinity();
@@ -165,7 +165,7 @@ class QueueTrace {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Item> waiting_;
+  std::deque<TracedWork> waiting_;
   int64_t given_ = 0;
   int64_t done_ = 0;
   std::map<int64_t, Status> errors_;  // By the item's number, from 1.
@@ -194,7 +194,7 @@ class TraceDevice final : public ForwardingDevice {
     const HostCall call(*file_, process_, "load",
                         bytes_argument(static_cast<int64_t>(binary.size())));
     TENON_ASSIGN(const ModuleHandle module, ForwardingDevice::load(binary, kernels));
-    std::vector<Loaded> list;
+    std::vector<TracedKernel> list;
     for (const kernel::Kernel* kernel : kernels) {
       list.push_back({kernel->name, arguments_of(*kernel)});
     }
@@ -238,7 +238,7 @@ class TraceDevice final : public ForwardingDevice {
     return ForwardingDevice::import_memory(space, host);
   }
 
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     const HostCall call(*file_, process_, "give copy", bytes_argument(bytes));
     TENON_TRY(ForwardingDevice::copy(queue, destination, source, bytes));
@@ -251,7 +251,7 @@ class TraceDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     const HostCall call(*file_, process_, "give fill", bytes_argument(bytes));
     TENON_TRY(ForwardingDevice::fill(queue, destination, bytes, pattern));
@@ -259,10 +259,10 @@ class TraceDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     const HostCall call(*file_, process_, "give launch");
     TENON_TRY(ForwardingDevice::launch(queue, launch));
-    Loaded kernel;
+    TracedKernel kernel;
     {
       const std::lock_guard lock(mutex_);
       const auto module = modules_.find(launch.module);
@@ -276,7 +276,7 @@ class TraceDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+  Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override {
     const int64_t bytes = element_count(box.sizes) * box.element_bytes;
     const HostCall made(*file_, process_, "give copy_box", bytes_argument(bytes));
@@ -285,7 +285,7 @@ class TraceDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status call(uint32_t queue, const CallLaunch& call) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& call) override {
     const HostCall made(*file_, process_, "give call");
     TENON_TRY(ForwardingDevice::call(queue, call));
     const std::string_view label = call.label == nullptr ? "" : call.label;
@@ -296,8 +296,8 @@ class TraceDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
-              const Place& source) override {
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+              const MemoryAddress& destination, const MemoryAddress& source) override {
     const HostCall made(*file_, process_, "give pack");
     TENON_TRY(ForwardingDevice::pack(queue, plan, operand, destination, source));
     give(queue, made, {"pack", fmt::format(R"("operand": {})", operand)});
@@ -327,7 +327,7 @@ class TraceDevice final : public ForwardingDevice {
     const double begin = file_->now();
     Result<bool> done = ForwardingDevice::await(event, timeout);
     if (!done || !*done) return done;
-    HostEvent own;
+    TracedEvent own;
     {
       const std::lock_guard lock(mutex_);
       const auto found = host_events_.find(event);
@@ -353,16 +353,16 @@ class TraceDevice final : public ForwardingDevice {
   }
 
  private:
-  struct Loaded {
+  struct TracedKernel {
     std::string name;
     std::string arguments;
   };
-  struct Memory {
+  struct TracedMemory {
     uint32_t space = 0;
     int64_t bytes = 0;
   };
   // The items between a queue's record before and this one.
-  struct HostEvent {
+  struct TracedEvent {
     QueueTrace* trace = nullptr;
     int64_t from = 0;
     int64_t to = 0;
@@ -384,7 +384,7 @@ class TraceDevice final : public ForwardingDevice {
   QueueTrace* trace_of(uint32_t queue) {
     auto& trace = queues_[queue];
     if (trace == nullptr)
-      trace = std::make_unique<QueueTrace>(inner(), *file_, TraceFile::Row{process_, queue});
+      trace = std::make_unique<QueueTrace>(inner(), *file_, TraceFile::TraceTrack{process_, queue});
     return trace.get();
   }
 
@@ -407,10 +407,10 @@ class TraceDevice final : public ForwardingDevice {
   const uint64_t process_;
   const bool events_;
   std::mutex mutex_;
-  std::map<ModuleHandle, std::vector<Loaded>> modules_;
-  std::map<MemoryHandle, Memory> memories_;
+  std::map<ModuleHandle, std::vector<TracedKernel>> modules_;
+  std::map<MemoryHandle, TracedMemory> memories_;
   std::map<uint32_t, int64_t> allocated_;  // By space.
-  std::map<EventHandle, HostEvent> host_events_;
+  std::map<EventHandle, TracedEvent> host_events_;
   std::map<uint32_t, int64_t> recorded_;  // Items of a queue before its last record.
   std::map<uint32_t, std::unique_ptr<QueueTrace>> queues_;
 };

@@ -83,7 +83,7 @@ void TraceFile::add(std::string_view event) {
   end_ += text.size();
 }
 
-void TraceFile::slice(Row row, std::string_view name, double begin, double end,
+void TraceFile::slice(TraceTrack row, std::string_view name, double begin, double end,
                       std::string_view arguments) {
   add(fmt::format(R"({{"ph": "X", "pid": {}, "tid": {}, "name": {}, "ts": {:.3f}, "dur": {:.3f}, )"
                   R"("args": {{{}}}}})",
@@ -101,14 +101,14 @@ void TraceFile::name_process(uint64_t process, std::string_view name) {
                   process, json_string(name)));
 }
 
-void TraceFile::name_row(Row row, std::string_view name) {
+void TraceFile::name_track(TraceTrack row, std::string_view name) {
   add(fmt::format(
       R"({{"ph": "M", "pid": {}, "tid": {}, "name": "thread_name", "args": {{"name": {}}}}})",
       row.process, row.thread, json_string(name)));
 }
 
-TraceFile::Row TraceFile::row_of_this_thread(uint64_t process) {
-  Row row = {process, 0};
+TraceFile::TraceTrack TraceFile::track_of_this_thread(uint64_t process) {
+  TraceTrack row = {process, 0};
   bool added = false;
   {
     const std::lock_guard lock(mutex_);
@@ -117,7 +117,7 @@ TraceFile::Row TraceFile::row_of_this_thread(uint64_t process) {
     row.thread = at->second;
     added = is_new;
   }
-  if (added) name_row(row, "host calls");
+  if (added) name_track(row, "host calls");
   return row;
 }
 

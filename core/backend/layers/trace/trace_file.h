@@ -22,7 +22,7 @@ class TraceFile {
  public:
   /// A row: of a process (a device, or 0, the host) and a thread (a queue, or a thread of the
   /// host).
-  struct Row {
+  struct TraceTrack {
     uint64_t process = 0;
     uint64_t thread = 0;
   };
@@ -38,12 +38,13 @@ class TraceFile {
   static double host_clock();
 
   /// `arguments` are members of a JSON object: "\"bytes\": 4".
-  void slice(Row row, std::string_view name, double begin, double end, std::string_view arguments);
+  void slice(TraceTrack row, std::string_view name, double begin, double end,
+             std::string_view arguments);
   void counter(uint64_t process, std::string_view name, double at, int64_t value);
   void name_process(uint64_t process, std::string_view name);
-  void name_row(Row row, std::string_view name);
+  void name_track(TraceTrack row, std::string_view name);
   /// A row for the calling thread, named the first time.
-  Row row_of_this_thread(uint64_t process);
+  TraceTrack track_of_this_thread(uint64_t process);
 
  private:
   explicit TraceFile(OutputFile file) : file_(std::move(file)), start_(host_clock()) {}

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/faults/faults.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 // A device that does not know the time.
 class Timeless final : public ForwardingBackend {
  public:
-  Timeless() : ForwardingBackend(make_interp_backend()) {}
+  Timeless() : ForwardingBackend(make_interpreter_backend()) {}
   Result<std::unique_ptr<Device>> open(size_t index) override {
     return std::make_unique<TimelessDevice>(ForwardingBackend::open(index).value());
   }
@@ -65,8 +65,9 @@ class TraceTest : public testing::Test {
   }
 
   Status launch(const char* label) {
-    const std::array<Place, 2> places = {Place{x, 0, nullptr}, Place{y, 0, nullptr}};
-    Launch work;
+    const std::array<MemoryAddress, 2> places = {MemoryAddress{x, 0, nullptr},
+                                                 MemoryAddress{y, 0, nullptr}};
+    KernelLaunch work;
     work.module = module;
     work.buffers = places;
     work.label = label;
@@ -78,13 +79,14 @@ class TraceTest : public testing::Test {
     std::array<float, 4> to = {};
     ASSERT_TRUE(device
                     ->copy(0, {x, 0, nullptr},
-                           Place::of_host(reinterpret_cast<const std::byte*>(from.data())), 16)
+                           MemoryAddress::of_host(reinterpret_cast<const std::byte*>(from.data())),
+                           16)
                     .ok());
     ASSERT_TRUE(launch(label).ok());
-    ASSERT_TRUE(
-        device
-            ->copy(0, Place::of_host(reinterpret_cast<std::byte*>(to.data())), {y, 0, nullptr}, 16)
-            .ok());
+    ASSERT_TRUE(device
+                    ->copy(0, MemoryAddress::of_host(reinterpret_cast<std::byte*>(to.data())),
+                           {y, 0, nullptr}, 16)
+                    .ok());
     ASSERT_TRUE(done().ok());
     EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
   }
@@ -129,7 +131,7 @@ class TraceTest : public testing::Test {
 };
 
 TEST_F(TraceTest, ShowsLaunchesCopiesAndCalls) {
-  open(make_interp_backend());
+  open(make_interpreter_backend());
   EXPECT_EQ(calls(events()),
             (std::vector<std::string>{"open", "compile", "load", "allocate", "allocate"}));
   run("add at \"m.mlir\":3\n\\ \xC3\xA9 \xFF");
@@ -174,7 +176,7 @@ TEST_F(TraceTest, SaysWhoseClockItIs) {
 
 TEST_F(TraceTest, WithoutEventsTheRowsOfQueuesAreLeftOut) {
   options.events = false;
-  open(make_interp_backend());
+  open(make_interpreter_backend());
   run("add");
   const Json all = closed();
   EXPECT_EQ(row_name(all), "");
@@ -185,7 +187,7 @@ TEST_F(TraceTest, WithoutEventsTheRowsOfQueuesAreLeftOut) {
 // Work that fails gives its error to the layer's event; the host's has it all the same, once.
 TEST_F(TraceTest, ErrorsReachTheHostsEvents) {
   const auto plan = FaultPlan::parse("event@2").value();
-  open(make_faults_layer(make_interp_backend(), plan).backend);
+  open(make_faults_layer(make_interpreter_backend(), plan).backend);
   ASSERT_TRUE(launch("first").ok());
   ASSERT_TRUE(launch("second").ok());
   const EventHandle event = device->record(0).value();
@@ -201,10 +203,10 @@ TEST_F(TraceTest, ErrorsReachTheHostsEvents) {
 }
 
 TEST_F(TraceTest, RulesHoldWithinAndAround) {
-  open(make_validate_layer(make_interp_backend()));
+  open(make_validate_layer(make_interpreter_backend()));
   run("add");
   device.reset();
-  open_as_is(make_validate_layer(make_trace_layer(make_interp_backend(), options).value()));
+  open_as_is(make_validate_layer(make_trace_layer(make_interpreter_backend(), options).value()));
   run("add");
   const auto event = device->record(0).value();
   // Pending or done, but in the end done.
@@ -214,7 +216,7 @@ TEST_F(TraceTest, RulesHoldWithinAndAround) {
 }
 
 TEST(TraceFile, APathThatCannotBeWritten) {
-  const auto layer = make_trace_layer(make_interp_backend(), {"/nowhere/at/all", true});
+  const auto layer = make_trace_layer(make_interpreter_backend(), {"/nowhere/at/all", true});
   ASSERT_FALSE(layer);
   EXPECT_TRUE(layer.error().message().starts_with("cannot write /nowhere/at/all"));
 }

@@ -45,8 +45,9 @@ struct Canaries {
 
   /// Queues what reads them.
   Status read(Device& device, uint32_t queue) {
-    TENON_TRY(device.copy(queue, Place::of_host(seen.data()), {of.memory, 0, nullptr}, of.margin));
-    return device.copy(queue, Place::of_host(seen.data() + of.margin),
+    TENON_TRY(device.copy(queue, MemoryAddress::of_host(seen.data()), {of.memory, 0, nullptr},
+                          of.margin));
+    return device.copy(queue, MemoryAddress::of_host(seen.data() + of.margin),
                        {of.memory, of.margin + of.bytes, nullptr}, of.margin);
   }
   /// Where something was written, counted from the allocation's begin.

@@ -8,7 +8,7 @@
 
 namespace tenon::backend {
 
-class Progress {
+class QueueProgress {
  public:
   /// By queue, the number of the record that comes behind some work.
   using Marks = std::map<uint32_t, int64_t>;
@@ -32,7 +32,7 @@ class Progress {
     bool idle = false;  ///< No work was given since the record before.
   };
   Recorded record(uint32_t queue) {
-    Queue& q = queues_[queue];
+    QueueMarks& q = queues_[queue];
     Recorded recorded = {q.seen, q.last_work != q.given};
     recorded.covers[queue] = q.given++;
     return recorded;
@@ -47,7 +47,7 @@ class Progress {
   }
 
  private:
-  struct Queue {
+  struct QueueMarks {
     int64_t given = 1;      // Records so far, and one.
     int64_t last_work = 0;  // `given` when work was last given.
     int64_t done = 0;       // The last record whose event was seen to be done.
@@ -57,7 +57,7 @@ class Progress {
     for (const auto& [queue, mark] : by) marks[queue] = std::max(marks[queue], mark);
   }
 
-  std::map<uint32_t, Queue> queues_;
+  std::map<uint32_t, QueueMarks> queues_;
 };
 
 }  // namespace tenon::backend

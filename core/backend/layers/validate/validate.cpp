@@ -22,7 +22,7 @@ class ValidateBackend final : public ForwardingBackend {
     for (const DeviceInfo& each : devices) text += each.name + "\n" + to_string(each.target);
     const std::lock_guard lock(mutex_);
     if (!seen_.empty() && text != seen_) {
-      return tl::make_unexpected(broken("B9", "the devices are others than before"));
+      return tl::make_unexpected(rule_violation("B9", "the devices are others than before"));
     }
     seen_ = std::move(text);
     return devices;
@@ -31,12 +31,13 @@ class ValidateBackend final : public ForwardingBackend {
   Result<std::unique_ptr<Device>> open(size_t index) override {
     TENON_ASSIGN(const std::vector<DeviceInfo> devices, this->devices());
     if (index >= devices.size()) {
-      return tl::make_unexpected(broken("B9", "open of device {} of {}", index, devices.size()));
+      return tl::make_unexpected(
+          rule_violation("B9", "open of device {} of {}", index, devices.size()));
     }
     {
       const std::lock_guard lock(open_->mutex);
       if (!open_->devices.insert(index).second) {
-        return tl::make_unexpected(broken("B11", "device {} is open already", index));
+        return tl::make_unexpected(rule_violation("B11", "device {} is open already", index));
       }
     }
     const auto closed = [open = open_, index] {
@@ -54,25 +55,26 @@ class ValidateBackend final : public ForwardingBackend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     TENON_ASSIGN(Compiled compiled, ForwardingBackend::compile(target, kernels));
     if (!compiled.declined.empty() && !compiled.binary.empty()) {
-      return tl::make_unexpected(broken("B13", "compile gave bytes and declined kernels"));
+      return tl::make_unexpected(rule_violation("B13", "compile gave bytes and declined kernels"));
     }
     if (compiled.declined.empty() && !compiled_before_.exchange(true)) {
       // Once, for it takes twice the time.
       TENON_ASSIGN(const Compiled again, ForwardingBackend::compile(target, kernels));
       if (again.binary != compiled.binary) {
-        return tl::make_unexpected(broken("B13", "the same kernels compile to other bytes"));
+        return tl::make_unexpected(
+            rule_violation("B13", "the same kernels compile to other bytes"));
       }
     }
     for (const Declined& each : compiled.declined) {
       if (each.kernel < kernels.size()) continue;
       return tl::make_unexpected(
-          broken("B13", "compile declined kernel {} of {}", each.kernel, kernels.size()));
+          rule_violation("B13", "compile declined kernel {} of {}", each.kernel, kernels.size()));
     }
     return compiled;
   }
 
-  Result<CallPlan> plan(const TargetInfo& target, const CallSite& site) override {
-    TENON_ASSIGN(CallPlan plan, ForwardingBackend::plan(target, site));
+  Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
+    TENON_ASSIGN(LibraryCallPlan plan, ForwardingBackend::plan(target, site));
     planned_->add(site, plan);
     return plan;
   }
@@ -82,12 +84,12 @@ class ValidateBackend final : public ForwardingBackend {
 
  private:
   // Devices may outlive the layer.
-  struct Open {
+  struct OpenDeviceSet {
     std::mutex mutex;
     std::set<size_t> devices;
   };
 
-  const std::shared_ptr<Open> open_ = std::make_shared<Open>();
+  const std::shared_ptr<OpenDeviceSet> open_ = std::make_shared<OpenDeviceSet>();
   const std::shared_ptr<PlannedCalls> planned_ = std::make_shared<PlannedCalls>();
   std::atomic<bool> compiled_before_ = false;
   std::mutex mutex_;
@@ -96,7 +98,7 @@ class ValidateBackend final : public ForwardingBackend {
 
 }  // namespace
 
-void PlannedCalls::add(const CallSite& site, const CallPlan& plan) {
+void PlannedCalls::add(const LibraryCallSite& site, const LibraryCallPlan& plan) {
   PlannedCall call;
   for (size_t i = 0; i < site.operands.size(); ++i) {
     const bool packed =

@@ -26,7 +26,7 @@ class Answers {
 
   // A call of the backend, whose answer says whether the device is lost, and stays lost (B12).
   template <class Call>
-  std::invoke_result_t<Call> answered(std::string_view function, const Call& call) {
+  std::invoke_result_t<Call> check_answer(std::string_view function, const Call& call) {
     const bool lost = lost_;
     auto result = call();
     Status status;
@@ -38,7 +38,8 @@ class Answers {
     if (status.code() == ErrorCode::kUnavailable) {
       lost_ = true;
     } else if (lost && status.code() != ErrorCode::kUnimplemented) {  // What is not offered.
-      return Error(broken("B12", "{} answers '{}' on a lost device", function, status.to_string()));
+      return Error(
+          rule_violation("B12", "{} answers '{}' on a lost device", function, status.to_string()));
     }
     return result;
   }

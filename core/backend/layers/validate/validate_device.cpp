@@ -39,7 +39,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const Turn turn(admin_);
     if (!turn.alone()) return fault("B7", "load beside load, unload, allocate or free");
     TENON_ASSIGN(const ModuleHandle module,
-                 answered("load", [&] { return ForwardingDevice::load(binary, kernels); }));
+                 check_answer("load", [&] { return ForwardingDevice::load(binary, kernels); }));
     const std::lock_guard lock(mutex_);
     if (module == 0) return fault("B10", "load gave the handle 0");
     if (modules_.contains(module)) return fault("B10", "load gave handle {} twice", module);
@@ -49,13 +49,14 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
 
   void unload(ModuleHandle module) override {
     const Turn turn(admin_);
-    if (!turn.alone()) note(broken("B7", "unload beside load, unload, allocate or free"));
+    if (!turn.alone()) note(rule_violation("B7", "unload beside load, unload, allocate or free"));
     {
       const std::lock_guard lock(mutex_);
       const auto found = modules_.find(module);
-      if (found == modules_.end()) return note(broken("B10", "unload of no module {}", module));
+      if (found == modules_.end())
+        return note(rule_violation("B10", "unload of no module {}", module));
       if (!progress_.is_done(found->second.last_use)) {
-        note(broken("B18", "module {} is unloaded while work uses it", module));
+        note(rule_violation("B18", "module {} is unloaded while work uses it", module));
       }
       modules_.erase(found);
     }
@@ -70,7 +71,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     if (space >= target_.spaces.size()) return fault("B16", "there is no space {}", space);
     const int64_t margin = margin_of(target_.spaces[space]);
     if (bytes > INT64_MAX - 2 * margin) return resource_exhausted("there are no {} bytes", bytes);
-    TENON_ASSIGN(const MemoryHandle memory, answered("allocate", [&] {
+    TENON_ASSIGN(const MemoryHandle memory, check_answer("allocate", [&] {
                    return ForwardingDevice::allocate(space, bytes + 2 * margin);
                  }));
     return added("allocate", memory, {bytes, space, {}, false, {}, 0});
@@ -82,7 +83,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(noted());
     if (host.data() == nullptr || host.empty()) return fault("B28", "an import of nothing");
     if (space >= target_.spaces.size()) return fault("B16", "there is no space {}", space);
-    TENON_ASSIGN(const MemoryHandle memory, answered("import_memory", [&] {
+    TENON_ASSIGN(const MemoryHandle memory, check_answer("import_memory", [&] {
                    return ForwardingDevice::import_memory(space, host);
                  }));
     const auto bytes = static_cast<int64_t>(host.size());
@@ -91,130 +92,133 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
 
   void free(MemoryHandle memory) override {
     const Turn turn(admin_);
-    if (!turn.alone()) note(broken("B7", "free beside load, unload, allocate or free"));
+    if (!turn.alone()) note(rule_violation("B7", "free beside load, unload, allocate or free"));
     {
       const std::lock_guard lock(mutex_);
       const auto found = memories_.find(memory);
-      if (found == memories_.end()) return note(broken("B10", "free of no memory {}", memory));
+      if (found == memories_.end())
+        return note(rule_violation("B10", "free of no memory {}", memory));
       if (!progress_.is_done(found->second.last_use)) {
-        note(broken("B18", "memory {} is freed while work uses it", memory));
+        note(rule_violation("B18", "memory {} is freed while work uses it", memory));
       }
       if (hash_of(found->second.imported) != found->second.hash) {
-        note(broken("B28", "the bytes of imported memory {} have changed", memory));
+        note(rule_violation("B28", "the bytes of imported memory {} have changed", memory));
       }
       memories_.erase(found);
     }
     ForwardingDevice::free(memory);
   }
 
-  Status copy(uint32_t queue, const Place& destination, const Place& source,
+  Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
-    if (bytes <= 0) return broken("B19", "a copy of {} bytes", bytes);
+    if (bytes <= 0) return rule_violation("B19", "a copy of {} bytes", bytes);
     if (destination.on_host() && source.on_host()) {
-      return broken("B19", "a copy from host to host");
+      return rule_violation("B19", "a copy from host to host");
     }
     if (overlap(destination, bytes, source, bytes)) {
-      return broken("B19", "the ends of a copy of {} bytes overlap", bytes);
+      return rule_violation("B19", "the ends of a copy of {} bytes overlap", bytes);
     }
     TENON_TRY(check_writable(destination, "a copy's destination"));
-    TENON_ASSIGN(const Place to, use(queue, destination, bytes, "a copy's destination"));
-    TENON_ASSIGN(const Place from, use(queue, source, bytes, "a copy's source"));
-    return answered("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
+    TENON_ASSIGN(const MemoryAddress to, use(queue, destination, bytes, "a copy's destination"));
+    TENON_ASSIGN(const MemoryAddress from, use(queue, source, bytes, "a copy's source"));
+    return check_answer("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
   }
 
-  Status fill(uint32_t queue, const Place& destination, int64_t bytes,
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
     const auto size = static_cast<int64_t>(pattern.size());
     if (size < 1 || size > 8 || (size & (size - 1)) != 0 || bytes <= 0 || bytes % size != 0) {
-      return broken("B19", "a fill of {} bytes with a pattern of {}", bytes, size);
+      return rule_violation("B19", "a fill of {} bytes with a pattern of {}", bytes, size);
     }
-    if (destination.on_host()) return broken("B19", "a fill of host memory");
+    if (destination.on_host()) return rule_violation("B19", "a fill of host memory");
     TENON_TRY(check_writable(destination, "a fill's destination"));
-    TENON_ASSIGN(const Place to, use(queue, destination, bytes, "a fill's destination"));
+    TENON_ASSIGN(const MemoryAddress to, use(queue, destination, bytes, "a fill's destination"));
     return ForwardingDevice::fill(queue, to, bytes, pattern);
   }
 
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
     TENON_ASSIGN(const LoadedKernel kernel, kernel_of(queue, launch));
-    std::vector<Place> places;
+    std::vector<MemoryAddress> places;
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      const Place& place = launch.buffers[i];
-      if (place.on_host()) return broken("B21", "@{}: buffer {} is host memory", kernel.name, i);
+      const MemoryAddress& place = launch.buffers[i];
+      if (place.on_host())
+        return rule_violation("B21", "@{}: buffer {} is host memory", kernel.name, i);
       if (kernel.buffers[i].writes) TENON_TRY(check_writable(place, "a buffer that is written"));
       TENON_ASSIGN(places.emplace_back(), use(queue, place, kernel.buffers[i].bytes, "a buffer"));
       const int64_t alignment = alignment_of(place.memory);
       if (place.offset % alignment != 0) {
-        return broken("B17", "@{}: buffer {} lies at {}, which {} does not divide", kernel.name, i,
-                      place.offset, alignment);
+        return rule_violation("B17", "@{}: buffer {} lies at {}, which {} does not divide",
+                              kernel.name, i, place.offset, alignment);
       }
     }
     TENON_TRY(check_aliases(kernel, launch.buffers));
-    Launch moved = launch;
+    KernelLaunch moved = launch;
     moved.buffers = places;
-    return answered("launch", [&] { return ForwardingDevice::launch(queue, moved); });
+    return check_answer("launch", [&] { return ForwardingDevice::launch(queue, moved); });
   }
 
   // A backend that offers no copy_box, call or pack gets none: the host asks first.
-  Status call(uint32_t queue, const CallLaunch& launch) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& launch) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
     const PlannedCall sizes = planned_->find(launch.plan);
-    CallLaunch moved = launch;
-    TENON_ASSIGN(const std::vector<Place> operands,
+    LibraryCallLaunch moved = launch;
+    TENON_ASSIGN(const std::vector<MemoryAddress> operands,
                  used(queue, launch.operands, sizes.operands, "an operand"));
-    for (const Place& each : launch.results) TENON_TRY(check_writable(each, "a result"));
-    TENON_ASSIGN(const std::vector<Place> results,
+    for (const MemoryAddress& each : launch.results) TENON_TRY(check_writable(each, "a result"));
+    TENON_ASSIGN(const std::vector<MemoryAddress> results,
                  used(queue, launch.results, sizes.results, "a result"));
     moved.operands = operands;
     moved.results = results;
     if (sizes.workspace > 0 && launch.workspace.on_host()) {
-      return broken("B17", "a call without its workspace of {} bytes", sizes.workspace);
+      return rule_violation("B17", "a call without its workspace of {} bytes", sizes.workspace);
     }
     TENON_TRY(check_writable(launch.workspace, "a workspace"));
     if (!launch.workspace.on_host()) {
       TENON_ASSIGN(moved.workspace, use(queue, launch.workspace, sizes.workspace, "a workspace"));
     }
-    return answered("call", [&] { return ForwardingDevice::call(queue, moved); });
+    return check_answer("call", [&] { return ForwardingDevice::call(queue, moved); });
   }
 
-  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
-              const Place& source) override {
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+              const MemoryAddress& destination, const MemoryAddress& source) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
-    const Place both[] = {destination, source};
+    const MemoryAddress both[] = {destination, source};
     TENON_TRY(check_writable(destination, "a packed operand"));
-    TENON_ASSIGN(const std::vector<Place> moved, used(queue, both, {}, "an operand to pack"));
-    return answered(
+    TENON_ASSIGN(const std::vector<MemoryAddress> moved,
+                 used(queue, both, {}, "an operand to pack"));
+    return check_answer(
         "pack", [&] { return ForwardingDevice::pack(queue, plan, operand, moved[0], moved[1]); });
   }
 
-  Status copy_box(uint32_t queue, const Place& destination, const Place& source,
+  Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
     if (destination.on_host() && source.on_host()) {
-      return broken("B19", "a copy from host to host");
+      return rule_violation("B19", "a copy from host to host");
     }
-    const Place both[] = {destination, source};
+    const MemoryAddress both[] = {destination, source};
     TENON_TRY(check_writable(destination, "a box's destination"));
-    TENON_ASSIGN(const std::vector<Place> moved, used(queue, both, {}, "an end of a box"));
-    return answered("copy_box",
-                    [&] { return ForwardingDevice::copy_box(queue, moved[0], moved[1], box); });
+    TENON_ASSIGN(const std::vector<MemoryAddress> moved, used(queue, both, {}, "an end of a box"));
+    return check_answer("copy_box",
+                        [&] { return ForwardingDevice::copy_box(queue, moved[0], moved[1], box); });
   }
 
   Result<EventHandle> record(uint32_t queue) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin(turn, queue));
-    Event added;
+    ValidatedEvent added;
     TENON_ASSIGN(added.canaries, read_canaries(queue));
     Result<EventHandle> answer =
-        answered("record", [&] { return ForwardingDevice::record(queue); });
+        check_answer("record", [&] { return ForwardingDevice::record(queue); });
     const std::lock_guard lock(mutex_);
     if (!answer) {  // The canaries are on their way.
       keep(queue, std::move(added.canaries));
@@ -234,10 +238,10 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     {
       const std::lock_guard lock(mutex_);
       const auto found = events_.find(event);
-      if (found == events_.end()) return broken("B10", "a wait for no event {}", event);
+      if (found == events_.end()) return rule_violation("B10", "a wait for no event {}", event);
       progress_.wait(queue, found->second.recorded.covers);
     }
-    return answered("wait", [&] { return ForwardingDevice::wait(queue, event); });
+    return check_answer("wait", [&] { return ForwardingDevice::wait(queue, event); });
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
@@ -252,10 +256,11 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const auto found = events_.find(event);
     if (done && !*done) {
       // Whatever is wrong with that, nobody may take the event for done.
-      if (timeout < 0) note(broken("B25", "await without limit answers that the event is pending"));
-      if (lost) note(broken("B12", "an event of a lost device is pending"));
+      if (timeout < 0)
+        note(rule_violation("B25", "await without limit answers that the event is pending"));
+      if (lost) note(rule_violation("B12", "an event of a lost device is pending"));
       if (found != events_.end() && !found->second.outcome.empty()) {
-        note(broken("B25", "an event that was '{}' is pending now", found->second.outcome));
+        note(rule_violation("B25", "an event that was '{}' is pending now", found->second.outcome));
       }
       return done;
     }
@@ -278,7 +283,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     {
       const std::lock_guard lock(mutex_);
       const auto found = events_.find(event);
-      if (found == events_.end()) return note(broken("B10", "release of no event {}", event));
+      if (found == events_.end())
+        return note(rule_violation("B10", "release of no event {}", event));
       // What it reads may still be on its way (B26).
       if (found->second.outcome.empty()) {
         released_.push_back({found->second.recorded.covers, std::move(found->second.canaries)});
@@ -292,7 +298,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const Turn turn(admin_);
     if (!turn.alone()) return fault("B7", "map beside load, unload, allocate or free");
     TENON_ASSIGN(std::byte* const host,
-                 answered("map", [&] { return ForwardingDevice::map(memory); }));
+                 check_answer("map", [&] { return ForwardingDevice::map(memory); }));
     if (host == nullptr) return fault("B29", "map gives no address of memory {}", memory);
     const std::lock_guard lock(mutex_);
     const auto found = memories_.find(memory);
@@ -301,20 +307,20 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   }
 
  private:
-  struct Allocation {
+  struct ValidatedAllocation {
     int64_t bytes = 0;
     uint32_t space = 0;
-    Progress::Marks last_use;
+    QueueProgress::Marks last_use;
     bool painted = false;
     std::span<const std::byte> imported;
     uint64_t hash = 0;  // Of what is imported.
   };
-  struct Module {
+  struct ValidatedModule {
     std::vector<LoadedKernel> kernels;
-    Progress::Marks last_use;
+    QueueProgress::Marks last_use;
   };
-  struct Event {
-    Progress::Recorded recorded;
+  struct ValidatedEvent {
+    QueueProgress::Recorded recorded;
     std::string outcome;
     std::vector<Canaries> canaries;
   };
@@ -322,10 +328,11 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   template <class... Args>
   static tl::unexpected<Status> fault(std::string_view rule, fmt::format_string<Args...> format,
                                       Args&&... args) {
-    return tl::make_unexpected(broken(rule, format, std::forward<Args>(args)...));
+    return tl::make_unexpected(rule_violation(rule, format, std::forward<Args>(args)...));
   }
 
-  Result<MemoryHandle> added(std::string_view function, MemoryHandle memory, Allocation made) {
+  Result<MemoryHandle> added(std::string_view function, MemoryHandle memory,
+                             ValidatedAllocation made) {
     const std::lock_guard lock(mutex_);
     if (memory == 0) return fault("B10", "{} gave the handle 0", function);
     if (memories_.contains(memory)) {
@@ -340,11 +347,12 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return serial::short_digest_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
-  Status check_writable(const Place& place, std::string_view what) {
+  Status check_writable(const MemoryAddress& place, std::string_view what) {
     const std::lock_guard lock(mutex_);
     const auto found = memories_.find(place.memory);
     if (found == memories_.end() || found->second.imported.empty()) return {};
-    return broken("B28", "{} is imported memory {}, which is only read", what, place.memory);
+    return rule_violation("B28", "{} is imported memory {}, which is only read", what,
+                          place.memory);
   }
 
   // Of work, not of records.
@@ -356,8 +364,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   }
 
   Status begin(const Turn& turn, uint32_t queue) {
-    if (!turn.alone()) return broken("B7", "two calls for queue {} at once", queue);
-    if (queue >= target_.queues) return broken("B10", "there is no queue {}", queue);
+    if (!turn.alone()) return rule_violation("B7", "two calls for queue {} at once", queue);
+    if (queue >= target_.queues) return rule_violation("B10", "there is no queue {}", queue);
     return noted();
   }
 
@@ -373,7 +381,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   }
 
   // Of the queue's thread. Work that is about to be given uses the bytes, which lie there within.
-  Result<Place> use(uint32_t queue, const Place& place, int64_t bytes, std::string_view what) {
+  Result<MemoryAddress> use(uint32_t queue, const MemoryAddress& place, int64_t bytes,
+                            std::string_view what) {
     if (place.on_host()) {
       if (place.host == nullptr) return fault("B19", "{} is null", what);
       return place;
@@ -392,7 +401,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       guarded = guarded_of(*found);
       painted = found->second.painted;
     }
-    const Place within = {place.memory, place.offset + guarded.margin, nullptr};
+    const MemoryAddress within = {place.memory, place.offset + guarded.margin, nullptr};
     if (painted) return within;
     TENON_TRY(paint_guarded(inner(), queue, guarded));
     const std::lock_guard lock(mutex_);
@@ -402,16 +411,17 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return within;
   }
 
-  Guarded guarded_of(const std::pair<const MemoryHandle, Allocation>& memory) const {
-    const Allocation& of = memory.second;
+  Guarded guarded_of(const std::pair<const MemoryHandle, ValidatedAllocation>& memory) const {
+    const ValidatedAllocation& of = memory.second;
     const int64_t margin = of.imported.empty() ? margin_of(target_.spaces[of.space]) : 0;
     return {memory.first, of.bytes, margin};
   }
 
   // Places of arrays, of sizes as far as they are known, as they are within.
-  Result<std::vector<Place>> used(uint32_t queue, std::span<const Place> places,
-                                  const std::vector<int64_t>& sizes, std::string_view what) {
-    std::vector<Place> moved;
+  Result<std::vector<MemoryAddress>> used(uint32_t queue, std::span<const MemoryAddress> places,
+                                          const std::vector<int64_t>& sizes,
+                                          std::string_view what) {
+    std::vector<MemoryAddress> moved;
     for (size_t i = 0; i < places.size(); ++i) {
       const int64_t bytes = i < sizes.size() ? sizes[i] : 0;
       TENON_ASSIGN(moved.emplace_back(), use(queue, places[i], bytes, what));
@@ -419,7 +429,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return moved;
   }
 
-  Result<LoadedKernel> kernel_of(uint32_t queue, const Launch& launch) {
+  Result<LoadedKernel> kernel_of(uint32_t queue, const KernelLaunch& launch) {
     const std::lock_guard lock(mutex_);
     const auto module = modules_.find(launch.module);
     if (module == modules_.end()) return fault("B10", "a launch of no module {}", launch.module);
@@ -441,11 +451,11 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return kernel;
   }
 
-  static Status check_aliases(const LoadedKernel& kernel, std::span<const Place> places) {
+  static Status check_aliases(const LoadedKernel& kernel, std::span<const MemoryAddress> places) {
     const auto aliases = first_alias(kernel, places);
     if (!aliases) return {};
-    return broken("B21", "@{}: buffers {} and {} overlap", kernel.name, aliases->first,
-                  aliases->second);
+    return rule_violation("B21", "@{}: buffers {} and {} overlap", kernel.name, aliases->first,
+                          aliases->second);
   }
 
   // Queues reading the canaries of all that the queue has used since its last record.
@@ -456,7 +466,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       std::erase_if(released_,
                     [&](const Released& each) { return progress_.is_done(each.covers); });
       for (const auto& memory : memories_) {
-        const Allocation& of = memory.second;
+        const ValidatedAllocation& of = memory.second;
         const bool around = of.painted && of.imported.empty();
         if (around && progress_.uses(queue, of.last_use)) all.emplace_back(guarded_of(memory));
       }
@@ -476,15 +486,15 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     for (const Canaries& each : canaries) {
       const std::optional<int64_t> at = each.written_at();
       if (!at) continue;
-      return broken("B21", "something was written at {} of memory {}, which has {} bytes", *at,
-                    each.of.memory, each.of.bytes);
+      return rule_violation("B21", "something was written at {} of memory {}, which has {} bytes",
+                            *at, each.of.memory, each.of.bytes);
     }
     return {};
   }
 
   // Bytes of an event that nobody asks for any more, until work of a later one is done.
   struct Released {
-    Progress::Marks covers;
+    QueueProgress::Marks covers;
     std::vector<Canaries> canaries;
   };
   // Until what the queue has been given is done.
@@ -499,12 +509,12 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   const std::shared_ptr<const PlannedCalls> planned_;
   std::atomic<int> admin_ = 0;
   std::mutex mutex_;
-  std::map<MemoryHandle, Allocation> memories_;
-  std::map<ModuleHandle, Module> modules_;
-  std::map<EventHandle, Event> events_;
+  std::map<MemoryHandle, ValidatedAllocation> memories_;
+  std::map<ModuleHandle, ValidatedModule> modules_;
+  std::map<EventHandle, ValidatedEvent> events_;
   std::vector<Released> released_;
   std::map<uint32_t, std::atomic<int>> callers_;  // Of each queue's functions.
-  Progress progress_;
+  QueueProgress progress_;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace tenon::backend {
 
 /// What breaks a rule, as an error of the call.
 template <class... Args>
-Status broken(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) {
+Status rule_violation(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) {
   return Status(
       internal_error("validate: {}: {}", rule, fmt::format(format, std::forward<Args>(args)...)));
 }
@@ -34,7 +34,7 @@ struct PlannedCall {
 /// Thread-safety: everything, from any thread.
 class PlannedCalls {
  public:
-  void add(const CallSite& site, const CallPlan& plan);
+  void add(const LibraryCallSite& site, const LibraryCallPlan& plan);
   /// Nothing of one that was planned elsewhere.
   PlannedCall find(std::string_view plan) const;
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/testing/backend_test_util.h"
@@ -25,16 +25,17 @@ class TwofoldDevice final : public ForwardingDevice {
   Result<MemoryHandle> allocate(uint32_t, int64_t bytes) override {
     return ForwardingDevice::allocate(0, bytes);
   }
-  Status copy(uint32_t, const Place& to, const Place& from, int64_t bytes) override {
+  Status copy(uint32_t, const MemoryAddress& to, const MemoryAddress& from,
+              int64_t bytes) override {
     if (meanwhile_) meanwhile_();
     return ForwardingDevice::copy(0, to, from, bytes);
   }
-  Status launch(uint32_t, const Launch& launch) override {
+  Status launch(uint32_t, const KernelLaunch& launch) override {
     return ForwardingDevice::launch(0, launch);
   }
   Result<EventHandle> record(uint32_t) override { return ForwardingDevice::record(0); }
   Status wait(uint32_t, EventHandle event) override { return ForwardingDevice::wait(0, event); }
-  Status call(uint32_t, const CallLaunch&) override { return {}; }
+  Status call(uint32_t, const LibraryCallLaunch&) override { return {}; }
 
  private:
   const std::function<void()>& meanwhile_;
@@ -43,7 +44,7 @@ class TwofoldDevice final : public ForwardingDevice {
 class TwofoldBackend final : public ForwardingBackend {
  public:
   explicit TwofoldBackend(const std::function<void()>& meanwhile)
-      : ForwardingBackend(make_interp_backend()), meanwhile_(meanwhile) {}
+      : ForwardingBackend(make_interpreter_backend()), meanwhile_(meanwhile) {}
   Result<std::vector<DeviceInfo>> devices() override {
     auto devices = ForwardingBackend::devices();
     devices->front().target.queues = 2;
@@ -53,8 +54,8 @@ class TwofoldBackend final : public ForwardingBackend {
   Result<std::unique_ptr<Device>> open(size_t index) override {
     return std::make_unique<TwofoldDevice>(ForwardingBackend::open(index).value(), meanwhile_);
   }
-  Result<CallPlan> plan(const TargetInfo&, const CallSite& site) override {
-    return CallPlan{site.operands[0].to_string(), 64, {0, 32}, 0};
+  Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite& site) override {
+    return LibraryCallPlan{site.operands[0].to_string(), 64, {0, 32}, 0};
   }
 
  private:
@@ -106,7 +107,7 @@ TEST_F(TwofoldTest, QueuesAreUsedAtTheSameTime) {
     std::thread([&] { other = device->wait(1, event).message(); }).join();
     meanwhile = nullptr;
   };
-  EXPECT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(host.data()), 4).ok());
+  EXPECT_TRUE(device->copy(0, {x, 0, nullptr}, MemoryAddress::of_host(host.data()), 4).ok());
   EXPECT_EQ(other, "");
   EXPECT_EQ(finish(*device).message(), "");  // It may read `host` until then.
 }
@@ -124,12 +125,13 @@ TEST_F(TwofoldTest, CallsUseWhatWasPlanned) {
   const Shape four(ElementType::kF32, {4});
   const Shape shapes[] = {four, four};
   const program::LibraryCall sort = program::Sort{};
-  const CallPlan plan = backend->plan(target, {sort, shapes, {shapes, 1}, {false, true}}).value();
+  const LibraryCallPlan plan =
+      backend->plan(target, {sort, shapes, {shapes, 1}, {false, true}}).value();
   const MemoryHandle workspace = device->allocate(0, 64).value();
-  const Place operands[] = {{x, 0, nullptr}, {y, 0, nullptr}};
-  Place result = {x, 32, nullptr};
-  const auto call = [&](const Place& where) {
-    CallLaunch launch;
+  const MemoryAddress operands[] = {{x, 0, nullptr}, {y, 0, nullptr}};
+  MemoryAddress result = {x, 32, nullptr};
+  const auto call = [&](const MemoryAddress& where) {
+    LibraryCallLaunch launch;
     launch.plan = plan.plan;
     launch.operands = operands;
     launch.results = {&result, 1};

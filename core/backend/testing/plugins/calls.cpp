@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/backend/adapter/adapter.h"
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
 
 namespace tenon::backend {
@@ -17,7 +17,7 @@ struct Sizes {
   bool packed;
 };
 
-Result<Sizes> sizes_of(const CallSite& site) {
+Result<Sizes> sizes_of(const LibraryCallSite& site) {
   const auto* call = std::get_if<program::Contraction>(&site.call);
   if (call == nullptr) return unimplemented("only contractions are taken");
   const program::Contraction product = {{}, {}, {1}, {0}};
@@ -40,7 +40,7 @@ class CallsDevice final : public ForwardingDevice {
  public:
   using ForwardingDevice::ForwardingDevice;
 
-  Status call(uint32_t queue, const CallLaunch& launch) override {
+  Status call(uint32_t queue, const LibraryCallLaunch& launch) override {
     TENON_TRY(drain(queue));
     const Sizes s = read(launch.plan);
     TENON_ASSIGN(const float* a, floats(launch.operands[0]));
@@ -59,8 +59,8 @@ class CallsDevice final : public ForwardingDevice {
     return {};
   }
 
-  Status pack(uint32_t queue, std::string_view plan, uint32_t operand, const Place& destination,
-              const Place& source) override {
+  Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
+              const MemoryAddress& destination, const MemoryAddress& source) override {
     if (operand != 1) return invalid_argument("operand {} has no packed form", operand);
     TENON_TRY(drain(queue));
     const Sizes s = read(plan);
@@ -80,7 +80,7 @@ class CallsDevice final : public ForwardingDevice {
     release(event);
     return done ? Status() : done.error();
   }
-  Result<float*> floats(const Place& place) {
+  Result<float*> floats(const MemoryAddress& place) {
     TENON_ASSIGN(std::byte* const memory, map(place.memory));
     return reinterpret_cast<float*>(memory + place.offset);
   }
@@ -95,9 +95,9 @@ class CallsBackend final : public ForwardingBackend {
     TENON_ASSIGN(std::unique_ptr<Device> device, ForwardingBackend::open(index));
     return std::make_unique<CallsDevice>(std::move(device));
   }
-  Result<CallPlan> plan(const TargetInfo&, const CallSite& site) override {
+  Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite& site) override {
     TENON_ASSIGN(const Sizes sizes, sizes_of(site));
-    CallPlan plan;
+    LibraryCallPlan plan;
     plan.plan.assign(reinterpret_cast<const char*>(&sizes), sizeof sizes);
     plan.workspace_bytes = sizeof(float);
     plan.packed_bytes = {0, sizes.packed ? sizes.k * sizes.n * 4 : 0};
@@ -111,9 +111,9 @@ class CallsBackend final : public ForwardingBackend {
 extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
   using namespace tenon;
   return backend::export_backend(host, error, [] {
-    backend::InterpConfig config;
+    backend::InterpreterConfig config;
     config.segments = false;
     return Result<std::shared_ptr<backend::Backend>>(std::make_shared<backend::CallsBackend>(
-        std::shared_ptr<backend::Backend>(backend::make_interp_backend(config))));
+        std::shared_ptr<backend::Backend>(backend::make_interpreter_backend(config))));
   });
 }

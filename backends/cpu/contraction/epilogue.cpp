@@ -1,4 +1,4 @@
-#include "backends/cpu/contraction/chain.h"
+#include "backends/cpu/contraction/epilogue.h"
 
 #include <algorithm>
 #include <functional>
@@ -70,18 +70,18 @@ std::optional<int64_t> workgroups_a_row(const Kernel& kernel, MemoryId memory, i
   return std::nullopt;
 }
 
-class Chaining {
+class EpilogueFinder {
  public:
-  Chaining(const Program& program, const program::Sequence& sequence, size_t call,
-           const RowGroups& groups)
+  EpilogueFinder(const Program& program, const program::Sequence& sequence, size_t call,
+                 const RowGroups& groups)
       : program_(program), sequence_(sequence), groups_(groups), members_({call}) {
-    const auto& contraction = std::get<program::Call>(sequence.steps[call].action);
+    const auto& contraction = std::get<program::LibraryCallStep>(sequence.steps[call].action);
     read_ = contraction.operands;
     by_row_ = {program.root(contraction.results[0])};
     written_ = by_row_;
   }
 
-  std::vector<ChainedLaunch> run() {
+  std::vector<EpilogueLaunch> run() {
     constexpr size_t kFar = 16;
     const size_t call = members_[0];
     const size_t end = std::min(sequence_.steps.size(), call + kFar);
@@ -97,15 +97,15 @@ class Chaining {
   }
 
  private:
-  // Whether all that it waits for is done before the contraction or is in the chain.
+  // Whether all that it waits for is done before the contraction or is in the epilogue.
   bool may_come_now(const Step& step) const {
     return std::ranges::all_of(step.depends, [&](uint32_t other) {
       return other < members_[0] || std::ranges::find(members_, other) != members_.end();
     });
   }
 
-  // What `launch` has in common with the chain, where either writes, is the same memory, and both
-  // go through it row by row.
+  // What `launch` has in common with the epilogue, where either writes, is the same memory, and
+  // both go through it row by row.
   std::optional<int64_t> joins(const program::Launch& launch) {
     const Kernel& kernel = program_.kernels[launch.kernel];
     std::optional<int64_t> workgroups;
@@ -154,8 +154,9 @@ class Chaining {
   const program::Sequence& sequence_;
   const RowGroups& groups_;
   std::vector<size_t> members_;
-  std::vector<ChainedLaunch> launches_;
-  // Of the chain: what it reads and does not write, what it writes, and which of that row by row.
+  std::vector<EpilogueLaunch> launches_;
+  // Of the epilogue: what it reads and does not write, what it writes, and which of that row by
+  // row.
   std::vector<BufferId> read_, written_, by_row_;
 };
 
@@ -175,10 +176,10 @@ std::optional<RowGroups> row_groups_of(const ContractionLoops& loops, int64_t ve
   return groups;
 }
 
-std::vector<ChainedLaunch> chained_launches(const Program& program,
-                                            const program::Sequence& sequence, size_t call,
-                                            const RowGroups& groups) {
-  return Chaining(program, sequence, call, groups).run();
+std::vector<EpilogueLaunch> epilogue_launches(const Program& program,
+                                              const program::Sequence& sequence, size_t call,
+                                              const RowGroups& groups) {
+  return EpilogueFinder(program, sequence, call, groups).run();
 }
 
 }  // namespace tenon::cpu

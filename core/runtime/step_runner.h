@@ -9,31 +9,32 @@
 
 namespace tenon::runtime {
 
-/// What of an executable the steps need.
-struct Loaded {
+/// An executable as its steps need it.
+struct LoadedProgram {
   std::shared_ptr<Device> device;
   CompiledProgram compiled;
   CustomCalls calls;
   backend::ModuleHandle module = 0;
-  /// Of each kernel that is at home on the device, its number in the module.
-  std::vector<uint32_t> native;
-  struct Segment {
+  /// Of each kernel that is placed on the device, its number in the module.
+  std::vector<uint32_t> module_index;
+  struct LoadedSegment {
     program::StepRange range;
     backend::ModuleHandle module = 0;
     std::string label;
     program::StepCounts steps;
   };
-  std::map<std::pair<program::SequenceId, uint32_t>, Segment> segments;  ///< By where they begin.
-  std::vector<Storage> constants;
-  /// Packed forms of constants, by Call::lowered and operand.
-  std::map<std::pair<program::SequenceId, size_t>, Storage> packed;
+  std::map<std::pair<program::SequenceId, uint32_t>, LoadedSegment>
+      segments;  ///< By where they begin.
+  std::vector<BufferStorage> constants;
+  /// Packed forms of constants, by LibraryCallStep::lowered and operand.
+  std::map<std::pair<program::SequenceId, size_t>, BufferStorage> packed;
   /// Constants and their packed forms.
   std::vector<Event> constants_defined;
   int64_t workspace_bytes = 0;   ///< The most of any call.
   int64_t workspace_offset = 0;  ///< Behind the temporaries.
-  /// By result, the donated parameter whose memory it takes over, or kNone: the first steps copy
-  /// from the one to the other, and no other step reads the parameter.
-  std::vector<uint32_t> taken_over;
+  /// By result, the donated parameter that it is aliased with, or kNone: the first steps copy from
+  /// the one to the other, and no other step reads the parameter.
+  std::vector<uint32_t> aliased_parameters;
   /// By parameter, whether the Program takes its memory.
   std::vector<bool> donated;
   /// Whether there are loops whose ends depend on what is computed.
@@ -46,20 +47,20 @@ struct Loaded {
 };
 
 /// Memory of one execution.
-struct Frame {
-  std::vector<Storage> parameters;
-  std::vector<Storage> results;
-  Storage temporaries;
+struct ExecutionMemory {
+  std::vector<BufferStorage> parameters;
+  std::vector<BufferStorage> results;
+  BufferStorage temporaries;
 };
 
-class Run {
+class StepRunner {
  public:
   /// `stop` ends loops of the host once it is raised; `steps` counts what has been begun.
-  Run(const Loaded& loaded, const Frame& frame, const std::atomic<uint32_t>* stop,
-      program::StepCounts& steps)
+  StepRunner(const LoadedProgram& loaded, const ExecutionMemory& frame,
+             const std::atomic<uint32_t>* stop, program::StepCounts& steps)
       : loaded_(loaded),
         program_(loaded.compiled.program),
-        frame_(frame),
+        memory_(frame),
         stop_(stop),
         steps_(steps) {}
 
@@ -69,27 +70,27 @@ class Run {
 
  private:
   Status sequence(program::SequenceId id);
-  Status segment(const Loaded::Segment& segment);
+  Status segment(const LoadedProgram::LoadedSegment& segment);
   Status step(const program::Step& step);
   Status act(const program::Step& step, const program::Launch& launch);
   Status act(const program::Step& step, const program::Copy& copy);
   Status act(const program::Step& step, const program::While& loop);
   Status act(const program::Step& step, const program::Conditional& conditional);
   Status act(const program::Step& step, const program::CustomCall& call);
-  Status act(const program::Step& step, const program::Call& call);
-  Status on_device(const program::Step& step, const program::Call& call,
-                   const backend::CallPlan& plan);
+  Status act(const program::Step& step, const program::LibraryCallStep& call);
+  Status on_device(const program::Step& step, const program::LibraryCallStep& call,
+                   const backend::LibraryCallPlan& plan);
   Status on_host(const program::Step& step, const program::Launch& launch);
 
   const volatile uint32_t* stop_word() const;
-  backend::Place place(program::BufferId id) const;
+  backend::MemoryAddress place(program::BufferId id) const;
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);
   Result<Literal> read(program::BufferId id);
 
-  const Loaded& loaded_;
+  const LoadedProgram& loaded_;
   const program::Program& program_;
-  const Frame& frame_;
+  const ExecutionMemory& memory_;
   const std::atomic<uint32_t>* stop_;
   program::StepCounts& steps_;
 };

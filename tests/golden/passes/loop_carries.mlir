@@ -1,5 +1,5 @@
 // Loops carry what changes and is needed, once; branches give what is used.
-// RUN: tenon opt %s --passes=carries,dce | FileCheck %s
+// RUN: tenon opt %s --passes=loop-carries,dce | FileCheck %s
 
 // The bound never changes, the second counter counts like the first, nobody asks for the sum.
 // CHECK-LABEL: func.func @loop(

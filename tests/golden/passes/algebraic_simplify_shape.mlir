@@ -1,5 +1,5 @@
 // The rules of ops that move elements, of tuples and complex numbers, one function each.
-// RUN: tenon opt %s --passes=identities,dce | FileCheck %s
+// RUN: tenon opt %s --passes=algebraic-simplify,dce | FileCheck %s
 
 // CHECK-LABEL: func.func @transpose_nothing(
 // CHECK-NEXT: stablehlo.return(%arg0)

@@ -1,6 +1,6 @@
 // The rules of arithmetic, logic, comparisons and conversions, one function each; what would change a bit
 // is none (no_rule_…).
-// RUN: tenon opt %s --passes=identities,dce | FileCheck %s
+// RUN: tenon opt %s --passes=algebraic-simplify,dce | FileCheck %s
 
 // CHECK-LABEL: func.func @add_zero(
 // CHECK-NEXT: stablehlo.return(%arg0)

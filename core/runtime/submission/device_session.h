@@ -1,5 +1,5 @@
-// What belongs to a device from its opening until it has been closed, which may be after the
-// runtime's Device has forgotten it.
+// DeviceSession owns an open backend device until it is closed; it may outlive the runtime's Device
+// when work is abandoned.
 //
 // Thread-safety: everything, from any thread.
 #pragma once
@@ -15,12 +15,13 @@
 
 namespace tenon::runtime {
 
-class Opening : public std::enable_shared_from_this<Opening> {
+class DeviceSession : public std::enable_shared_from_this<DeviceSession> {
  public:
   /// Opens device `index`; one that is open already is waited for, for some nanoseconds (B11).
   /// Errors: those of the backend; kAlreadyExists if it stays open.
-  static Result<std::shared_ptr<Opening>> open(std::shared_ptr<backend::Backend> backend,
-                                               size_t index, const std::string& name, int64_t wait);
+  static Result<std::shared_ptr<DeviceSession>> open(std::shared_ptr<backend::Backend> backend,
+                                                     size_t index, const std::string& name,
+                                                     int64_t wait);
 
   /// The device. It is closed when the last share is gone: at once, or, of a lost device, which may
   /// take its time, on a thread of its own. Once.
@@ -29,7 +30,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   /// Before the shares of a lost device are dropped.
   void set_lost() { lost_ = true; }
   /// What the device might touch although nobody waits for it any more: kept until it is closed.
-  void park(std::shared_ptr<const void> thing);
+  void keep_until_closed(std::shared_ptr<const void> thing);
   /// Until it is closed.
   void await_closed() const { closed_.wait(); }
   /// Whether that was within the time.
@@ -37,10 +38,10 @@ class Opening : public std::enable_shared_from_this<Opening> {
     return closed_.wait_for(time) == std::future_status::ready;
   }
   /// Until no device of the process is open; false if some are after the nanoseconds.
-  static bool await_none_open(int64_t wait);
+  static bool await_all_closed(int64_t wait);
 
  private:
-  Opening() = default;
+  DeviceSession() = default;
   void close();
 
   std::shared_ptr<backend::Backend> backend_;
@@ -48,7 +49,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   std::unique_ptr<backend::Device> device_;
   std::atomic<bool> lost_ = false;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<const void>> parked_;
+  std::vector<std::shared_ptr<const void>> kept_;
   bool is_closed_ = false;
   std::promise<void> closing_;
   std::shared_future<void> closed_ = closing_.get_future().share();

@@ -1,5 +1,5 @@
-// Schedule: the choices of a lowering as named integers. A wrong one is slow or declined, never
-// wrong.
+// TuningParameters: the choices of a lowering as named integers. A wrong one is slow or declined,
+// never wrong.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace tenon::hlo::lower {
 
-class Schedule {
+class TuningParameters {
  public:
-  Schedule() = default;
+  TuningParameters() = default;
   /// Draws every choice that is not set, by the seed: for differential tests.
-  static Schedule random(uint64_t seed);
+  static TuningParameters random(uint64_t seed);
 
   void set(std::string name, int64_t value) { values_[std::move(name)] = value; }
-  /// What was set for `name`; else, of a random schedule, one of `preferred` and `others`; else
+  /// What was set for `name`; else, of random parameters, one of `preferred` and `others`; else
   /// `preferred`.
   int64_t choose(std::string_view name, int64_t preferred, std::initializer_list<int64_t> others);
   /// The same of a size: at least 1, at most `most`, whatever was set.
@@ -29,7 +29,7 @@ class Schedule {
 
  private:
   std::map<std::string, int64_t, std::less<>> values_;
-  std::optional<Random> random_;  // Of a random schedule.
+  std::optional<Random> random_;  // Of random parameters.
 };
 
 }  // namespace tenon::hlo::lower

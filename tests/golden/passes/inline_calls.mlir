@@ -1,5 +1,5 @@
 // Calls, composites and asynchronous computations become what they stand for; nothing is left to call.
-// RUN: tenon opt %s --passes=inline | FileCheck %s
+// RUN: tenon opt %s --passes=inline-calls | FileCheck %s
 
 // CHECK: func.func @main
 // CHECK-NEXT: stablehlo.add(%arg0, %arg0)

@@ -1,7 +1,7 @@
 // The function of a contraction and the launches that follow it row by row.
 #include <llvm/IR/IRBuilder.h>
 
-#include "backends/cpu/contraction/chain.h"
+#include "backends/cpu/contraction/epilogue.h"
 #include "backends/llvm/loops.h"
 
 namespace tenon::cpu {
@@ -12,15 +12,15 @@ using llvm::Value;
 
 constexpr size_t kContractionBuffers = 3;
 
-class ChainEmitter {
+class EpilogueEmitter {
  public:
-  ChainEmitter(llvm::Module& module, const RowGroups& rows)
+  EpilogueEmitter(llvm::Module& module, const RowGroups& rows)
       : module_(module), rows_(rows), b_(module.getContext()) {}
 
   llvm::Function* run(const std::string& name, llvm::Function* contraction,
-                      const std::vector<ChainPart>& parts) {
+                      const std::vector<EpilogueKernel>& parts) {
     buffers_ = kContractionBuffers;
-    for (const ChainPart& part : parts) buffers_ += part.buffers;
+    for (const EpilogueKernel& part : parts) buffers_ += part.buffers;
     make_function(name);
     codegen::emit_loop(b_, argument(buffers_), argument(buffers_ + 1), 1, {},
                        [&](Value* group, const codegen::LlvmValues&) {
@@ -44,7 +44,8 @@ class ChainEmitter {
   Value* argument(size_t i) { return function_->getArg(static_cast<unsigned>(i)); }
   Value* times(Value* x, int64_t by) { return b_.CreateMul(x, number(b_, by)); }
 
-  void emit_group(Value* group, llvm::Function* contraction, const std::vector<ChainPart>& parts) {
+  void emit_group(Value* group, llvm::Function* contraction,
+                  const std::vector<EpilogueKernel>& parts) {
     call({contraction, kContractionBuffers, {}, 1}, 0, times(group, rows_.workgroups_a_group),
          times(b_.CreateAdd(group, number(b_, 1)), rows_.workgroups_a_group));
     Value* const groups = number(b_, rows_.groups_a_turn());
@@ -54,14 +55,14 @@ class ChainEmitter {
         number(b_, rows_.rows));
     Value* const before = times(b_.CreateUDiv(group, groups), rows_.rows);
     size_t buffer = kContractionBuffers;
-    for (const ChainPart& part : parts) {
+    for (const EpilogueKernel& part : parts) {
       call(part, buffer, times(b_.CreateAdd(before, first), part.workgroups_a_row),
            times(b_.CreateAdd(before, last), part.workgroups_a_row));
       buffer += part.buffers;
     }
   }
 
-  void call(const ChainPart& part, size_t buffer, Value* begin, Value* end) {
+  void call(const EpilogueKernel& part, size_t buffer, Value* begin, Value* end) {
     std::vector<Value*> arguments;
     for (size_t i = 0; i < part.buffers; ++i) arguments.push_back(argument(buffer + i));
     arguments.insert(arguments.end(), part.scalars.begin(), part.scalars.end());
@@ -78,10 +79,10 @@ class ChainEmitter {
 
 }  // namespace
 
-llvm::Function* make_chain_function(llvm::Module& module, const std::string& name,
-                                    const RowGroups& rows, llvm::Function* contraction,
-                                    const std::vector<ChainPart>& parts) {
-  return ChainEmitter(module, rows).run(name, contraction, parts);
+llvm::Function* make_fused_contraction(llvm::Module& module, const std::string& name,
+                                       const RowGroups& rows, llvm::Function* contraction,
+                                       const std::vector<EpilogueKernel>& parts) {
+  return EpilogueEmitter(module, rows).run(name, contraction, parts);
 }
 
 }  // namespace tenon::cpu

@@ -11,11 +11,11 @@
 
 namespace tenon::backend {
 
-struct InterpConfig {
+struct InterpreterConfig {
   size_t devices = 1;
   kernel::InterpreterOptions interpreter;  ///< `cancelled` is the backend's own.
-  /// What kernels are legalised for; by default as they are written.
-  std::optional<kernel::LegalForm> form;
+  /// What kernels are legalised to; by default they are accepted as they are written.
+  std::optional<kernel::TargetFeatures> features;
   /// Memory of a device, 0: as much as there is.
   int64_t memory_bytes = 0;
   int64_t scratch_bytes = 48 << 10;
@@ -24,6 +24,6 @@ struct InterpConfig {
   bool segments = true;
 };
 
-std::unique_ptr<Backend> make_interp_backend(const InterpConfig& config = {});
+std::unique_ptr<Backend> make_interpreter_backend(const InterpreterConfig& config = {});
 
 }  // namespace tenon::backend

@@ -16,7 +16,7 @@ using program::testing::twice;
 // An interp whose memory the host does not see.
 class Unseen final : public backend::ForwardingBackend {
  public:
-  Unseen() : ForwardingBackend(backend::make_interp_backend()) {}
+  Unseen() : ForwardingBackend(backend::make_interpreter_backend()) {}
   Result<std::vector<backend::DeviceInfo>> devices() override {
     auto devices = ForwardingBackend::devices();
     for (backend::DeviceInfo& each : *devices) each.target.spaces[0].host_visible = false;
@@ -26,11 +26,11 @@ class Unseen final : public backend::ForwardingBackend {
 
 // Executions that run ahead of the device wait in execute(): two are on their way where memory and
 // cores are the host's, else 32.
-TEST(Turns, HowFarExecutionsRunAhead) {
+TEST(Throttle, HowFarExecutionsRunAhead) {
   program::Program p = twice();
   p.sequences[0].steps = {{program::CustomCall{"wait", {}, {0}, {2}}, {}, "the call"}};
   find_dependencies(p);
-  const std::shared_ptr<backend::Backend> backends[] = {backend::make_interp_backend(),
+  const std::shared_ptr<backend::Backend> backends[] = {backend::make_interpreter_backend(),
                                                         std::make_shared<Unseen>()};
   for (const auto& backend : backends) {
     const auto client = Client::open(backend).value();

@@ -1,4 +1,4 @@
-#include "core/runtime/run.h"
+#include "core/runtime/step_runner.h"
 
 #include <algorithm>
 
@@ -20,22 +20,22 @@ Status with_label(Status status, const Step& step) {
 
 }  // namespace
 
-backend::Place Run::place(BufferId id) const {
+backend::MemoryAddress StepRunner::place(BufferId id) const {
   const program::Buffer& b = program_.buffer(program_.root(id));
   switch (b.kind) {
-    case program::MemoryKind::kParameter:
-      return frame_.parameters[b.index].place();
-    case program::MemoryKind::kResult:
-      return frame_.results[b.index].place();
-    case program::MemoryKind::kConstant:
+    case program::BufferKind::kParameter:
+      return memory_.parameters[b.index].place();
+    case program::BufferKind::kResult:
+      return memory_.results[b.index].place();
+    case program::BufferKind::kConstant:
       return loaded_.constants[b.index].place();
-    case program::MemoryKind::kTemporary:
+    case program::BufferKind::kTemporary:
       break;
   }
-  return frame_.temporaries.place(b.offset);
+  return memory_.temporaries.place(b.offset);
 }
 
-Status Run::sequence(program::SequenceId id) {
+Status StepRunner::sequence(program::SequenceId id) {
   const std::vector<Step>& steps = program_.sequences[id].steps;
   for (uint32_t i = 0; i < steps.size();) {
     const auto whole = loaded_.segments.find({id, i});
@@ -49,13 +49,13 @@ Status Run::sequence(program::SequenceId id) {
   return {};
 }
 
-Status Run::segment(const Loaded::Segment& segment) {
-  std::vector<backend::Place> buffers;
-  for (const auto* list : {&frame_.parameters, &frame_.results, &loaded_.constants}) {
-    for (const Storage& storage : *list) buffers.push_back(storage.place());
+Status StepRunner::segment(const LoadedProgram::LoadedSegment& segment) {
+  std::vector<backend::MemoryAddress> buffers;
+  for (const auto* list : {&memory_.parameters, &memory_.results, &loaded_.constants}) {
+    for (const BufferStorage& storage : *list) buffers.push_back(storage.place());
   }
-  if (program_.temporary_bytes > 0) buffers.push_back(frame_.temporaries.place());
-  backend::Launch work;
+  if (program_.temporary_bytes > 0) buffers.push_back(memory_.temporaries.place());
+  backend::KernelLaunch work;
   work.module = segment.module;
   work.buffers = buffers;
   work.label = segment.label.c_str();
@@ -65,26 +65,27 @@ Status Run::segment(const Loaded::Segment& segment) {
 }
 
 // A word that is read as long as the work lasts; it belongs to the execution.
-const volatile uint32_t* Run::stop_word() const {
+const volatile uint32_t* StepRunner::stop_word() const {
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
   return reinterpret_cast<const volatile uint32_t*>(stop_);
 }
 
-Status Run::step(const Step& step) {
+Status StepRunner::step(const Step& step) {
   if (stop_ != nullptr && stop_->load() != 0) {
     return Status(ErrorCode::kCancelled, "the execution was stopped");
   }
   return std::visit([&](const auto& action) { return act(step, action); }, step.action);
 }
 
-Status Run::act(const Step& step, const program::Launch& launch) {
-  if (loaded_.compiled.homes[launch.kernel] == KernelHome::kHost) return on_host(step, launch);
-  std::vector<backend::Place> buffers;
+Status StepRunner::act(const Step& step, const program::Launch& launch) {
+  if (loaded_.compiled.kernel_placements[launch.kernel] == KernelPlacement::kHost)
+    return on_host(step, launch);
+  std::vector<backend::MemoryAddress> buffers;
   buffers.reserve(launch.buffers.size());
   for (const BufferId id : launch.buffers) buffers.push_back(place(id));
-  backend::Launch work;
+  backend::KernelLaunch work;
   work.module = loaded_.module;
-  work.kernel = loaded_.native[launch.kernel];
+  work.kernel = loaded_.module_index[launch.kernel];
   ++steps_.kernels;
   work.buffers = buffers;
   work.scalars = launch.scalars;
@@ -93,33 +94,33 @@ Status Run::act(const Step& step, const program::Launch& launch) {
   return with_label(loaded_.device->launch(work), step);
 }
 
-Status Run::act(const Step& step, const program::Copy& copy) {
+Status StepRunner::act(const Step& step, const program::Copy& copy) {
   const int64_t bytes = program_.buffer(copy.destination).bytes();
   if (bytes == 0) return {};
-  const backend::Place to = place(copy.destination);
-  const backend::Place from = place(copy.source);
+  const backend::MemoryAddress to = place(copy.destination);
+  const backend::MemoryAddress from = place(copy.source);
   // A result that took over its argument's memory.
   const bool same = to.memory == from.memory && to.offset == from.offset && to.host == from.host;
   if (same) return {};
   return with_label(loaded_.device->copy(to, from, bytes), step);
 }
 
-Status Run::fetch(BufferId id, std::span<std::byte> to) {
+Status StepRunner::fetch(BufferId id, std::span<std::byte> to) {
   return to.empty() ? Status() : loaded_.device->fetch(to, place(id));
 }
 
-Status Run::put(BufferId id, std::span<const std::byte> from) {
+Status StepRunner::put(BufferId id, std::span<const std::byte> from) {
   return from.empty() ? Status() : loaded_.device->put(place(id), from);
 }
 
-Result<Literal> Run::read(BufferId id) {
+Result<Literal> StepRunner::read(BufferId id) {
   const program::Buffer& b = program_.buffer(id);
   Literal literal(Shape(b.type, b.dims));
   TENON_TRY(fetch(id, literal.mutable_data()));
   return literal;
 }
 
-Status Run::act(const Step&, const program::While& loop) {
+Status StepRunner::act(const Step&, const program::While& loop) {
   std::byte go{};
   while (true) {
     TENON_TRY(sequence(loop.condition));
@@ -129,7 +130,7 @@ Status Run::act(const Step&, const program::While& loop) {
   }
 }
 
-Status Run::act(const Step&, const program::Conditional& conditional) {
+Status StepRunner::act(const Step&, const program::Conditional& conditional) {
   TENON_ASSIGN(const Literal index, read(conditional.index));
   const int64_t number = index.get_integer(0);
   const auto count = static_cast<int64_t>(conditional.branches.size());
@@ -138,27 +139,28 @@ Status Run::act(const Step&, const program::Conditional& conditional) {
   return sequence(conditional.branches[static_cast<size_t>(chosen)]);
 }
 
-Status Run::act(const Step& step, const program::Call& call) {
+Status StepRunner::act(const Step& step, const program::LibraryCallStep& call) {
   const auto plan = loaded_.compiled.plans.find(call.lowered);
   if (plan == loaded_.compiled.plans.end()) return sequence(call.lowered);
   return with_label(on_device(step, call, plan->second), step);
 }
 
-Status Run::on_device(const Step& step, const program::Call& call, const backend::CallPlan& plan) {
-  std::vector<backend::Place> operands;
+Status StepRunner::on_device(const Step& step, const program::LibraryCallStep& call,
+                             const backend::LibraryCallPlan& plan) {
+  std::vector<backend::MemoryAddress> operands;
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const auto packed = loaded_.packed.find({call.lowered, i});
     operands.push_back(packed != loaded_.packed.end() ? packed->second.place()
                                                       : place(call.operands[i]));
   }
-  std::vector<backend::Place> results;
+  std::vector<backend::MemoryAddress> results;
   for (const BufferId id : call.results) results.push_back(place(id));
-  backend::CallLaunch launch;
+  backend::LibraryCallLaunch launch;
   launch.plan = plan.plan;
   launch.operands = operands;
   launch.results = results;
   if (plan.workspace_bytes > 0) {
-    launch.workspace = frame_.temporaries.place(loaded_.workspace_offset);
+    launch.workspace = memory_.temporaries.place(loaded_.workspace_offset);
   }
   launch.label = step.label.c_str();
   launch.stop = stop_word();
@@ -168,7 +170,7 @@ Status Run::on_device(const Step& step, const program::Call& call, const backend
 
 // --- What the host does
 
-Status Run::on_host(const Step& step, const program::Launch& launch) {
+Status StepRunner::on_host(const Step& step, const program::Launch& launch) {
   const kernel::Kernel& kernel = program_.kernels[launch.kernel];
   std::vector<std::vector<std::byte>> memory;
   std::vector<kernel::BufferArgument> arguments;
@@ -198,7 +200,7 @@ Status Run::on_host(const Step& step, const program::Launch& launch) {
   return {};
 }
 
-Status Run::act(const Step& step, const program::CustomCall& call) {
+Status StepRunner::act(const Step& step, const program::CustomCall& call) {
   const auto handler = loaded_.calls.find(call.target);
   if (handler == loaded_.calls.end()) {
     return with_label(

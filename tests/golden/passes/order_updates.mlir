@@ -1,5 +1,5 @@
 // What reads an array comes before what changes it, unless it needs the result.
-// RUN: tenon opt %s --passes=order | FileCheck %s
+// RUN: tenon opt %s --passes=order-updates | FileCheck %s
 
 // CHECK: %[[A:[0-9]+]] = stablehlo.abs
 // CHECK: %[[S:[0-9]+]] = stablehlo.slice(%[[A]])

@@ -1,5 +1,5 @@
 // The backend `interp` by itself: what it answers to calls that break the rules.
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 
 #include <gtest/gtest.h>
 
@@ -13,18 +13,19 @@ namespace {
 
 class InterpTest : public OnDevice {
  protected:
-  InterpTest() { open(make_interp_backend(), 16, 64); }
+  InterpTest() { open(make_interpreter_backend(), 16, 64); }
 };
 
 TEST_F(InterpTest, RunsAKernel) {
   const std::array<float, 4> from = {1, 2, 3, 4};
   std::array<float, 4> to = {};
   const auto* bytes = reinterpret_cast<const std::byte*>(from.data());
-  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, Place::of_host(bytes), 16).ok());
+  ASSERT_TRUE(device->copy(0, {x, 0, nullptr}, MemoryAddress::of_host(bytes), 16).ok());
   ASSERT_TRUE(launch({{x, 0, nullptr}, {y, 16, nullptr}}).ok());
-  ASSERT_TRUE(
-      device->copy(0, Place::of_host(reinterpret_cast<std::byte*>(to.data())), {y, 16, nullptr}, 16)
-          .ok());
+  ASSERT_TRUE(device
+                  ->copy(0, MemoryAddress::of_host(reinterpret_cast<std::byte*>(to.data())),
+                         {y, 16, nullptr}, 16)
+                  .ok());
   const EventHandle event = device->record(0).value();
   EXPECT_TRUE(device->await(event, -1).value());
   EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
@@ -38,7 +39,7 @@ TEST_F(InterpTest, CallsThatBreakRulesAreErrors) {
   EXPECT_EQ(launch({{x, 0, nullptr}}).message(), "B21: @k takes 2 buffers and 0 scalars");
   EXPECT_EQ(launch({{x, 4, nullptr}, {y, 0, nullptr}}).message(), "B17: 16 bytes at 4 of 16");
   EXPECT_EQ(launch({{77, 0, nullptr}, {y, 0, nullptr}}).message(), "B10: no such memory");
-  Launch other;
+  KernelLaunch other;
   other.module = module;
   other.kernel = 1;
   EXPECT_EQ(device->launch(0, other).message(), "B14: a launch of a kernel that is not loaded");
@@ -81,7 +82,7 @@ TEST_F(InterpTest, ClosingEndsWorkThatIsLeft) {
 }
 
 TEST(Target, WhatNoDeviceCanBe) {
-  TargetInfo target = make_interp_backend()->devices().value()[0].target;
+  TargetInfo target = make_interpreter_backend()->devices().value()[0].target;
   EXPECT_EQ(check(target).to_string(), "OK");
   const auto error = [&](const auto& change) {
     TargetInfo other = target;

@@ -1,6 +1,6 @@
 // Ops on constants become constants while these stay small; what repeats one number stays one
 // number; branches and loops whose way is known are taken.
-// RUN: tenon opt %s --passes=fold,dce | FileCheck %s
+// RUN: tenon opt %s --passes=constant-fold,dce | FileCheck %s
 
 // CHECK-LABEL: func.func @small(
 // CHECK-NEXT: %[[C:[0-9]+]] = stablehlo.constant() {value = dense<[11, 22, 33]> : s32[3]}

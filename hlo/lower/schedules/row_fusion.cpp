@@ -1,4 +1,5 @@
-// Row chains: reductions over the minor dimensions, and ops on the rows before, between and behind.
+// Row fusions: reductions over the minor dimensions, and ops on the rows before, between and
+// behind.
 //
 // A workgroup takes a row: each reduction is one over its lanes, whose result everything after
 // knows; a value that several passes need is kept in scratch. Short rows go to a lane each.
@@ -17,8 +18,8 @@ enum Form : int64_t { kElements, kLaneARow, kWorkgroupARow };
 
 constexpr int64_t kPartialBytes = 4 << 10;
 
-// Values of a chain are arrays of rows, or have one number a row.
-struct Chain {
+// Values of a row fusion are arrays of rows, or have one number a row.
+struct RowFusion {
   Dims rows;
   Dims row;
   std::vector<const Instruction*> reductions;
@@ -30,51 +31,52 @@ struct Chain {
   }
 };
 
-bool reduces_rows(const Instruction& op, const Chain& chain) {
+bool reduces_rows(const Instruction& op, const RowFusion& fusion) {
   const Dims extents = reduced_extents(op);
-  return op.operand_type(0).dims() == chain.whole() && op.result_type().dims() == chain.rows &&
-         extents == chain.row && op.i64s(AttrKey::dimensions).size() == chain.row.size() &&
+  return op.operand_type(0).dims() == fusion.whole() && op.result_type().dims() == fusion.rows &&
+         extents == fusion.row && op.i64s(AttrKey::dimensions).size() == fusion.row.size() &&
          std::ranges::all_of(op.i64s(AttrKey::dimensions), [&](int64_t d) {
-           return d >= static_cast<int64_t>(chain.rows.size());
+           return d >= static_cast<int64_t>(fusion.rows.size());
          });
 }
 
-// The chain of a fusion, without reductions if it is none.
-Chain chain_of(const FusedOp& fused) {
-  Chain chain;
+// The rows of a fusion, without reductions if it is no row fusion.
+RowFusion row_fusion_of(const FusedOp& fused) {
+  RowFusion fusion;
   for (const Instruction* op : fused.inner) {
     if (op->code() != OpCode::kReduce) continue;
-    if (chain.reductions.empty()) {
-      chain.rows = op->result_type().dims();
-      chain.row = reduced_extents(*op);
+    if (fusion.reductions.empty()) {
+      fusion.rows = op->result_type().dims();
+      fusion.row = reduced_extents(*op);
     }
-    if (reduces_rows(*op, chain)) chain.reductions.push_back(op);
+    if (reduces_rows(*op, fusion)) fusion.reductions.push_back(op);
   }
   const bool fits = std::ranges::all_of(fused.results, [&](Value value) {
     const Dims& dims = value.type().dims();
-    return dims == chain.rows || dims == chain.whole();
+    return dims == fusion.rows || dims == fusion.whole();
   });
-  const int64_t row = element_count(chain.row);
-  const bool loops = element_count(chain.rows) > 0 && row > 0 && row < int64_t{1} << 31;
-  if (fused.inner.size() == 1 || !fits || !loops) chain.reductions.clear();
-  return chain;
+  const int64_t row = element_count(fusion.row);
+  const bool loops = element_count(fusion.rows) > 0 && row > 0 && row < int64_t{1} << 31;
+  if (fused.inner.size() == 1 || !fits || !loops) fusion.reductions.clear();
+  return fusion;
 }
 
 class RowKernel {
  public:
-  RowKernel(KernelMaker& maker, const FusedOp& fused, const Chain& chain, int64_t scratch_bytes)
-      : maker_(maker), b_(maker.b()), fused_(fused), chain_(chain), scratch_(scratch_bytes) {
+  RowKernel(KernelMaker& maker, const FusedOp& fused, const RowFusion& fusion,
+            int64_t scratch_bytes)
+      : maker_(maker), b_(maker.b()), fused_(fused), fusion_(fusion), scratch_(scratch_bytes) {
     maker.inputs();
     for (uint32_t r = 0; r < fused.results.size(); ++r) {
-      const bool of_rows = fused.results[r].type().dims() == chain.whole();
+      const bool of_rows = fused.results[r].type().dims() == fusion.whole();
       (of_rows ? whole_ : single_).push_back(r);
       (of_rows ? whole_memories_ : single_memories_).push_back(maker.result(r));
     }
   }
 
   void in_workgroup(bool keep) {
-    const Values row = b_.grid(chain_.rows);
-    for (const Instruction* reduce : chain_.reductions) {
+    const Values row = b_.grid(fusion_.rows);
+    for (const Instruction* reduce : fusion_.reductions) {
       for (size_t i = 0; keep && i < reduce->operand_count() / 2; ++i) {
         put_in_scratch(reduce->operand(i), row);
       }
@@ -82,19 +84,19 @@ class RowKernel {
     }
     store_results(maker_, fused_, single_, single_memories_, row);
     if (whole_.empty()) return;
-    b_.lanes(chain_.row, [&](const Values& at) {
+    b_.lanes(fusion_.row, [&](const Values& at) {
       store_results(maker_, fused_, whole_, whole_memories_, joined(row, at));
     });
   }
 
-  void in_lanes(Schedule& schedule) {
-    for_each_index(b_, chain_.rows, schedule, [&](const Values& row) {
-      for (const Instruction* reduce : chain_.reductions) {
+  void in_lanes(TuningParameters& tuning) {
+    for_each_index(b_, fusion_.rows, tuning, [&](const Values& row) {
+      for (const Instruction* reduce : fusion_.reductions) {
         maker_.e().provide(*reduce, row, emit_reduce(maker_.e(), *reduce, row, false));
       }
       store_results(maker_, fused_, single_, single_memories_, row);
       if (whole_.empty()) return;
-      for_each_serially(b_, chain_.row, [&](const Values& at) {
+      for_each_serially(b_, fusion_.row, [&](const Values& at) {
         store_results(maker_, fused_, whole_, whole_memories_, joined(row, at));
       });
     });
@@ -109,16 +111,16 @@ class RowKernel {
 
   // What is computed and read by something else too, if there is room for it.
   void put_in_scratch(Value value, const Values& row) {
-    Emitter& e = maker_.e();
+    ElementEmitter& e = maker_.e();
     const Value source = e.resolve(value);
     const bool computed = source == value && e.memory_of(value) == kernel::kNone;
     if (!computed || value.def->code() == OpCode::kConstant || value.def->uses().size() < 2) return;
-    const int64_t bytes = Shape(value.type().element_type(), chain_.row).byte_size();
+    const int64_t bytes = Shape(value.type().element_type(), fusion_.row).byte_size();
     if (bytes > scratch_) return;
     scratch_ -= bytes;
-    const Type type = Type::tensor(value.type().element_type(), chain_.row);
+    const Type type = Type::tensor(value.type().element_type(), fusion_.row);
     const MemoryId memory = b_.scratch("row", memory_type(type), memory_dims(type));
-    b_.lanes(chain_.row,
+    b_.lanes(fusion_.row,
              [&](const Values& at) { e.store(e.element(value, joined(row, at)), memory, at); });
     e.bind(value, memory, row);
   }
@@ -126,7 +128,7 @@ class RowKernel {
   KernelMaker& maker_;
   Builder& b_;
   const FusedOp& fused_;
-  const Chain& chain_;
+  const RowFusion& fusion_;
   int64_t scratch_;
   std::vector<uint32_t> whole_, single_;
   std::vector<MemoryId> whole_memories_, single_memories_;
@@ -134,21 +136,21 @@ class RowKernel {
 
 }  // namespace
 
-Taken lower_row_chain(LoweredOp& lowered, const FusedOp& fused, Schedule& schedule,
-                      const LowerLimits& limits) {
-  const Chain chain = chain_of(fused);
-  if (chain.reductions.empty()) return false;
-  const bool is_long = element_count(chain.row) >= 64;
-  const int64_t form = schedule.choose("row_form", is_long ? kWorkgroupARow : kLaneARow,
-                                       {kElements, kLaneARow, kWorkgroupARow});
+Taken lower_row_fusion(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                       const LowerLimits& limits) {
+  const RowFusion fusion = row_fusion_of(fused);
+  if (fusion.reductions.empty()) return false;
+  const bool is_long = element_count(fusion.row) >= 64;
+  const int64_t form = tuning.choose("row_form", is_long ? kWorkgroupARow : kLaneARow,
+                                     {kElements, kLaneARow, kWorkgroupARow});
   if (form == kElements) return false;
-  const bool keep = schedule.choose("row_scratch", 1, {0, 1}) != 0;
+  const bool keep = tuning.choose("row_scratch", 1, {0, 1}) != 0;
   // Lanes that share a reduction need room for their parts.
-  const auto reductions = static_cast<int64_t>(chain.reductions.size());
+  const auto reductions = static_cast<int64_t>(fusion.reductions.size());
   const int64_t room = limits.scratch_bytes - reductions * kPartialBytes;
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
-    RowKernel kernel(maker, fused, chain, room);
-    if (form == kLaneARow) return kernel.in_lanes(schedule);
+    RowKernel kernel(maker, fused, fusion, room);
+    if (form == kLaneARow) return kernel.in_lanes(tuning);
     kernel.in_workgroup(keep);
   });
 }

@@ -1,4 +1,4 @@
-#include "hlo/driver/interp.h"
+#include "hlo/driver/interpreted.h"
 #include "hlo/driver/compile.h"
 
 #include <mutex>
@@ -9,18 +9,18 @@ namespace tenon::hlo {
 namespace {
 
 // The device as one process sees it.
-class Interp {
+class InterpretedProcess {
  public:
-  Interp(const Checks& checks, const InterpOptions& options, Evaluator* process)
+  InterpretedProcess(const Checks& checks, const InterpretedRunOptions& options, Evaluator* process)
       : checks_(checks), options_(options), process_(process) {}
 
   Result<std::vector<Literal>> run(const Module& module, std::span<const Literal> arguments,
                                    const std::string& entry) {
     LowerOptions lower = options_.lower;
     lower.entry = entry;
-    if (options_.legal_form) {
-      lower.limits.fma = options_.legal_form->fma;
-      lower.limits.private_memory = options_.legal_form->private_memory;
+    if (options_.features) {
+      lower.limits.fma = options_.features->fma;
+      lower.limits.private_memory = options_.features->private_memory;
     }
     TENON_ASSIGN(const program::Program program, compile_to_program(module, lower));
     return run(program, arguments);
@@ -29,10 +29,10 @@ class Interp {
   Result<std::vector<Literal>> run(const program::Program& program,
                                    std::span<const Literal> arguments) {
     program::ProgramInterpreter interpreter(program);
-    if (options_.legal_form) interpreter.set_legal_form(*options_.legal_form);
+    if (options_.features) interpreter.set_target_features(*options_.features);
     const auto run_process = [this](const Module& module, std::span<const Literal> values,
                                     const std::string& entry, Evaluator* process) {
-      return Interp(checks_, options_, process).run(module, values, entry);
+      return InterpretedProcess(checks_, options_, process).run(module, values, entry);
     };
     TENON_ASSIGN(auto calls, host_calls(program, checks_, process_, run_process));
     for (auto& [target, handler] : calls) {
@@ -49,21 +49,24 @@ class Interp {
 
  private:
   const Checks& checks_;
-  const InterpOptions& options_;
+  const InterpretedRunOptions& options_;
   Evaluator* process_;
 };
 
 }  // namespace
 
-Result<std::vector<Literal>> run_on_interp(const Module& module, std::span<const Literal> arguments,
-                                           const Checks& checks, const InterpOptions& options) {
-  return Interp(checks, options, nullptr).run(module, arguments, options.lower.entry);
+Result<std::vector<Literal>> run_interpreted(const Module& module,
+                                             std::span<const Literal> arguments,
+                                             const Checks& checks,
+                                             const InterpretedRunOptions& options) {
+  return InterpretedProcess(checks, options, nullptr).run(module, arguments, options.lower.entry);
 }
 
-Result<std::vector<Literal>> run_on_interp(const program::Program& program,
-                                           std::span<const Literal> arguments, const Checks& checks,
-                                           const InterpOptions& options) {
-  return Interp(checks, options, nullptr).run(program, arguments);
+Result<std::vector<Literal>> run_interpreted(const program::Program& program,
+                                             std::span<const Literal> arguments,
+                                             const Checks& checks,
+                                             const InterpretedRunOptions& options) {
+  return InterpretedProcess(checks, options, nullptr).run(program, arguments);
 }
 
 }  // namespace tenon::hlo

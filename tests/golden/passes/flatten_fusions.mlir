@@ -1,5 +1,5 @@
 // Fusions within fusions, at any depth and in regions, become the ops that they consist of.
-// RUN: tenon opt %s --passes=flatten | FileCheck %s
+// RUN: tenon opt %s --passes=flatten-fusions | FileCheck %s
 
 // CHECK: %[[OUTER:[0-9]+]]:2 = tenon.fusion(%arg0)
 // CHECK-NEXT: ^bb0(%[[X:arg[0-9]+]]: f32[4]):

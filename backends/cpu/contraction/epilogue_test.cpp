@@ -1,5 +1,5 @@
 // Launches that follow a contraction row by row: which do, and that their results are the same.
-#include "backends/cpu/contraction/chain.h"
+#include "backends/cpu/contraction/epilogue.h"
 
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
@@ -16,7 +16,7 @@ namespace tenon::cpu {
 namespace {
 
 using program::BufferId;
-using program::MemoryKind;
+using program::BufferKind;
 using program::Program;
 
 constexpr int64_t kRows = 600;
@@ -139,26 +139,26 @@ struct Run {
 Program program_of(const std::vector<Run>& runs) {
   Program p;
   p.name = "p";
-  const auto buffer = [&](MemoryKind kind, uint32_t index, Dims dims) {
+  const auto buffer = [&](BufferKind kind, uint32_t index, Dims dims) {
     program::Buffer b;
     b.type = ElementType::kF32;
     b.dims = std::move(dims);
     b.kind = kind;
     b.index = index;
-    if (kind == MemoryKind::kTemporary) {
+    if (kind == BufferKind::kTemporary) {
       b.offset = p.temporary_bytes;
       p.temporary_bytes += b.bytes();
     }
     p.buffers.push_back(b);
   };
-  buffer(MemoryKind::kParameter, 0, {kRows, kSums});
-  buffer(MemoryKind::kTemporary, 0, {kSums, kColumns});
-  buffer(MemoryKind::kParameter, 1, {kColumns});
-  buffer(MemoryKind::kTemporary, 0, {kRows, kColumns});
-  buffer(MemoryKind::kTemporary, 0, {kRows, kColumns});
-  buffer(MemoryKind::kResult, 0, {kRows});
-  buffer(MemoryKind::kResult, 1, {kRows, kColumns});
-  buffer(MemoryKind::kParameter, 2, {kSums, kColumns});
+  buffer(BufferKind::kParameter, 0, {kRows, kSums});
+  buffer(BufferKind::kTemporary, 0, {kSums, kColumns});
+  buffer(BufferKind::kParameter, 1, {kColumns});
+  buffer(BufferKind::kTemporary, 0, {kRows, kColumns});
+  buffer(BufferKind::kTemporary, 0, {kRows, kColumns});
+  buffer(BufferKind::kResult, 0, {kRows});
+  buffer(BufferKind::kResult, 1, {kRows, kColumns});
+  buffer(BufferKind::kParameter, 2, {kSums, kColumns});
   p.parameters = {kLhs, kBias, kGivenRhs};
   p.results = {kRowSums, kFinal};
   const auto add = [&](size_t sequence, const auto& action) {
@@ -171,7 +171,7 @@ Program program_of(const std::vector<Run>& runs) {
   p.sequences.resize(2);
   launch(1, {kDot, {kLhs, kRhs, kProduct}});
   add(0, program::Copy{kRhs, kGivenRhs});
-  program::Call dot;
+  program::LibraryCallStep dot;
   dot.call = program::Contraction{{}, {}, {1}, {0}};
   dot.operands = {kLhs, kRhs};
   dot.results = {kProduct};
@@ -182,8 +182,8 @@ Program program_of(const std::vector<Run>& runs) {
   return p;
 }
 
-// The steps behind the contraction that are chained.
-std::vector<size_t> chained(const Program& p) {
+// The steps behind the contraction of its epilogue.
+std::vector<size_t> epilogue_steps(const Program& p) {
   const Shape shapes[] = {Shape(ElementType::kF32, {kRows, kSums}),
                           Shape(ElementType::kF32, {kSums, kColumns})};
   const auto loops = loops_of(program::Contraction{{}, {}, {1}, {0}}, shapes,
@@ -192,13 +192,13 @@ std::vector<size_t> chained(const Program& p) {
   EXPECT_GT(groups->groups(), 3);
   EXPECT_EQ(groups->row_bytes, kColumns * 4);
   std::vector<size_t> steps;
-  for (const ChainedLaunch& each : chained_launches(p, p.sequences[0], 1, *groups)) {
+  for (const EpilogueLaunch& each : epilogue_launches(p, p.sequences[0], 1, *groups)) {
     steps.push_back(each.step - 2);
   }
   return steps;
 }
 
-void expect_interpreters_results(const Program& p, int64_t threads, bool has_chain) {
+void expect_interpreters_results(const Program& p, int64_t threads, bool has_epilogue) {
   ASSERT_TRUE(program::validate(p).ok()) << program::validate(p).to_string();
   std::vector<Literal> arguments;
   for (const BufferId id : p.parameters) {
@@ -210,11 +210,11 @@ void expect_interpreters_results(const Program& p, int64_t threads, bool has_cha
   }
   const auto expected = program::ProgramInterpreter(p).run(arguments);
   ASSERT_TRUE(expected) << expected.error().to_string();
-  const Code code = compile_segment(p, threads).value();
+  const CpuCode code = compile_segment(p, threads).value();
   const bool emitted = std::ranges::any_of(code.objects, [](const std::string& object) {
-    return object.find("tenon_chain_0") != std::string::npos;
+    return object.find("tenon_epilogue_0") != std::string::npos;
   });
-  EXPECT_EQ(emitted, has_chain);
+  EXPECT_EQ(emitted, has_epilogue);
   const auto library = load_library(code);
   ASSERT_TRUE(library) << library.error().to_string();
   const tbb::global_control several(tbb::global_control::max_allowed_parallelism, 8);
@@ -232,29 +232,29 @@ void expect_interpreters_results(const Program& p, int64_t threads, bool has_cha
   }
 }
 
-void expect_chain(const std::vector<Run>& runs, const std::vector<size_t>& expected) {
+void expect_epilogue(const std::vector<Run>& runs, const std::vector<size_t>& expected) {
   const Program p = program_of(runs);
-  EXPECT_EQ(chained(p), expected);
+  EXPECT_EQ(epilogue_steps(p), expected);
   expect_interpreters_results(p, 2, !expected.empty());
 }
 
 const Run kLast = {kSumsOfRows, {kProduct, kRowSums}};
 
-TEST(Chain, InPlaceAndOverRows) {
-  expect_chain({{kBiasInPlace, {kBias, kProduct, kProduct}},
-                {kSumsOfRows, {kProduct, kRowSums}},
-                {kDouble, {kProduct, kFinal}}},
-               {0, 1, 2});
+TEST(Epilogue, InPlaceAndOverRows) {
+  expect_epilogue({{kBiasInPlace, {kBias, kProduct, kProduct}},
+                   {kSumsOfRows, {kProduct, kRowSums}},
+                   {kDouble, {kProduct, kFinal}}},
+                  {0, 1, 2});
 }
 
 // Rows are groups for a few threads; more have more to do with steps one after the other.
-TEST(Chain, ThreadsEnough) {
+TEST(Epilogue, ThreadsEnough) {
   const Program p = program_of({{kBiasInPlace, {kBias, kProduct, kProduct}}, kLast});
   expect_interpreters_results(p, 100, false);
 }
 
 // Of each turn of the batch the last group is a part of one.
-TEST(Chain, Batches) {
+TEST(Epilogue, Batches) {
   Program p = program_of({});
   p.kernels = {kernel::parse(kBatchedDot, "k").value(), kernel::parse(kBatchedRows, "k").value()};
   p.buffers[kLhs].dims = {3, 200, 4};
@@ -263,37 +263,37 @@ TEST(Chain, Batches) {
   p.buffers[kRowSums].dims = {3, 1, 200};
   int64_t place = 0;
   for (program::Buffer& each : p.buffers) {
-    if (each.kind != MemoryKind::kTemporary) continue;
+    if (each.kind != BufferKind::kTemporary) continue;
     each.offset = place;
     place += each.bytes();
   }
   p.temporary_bytes = place;
   auto& steps = p.sequences[0].steps;
-  auto& dot = std::get<program::Call>(steps[1].action);
+  auto& dot = std::get<program::LibraryCallStep>(steps[1].action);
   dot.call = program::Contraction{{0}, {0}, {2}, {1}};
   steps.emplace_back().action = program::Launch{1, {kProduct, kRowSums, kFinal}, {}};
   program::find_dependencies(p);
   expect_interpreters_results(p, 1, true);
 }
 
-TEST(Chain, WhatAChainedLaunchWrote) {
-  expect_chain({{kDouble, {kProduct, kOther}}, {kDouble, {kOther, kFinal}}, kLast}, {0, 1, 2});
+TEST(Epilogue, WhatAnEpilogueLaunchWrote) {
+  expect_epilogue({{kDouble, {kProduct, kOther}}, {kDouble, {kOther, kFinal}}, kLast}, {0, 1, 2});
 }
 
-TEST(Chain, OtherRowsWait) {
-  expect_chain({{kUpsideDown, {kProduct, kFinal}}, kLast}, {1});
-  expect_chain({{kDouble, {kProduct, kOther}}, {kUpsideDown, {kOther, kFinal}}, kLast}, {0, 2});
+TEST(Epilogue, OtherRowsWait) {
+  expect_epilogue({{kUpsideDown, {kProduct, kFinal}}, kLast}, {1});
+  expect_epilogue({{kDouble, {kProduct, kOther}}, {kUpsideDown, {kOther, kFinal}}, kLast}, {0, 2});
 }
 
-// What waits for a launch that is not chained is not either.
-TEST(Chain, OrderIsKept) {
-  expect_chain({{kUpsideDown, {kProduct, kOther}}, {kDouble, {kOther, kFinal}}, kLast}, {2});
-  expect_chain(
+// What waits for a launch that is not in the epilogue is not either.
+TEST(Epilogue, OrderIsKept) {
+  expect_epilogue({{kUpsideDown, {kProduct, kOther}}, {kDouble, {kOther, kFinal}}, kLast}, {2});
+  expect_epilogue(
       {{kUpsideDown, {kProduct, kFinal}}, {kBiasInPlace, {kBias, kProduct, kProduct}}, kLast}, {});
 }
 
-TEST(Chain, OperandsAreNotOverwritten) {
-  expect_chain({{kClear, {kProduct, kRhs}}, kLast, {kDouble, {kProduct, kFinal}}}, {1, 2});
+TEST(Epilogue, OperandsAreNotOverwritten) {
+  expect_epilogue({{kClear, {kProduct, kRhs}}, kLast, {kDouble, {kProduct, kFinal}}}, {1, 2});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "core/backend/interpreter/interp.h"
+#include "core/backend/interpreter/interpreter.h"
 
 #include "core/backend/in_process/host_device.h"
 #include "core/base/archive.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr serial::Format kBinaryFormat = {"TNIP", "binary of interp", 1, 1};
 
-struct Module {
+struct InterpretedModule {
   std::optional<program::Program> segment;
   std::optional<program::ProgramInterpreter> segment_interpreter;
   std::vector<kernel::Kernel> kernels;
@@ -22,19 +22,19 @@ struct Module {
 
 class InterpDevice final : public HostDevice {
  public:
-  explicit InterpDevice(const InterpConfig& config)
+  explicit InterpDevice(const InterpreterConfig& config)
       : HostDevice("interp", config.memory_bytes), config_(config) {}
   ~InterpDevice() override { end_work(); }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     if (binary.starts_with(program::kProgramFormat.letters)) return load_segment(binary);
     TENON_ASSIGN(const serial::Unsealed file, serial::unseal(binary, kBinaryFormat));
-    auto module = std::make_shared<Module>();
-    serial::Reader reader(file.payload, file.version);
+    auto module = std::make_shared<InterpretedModule>();
+    serial::ArchiveReader reader(file.payload, file.version);
     reader(module->kernels);
     TENON_TRY(Status(reader.status()));
     if (module->kernels.size() != kernels.size()) {
-      return tl::make_unexpected(broken("B14", "the binary has another number of kernels"));
+      return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
     }
     // The bytes may come from a file.
     for (const kernel::Kernel& kernel : module->kernels) TENON_TRY(kernel::verify(kernel));
@@ -44,18 +44,18 @@ class InterpDevice final : public HostDevice {
 
   void unload(ModuleHandle module) override { modules_.take(module); }
 
-  Status launch(uint32_t queue, const Launch& launch) override {
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto module = modules_.find(launch.module);
     if (module != nullptr && module->segment) return launch_segment(module, launch);
     if (module == nullptr || launch.kernel >= module->kernels.size()) {
-      return broken("B14", "a launch of a kernel that is not loaded");
+      return rule_violation("B14", "a launch of a kernel that is not loaded");
     }
     const kernel::Kernel& kernel = module->kernels[launch.kernel];
     if (launch.buffers.size() != kernel.buffer_count ||
         launch.scalars.size() != kernel.scalars.size()) {
-      return broken("B21", fmt::format("@{} takes {} buffers and {} scalars", kernel.name,
-                                       kernel.buffer_count, kernel.scalars.size()));
+      return rule_violation("B21", fmt::format("@{} takes {} buffers and {} scalars", kernel.name,
+                                               kernel.buffer_count, kernel.scalars.size()));
     }
     std::vector<int64_t> sizes;
     for (size_t i = 0; i < launch.buffers.size(); ++i) sizes.push_back(kernel.memories[i].bytes());
@@ -68,18 +68,19 @@ class InterpDevice final : public HostDevice {
 
  private:
   Result<ModuleHandle> load_segment(std::string_view binary) {
-    auto module = std::make_shared<Module>();
+    auto module = std::make_shared<InterpretedModule>();
     TENON_ASSIGN(module->segment, program::load_program(binary));
     module->segment_interpreter.emplace(*module->segment);
     return modules_.add(std::move(module));
   }
 
-  Status launch_segment(const std::shared_ptr<Module>& module, const Launch& launch) {
+  Status launch_segment(const std::shared_ptr<InterpretedModule>& module,
+                        const KernelLaunch& launch) {
     const program::Program& program = *module->segment;
     const std::vector<int64_t> sizes = program::memory_sizes(program);
     if (launch.buffers.size() != sizes.size()) {
-      return broken("B21",
-                    fmt::format("a segment of {} takes {} buffers", program.name, sizes.size()));
+      return rule_violation(
+          "B21", fmt::format("a segment of {} takes {} buffers", program.name, sizes.size()));
     }
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, sizes));
     push([this, module, buffers = std::move(buffers), stop = launch.stop] {
@@ -102,7 +103,7 @@ class InterpDevice final : public HostDevice {
     return options;
   }
 
-  Status run(Module& module, uint32_t index, const std::vector<Pinned>& buffers,
+  Status run(InterpretedModule& module, uint32_t index, const std::vector<Pinned>& buffers,
              const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
     auto& interpreter = module.interpreters[index];
     if (interpreter == nullptr) {
@@ -115,13 +116,13 @@ class InterpDevice final : public HostDevice {
     return interpreter->run(arguments, scalars, options(stop));
   }
 
-  const InterpConfig config_;
-  Handles<Module> modules_;
+  const InterpreterConfig config_;
+  Handles<InterpretedModule> modules_;
 };
 
 class InterpBackend final : public Backend {
  public:
-  explicit InterpBackend(const InterpConfig& config) : config_(config) {}
+  explicit InterpBackend(const InterpreterConfig& config) : config_(config) {}
 
   std::string_view name() const override { return "interp"; }
   std::string_view version() const override { return "1"; }
@@ -130,8 +131,8 @@ class InterpBackend final : public Backend {
     TargetInfo target;
     target.name = "interp";
     target.compiler_id = "interp-1";
-    target.as_written = !config_.form.has_value();
-    target.form = config_.form.value_or(kernel::LegalForm());
+    target.accepts_all = !config_.features.has_value();
+    target.features = config_.features.value_or(kernel::TargetFeatures());
     target.scratch_bytes = config_.scratch_bytes;
     target.spaces[0].host_visible = true;
     target.spaces[0].alignment = config_.alignment;
@@ -149,7 +150,7 @@ class InterpBackend final : public Backend {
   }
 
   Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
-    serial::Writer writer;
+    serial::ArchiveWriter writer;
     writer.number(kernels.size());
     for (const kernel::Kernel* kernel : kernels) writer(*kernel);
     return Compiled{serial::seal(kBinaryFormat, std::move(writer).take()), {}};
@@ -162,12 +163,12 @@ class InterpBackend final : public Backend {
   }
 
  private:
-  const InterpConfig config_;
+  const InterpreterConfig config_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_interp_backend(const InterpConfig& config) {
+std::unique_ptr<Backend> make_interpreter_backend(const InterpreterConfig& config) {
   return std::make_unique<InterpBackend>(config);
 }
 

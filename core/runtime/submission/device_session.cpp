@@ -1,4 +1,4 @@
-#include "core/runtime/submission/opening.h"
+#include "core/runtime/submission/device_session.h"
 
 #include <algorithm>
 #include <chrono>
@@ -63,9 +63,9 @@ Result<std::unique_ptr<backend::Device>> open_guarded(backend::Backend& backend,
 
 }  // namespace
 
-Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend> backend,
-                                               size_t index, const std::string& name,
-                                               int64_t wait) {
+Result<std::shared_ptr<DeviceSession>> DeviceSession::open(
+    std::shared_ptr<backend::Backend> backend, size_t index, const std::string& name,
+    int64_t wait) {
   TENON_ASSIGN(const bool taken_in_time,
                OpenDevices::all().take(&backend->root(), index, std::chrono::nanoseconds(wait)));
   if (!taken_in_time) {
@@ -80,7 +80,7 @@ Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend>
       if (root != nullptr) OpenDevices::all().give(root, index);
     }
   } taken{&backend->root(), index};
-  auto opening = std::shared_ptr<Opening>(new Opening());
+  auto opening = std::shared_ptr<DeviceSession>(new DeviceSession());
   opening->backend_ = std::move(backend);
   opening->index_ = index;
   TENON_ASSIGN(opening->device_, open_guarded(*opening->backend_, index));
@@ -88,11 +88,11 @@ Result<std::shared_ptr<Opening>> Opening::open(std::shared_ptr<backend::Backend>
   return opening;
 }
 
-bool Opening::await_none_open(int64_t wait) {
+bool DeviceSession::await_all_closed(int64_t wait) {
   return OpenDevices::all().await_none(std::chrono::nanoseconds(wait));
 }
 
-std::shared_ptr<backend::Device> Opening::device() {
+std::shared_ptr<backend::Device> DeviceSession::device() {
   backend::Device* const device = device_.get();
   return {device, [self = shared_from_this()](backend::Device*) {
             if (!self->lost_) return self->close();
@@ -104,19 +104,19 @@ std::shared_ptr<backend::Device> Opening::device() {
           }};
 }
 
-void Opening::park(std::shared_ptr<const void> thing) {
+void DeviceSession::keep_until_closed(std::shared_ptr<const void> thing) {
   const std::lock_guard lock(mutex_);
-  if (!is_closed_) parked_.push_back(std::move(thing));
+  if (!is_closed_) kept_.push_back(std::move(thing));
 }
 
-void Opening::close() {
+void DeviceSession::close() {
   device_.reset();
   OpenDevices::all().give(&backend_->root(), index_);
   std::vector<std::shared_ptr<const void>> parked;
   {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
-    parked.swap(parked_);
+    parked.swap(kept_);
   }
   closing_.set_value();
 }

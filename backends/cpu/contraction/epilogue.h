@@ -27,18 +27,19 @@ struct RowGroups {
 std::optional<RowGroups> row_groups_of(const ContractionLoops& loops, int64_t vector_bytes);
 
 /// A step that launches a kernel of which a row's workgroups touch that row of the contraction's
-/// result, and nothing that a chain writes of another row.
-struct ChainedLaunch {
+/// result, and nothing that the epilogue writes of another row.
+struct EpilogueLaunch {
   size_t step = 0;
   int64_t workgroups_a_row = 1;
 };
 /// The launches behind step `call`, a contraction, that may run group by group with it.
-std::vector<ChainedLaunch> chained_launches(const program::Program& program,
-                                            const program::Sequence& sequence, size_t call,
-                                            const RowGroups& groups);
+std::vector<EpilogueLaunch> epilogue_launches(const program::Program& program,
+                                              const program::Sequence& sequence, size_t call,
+                                              const RowGroups& groups);
 
-/// A launch in a chain: its function, which takes so many buffers, and those scalars behind them.
-struct ChainPart {
+/// A launch of an epilogue: its function, which takes so many buffers, and those scalars behind
+/// them.
+struct EpilogueKernel {
   llvm::Function* function = nullptr;
   size_t buffers = 0;
   std::vector<llvm::Constant*> scalars;
@@ -46,8 +47,8 @@ struct ChainPart {
 };
 /// void (buffers …, i64 begin, i64 end, ptr scratch, ptr stops): groups [begin, end) of the rows.
 /// The buffers are those of the contraction, then those of each part.
-llvm::Function* make_chain_function(llvm::Module& module, const std::string& name,
-                                    const RowGroups& rows, llvm::Function* contraction,
-                                    const std::vector<ChainPart>& parts);
+llvm::Function* make_fused_contraction(llvm::Module& module, const std::string& name,
+                                       const RowGroups& rows, llvm::Function* contraction,
+                                       const std::vector<EpilogueKernel>& parts);
 
 }  // namespace tenon::cpu
