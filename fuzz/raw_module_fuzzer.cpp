@@ -27,7 +27,7 @@ namespace {
 // Runs passes one by one. What they do not take they refuse; what they give is sound.
 bool run(Module& module, const Module& original, std::span<const std::string_view> passes) {
   for (const std::string_view name : passes) {
-    Result<bool> changed = find_pass(name)->run(module);
+    Result<bool> changed = find_pass(name)->run(module, {});
     if (!changed) {
       if (changed.error().code() == ErrorCode::kInternal) {
         broken(original, "pass " + std::string(name), changed.error());
