@@ -13,7 +13,7 @@ void check(const tenon::kernel::Kernel& kernel) {
   using namespace tenon::kernel;
   const auto again = parse(print(kernel), "printed");
   if (!again || !equal(kernel, *again)) std::abort();
-  // What has been verified stays sound whatever is done to it.
+  // A verified kernel must stay sound under every transformation.
   if (!verify(kernel).ok()) return;
   if (const std::string wrong = exercise(kernel); !wrong.empty()) {
     std::fprintf(stderr, "%s\n%s", wrong.c_str(), print(kernel).c_str());

@@ -267,7 +267,7 @@ class ModuleMaker {
         for (int i = 0; i < count; ++i) stated.push_back(type_like(like));
       }
       op.set_result_types(stated);
-      inferred = infer_types(op);  // Of ops that take their result's type as given.
+      inferred = infer_types(op);  // For ops that take their result's type as given.
       if (!inferred) inferred = stated;
     }
     if (!inferred) return;

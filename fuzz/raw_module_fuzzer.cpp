@@ -52,8 +52,8 @@ constexpr Target kTargets[] = {
      256},
 };
 
-// What legalising takes, in operations: where a target lacks f64 or fma, hundreds stand for one of
-// f64, for fma and for a function.
+// The estimated number of operations after legalisation: if a target lacks f64 or fma, hundreds
+// replace one operation on f64, one fma or one math function.
 size_t cost_of(const kernel::Kernel& kernel, const kernel::TargetFeatures& form) {
   const auto has = [&](ElementType type) {
     return std::ranges::any_of(kernel.values,

@@ -1,6 +1,7 @@
 // fuzz/: fuzzers of every reader of outside bytes, and of modules drawn from the op table.
 //
-// What every program fuzzer asks: whatever imports must print and read back as an equal Module.
+// The check of every program fuzzer: a Module that imports must print and read back as an equal
+// Module.
 #pragma once
 
 #include <cstdio>

@@ -19,12 +19,12 @@ class GivenArguments {
   static Result<GivenArguments> read(const hlo::Computation& function,
                                      const std::vector<std::string>& specs);
 
-  /// What makes a dynamic function static: the shapes of arrays, and integer values, which may be a
-  /// shape.
+  /// Adds the facts that make a dynamic function static: the shapes of arrays, and integer values,
+  /// which may be a shape.
   Status add_to(hlo::ArgumentKnowledge& known, const hlo::Computation& function) const;
 
-  /// One array a parameter of `function`, now static. Every parameter must be given; errors name
-  /// what is missing or of a wrong shape.
+  /// One array for each parameter of `function`, now static. Every parameter must be given; errors
+  /// name the arguments that are missing or of a wrong shape.
   Result<std::vector<Literal>> complete(const hlo::Computation& function) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the commands of `tenon` share: exit codes, diagnostics, colours, input files.
+// Functions shared by the commands of `tenon`: exit codes, diagnostics, colours, input files.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -32,8 +32,8 @@ bool use_colour(FILE* stream);
 /// can be read. Gives kExitError, or kExitUsage for an error of the stage kUsageStage.
 int report(const Status& status);
 
-/// On stdout, on one line if `indent` is -1. Names and labels may be any bytes of a file: what is
-/// no UTF-8 in them is shown as U+FFFD.
+/// Prints on stdout, on one line if `indent` is -1. Names and labels may be any bytes of a file:
+/// invalid UTF-8 in them is shown as U+FFFD.
 void print_json(const nlohmann::json& document, int indent = 2);
 
 /// Reads and imports a program; "-" is standard input.

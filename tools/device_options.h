@@ -13,8 +13,8 @@ namespace tenon::tools {
 
 struct DeviceOptions {
   std::string device;
-  std::optional<std::string> layers;  ///< Of --layer; absent: those of TENON_LAYERS.
-  std::string legalize;  ///< Of interp: the features that its kernels are legalised to.
+  std::optional<std::string> layers;  ///< The value of --layer; absent: that of TENON_LAYERS.
+  std::string legalize;  ///< For interp: the target features its kernels are legalised to.
 };
 
 /// --layer
@@ -26,7 +26,7 @@ struct ChosenDevice {
 };
 
 /// The backend of `device` ("interp" if it is empty), within the layers of --layer, else of
-/// TENON_LAYERS. Errors of what was given are of the stage kUsageStage.
+/// TENON_LAYERS. Errors in the given options have the stage kUsageStage.
 Result<ChosenDevice> choose_device(const DeviceOptions& options);
 
 }  // namespace tenon::tools

@@ -11,11 +11,10 @@ struct DeviceRow {
   std::string name;
   std::string state;
   std::string description;
-  std::string
-      target;  ///< What the first device's target says, a line each; empty if there is none.
+  std::string target;  ///< The target of the first device, one line for each property; or empty.
 };
 
-// What a backend's row says: its devices, or why there are none.
+// The row of a backend: its devices, or the reason why there are none.
 DeviceRow row_of(const backend::Listed& listed) {
   DeviceRow row = {listed.name, "unavailable", ""};
   if (!listed.backend) {

@@ -60,7 +60,7 @@ Status run_passes(hlo::Module& module, const OptOptions& options) {
   return {};
 }
 
-// What lowering makes of the Module.
+// The text (or the saved bytes) of the Module's Program, or of its kernels.
 Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& options) {
   hlo::LowerOptions lower;
   if (!options.calls.empty()) {

@@ -84,7 +84,7 @@ Status check_results(const hlo::Computation& entry) {
   return {};
 }
 
-// What was asked for is done, or refused.
+// Refuses options that the chosen way to run would ignore.
 Status check_options(const RunOptions& options, bool evaluates) {
   const auto refused = [](std::string_view option, std::string_view why) {
     return Status(invalid_argument("{} {}", option, why)).in_stage(kUsageStage);

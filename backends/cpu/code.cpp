@@ -32,7 +32,7 @@ namespace {
 
 constexpr serial::Format kCodeFormat = {"TNCP", "binary of cpu", 2, 2};
 constexpr std::string_view kEntrySuffix =
-    ".entry";  // Of a contraction's function of the type Entry.
+    ".entry";  // Suffix of the symbol of a contraction's Entry function.
 
 double nanoseconds_of(const kernel::Kernel& kernel) {
   const kernel::Cost cost = kernel::cost_of(kernel);
@@ -43,8 +43,8 @@ double nanoseconds_of(const kernel::Kernel& kernel) {
 }  // namespace
 
 int64_t grain_of(double nanoseconds, int64_t workgroups) {
-  // What is over sooner gained nothing by several threads: a step of an LSTM, whose kernels are
-  // estimated at 20 to 100 us, was no faster with them on two.
+  // Shorter work gained nothing from several threads: a step of an LSTM, whose kernels are
+  // estimated at 20 to 100 us, was no faster on two threads.
   constexpr double kWorthSeveral = 100'000;
   constexpr double kTask = 20'000;
   if (nanoseconds < kWorthSeveral || workgroups < 2) return workgroups;
@@ -196,7 +196,7 @@ kernel::TargetFeatures host_features() {
   }
   form.math = true;
   form.tiles = true;
-  form.private_memory = true;  // Of a workgroup, whose lanes are one thread.
+  form.private_memory = true;  // Belongs to a workgroup, whose lanes are one thread.
   return form;
 }
 

@@ -11,14 +11,14 @@
 
 namespace tenon::cpu {
 
-/// Of one kernel.
+/// A kernel's symbol and what a launch of it needs.
 struct CpuKernelCode {
   std::string symbol;
   int64_t workgroups = 1;
   int64_t scratch_bytes = 0;
   /// Workgroups that are worth a task of their own.
   int64_t grain = 1;
-  double nanoseconds = 0;  ///< Of all workgroups on one thread, about.
+  double nanoseconds = 0;  ///< Estimated time of all workgroups on one thread.
   /// Bytes of each buffer.
   std::vector<int64_t> buffers;
   uint32_t scalars = 0;
@@ -29,19 +29,20 @@ struct CpuCode {
   std::vector<CpuKernelCode> kernels;
 };
 
-/// So many workgroups that they take some tens of microseconds, of all that take `nanoseconds`:
-/// handing out a task costs about one. All of them if they are over before other threads come.
+/// The number of workgroups in a task. All `workgroups` take `nanoseconds`; a task takes some tens
+/// of microseconds, since handing it out costs about one. All of them if they end before other
+/// threads could help.
 int64_t grain_of(double nanoseconds, int64_t workgroups);
 
-/// What each of the symbols is. `stops`: two words, of which either ends the loops (B27).
+/// The type of each symbol. `stops`: two words; either one, if it is not 0, ends the loops (B27).
 using Entry = void (*)(std::byte* const* buffers, const uint64_t* scalars, int64_t begin,
                        int64_t end, std::byte* scratch, const volatile uint32_t* const* stops);
 
-/// What the CPU computes with: kernels are legalised for it.
+/// The target features of the CPU: kernels are legalised for them.
 kernel::TargetFeatures host_features();
 
-/// Kernels that are legal for host_features(). `vector_bytes`: of the registers that are used, 0
-/// for the widest.
+/// Compiles kernels that are legal for host_features(). `vector_bytes`: the size of the vector
+/// registers to use, 0 for the widest.
 Result<CpuCode> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 
 /// A Program as one kernel, of which the buffers are its memories (Backend::compile_segment). Its

@@ -1,4 +1,4 @@
-// What compiling kernels and segments shares.
+// Functions shared by the compilation of kernels and of segments.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -23,7 +23,7 @@ struct EmittedKernel {
 
 /// The function of a kernel that takes its buffers one by one.
 std::string direct_symbol(size_t number);
-/// What is known of a kernel before it is compiled: all but its scratch memory.
+/// The facts known about a kernel before it is compiled: all but its scratch memory.
 CpuKernelCode describe(const kernel::Kernel& kernel, size_t number);
 /// The type Entry, for code.
 llvm::FunctionType* entry_type(llvm::LLVMContext& context);

@@ -11,7 +11,8 @@ namespace tenon::backend {
 
 /// Devices `cpu:0` …: the host with all its cores, which they share, and its memory.
 std::unique_ptr<Backend> make_cpu_backend(size_t devices);
-/// As many as TENON_CPU_DEVICES says, else one. Errors: a number that is none.
+/// As many devices as TENON_CPU_DEVICES says, one if it is not set. Errors: its value is not a
+/// number from 1 to 4096.
 Result<std::shared_ptr<Backend>> make_cpu_backend();
 
 }  // namespace tenon::backend

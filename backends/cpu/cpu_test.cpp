@@ -20,7 +20,7 @@ using enum ElementType;
 using kernel::Kernel;
 using kernel::testing::Case;
 
-// Of the host, and narrower ones that it has too.
+// The vector width of the host, and narrower ones that it also has, in bytes.
 std::vector<int64_t> widths() {
   std::vector<int64_t> list;
   for (const int64_t bytes : {4, 16, 32, 64}) {
@@ -146,7 +146,8 @@ TEST(Cpu, ContractStatements) {
   expect_interpreters_bits(cases);
 }
 
-// What is in the way of registers is loops: narrow floats, a part of a tile, columns apart.
+// A `contract` statement becomes loops where sums cannot be kept in registers: narrow floats, a
+// part of a tile, columns apart.
 TEST(Cpu, ContractStatementsAsLoops) {
   const std::string tile = "private %c : f32[4,2,8,32] per lanes 2";
   std::vector<Case> cases = {contract_case("bf16", "f32", tile, "32,24", ""),
@@ -171,7 +172,7 @@ TEST(Cpu, ContractStatementsAsLoops) {
   expect_interpreters_bits(cases);
 }
 
-// What an iteration loads behind its store is what it stored, though loads go along the rows.
+// A load behind the store of an iteration reads the stored value, though loads go along the rows.
 TEST(Cpu, TransposesKeepLoadsBehindStores) {
   const auto with_numbers = [](std::string_view text) {
     const Kernel kernel = kernel::parse(text, "k").value();
@@ -324,7 +325,7 @@ TEST(Cpu, WhatMachinesHaveFma) {
   EXPECT_TRUE(codegen::has_fma("aarch64-unknown-linux-gnu", "+neon"));
 }
 
-// A target is the machine's, whoever asks; its compiler is that of these sources.
+// The target describes the machine, in every task arena; its compiler_id names these sources.
 TEST(Cpu, TargetDependsOnTheMachineAlone) {
   const auto backend = backend::make_cpu_backend(1);
   const backend::TargetInfo target = backend->devices().value()[0].target;

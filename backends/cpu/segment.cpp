@@ -55,12 +55,12 @@ Result<SegmentContractions> contractions_of(const Program& program) {
 
 std::string part_symbol(size_t number) { return fmt::format("tenon_part_{}", number); }
 
-// What all functions of a segment are made from.
+// The inputs shared by all functions of a segment.
 struct SegmentSource {
   const Program& program;
   const SegmentContractions& contractions;
   const SegmentPlan& plan;
-  const std::vector<CpuKernelCode>& kernels;  ///< Those compiled apart are whole.
+  const std::vector<CpuKernelCode>& kernels;  ///< Complete for kernels compiled in other modules.
 };
 
 // Kernels in a module: those compiled in it, and declarations of others.
@@ -100,7 +100,7 @@ class ModuleKernels {
         in_place_.emplace(k, emit_kernel(module_, kernel, symbol, codegen::host().vector_bytes))
             .first->second;
     if (segment_.plan.is_shared(k)) emitted.function->addFnAttr(llvm::Attribute::NoInline);
-    // Of a kernel that is never cut into tasks nothing is called from outside.
+    // No function of a kernel that is never cut into tasks is called from outside the module.
     if (emitted.code.workgroups <= emitted.code.grain) {
       module_.getFunction(emitted.code.symbol)->eraseFromParent();
       emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -140,7 +140,8 @@ class FunctionEmitter {
         kernels_(kernels),
         b_(module.getContext()) {}
 
-  /// Of the type Entry. Gives the bytes of scratch memory that its calls take.
+  /// The whole segment as a function of the type Entry. Gives the bytes of scratch memory that its
+  /// calls take.
   int64_t whole() {
     function_ = make_entry_function(module_, kSegmentSymbol);
     begin(function_->getArg(0), function_->getArg(4), function_->getArg(5));
@@ -388,7 +389,7 @@ class FunctionEmitter {
     b_.SetInsertPoint(after);
   }
 
-  // Of pred true is branch 0; a number out of range is the last branch.
+  // If the index is a pred, true selects branch 0; a number out of range selects the last branch.
   void emit(const program::Conditional& conditional) {
     const bool is_truth = is_pred(program_.buffer(conditional.index).type);
     llvm::BasicBlock* const after = block("after");

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Rounding to nearest, denormals kept, whatever the calling thread has: the same bits in every run.
+// Sets the default floating-point environment (round to nearest, denormals kept) in place of the
+// calling thread's, so that every run gives the same bits.
 class FloatMode {
  public:
   FloatMode() {
@@ -69,8 +70,9 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
     entry(buffers, scalars, 0, workgroups, mine, stops);
     return true;
   }
-  // Of each part, whether it ran. Those that other threads had no scratch memory for run here, and
-  // all that never began if oneTBB ends early: no exception may pass through generated code.
+  // `ran` tells for each part whether it ran. This thread runs the parts that other threads had no
+  // scratch memory for, and all that never began if oneTBB ends early: no exception may pass
+  // through generated code.
   const int64_t parts = (workgroups + grain - 1) / grain;
   const std::unique_ptr<std::atomic<bool>[]> ran(
       new (std::nothrow) std::atomic<bool>[static_cast<size_t>(parts)]());
@@ -89,7 +91,7 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
   try {
     if (ran != nullptr) parallel_for(parts, part);
   } catch (const std::exception&) {
-    // Of memory there is none for tasks; those that did not run do below.
+    // oneTBB had no memory for tasks; the parts that did not run do so below.
   }
   for (int64_t i = 0; i < parts; ++i) {
     if (ran == nullptr || !ran[static_cast<size_t>(i)]) run(i, mine);

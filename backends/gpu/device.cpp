@@ -147,7 +147,7 @@ class GpuDevice final : public backend::Device {
     if (destination.on_host()) return Device::fill(queue, destination, bytes, pattern);
     TENON_ASSIGN(const Address to, address_of(destination, bytes));
     pattern = shortest(pattern);
-    // What does not begin at a multiple of the pattern, the host copies.
+    // The host copies if the address is not a multiple of the pattern's size.
     if (to % pattern.size() != 0) return Device::fill(queue, destination, bytes, pattern);
     if (bytes == 0) return {};
     return heard(context_->fill(stream_, to, bytes, pattern));
@@ -172,7 +172,7 @@ class GpuDevice final : public backend::Device {
     }
     values.insert(values.end(), launch.scalars.begin(), launch.scalars.end());
     if (kernel.blocks == 0) return {};
-    // Of a scalar its first bytes are read: GPUs and their hosts keep the lowest first.
+    // The driver reads the first bytes of a scalar: GPUs and their hosts are little-endian.
     std::vector<const void*> arguments;
     for (const uint64_t& each : values) arguments.push_back(&each);
     ++launches_;
@@ -229,7 +229,7 @@ class GpuDevice final : public backend::Device {
                       : rule_violation("B10", fmt::format("there is no queue {}", queue));
   }
 
-  // What the context says; a GPU that is gone stays so (B12).
+  // Passes on the context's status; once it is kUnavailable the GPU stays lost (B12).
   Status heard(Status status) {
     if (status.code() == ErrorCode::kUnavailable) {
       const std::lock_guard lock(mutex_);
@@ -258,7 +258,7 @@ class GpuDevice final : public backend::Device {
     return memory->address + static_cast<uint64_t>(place.offset);
   }
 
-  // After what the queue has been given.
+  // Copies after the work that the queue has been given.
   Status copy_on_host(const MemoryAddress& destination, const MemoryAddress& source,
                       int64_t bytes) {
     TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
@@ -269,7 +269,7 @@ class GpuDevice final : public backend::Device {
     return {};
   }
 
-  // Of the first image that the driver takes, or why it does not take the last.
+  // The module of the first image that the driver accepts, or why it refuses the last one.
   Result<Module> load(const std::vector<std::string>& images) {
     Result<Module> module = internal_error("gpu: the code has no image");
     for (const std::string& image : images) {

@@ -1,4 +1,4 @@
-// A GPU as a device of the seam, on whatever runs its code.
+// A GPU as a device of the seam, on any Driver.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What runs a GPU's code: the CUDA driver, or the simulator. GpuDevice (device.h) is written on it.
+// The interface to a GPU: the CUDA driver or the simulator implements it, device.h uses it.
 //
 // The functions mean what those of the CUDA driver API of the same purpose mean. Device memory is
 // an address that only the driver may look behind; streams are in order; functions but
@@ -17,7 +17,7 @@
 
 namespace tenon::gpu {
 
-using Address = uint64_t;  ///< Of device memory; 0: none.
+using Address = uint64_t;  ///< In device memory; 0: null.
 using Stream = uint64_t;
 using Event = uint64_t;
 using Module = uint64_t;
@@ -28,16 +28,16 @@ struct GpuChip {
   int32_t compute_capability = 0;  ///< 90: sm_90
   int64_t memory_bytes = 0;
   int64_t multiprocessors = 1;
-  int64_t shared_bytes = 48 << 10;  ///< Of a block, without asking for more.
-  int64_t most_threads = 1024;      ///< Of a block.
+  int64_t shared_bytes = 48 << 10;  ///< For a block, without asking for more.
+  int64_t most_threads = 1024;      ///< In a block.
 };
 
 /// A launch of one-dimensional blocks; more than 2^31 - 1 blocks go along y.
 struct LaunchShape {
   int64_t blocks = 1;
   uint32_t threads = 32;
-  /// Of each argument that is an address, the bytes that may be touched there, for runners that
-  /// look; empty: not known.
+  /// The bytes that may be accessed behind each argument that is an address, for drivers that check
+  /// accesses; empty: not known.
   std::span<const int64_t> buffer_bytes;
 };
 

@@ -122,7 +122,7 @@ TEST(CudaDriver, SaysWhatIsNotThere) {
   EXPECT_EQ(none.error().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(none.error().message().find("there is no CUDA driver: libtenon-no-such-driver.so.1: "),
             0);
-  // A library that is none of CUDA's.
+  // A library that is not CUDA's.
   const auto other = make_cuda_driver("libm.so.6")->open(0);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().message(), "the CUDA driver libm.so.6 has no function cuInit");
@@ -219,7 +219,7 @@ TEST_F(CudaContextTest, IsLostByWhatAKernelDoes) {
   EXPECT_TRUE(context->free(memory).ok());
 }
 
-// Whatever is called, a context that the caller has made current stays so.
+// A context that the caller has made current stays current across every call.
 TEST(CudaContext, LeavesTheCallersContextCurrent) {
   void* const library = dlopen(TENON_TEST_CUDA_DRIVER, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
@@ -482,7 +482,7 @@ TEST(LostGpu, AnswersSoAtOnce) {
   const std::string text = "gpu:0 is lost: it fell off the bus";
   EXPECT_EQ(device->copy(0, {memory, 0, nullptr}, MemoryAddress::of_host(bytes.data()), 64).code(),
             ErrorCode::kUnavailable);
-  // Whatever the context says by now (B12).
+  // The device stays lost even if the context works again (B12).
   gone = false;
   EXPECT_EQ(device->allocate(0, 64).error().message(), text);
   EXPECT_EQ(device->record(0).error().message(), text);

@@ -23,8 +23,8 @@ struct GpuSimConfig {
   bool optimized = false;
 };
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config);
-/// As TENON_GPU_SIM_DEVICES, TENON_GPU_SIM_CHECKS and TENON_GPU_SIM_OPTIMIZED say. Errors: a number
-/// that is none.
+/// Configured by TENON_GPU_SIM_DEVICES, TENON_GPU_SIM_CHECKS and TENON_GPU_SIM_OPTIMIZED. Errors:
+/// TENON_GPU_SIM_DEVICES is not a number from 1 to 4096.
 Result<std::shared_ptr<Backend>> make_gpu_sim_backend();
 
 }  // namespace tenon::backend

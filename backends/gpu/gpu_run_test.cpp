@@ -127,7 +127,7 @@ TEST(GpuRun, Reductions) {
   expect_interpreters_bits(kernel::testing::ordered_reduction_cases());
 }
 
-// Of each type that shuffles and shared memory carry, in runs and one by one.
+// Reductions of each type that shuffles and shared memory carry, in runs and one by one.
 TEST(GpuRun, ReductionsOfEveryType) {
   std::vector<Case> cases;
   for (const ElementType type : {kPred, kS8, kU8, kS16, kU16, kS32, kU32, kS64, kU64, kF32, kF64}) {

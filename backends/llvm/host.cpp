@@ -22,8 +22,8 @@
 namespace tenon::codegen {
 namespace {
 
-// What the emitter leaves: places on the stack that are values, repeated arithmetic on indices,
-// calls of small kernels. Vectors are explicit, so nothing looks for them.
+// The passes clean up after the emitter: stack slots become values, repeated index arithmetic goes,
+// small kernels are inlined. Vectors are explicit, so there is no vectoriser.
 constexpr const char* kPasses =
     "cgscc(inline),function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(licm<allowspeculation>),early-cse,simplifycfg)";
@@ -47,7 +47,7 @@ Host find_host() {
   return found;
 }
 
-// Of machines other than x86 anything.
+// Whether the features include one of `wanted`; true on machines other than x86.
 bool has_any(std::string_view triple, std::string_view features,
              std::initializer_list<std::string_view> wanted) {
   if (!llvm::Triple(triple).isX86()) return true;

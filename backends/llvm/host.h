@@ -20,7 +20,7 @@ struct Host {
   std::string triple;
   std::string cpu;       ///< "znver4"
   std::string features;  ///< "+avx2,-avx512f,…"
-  int64_t vector_bytes;  ///< Of a register.
+  int64_t vector_bytes;  ///< Size of a vector register.
   bool fused;            ///< fma is an instruction, not a call.
   bool converts_half;    ///< So are conversions of f16.
 };
@@ -37,10 +37,10 @@ bool converts_half(std::string_view triple, std::string_view features);
 /// A machine of its own for a thread. Errors: kUnimplemented, LLVM has no such target.
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();
 
-/// What `machine` is, as the module's triple and data layout.
+/// Sets the module's triple and data layout to those of `machine`.
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine);
 
-/// Runs passes, given as `opt` takes them. Errors: a text that names none.
+/// Runs the passes of a pipeline text as `opt` takes it. Errors: an invalid pipeline text.
 Status optimize(llvm::Module& module, llvm::TargetMachine& machine, std::string_view passes);
 
 /// Verifies the module, runs the passes that code of emitters of vectors wants, and generates code:
@@ -51,7 +51,7 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
 
 /// FOLDER/0, FOLDER/1 … of the folder that the environment variable names; empty if it is not set.
 std::string next_dump(const char* variable);
-/// Writes a module's text to a file, for people; what goes wrong is not told.
+/// Writes a module's text to a file, for people; errors are ignored.
 void write_text(const llvm::Module& module, const std::string& path);
 
 }  // namespace tenon::codegen

@@ -16,7 +16,7 @@ namespace orc = llvm::orc;
 
 std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
 
-// What code for hosts calls where there is no instruction.
+// Defines the functions that host code calls where there is no instruction, and `functions`.
 void define_functions(orc::LLJIT& jit, orc::JITDylib& library,
                       std::span<const HostFunction> functions) {
   orc::SymbolMap symbols;
@@ -58,14 +58,14 @@ struct JitEngine {
   std::atomic<uint64_t> libraries = 0;
 };
 
-// One for the process: what it holds is in libraries of their own.
+// The process-wide JIT; each load gets its own JITDylib.
 JitEngine& engine() {
   static JitEngine* const the_engine = [] {
     auto* made = new JitEngine;
     static_cast<void>(host());  // Initialises the target.
     auto builder = orc::JITTargetMachineBuilder(llvm::Triple(host().triple));
     builder.setCPU(host().cpu);
-    // What the process happens to have, another process may not: code calls what is defined here.
+    // Code must not depend on the symbols of a process: it calls only the functions defined here.
     auto jit = orc::LLJITBuilder()
                    .setJITTargetMachineBuilder(std::move(builder))
                    .setPlatformSetUp(orc::setUpInactivePlatform)
@@ -73,7 +73,7 @@ JitEngine& engine() {
                    .create();
     if (jit) {
       made->jit = std::move(*jit);
-      // What goes wrong is in the error that the caller gets.
+      // Errors are reported by the error that the caller gets.
       made->jit->getExecutionSession().setErrorReporter(
           [](llvm::Error error) { llvm::consumeError(std::move(error)); });
     } else {

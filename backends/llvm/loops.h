@@ -10,10 +10,10 @@ namespace tenon::codegen {
 
 using LlvmValues = std::vector<llvm::Value*>;
 
-/// A loop in the function that the builder stands in, with i = low, low + step … below `high`, all
-/// of one integer type, which no step leaves; body(i, carried) gives the next carried values. What
-/// is carried at the end is the result. The builder then stands behind the loop. With `unrolled`
-/// passes are told to leave no loop, which they can do where its bounds are constants.
+/// Emits a loop at the builder's position, with i = low, low + step … below `high`, all of one
+/// integer type, in which no step overflows; body(i, carried) gives the next carried values. The
+/// result is the values carried at the end. The builder then stands behind the loop. `unrolled`
+/// asks the passes to unroll the loop fully, which they can do if its bounds are constants.
 LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value* high,
                      int64_t step, const LlvmValues& inits,
                      const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body,

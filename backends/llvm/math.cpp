@@ -13,7 +13,7 @@ namespace {
 using kernel::OpCode;
 using llvm::Value;
 
-/// What emitted.h asks for, of values that are scalars or vectors as `like` is.
+/// The builder that emitted.h takes, for values that are scalars or vectors as `like` is.
 class LlvmMathBuilder {
  public:
   /// With its type, since LLVM's have no sign.
@@ -49,7 +49,8 @@ class LlvmMathBuilder {
     return of_bits(type, static_cast<uint64_t>(value));
   }
 
-  /// What most lanes do not need is passed over if none of them does.
+  /// `then` where `condition` holds, else `otherwise`. A rare `then` is skipped if no lane needs
+  /// it.
   template <class Then, class Otherwise>
   std::vector<Id> if_else(Id condition, const Then& then, const Otherwise& otherwise) {
     const std::vector<Id> plain = otherwise();

@@ -7,13 +7,13 @@
 
 namespace tenon::codegen {
 
-/// What the target of the code has.
+/// The features of the target that math functions use.
 struct MathTarget {
   bool avx512 = false;  ///< vscalef.
 };
 
-/// exp and the rest of f32 or f64, of scalars or vectors; `y` is null but of functions of two
-/// arguments. Leaves the builder in another block where a function branches.
+/// exp and the other math functions on f32 or f64, scalars or vectors; `y` is null unless the
+/// function has two arguments. Leaves the builder in another block if a function branches.
 llvm::Value* math_function(llvm::IRBuilderBase& builder, kernel::OpCode code, ElementType type,
                            llvm::Value* x, llvm::Value* y, const MathTarget& target);
 

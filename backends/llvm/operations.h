@@ -35,15 +35,16 @@ llvm::Value* operation(llvm::IRBuilderBase& builder, const kernel::Node& node, E
 llvm::Value* combination(llvm::IRBuilderBase& builder, kernel::OpCode code, ElementType type,
                          llvm::Value* x, llvm::Value* y);
 
-/// What `code` combines with any number of the type to that number, in every bit; null: nothing.
+/// The identity element of `code`, exact in every bit, for any number of the type; null if there is
+/// none.
 llvm::Constant* identity_of(llvm::LLVMContext& context, kernel::OpCode code, ElementType type);
 
-/// What changes nothing that the combination of a reduction combines it with, if that is a single
-/// operation of which this is known; else null.
+/// The identity element of a reduction's combination, if that is a single operation with a known
+/// identity; else null.
 llvm::Constant* identity_of(llvm::LLVMContext& context, const kernel::Kernel& kernel,
                             const kernel::Node& reduction);
 
-/// What an atomic on an integer type is called.
+/// LLVM's atomicrmw operation for an atomic on an integer type.
 llvm::AtomicRMWInst::BinOp atomic_operation(kernel::AtomicKind kind, ElementType type);
 
 }  // namespace tenon::codegen

@@ -9,8 +9,8 @@
 
 namespace tenon::backend {
 
-/// What the environment variable says, of 1 to 4096; 1 if it is not set. Errors: it says anything
-/// else.
+/// The value of the environment variable, from 1 to 4096; 1 if it is not set. Errors: any other
+/// value.
 inline Result<size_t> device_count(const char* variable) {
   const char* const set = std::getenv(variable);
   if (set == nullptr) return 1;

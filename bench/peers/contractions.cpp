@@ -169,7 +169,7 @@ class OnDevice {
     };
   }
 
-  // Of the product that was prepared last.
+  // Copies the result of the product that was prepared last.
   void copy_result(std::vector<float>& to) {
     copy(Place::of_host(bytes_of(to)), result_, static_cast<int64_t>(to.size() * sizeof(float)));
   }

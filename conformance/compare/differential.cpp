@@ -76,10 +76,10 @@ struct Tolerance {
   enum class ToleranceKind : uint8_t { kExact, kUlps, kSum };
   ToleranceKind kind = ToleranceKind::kExact;
   int64_t ulps = 0;
-  double terms = 0;  // of a sum
+  double terms = 0;  // in a sum
 };
 
-// What one application of a combiner may lose, in half ULP; 0 when it is exact, as a maximum is.
+// The error bound of one application of a combiner, in half ULP; 0 if it is exact, as a maximum is.
 int64_t roundings(const hlo::Computation& combiner) {
   int64_t count = 0;
   for (const Instruction& op : combiner) {
@@ -134,7 +134,7 @@ Tolerance rule_of(const Instruction& op, uint32_t result) {
 
 bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Of exact results the sign of zero counts too.
+// Equality of exact results, which includes the sign of zero.
 bool same_bits(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }

@@ -19,7 +19,7 @@ using hlo::Value;
 // Results of all kept instructions are returned, in order.
 struct Cut {
   std::unique_ptr<hlo::Module> module;
-  std::vector<Value> inputs;  // of the original, one a parameter
+  std::vector<Value> inputs;  // values of the original, one for each parameter
 };
 
 Cut cut(const Computation& from, const std::vector<const Instruction*>& kept) {
@@ -86,7 +86,7 @@ class Reducer {
     return true;
   }
 
-  // What every value is, by the evaluator: what a cut gives to the new parameters.
+  // The contents of the wanted values, by the evaluator: the arguments for a cut's new parameters.
   Result<std::vector<Literal>> values_of(const std::vector<Value>& wanted) {
     const Computation& function = *best_.module->entry();
     hlo::Evaluator evaluator(*best_.module);

@@ -8,7 +8,7 @@ namespace tenon::conformance {
 struct Failure {
   std::unique_ptr<hlo::Module> module;
   std::vector<Literal> arguments;
-  std::string text;  ///< Of its mismatch.
+  std::string text;  ///< The message of its mismatch.
 };
 
 /// Makes `failure` smaller as long as it still mismatches on `device`: instructions become

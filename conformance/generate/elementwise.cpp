@@ -229,7 +229,7 @@ class Graph {
 
  private:
   void parameter() {
-    // Of the type of another one, so that ops have two operands.
+    // Half of the parameters have the type of the first, so that ops have two operands.
     const bool alike = !pool_.empty() && random_.one_in(2);
     const ElementType type = alike ? pool_[0].type().element_type() : any_type();
     const ElementType part = complex_part(type);

@@ -78,7 +78,7 @@ class ProgramGenerator {
       const Dims d = dims();
       pool_.push_back(function_->add_parameter(Type::tensor(element_type(), d)));
     }
-    // What does not fit is not made: a bound on tries, not on ops.
+    // An op that does not fit is not made, so the bound is on tries, not on ops.
     for (int tries = 0; made_ < options_.size && tries < 20 * options_.size; ++tries) step();
     std::vector<Value> results;
     std::vector<Type> types;
@@ -265,7 +265,7 @@ class ProgramGenerator {
                      {AttrKey::mantissa_bits, random_.between(0, 24)}}));
       return;
     }
-    // Not from integers to floats: the evaluator has one NaN, whatever its payload.
+    // Not from integers to floats: the evaluator has a single NaN and does not keep payloads.
     const bool keeps_nans = !is_float(to) || is_float(x.type().element_type());
     if (random_.one_in(3) && bit_width(to) == bit_width(x.type().element_type()) && !is_pred(to) &&
         !is_pred(x.type().element_type()) && !is_complex(to) && keeps_nans) {
@@ -579,7 +579,7 @@ class ProgramGenerator {
         {}, std::move(regions)));
   }
 
-  // An op whose result is the same bits wherever it is computed.
+  // An op whose result has the same bits on every device.
   Value exact(Builder& b, Value x, Value y) {
     const ElementType type = x.type().element_type();
     if (is_pred(type)) return b.binary(random_.of({OpCode::kAnd, OpCode::kXor}), x, y);
@@ -716,7 +716,7 @@ std::vector<Literal> generate_arguments(const hlo::Module& module, uint64_t seed
     const ElementType element = type.element_type();
     const ElementType part = complex_part(element);
     const auto real = [&] {
-      // Of complex functions the special cases are tested by themselves.
+      // Other tests cover the special cases of complex functions.
       if (!is_complex(element) && random.one_in(6)) return special_real(random, part);
       const double scale = std::pow(2.0, static_cast<double>(random.between(-3, 3)));
       return (2 * random.unit() - 1) * scale;

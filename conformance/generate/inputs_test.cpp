@@ -29,7 +29,7 @@ func.func private @inputs() -> tensor<2xf32> {
 
 std::unique_ptr<hlo::Module> program() { return hlo::import_module(kProgram, "inputs").value(); }
 
-// What computes becomes a parameter; expected values and sizes stay constants.
+// Constants that ops compute with become parameters; expected values and sizes stay constants.
 TEST(Inputs, OnlyWhatOpsComputeWithBecomesAnArgument) {
   const auto made = inputs_as_arguments(*program());
   ASSERT_TRUE(made) << made.error().to_string();

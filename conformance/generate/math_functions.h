@@ -19,7 +19,7 @@ struct MathFunction {
   double (*size_of_terms)(double x) = nullptr;
   double (*exact)(double, double) = nullptr;  ///< Null where there is only binary128.
   Float128 (*exact128)(Float128, Float128) = nullptr;
-  kernel::OpCode op = kernel::OpCode::kYield;  ///< Of the kernel IR's own.
+  kernel::OpCode op = kernel::OpCode::kYield;  ///< Set if the kernel IR has the function.
 
   bool is_op() const { return op != kernel::OpCode::kYield; }
 };

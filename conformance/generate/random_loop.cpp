@@ -99,7 +99,7 @@ class RandomLoop {
         break;
       }
       case 4:
-        // Of a long one this is worth more than one workgroup.
+        // Changing a long matrix as a whole is worth more than one workgroup, so it is rare.
         if (is_long_ && !random_.one_in(8)) return scatter_row(m, s, v);
         line("%{} = stablehlo.add %{}, %{} : {}", named(matrices_), m, n, matrix_);
         break;

@@ -108,7 +108,7 @@ class Bits {
     const Results expected = run(interp_, **exposed, program.arguments);
     const Results actual = run(client, **exposed, program.arguments);
     if (!expected || !actual) return "no op by itself";
-    // Of each instruction what it is on interp: parameters, then results in the order of their ops.
+    // The value of each instruction on interp: parameters, then results in the order of their ops.
     std::map<const hlo::Instruction*, const Literal*> known;
     const hlo::Computation& main = *(*exposed)->entry();
     for (size_t i = 0; i < main.parameter_count(); ++i) {

@@ -13,8 +13,8 @@ namespace tenon::conformance {
 
 constexpr int kExitUsage = 2;
 
-/// What `main` gives: the status of `program()`. Errors are values below; what is thrown all the
-/// same (where memory runs out, above all) is said on standard error, with status 1.
+/// The exit status of `main`: that of `program()`. `program` reports errors by values; an exception
+/// (above all when memory runs out) is printed on standard error and gives status 1.
 template <class Program>
 int guarded(const Program& program) {
   try {

@@ -20,8 +20,8 @@ inline Result<std::shared_ptr<runtime::Client>> first_device(
   return runtime::Client::open(std::move(backend), first);
 }
 
-/// "interp", "cpu", "template", the path of a plug-in. Errors: there is none, or its first device
-/// does not open.
+/// The backend of a name ("interp", "cpu", "template") or of a plug-in's path. Errors: there is no
+/// such backend, or its first device does not open.
 inline Result<std::shared_ptr<backend::Backend>> backend_named(const std::string& name) {
   backend::add_backends(backend::Registry::instance());
   TENON_ASSIGN(auto backend, backend::Registry::instance().get(name));

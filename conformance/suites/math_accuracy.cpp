@@ -223,7 +223,7 @@ uint64_t sample(ElementType type, uint64_t i) {
   }
 }
 
-/// A number of like size, whatever that is.
+/// A number of the same order of magnitude as `x`.
 uint64_t sample_near(ElementType type, uint64_t x, uint64_t i) {
   Random random(i + 7);
   return encode_float(type, decode_float(type, x) * (random.unit() * 8 - 4));
@@ -263,7 +263,7 @@ WorstMathError measure_all(const MathFunction& f, ElementType type, const kernel
                            const MathAccuracyOptions& options) {
   if (f.operands == 2) return measure_pairs(f, type, options.samples);
   if (type == ElementType::kF64) {
-    // What is written out by hand in binary128 is slow.
+    // Functions written by hand in binary128 are slow.
     const uint64_t count = f.exact == nullptr ? options.samples / 10 : options.samples;
     return measure_rendered(f, type, library, count, true,
                             [&](uint64_t i) { return sample(type, i); });

@@ -1,4 +1,4 @@
-// How far a long test is, on the terminal that watches it: nothing where standard error is none.
+// Progress of a long test, on the terminal; prints nothing if standard error is not a terminal.
 //
 // Thread-safety: one thread at a time.
 #pragma once

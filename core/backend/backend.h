@@ -75,7 +75,7 @@ struct LibraryCallSite {
   const program::LibraryCall& call;
   std::span<const Shape> operands;
   std::span<const Shape> results;
-  /// Of each operand, whether it is a constant, which may be packed once.
+  /// For each operand, whether it is a constant; a constant may be packed once.
   const std::vector<bool>& constant;
 };
 
@@ -83,9 +83,9 @@ struct LibraryCallSite {
 struct LibraryCallPlan {
   std::string plan;             ///< The backend's own words, given back with each call.
   int64_t workspace_bytes = 0;  ///< Memory for the time of a call.
-  /// Of each operand, the bytes of its packed form; 0, or none at all: as it is.
+  /// For each operand, the bytes of its packed form; 0, or an empty list: it is not packed.
   std::vector<int64_t> packed_bytes;
-  double seconds = 0;  ///< What it will take; 0: not known.
+  double seconds = 0;  ///< Estimated time; 0: not known.
 };
 
 /// A library call for a queue. Operands are in their packed form where the plan has one.
@@ -98,7 +98,7 @@ struct LibraryCallLaunch {
   const volatile uint32_t* stop = nullptr;  ///< B27
 };
 
-/// An array between two places, of which each dimension has its own stride.
+/// An array copied between two places; each dimension has its own stride at either.
 struct Box {
   int64_t element_bytes = 1;
   Dims sizes;

@@ -44,7 +44,7 @@
  *  B10 Handles (device, module, memory, event) are numbers that the backend chooses, never 0. A
  *      handle is valid from the call that gave it until close, unload, free or release took it.
  *  B11 A device is open once at a time. close ends the work of all queues, done or not, and frees
- *      whatever of the device has not been freed; the host makes no other call for it meanwhile.
+ *      all of the device that has not been freed; the host makes no other call for it meanwhile.
  *  B12 Once a device is lost, every function for it returns TENON_UNAVAILABLE at once, and every
  *      event that is not done becomes done with that code; close, free, unload and release succeed
  *      and never wait. After close, open brings the device back, or fails with the same code.
@@ -127,7 +127,7 @@ typedef enum TenonCode {
   TENON_OUT_OF_RANGE = 11,
   TENON_UNIMPLEMENTED = 12,
   TENON_INTERNAL = 13,
-  TENON_UNAVAILABLE = 14, /* Of an open device: it is lost (B12). */
+  TENON_UNAVAILABLE = 14, /* The open device is lost (B12). */
   TENON_DATA_LOSS = 15,
   TENON_UNAUTHENTICATED = 16
 } TenonCode;
@@ -152,7 +152,7 @@ typedef struct TenonTypeInfo {
   const char* type;
   uint8_t computed;  /* Operations on it; every type can be loaded and stored by its bytes. */
   uint8_t atomics;   /* Integer atomics on it. */
-  uint8_t denormals; /* Of floats: denormals are kept, not flushed to zero. */
+  uint8_t denormals; /* For floats: denormals are kept, not flushed to zero. */
 } TenonTypeInfo;
 
 /* A function of the kernel IR that the device has, with its greatest error. */
@@ -171,7 +171,7 @@ typedef struct TenonSpaceInfo {
   uint8_t reachable;    /* By kernels. */
   uint8_t host_visible; /* map gives the host a pointer to it. */
   int64_t bytes;        /* In all; 0: not known. */
-  int64_t alignment;    /* Of allocations and of buffers within them: a power of two. */
+  int64_t alignment;    /* Alignment of allocations and of buffers in them: a power of two. */
 } TenonSpaceInfo;
 
 /* The form of kernels that the device wants; the host legalises them for it. */
@@ -186,7 +186,7 @@ typedef enum TenonForm {
 
 typedef struct TenonTargetInfo {
   size_t size;
-  const char* name;        /* Of the kind of device: "chip", "sm_90". */
+  const char* name;        /* Name of the kind of device: "chip", "sm_90". */
   const char* compiler_id; /* Changes whenever compile gives other bytes for the same kernels. */
   const TenonTypeInfo* types;
   size_t type_count; /* pred, s32, u32 and f32 are computed whether listed or not. */
@@ -194,21 +194,21 @@ typedef struct TenonTargetInfo {
   size_t math_count;
   uint64_t forms;          /* TenonForm */
   int64_t compute_units;   /* Workgroups at a time; 0: 1. */
-  int64_t preferred_lanes; /* Of a workgroup; 0: 1. */
+  int64_t preferred_lanes; /* Lanes of a workgroup; 0: 1. */
   int64_t most_lanes;      /* 0: no bound. */
-  int64_t vector_bytes;    /* Of one access, or of a register; 0: that of an element. */
-  int64_t scratch_bytes;   /* Of a workgroup; 0: the host's own choice of 48 KiB. */
-  int64_t private_bytes;   /* Of a lane; 0: no bound. */
-  int64_t most_parameters; /* Of a kernel, buffers and scalars; 0: no bound. */
+  int64_t vector_bytes;    /* Width of one access, or of a register; 0: that of an element. */
+  int64_t scratch_bytes;   /* Bytes for a workgroup; 0: the host's own choice of 48 KiB. */
+  int64_t private_bytes;   /* Bytes for a lane; 0: no bound. */
+  int64_t most_parameters; /* Bound on a kernel's buffers and scalars; 0: no bound. */
   int64_t largest_buffer;  /* In bytes; 0: no bound. */
   const TenonSpaceInfo* spaces;
   size_t space_count; /* spaces[0] is where buffers lie. At least 1. */
   uint32_t queues;    /* 0: 1 */
   /* Costs, for choosing among ways; 0: not known. */
   double flops;            /* A second, of f32. */
-  double bytes_per_second; /* Of spaces[0]. */
+  double bytes_per_second; /* Bandwidth of spaces[0]. */
   double launch_seconds;
-  double copy_seconds; /* Of an empty copy between host and device. */
+  double copy_seconds; /* Time of an empty copy between host and device. */
 } TenonTargetInfo;
 
 typedef struct TenonDeviceInfo {
@@ -245,9 +245,9 @@ typedef struct TenonBufferInfo {
 
 typedef struct TenonKernelInfo {
   size_t size;
-  const char* name;  /* Of its function in rendered source: the kernel's name, or
+  const char* name;  /* Name of its function in rendered source: the kernel's, or
                         where that is reserved in a language, one like it. */
-  const char* label; /* Of what it was made: op names and places. */
+  const char* label; /* Source of the kernel: op names and locations. */
   const TenonBufferInfo* buffers;
   size_t buffer_count;
   size_t scalar_count;
@@ -386,9 +386,9 @@ typedef struct TenonPlanArgs {
   size_t size;
   const TenonTargetInfo* target;
   const TenonCall* call;
-  const TenonSink* plan;    /* What is written there is given back with each call. */
+  const TenonSink* plan;    /* Bytes written there are given back with each call. */
   int64_t* workspace_bytes; /* 0, unless the backend sets it. */
-  int64_t* packed_bytes;    /* Of each operand; 0, as it is, unless the backend sets it. */
+  int64_t* packed_bytes;    /* For each operand; 0, not packed, unless the backend sets it. */
   double* seconds;          /* 0: not known. */
   const TenonSink* error;   /* Why it is declined. */
 } TenonPlanArgs;
@@ -439,7 +439,7 @@ typedef struct TenonBackend {
   size_t size;
   uint32_t abi_major, abi_minor;
   const char* name;    /* Lower case, one word: what --device and TENON_DEVICE name. */
-  const char* version; /* Of the backend, for people. */
+  const char* version; /* Version of the backend, for people. */
 
   /* Calls found(context, info) for each device, in an order that does not change. */
   TenonCode (*devices)(void* context, void (*found)(void* context, const TenonDeviceInfo* info),
@@ -474,7 +474,7 @@ typedef struct TenonBackend {
    * host's clock when await answers. */
   TenonCode (*event_time)(TenonDevice device, TenonEvent event, double* seconds,
                           const TenonSink* error);
-  /* Makes the device lost (B12), whatever it is at: calls that wait return, its work ends. At any
+  /* Makes the device lost (B12) in any state: calls that wait return, its work ends. At any
    * time, from any thread. Else: a device that hangs is closed when its calls have returned. */
   TenonCode (*abort)(TenonDevice device, const TenonSink* error);
   /* Copies an array whose elements lie apart, between device and host or on the device; places are

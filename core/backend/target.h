@@ -1,4 +1,4 @@
-// TargetInfo: what a backend says of a device, as data. The C++ skin of TenonTargetInfo, member for
+// TargetInfo: the description of a device, as data. The C++ skin of TenonTargetInfo, member for
 // member (plugin.h says what each means).
 //
 // Thread-safety: a value.
@@ -35,8 +35,8 @@ struct TargetInfo {
   /// It accepts kernels as they were written, of any type, with every statement; `features` are not
   /// asked.
   bool accepts_all = false;
-  /// What kernels are legalised to; `features.math` is set where the caller allows native
-  /// math functions and `math` lists them.
+  /// The features that kernels are legalised to; `features.math` is set where the caller allows
+  /// native math functions and `math` lists them.
   kernel::TargetFeatures features;
   /// Float types whose denormals are flushed to zero.
   kernel::ElementTypes flushed;
@@ -57,11 +57,12 @@ struct TargetInfo {
   double copy_seconds = 0;
 };
 
-/// OK, or what of it no device can be: no space, an alignment that is no power of two, …
+/// OK, or an error that names a member that no device can have: no space, an alignment that is no
+/// power of two, …
 Status check(const TargetInfo& target);
 
-/// One line a member that is not as by default: `tenon devices --verbose`, and a part of the key of
-/// cached binaries.
+/// One line for each member that differs from its default: `tenon devices --verbose`, and a part of
+/// the key of cached binaries.
 std::string to_string(const TargetInfo& target);
 
 }  // namespace tenon::backend

@@ -1,6 +1,6 @@
 // Serial form: bytes out of values, and values out of bytes that nobody has checked.
 //
-// A Writer and a Reader take the same calls, so that one function
+// An ArchiveWriter and an ArchiveReader take the same calls, so that one function
 //
 //   template <class A> void serialize(A& a, serial::Of<A, Thing>& thing) {
 //     a(thing.name, thing.dims, thing.kind);
@@ -10,7 +10,7 @@
 // first (LEB128), signed ones zigzag; text and lists are preceded by their length. Operations and
 // element types are symbols: numbers in a table of names at the beginning, so that it does not
 // matter how this build numbers them. Other enumerations are numbers below kEnumEnd<E>. A change to
-// what is written, or to the order of those enumerations, is a new version (kernel/serial.h,
+// what is written, or to the order of those enumerations, is a new version (kernel/serial/serial.h,
 // program/serial.h).
 //
 // A Reader never reads past its bytes and never makes more of a list than they could hold; after
@@ -38,7 +38,7 @@ namespace tenon::serial {
 template <class E>
 inline constexpr uint64_t kEnumEnd = 0;
 
-/// What an archive does with a T: a Writer reads it.
+/// The type of a T in `serialize`: const for a Writer, which only reads it.
 template <class Archive, class T>
 using Of = std::conditional_t<Archive::kReads, T, const T>;
 
@@ -54,7 +54,7 @@ class ArchiveWriter {
     for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
     bytes_ += static_cast<char>(value);
   }
-  /// As they are, without a length.
+  /// Writes the bytes as they are, without a length.
   void raw(std::string_view bytes) { bytes_ += bytes; }
   void symbol(std::string_view name);
   /// The table of symbols and everything written.
@@ -106,7 +106,7 @@ class ArchiveReader {
   static constexpr bool kReads = true;
 
   explicit ArchiveReader(std::string_view bytes, uint32_t version = 0);
-  /// Of the file, for what changed between versions.
+  /// The version of the file, for members that changed between versions.
   uint32_t version() const { return version_; }
 
   template <class... Parts>
@@ -192,8 +192,8 @@ class ArchiveReader {
   Status status_;
 };
 
-/// A kind of file: the four letters that it begins with, what it holds, the versions that are read.
-/// The newest is written.
+/// A kind of file: the four letters that it begins with, a name of its contents, the versions that
+/// are read. The newest is written.
 struct Format {
   std::string_view letters;
   std::string_view what;

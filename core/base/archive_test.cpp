@@ -54,7 +54,7 @@ TEST(Archive, RoundTrips) {
   EXPECT_EQ(round_trip(array), array);
 }
 
-// What a reader says of bytes, behind an empty table of symbols.
+// The reader's error for bytes behind an empty table of symbols.
 template <class T>
 std::string error_of(std::string bytes) {
   bytes.insert(0, 1, '\0');

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-// Compiled into this file, so that whoever links the core needs no library more.
+// Compiled into this file, so that users of the core link no further library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

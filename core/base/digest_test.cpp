@@ -11,7 +11,7 @@ TEST(Digest, IsXxh3) {
   EXPECT_EQ(short_digest_of(""), 0x2D06800538D394C2u);
 }
 
-// Bytes, not text up to a zero; every byte counts, wherever it stands.
+// Bytes, not text up to a zero; every byte counts, at any position.
 TEST(Digest, DependsOnEveryByte) {
   const std::string bytes(1000, '\0');
   const std::string digest = digest_of(bytes);

@@ -51,10 +51,10 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// A file that is written piece by piece, and is on disk as far as it is.
+/// A file that is written piece by piece, without a buffer in this process.
 class OutputFile {
  public:
-  /// Makes the file, or makes it anew: who reads the old one keeps that.
+  /// Creates or replaces the file; existing readers keep the old contents.
   static Result<OutputFile> create(const std::string& path);
   OutputFile(OutputFile&& other) noexcept
       : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}

@@ -38,7 +38,7 @@ class Scanner {
   size_t token_start();
   /// Line and column of `offset`; quick when called with growing offsets.
   SourcePosition position(size_t offset);
-  /// How much text `position` has searched for ends of lines so far, in bytes: what tests count.
+  /// How much text `position` has searched for ends of lines so far, in bytes; for tests.
   size_t searched() const { return searched_; }
 
   /// The next character after space and comments, '\0' at the end.
@@ -49,14 +49,14 @@ class Scanner {
   bool expect(char c);
   bool expect(std::string_view punctuation);
 
-  /// A bare word [A-Za-z_][A-Za-z0-9_$.]*, empty if the next token is none. `dashes`: '-' belongs
-  /// too.
+  /// A bare word [A-Za-z_][A-Za-z0-9_$.]*, empty if the next token is not a word. `dashes`: '-'
+  /// belongs too.
   std::string_view word(bool dashes = false);
   std::string_view peek_word();
   /// Consumes `keyword` if it is the next whole word.
   bool accept_keyword(std::string_view keyword);
   bool expect_keyword(std::string_view keyword);
-  /// What follows a sigil (% @ # ! ^): [A-Za-z0-9_$.-]*, taken without skipping space.
+  /// The name behind a sigil (% @ # ! ^): [A-Za-z0-9_$.-]*, taken without skipping space.
   std::string_view suffix();
 
   /// A quoted string with its escapes resolved.

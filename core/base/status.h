@@ -26,7 +26,7 @@ enum class ErrorCode : int {
   kOk = 0,
   kCancelled = 1,           ///< The caller gave up.
   kUnknown = 2,             ///< An error from outside that fits nothing else.
-  kInvalidArgument = 3,     ///< The input is wrong whatever the state of the system.
+  kInvalidArgument = 3,     ///< The input is wrong in any state of the system.
   kDeadlineExceeded = 4,    ///< A time limit ran out.
   kNotFound = 5,            ///< A named thing (file, function, device) does not exist.
   kAlreadyExists = 6,       ///< A thing to be created exists.

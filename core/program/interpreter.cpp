@@ -160,7 +160,7 @@ Result<std::vector<Literal>> ProgramInterpreter::run(std::span<const Literal> ar
   const auto readable = [](const Literal& literal) {
     return const_cast<std::byte*>(literal.data().data());
   };
-  // Sizes may come from a file: what does not fit is an answer.
+  // Sizes may come from a file: a size that does not fit is an error, not a crash.
   try {
     Memories memories;
     for (const Literal& each : arguments) memories.parameters.push_back(readable(each));

@@ -21,7 +21,7 @@ using CustomCallHandler = std::function<Result<std::vector<Literal>>(
     const Step& step, const CustomCall& call, const std::vector<Literal>& operands,
     const std::vector<Shape>& results)>;
 
-/// Where the arrays of one run lie, each of its bytes. Kernels only write to results and
+/// The addresses of the arrays of one run, each of its size. Kernels only write to results and
 /// temporaries.
 struct Memories {
   std::vector<std::byte*> parameters, results, constants;
@@ -48,7 +48,7 @@ class ProgramInterpreter {
   /// The same in memory of the caller's.
   Status run_in(const Memories& memories, const kernel::InterpreterOptions& options = {});
 
-  /// Of all runs so far.
+  /// Counts of all runs so far.
   const StepCounts& steps() const { return steps_; }
 
  private:

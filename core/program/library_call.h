@@ -3,8 +3,8 @@
 // A closed set, versioned with the serial form of Programs. Each stands beside the steps that do
 // the same with kernels (LibraryCallStep::lowered in program.h): a backend that takes a call
 // replaces them, any other runs them. Arrays are dense and row-major; their types and shapes are
-// those of the call's buffers. What each computes, corner cases too, is what the StableHLO op that
-// it is named after computes.
+// those of the call's buffers. Each computes the same as the StableHLO op that it is named after,
+// corner cases too.
 //
 // Thread-safety: values.
 #pragma once
@@ -30,7 +30,7 @@ struct Contraction {
   bool operator==(const Contraction&) const = default;
 };
 
-/// Which dimension of an array of a convolution is what: of the kernel `batch` is the output
+/// The roles of the dimensions of an array of a convolution; for the kernel, `batch` is the output
 /// feature. Precision is that of a contraction.
 struct ConvolutionDims {
   int64_t batch = 0;
@@ -50,12 +50,12 @@ struct Convolution {
 };
 
 /// (arrays …) -> (arrays …): a stable sort along a dimension, by the array `key`. Without
-/// `total_order` -0 and 0 are equal, and of floats with NaNs any result will do.
+/// `total_order` -0 and 0 are equal, and for floats with NaNs any result is right.
 struct Sort {
   int64_t dimension = 0;
   uint32_t key = 0;
   bool descending = false;
-  bool total_order = false;  ///< Of floats: -NaN < -inf … -0 < 0 … inf < NaN.
+  bool total_order = false;  ///< For floats: -NaN < -inf … -0 < 0 … inf < NaN.
   bool operator==(const Sort&) const = default;
 };
 
@@ -104,10 +104,11 @@ using LibraryCall =
 std::string_view name_of(const LibraryCall& call);
 /// Names of all kinds, in the order of the variant.
 std::span<const std::string_view> library_call_names();
-/// "contraction lhs_contracting=[1] rhs_contracting=[0]": the members that are not as by default.
+/// "contraction lhs_contracting=[1] rhs_contracting=[0]": the members that differ from their
+/// defaults.
 std::string to_string(const LibraryCall& call);
 
-/// A member as numbers: of a flag 0 or 1, of an enumeration its number.
+/// A member as numbers: a flag as 0 or 1, an enumeration as its number.
 struct LibraryCallAttribute {
   std::string name;  ///< "lhs_contracting", "input_spatial"
   Dims values;

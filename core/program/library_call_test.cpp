@@ -1,4 +1,4 @@
-// Library calls: their text, and what of them fits arrays.
+// Library calls: their text, and their checks against arrays.
 #include "core/program/library_call.h"
 
 #include <gtest/gtest.h>
@@ -146,7 +146,7 @@ TEST(LibraryCall, RowsFit) {
            "s32[3,4]"}});
 }
 
-// What no op gives: a file might.
+// Calls that no op gives, but a file might.
 TEST(LibraryCall, TypesFit) {
   const Shape c64(ElementType::kC64, {8});
   const Shape u64(ElementType::kU64, {1});
@@ -197,7 +197,7 @@ TEST(LibraryCall, StridedCopiesFit) {
           {StridedCopy{9, {1}}, {f32({3})}, {f32({0})}}});
 }
 
-// Who does not take a call runs what it is lowered to.
+// A backend that does not take a call runs its lowered steps.
 TEST(LibraryCall, IsRunAsItIsLowered) {
   Program p = testing::twice();
   p.sequences.push_back(std::move(p.sequences[0]));

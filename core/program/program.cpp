@@ -117,7 +117,8 @@ class Tracker {
     pieces.emplace_hint(behind, at, std::move(rest));
   }
 
-  // One piece, of this step alone: whoever comes later depends on it, and through it on the others.
+  // Makes the range one piece of this step alone: later steps depend on it, and through it on the
+  // others.
   void write(const ByteRange& range, uint32_t step) {
     if (range.begin == range.end) return;
     Pieces& pieces = pieces_of(range);
@@ -131,7 +132,7 @@ class Tracker {
   std::unordered_map<uint64_t, Pieces> memories_;
 };
 
-// Whether a custom call is made, by the step or within it.
+// Whether the step, or one within it, makes a custom call.
 bool calls(const Program& program, const Step& step) {
   const auto any = [&](SequenceId id) {
     const std::vector<Step>& steps = program.sequences[id].steps;

@@ -1,7 +1,7 @@
 // core/program/: a compiled module by value: kernels, library calls, constants, buffers, steps.
 //
-// Program: what a compiled module is, flat and by value: kernels, library calls, constants, buffers
-// with their place in memory, and steps that name the earlier steps they depend on.
+// Program: a compiled module, flat and by value: kernels, library calls, constants, buffers with
+// their place in memory, and steps that name the earlier steps they depend on.
 //
 // A backend or runtime needs nothing else to run it. hlo/lower makes Programs, hlo/buffers places
 // their buffers, core/program/interpreter.h runs them by interpreting their kernels.
@@ -41,7 +41,7 @@ struct Buffer {
   Dims dims;
   BufferKind kind = BufferKind::kTemporary;
   uint32_t index = 0;
-  int64_t offset = 0;  ///< Of a temporary, in bytes; a multiple of kAlignment.
+  int64_t offset = 0;  ///< Offset of a temporary in bytes; a multiple of kAlignment.
   BufferId view_of =
       kNone;  ///< The buffer whose memory this one shows under another type or shape.
 
@@ -73,8 +73,8 @@ struct While {
   bool operator==(const While&) const = default;
 };
 
-/// Runs branches[i], i the number in `index`: of pred[] true is branch 0; of s32[] what is out of
-/// range is the last one.
+/// Runs branches[i], i the number in `index`: for pred[], true is branch 0; for s32[], a number out
+/// of range is the last one.
 struct Conditional {
   BufferId index = 0;
   std::vector<SequenceId> branches;
@@ -95,8 +95,8 @@ struct CustomCall {
   bool operator==(const CustomCall&) const = default;
 };
 
-/// A library call, and steps that do the same with kernels alone: who does not take the call runs
-/// `lowered`.
+/// A library call, and steps that do the same with kernels alone: a backend that does not take the
+/// call runs `lowered`.
 struct LibraryCallStep {
   LibraryCall call;
   std::vector<BufferId> operands;
@@ -139,7 +139,8 @@ struct Program {
   }
 };
 
-/// What a step reads and writes, of the sequences inside it too; views are given as their roots.
+/// The buffers that a step reads and writes, in the sequences inside it too; views are given as
+/// their roots.
 struct Accesses {
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
@@ -149,15 +150,15 @@ Accesses accesses_of(const Program& program, const Step& step);
 /// Whether two buffers have bytes in common.
 bool overlap(const Program& program, BufferId a, BufferId b);
 
-/// Of each step of a sequence, the earlier ones that it has to wait for, from the places of the
-/// buffers in memory and the order of calls.
+/// For each step of a sequence, the earlier steps that it has to wait for; they follow from the
+/// places of the buffers in memory and the order of calls.
 std::vector<std::vector<uint32_t>> dependencies_of(const Program& program,
                                                    const Sequence& sequence);
 
 /// Fills in `depends` of every step.
 void find_dependencies(Program& program);
 
-/// OK, or what is wrong: ids out of range, kernels that do not verify or do not fit their buffers,
+/// OK, or an error: ids out of range, kernels that do not verify or do not fit their buffers,
 /// temporaries outside the block, a launch or copy whose buffers overlap, steps that touch the same
 /// memory without depending on each other. Safe on a Program of any content.
 Status validate(const Program& program);

@@ -38,7 +38,8 @@ TEST(Program, Prints) {
             "results %2\n\nkernel @add(");
 }
 
-// Each step waits for who wrote what it reads, and for who reads what it writes.
+// Each step waits for the writers of the buffers that it reads, and for the readers of those that
+// it writes.
 TEST(Program, Dependencies) {
   Program p = twice();
   p.buffers.push_back(buffer(BufferKind::kTemporary, 0, 64));

@@ -76,7 +76,7 @@ std::vector<StepRange> segments_of(const Program& program,
 Program segment_program(const Program& program, const StepRange& range) {
   Program segment = program;
   segment.sequences.assign(1, {});
-  // Sequences are numbered anew, as they are met.
+  // Sequences are renumbered in the order of the walk.
   const std::function<void(SequenceId, std::span<const Step>)> add =
       [&](SequenceId to, std::span<const Step> steps) {
         segment.sequences[to].steps.assign(steps.begin(), steps.end());

@@ -18,9 +18,8 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
-/// The longest runs of steps none of which, itself or within, is one that `apart` says stands
-/// alone; of more than one step, or of a loop or branch. Sequences within such a run are not
-/// searched.
+/// The longest runs of steps such that `apart` is true for none of them nor for a step within; each
+/// has more than one step, or is a loop or branch. Sequences within such a run are not searched.
 std::vector<StepRange> segments_of(const Program& program,
                                    const std::function<bool(const Step&)>& apart);
 
@@ -29,7 +28,8 @@ std::vector<StepRange> segments_of(const Program& program,
 Program segment_program(const Program& program, const StepRange& range);
 
 /// The launches and library calls that stand in the range, those of loops and branches within too;
-/// of a Call that `takes` says the backend has taken, the call, else what it is lowered to.
+/// a library call counts as itself if `takes` says that the backend has taken it, else as its
+/// lowered steps.
 StepCounts count_steps(const Program& program, const StepRange& range,
                        const std::function<bool(const LibraryCallStep&)>& takes);
 
@@ -38,7 +38,7 @@ StepCounts count_steps(const Program& program, const StepRange& range,
 std::vector<int64_t> memory_sizes(const Program& program);
 
 /// Visits the steps of the Program that are run outside of `segments`, those within loops, branches
-/// and, if `descends` says so of a Call, within what it is lowered to, too.
+/// and, if `descends` is true for a library call, in its lowered steps, too.
 void for_each_step(const Program& program, const std::vector<StepRange>& segments,
                    const std::function<bool(const Step&)>& descends,
                    const std::function<void(const Step&)>& visit);

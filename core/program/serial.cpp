@@ -20,7 +20,7 @@ inline constexpr uint64_t kEnumEnd<program::RandomAlgorithm> =
 
 namespace tenon::program {
 
-// What each thing consists of, for writing and reading.
+// The members of each struct, for writing and reading.
 
 template <class A>
 void serialize(A& a, serial::Of<A, Buffer>& b) {

@@ -17,16 +17,16 @@ namespace tenon::program {
 inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 1};
 static_assert(kernel::kKernelFormat.newest == 1);
 
-/// Of a library call by itself, for plug-ins.
+/// The serial form of a library call by itself, for plug-ins.
 inline constexpr serial::Format kCallFormat = {"TNCL", "library call", 1, 1};
 std::string save_call(const LibraryCall& call);
 /// Errors: those of serial::unseal.
 Result<LibraryCall> load_call(std::string_view bytes);
 
-/// Of a valid Program.
+/// The serial form of a valid Program.
 std::string save(const Program& program);
-/// The Program, validated. Errors: those of serial::unseal and validate; what was wrong, and at
-/// which byte.
+/// The Program, validated. Errors: those of serial::unseal and validate; they name the fault and
+/// its byte.
 Result<Program> load_program(std::string_view bytes, bool damaged_too = false);
 
 }  // namespace tenon::program

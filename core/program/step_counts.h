@@ -1,5 +1,5 @@
-// How many steps of an execution ran where: what a test asks that claims a device computed
-// something.
+// Counts of the steps of an execution by where they ran, for tests that claim that a device
+// computed something.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace tenon::program {
 
 /// Copies are not counted, nor loops and branches themselves; a step within a loop counts once for
 /// each turn. Steps that a backend compiled as one segment count as they stand in the Program, each
-/// once, whatever the turns of the loops within.
+/// once, for any number of turns of the loops within.
 struct StepCounts {
   int64_t kernels = 0;  ///< Launches of kernels on the device.
   int64_t calls = 0;    ///< Library calls that the backend took.

@@ -1,4 +1,4 @@
-// What a Program must be before anyone runs it.
+// Checks of a Program before it runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Validator {
     if (program_.temporary_bytes < 0 || program_.temporary_bytes > kMostBytes) {
       return bad("{} bytes of temporaries", program_.temporary_bytes);
     }
-    // Sizes first: what lies where is said of other buffers.
+    // Sizes first: checks of places use the sizes of other buffers.
     for (BufferId id = 0; id < program_.buffers.size(); ++id) TENON_TRY(size(id));
     for (const Literal& constant : program_.constants) {
       if (constant.shape().dims().size() > kMostRank)
@@ -93,7 +93,7 @@ class Validator {
     return {};
   }
 
-  // Memory of the caller's is as large as the buffer that stands for it.
+  // Checks that the caller's memory is as large as the buffer that stands for it.
   Status same_size(BufferId number, const std::vector<BufferId>& list, const char* what) const {
     const Buffer& b = program_.buffers[number];
     if (b.index >= list.size()) return bad("there is no {} {}", what, b.index);
@@ -230,7 +230,7 @@ class Validator {
     return x.kind == y.kind && x.index == y.index && x.offset == y.offset;
   }
 
-  // What a kernel stores to lies in no other buffer's memory, unless it says so (K4).
+  // A buffer that a kernel stores to overlaps no other buffer, unless the kernel says so (K4).
   Status aliases(const Launch& launch, const kernel::Kernel& kernel) const {
     for (size_t i = 0; i < launch.buffers.size(); ++i) {
       const kernel::Memory& written = kernel.memories[i];
@@ -300,8 +300,8 @@ class Validator {
     return whole(call);
   }
 
-  // Whoever takes the call does all that `lowered` does: it writes the results, which lie apart
-  // from the operands and from each other, and nothing else that anybody sees.
+  // A library call has the effects of its `lowered` steps: it writes the results, which overlap
+  // neither the operands nor each other, and nothing else that is read later.
   Status whole(const LibraryCallStep& call) const {
     for (size_t r = 0; r < call.results.size(); ++r) {
       for (size_t k = 0; k < r + call.operands.size(); ++k) {

@@ -17,7 +17,7 @@ bool is_dense(const HostArray& array) {
   return true;
 }
 
-// Between dense elements and those that lie as `strides` say.
+// The box of a copy with these strides of destination and source.
 backend::Box box_of(const Shape& shape, const Dims& to, const Dims& from) {
   return {static_cast<int64_t>(storage_bytes(shape.element_type())), shape.dims(), to, from};
 }
@@ -29,10 +29,10 @@ std::optional<size_t> space_for(const Device& device, MemoryKind kind) {
   return space || kind == MemoryKind::kPinnedHost ? space : std::optional<size_t>(0);
 }
 
-// Both an error of the copy and one of what it copies; the contents come first.
+// The error of a copy, `status`, or else that of the contents, which come before it.
 Status worst(const Event& defined, Status status) {
   if (!status.ok()) return status;
-  // Work of one queue is done in order: what was given before has its outcome.
+  // Work of one queue is done in order: work given before has its outcome.
   return defined.is_ready() ? defined.await() : Status();
 }
 
@@ -245,7 +245,7 @@ Result<BufferStorage> import(const std::shared_ptr<Device>& device, MemoryKind k
 
 namespace {
 
-// Nothing if the device does not take it as it lies.
+// Imports the array; nothing if the device does not take it as it lies.
 Result<std::optional<FromHost>> imported_from_host(const std::shared_ptr<Device>& device,
                                                    MemoryKind kind, const HostArray& array) {
   const auto bytes = static_cast<size_t>(array.shape.byte_size());
@@ -273,7 +273,7 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
   TENON_ASSIGN(
       const BufferStorage storage,
       allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string())));
-  // What may change when this returns, or must not reach the device, is copied at once.
+  // An array that may change after this call, or must not reach the device, is copied at once.
   const bool at_once = array.lifetime == HostLifetime::kDuringCall || device->stages();
   auto staging = std::make_shared<HostMemory>();
   if (at_once) {
@@ -297,7 +297,7 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
         return device->copy(storage.place(), backend::MemoryAddress::of_host(from), bytes);
       },
       [defined, host_done](const Status& status) {
-        // The host's array is not touched any more, whatever came of it.
+        // The host's array is not touched any more, even after an error.
         host_done->set({});
         defined->set(status);
       });

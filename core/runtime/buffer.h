@@ -24,7 +24,7 @@ std::string_view name_of(MemoryKind kind);
 /// How long the host's array stays as it is.
 enum class HostLifetime : uint8_t {
   kDuringCall,    ///< It may change when the call has returned: it is copied at once.
-  kUntilCopied,   ///< Until `host_done` has happened.
+  kUntilCopied,   ///< It stays until `host_done` has happened.
   kUntilDeleted,  ///< As long as the buffer lives, whose memory it may be. `host_done` says when.
 };
 
@@ -43,14 +43,14 @@ using HostMemory = std::shared_ptr<std::vector<std::byte>>;
 /// Elements of `array` one after the other, row-major.
 Result<HostMemory> dense(const HostArray& array);
 
-/// From the first of elements that lie so to the end of the last; 0 if there are none. Errors:
-/// strides that lead before the first, or out of the numbers.
+/// Bytes from the first element to the end of the last, with these strides; 0 without elements.
+/// Errors: strides that lead before the first, or out of the numbers.
 Result<int64_t> extent_of(const Shape& shape, const Dims& byte_strides);
 
 /// Errors: kResourceExhausted, saying for what.
 Result<HostMemory> host_memory(int64_t bytes, std::string_view label);
 
-/// Bytes somewhere, shared by whoever still needs them.
+/// Bytes of a buffer in one of three kinds of memory, shared by their users.
 struct BufferStorage {
   std::shared_ptr<Suballocation> suballocation;
   HostMemory host;
@@ -71,7 +71,7 @@ using BufferPtr = std::shared_ptr<Buffer>;
 
 class Buffer {
  public:
-  /// `defined` is when its contents are there, or why they never will be.
+  /// `defined` happens when the contents are there, or with the error that prevents them.
   Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
          Event defined);
 
@@ -97,7 +97,7 @@ class Buffer {
   /// the device is not lost. Errors: those of the contents; a lost device; memory that the host
   /// does not see.
   Result<const std::byte*> host_data() const;
-  /// The same at once: what is there before the buffer is defined may be anything.
+  /// The same without waiting: the contents are undefined before the buffer is defined.
   Result<const std::byte*> host_address() const;
 
   /// Copies the elements to `to`, which stays until the event: dense and row-major, or with bytes
@@ -105,8 +105,8 @@ class Buffer {
   Event copy_to_host(std::span<std::byte> to, const std::optional<Dims>& strides = {}) const;
   /// Waits.
   Result<Literal> to_literal() const;
-  /// A copy in the memory of that device, of whatever backend; in `into`, which allocate() gave for
-  /// it, if that is not empty.
+  /// A copy in the memory of that device, of any backend; in `into`, which allocate() gave for it,
+  /// if that is not empty.
   Result<BufferPtr> copy_to(const std::shared_ptr<Device>& device, MemoryKind kind,
                             BufferStorage into = {}) const;
 
@@ -118,12 +118,12 @@ class Buffer {
     BufferStorage storage;
     bool writable = false;  ///< Nobody holds it, and it is not the caller's own.
   };
-  /// Whether donate() would say so.
+  /// Whether donate() would give writable memory.
   bool is_writable() const;
   /// Takes the memory away, as `remove` does.
   Result<Donated> donate();
-  /// Gives it back, unless the buffer was removed meanwhile: what it was donated for did not come
-  /// to be.
+  /// Gives the memory back after an execution that did not come to be, unless the buffer was
+  /// removed meanwhile.
   void restore(BufferStorage storage);
 
  private:

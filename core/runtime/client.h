@@ -27,8 +27,8 @@ struct ClientOptions {
 };
 
 /// Waits until every device that this process had opened is closed, for some nanoseconds at most:
-/// what is left of clients that are gone closes theirs on threads of its own. For a process that is
-/// about to end, since layers write the ends of their files then. False if some are open still.
+/// devices of destroyed clients are closed on other threads. For a process that is about to end,
+/// since layers write the ends of their files then. False if some are open still.
 bool await_all_closed(int64_t wait);
 
 class Client {

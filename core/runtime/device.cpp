@@ -101,8 +101,8 @@ Status Device::lose(Status why, bool by_host) {
     session_->set_lost();
     last = std::move(device_);
   }
-  // Whoever waits for a throttle token looks again; not in the moment between its look and its
-  // sleep.
+  // Threads that wait for a throttle token look again. The lock excludes the moment between their
+  // look and their sleep.
   {
     const std::lock_guard lock(throttle_->mutex);
   }
@@ -116,8 +116,8 @@ void Device::await_quiescence(const std::shared_ptr<const void>& work) {
     if (!given_up_) return;
   }
   if (stages()) return session_->keep_until_closed(work);
-  // Who views its memory keeps it open, and may be waiting for this very work. From now on what it
-  // touches of the host is kept; it has had time to end what it was at.
+  // Viewers of its memory keep it open, and may wait for this very work. From now on host memory
+  // that it touches is kept; it has had time to end its work.
   constexpr std::chrono::milliseconds kTurn(10);
   constexpr int kMostTurns = 100;
   for (int turn = 0; !session_->await_closed(kTurn); ++turn) {
@@ -180,7 +180,7 @@ void Device::run_inline(std::unique_ptr<Worker::InlineSlot> claim,
   const auto self = shared_from_this();  // Longer than the claim.
   try {
     submit(item);
-  } catch (const std::exception&) {  // As on the worker: whoever waits hears of a broken promise.
+  } catch (const std::exception&) {  // As on the worker: waiters get the error of a broken promise.
     at_hand_ = nullptr;
   }
   claim.reset();
@@ -202,7 +202,7 @@ void Device::submit(const std::shared_ptr<WorkItem>& item) {
   taken_ = 0;
   Status status = lost();
   if (status.ok()) status = guarded(info_.name, item->work);
-  // The event is waited for even if the work failed on its way: what it gave still runs.
+  // The event is waited for even if the work failed on its way: work that it gave still runs.
   const auto event = item->abandoned ? Result<backend::EventHandle>(0) : record();
   if (item->abandoned) return;
   at_hand_ = nullptr;
@@ -246,7 +246,7 @@ void Device::finish(const std::shared_ptr<WorkItem>& item, backend::EventHandle 
   await_quiescence(item);
   // Before `done`, upon which somebody may give work whose time counts from its first call on.
   --running_;
-  // What is given now may be done at once (is_done), and looks at what came before it.
+  // Work given from within `done` may be done at once (is_done), which looks at the work before it.
   struct Heard {
     std::atomic<int64_t>& count;
     ~Heard() { --count; }
@@ -280,7 +280,7 @@ void Device::call_is_late() {
   const Status why = overrun(
       item->stop.get(), [this](int64_t nanoseconds) { return watchdog_->await_end(nanoseconds); });
   if (!watchdog_->abandon()) return;
-  // The worker is lost with the device: what waits for it hears so from this thread.
+  // The worker is lost with the device: waiters get the error from this thread.
   post_completion(item, 0, why);
   for (const Worker::Work& work : worker_->abandon()) work();
   at_hand_ = nullptr;
@@ -434,14 +434,14 @@ Result<backend::ModuleHandle> Device::load(std::string_view binary, backend::Ker
 
 void Device::unload(backend::ModuleHandle module) noexcept {
   const auto now = [self = shared_from_this(), module](const Status&) {
-    // Of a lost device its close takes the module.
+    // The close of a lost device frees the module.
     const auto device = self->use();
     if (!device) return;
     const std::lock_guard lock(self->one_at_a_time_);
     (*device)->unload(module);
   };
-  // Nothing that was given uses the module any more; only the lock may have to be waited for, which
-  // is not for the caller to do. Where there is no memory to post it, the caller does.
+  // No given work uses the module any more; the worker waits for the lock instead of the caller. If
+  // the host has no memory to post it, the caller waits.
   try {
     post([]() -> Status { return {}; }, now);
   } catch (const std::exception&) {

@@ -23,12 +23,12 @@ namespace tenon::runtime {
 
 struct DeviceLimits {
   /// Nanoseconds that a piece of work may take the device, in the calls that give it and after
-  /// them, before the device counts as lost; 0: any. With a limit, what is copied from and to the
-  /// caller's memory goes through memory of the runtime, which a device that hangs may still write
-  /// when the caller has long had his error.
+  /// them, before the device counts as lost; 0: any. With a limit, copies from and to the caller's
+  /// memory go through memory of the runtime, which a device that hangs may still write when the
+  /// caller has long had his error.
   int64_t time_limit = 0;
-  /// Nanoseconds to wait for a device that is still open (B11): clients close theirs when the last
-  /// of their work is done, soon after they are gone.
+  /// Nanoseconds to wait for a device that is still open (B11): clients close their devices when
+  /// the last of their work is done, soon after their destruction.
   int64_t open_wait = 5'000'000'000;
 };
 
@@ -39,8 +39,8 @@ struct DeviceLimits {
 /// It has threads, which a forked child of the process lacks: there every call ends with an error
 /// that says so, and nothing is closed.
 ///
-/// Thread-safety: `post` and what is const, from any thread; what is said to belong to the worker,
-/// on it alone.
+/// Thread-safety: `post` and what is const, from any thread; functions marked as the worker's, on
+/// it alone.
 class Device : public std::enable_shared_from_this<Device> {
  public:
   static Result<std::shared_ptr<Device>> open(std::shared_ptr<backend::Backend> backend,
@@ -78,14 +78,14 @@ class Device : public std::enable_shared_from_this<Device> {
   /// for nothing.
   void run_inline(std::unique_ptr<Worker::InlineSlot> claim, const std::shared_ptr<WorkItem>& item);
   /// Held by an execution until it is done. Waits for others where many are on their way, so that a
-  /// caller who runs ahead does not fill memory with what is not needed yet. The worker, which
-  /// others wait for, never does.
+  /// caller who runs ahead does not fill memory with results that are not needed yet. The worker,
+  /// which others wait for, never does.
   std::shared_ptr<const void> acquire_throttle_token();
   /// Held while the memory of buffers is looked up and the work that uses it is posted, so that no
   /// donation comes between them.
   std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
 
-  // --- Of the worker
+  // --- Called by the worker
 
   /// Host memory that `work` or `done` keeps, or the device's. 0 bytes are no copy.
   Status copy(const backend::MemoryAddress& to, const backend::MemoryAddress& from, int64_t bytes);
@@ -100,19 +100,20 @@ class Device : public std::enable_shared_from_this<Device> {
   Status fetch(std::span<std::byte> to, const backend::MemoryAddress& from);
   Status put(const backend::MemoryAddress& to, std::span<const std::byte> from);
 
-  // --- Of anybody
+  // --- Called by any thread
 
   Result<backend::ModuleHandle> load(std::string_view binary, backend::Kernels kernels);
-  /// Later, when no work is left that uses it; at once if there is no memory to remember it.
+  /// Unloads later, when no work is left that uses it; at once if there is no memory to remember
+  /// it.
   void unload(backend::ModuleHandle module) noexcept;
   /// Bytes of the host's as memory of a space (B28); 0 if the device declines them.
   Result<backend::MemoryHandle> import_memory(size_t space, std::span<const std::byte> host);
-  /// Later, when no work is left that uses it; then calls `gone`, which must not hold up its
+  /// Frees later, when no work is left that uses it; then calls `gone`, which must not hold up its
   /// thread.
   void free_imported(backend::MemoryHandle memory, std::function<void()> gone);
   /// A view of its memory: the device is not closed while it lives, even if it is lost, so that
-  /// what the host looks at stays; null if it is lost already. When the host gives up a device that
-  /// is viewed, work ends a second later, done or not, as if there were a time limit.
+  /// memory that the host reads stays; null if it is lost already. When the host gives up a device
+  /// that is viewed, work ends a second later, done or not, as if there were a time limit.
   std::shared_ptr<const void> keep_open() const;
   /// Whether somebody has such a view.
   bool is_viewed() const { return *views_ > 0; }
@@ -128,7 +129,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Device(backend::DeviceInfo info, CallbackPool pool, const DeviceLimits& limits)
       : info_(std::move(info)), pool_(std::move(pool)), limits_(limits) {}
 
-  /// What every call of the device is made with.
+  /// A share of the backend's device, for a call of it. Error if the device is lost.
   Result<Share> use() const;
   /// Marks the device as lost if `status`, an answer of its own, says so. Returns `status`.
   Status note_loss(Status status);
@@ -137,10 +138,10 @@ class Device : public std::enable_shared_from_this<Device> {
   /// host, or keeps what it may touch until the device is closed.
   void await_quiescence(const std::shared_ptr<const void>& work);
 
-  /// Of the worker: a call of the backend for the work at hand. Whatever it throws is an error.
+  /// Called by the worker: a call of the backend for the work at hand. Exceptions become errors.
   template <class Call>
   std::invoke_result_t<Call, backend::Device&> watched(const Call& call);
-  /// Of the watchdog: a call of the work at hand is past the time limit.
+  /// Called by the watchdog: a call of the work at hand is past the time limit.
   void call_is_late();
 
   void post(const std::shared_ptr<WorkItem>& item);
@@ -158,7 +159,8 @@ class Device : public std::enable_shared_from_this<Device> {
   Status outcome(backend::EventHandle event, int64_t limit, std::atomic<uint32_t>* stop);
   /// Work took too long: raises its stop flag and aborts it. `ends` waits for it some nanoseconds.
   Status overrun(std::atomic<uint32_t>* stop, const std::function<bool(int64_t)>& ends);
-  /// Of the worker: waits until all that was given is done, within the limit of the work at hand.
+  /// Called by the worker: waits until all given work is done, within the limit of the work at
+  /// hand.
   Status drain_queue();
 
   /// Bounds the executions in flight, which may outlive the device.
@@ -178,11 +180,11 @@ class Device : public std::enable_shared_from_this<Device> {
   std::mutex order_;
   std::mutex one_at_a_time_;  // load, unload, allocate, import_memory, map, free (B7)
   const std::shared_ptr<std::atomic<int>> views_ = std::make_shared<std::atomic<int>>(0);
-  std::atomic<bool> imports_ = true;  // Until the device has said that it never does.
+  std::atomic<bool> imports_ = true;  // False once the device has said that it never imports.
   mutable std::mutex lost_mutex_;
   Status lost_;
-  bool given_up_ = false;  // By the host: the device may go on.
-  Share device_;           // Until it is lost.
+  bool given_up_ = false;  // The host gave the device up: it may go on.
+  Share device_;           // Null once it is lost.
   std::vector<std::shared_ptr<Allocator>> spaces_;
 
   // The worker's; the watchdog reads it during a call.
@@ -202,7 +204,7 @@ struct Device::WorkItem {
   Work work;
   Done done;
   std::shared_ptr<std::atomic<uint32_t>> stop;
-  /// Of the worker: a call of the work did not return in time, and its outcome is known.
+  /// The worker was abandoned: a call of the work did not return in time, and its outcome is known.
   bool abandoned = false;
 };
 

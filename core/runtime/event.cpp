@@ -140,7 +140,7 @@ Promise& Promise::operator=(Promise&& other) noexcept {
 }
 
 void Promise::set(Status status) {
-  const std::shared_ptr<Event::Impl> state = state_;  // Who hears of it may drop the promise.
+  const std::shared_ptr<Event::Impl> state = state_;  // A callback may destroy the promise.
   std::vector<Event::Callback> callbacks;
   std::optional<CallbackPool> pool;
   {
@@ -154,7 +154,7 @@ void Promise::set(Status status) {
   for (const Event::Callback& callback : callbacks) {
     try {
       pool->run([callback, state] { callback(*state->outcome); });
-    } catch (const std::exception&) {  // No memory: who waits hears of it on this thread.
+    } catch (const std::exception&) {  // No memory: the callback runs on this thread.
       callback(*state->outcome);
     }
   }

@@ -41,7 +41,7 @@ class Event {
   bool is_ready() const;
   /// The outcome, once there is one.
   Status await() const;
-  /// Nothing if there is none after `nanoseconds`.
+  /// The outcome, or nothing after `nanoseconds`.
   std::optional<Status> await_for(int64_t nanoseconds) const;
   void on_ready(Callback callback) const;
 
@@ -52,7 +52,7 @@ class Event {
   std::shared_ptr<Impl> state_;
 };
 
-/// Makes an event happen, once. One that is dropped before makes it fail with kInternal.
+/// Makes an event happen, once. A Promise that is destroyed before makes it fail with kInternal.
 class Promise {
  public:
   explicit Promise(CallbackPool pool);

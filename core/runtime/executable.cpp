@@ -37,7 +37,7 @@ bool has_loops(const program::Program& program) {
 // of the results that it piles up is no longer in any cache.
 constexpr double kBrief = 16e6;
 
-// Of kernels on the device alone, each known to end.
+// Whether a Program is brief: it has kernels on the device only, each known to end.
 bool is_brief(const CompiledProgram& compiled) {
   double work = 0;
   for (const program::Sequence& sequence : compiled.program.sequences) {
@@ -144,7 +144,7 @@ void post_definition(const std::shared_ptr<LoadedProgram>& state, Device::Work w
 // Bytes from which on a constant is worth an entry in the device's table of memories.
 constexpr size_t kLarge = size_t{1} << 16;
 
-// A large constant where it lies; empty if the device does not take it so.
+// Imports a large constant where it lies; empty if the device does not take it so.
 Result<BufferStorage> import_constant(const std::shared_ptr<Device>& device,
                                       const Literal& constant) {
   if (constant.data().size() < kLarge) return BufferStorage();
@@ -250,7 +250,7 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
 
 namespace {
 
-// What one execution uses until it is done.
+// The state of one execution until it is done.
 struct InFlightExecution {
   std::shared_ptr<const LoadedProgram> loaded;
   std::shared_ptr<const void> throttle_token;
@@ -261,7 +261,7 @@ struct InFlightExecution {
   std::vector<Promise> results;
   std::optional<Promise> done;
 
-  // A loop might never end on what was never written, so one is not begun before it is known.
+  // A loop might never end on unwritten inputs, so a Program with loops waits for its inputs.
   Status inputs_defined() const {
     for (const Event& input : inputs) TENON_TRY(input.await());
     return {};
@@ -303,7 +303,7 @@ Status check_argument(const LoadedProgram& loaded, size_t i, const BufferPtr& ar
   return {};
 }
 
-// Of each argument, whether the caller gives it away.
+// For each argument, whether the caller donates it.
 Result<std::vector<bool>> check_arguments(const LoadedProgram& loaded,
                                           std::span<const BufferPtr> arguments,
                                           const ExecuteOptions& options) {
@@ -347,8 +347,8 @@ Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<
   return {};
 }
 
-// Of each argument, whether its memory may be written: what is held, or is the caller's own, is
-// only read, and a result is computed beside it.
+// For each argument, whether its memory may be written: memory that is held, or is the caller's
+// own, is only read, and a result is computed beside it.
 std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
                                 const std::vector<bool>& is_donated) {
   std::vector<bool> writable = is_donated;
@@ -358,8 +358,8 @@ std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
   return writable;
 }
 
-// Takes the arguments that are given, and for the results that take it over the memory of those
-// that are `writable`; false, and nothing is taken, if somebody has come to hold one of those.
+// Takes the donated arguments, and gives aliased results the memory of those that are `writable`.
+// If one of those is held by now, takes nothing and gives false.
 Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferPtr> arguments,
                             const std::vector<bool>& is_donated, const std::vector<bool>& writable,
                             ExecutionMemory& execution_memory, Donations& donations) {
@@ -386,8 +386,8 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   auto in_flight = std::make_shared<InFlightExecution>();
   in_flight->loaded = state_;
   in_flight->throttle_token = state_->device->acquire_throttle_token();
-  // What fails is given back: donated buffers are the last to be taken. Memory is found without the
-  // lock, since that may have to wait for work.
+  // Donated buffers are taken last, and given back after a failure. Memory is allocated without the
+  // lock, since that may wait for work.
   std::unique_lock<std::mutex> in_order;
   std::optional<Donations> donations;
   for (bool taken = false; !taken;) {
@@ -419,7 +419,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     Status status =
         StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(), *in_flight->steps)
             .run();
-    // Whoever gets this memory now queues work behind this.
+    // Later users of this memory queue their work behind this work.
     in_flight->memory = {};
     return status;
   };
@@ -433,7 +433,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   }
   const auto item = Device::make_work_item(work, done, in_flight->stop);
   donations->keep();  // Nothing needs memory from here on.
-  // What others post from now on comes behind it.
+  // Work that others post from now on comes behind it.
   in_order.unlock();
   state_->device->run_inline(std::move(place), item);
   return execution;

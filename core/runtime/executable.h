@@ -29,12 +29,12 @@ struct CompiledSegment {
   std::string binary;
 };
 
-/// What a driver makes of a Module for a target (hlo/driver/compile.h): a Program whose kernels
-/// are legal for it, and what the backend made of it.
+/// The result of a driver's compilation of a Module for a target (hlo/driver/compile.h): a Program
+/// whose kernels are legal for it, and the backend's binary, segments and plans.
 struct CompiledProgram {
   program::Program program;
-  std::string binary;  ///< Of the kernels that are placed on the device, in order.
-  std::vector<KernelPlacement> kernel_placements;  ///< Of each kernel.
+  std::string binary;  ///< Binary of the kernels that are placed on the device, in order.
+  std::vector<KernelPlacement> kernel_placements;  ///< One for each kernel.
   std::vector<CompiledSegment> segments;
   /// Library calls that the backend takes, by LibraryCallStep::lowered.
   std::map<program::SequenceId, backend::LibraryCallPlan> plans;
@@ -48,7 +48,7 @@ struct ExecuteOptions {
 struct Execution {
   std::vector<BufferPtr> results;
   Event done = Event::ready();
-  /// What ran where: complete once `done` is, not to be read before.
+  /// Counts of steps by where they ran: complete once `done` has happened, not to be read before.
   std::shared_ptr<const program::StepCounts> steps;
 };
 
@@ -69,16 +69,16 @@ class Executable {
   const std::shared_ptr<Device>& device() const;
   std::vector<Shape> parameters() const;
   std::vector<Shape> results() const;
-  /// Of each parameter, whether an execution with these options takes its memory.
+  /// For each parameter, whether an execution with these options takes its memory.
   std::vector<bool> donated_parameters(const ExecuteOptions& options) const;
-  /// Of the results that take over the memory of donated arguments (execute).
+  /// Bytes of the results that take over the memory of donated arguments (execute).
   int64_t aliased_bytes() const;
 
   /// Runs it on one buffer a parameter. It returns when the work has been posted; errors of that
-  /// (wrong arguments, no room) leave everything as it was. What goes wrong later is the error of
-  /// `done` and of each result. Donated arguments are gone when it has returned without an error; a
-  /// result takes over the memory of one that the Program's first steps copy to it, unless somebody
-  /// holds it or it is the caller's own.
+  /// (wrong arguments, no room) leave everything as it was. Later errors are errors of `done` and
+  /// of each result. Donated arguments are gone when it has returned without an error; a result
+  /// takes over the memory of one that the Program's first steps copy to it, unless somebody holds
+  /// it or it is the caller's own.
   Result<Execution> execute(std::span<const BufferPtr> arguments,
                             const ExecuteOptions& options = {}) const;
 

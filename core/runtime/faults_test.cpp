@@ -1,4 +1,5 @@
-// Whatever fails, and whenever: an error value or the right result, and a client that goes on.
+// Planned faults in every call: runs give an error value or the right result, and the client goes
+// on.
 #include <gtest/gtest.h>
 
 #include "core/backend/interpreter/interpreter.h"
@@ -52,7 +53,7 @@ const CustomCalls kCalls = {
        return Result<std::vector<Literal>>(std::vector{four(operands[0].get_double(0) * 10)});
      }}};
 
-// The argument is the device's until then, whatever came of the run.
+// The device uses the argument until `host_done`, even if the run fails.
 struct UntilDone {
   Event host_done = Event::ready();
   ~UntilDone() { EXPECT_TRUE(host_done.await().ok()); }

@@ -15,7 +15,7 @@ using program::testing::control_flow;
 using program::testing::four;
 using program::testing::twice;
 
-// What a device does wrong, once it is told to.
+// Misbehaviour of a device that a test turns on.
 struct Trouble {
   std::atomic<bool> hangs = false;  // Work is not begun and events stay pending …
   std::atomic<int> late = 0;        // … until close does the copies, so many.
@@ -138,8 +138,8 @@ TEST(Loss, ADeviceWithoutEvents) {
   expect_runs(*Client::open(backend));
 }
 
-// What the host looks at keeps the device open, but holds nobody up: also who looks at what is
-// never there.
+// A view of its memory keeps a device open, but blocks nobody; nor does a view of contents that
+// never come to be.
 TEST(Loss, ADeviceThatIsViewed) {
   const auto trouble = std::make_shared<Trouble>();
   const auto backend = std::make_shared<TroubledBackend>(trouble);
@@ -164,7 +164,7 @@ TEST(Loss, ADeviceThatIsViewed) {
   EXPECT_GE(trouble->closed, 1);
 }
 
-// What work uses is not let go before its event is known to be done; it is asked for again.
+// Memory of work is kept until its event is known to be done; the event is awaited again.
 TEST(Loss, ADeviceThatDoesNotSayWhatIsDone) {
   const auto trouble = std::make_shared<Trouble>();
   const auto backend = std::make_shared<TroubledBackend>(trouble);
@@ -240,7 +240,7 @@ TEST(Loss, DonationsAndReadersOfOneBuffer) {
   }
 }
 
-// Blocks go back to the backend only when no work uses them, whoever works meanwhile.
+// Blocks go back to the backend only when no work uses them, even while other threads work.
 TEST(Loss, TrimmingWhileOthersWork) {
   backend::InterpreterConfig small;
   small.memory_bytes = 16384;

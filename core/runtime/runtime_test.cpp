@@ -227,7 +227,7 @@ TEST(Runtime, ToTheHostInAnyStrides) {
   };
   EXPECT_EQ(read({12, 4}), "OK");
   EXPECT_EQ(to, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, -1, -1, -1}));
-  EXPECT_EQ(read({16, 4}), "OK");  // What lies between stays.
+  EXPECT_EQ(read({16, 4}), "OK");  // Bytes between the rows stay.
   EXPECT_EQ(to, (std::vector<int32_t>{0, 1, 2, -1, 3, 4, 5, -1, -1}));
   EXPECT_EQ(read({4, 8}), "OK");
   EXPECT_EQ(to, (std::vector<int32_t>{0, 3, 1, 4, 2, 5, -1, -1, -1}));
@@ -421,7 +421,7 @@ TEST(Runtime, SeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// What is left when the client goes keeps what it needs.
+// Objects that outlive the client keep the parts that they need.
 TEST(Runtime, NothingHasToOutliveAnything) {
   auto client = client_of();
   auto executable = load(*client, twice());
@@ -548,7 +548,7 @@ TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
   EXPECT_EQ(allocator->statistics().bytes_reserved, 0);
 }
 
-// Each array larger than all before it: what they leave is not kept beside it.
+// Each array larger than all before it: their memory is not kept beside it.
 TEST(Allocator, SizesThatGrowLeaveLittle) {
   const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = std::move(*backend->open(0));
@@ -631,7 +631,7 @@ TEST(Allocator, TakesTheSmallestPieceThatFits) {
   EXPECT_EQ(take(24)->place().offset, holes[1]);
   EXPECT_EQ(take(1)->place().offset, holes[0]);
   const auto first = take(16);
-  const auto second = take(16);  // What is left of the largest, since the best has gone.
+  const auto second = take(16);  // The rest of the largest, since the best has gone.
   EXPECT_EQ(first->place().offset, holes[2]);
   EXPECT_EQ(second->place().offset, holes[1]);
   EXPECT_EQ(take(8)->place().offset, holes[0]);
@@ -639,7 +639,7 @@ TEST(Allocator, TakesTheSmallestPieceThatFits) {
   EXPECT_EQ(allocator->statistics().bytes_in_use, 32 * unit);
 }
 
-// What has failed is heard of before what needs it, on whatever threads.
+// A failure is reported before the work that depends on it, on all threads.
 TEST(Runtime, WorkIsHeardOfInOrder) {
   auto opened = Client::open(std::make_shared<FirstIsLater>(), ClientOptions());
   ASSERT_TRUE(opened) << opened.error().to_string();

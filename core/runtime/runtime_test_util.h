@@ -1,4 +1,4 @@
-// What tests of the runtime share.
+// Helpers for tests of the runtime.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ inline std::shared_ptr<Client> client_of(const backend::InterpreterConfig& confi
   return *client;
 }
 
-// What hlo/driver does, without hlo.
+// Compiles and loads a Program as hlo/driver does, without hlo.
 inline std::shared_ptr<Executable> load(const Client& client, program::Program program,
                                         std::vector<KernelPlacement> homes = {},
                                         CustomCalls calls = {}) {
@@ -58,7 +58,7 @@ inline ClientOptions limit_of(int64_t milliseconds) {
   return options;
 }
 
-// What waits for a device of interp that is past a limit of 100 ms hears.
+// The error of work on a device of interp that is past a limit of 100 ms.
 constexpr auto kTooLong =
     "interp:0: work took longer than the time limit of 100 ms; the device counts as lost";
 

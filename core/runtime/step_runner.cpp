@@ -168,7 +168,7 @@ Status StepRunner::on_device(const Step& step, const program::LibraryCallStep& c
   return loaded_.device->call(launch);
 }
 
-// --- What the host does
+// --- Steps of the host
 
 Status StepRunner::on_host(const Step& step, const program::Launch& launch) {
   const kernel::Kernel& kernel = program_.kernels[launch.kernel];

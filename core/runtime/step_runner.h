@@ -1,4 +1,5 @@
-// One execution of a Program on a device, step by step, on the device's worker. Of executable.cpp.
+// One execution of a Program on a device, step by step, on the device's worker. Part of
+// executable.cpp.
 #pragma once
 
 #include <atomic>
@@ -9,13 +10,13 @@
 
 namespace tenon::runtime {
 
-/// An executable as its steps need it.
+/// The parts of an executable that its steps use.
 struct LoadedProgram {
   std::shared_ptr<Device> device;
   CompiledProgram compiled;
   CustomCalls calls;
   backend::ModuleHandle module = 0;
-  /// Of each kernel that is placed on the device, its number in the module.
+  /// For each kernel that is placed on the device, its number in the module.
   std::vector<uint32_t> module_index;
   struct LoadedSegment {
     program::StepRange range;
@@ -37,12 +38,12 @@ struct LoadedProgram {
   std::vector<uint32_t> aliased_parameters;
   /// By parameter, whether the Program takes its memory.
   std::vector<bool> donated;
-  /// Whether there are loops whose ends depend on what is computed.
+  /// Whether there are loops whose ends depend on computed values.
   bool has_loops = false;
   /// Whether it is known to take a millisecond or two at most.
   bool is_brief = false;
   std::vector<Shape> results;
-  std::vector<std::string> result_labels;  ///< Of their memory.
+  std::vector<std::string> result_labels;  ///< Labels of their memory.
   std::string temporaries_label;
 };
 
@@ -55,7 +56,7 @@ struct ExecutionMemory {
 
 class StepRunner {
  public:
-  /// `stop` ends loops of the host once it is raised; `steps` counts what has been begun.
+  /// `stop` ends loops of the host once it is raised; `steps` counts the steps begun.
   StepRunner(const LoadedProgram& loaded, const ExecutionMemory& frame,
              const std::atomic<uint32_t>* stop, program::StepCounts& steps)
       : loaded_(loaded),
@@ -64,7 +65,7 @@ class StepRunner {
         stop_(stop),
         steps_(steps) {}
 
-  /// Gives the work of all steps to the queue; waits where a step needs what the device computes (a
+  /// Gives the work of all steps to the queue; waits where a step needs a value from the device (a
   /// loop's predicate, a step of the host). Errors carry the step's label.
   Status run() { return sequence(0); }
 

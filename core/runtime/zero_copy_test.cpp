@@ -116,7 +116,7 @@ TEST(ZeroCopy, WhatIsNotDenseOrAlignedIsCopied) {
     auto made = buffer_from_host(device, MemoryKind::kDevice, {from, shape, strides, lifetime});
     EXPECT_TRUE(made) << made.error().to_string();
     const bool copied = made->buffer->host_data().value() != from;
-    // Of a copy it is soon done, whatever becomes of the buffer.
+    // After a copy `host_done` happens soon, with or without the buffer.
     if (copied) {
       EXPECT_TRUE(made->host_done.await().ok());
     }
@@ -142,7 +142,7 @@ TEST(ZeroCopy, NotWithATimeLimit) {
   EXPECT_TRUE(x.host_done.await().ok());
 }
 
-// What a device answers to an import; it counts how often it is asked.
+// A device's answer to an import, with the number of requests.
 struct Answer {
   Status import;
   std::atomic<int> asked = 0;
@@ -186,7 +186,7 @@ TEST(ZeroCopy, WhatADeviceDeclinesIsCopied) {
       EXPECT_EQ(get(x.buffer), literal);
       EXPECT_NE(x.buffer->host_data().value(), literal.data().data());
     }
-    EXPECT_EQ(answer.asked, asked);  // Who does not offer it is not asked again.
+    EXPECT_EQ(answer.asked, asked);  // A device without the function is not asked again.
   }
 }
 
@@ -239,7 +239,7 @@ TEST(ZeroCopy, LargeConstantsStayWhereTheyAre) {
     EXPECT_EQ(device->memory().statistics().bytes_in_use, count == 16 ? 64 : 0);
     auto run = executable->execute(std::vector{argument.buffer});
     ASSERT_TRUE(run) << run.error().to_string();
-    executable = nullptr;  // What runs keeps the bytes.
+    executable = nullptr;  // The running execution keeps the bytes.
     EXPECT_EQ(get(run->results[0]), Literal::scalar(ElementType::kF32, 5).splat_to(x.shape()));
   }
 }

@@ -55,7 +55,7 @@ inline constexpr size_t kElementTypeCount = static_cast<size_t>(ElementType::kC1
 
 enum class ElementKind : uint8_t { kPred, kSigned, kUnsigned, kFloat, kComplex };
 
-/// What the highest encodings of a float format mean.
+/// The meaning of the highest encodings of a float format.
 enum class FloatSpecials : uint8_t {
   kIeee,          ///< Infinities and NaNs, as in IEEE 754.
   kNanOnly,       ///< "FN": no infinity, NaN is all ones below the sign; overflow gives NaN.
@@ -114,11 +114,11 @@ inline bool is_float(ElementType type) {
 inline bool is_complex(ElementType type) {
   return element_type_info(type).kind == ElementKind::kComplex;
 }
-/// f32 of c64, f64 of c128; any other type is its own part.
+/// f32 for c64, f64 for c128; any other type is its own part.
 ElementType complex_part(ElementType type);
 /// The integer type of 2, 4, 8, 16, 32 or 64 bits, or nothing.
 std::optional<ElementType> integer_of_width(int bits, bool is_signed);
-/// c64 of f32, c128 of f64; nothing for other types.
+/// c64 for f32, c128 for f64; nothing for other types.
 std::optional<ElementType> complex_of(ElementType part);
 
 }  // namespace tenon

@@ -1,7 +1,7 @@
 // Correctly rounded conversion between numbers and the bit patterns of the element types.
 //
 // Rounding is to nearest, ties to even, in one step from the exact source value: an f64 or i64 that
-// becomes f8 is never rounded twice. What overflows or has no NaN follows FloatSpecials.
+// becomes f8 is never rounded twice. Overflow and NaN follow FloatSpecials.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ TEST_P(NarrowFloat, OnlyTheLowBitsAreRead) {
   }
 }
 
-// --- What overflows, and how NaN and zero are written
+// --- Overflow, and the encodings of NaN and zero
 
 struct Special {
   ElementType type;
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         Special{kBF16, kNan, 0x7FC0}, Special{kF8E5M2, 57344, 0x7B}, Special{kF8E5M2, 61440, 0x7C},
         Special{kF8E5M2, -kInf, 0xFC}, Special{kF8E5M2, kNan, 0x7E}, Special{kF8E4M3, 240, 0x77},
         Special{kF8E4M3, 248, 0x78}, Special{kF8E3M4, 15.5, 0x6F}, Special{kF8E3M4, 15.75, 0x70},
-        // FN: no infinity; the tie above 448 rounds to the even 448, what is beyond is NaN.
+        // FN: no infinity; the tie above 448 rounds to the even 448, larger values give NaN.
         Special{kF8E4M3FN, 448, 0x7E}, Special{kF8E4M3FN, 464, 0x7E},
         Special{kF8E4M3FN, 464.001, 0x7F}, Special{kF8E4M3FN, kInf, 0x7F},
         Special{kF8E4M3FN, -kInf, 0xFF}, Special{kF8E4M3FN, kNan, 0x7F},

@@ -59,8 +59,8 @@ Literal Literal::from_i64s(std::span<const int64_t> values) {
 
 std::span<std::byte> Literal::mutable_data() {
   if (bytes_.use_count() != 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
-  // A count is read in no order with the rest: what those who gave their shares back have read
-  // comes before what is written now.
+  // A count is read without ordering: the fence orders reads by former owners of shares before the
+  // writes that follow.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *bytes_;
 }
@@ -95,7 +95,7 @@ double Literal::get_double(int64_t index) const {
 
 namespace {
 
-// Towards zero, the ends of T for what is beyond them, 0 for NaN.
+// Converts towards zero, saturated to the range of T; NaN gives 0.
 template <class T>
 T integer_of(double value) {
   if (value != value) return 0;

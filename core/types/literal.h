@@ -59,7 +59,7 @@ class Literal {
   void set_integer(int64_t index, int64_t value);
   /// Float element `index`, exact; for integers and pred the value itself.
   double get_double(int64_t index) const;
-  /// Rounds to the float element type; of integers and pred, `value` is one of the type.
+  /// Rounds to the float element type; for integers and pred, `value` is a value of the type.
   void set_double(int64_t index, double value);
   /// Complex element `index`, or a real one with imaginary part 0.
   std::complex<double> get_complex(int64_t index) const;

@@ -68,7 +68,7 @@ Dims row_major_strides(const Dims& dims);
 /// The same in bytes of storage.
 Dims row_major_byte_strides(const Shape& shape);
 
-/// The product of `dims`, which are known and whose product is known to fit; 1 of none.
+/// The product of `dims`, which are known and whose product is known to fit; 1 for an empty list.
 int64_t element_count(const Dims& dims);
 
 bool contains(std::span<const int64_t> list, int64_t value);

@@ -108,8 +108,8 @@ TEST(WithoutMemory, WhatCannotBeKeptIsDestroyed) {
   EXPECT_EQ(memory->vtable->get_user_data(memory, &client), nullptr);
 }
 
-// Whatever memory is missing, an execution takes its donated arguments and gives results, or does
-// neither: a result that cannot be moved to the host's memory has an error of its own.
+// If any allocation fails, an execution either takes its donated arguments and gives results, or
+// does neither: a result that cannot be moved to the host's memory has an error of its own.
 TEST(WithoutMemory, ExecutionsTakeArgumentsOrFail) {
   const Client client;
   PJRT_LoadedExecutable* executable = client.compiled(R"(

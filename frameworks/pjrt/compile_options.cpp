@@ -9,7 +9,7 @@ namespace {
 
 using Message = protozero::pbf_reader;
 
-// What a field is read as, when it is in this wire type: one in another is an unknown field, as for
+// The tag of a field with its wire type. A field of another wire type is an unknown field, as for
 // every reader of protocol buffers.
 constexpr uint32_t varint(uint32_t field) {
   return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
@@ -43,7 +43,7 @@ std::vector<int64_t> integers(Message message, uint32_t field) {
   return values;
 }
 
-// Of a ShapeProto and the shapes within: whether the layouts it names are row-major.
+// Checks that the layouts in a ShapeProto and in the shapes within it are row-major.
 Status check_layout(Message shape, int depth = 0) {
   if (depth > kMostTuples) return invalid_argument("a shape of tuples in tuples in tuples");
   while (shape.next()) {

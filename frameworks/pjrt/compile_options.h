@@ -16,13 +16,13 @@ struct PjrtCompileOptions {
   int64_t partitions = 1;
   /// Global ids, of every replica of the first partition, then of the second …; empty: none named.
   std::vector<int64_t> devices;
-  /// Of "tenon_strict" and "tenon_native_math", booleans that a user may override, and of
+  /// From the overrides "tenon_strict" and "tenon_native_math", which are booleans, and
   /// "tenon_disable_rules", names of rewrite rules separated by commas.
   hlo::CompileOptions compile;
 };
 
-/// Errors: kInvalidArgument of what is no such message, and of options that do not exist;
-/// kUnimplemented of tupled arguments and of layouts that are not row-major.
+/// Errors: kInvalidArgument for bytes that are not such a message and for options that do not
+/// exist; kUnimplemented for tupled arguments and for layouts that are not row-major.
 Result<PjrtCompileOptions> parse_compile_options(std::string_view bytes);
 
 /// A DeviceAssignmentProto of one device.

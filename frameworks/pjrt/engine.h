@@ -1,6 +1,6 @@
 // frameworks/pjrt/: the PJRT plug-in: the PJRT C API over the runtime.
 //
-// Engine: the devices behind a client of the plug-in, and what compiles for them.
+// Engine: the devices behind a client of the plug-in, and the compiler for them.
 //
 // Arrays always lie on runtime::Devices and programs are always runtime::Executables; only how a
 // Module becomes one differs: by the driver for a backend, or, on the device `reference`, as a
@@ -25,8 +25,8 @@ struct EngineOptions {
   std::string layers;
   /// Devices to open, from the named one on.
   int64_t device_count = 1;
-  /// Milliseconds that an execution may take before its device counts as lost and whoever waits
-  /// hears of it; 0: any.
+  /// Milliseconds that an execution may take before its device counts as lost and all waiting
+  /// callers get that error; 0: no limit.
   int64_t time_limit = 0;
 };
 
@@ -34,9 +34,9 @@ struct EngineOptions {
 struct CompiledModule {
   std::shared_ptr<runtime::Executable> executable;
   std::vector<hlo::Placement> placement;
-  /// Of kernels and segments, and the constants that lie on the device for them.
+  /// Size of the kernels and segments, and of their constants on the device.
   int64_t code_bytes = 0;
-  /// Of temporaries and the workspace of calls, in each execution.
+  /// Size of the temporaries and of the workspace of calls, in each execution.
   int64_t temporary_bytes = 0;
 };
 
@@ -46,9 +46,9 @@ class Engine {
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
   virtual ~Engine() = default;
 
-  /// Name and version of what computes, for people.
+  /// Name and version of the engine, for people.
   virtual std::string description() const = 0;
-  /// What a device is: executables of one kind run on every device of it.
+  /// The kind of a device: an executable for one kind runs on every device of that kind.
   virtual std::string device_kind(size_t device) const {
     return devices()[device]->info().target.name;
   }

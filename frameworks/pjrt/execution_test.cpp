@@ -47,14 +47,15 @@ TEST_P(OnDevice, Runs) {
   PJRT_Event* done = nullptr;
   ASSERT_EQ(execute(executable, {x, y}, results, {}, &done), "");
   EXPECT_EQ(outcome(done), "");
-  destroy(executable);  // What it made stays.
+  destroy(executable);  // Its results outlive it.
   EXPECT_EQ(values<float>(results[0]), (Floats{11, 22, 33}));
   EXPECT_EQ(values<uint8_t>(results[1]), std::vector<uint8_t>{1});
   EXPECT_FALSE(is_deleted(x));
   for (PJRT_Buffer* buffer : {x, y, results[0], results[1]}) destroy(buffer);
 }
 
-// A loop without an end: whoever waits hears that the device is lost, and the process goes on.
+// An endless loop: every waiting caller gets the error that the device is lost, and the process
+// goes on.
 TEST(TimeLimit, EndsAnExecution) {
   for (const char* device : {"interp", "cpu"}) {
     Client client(device, "", "1", {option("time_limit", "100")});
@@ -121,7 +122,7 @@ TEST_P(OnDevice, FailedCallsTakeNothing) {
   destroy(executable);
 }
 
-// What somebody looks at may be donated: it is gone for everybody else, and not written.
+// A buffer with an external reference may be donated: it is gone for others, and not written.
 TEST_P(OnDevice, DonatedArgumentsThatAreHeldStay) {
   for (const size_t memory : {size_t{0}, size_t{1}}) {
     PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
@@ -459,7 +460,7 @@ TEST(Executables, SerialForm) {
   testing::destroy(loaded);
   const auto load = [&](const Client& by, const std::string& from) {
     auto given = uninitialized<PJRT_Executable_DeserializeAndLoad_Args>();
-    // Of before the options could be replaced.
+    // The size of the structure in versions without replaced options.
     given.struct_size =
         offsetof(PJRT_Executable_DeserializeAndLoad_Args, overridden_serialized_compile_options);
     given.client = by.get();

@@ -219,7 +219,7 @@ TEST(Buffers, StridesOfAnySign) {
   EXPECT_EQ(made(data.data() + 2, {2, 2}, {0, 4}), (Floats{2, 3, 2, 3}));
   EXPECT_EQ(made(data.data(), {0, 2}, {8, 4}), Floats());
   EXPECT_EQ(made(data.data() + 4, {}, {}), (Floats{4}));
-  std::vector<int64_t> none;  // An empty list, wherever it points, is of a dense array.
+  std::vector<int64_t> none;  // An empty list, also at a non-null address, means a dense array.
   none.reserve(1);
   const std::vector<int64_t> dims = {6};
   auto args = client.host_args(data.data(), PJRT_Buffer_Type_F32, dims);
@@ -263,7 +263,7 @@ TEST(Buffers, WrongArguments) {
             "3: 1 strides of 0 dimensions");
 }
 
-// What a framework leaves in the high bits does not matter.
+// The high bits that a framework leaves are ignored.
 TEST(Buffers, FourBitIntegersTakeAByte) {
   const Client client;
   const std::vector<uint8_t> data = {0xf7, 0x08, 0xff, 0x10};

@@ -18,8 +18,8 @@ PJRT_Buffer_Type buffer_type_of(ElementType type);
 /// Errors: negative sizes, too large.
 Result<Shape> shape_of(PJRT_Buffer_Type type, const int64_t* dims, size_t rank);
 
-/// Bytes between neighbours along each dimension of an array that lies on the host as `layout` says
-/// (null: row-major). Errors: tiles; a permutation that is none; another rank.
+/// Byte strides of an array that lies on the host in `layout` (null: row-major). Errors: tiles; an
+/// order of dimensions that is not a permutation; another rank.
 Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout);
 
 /// The dimensions of a dense row-major layout, from the fastest.

@@ -72,7 +72,7 @@ class IrReader {
     size_t end = 0;   ///< … and the first one that region has not reserved.
   };
 
-  /// The attributes of an op as read from properties entry i; the bytes mean what the plan says.
+  /// The attributes of an op as read from properties entry i; the plan says what the bytes mean.
   struct Gathered {
     const OpPlan* plan = nullptr;
     Dict attributes;
@@ -389,7 +389,8 @@ class IrReader {
   const Container& container_;
   std::vector<OpPlan> plans_;
   std::vector<Gathered> gathered_;
-  // What blocks may still announce: the section defines no more, so neither can ask for memory.
+  // Values and ops that blocks may still announce: the section cannot define more, so neither
+  // count can make the reader allocate too much memory.
   uint64_t values_left_;
   uint64_t ops_left_;
   RawModule module_;

@@ -1,8 +1,8 @@
 // The container of MLIR bytecode, versions 0 to 6: sections, tables and their bounds-checked
 // cursor.
 //
-// Nothing here knows a dialect. What the tables hold are views into the input, which must outlive
-// them; entries of the attribute and type table are decoded on demand by bytecode_reader.h.
+// Nothing here knows a dialect. The tables hold views into the input, which must outlive them;
+// entries of the attribute and type table are decoded on demand by bytecode_reader.h.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline constexpr uint64_t kNewestBytecode = 6;
 /// Reads the primitive encodings from a part of the file.
 ///
 /// An error is sticky: the first one is kept with its place, the cursor jumps to its end, and every
-/// later read gives zero, so that loops over counts end at once. Whoever made the cursor looks at
-/// `failed()` when done, and before trusting a value enough to report on it.
+/// later read gives zero, so that loops over counts end at once. The owner of the cursor checks
+/// `failed()` when done, and before it trusts a value enough to report on it.
 class Cursor {
  public:
   Cursor() = default;

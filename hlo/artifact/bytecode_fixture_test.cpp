@@ -125,7 +125,7 @@ TEST_F(Fixtures, TheFutureIsRefused) {
 }
 
 TEST_F(Fixtures, OldVersionsGiveWhatNewOnesGive) {
-  // What upstream changed in the source of the fixtures themselves.
+  // Functions that upstream changed in the source of the fixtures themselves.
   const std::vector<std::string> changed = {"default_send", "default_dynamic_conv",
                                             "op_dynamic_conv"};
   const RawModule newest = of_version("1_19_0");

@@ -7,7 +7,7 @@
 namespace tenon::hlo::bytecode {
 namespace {
 
-// Bytes that a copy of `attribute` makes beyond its fixed size; what is boxed is shared.
+// Bytes that a copy of `attribute` allocates beyond its fixed size; boxed values are shared.
 uint64_t copied_bytes(const Attribute& attribute) {
   if (const auto* text = attribute.get<std::string>()) return text->size();
   if (const auto* text = attribute.get<OpaqueAttr>()) return text->text.size();

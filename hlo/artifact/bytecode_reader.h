@@ -1,9 +1,9 @@
 // The attribute and type table of an artifact, decoded on demand into the attributes, types and
-// locations of hlo/ir.
+// locations of hlo/types.
 //
 // Entries name each other in any order. Each is decoded once, when first asked for; a cycle, a
 // depth over the limit and an entry that would grow out of proportion when written out are errors.
-// Every copy of a list or text that the format shares but hlo/ir does not is paid for from an
+// Every copy of a list or text that the format shares but hlo/types does not is paid for from an
 // allowance that grows with the file, so a small file cannot ask for much memory.
 #pragma once
 
@@ -110,7 +110,7 @@ class BytecodeReader {
 
  private:
   enum class DecodeState : uint8_t { kUnread, kActive, kDone };
-  /// Depth and written-out size of what is being decoded, gathered from its parts.
+  /// Depth and written-out size of the entry being decoded, gathered from its parts.
   struct DecodedExtent {
     uint32_t depth = 0;
     uint64_t bytes = 0;

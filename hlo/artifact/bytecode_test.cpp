@@ -168,7 +168,7 @@ TEST(Artifact, ReadsAFunction) {
   EXPECT_EQ(ops[2].name, "func.return");
 }
 
-// Of an artifact without debug information, so that errors name a place.
+// The ops of an artifact without debug information get numbers, so that errors name a place.
 TEST(Artifact, OpsWithoutALocationAreNumbered) {
   ProgramBuilder program;
   program.add_constant();

@@ -90,7 +90,7 @@ bool all_of_array(const Attribute& a, Predicate predicate) {
   return elements != nullptr && std::all_of(elements->begin(), elements->end(), predicate);
 }
 
-// The kinds that the table's attribute has as it is.
+// Whether the table's attribute has kind `kind` without conversion.
 bool fits(const Attribute& a, FieldKind kind) {
   switch (kind) {
     case FieldKind::kI64:
@@ -145,7 +145,7 @@ bool fits(const Attribute& a, FieldKind kind) {
   }
 }
 
-// Whether `a`, made by BytecodeReader::list, is what a list kind asks for.
+// Whether `a`, made by BytecodeReader::list, has the form of the list kind.
 bool list_fits(const Attribute& a, FieldKind kind) {
   switch (kind) {
     case FieldKind::kI64s:

@@ -30,8 +30,8 @@ constexpr std::string_view kConvWithoutPadding =
     "output_batch_dimension:i64 output_feature_dimension:i64 output_spatial_dimensions:i64s "
     "precision_config:precisions rhs_dilation:i64s window_reversal:bools window_strides:i64s";
 
-// Sorted by name. The upgrade of an old version is the absence of its newer fields: StableHLO's
-// defaults are what the format's own upgrades fill in.
+// Sorted by name. An op of an old version lacks newer fields and needs no upgrade: StableHLO's
+// defaults are the values that the format's own upgrades fill in.
 constexpr OpRow kVhloOps[] = {
     {"abs_v1"},
     {"add_v1"},

@@ -10,7 +10,7 @@
 
 namespace tenon::hlo::bytecode {
 
-/// What a field of an op must hold.
+/// The kind of value that a field of an op must hold.
 enum class FieldKind : uint8_t {
   kI64,
   kI32,

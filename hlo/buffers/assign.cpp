@@ -49,7 +49,7 @@ class BufferLiveness {
       sequence(call->lowered);
     }
     const int64_t end = clock_++;
-    // A loop comes back to what it touched: all of that lives as long as the loop.
+    // A loop reuses the buffers that it touched: all of them live as long as the loop.
     for (const std::vector<BufferId>* list : {&accesses.reads, &accesses.writes}) {
       for (const BufferId id : *list) {
         touch(id, begin);
@@ -67,8 +67,8 @@ int64_t rounded(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Which of the buffers that have been placed live while another does. The lives of all are known:
-// a tree over the buffers in the order of their beginnings holds the last end of those placed.
+// Finds the placed buffers whose lives overlap that of another buffer. All lives are known: a tree
+// over the buffers, in the order of their first uses, holds the last end of the placed ones.
 class Placed {
  public:
   Placed(std::vector<BufferId> ids, const std::vector<Life>& lives)
@@ -104,7 +104,7 @@ class Placed {
     find(2 * node + 1, begin + count / 2, count / 2, life, found);
   }
 
-  std::vector<BufferId> ids_;  // By the beginnings of their lives.
+  std::vector<BufferId> ids_;  // Sorted by first use.
   const std::vector<Life>& lives_;
   std::vector<size_t> position_;
   size_t leaves_ = 1;
@@ -112,13 +112,14 @@ class Placed {
 };
 
 // Places buffers at offsets from `base` in the order of time, each in the smallest free block that
-// it fits in: little work however many live at one time. The end of what is used.
+// it fits in: this takes little time even if many are live at once. Returns the end of the memory
+// in use.
 int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
                                const std::vector<Life>& lives, int64_t alignment, int64_t base) {
   std::ranges::sort(ids, {}, [&](BufferId id) { return std::pair(lives[id].first, id); });
-  std::set<std::pair<int64_t, int64_t>> by_size;  // Of free blocks: size, offset.
+  std::set<std::pair<int64_t, int64_t>> by_size;  // Free blocks: size, offset.
   std::map<int64_t, int64_t> by_offset;           // Offset to size.
-  std::set<std::pair<int64_t, BufferId>> ends;    // Of those that are placed and alive.
+  std::set<std::pair<int64_t, BufferId>> ends;    // Placed live buffers: last use, id.
   int64_t top = base;
   const auto release = [&](int64_t offset, int64_t size) {
     auto behind = by_offset.lower_bound(offset);
@@ -165,9 +166,10 @@ int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
 }  // namespace
 
 // First fit, the largest first: places each buffer at the lowest offset that is free during its
-// life. Where too many live at one time for that, the rest goes in the order of time.
+// life. If too many are live at one time for that, the rest are placed in the order of time.
 void assign_buffers(Program& program, int64_t alignment) {
-  constexpr size_t kMostPairs = size_t{1} << 25;  // Of buffers alive at one time: a second or so.
+  // Pairs of buffers alive at one time: about a second of work.
+  constexpr size_t kMostPairs = size_t{1} << 25;
   const std::vector<Life> lives = BufferLiveness(program).lives();
   std::vector<BufferId> order;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {

@@ -59,7 +59,7 @@ TEST(Assign, MemoryIsUsedAgain) {
   EXPECT_LE(program.temporary_bytes, 4 * 3072);
 }
 
-// So many at one time that the rest is placed in the order of time.
+// So many buffers live at one time that the rest are placed in the order of time.
 TEST(Assign, ThousandsAtOneTimeLieApartToo) {
   constexpr int64_t kReach = 6000;
   program::Program program = copies(14'000, kReach, 3);

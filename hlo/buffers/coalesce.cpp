@@ -57,7 +57,8 @@ void apply(Program& program, UnionFind& classes) {
   }
 }
 
-// --- What only holds a copy of an argument or constant is read where that lies
+// --- Copy forwarding: a temporary that only holds a copy of an argument or constant is replaced by
+// its source
 
 void forward_copies(Program& program) {
   std::vector<int> writers(program.buffers.size());
@@ -80,12 +81,12 @@ void forward_copies(Program& program) {
   apply(program, classes);
 }
 
-// --- One of two
+// --- Merging of buffers
 
 bool join_all(Program& program) {
   Interference interference(program);
   std::vector<CoalesceCandidate> candidates = interference.candidates();
-  // What costs most comes first.
+  // The most expensive candidate comes first.
   std::ranges::stable_sort(candidates, [&](const CoalesceCandidate& a, const CoalesceCandidate& b) {
     const auto cost = [&](const CoalesceCandidate& each) {
       return std::tuple(each.copy, each.depth, program.buffer(each.a).bytes());
@@ -102,7 +103,7 @@ bool join_all(Program& program) {
       return program.buffer(id).kind == BufferKind::kResult;
     };
     if (is_result(kept) && is_result(other)) continue;
-    // What represents a class is the result among them.
+    // A class that contains a result is represented by it.
     if (is_result(other)) std::swap(kept, other);
     interference.join(kept, other);
     changed = true;
@@ -123,7 +124,7 @@ bool erase_copies_to_themselves(Program& program) {
   return changed;
 }
 
-// --- Kernels say what may lie over what
+// --- Kernels declare which results may lie over which inputs
 
 using Over = std::vector<std::pair<uint32_t, uint32_t>>;
 
@@ -140,7 +141,7 @@ Over over_of(const Program& program, const program::Launch& launch) {
   return over;
 }
 
-// A kernel that is launched over different ones of its inputs becomes several.
+// A kernel whose launches place its results over different inputs is duplicated for each choice.
 void declare_over(Program& program) {
   std::set<std::string> names;
   for (const kernel::Kernel& kernel : program.kernels) names.insert(kernel.name);
@@ -171,7 +172,8 @@ void declare_over(Program& program) {
 
 BufferId parameter_of(const Program& program, uint32_t index) { return program.parameters[index]; }
 
-// The program begins with copies of these parameters, and goes on with the copies. Gives these.
+// Lets the program begin with copies of these parameters and use the copies instead. Returns the
+// copies.
 std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& parameters) {
   std::vector<BufferId> copies(program.buffers.size(), program::kNone);
   std::vector<Step> steps;
@@ -200,10 +202,10 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
   return made;
 }
 
-// Donated parameters whose values may become results where they lie: those that, begun with a copy,
-// would have one that lies in a result's memory.
+// Donated parameters whose memory a result may reuse: those whose copy at the begin of the program
+// would be merged with a result.
 std::vector<uint32_t> input_output_aliases(const Program& program) {
-  std::set<int64_t> sizes;  // Of results.
+  std::set<int64_t> sizes;  // Sizes of results.
   for (const BufferId id : program.results) sizes.insert(program.buffer(program.root(id)).bytes());
   std::vector<uint32_t> candidates;
   for (const uint32_t index : program.donated) {
@@ -222,9 +224,10 @@ std::vector<uint32_t> input_output_aliases(const Program& program) {
   return taken;
 }
 
-// --- Buffers that are left
+// --- Unused buffers
 
-// Views that show nothing else than what they are of give way to it; what nothing names goes.
+// Replaces views of the same type and dimensions as their root by the root; erases unused
+// temporaries and views.
 void erase_unused(Program& program) {
   const auto simplest = [&](BufferId id) {
     const program::Buffer& buffer = program.buffers[id];

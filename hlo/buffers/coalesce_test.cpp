@@ -76,7 +76,8 @@ TEST(Coalesce, EveryDonatedParameterBecomesAResultWhereItLies) {
   EXPECT_EQ(program.temporary_bytes, 0);
 }
 
-// Work as the Program is long, although all buffers are of one size and live at one time.
+// The work is linear in the length of the Program, although all buffers have one size and live at
+// one time.
 TEST(Coalesce, InterferenceIsFoundInLinearWork) {
   for (const bool in_a_row : {false, true}) {
     const auto work_of = [&](uint32_t n) {
@@ -95,7 +96,7 @@ TEST(Coalesce, InterferenceIsFoundInLinearWork) {
   }
 }
 
-// A copy's source stays whole while its destination changes; what is merged with the destination
+// A copy's source stays whole while its destination changes; a buffer merged with the destination
 // must not change with it either.
 TEST(Coalesce, ACopyOfAValueThatLivesOnKeepsItsOwnMemory) {
   const program::Program program = lowered(R"(

@@ -14,7 +14,7 @@ using program::Program;
 using program::SequenceId;
 using program::Step;
 
-// Walks the steps backwards with what is live behind each.
+// Walks the steps backwards with the set of buffers that are live behind each.
 class Interference::Walk {
  public:
   Walk(const Program& program, Interference& found)
@@ -43,7 +43,7 @@ class Interference::Walk {
            program_.buffer(a).bytes() == program_.buffer(b).bytes();
   }
 
-  // --- What is live. Changes are kept, so that a walk through a branch can be undone.
+  // --- Live buffers. Changes are recorded, so that a walk through a branch can be undone.
 
   bool is_live(BufferId id) const { return since_[id] != kNone; }
 
@@ -73,13 +73,13 @@ class Interference::Walk {
     for (const BufferId id : effect.reads) set_live(id, true);
   }
 
-  // --- What is found
+  // --- The interference that the walk finds
 
   void define(BufferId id, BufferId copied = kNone) {
     if (is_movable(id)) found_.of_[id].definitions.emplace(now_, copied);
   }
 
-  // Holds its memory in this step, though nothing of it may be live behind it.
+  // The buffer occupies its memory in this step, even if it is not live behind it.
   void hold(BufferId id) {
     if (is_movable(id) && !is_live(id)) add(found_.of_[id].live, now_, {now_, id});
   }
@@ -91,7 +91,7 @@ class Interference::Walk {
   }
 
   void candidate(BufferId a, BufferId b, bool copy, int depth) {
-    // The steps beside a call write its results and their own temporaries alone.
+    // The lowered steps of a call write only its results and their own temporaries.
     if (!in_call_ && are_alike(a, b)) found_.candidates_.push_back({a, b, copy, depth});
   }
 
@@ -137,7 +137,7 @@ class Interference::Walk {
     }
   }
 
-  // Whether buffer `out` of the launch may lie where `in` does, which no other buffer does.
+  // Whether buffer `out` of the launch may lie over `in`, and no other buffer does.
   bool may_be_over(const program::Launch& launch, uint32_t out, uint32_t in) {
     auto found = pairs_.find(launch.kernel);
     if (found == pairs_.end()) {
@@ -157,7 +157,8 @@ class Interference::Walk {
     candidate(to, from, true, depth);
   }
 
-  // What is live at the ends of a loop's two sequences, of a buffer that they touch.
+  // Liveness of a buffer that a loop touches, at the ends of the loop's body (before_condition) and
+  // condition (behind_condition).
   struct AroundLoop {
     BufferId id = 0;
     bool before_condition = false;
@@ -177,7 +178,7 @@ class Interference::Walk {
       const bool needed = is_live(id) || id == root(loop.predicate) || body.reads.contains(id);
       const bool before_condition =
           (needed && !condition.writes.contains(id)) || condition.reads.contains(id);
-      // What is live where the body begins is live behind the condition.
+      // A buffer that is live at the begin of the body is live behind the condition.
       const bool before_body =
           (before_condition && !body.writes.contains(id)) || body.reads.contains(id);
       found.push_back({id, before_condition, needed || before_body});
@@ -200,8 +201,8 @@ class Interference::Walk {
 
   void step(const program::Conditional& conditional, int depth) {
     struct Before {
-      size_t branches = 0;  // That changed whether it is live.
-      bool live = false;    // Before one of them.
+      size_t branches = 0;  // Branches that change whether it is live.
+      bool live = false;    // Whether it is live before one of them.
     };
     std::unordered_map<BufferId, Before> before;
     const size_t changes = changes_.size();
@@ -223,7 +224,7 @@ class Interference::Walk {
     set_live(root(conditional.index), true);
   }
 
-  // What is called may write a result before it has read its operands.
+  // A call may write a result before it has read its operands.
   void apart(const std::vector<BufferId>& results, const std::vector<BufferId>& operands) {
     for (const BufferId result : results) define(root(result));
     BufferSet held;
@@ -249,7 +250,7 @@ class Interference::Walk {
   const SequenceEffects effects_;
   Interference& found_;
   Time now_ = 0;
-  std::vector<Time> since_;  // Of each buffer that is live, the first time, else kNone.
+  std::vector<Time> since_;  // The first time of each live buffer, else kNone.
   std::vector<BufferId> changes_;
   std::unordered_map<uint32_t, std::vector<std::pair<kernel::MemoryId, kernel::MemoryId>>> pairs_;
   bool in_call_ = false;
@@ -260,7 +261,7 @@ Interference::Interference(const Program& program)
   Walk(program, *this).run();
 }
 
-// Where the range meets one that is there, several members are live.
+// Where the new range overlaps an earlier one, several members are live.
 void Interference::add(Ranges& live, Time first, LiveRange range) {
   auto at = live.upper_bound(first);
   if (at != live.begin() && std::prev(at)->second.last >= first) --at;
@@ -321,7 +322,7 @@ bool Interference::conflicts(const Class& from, BufferId with) {
                              [&](const auto& each) { return classes_.find(each.second) == with; });
 }
 
-// What forbids it is a choice that both are part of.
+// Whether a choice (ExclusiveAlias) that both classes are part of forbids the merge.
 bool Interference::excluded(const Class& from, BufferId a, BufferId b) {
   work_ += static_cast<int64_t>(from.choices.size());
   return std::ranges::any_of(from.choices, [&](uint32_t number) {

@@ -1,9 +1,9 @@
-// Interference of buffers, and candidates for merging: what register allocation does for registers.
+// The interference graph of buffers, and candidates for merging, as in register allocation.
 //
-// Steps are numbered in the order of a walk from the last to the first. A buffer has the numbers of
-// the steps that define it and the ranges of those behind which it is live; whether two classes of
-// buffers interfere is found from these when it is asked. So nothing grows with the pairs of
-// buffers that are live at one time.
+// Steps are numbered from the last to the first. Each buffer records the numbers of the steps that
+// define it and the ranges of steps behind which it is live; whether two classes of buffers
+// interfere is computed from these on demand. So no data grows with the number of pairs of buffers
+// that are live at one time.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace tenon::hlo {
 
-/// Which buffers have become one, by their representatives.
+/// The classes of merged buffers, each with a representative.
 class UnionFind {
  public:
   explicit UnionFind(size_t count) : parents_(count) {
@@ -33,42 +33,42 @@ class UnionFind {
   std::vector<program::BufferId> parents_;
 };
 
-/// Two buffers to merge, since a copy goes from one to the other, or a kernel may write one in the
-/// place of the other.
+/// Two buffers that may be worth merging: one is copied to the other, or a kernel may write one
+/// over the other.
 struct CoalesceCandidate {
   program::BufferId a = 0;
   program::BufferId b = 0;
   bool copy = false;
-  int depth = 0;  ///< Of loops around.
+  int depth = 0;  ///< The number of loops around.
 };
 
-/// A result that may lie over any of these inputs, but over one of them alone: a kernel can say no
+/// A result that may lie over any one of these inputs, but not over two: a kernel cannot declare
 /// more.
 struct ExclusiveAlias {
   program::BufferId result = 0;
   std::vector<program::BufferId> inputs;
 };
 
-/// Of the buffers of a Program that are of one size and lie in temporaries or results. Two
-/// interfere where one is written while the other holds a value that will be read, unless it is
-/// written with that value (a copy), or in its place (K4).
+/// The interference graph of a Program's buffers, if they lie in temporaries or results; only
+/// buffers of the same size are compared. Two interfere if one is written while the other holds a
+/// value that will be read, unless it is written with that value (a copy), or in its place (K4).
 class Interference {
  public:
   explicit Interference(const program::Program& program);
 
   const std::vector<CoalesceCandidate>& candidates() const { return candidates_; }
   UnionFind& classes() { return classes_; }
-  /// Whether the classes that `a` and `b` represent may not be one.
+  /// Whether the classes that `a` and `b` represent interfere.
   bool between(program::BufferId a, program::BufferId b);
   /// Merges two classes that do not interfere; `kept` represents both.
   void join(program::BufferId kept, program::BufferId other);
-  /// Entries looked at and moved so far: tests hold it against the size of the Program.
+  /// Entries looked at and moved so far: tests compare it with the size of the Program.
   int64_t work() const { return work_; }
 
  private:
   class Walk;
   using Time = uint32_t;
-  /// Where a class is live; `member` is kNone where several of it are.
+  /// A range in which a class is live; `member` is kNone if several of its members are.
   struct LiveRange {
     Time last = 0;
     program::BufferId member = program::kNone;

@@ -10,13 +10,13 @@ namespace tenon::hlo {
 
 using BufferSet = std::unordered_set<program::BufferId>;
 
-/// What a step or sequence does to buffers, as roots.
+/// The effect of a step or sequence on buffers, which are given by their roots.
 struct Effect {
-  BufferSet reads;   ///< Of what they held before.
-  BufferSet writes;  ///< The whole of them, whatever way it takes.
+  BufferSet reads;   ///< Buffers whose contents from before the step are read.
+  BufferSet writes;  ///< Buffers that are overwritten whole on every path.
 };
 
-/// SequenceEffects of the sequences of a Program, found once.
+/// The effects of the sequences of a Program, computed once.
 class SequenceEffects {
  public:
   explicit SequenceEffects(const program::Program& program);
@@ -31,7 +31,7 @@ class SequenceEffects {
   std::vector<Effect> sequences_;
 };
 
-/// What is live before `effect`, where `live` is behind it.
+/// Updates `live` from the buffers that are live behind `effect` to those live before it.
 void step_back(BufferSet& live, const Effect& effect);
 
 }  // namespace tenon::hlo

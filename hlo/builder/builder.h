@@ -26,10 +26,10 @@ class Builder {
       : computation_(&computation), before_(before) {}
 
   Computation& computation() const { return *computation_; }
-  /// Location given to what is built from here on.
+  /// Sets the location of the instructions built from here on.
   void set_location(Location location) { location_ = std::move(location); }
 
-  /// u64[2], a key and a counter: what decompositions that need random numbers draw from and
+  /// u64[2], a key and a counter: the state that decompositions draw random numbers from and
   /// replace.
   Value random_state() const { return random_state_; }
   void set_random_state(Value state) { random_state_ = state; }

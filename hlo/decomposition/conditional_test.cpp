@@ -20,7 +20,7 @@ Status decompose_all(Computation& computation) {
       if (!results) return results.error();
       for (uint32_t i = 0; i < op->result_count(); ++i) op->replace_uses(i, (*results)[i]);
       computation.erase(op);
-      // What was made may need decomposition too.
+      // The new ops may need decomposition too.
       next = before != nullptr ? before->next() : computation.first();
     }
     op = next;

@@ -61,8 +61,8 @@ Values dynamic_reshape(Builder& b, const Instruction& op);
 Values einsum(Builder& b, const Instruction& op);
 Values fft(Builder& b, const Instruction& op);
 Values get_dimension_size(Builder& b, const Instruction& op);
-/// Any op on quantized types: dequantize, the op on expressed types, quantize; an op with regions
-/// moves stored integers and its regions compute on quantized values.
+/// Any op on quantized types: dequantize, the op on expressed types, quantize. An op with regions
+/// moves stored integers, and its regions compute on quantized values.
 Values quantized(Builder& b, const Instruction& op);
 Values real_dynamic_slice(Builder& b, const Instruction& op);
 /// Draws from the builder's random state (Builder::set_random_state), which it advances.

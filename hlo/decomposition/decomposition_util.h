@@ -1,4 +1,4 @@
-// What the decompositions share beside formulas. Private to hlo/decomposition.
+// Helpers of the decompositions, other than formulas. Private to hlo/decomposition.
 #pragma once
 
 #include <optional>

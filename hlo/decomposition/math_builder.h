@@ -172,7 +172,7 @@ Expr real_sinh(const Expr& x);
 Expr real_cosh(const Expr& x);
 
 /// (sqrt(a^2 - x^2), log(a + sqrt(a^2 - 1))) with x = |re|, y = |im| and
-/// a = (hypot(x + 1, y) + hypot(x - 1, y)) / 2: what asin and acos, up to signs, are made of.
+/// a = (hypot(x + 1, y) + hypot(x - 1, y)) / 2: the parts of asin and acos, up to signs.
 ComplexExpr asin_acos_kernel(const ComplexExpr& z);
 ComplexExpr complex_acos(const ComplexExpr& z);
 ComplexExpr complex_acosh(const ComplexExpr& z);

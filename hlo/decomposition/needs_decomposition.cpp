@@ -22,7 +22,7 @@ bool promotes(const Instruction& op) {
   return false;
 }
 
-// All in the types of its body.
+// The scatter with its inputs and updates converted to the types of its body.
 Values promoted_scatter(Builder& b, const Instruction& op) {
   const size_t n = op.result_count();
   Cloner cloner;
@@ -41,10 +41,11 @@ Values promoted_scatter(Builder& b, const Instruction& op) {
   return results;
 }
 
-// Of a kernel: which of the operands an element is of is asked of each in turn.
+// The most operands of a concatenate in one kernel, which checks for each element one operand after
+// the other.
 constexpr size_t kMostConcatenated = 64;
 
-// Groups of operands are joined first, then these.
+// Concatenates groups of operands first, then the groups.
 Values concatenation_tree(Builder& b, const Instruction& op) {
   const int64_t dimension = op.integer(AttrKey::dimension);
   std::vector<Value> parts = op.operands();

@@ -1,4 +1,4 @@
-// Which instructions a target that knows primitive ops alone must have decomposed. Some ops are
+// The instructions that must be decomposed for a target that knows primitive ops only. Some ops are
 // decomposable only in some instances: a Fourier transform of an odd length, any op on quantized
 // types.
 #pragma once
@@ -15,10 +15,10 @@ bool touches_quantized(const Instruction& op);
 /// Whether the op means the same on the stored integers: it only moves elements, or reads bits.
 bool works_on_storage(const Instruction& op);
 
-/// Whether `op` must be decomposed, before anything in its regions is: the decomposition of an op
-/// with regions on quantized types stores what its regions take and return. Once no op needs it,
-/// quantized types are left only at ops that work on storage (bitcast_convert among them) and at
-/// control flow: each may be read as its storage type.
+/// Whether `op` must be decomposed, before any op in its regions: the decomposition of an op with
+/// regions on quantized types stores the values that its regions take and return. Once no op needs
+/// it, quantized types are left only at ops that work on storage (bitcast_convert among them) and
+/// at control flow: each may be read as its storage type.
 ///
 /// The decomposition of `rng` draws from a state that its builder carries and advances.
 bool needs_decomposition(const Instruction& op);

@@ -101,7 +101,7 @@ class ProgramCompiler {
     return std::move(result_);
   }
 
-  // Why the steps with this label are no call; nothing of a backend that takes no calls at all.
+  // Records why the steps with this label are no call, unless the backend takes no calls at all.
   void note_declined(const backend::LibraryCallSite& site, std::string_view label,
                      const Status& why) {
     const auto unasked = backend_.Backend::plan(target_, site);
@@ -115,7 +115,7 @@ class ProgramCompiler {
     return kernel::legalize(kernel, features_);
   }
 
-  // Each kernel made legal, and what the backend makes of all; or what was declined.
+  // Legalises each kernel and lets the backend compile all; records what is declined.
   Status attempt() {
     declined_.clear();
     const Program& program = result_.compiled.program;
@@ -181,7 +181,8 @@ class ProgramCompiler {
     return failed;
   }
 
-  // With the calls that the backend takes; if it declines one of these, without.
+  // Compiles segments with the calls that the backend takes; if it declines a segment, without
+  // them.
   Status compile_segments() {
     if (!backend_.takes_segments()) {
       result_.compiled.segments.clear();
@@ -194,7 +195,7 @@ class ProgramCompiler {
     return {};
   }
 
-  // A copy of a donated argument to a result: the two may have one memory.
+  // Whether the step copies a donated argument to a result: the two may share memory.
   bool copies_donated(const Step& step) const {
     const auto* copy = std::get_if<program::Copy>(&step.action);
     if (copy == nullptr) return false;
@@ -215,7 +216,7 @@ class ProgramCompiler {
     return count == 1 ? label : fmt::format("{} and {} more", label, count - 1);
   }
 
-  // Whether all were compiled.
+  // Compiles the segments; true if none was declined.
   Result<bool> compile_segments(bool with_calls) {
     runtime::CompiledProgram& compiled = result_.compiled;
     compiled.segments.clear();
@@ -256,7 +257,7 @@ class ProgramCompiler {
   void decline(Declined declined) { declined_.emplace(declined.kernel, std::move(declined)); }
   bool is_declined(uint32_t kernel) const { return declined_.contains(kernel); }
 
-  // Those that are launched by themselves and have not been declined.
+  // Compiles the kernels that are launched outside of segments and have not been declined.
   Status compile_kernels() {
     std::vector<runtime::KernelPlacement>& placements = result_.compiled.kernel_placements;
     placements.assign(legal_.size(), runtime::KernelPlacement::kInlined);
@@ -288,8 +289,8 @@ class ProgramCompiler {
     return {};
   }
 
-  // Whether another lowering may do better: what was declined has not been lowered as small as it
-  // can be.
+  // Whether another lowering may do better: some declined op has not reached the last fallback
+  // level.
   bool raise_fallback_levels() {
     bool any = false;
     if (declined_.empty()) return false;
@@ -305,7 +306,8 @@ class ProgramCompiler {
     return any;
   }
 
-  // What is still declined, the host interprets as it was written.
+  // Kernels that are still declined stay as they were before legalisation: the host interprets
+  // them.
   Status on_host() {
     Program& program = result_.compiled.program;
     const size_t refused = declined_.size();
@@ -378,9 +380,9 @@ class ProgramCompiler {
   std::vector<kernel::Kernel> legal_;
   std::map<uint32_t, Declined> declined_;              // By kernel.
   std::unordered_set<uint32_t> donated_;               // Parameters of the Program.
-  Status failed_;                                      // Of a plan, other than declining.
+  Status failed_;                                      // Error of a plan, other than declining.
   std::map<std::string, std::string> declined_calls_;  // By label, with the backend's reason.
-  std::set<std::pair<std::string, int>> reached_;  // Label and attempt that it was made smaller in.
+  std::set<std::pair<std::string, int>> reached_;      // Label, attempt that raised its level.
   Compilation result_;
 };
 

@@ -24,7 +24,7 @@ struct CompileOptions {
   bool native_math = false;
   /// Which rewrite rules are applied.
   rewrite::Options rewrites;
-  /// A step of the host is an error that names it.
+  /// A kernel that would run on the host is an error that names it.
   bool strict = false;
 };
 
@@ -47,19 +47,19 @@ struct Placement {
 
 struct Compilation {
   runtime::CompiledProgram compiled;
-  std::vector<Placement> placement;  ///< Of each launch, call and host step, in order.
+  std::vector<Placement> placement;  ///< One for each launch, call and host step, in order.
   /// Runs of steps that the backend declined to compile as one, with its reasons.
   std::vector<std::string> declined_segments;
-  int attempts = 1;    ///< Times that it was lowered.
+  int attempts = 1;    ///< Times that the Module was lowered.
   int64_t folded = 0;  ///< Ops that were computed, or decided, by constant folding.
 };
 
-/// Errors: those of lowering; what the backend's compile says other than declining; with `strict`
+/// Errors: those of lowering; those of the backend's compile, other than declining; with `strict`
 /// kFailedPrecondition.
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options = {});
 
-/// The same of a Program that has been lowered: what is declined goes to the host at once.
+/// The same for a lowered Program: declined kernels go to the host at once.
 Result<Compilation> compile(const program::Program& program, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options = {});
 
@@ -70,8 +70,7 @@ Result<program::Program> compile_to_program(const Module& module, const LowerOpt
 /// "native 7, kernel 104, host 0 of 111"
 std::string summary(const std::vector<Placement>& placement);
 
-/// The first step that the host runs since the device declined it: "LABEL: REASON"; empty if there
-/// is none.
+/// The first step that the host runs since the device declined it: "LABEL: REASON"; else empty.
 std::string first_declined(const std::vector<Placement>& placement);
 
 }  // namespace tenon::hlo

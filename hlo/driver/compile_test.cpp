@@ -1,5 +1,5 @@
-// Second tries: what a backend declines is lowered again smaller, then op by op, then run by the
-// host.
+// Second tries: a kernel that a backend declines is lowered again smaller, then op by op, then run
+// by the host.
 #include "hlo/driver/compile.h"
 
 #include <gtest/gtest.h>
@@ -193,7 +193,7 @@ TEST(Compile, AFickleBackendIsFoundOut) {
   EXPECT_EQ(compiled.error().message(), "B13: choosy declines kernels that it took");
 }
 
-// --- What a backend takes whole
+// --- Library calls and segments that a backend takes whole
 
 std::vector<Literal> run_on(const std::shared_ptr<backend::Backend>& backend, const char* text,
                             const std::vector<Literal>& arguments, RunInfo* info = nullptr) {
@@ -287,7 +287,7 @@ class TakesCalls final : public backend::ForwardingBackend {
     return "a segment";
   }
 
-  std::vector<bool> asked;  ///< Of each segment, whether it held a call.
+  std::vector<bool> asked;  ///< Whether each segment held a call.
 
  private:
   const bool in_segments_;
@@ -321,7 +321,7 @@ TEST(Segments, AreAskedForWithCallsThenWithout) {
   EXPECT_EQ(parted->compiled.plans.size(), 1U);
 }
 
-// What the backend says of a segment that it declines is kept for people.
+// The backend's reason for declining a segment is kept for people to read.
 TEST(Segments, ThatAreDeclinedSayWhy) {
   class Declining final : public backend::ForwardingBackend {
    public:

@@ -43,7 +43,7 @@ std::vector<Literal> literals_of(const std::vector<EvalValue>& values) {
   return literals;
 }
 
-// The results of a function, where tokens stand for nothing.
+// The results of a function from its arrays; tokens are values without contents.
 std::vector<EvalValue> with_tokens(const std::vector<Type>& types, std::vector<EvalValue> arrays) {
   std::vector<EvalValue> values;
   auto next = arrays.begin();
@@ -89,7 +89,7 @@ Result<HostSteps> HostSteps::prepare(const program::Program& program) {
   return steps;
 }
 
-// What the host does is evaluated; functions that it starts as processes run on devices.
+// The evaluator runs the host's ops; functions that these start as processes run on devices.
 Result<std::vector<Literal>> HostSteps::run(const program::CustomCall& call,
                                             const std::vector<Literal>& operands,
                                             const Checks& checks, Evaluator* process,

@@ -1,5 +1,5 @@
-// Custom calls that the host answers, on whatever device: the check targets of test programs, and
-// ops of communication, which are evaluated (LowerOptions, kHostTarget).
+// Custom calls that the host answers for every device: the check targets of test programs, and ops
+// of communication, which the evaluator runs (LowerOptions, kHostTarget).
 #pragma once
 
 #include <functional>
@@ -46,8 +46,8 @@ Result<std::vector<Literal>> run_check(const program::CustomCall& call,
                                        const std::vector<Literal>& operands,
                                        const std::vector<Shape>& results, const Checks& checks);
 
-/// Handlers for the Program's steps, by target name. `checks` is copied, what it points to is not.
-/// `process` is the one whose calls these are, or null. Errors: those of HostSteps.
+/// Handlers for the Program's steps, by target name. `checks` is copied, the objects that it points
+/// to are not. `process` is the one whose calls these are, or null. Errors: those of HostSteps.
 Result<std::map<std::string, program::CustomCallHandler>> host_calls(
     const program::Program& program, const Checks& checks, Evaluator* process,
     const RunProcess& run_process);

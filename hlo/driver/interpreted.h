@@ -1,5 +1,5 @@
-// A Module lowered to a Program that the kernel interpreter runs, without a device: what devices
-// are held against.
+// A Module lowered to a Program that the kernel interpreter runs, without a device: the reference
+// for devices.
 #pragma once
 
 #include "core/program/interpreter.h"
@@ -13,7 +13,7 @@ struct InterpretedRunOptions {
   kernel::InterpreterOptions interpreter;
   /// Kernels are legalised to these.
   std::optional<kernel::TargetFeatures> features;
-  /// What the program and the processes that it started ran is added to it, if not null.
+  /// If not null, the steps that the program and the processes that it started ran are added to it.
   program::StepCounts* steps = nullptr;
 };
 

@@ -42,7 +42,7 @@ class SpareDevices {
   std::set<size_t> free_;
 };
 
-// Waits for what is left on every way out.
+// Waits for pending work on every way out.
 struct Pending {
   std::vector<runtime::Event> events;
   ~Pending() {
@@ -109,7 +109,8 @@ class DeviceRun {
     return results;
   }
 
-  // A device that an argument's copy lost is lost for all that comes behind: the copy says why.
+  // If copying an argument lost the device, later calls fail because of that: returns the error of
+  // the copy.
   static Status cause_of(const Status& error, const std::vector<runtime::BufferPtr>& arguments) {
     if (error.code() != ErrorCode::kUnavailable) return error;
     for (const runtime::BufferPtr& argument : arguments) {
@@ -152,7 +153,7 @@ class DeviceRun {
   const CompileOptions& options_;
   SpareDevices& spare_;
   std::mutex mutex_;
-  program::StepCounts steps_;  // Of the program and its processes.
+  program::StepCounts steps_;  // Steps of the program and its processes.
 };
 
 }  // namespace

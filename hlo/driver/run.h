@@ -1,4 +1,4 @@
-// A Module on a device: what `tenon run --device` does, and tests.
+// Runs a Module on a device, for `tenon run --device` and tests.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct RunTarget {
 struct RunInfo {
   std::vector<Placement> placement;
   runtime::MemoryStatistics memory;
-  /// Of the program and of the processes that it started.
+  /// Steps that the program and the processes that it started ran.
   program::StepCounts steps;
   int64_t folded = 0;  ///< Ops of the program that were computed at compile time.
 };

@@ -9,7 +9,7 @@
 
 namespace tenon::hlo {
 
-/// One check that did not hold.
+/// A failed check.
 struct CheckFailure {
   std::string text;  ///< "check.expect_close: element [3, 1] is 1.5, expected 2.5 (…)"
   SourcePosition position;
@@ -19,13 +19,13 @@ struct CheckFailure {
 /// distances to zero. -1 when one is NaN or only one is infinite.
 int64_t ulp_distance(ElementType type, double a, double b);
 
-/// Whether each element of `actual` is within the rule of `target` of `expected`; the first that is
-/// not is described in `*why`.
+/// Whether each element of `actual` matches `expected` by the rule of `target`; `*why` describes
+/// the first that does not.
 bool check_holds(std::string_view target, const Dict& config, const Literal& actual,
                  const Literal& expected, std::string* why);
 
-/// What the check targets share, for whoever answers them. Copies share it too, and may be called
-/// from several threads.
+/// The handlers of the check targets, with the state that they share. Copies share it too, and may
+/// be called from several threads.
 class Checks {
  public:
   /// Failures are appended to `*failures`, `*checks` counts the checks made; both outlive this.
@@ -58,9 +58,9 @@ class Checks {
 /// the two, which may be read once the evaluator's run has returned.
 ///
 /// interpreter.probe gives its operand and keeps it under its probe_id; check.expect_serialized_eq
-/// compares with what the iter-th call of that probe has kept (iter 0 unless given).
+/// compares with the value that the iter-th call of that probe kept (iter 0 unless given).
 void install_checks(Evaluator& evaluator, std::vector<CheckFailure>* failures, int64_t* checks);
-/// The same with what others may share.
+/// The same with handlers that others may share.
 void install_checks(Evaluator& evaluator, const Checks& handlers);
 
 }  // namespace tenon::hlo

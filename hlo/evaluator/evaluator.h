@@ -1,6 +1,6 @@
 // hlo/evaluator/: the reference evaluator: what every op means.
 //
-// The reference evaluator: what every op means, in code meant to be read against the specification.
+// The reference evaluator defines every op, in code meant to be read against the specification.
 //
 // Slow and obvious on purpose. It is the oracle of every later test: in wide mode it evaluates
 // floats of at most 32 bits in f64 and f64 in binary128 without rounding in between.
@@ -26,7 +26,7 @@ namespace tenon::hlo {
 /// A value at run time: an array, a token, or a tuple of values (also a future's).
 struct EvalValue {
   std::shared_ptr<const Tensor> tensor;  ///< Null for tokens and tuples.
-  std::vector<EvalValue> elements;       ///< Of a tuple or future.
+  std::vector<EvalValue> elements;       ///< Elements of a tuple or future.
 
   static EvalValue of(Tensor tensor) {
     return {std::make_shared<const Tensor>(std::move(tensor)), {}};
@@ -87,7 +87,7 @@ class Evaluator {
   /// The process that collectives speak for; null: one process alone.
   void set_process(Process* process) { process_ = process; }
   Process* process() const { return process_; }
-  /// What `outfeed` ops have written, in order, one element an op.
+  /// The values that `outfeed` ops have written, in order, one element an op.
   const std::vector<std::vector<EvalValue>>& outfeed() const { return outfeed_; }
   void write_outfeed(std::vector<EvalValue> values) { outfeed_.push_back(std::move(values)); }
 
@@ -122,7 +122,7 @@ class Evaluator {
                          const Frame* outer);
   Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
                   const Frame& frame);
-  /// Forgets what is kept for `op`, an instruction about to be destroyed.
+  /// Forgets the data kept for `op`, an instruction about to be destroyed.
   void forget(const Instruction& op);
   /// A zero tensor of `type`, or an error when its size is out of bounds.
   Result<Tensor> make_tensor(const Type& type) const;

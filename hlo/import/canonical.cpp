@@ -5,7 +5,7 @@
 namespace tenon::hlo {
 namespace {
 
-// A list longer than this is no attribute of an op but an attempt to use memory.
+// A longer list cannot be an attribute of an op; it only tries to use memory.
 constexpr int64_t kMaxListLength = 1 << 20;
 
 std::optional<int64_t> as_integer(const Attribute& raw) {

@@ -8,7 +8,7 @@ namespace tenon::hlo {
 /// `raw`, as a reader gave it, in the form that `spec` names. The error says what was expected.
 Result<Attribute> canonical_attribute(const AttrSpec& spec, const Attribute& raw);
 
-/// The canonical form of an attribute that no row declares (and of what dictionaries hold).
+/// The canonical form of an attribute that no row declares (and of the entries of dictionaries).
 /// Artifacts have one form for array<i64: 1> and dense<1> : tensor<1xi64>; this gives the latter
 /// for both.
 Attribute canonical_undeclared(const Attribute& raw);

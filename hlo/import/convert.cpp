@@ -50,7 +50,7 @@ const T* raw_attr(const RawOp& op, std::string_view key) {
   return found ? found->get<T>() : nullptr;
 }
 
-// Of a func.func. The generic form declares a function by an empty region.
+// Whether a func.func is a declaration. The generic form declares a function by an empty region.
 bool is_declaration(const RawOp& op) {
   return op.regions.empty() || (op.regions[0].ops.empty() && op.regions[0].arguments.empty());
 }
@@ -277,7 +277,7 @@ Status ModuleBuilder::convert_attribute(const std::string& key, const Attribute&
   const auto attr_key = attr_key_from_name(key);
   const AttrSpec* spec = attr_key ? op.info().find_attribute(*attr_key) : nullptr;
   if (spec == nullptr) {
-    // Segment sizes only repeat what the operands say.
+    // Segment sizes only repeat the information of the operands.
     if (key == "operandSegmentSizes" || key == "operand_segment_sizes" ||
         key == "resultSegmentSizes" || key == "result_segment_sizes") {
       return {};

@@ -8,7 +8,7 @@
 
 namespace tenon::hlo {
 
-/// Meshes of a module (sdy.mesh) and what shardings that name their axes ask for.
+/// Meshes of a module (sdy.mesh), and checks of shardings that name their axes.
 class Shardings {
  public:
   /// Learns the axes and sizes of an sdy.mesh op.

@@ -136,7 +136,7 @@ inline std::string outcome(const Draft& draft) {
   return types_to_string(*types);
 }
 
-/// One change to a sound draft, and what is then said.
+/// One change to a sound draft, and the expected error.
 struct Clause {
   std::string_view what;
   std::function<void(Draft&)> change;

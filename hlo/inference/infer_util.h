@@ -1,4 +1,4 @@
-// What the shape rules share: sizes that may be unknown, element types up to quantization, index
+// Helpers of the shape rules: sizes that may be unknown, element types up to quantization, index
 // lists, windows and the signatures of regions. Private to hlo/inference.
 #pragma once
 
@@ -46,7 +46,7 @@ Type with_element(const Type& like, ElementType element);
 /// Whether the sizes can be equal: they are, or one is unknown.
 bool same_size(int64_t a, int64_t b);
 bool same_shape(const Type& a, const Type& b);
-/// Two sizes known to be equal: what is known of either.
+/// Two sizes known to be equal, merged: the size and bound that either of them knows.
 Dim merge(Dim a, Dim b);
 /// The dimensions of two types of the same shape, merged, with the element type of `a`.
 Type most_specific(const Type& a, const Type& b);
@@ -76,8 +76,8 @@ bool is_per_axis(const Type& type);
 /// The TypeSet bit of the element type.
 uint8_t type_class(const Type& type);
 
-/// What is wrong with a type by itself (negative sizes, scales that do not fit its shape), or
-/// nothing.
+/// The fault of a type by itself (negative sizes, scales that do not fit its shape); empty if it
+/// has none.
 std::string type_fault(const Type& type);
 
 /// Result `i` as stated where the rule leaves open how it is quantized, else `inferred`.
@@ -117,7 +117,7 @@ Status check_scalar(const Instruction& op, std::string_view label, size_t operan
 Status check_rank1(const Instruction& op, std::string_view label, size_t operand);
 Status check_tensor(const Instruction& op, std::string_view label, size_t operand);
 Status check_token(const Instruction& op, std::string_view label, size_t operand);
-/// … and of integers (pred is none).
+/// … and of integers (pred is not an integer type).
 Status check_integer(const Instruction& op, std::string_view label, size_t operand);
 
 /// The elements of a constant of integers, if `value` is one and not large.

@@ -5,7 +5,8 @@
 namespace tenon::hlo {
 namespace {
 
-// Deeper than any program that a framework writes; what walks regions does so recursively.
+// Deeper than any program that a framework writes. A limit is needed since walks over regions are
+// recursive.
 constexpr int kMostRegions = 256;
 
 // Instructions that a copy of `computation` consists of, or a number over `limit` of them.

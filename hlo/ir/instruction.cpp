@@ -174,7 +174,7 @@ bool Instruction::has_side_effect() const {
   if ((effects & kSideEffect) != 0) return true;
   if ((effects & kMaySideEffect) == 0) return false;
   if (code_ == OpCode::kCustomCall) return flag(AttrKey::has_side_effect);
-  if (code_ == OpCode::kCall) return true;  // what it calls is not looked at here
+  if (code_ == OpCode::kCall) return true;  // the callee is not looked at here
   return any_in_regions(*this, &Instruction::has_side_effect);
 }
 
@@ -260,8 +260,9 @@ Instruction* Computation::insert(std::unique_ptr<Instruction> instruction, Instr
   return inserted;
 }
 
-// Positions are far apart, so that nearly always one is free between two others; else all are
-// numbered anew. Near the one before: what is inserted in order fills a gap slowly.
+// Positions are far apart, so that nearly always one is free between two others; otherwise all
+// instructions are renumbered. The new position is near the one before it, so that insertions in
+// order fill a gap slowly.
 void Computation::set_position(Instruction& inserted) {
   constexpr int64_t kGap = int64_t{1} << 32;
   constexpr int64_t kStep = int64_t{1} << 10;

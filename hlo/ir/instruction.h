@@ -191,7 +191,7 @@ class Computation {
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
-  /// Of a function, set when it is added to its Module; regions have none.
+  /// The name of a function, set when it is added to its Module; regions have none.
   const std::string& name() const { return name_; }
   /// "", "public", "private" or "nested".
   const std::string& visibility() const { return visibility_; }
@@ -207,7 +207,7 @@ class Computation {
   void keep_parameters(const std::vector<uint32_t>& kept);
   std::vector<Type> parameter_types() const;
 
-  /// Of a function: attribute dictionaries, one a parameter or result, or none at all.
+  /// Attribute dictionaries of a function, one for each parameter or result, or none at all.
   std::vector<Dict>& parameter_attributes() { return parameter_attributes_; }
   const std::vector<Dict>& parameter_attributes() const { return parameter_attributes_; }
   std::vector<Dict>& result_attributes() { return result_attributes_; }
@@ -320,7 +320,7 @@ class Module {
   std::string name_;
   Dict attributes_;
   std::vector<std::unique_ptr<Computation>> functions_;
-  std::unordered_map<std::string_view, Computation*> by_name_;  ///< Of equal names the first.
+  std::unordered_map<std::string_view, Computation*> by_name_;  ///< The first of each name.
 };
 
 /// Structural equality: same ops, types, attributes and wiring in the same order. Locations do not

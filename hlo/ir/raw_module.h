@@ -1,12 +1,12 @@
-// RawModule: what both readers (StableHLO text and portable artifact) produce, before any meaning
-// is given to ops.
+// RawModule: the output of both readers (StableHLO text and portable artifact), before ops get a
+// meaning.
 //
 // Names are StableHLO's ("stablehlo.dot_general", "func.func", "chlo.erf", "sdy.mesh"): the
 // artifact reader upgrades and renames VHLO ops and gathers their fields into StableHLO's
 // attributes, the text parser turns pretty forms into the same attributes. Attributes are as read:
 // an index list may be I64s or a DenseAttr, a flag bool or Unit; hlo/import/convert.cpp brings them
-// to the canonical form that the op table names. One builder behind both readers is what makes
-// their Modules equal.
+// to the canonical form that the op table names. Both readers
+// share one builder, so that their Modules are equal.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +50,9 @@ struct RawModule {
 /// Limits on what an input of a reader may ask for; each violation is an error, never a crash.
 struct ImportLimits {
   int max_depth = 256;  ///< Nesting of regions, types and attributes.
-  /// Of one constant in an artifact. A text asks for no more memory than a fixed multiple of its
-  /// length and, for aliases that it uses often, that of 2^22 types and attributes: a use of a
-  /// dense_resource, or of an alias of a constant, shares the elements.
+  /// The most bytes of one constant in an artifact. A text asks for no more memory than a fixed
+  /// multiple of its length and, for aliases that it uses often, that of 2^22 types and attributes:
+  /// a use of a dense_resource, or of an alias of a constant, shares the elements.
   int64_t max_constant_bytes = int64_t{4} << 30;
 };
 

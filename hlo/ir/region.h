@@ -6,7 +6,7 @@
 namespace tenon::hlo {
 
 /// The op that a region consists of, if it takes the two parameters, in either order, and its
-/// result is what the region gives; else null.
+/// result is the result of the region; else null.
 const Instruction* op_of_two_parameters(const Computation& region);
 
 /// Whether a region adds two floats of fewer than 32 bits and does nothing else. A reduction by it

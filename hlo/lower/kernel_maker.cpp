@@ -44,7 +44,7 @@ std::string kernel_name(const Instruction& op) {
 
 namespace {
 
-// What a reader knows a fusion by: the ops that compute, each once, and how many more.
+// A readable name for a fusion: the first ops that compute, each once, and how many more.
 std::string names_within(const Instruction& fusion) {
   constexpr size_t kMost = 4;
   std::vector<std::string_view> names;

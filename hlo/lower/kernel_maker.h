@@ -1,4 +1,4 @@
-// What the lowerings share: a kernel's buffers, loop nests, the choice of the index type.
+// Helpers of the lowerings: a kernel's buffers, loop nests, the choice of the index type.
 #pragma once
 
 #include <functional>
@@ -40,14 +40,14 @@ class KernelMaker {
 };
 
 /// Appends the kernel that `body` makes to `lowered`: with indices of 32 bits where the verifier
-/// proves that they fit, else of 64 (K10). Buffers that it does not use go.
+/// proves that they fit, else of 64 (K10). Unused buffers are removed.
 Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                   const std::function<void(KernelMaker&)>& body,
                   std::vector<uint64_t> scalars = {});
 
-/// The same, unless what `body` provided was emitted elsewhere too (ElementEmitter::strayed), or
-/// the kernel breaks a limit on loops or memory (K0): then nothing is appended, and it was not
-/// taken.
+/// The same, unless elements that `body` provided were emitted elsewhere too
+/// (ElementEmitter::strayed), or the kernel breaks a limit on loops or memory (K0): then appends
+/// nothing and returns false.
 using Taken = Result<bool>;
 Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                  const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars = {});

@@ -23,12 +23,12 @@ struct LowerOptions {
   std::string entry;
   lower::TuningParameters tuning;
   lower::LowerLimits limits;
-  /// Asked of each op that is a library call; null takes none. The steps that do the same stay
-  /// beside each call.
+  /// Called for each op that is a library call; null means that the backend takes none. The steps
+  /// that do the same stay beside each call.
   TakesCall takes_call;
-  /// By a step's label, the fallback level of its kernels, which the backend declined: from 1 on
-  /// they get less and less scratch memory, then no private memory; at kPerOpLevel a fusion is
-  /// split into its ops.
+  /// The fallback level of kernels that the backend declined, by the label of their step: from
+  /// level 1 on they get less and less scratch memory, then no private memory; at kPerOpLevel a
+  /// fusion is split into its ops.
   std::map<std::string, int, std::less<>> fallback_levels;
   static constexpr int kPerOpLevel = 4;
 };

@@ -98,11 +98,11 @@ Status lower_by_elements(LoweredOp& lowered, const FusedOp& fused, TuningParamet
   std::vector<bool> stored(fused.results.size());
   std::vector<uint32_t> rest;
   for (uint32_t r = 0; r < fused.results.size(); ++r) {
-    // There is nothing to store of an empty one, nor to read.
+    // An empty result needs neither a store nor a load.
     stored[r] = is_empty(fused.results[r].type());
     if (!stored[r]) rest.push_back(r);
   }
-  // In the order in which they are computed.
+  // Takes the results in the order in which they are computed.
   const auto place = [&](uint32_t r) {
     return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
   };

@@ -9,7 +9,7 @@
 
 namespace tenon::hlo::lower {
 
-/// What a kernel's buffer stands for.
+/// The array that a kernel's buffer stands for.
 struct BufferRef {
   enum class BufferRefKind : uint8_t { kInput, kResult, kTemporary, kConstant };
   BufferRefKind kind = BufferRefKind::kInput;
@@ -32,17 +32,17 @@ struct LoweredOp {
   std::vector<LoweredLaunch> launches;
 };
 
-/// What a target allows; the rest of TargetInfo follows with the seam.
+/// Limits of the target that lowering observes.
 struct LowerLimits {
   int64_t scratch_bytes = 48 << 10;
-  int64_t alignment = program::kAlignment;  ///< Of buffers.
+  int64_t alignment = program::kAlignment;  ///< Alignment of buffers, in bytes.
   bool fma = true;  ///< Contractions of floats may use it; without it their products are rounded.
   bool private_memory = true;  ///< Else it takes scratch.
-  int64_t vector_bytes = 16;   ///< Of a register, or of one access of a lane.
+  int64_t vector_bytes = 16;   ///< Size of a register, or of one access of a lane.
 };
 
-/// Kernels for `op`, a primitive op whose results are arrays. An op that none are made for is an
-/// error of kUnimplemented that names it.
+/// Kernels for `op`, a primitive op whose results are arrays. An op without a lowering is
+/// an error of kUnimplemented that names it.
 Result<LoweredOp> lower_op(const Instruction& op, TuningParameters& tuning,
                            const LowerLimits& limits = {});
 

@@ -130,7 +130,7 @@ TEST(Lowering, NumbersWithoutASign) {
   EXPECT_EQ((*results)[0].to_string(), "[true, true, true, false, false, false]");
 }
 
-// What a strided copy says, done by hand, is what its op gives.
+// A strided copy carried out by hand gives the same as its op.
 TEST(Lowering, StridedCopiesAreTheirOps) {
   Literal x(Shape(ElementType::kS32, {4, 1, 6}));
   for (int64_t i = 0; i < 24; ++i) x.set_integer(i, i * i);
@@ -166,7 +166,7 @@ TEST(Lowering, StridedCopiesAreTheirOps) {
   }
 }
 
-// LT orders no NaN: some result, but one, in any order of iterations.
+// LT does not order NaNs: the result is unspecified, but the same in any order of iterations.
 TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
   const auto module = hlo::import_module(
       R"(func.func @main(%x: tensor<37xf32>) -> tensor<37xf32> {
@@ -371,7 +371,8 @@ func.func @main() -> tensor<i1> {
   EXPECT_EQ(program->kernels.front().index_type, ElementType::kS64);
 }
 
-// The state goes along in the body: what the condition draws is drawn there, and before the loop.
+// The body carries the random state: the numbers of the condition are drawn there, and before the
+// loop.
 TEST(Lowering, ConditionsThatDraw) {
   expect_same(R"(func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
   %low = stablehlo.constant dense<0.0> : tensor<f32>
@@ -394,7 +395,7 @@ TEST(Lowering, ConditionsThatDraw) {
               {Literal::scalar(ElementType::kF32, 0)});
 }
 
-// Whoever reads an array of one number: library calls, the host, barriers, sorts, loops.
+// All readers of an array of one number: library calls, the host, barriers, sorts, loops.
 TEST(Lowering, AnArrayOfOneNumberIsNotKept) {
   const std::string_view many = "tensor<20x30xf32>";
   for (const std::string_view body : {
@@ -442,7 +443,7 @@ TEST(Lowering, AnArrayOfOneNumberIsNotKept) {
   }
 }
 
-// A body may compute in wider types than what it combines has.
+// A body may compute in wider types than those of the elements that it combines.
 TEST(Lowering, ScattersThatPromote) {
   const auto text = [](std::string_view input, std::string_view update, std::string_view body) {
     return fmt::format(R"(func.func @main(%x: tensor<3x{0}>, %u: tensor<3x{1}>) -> tensor<3x{2}> {{

@@ -1,5 +1,5 @@
-// TuningParameters: the choices of a lowering as named integers. A wrong one is slow or declined,
-// never wrong.
+// TuningParameters: the choices of a lowering as named integers. A bad choice makes a kernel slow
+// or declined, but its results stay correct.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ class TuningParameters {
   static TuningParameters random(uint64_t seed);
 
   void set(std::string name, int64_t value) { values_[std::move(name)] = value; }
-  /// What was set for `name`; else, of random parameters, one of `preferred` and `others`; else
-  /// `preferred`.
+  /// The value that was set for `name`; else one of `preferred` and `others` if the parameters are
+  /// random, else `preferred`.
   int64_t choose(std::string_view name, int64_t preferred, std::initializer_list<int64_t> others);
-  /// The same of a size: at least 1, at most `most`, whatever was set.
+  /// The same for a size, clamped to 1 … `most`.
   int64_t choose_size(std::string_view name, int64_t preferred,
                       std::initializer_list<int64_t> others, int64_t most = 1024);
 
  private:
   std::map<std::string, int64_t, std::less<>> values_;
-  std::optional<Random> random_;  // Of random parameters.
+  std::optional<Random> random_;  // Only in random parameters.
 };
 
 }  // namespace tenon::hlo::lower

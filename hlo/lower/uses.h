@@ -1,4 +1,4 @@
-// Where values are used for the last time.
+// Last uses of values, and updates in place.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@ namespace tenon::hlo::lower {
 /// nor an argument of the whole program.
 bool ends_at(Value value, const Instruction& op);
 
-/// The operand of which result `result` of `op` is a change in part, or the next state: that of a
-/// dynamic_update_slice, of a scatter, of a while; none for other ops.
+/// The operand that result `result` of `op` changes in part, or is the next state of: one of a
+/// dynamic_update_slice, a scatter or a while; nothing for other ops.
 std::optional<size_t> changed_operand(const Instruction& op, uint32_t result);
 
-/// Whether `op` may change operand `i` where it lies: it ends there, and `op` reads it as no other
-/// operand and in no region.
+/// Whether `op` may update operand `i` in place: this is the last use of the value, and `op` uses
+/// it neither as another operand nor in a region.
 bool may_change(const Instruction& op, size_t i);
 
-/// Results of ops that are part of `loop`, a while, and may lie where its state `i` does, all from
-/// the parameter of the body to what is returned, if each of them only changes the one before it.
-/// Else nothing.
+/// The results of ops within `loop`, a while, that may lie in the memory of its state `i`: the
+/// chain from the parameter of the body to the value that it returns, if each of them updates only
+/// the one before it. Else nothing.
 std::optional<std::vector<Value>> update_chain(const Instruction& loop, uint32_t i);
 
 }  // namespace tenon::hlo::lower

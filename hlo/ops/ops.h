@@ -3,9 +3,9 @@
 // The op set: one row per op, declared in op_table.inc.
 //
 // From a row follow the opcode, the parsers and printers of both text forms, the artifact reader,
-// the builder, the structural half of the verifier and docs/ops.md. What cannot be data is a
-// function that the row names (shape rule, decomposition; hlo/registry ties rows to functions) or
-// an exhaustive switch over OpCode that will not compile until the op has its case (evaluator).
+// the builder, the structural half of the verifier and docs/ops.md. The parts that cannot be data
+// are functions that the row names (shape rule, decomposition; hlo/registry ties rows to functions)
+// or an exhaustive switch over OpCode that will not compile until the op has its case (evaluator).
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ enum class AttrKind : uint8_t {
   kAny,            ///< Kept as read.
 };
 
-/// What the absence of an attribute means. A present attribute equal to it is dropped.
+/// The meaning of an absent attribute. A present attribute equal to it is dropped.
 enum class AttrDefault : uint8_t {
   kRequired,
   kOptional,  ///< Absent is a meaning of its own.
@@ -144,7 +144,7 @@ enum Effects : uint8_t {
   kPure = 0,
   kSideEffect = 1,     ///< Must run, in order, even if its results are unused.
   kBarrier = 2,        ///< Nothing moves across it.
-  kMaySideEffect = 4,  ///< Depends on an attribute or on what it calls.
+  kMaySideEffect = 4,  ///< Depends on an attribute or on the functions that it calls.
 };
 
 using InferFunction = Result<std::vector<Type>> (*)(const Instruction&);

@@ -1,4 +1,4 @@
-// What passes ask of constants.
+// Queries on constants that passes share.
 #pragma once
 
 #include "hlo/ir/instruction.h"
@@ -7,7 +7,7 @@ namespace tenon::hlo {
 
 /// The array that `value` is, if it is a constant, or null.
 const DenseAttr* constant_of(Value value);
-/// The one element that all of a constant have, or null.
+/// The element of `value` if it is a splat constant, or null.
 const Literal* splat_of(Value value);
 /// Whether `value` is a constant of real type, all of whose elements are exactly `number`: -0.0 is
 /// not 0.0.

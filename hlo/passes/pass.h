@@ -19,8 +19,7 @@ namespace tenon::hlo {
 
 struct PassOptions;
 
-/// Changes `module`; true if anything changed. An error leaves a Module that is good for nothing
-/// but destruction.
+/// Changes `module`; true if anything changed. After an error the Module may only be destroyed.
 using PassFunction = Result<bool> (*)(Module& module, const PassOptions& options);
 
 struct Pass {
@@ -37,7 +36,7 @@ struct PassOptions {
   std::function<void(const Pass&, const Module&)> after;
   /// Verify the Module after each pass that changed something.
   bool verify = false;
-  /// Of the rewrite rules: those that are disabled, and statistics.
+  /// Options of the rewrite rules: those that are disabled, and statistics.
   rewrite::Options rewrites;
   /// Ops that constant folding computed, or decided, are added to it, if not null.
   int64_t* folded = nullptr;
@@ -47,30 +46,29 @@ struct PassOptions {
 Status run_passes(Module& module, std::span<const std::string_view> names,
                   const PassOptions& options = {});
 
-/// What lowering asks for: calls inlined, decomposable ops decomposed, nothing dead.
+/// The passes that lowering requires: calls inlined, decomposable ops decomposed, dead ops removed.
 std::span<const std::string_view> lowering_passes();
-/// The same, and what makes programs faster: what the driver runs (hlo/driver).
+/// The same and the optimizations: the pipeline of the driver (hlo/driver).
 std::span<const std::string_view> optimizing_passes();
 
 // --- The passes, a file each
 
-/// Calls, composites and asynchronous computations become the ops they stand for: a composite that
-/// is called after a CHLO function that op, any other its decomposition. Functions that nothing
-/// calls go.
+/// Inlines calls, composites and asynchronous computations: a composite that is named after a CHLO
+/// function becomes that op, any other becomes its decomposition. Removes functions without calls.
 Result<bool> inline_all_calls(Module& module);
-/// Ops that a target which knows primitive ops alone must have decomposed (hlo/decomposition) are.
-/// The state behind `rng` starts from a constant and is carried through control flow.
+/// Decomposes ops (hlo/decomposition) for a target that knows primitive ops only. The state behind
+/// `rng` starts from a constant and is carried through control flow.
 Result<bool> decompose(Module& module);
 /// Sets `whole_windows` of every scatter: programs of XLA's frontends expect a window that is
-/// partly out of range to be dropped as a whole, where StableHLO drops only what is out of range.
-/// Not part of any pipeline: whoever imports such a program runs it (frameworks/pjrt).
+/// partly out of range to be dropped as a whole, where StableHLO drops only the elements out of
+/// range. Not part of any pipeline: the importer of such a program runs it (frameworks/pjrt).
 Result<bool> drop_whole_windows(Module& module);
-/// Instructions without effect whose results nothing uses go.
+/// Dead code elimination: removes instructions without effect whose results have no uses.
 Result<bool> eliminate_dead(Module& module);
-/// Replaces an op by an earlier identical one.
+/// Common subexpression elimination: replaces an op by an earlier identical one.
 Result<bool> share_common(Module& module);
-/// Ops on constants become constants where these stay small; branches and loops whose way is known
-/// are taken.
+/// Constant folding: computes ops on constants if the results stay small; resolves branches and
+/// loops whose path is known.
 Result<bool> fold_constants(Module& module, const PassOptions& options = {});
 /// Removes values carried by loops that are invariant, duplicated or unused, and results of
 /// branches that nothing uses.
@@ -78,10 +76,10 @@ Result<bool> reduce_carries(Module& module);
 /// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in turn, until nothing
 /// changes.
 Result<bool> simplify(Module& module, const PassOptions& options = {});
-/// Elementwise ops, reductions of what they give, and what only moves elements for them become
-/// fusions.
+/// Makes fusions of elementwise ops, reductions of their results, and ops that only move elements
+/// for them.
 Result<bool> fuse_elements(Module& module);
-/// Fusions within fusions become the ops that they consist of.
+/// Replaces fusions within fusions by the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
 /// Moves readers of an array before its in-place updates where dependencies allow it.
 Result<bool> order_updates(Module& module);

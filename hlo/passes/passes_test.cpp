@@ -1,5 +1,5 @@
-// The passes change no bit: random programs, disguised by what the passes see through, give what
-// the evaluator gives of them as they were, and are no larger behind the passes than without.
+// The passes change no bit: random programs, disguised by changes that the passes undo, give the
+// evaluator's results of the original programs, and are after the passes no larger than without.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -151,7 +151,7 @@ TEST(Passes, ChangeNoBitOfRandomPrograms) {
       ASSERT_TRUE(results) << results.error().to_string();
       EXPECT_EQ(texts(*results), texts(*expected)) << hlo::print_module(*each);
     }
-    // Of two equal loops one may use a constant from outside, the other its own.
+    // One of two equal loops may use a constant from outside, the other its own.
     const bool loops = hlo::any_instruction(
         *module->entry(), [](const Instruction& op) { return op.code() == OpCode::kWhile; });
     const int64_t most = count_of(*plain);
@@ -159,7 +159,7 @@ TEST(Passes, ChangeNoBitOfRandomPrograms) {
   }
 }
 
-// Ends of ranges, and what lies beyond them.
+// Ends of ranges, and numbers beyond them.
 Literal special_values(ElementType type) {
   const double values[] = {0.0,    -0.0,   0.5,    1,        -1,        -5,          2,
                            3.5,    100,    127,    128,      200,       255,         256,
@@ -173,7 +173,8 @@ Literal special_values(ElementType type) {
   return literal;
 }
 
-// What `make` builds of an array of each real type has the same bits behind the passes.
+// The program that `make` builds on an array of each real type gives the same bits after the
+// passes.
 template <class Make>
 void expect_kept(const Make& make) {
   for (const ElementTypeInfo& info : element_types()) {
@@ -206,8 +207,8 @@ void expect_kept(const Make& make) {
   }
 }
 
-// By any type to any other: from an integer by a float to an integer what does not fit stops at the
-// end, directly it would wrap.
+// Conversions by any type to any other: from an integer by a float to an integer, a number that
+// does not fit stops at the end; directly it would wrap.
 TEST(Passes, ChangeNoBitOfConversionsInARow) {
   expect_kept([](Builder& b, Value x) {
     std::vector<Value> results;

@@ -9,7 +9,7 @@
 namespace tenon::hlo {
 
 std::string type_text(const Type& type, TextForm form);
-/// Any attribute, so that reading it back without a declared kind gives it again.
+/// The text of any attribute: reading it back without a declared kind gives the same attribute.
 std::string attribute_text(const Attribute& value, TextForm form);
 /// A declared attribute: HLO text is short, StableHLO text has the declared spelling.
 std::string attribute_text(const AttrSpec& spec, const Attribute& value, TextForm form);

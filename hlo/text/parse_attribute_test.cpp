@@ -203,7 +203,7 @@ TEST(ParseAttribute, DepthIsBounded) {
   EXPECT_EQ(parse_attribute(dicts).error().message(), "nested deeper than 256 levels");
 }
 
-// What aliases stand for is bounded as if it were written out.
+// The attributes and types that aliases stand for are bounded as if they were written out.
 TEST(ParseAttribute, AliasesAreBounded) {
   const auto error_of = [](const std::string& text) {
     const auto raw = parse_mlir_text(text, "t");

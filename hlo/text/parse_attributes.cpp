@@ -164,7 +164,7 @@ bool Parser::parse_word_attribute(Attribute& out) {
   // A type.
   static constexpr std::string_view kTypeWords[] = {
       "tensor", "memref", "tuple", "none", "complex", "token", "future", "function", "buffer", "q"};
-  // A bare element type is kept as its word, which is what an artifact gives; tensors are types.
+  // A bare element type is kept as its word, as from an artifact; tensors are types.
   const bool is_element = element_type_from_mlir_name(word) || element_type_from_name(word);
   if (is_element && !scan_.peek("[")) {
     out = OpaqueAttr{std::string(word)};
@@ -208,7 +208,7 @@ bool Parser::parse_dense_array(Attribute& out) {
   const ElementType element = type.element_type();
   I64s integers;
   BoolsAttr bools;
-  ArrayAttr others;  // A list of s64 is what ops have; of another type each number says which.
+  ArrayAttr others;  // Ops have lists of s64; in other lists each number has its type.
   if (scan_.accept(':')) {
     do {
       if (is_pred(element)) {

@@ -209,7 +209,7 @@ TEST(ParseDense, OtherResourcesArePassedOver) {
   EXPECT_EQ(testing::parse_error(text), "");
 }
 
-// The section is the last thing of the text; what only looks like one is not.
+// The section of resources ends the text; text elsewhere that looks like a section is not one.
 TEST(ParseDense, WhatIsNoSectionOfResources) {
   for (const char* text : {"func.func private @f()\n// a comment that names {-# and no more",
                            "func.func private @f() attributes {note = \"see {-# dialect\"}",

@@ -147,7 +147,7 @@ TEST(ParseError, RegionsOfRegionsAreBounded) {
             "t:1:28: error: nested deeper than 3 levels");
 }
 
-// Whatever is cut off or garbled, there is an answer.
+// A program that is cut off or garbled at any place gives an error, never a crash.
 TEST(ParseError, EveryPrefixOfAProgramIsAnError) {
   const std::string text = testing::program(
       R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>

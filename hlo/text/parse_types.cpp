@@ -209,7 +209,7 @@ bool Parser::parse_tensor_body(Type& out, bool is_buffer) {
     out.mutable_shape() = Shape(element.element_type(), std::move(dims), std::move(bounds));
   }
   if (is_buffer) {
-    // A layout or memory space may follow; neither changes what is computed.
+    // A layout or memory space may follow; neither changes the results.
     std::string_view ignored;
     while (scan_.accept(',')) {
       scan_.accept('#');

@@ -77,7 +77,7 @@ class Parser {
   /// decoded elements, so that a text cannot ask for more memory than a multiple of its own length.
   struct TextResource {
     std::string text;   ///< As written, "0x…"; empty once it is decoded.
-    std::string bytes;  ///< What the text says.
+    std::string bytes;  ///< The bytes that the text stands for.
     std::map<std::pair<ElementType, int64_t>, Literal> literals;  ///< By type and count.
   };
   bool parse_dense(Attribute& out);
@@ -195,7 +195,7 @@ class Parser {
     T value;
     ParsedExtent extent;
   };
-  /// An alias stands here: what it stands for is bounded as if it were written here.
+  /// Counts an alias that stands here: its contents are bounded as if they were written here.
   bool take_in(const ParsedExtent& extent) {
     constexpr int64_t kMost = 1 << 22;            // More than a file of many MB refers to.
     const int depth = depth_ - 1 + extent.depth;  // It stands at the place that was entered for it.
@@ -216,10 +216,10 @@ class Parser {
   int depth_ = 0;
   int peak_ = 0;          ///< The deepest since the alias that is being defined began.
   int64_t size_ = 0;      ///< Types and attributes so far, aliases written out.
-  int64_t taken_in_ = 0;  ///< Of these, those that aliases stood for.
+  int64_t taken_in_ = 0;  ///< The part of size_ that comes from aliases.
 
   std::unordered_map<std::string_view, Definition> values_;
-  // What close_scope restores: the definition that a name had before, count 0 for none.
+  // The definitions that close_scope restores: the one that a name had before, count 0 for none.
   std::vector<std::pair<std::string_view, Definition>> undo_;
   std::vector<size_t> marks_;
 

@@ -184,7 +184,7 @@ void ModulePrinter::instruction(const Instruction& op) {
   out_ += "\n";
 }
 
-// " {a = 1, b}" of what is not in `shown`, or nothing.
+// " {a = 1, b}" of the attributes that are not in `shown`; empty if there are none.
 std::string ModulePrinter::dictionary(const Instruction& op, std::vector<AttrKey> shown) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& value) {

@@ -2,7 +2,7 @@
 //
 // HLO text is Tenon's own: one form for every op,
 //   %2 = stablehlo.dot_general(%0, %1) {dot_dimension_numbers = …} : f32[4,8]
-// StableHLO text is what other tools read; ops have their pretty form where they have one. Both
+// StableHLO text is for other tools; ops have their pretty form if there is one. Both
 // read back to an equal Module (hlo/text/parser.h).
 #pragma once
 

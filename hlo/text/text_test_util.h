@@ -1,4 +1,4 @@
-// What the tests of the readers and printers share.
+// Helpers of the tests of the readers and printers.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // Attributes: compile-time constants attached to instructions, functions and modules.
 //
 // An op's own attributes have the kinds that its row in the op table names. They are kept in one
-// canonical form, whatever spelling they were read from (text, generic or pretty; artifact of any
+// canonical form, whichever spelling they were read from (text, generic or pretty; artifact of any
 // version): index lists are I64s, two-dimensional ones I64Matrix, and an attribute that equals its
-// default is absent. So equality of Modules is equality of fields. What the table does not know
-// (frontend attributes, foreign dialects) is kept as read in the instruction's discardable
-// dictionary.
+// default is absent. So equality of Modules is equality of fields. Attributes that the table does
+// not know (frontend attributes, foreign dialects) are kept as read in the instruction's
+// discardable dictionary.
 #pragma once
 
 #include <cstdint>

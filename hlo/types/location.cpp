@@ -53,8 +53,8 @@ void append_quoted(std::string_view text, std::string& out) {
   out += '"';
 }
 
-// Nodes are shared, so that a small graph can have a text without measure: the rest of one is
-// unknown.
+// Nodes are shared, so that a small graph can have an unbounded text: beyond this size locations
+// print as unknown.
 constexpr size_t kMaxText = 1 << 16;
 
 void append(const Location& location, std::string& out);

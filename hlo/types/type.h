@@ -30,7 +30,7 @@ struct QuantizedType {
 enum class TypeKind : uint8_t {
   kTensor,   ///< An array; quantized when `quantized()` is set.
   kToken,    ///< Orders side effects.
-  kTuple,    ///< Of other types; only at the border of old programs.
+  kTuple,    ///< A tuple of other types; only at the border of old programs.
   kFuture,   ///< Result of async_start: the types it will give.
   kBuffer,   ///< A memref of a custom call on buffers.
   kNone,     ///< "none", in attributes.
@@ -63,7 +63,7 @@ class Type {
   bool is_token() const { return kind_ == TypeKind::kToken; }
   bool is_tuple() const { return kind_ == TypeKind::kTuple; }
 
-  /// Of a tensor or buffer. For a quantized tensor the element type is the storage type.
+  /// The shape of a tensor or buffer. The element type of a quantized tensor is the storage type.
   const Shape& shape() const { return shape_; }
   Shape& mutable_shape() { return shape_; }
   ElementType element_type() const { return shape_.element_type(); }
@@ -72,7 +72,7 @@ class Type {
   bool is_quantized() const { return quantized_ != nullptr; }
   /// Null unless quantized.
   const QuantizedType* quantized() const { return quantized_.get(); }
-  /// Of a tuple, future or function.
+  /// The elements of a tuple or future; the inputs of a function.
   const std::vector<Type>& elements() const;
   const std::vector<Type>& function_results() const;
 

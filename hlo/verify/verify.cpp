@@ -314,7 +314,7 @@ Status verify_structure(const Instruction& op) {
     TENON_TRY(check_type(op, "result", i, op.result_type(i)));
   }
   TENON_TRY(check_attributes(op));
-  // Rules read the types of what regions take and return.
+  // Rules read the types that regions take and return.
   for (size_t i = 0; i < op.region_count(); ++i) {
     const Computation& region = op.region(i);
     for (size_t p = 0; p < region.parameter_count(); ++p) {
@@ -364,8 +364,8 @@ std::optional<size_t> window_rank(const Instruction& op) {
   return sizes != nullptr ? std::optional(sizes->size()) : std::nullopt;
 }
 
-// Whether a list has as many numbers as its default: of another length it is no default but wrong,
-// which is for shape inference to say.
+// Whether a list has as many numbers as its default. A list of another length is wrong rather than
+// a default, and shape inference reports it.
 bool has_length(const AttrSpec& spec, const Attribute& value, std::optional<size_t> rank) {
   if (spec.key == AttrKey::precision_config) {
     const auto* precisions = value.get<ArrayAttr>();

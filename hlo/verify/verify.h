@@ -7,8 +7,8 @@
 
 namespace tenon::hlo {
 
-/// What the op table states: number of operands and results, element types, presence and kinds of
-/// attributes, number of regions.
+/// Checks the constraints of the op table: number of operands and results, element types, presence
+/// and kinds of attributes, number of regions.
 Status verify_structure(const Instruction& op);
 
 /// verify_structure, then the shape rule; the types it gives must be compatible with the stated
@@ -18,8 +18,8 @@ Status verify(const Instruction& op);
 /// Result types by the op's shape rule, after verify_structure.
 Result<std::vector<Type>> infer_types(const Instruction& op);
 
-/// Every instruction of every function, returns against declared results, and that values are
-/// defined before use. Gives the first error, with its position.
+/// Verifies every instruction of every function, returns against declared results, and that values
+/// are defined before use. Gives the first error, with its position.
 Status verify(const Module& module);
 /// All errors, at most `limit`.
 std::vector<Status> verify_all(const Module& module, size_t limit = 20);

@@ -85,7 +85,7 @@ class ModuleVerifier {
       add(infer::rule_error(op, "", "operand {} is not defined before its use", i));
       return;
     }
-    // What is wrong inside is said before what is wrong because of it.
+    // Errors inside the regions are reported before errors that follow from them.
     const size_t errors_before = errors_.size();
     for (size_t i = 0; i < op.region_count(); ++i) check_computation(op.region(i));
     if (errors_.size() == errors_before) add(verify(op));

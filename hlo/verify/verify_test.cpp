@@ -8,7 +8,7 @@ namespace {
 
 Attribute symbol(const char* name) { return SymbolAttr{name}; }
 
-// What is wrong with a program of f32[2] that `make` writes into @main(f32[2], f32[2]) -> f32[2].
+// The errors of a program of f32[2] that `make` writes into @main(f32[2], f32[2]) -> f32[2].
 std::vector<std::string> errors_of(const std::function<void(Module&, Computation&)>& make) {
   Module module;
   Computation& main = module.add_function("main");
@@ -22,7 +22,7 @@ std::vector<std::string> errors_of(const std::function<void(Module&, Computation
     messages.push_back(status.message());
   }
   EXPECT_EQ(verify(module).message(), messages.empty() ? "" : messages.front());
-  // Uses out of scope would outlive what they use.
+  // Uses out of scope would outlive the values that they use.
   for (const auto& function : module.functions()) {
     for (Instruction& op : *function) op.set_operands({});
   }
@@ -43,7 +43,7 @@ TEST(VerifyModule, sound) {
               const auto state = b.while_loop(
                   {sum},
                   [&](Builder& inner, const std::vector<Value>& values) {
-                    // A region may use what is defined around it.
+                    // A region may use values that are defined around it.
                     const Value less = inner.compare(ComparisonDirection::kLt, values[0], sum);
                     return inner.reduce(OpCode::kAnd, less, inner.scalar(ElementType::kPred, 1),
                                         {0});
@@ -104,7 +104,7 @@ TEST(VerifyModule, values_of_other_computations) {
               append(other, OpCode::kReturn, {}, {});
             }),
             Messages{"stablehlo.negate: operand 0 is not defined before its use"});
-  // What a region defines ends with it.
+  // The scope of a value that a region defines ends with the region.
   EXPECT_EQ(errors_of([](Module&, Computation& main) {
               auto fusion = std::make_unique<Instruction>(OpCode::kFusion, std::vector<Value>{},
                                                           types_of({"f32[2]"}));

@@ -1,7 +1,7 @@
 // tests/gpu/: tests of PTX.
 //
-// What the GPU backend makes of whole programs: PTX as lowering's own kernels give it, and what
-// ptxas says of it. (gpu_code_test looks at kernels written by hand.)
+// The GPU backend's code for whole programs: the PTX of the kernels that lowering makes, and the
+// report of ptxas on it. (gpu_code_test tests kernels written by hand.)
 #include <gtest/gtest.h>
 
 #include <algorithm>

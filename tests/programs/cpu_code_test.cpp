@@ -1,5 +1,6 @@
-// What the CPU backend makes of whole programs: LLVM IR behind its passes, what of a Program is one
-// function, and the same bits from any number of threads. (cpu_test looks at results of kernels.)
+// The CPU backend's code for whole programs: LLVM IR after the passes, which steps of a Program
+// become one function, and the same bits from any number of threads. (cpu_test tests the results of
+// kernels.)
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
 
@@ -204,7 +205,7 @@ TEST(CpuCode, AProgramIsOneFunction) {
   EXPECT_GT(made.compilation.compiled.program.temporary_bytes, 0);
 }
 
-// What follows a large product is done group of rows by group of rows.
+// Kernels behind a large product run on one group of rows after the other.
 TEST(CpuCode, KernelsFollowAContractionRowByRow) {
   const auto dense = [](int64_t rows, int64_t columns) {
     return fmt::format(
@@ -281,7 +282,7 @@ TEST(CpuCode, ThreadsChangeNoBit) {
 
 // --- The cache
 
-// Of a program compiled before, in another process as it were, LLVM compiles nothing again.
+// LLVM does not run again for a program that is in the cache, as if another process compiled it.
 TEST(CpuCode, TheCacheHasWholePrograms) {
   const char* const text =
       R"(func.func @main(%x: tensor<40x50xf32>, %y: tensor<50x60xf32>) -> tensor<40x60xf32> {

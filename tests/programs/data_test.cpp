@@ -17,7 +17,7 @@
 //   TemplatePlugin, TemplateC      as plug-ins, in C++ and in C; every 8th file, all if TENON_FULL
 //   …Layers                        with rules checked and calls late; of the template every 8th file
 //   GivenPlugin                    the same on the plug-in that TENON_TEST_PLUGIN names by its path
-//   CpuFolded                      as written: what the passes fold is right, whatever is left
+//   CpuFolded                      as written: the passes fold correctly, even if no op is left
 //   RoundTrip                      parse(print(m)) == m in both text forms
 //   Artifact                       the artifact imports to the same Module as the text beside it
 //
@@ -89,7 +89,7 @@ std::vector<std::string> programs_of(const std::string& path) {
   return parts;
 }
 
-// What a run found, and what ran where.
+// The outcome of a run: failed checks, and which steps ran where.
 struct Report {
   std::vector<CheckFailure> failures;
   int64_t checks = 0;

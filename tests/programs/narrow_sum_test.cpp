@@ -12,7 +12,7 @@ struct Case {
   const char* type;
   int64_t count;
   double element;
-  double sum;  ///< What the type has nearest to it.
+  double sum;  ///< The number of the type that is nearest to the exact sum.
 };
 
 // Sums rounded at each step give 256, 2048 and 16; f32 gives the exact one.

@@ -38,8 +38,8 @@ std::unique_ptr<Module> load(const std::string& path) {
   return module ? std::move(*module) : nullptr;
 }
 
-// What the artifact of a sample with CHLO ops holds is their composites and decompositions, so that
-// it is another Module; it must still give the same results.
+// The artifact of a sample with CHLO ops holds their composites and decompositions, so that it is
+// another Module; it must still give the same results.
 bool has_chlo(const Module& module) {
   return print_module(module).find("chlo.") != std::string::npos;
 }
@@ -81,7 +81,7 @@ void expect_close(const Literal& actual, const Literal& expected, double toleran
   EXPECT_LE(worst, allowed) << where;
 }
 
-// What runs a Module on arguments, and adds what ran where.
+// A function that runs a Module on arguments and adds the counts of steps to `steps`.
 using Runner = std::function<Result<std::vector<Literal>>(
     const Module& module, std::span<const Literal> arguments, const Checks& checks,
     program::StepCounts& steps)>;

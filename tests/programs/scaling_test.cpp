@@ -43,7 +43,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 namespace tenon::hlo {
 namespace {
 
-// What bench/scaling writes for a shape and a number of ops.
+// The program that bench/scaling writes for a shape and a number of ops.
 std::string program_of(const std::string& shape, int ops) {
   const std::string command =
       fmt::format("'{}/bench/scaling' --emit {} {}", TENON_SOURCE, shape, ops);
@@ -117,7 +117,7 @@ class Scaling : public testing::TestWithParam<std::string> {};
 TEST_P(Scaling, WorkGrowsAsTheProgramDoes) {
   constexpr int kOps = 300;
   constexpr int64_t kNothing = 1 << 20;  // Bytes that say nothing about growth.
-  stages_of(GetParam(), 50);             // What is made once a process.
+  stages_of(GetParam(), 50);             // Makes the objects that a process makes once.
   const Stages small = stages_of(GetParam(), kOps);
   const Stages large = stages_of(GetParam(), 4 * kOps);
   ASSERT_EQ(small.bytes().size(), large.bytes().size());

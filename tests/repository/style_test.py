@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-format over every source, and each class name once in the tree; with --full, clang-tidy too (an hour on two cores)."""
+"""clang-format over every source, each class name once in the tree, the English of comments; with --full, clang-tidy too (an hour on two cores)."""
 
 import collections
 import os
@@ -66,6 +66,31 @@ def check_names() -> bool:
     return not faults and not unused
 
 
+# Sentences without a subject, and words that hide who does what: a comment names the thing, by its standard term.
+HIDDEN_SUBJECT = re.compile(r"^\s*(?://[/!]?<?|/\*+) ?(?:What|Of) |\S\s+///< ?(?:What|Of) ")
+VAGUE_WORDS = re.compile(r"(?://|/\*| \* ).*\b(?:anew|whoever|whosoever|wherever|whatever)\b", re.IGNORECASE)
+
+
+def check_comments() -> bool:
+    """The worst patterns of English, in every comment."""
+    faults = []
+    for name in sources():
+        is_inside = False  # A comment of several lines begins once.
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+            begins = HIDDEN_SUBJECT.search(line) and not (is_inside and line.lstrip().startswith("//"))
+            if begins:
+                faults.append(f"{name}:{number} begins with {line[line.find('/'):].lstrip('/<*! ').split(' ')[0]}")
+            found = VAGUE_WORDS.search(line)
+            if found:
+                faults.append(f"{name}:{number}: {found.group(0)[-40:].strip()}")
+            is_inside = line.lstrip().startswith("//") and not re.fullmatch(r"\s*//[/!]?\s*", line)
+    for fault in faults:
+        print(f"FAIL comment {fault}")
+    if not faults:
+        print("PASS comments have subjects")
+    return not faults
+
+
 def check_tidy(build: str) -> bool:
     patterns = [f"/{re.escape(name)}$" for name in sources() if name.endswith(".cpp")]
     done = subprocess.run(["run-clang-tidy-19", "-p", build, "-quiet", f"-j{os.cpu_count()}", *patterns],
@@ -82,6 +107,7 @@ def check_tidy(build: str) -> bool:
 def main() -> int:
     good = check_format()
     good = check_names() and good
+    good = check_comments() and good
     if "--full" in sys.argv:
         good = check_tidy(sys.argv[1]) and good
     return 0 if good else 1

@@ -12,9 +12,10 @@
 
 namespace tenon::cpu {
 
-/// What sums of products are kept in: f64 if any of the three is, else f32; of integers the
-/// result's type, of 32 bits at least, since they wrap around. Nothing where no code is made for
-/// the types, nor for sums of f64 that become bf16 or f16: by way of f32 they are rounded twice.
+/// The accumulator type of sums of products: f64 if any of the three types is, else f32; for
+/// integers the result's type, widened to at least 32 bits, since they wrap around. Nothing if no
+/// code is generated for the types, and for sums of f64 that become bf16 or f16: converted through
+/// f32, they would be rounded twice.
 std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result);
 
 class Elements {
@@ -23,7 +24,7 @@ class Elements {
 
   int64_t bytes() const { return static_cast<int64_t>(storage_bytes(stored_)); }
   bool converts() const { return stored_ != computed_; }
-  /// Of the numbers that are computed with.
+  /// The type of the numbers that are computed with.
   llvm::Type* type() const { return type_; }
 
   /// The place so many elements behind `base`.
@@ -38,7 +39,7 @@ class Elements {
   void store(llvm::Value* value, llvm::Value* to, llvm::Value* mask = nullptr) const;
   /// x * y + z, rounded once.
   llvm::Value* multiply_add(llvm::Value* x, llvm::Value* y, llvm::Value* z) const;
-  /// Of all lanes, in any order.
+  /// The sum of all lanes, in any order.
   llvm::Value* total(llvm::Value* lanes) const;
   llvm::Value* zeros(int64_t width) const;
 

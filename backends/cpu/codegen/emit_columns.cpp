@@ -16,16 +16,16 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr int64_t kRowsATurn = 8;    // of a sum down columns
+constexpr int64_t kRowsATurn = 8;    // in a sum down columns
 constexpr int64_t kFewestRows = 16;  // that are worth it
 constexpr int64_t kMostColumnBytes = 16 << 10;
-constexpr size_t kMostNodesATurn = 40;  // of a leaf, or of a transposed body
+constexpr size_t kMostNodesATurn = 40;  // in a leaf or a transposed body
 
 }  // namespace
 
 // --- Sums down columns
 
-// Whether neighbouring lanes load neighbours, or the same.
+// Whether neighbouring lanes load neighbouring elements, or the same element.
 bool CpuKernelEmitter::loads_along_lanes(BlockId id, const Varying& varying) const {
   return std::ranges::all_of(kernel_.block(id).nodes, [&](NodeId each) {
     const Node& n = kernel_.node(each);
@@ -174,7 +174,7 @@ std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId la
   std::set<ValueId> loaded;
   for (const NodeId each : kernel_.block(n.blocks[0]).nodes) {
     const Node& node = kernel_.node(each);
-    // What is loaded behind a store may be what was stored: no load comes before it.
+    // A load behind a store may read the stored value, so it must not be moved before the store.
     if (node.op == OpCode::kStore)
       return only_stores_follow(n, each) ? found : std::vector<NodeId>();
     const bool from_indices = std::ranges::none_of(
@@ -262,7 +262,7 @@ void CpuKernelEmitter::squares(const Node& n, size_t along, size_t down, int64_t
   around(0);
 }
 
-// With scalar indices: of each load the vector that begins at its element.
+// With scalar indices: the vector that begins at the element of each load.
 void CpuKernelEmitter::load_rows(const Node& n, int64_t size, const std::vector<NodeId>& loads,
                                  std::map<NodeId, std::vector<Value*>>& rows) {
   std::set<ValueId> loaded;

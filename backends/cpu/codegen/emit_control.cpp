@@ -48,7 +48,8 @@ void CpuKernelEmitter::for_loop(const Node& n) {
                       }));
 }
 
-// Of a workgroup, or of one iteration of a lanes loop: never of several lanes together.
+// The loop belongs to a workgroup, or to one iteration of a lanes loop: several lanes never go
+// through it together.
 void CpuKernelEmitter::while_loop(const Node& n) {
   const Many inits = get(n.operands);
   BasicBlock* const before = b_.GetInsertBlock();
@@ -116,8 +117,9 @@ bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
   return true;
 }
 
-// The block with more lanes off, passed over if none is left on: what it gives, or zeros. (Not
-// poison: what lanes that are off have goes into conditions, from which masks and branches follow.)
+// Emits the block with more lanes masked off; it is skipped if no lane remains active. The results
+// of the block, or zeros. (Not poison: the values of inactive lanes enter conditions, which masks
+// and branches follow from.)
 CpuKernelEmitter::Many CpuKernelEmitter::masked_block(kernel::BlockId id, Value* mask,
                                                       const Ids& like) {
   BasicBlock* const before = b_.GetInsertBlock();

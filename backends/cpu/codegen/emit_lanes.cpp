@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kWidest = 64;            // lanes
 constexpr size_t kMostNodesAbreast = 120;  // in several registers at once
 constexpr size_t kMostNodes = 4000;        // in vectors
-constexpr size_t kMostUnrolled = 16;       // iterations of a loop that is none
+constexpr size_t kMostUnrolled = 16;       // iterations of an unrolled loop
 constexpr size_t kMostNodesUnrolled = 400;
 constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the masked one
 

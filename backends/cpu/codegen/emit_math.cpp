@@ -15,7 +15,7 @@ using kernel::ValueId;
 namespace {
 
 constexpr size_t kFewest = 3;        // that are worth it
-constexpr int64_t kMostInPlace = 4;  // of one function in a kernel; more are calls of one body.
+constexpr int64_t kMostInPlace = 4;  // expansions of a function; further uses call a shared body.
 
 }  // namespace
 
@@ -51,8 +51,8 @@ llvm::Function* CpuKernelEmitter::math_body(const Node& n, llvm::ArrayRef<Value*
   return body;
 }
 
-// What of the nodes from `first` on can be computed at once with it, `most` at most, and what of
-// the nodes between has to be computed before, in order.
+// The math functions from node `first` on that can be computed together with it, at most `most`,
+// and the nodes between them that must be computed before, in order.
 CpuKernelEmitter::Batch CpuKernelEmitter::batch_of(const std::vector<NodeId>& nodes, size_t first,
                                                    size_t most,
                                                    const std::set<NodeId>& done) const {
@@ -97,7 +97,7 @@ void CpuKernelEmitter::math_at_once(const std::vector<NodeId>& nodes, size_t fir
   if (count < kFewest) return;
   for (const NodeId each : batch.before) operation(kernel_.node(each));
   done.insert(batch.before.begin(), batch.before.end());
-  // Lanes that nobody asks for are as the first.
+  // Unused lanes repeat the first one.
   auto* const vector = llvm::FixedVectorType::get(codegen::type_of(context_, like.type),
                                                   static_cast<unsigned>(most));
   const auto gather = [&](size_t operand) {

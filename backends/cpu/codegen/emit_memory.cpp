@@ -12,7 +12,7 @@ using kernel::Node;
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kMostOnStack = 4096;  // Of one memory, in bytes.
+constexpr int64_t kMostOnStack = 4096;  // Size of one memory, in bytes.
 
 llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type)); }
 
@@ -58,8 +58,8 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
   }
   Value* const base = b_.CreateGEP(element, memories_[memory], offset);
   if (vectors.empty() && (stride == 0 || stride == 1 || width_ == 1)) return {base, stride, false};
-  // Places of lanes, from that of the first one, fit 32 bits nearly always, which is half the
-  // registers. The first lane may be off, and its place anywhere.
+  // Offsets of lanes from the first lane fit 32 bits nearly always, which takes half the registers.
+  // The first lane may be masked off, and its address anywhere.
   const bool narrow = m.span() < INT32_MAX && std::abs(stride) < (INT32_MAX - m.span()) / width_;
   llvm::Type* const integer = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* places = steps(integer, stride);

@@ -203,7 +203,7 @@ class CpuKernelEmitter::PartialSums {
   Many neutral_;
   const bool known_;
   size_t accumulators_ = 1;
-  Ids like_;  // What the accumulators are like: the results, as often.
+  Ids like_;  // The value that each accumulator is like: the results, once for each accumulator.
 };
 
 bool CpuKernelEmitter::reduce_by_vectors(const Node& n) {

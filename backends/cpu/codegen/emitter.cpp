@@ -196,7 +196,7 @@ void CpuKernelEmitter::operation(const Node& n) {
     values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
     return;
   }
-  // What is computed for lanes that do not run may be anything, so only scalars promise to fit.
+  // Inactive lanes may compute any value, so only scalars are known not to wrap around.
   Value* const value = codegen::operation(b_, n, from, x, fits && same);
   values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
   if (same && fits) values_[result].wide = wide(n);
@@ -222,7 +222,8 @@ CpuKernelEmitter::Value* CpuKernelEmitter::wide(const Node& n) {
   return b_.CreateMul(x[0], x[1], "", false, true);
 }
 
-// Of index arithmetic that provably does not wrap: sums, differences, products with a constant.
+// Index arithmetic that provably does not wrap, as scalar and stride: sums, differences, products
+// with a constant.
 std::optional<CpuKernelEmitter::Lanes> CpuKernelEmitter::linear(const Node& n) {
   const ValueId result = n.results[0];
   const ElementType type = kernel_.value(result).type;

@@ -44,8 +44,8 @@ kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_by
 
 class CpuKernelEmitter {
  public:
-  /// `kernel` is what with_native_tiles() gave of one that is legal for host_features() and has
-  /// been verified. `vector_bytes`: of a register.
+  /// `kernel` is the result of with_native_tiles() for a verified kernel that is legal for
+  /// host_features(). `vector_bytes`: the size of a vector register.
   CpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel, int64_t vector_bytes);
 
   CpuKernelFunction run(const std::string& name);
@@ -54,8 +54,8 @@ class CpuKernelEmitter {
   using Value = llvm::Value;
   using BasicBlock = llvm::BasicBlock;
 
-  /// What stands for a value: a scalar, the one of lane 0 if `stride` is not 0 (lane l has
-  /// scalar + l * stride); or a vector. Of an index, `wide` may be the scalar in 64 bits, for
+  /// A value in LLVM IR: a scalar, which is that of lane 0 if `stride` is not 0 (lane l has
+  /// scalar + l * stride); or a vector. For an index, `wide` may be the scalar in 64 bits, for
   /// addresses.
   struct Lanes {
     Value* scalar = nullptr;
@@ -179,8 +179,7 @@ class CpuKernelEmitter {
   class PartialSums;
   /// One of each of the lanes of `vectors`.
   Many horizontal(const kernel::Node& n, Many vectors);
-  /// What changes nothing that it is combined with, as vectors; empty if the combination is none
-  /// of which that is known.
+  /// The identity elements of the combination, as vectors; empty if they are not known.
   Many neutral(const kernel::Node& n);
 
   // --- emit_contract.cpp
@@ -188,8 +187,8 @@ class CpuKernelEmitter {
 
   // --- emit_memory.cpp
   struct Address {
-    Value* pointer = nullptr;  ///< Of lane 0, or of all lanes: a vector of them.
-    int64_t stride = 0;        ///< Of lanes, in elements.
+    Value* pointer = nullptr;  ///< The address of lane 0, or a vector with that of every lane.
+    int64_t stride = 0;        ///< From lane to lane, in elements.
     bool scattered = false;    ///< `pointer` is a vector.
   };
   Address address(kernel::MemoryId memory, const Ids& indices, size_t first);
@@ -213,15 +212,15 @@ class CpuKernelEmitter {
   Value* scratch_ = nullptr;
   Value* stops_ = nullptr;
   int64_t scratch_bytes_ = 0;
-  std::map<std::pair<kernel::OpCode, ElementType>, int64_t> math_in_place_;  ///< Of scalars.
+  std::map<std::pair<kernel::OpCode, ElementType>, int64_t> math_in_place_;  ///< Scalar uses.
   std::vector<Lanes> values_;
   std::vector<Value*> memories_;
 
-  // Where the emitter stands.
+  // The emitter's current state.
   int64_t width_ = 1;
   const Varying* varying_ = nullptr;
   Value* mask_ = nullptr;                      ///< Null: all lanes.
-  std::map<kernel::NodeId, Value*> provided_;  ///< Of loads, what is in registers already.
+  std::map<kernel::NodeId, Value*> provided_;  ///< Values of loads that are in registers.
   kernel::NodeId taken_ = kernel::kNone;  ///< An `if` whose condition holds in all lanes that run.
 };
 

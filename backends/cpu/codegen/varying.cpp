@@ -19,7 +19,7 @@ constexpr size_t kMathNodes = 20;  // that a math function becomes, or thereabou
 Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
     : kernel_(kernel), varies_(kernel.values.size()) {
   varies_[lane] = true;
-  // What is carried around a loop may begin to vary at its end.
+  // A loop-carried value may turn out to vary only at the end of the loop.
   do {
     changed_ = false;
     nodes_ = 0;

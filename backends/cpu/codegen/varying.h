@@ -1,4 +1,5 @@
-// What differs from lane to lane when the iterations of a loop become the lanes of a vector.
+// Divergence analysis: which values differ from lane to lane when the iterations of a loop become
+// the lanes of a vector.
 #pragma once
 
 #include <vector>
@@ -7,12 +8,13 @@
 
 namespace tenon::cpu {
 
-/// Within `lanes` or a `reduce`, whose index `lane` is another one in each lane.
+/// The varying values within a `lanes` or `reduce` statement whose index `lane` differs in each
+/// lane.
 class Varying {
  public:
   Varying(const kernel::Kernel& kernel, const kernel::Node& statement, kernel::ValueId lane);
 
-  /// Whether the lanes may have different values of it.
+  /// Whether `value` may differ between lanes.
   bool operator()(kernel::ValueId value) const { return varies_[value]; }
   /// Whether the lanes can go through the blocks together: no loop whose number of turns varies, no
   /// atomic, nothing that belongs to a workgroup.
@@ -29,7 +31,7 @@ class Varying {
   void loop(const kernel::Node& node);
   bool any(const std::vector<kernel::ValueId>& values) const;
   void set(kernel::ValueId value, bool varies);
-  /// What a block's yield gives also goes to `values`.
+  /// The operands of the yield of block `from` also flow to `values`.
   void flow(kernel::BlockId from, const std::vector<kernel::ValueId>& values, size_t first,
             bool varies);
 

@@ -100,7 +100,7 @@ class ContractionEmitter {
 
   void workgroup(Value* place, const std::vector<ContractionLoop>& outer) {
     Value* offsets[] = {number(b_, 0), number(b_, 0), number(b_, 0)};
-    Value* group[2] = {};  // Of rows and of columns.
+    Value* group[2] = {};  // Numbers of the group of rows and of columns.
     Value* rest = place;
     for (size_t d = outer.size(); d-- > 0;) {
       Value* const at = d == 0 ? rest : b_.CreateURem(rest, number(b_, outer[d].extent));
@@ -296,7 +296,7 @@ class ContractionEmitter {
   const Elements lhs_elements_, rhs_elements_, result_elements_, sum_elements_;
   const Packing packing_;
   llvm::Function* function_ = nullptr;
-  // Of the workgroup.
+  // Addresses and bounds of the current workgroup.
   Value* lhs_ = nullptr;
   Value* rhs_ = nullptr;
   Value* result_ = nullptr;

@@ -34,18 +34,18 @@ struct ContractionLoop {
 /// empty.
 struct ContractionLoops {
   ElementType lhs{}, rhs{}, result{};  ///< As they lie in memory.
-  ElementType sum{};                   ///< What is computed with.
+  ElementType sum{};                   ///< The accumulator type.
   std::vector<ContractionLoop> batch;
   std::vector<ContractionLoop> rows;
   std::vector<ContractionLoop> columns;
   std::vector<ContractionLoop> sums;
-  std::vector<int64_t> bytes;  ///< Of the operands and the result.
+  std::vector<int64_t> bytes;  ///< Sizes of the operands and the result.
 };
-/// As text, and back: what a call is planned as.
+/// Serialise the loops to text, and back: the plan of a library call.
 std::string save(const ContractionLoops& loops);
 Result<ContractionLoops> load_loops(std::string_view text);
 
-/// Nothing of types that kernels do as well, and of empty arrays.
+/// The loops of a contraction. Nothing for empty operands, and for types without a sum_type().
 std::optional<ContractionLoops> loops_of(const program::Contraction& call,
                                          std::span<const Shape> operands, const Shape& result);
 

@@ -21,7 +21,7 @@ struct Product {
   // The groups of rows and columns that lanes own, which lie one behind the other.
   int64_t row_groups = 1;
   int64_t column_groups = 1;
-  int64_t rows = 1;  // Of a group.
+  int64_t rows = 1;  // Rows of a group.
   int64_t columns = 1;
   int64_t a_row = 0;
   MicroTile tile;

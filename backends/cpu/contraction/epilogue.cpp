@@ -97,15 +97,15 @@ class EpilogueFinder {
   }
 
  private:
-  // Whether all that it waits for is done before the contraction or is in the epilogue.
+  // Whether every dependency of the step comes before the contraction or is in the epilogue.
   bool may_come_now(const Step& step) const {
     return std::ranges::all_of(step.depends, [&](uint32_t other) {
       return other < members_[0] || std::ranges::find(members_, other) != members_.end();
     });
   }
 
-  // What `launch` has in common with the epilogue, where either writes, is the same memory, and
-  // both go through it row by row.
+  // Adds `launch` to the epilogue and gives its workgroups a row. Condition: memory that both touch
+  // and either writes is the same buffer, and both go through it row by row.
   std::optional<int64_t> joins(const program::Launch& launch) {
     const Kernel& kernel = program_.kernels[launch.kernel];
     std::optional<int64_t> workgroups;
@@ -139,7 +139,7 @@ class EpilogueFinder {
     for (MemoryId m = 0; m < kernel.buffer_count; ++m) {
       const BufferId buffer = program_.root(launch.buffers[m]);
       if (kernel.memory(m).access == kernel::Access::kIn) {
-        // Of what is written row by row, it reads its own row.
+        // Buffers written by the epilogue are not listed: the kernel reads only its own row there.
         if (std::ranges::find(written_, buffer) == written_.end()) read_.push_back(buffer);
         continue;
       }
@@ -155,8 +155,8 @@ class EpilogueFinder {
   const RowGroups& groups_;
   std::vector<size_t> members_;
   std::vector<EpilogueLaunch> launches_;
-  // Of the epilogue: what it reads and does not write, what it writes, and which of that row by
-  // row.
+  // Buffers that the epilogue reads and does not write, those that it writes, and those of the
+  // latter that it writes row by row.
   std::vector<BufferId> read_, written_, by_row_;
 };
 

@@ -14,8 +14,8 @@ namespace tenon::cpu {
 /// The result of a contraction as groups of rows, each of as many of its workgroups one after the
 /// other.
 struct RowGroups {
-  int64_t turns = 1;  ///< Of the loops outside of the rows.
-  int64_t rows = 1;   ///< Of a turn.
+  int64_t turns = 1;  ///< Iterations of the loops outside of the rows.
+  int64_t rows = 1;   ///< In a turn.
   int64_t rows_a_group = 1;
   int64_t workgroups_a_group = 1;
   int64_t row_bytes = 0;
@@ -23,7 +23,7 @@ struct RowGroups {
   int64_t groups_a_turn() const { return (rows + rows_a_group - 1) / rows_a_group; }
   int64_t groups() const { return turns * groups_a_turn(); }
 };
-/// Nothing where a row is not what one workgroup after the other gives.
+/// Nothing unless consecutive workgroups compute a row.
 std::optional<RowGroups> row_groups_of(const ContractionLoops& loops, int64_t vector_bytes);
 
 /// A step that launches a kernel of which a row's workgroups touch that row of the contraction's

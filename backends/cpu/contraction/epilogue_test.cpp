@@ -253,7 +253,7 @@ TEST(Epilogue, ThreadsEnough) {
   expect_interpreters_results(p, 100, false);
 }
 
-// Of each turn of the batch the last group is a part of one.
+// In each turn of the batch the last group of rows is incomplete.
 TEST(Epilogue, Batches) {
   Program p = program_of({});
   p.kernels = {kernel::parse(kBatchedDot, "k").value(), kernel::parse(kBatchedRows, "k").value()};
@@ -285,7 +285,7 @@ TEST(Epilogue, OtherRowsWait) {
   expect_epilogue({{kDouble, {kProduct, kOther}}, {kUpsideDown, {kOther, kFinal}}, kLast}, {0, 2});
 }
 
-// What waits for a launch that is not in the epilogue is not either.
+// A launch that depends on one outside the epilogue stays outside, too.
 TEST(Epilogue, OrderIsKept) {
   expect_epilogue({{kUpsideDown, {kProduct, kOther}}, {kDouble, {kOther, kFinal}}, kLast}, {2});
   expect_epilogue(

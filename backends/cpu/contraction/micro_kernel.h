@@ -19,14 +19,14 @@ struct MicroTile {
   int64_t c_row = 0;
 };
 
-/// Of the left and the right factor, and of the sums.
+/// Elements of the left factor, the right factor and the sums.
 struct TileElements {
   Elements a, b, c;
 };
 
-/// c (+)= a · b over `count` products. `adds`: an i1, whether what is in c is added to; null stands
-/// for a constant no. `masks`: of the columns' vectors, or none, where they are not whole; b may be
-/// read as if all were if `reads_all`.
+/// c (+)= a · b over `count` products. `adds`: an i1, whether the products are added to the values
+/// in c; null: they are not. `masks`: those of the columns' vectors if some are incomplete, else
+/// empty; with `reads_all`, b may be read as if all vectors were complete.
 void emit_micro_kernel(llvm::IRBuilderBase& builder, const MicroTile& tile,
                        const TileElements& elements, llvm::Value* a, llvm::Value* b, llvm::Value* c,
                        llvm::Value* count, llvm::Value* adds,

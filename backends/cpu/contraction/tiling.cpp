@@ -6,7 +6,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t kSumsABlock = 512;  // of a panel that is packed
+constexpr int64_t kSumsABlock = 512;  // in a packed panel
 constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
 constexpr int64_t kRowsAWorkgroup = 144;
 constexpr int64_t kFewRows = 48;  // for which packing takes longer than it saves

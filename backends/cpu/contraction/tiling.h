@@ -7,10 +7,10 @@ namespace tenon::cpu {
 
 struct Tiling {
   int64_t width = 1;         ///< Lanes of a vector.
-  int64_t vectors = 1;       ///< Of a tile's columns.
-  int64_t rows = 1;          ///< Of a tile.
-  int64_t rows_a_group = 1;  ///< Of a workgroup.
-  int64_t panels = 1;        ///< Of tiles' columns, of a workgroup.
+  int64_t vectors = 1;       ///< Vectors in a row of a tile.
+  int64_t rows = 1;          ///< Rows of a tile.
+  int64_t rows_a_group = 1;  ///< Rows of a workgroup.
+  int64_t panels = 1;        ///< Panels of a workgroup, each as wide as a tile.
   int64_t sums_a_block = 1;
   bool packs_rhs = false;
   bool packs_lhs = false;

@@ -16,7 +16,8 @@ using kernel::Space;
 namespace {
 
 constexpr int64_t kAlignment = 16;
-// Of a launch: what keeps a chip busy. Runs whose iterations are loops are not worth fewer.
+// The threads of a launch that keep a chip busy. A run whose iterations are loops is not used if it
+// leaves fewer.
 constexpr int64_t kEnoughThreads = 1 << 14;
 
 int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -77,8 +78,8 @@ void BlockPlan::count_threads() {
   threads_ = static_cast<uint32_t>(warps) * kWarp;
 }
 
-// What the body declares lies behind what is around it, and what its statements need while they
-// last behind that.
+// Lays out shared memory as a stack: the body's declarations lie behind those of the enclosing
+// blocks, and the temporary memory of its statements behind the declarations.
 void BlockPlan::lay_out(BlockId body, int64_t from) {
   for (const NodeId id : kernel_.block(body).nodes) {
     const Node& n = kernel_.node(id);

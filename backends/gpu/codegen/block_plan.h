@@ -15,14 +15,15 @@ namespace tenon::gpu {
 inline constexpr uint32_t kWarp = 32;
 inline constexpr uint32_t kMostThreads = 256;
 
-/// Memory that threads share, so that one must not touch what another may still be at.
+/// A range of memory that threads share, so that one must not touch it while another may still use
+/// it.
 struct MemoryRange {
   bool shared = false;
-  int64_t begin = 0;  ///< Of shared memory, in bytes; a buffer by its number, or that it lies over.
+  int64_t begin = 0;  ///< Bytes in shared memory; else the number of the buffer, or of its base.
   int64_t end = 0;
 };
 
-/// What a statement does to memory, or what has been done since threads last met at a barrier.
+/// The memory accesses of a statement, or all accesses since the last barrier.
 struct AccessSummary {
   std::vector<MemoryRange> reads;
   std::vector<MemoryRange> writes;
@@ -44,7 +45,7 @@ class BlockPlan {
   /// The most of a thread's own arrays.
   int64_t private_bytes() const { return private_bytes_; }
 
-  /// Of a lanes loop or a reduction over lanes: the iterations that a thread takes together.
+  /// The iterations that a thread takes together in a lanes loop or a reduction over lanes.
   const Runs& runs(const kernel::Node& n) const { return *runs_.at(&n); }
   /// Where scratch memory begins, in bytes.
   int64_t offset(kernel::MemoryId scratch) const { return offsets_[scratch]; }
@@ -57,7 +58,7 @@ class BlockPlan {
 
   MemoryRange place(kernel::MemoryId memory) const;
   MemoryRange partials_place(const kernel::Node& n) const;
-  /// By a statement outside of lanes loops, and by all within it.
+  /// The accesses of a statement outside of lanes loops, and of all statements within it.
   AccessSummary touched(const kernel::Node& n) const;
 
  private:

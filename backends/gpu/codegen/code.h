@@ -1,4 +1,4 @@
-// What compiling kernels for a GPU gives: images for a Driver, and how each kernel is launched.
+// Compiled code for a GPU: images for a Driver, and how each kernel is launched.
 //
 // Thread-safety: values.
 #pragma once
@@ -14,7 +14,7 @@ namespace tenon::gpu {
 struct GpuKernelCode {
   std::string symbol;
   int64_t blocks = 1;            ///< Workgroups; a launch of none does nothing.
-  uint32_t threads = 32;         ///< Of a block; whole warps.
+  uint32_t threads = 32;         ///< In a block; whole warps.
   std::vector<int64_t> buffers;  ///< Bytes that each must have, in the order of the launch.
   std::vector<ElementType> scalars;
 };

@@ -38,10 +38,10 @@ constexpr const char* kLayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
 constexpr size_t kMostParameters = 512;
 // A thread's own arrays: its registers are 255 of 4 bytes.
 constexpr int64_t kMostPrivateBytes = 640;
-// What blocks share without asking the driver for more.
+// Shared memory that a block has without asking the driver for more.
 constexpr int64_t kSharedBytes = 48 << 10;
 
-// The number makes it unlike any other, the name is for people.
+// The number makes the symbol unique; the name is for people.
 std::string symbol_of(const kernel::Kernel& kernel, size_t number) {
   constexpr size_t kLongest = 60;
   std::string symbol = fmt::format("tenon_{}_", number);

@@ -15,7 +15,7 @@ class Module;
 
 namespace tenon::gpu {
 
-/// What makes images of LLVM IR as docs/gpu.md says it: for a chip, or for the simulator.
+/// Generates images from LLVM IR in the form of docs/gpu.md, for a chip or for the simulator.
 class Assembler {
  public:
   Assembler() = default;
@@ -27,11 +27,11 @@ class Assembler {
   virtual Result<std::vector<std::string>> assemble(llvm::Module& module) = 0;
 };
 
-/// What a GPU computes with: kernels are legalised for it.
+/// The target features of a GPU: kernels are legalised for them.
 kernel::TargetFeatures gpu_features();
 
-/// What every GPU of a compute capability (90: sm_90) is as a target; what an open one knows better
-/// (memory, multiprocessors, its name) is to be filled in.
+/// The target description that all GPUs of a compute capability (90: sm_90) share. The caller fills
+/// in what an open GPU knows better: memory, multiprocessors, its name.
 backend::TargetInfo target_of_gpu(int32_t compute_capability);
 
 /// Code, or the kernels that were declined.

@@ -13,8 +13,8 @@ using kernel::OpCode;
 
 namespace {
 
-constexpr int64_t kMostTurns = 64;  // Of a loop that must go, for registers.
-// Of the whole that a loop becomes, where it need not go but what it holds is in registers.
+constexpr int64_t kMostTurns = 64;  // Iterations of a loop that may be unrolled.
+// Size of an unrolled loop that does not index private memory itself but encloses accesses to it.
 constexpr int64_t kMostNodes = 1 << 15;
 
 }  // namespace
@@ -32,7 +32,8 @@ bool GpuKernelEmitter::touches_private(kernel::BlockId id) const {
   return false;
 }
 
-// Whether places in private memory follow from one of `values`, which grow by what does.
+// Whether an index into private memory depends on one of `values`; adds the values of the block
+// that depend on them.
 bool GpuKernelEmitter::indexes_private(kernel::BlockId id,
                                        std::set<kernel::ValueId>& values) const {
   const auto known = [&](kernel::ValueId value) { return values.contains(value); };
@@ -74,8 +75,8 @@ std::optional<int64_t> GpuKernelEmitter::turns_of(const Node& n) const {
   return end <= first ? 0 : (end - first - 1) / n.extents[0] + 1;
 }
 
-// Loops that count through a thread's own array must go, so that it becomes registers; others
-// around these are better gone too, since loads of different turns become one.
+// Loops that index a thread's own array must be unrolled, so that the array becomes registers; it
+// pays to unroll loops around these as well, since equal loads of different iterations become one.
 bool GpuKernelEmitter::is_unrolled(const Node& n) const {
   const auto turns = turns_of(n);
   if (!in_lanes_ || !turns || *turns > kMostTurns) return false;

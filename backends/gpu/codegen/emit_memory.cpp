@@ -69,8 +69,8 @@ llvm::FixedVectorType* GpuKernelEmitter::run_type(ElementType type) const {
   return llvm::FixedVectorType::get(codegen::memory_type_of(context_, type), width);
 }
 
-// What one access moves of a run: the elements, or words where these are less, since there is no
-// access of more than four at a time.
+// The type of an access to a run: a vector of its elements, or of 32-bit words if elements are
+// narrower, since an access moves at most four values.
 llvm::Type* GpuKernelEmitter::access_type(ElementType type) {
   const int64_t bytes = runs_->width() * static_cast<int64_t>(storage_bytes(type));
   if (storage_bytes(type) >= 4) return run_type(type);

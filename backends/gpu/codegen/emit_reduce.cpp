@@ -40,7 +40,7 @@ GpuKernelEmitter::Many GpuKernelEmitter::combine(const Node& n, const Many& left
   return block(n.blocks[1]);
 }
 
-// Of one iteration, whatever the run.
+// Combines the values of single iterations, also inside a run.
 std::vector<llvm::Value*> GpuKernelEmitter::combine(const Node& n, const std::vector<Value*>& left,
                                                     const std::vector<Value*>& right) {
   const auto lists = [](const std::vector<Value*>& values) {
@@ -192,9 +192,9 @@ llvm::Value* GpuKernelEmitter::shuffle(llvm::Intrinsic::ID id, Value* value, uin
   return b_.CreateBitCast(moved, type);
 }
 
-// After the step of `distance` thread t has what 2 * distance threads from it on have, in order;
-// the first of each warp has them all. (Those at its end combine what is not theirs, which nobody
-// needs, unless that might take for ever.)
+// After the step of `distance` thread t holds the combination of 2 * distance threads from t on, in
+// order; the first thread of each warp holds that of the whole warp. (The threads at its end
+// combine values of no use, which is skipped if it might not terminate.)
 std::vector<llvm::Value*> GpuKernelEmitter::within_warps(const Node& n,
                                                          std::vector<Value*> partials,
                                                          int64_t active) {

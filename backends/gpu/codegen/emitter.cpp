@@ -65,8 +65,8 @@ void GpuKernelEmitter::make_function(const std::string& name) {
     bool alone = buffer.over == kernel::kNone;
     for (const kernel::Memory& other : kernel_.memories) alone &= other.over != m;
     const bool only_read = buffer.access == kernel::Access::kIn;
-    // What one thread stores and another loads is no memory of a thread's own: passes would carry
-    // its values over barriers.
+    // A buffer that one thread stores to and another loads from must not be noalias: passes would
+    // carry its values across barriers.
     if (alone && buffer.access != kernel::Access::kInOut) {
       argument->addAttr(llvm::Attribute::NoAlias);
     }

@@ -31,7 +31,7 @@ struct GpuKernelFunction {
   llvm::Function* function = nullptr;
   uint32_t threads = kWarp;
   int64_t shared_bytes = 0;
-  int64_t private_bytes = 0;  ///< Of a thread.
+  int64_t private_bytes = 0;  ///< For each thread.
 };
 
 class GpuKernelEmitter {
@@ -45,7 +45,7 @@ class GpuKernelEmitter {
   using Value = llvm::Value;
   using BasicBlock = llvm::BasicBlock;
 
-  /// What stands for a value: one scalar, or one for each iteration of a run.
+  /// A value in LLVM IR: one scalar, or one for each iteration of a run.
   using Elements = llvm::SmallVector<Value*, 1>;
   using Many = std::vector<Elements>;
   using Ids = std::vector<kernel::ValueId>;
@@ -88,12 +88,12 @@ class GpuKernelEmitter {
   bool indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const;
   bool is_unrolled(const kernel::Node& n) const;
   int64_t unrolled_size(kernel::BlockId id) const;
-  /// Of a `for`, if its bounds are constants.
+  /// The trip count of a `for` whose bounds are constants; else nothing.
   std::optional<int64_t> turns_of(const kernel::Node& n) const;
 
   // --- emit_lanes.cpp
   bool outside() const { return !in_lanes_; }
-  /// A barrier if one is needed before a statement that touches this, which is then noted.
+  /// Emits a barrier if a statement with these accesses needs one before it, and records them.
   void touch(const AccessSummary& touched);
   void barrier();
   /// body() as thread 0 alone.
@@ -118,8 +118,8 @@ class GpuKernelEmitter {
                                     int64_t warps);
   Value* shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane);
   Many combine(const kernel::Node& n, const Many& left, const Many& right);
-  /// `combine` if `condition`, else `otherwise`: of values that no element gave nothing is combined
-  /// where that might take for ever.
+  /// `combine` if `condition`, else `otherwise`: values that come from no element are not combined
+  /// where that might not terminate.
   std::vector<Value*> combine_if(Value* condition, const std::vector<Value*>& otherwise,
                                  const kernel::Node& n, const std::vector<Value*>& left,
                                  const std::vector<Value*>& right);
@@ -129,7 +129,7 @@ class GpuKernelEmitter {
   // --- emit_memory.cpp
   void declare(kernel::MemoryId memory);
   Value* shared_place(int64_t offset);
-  /// Of the element of iteration `i` of a run.
+  /// The address of the element of iteration `i` of a run.
   Value* address(kernel::MemoryId memory, const Ids& indices, size_t first, size_t i = 0);
   void load(const kernel::Node& n);
   void store(const kernel::Node& n);
@@ -149,10 +149,10 @@ class GpuKernelEmitter {
   std::vector<Elements> values_;
   std::vector<Value*> memories_;
 
-  // Where the emitter stands.
+  // The emitter's current state.
   bool in_lanes_ = false;
   const Runs* runs_ = nullptr;  // Null: one iteration at a time.
-  Value* turn_ = nullptr;       // Which of this thread's iterations of the lanes loop.
+  Value* turn_ = nullptr;       // The number of this thread's iteration of the lanes loop.
   AccessSummary touched_;       // Since the last barrier.
 };
 

@@ -1,5 +1,5 @@
-// What the code generator makes of kernels: PTX, and what ptxas says of it. (That it computes the
-// right bits is tested on the simulator.)
+// The code generator's PTX of kernels, and the report of ptxas on it. (The simulator's tests check
+// that it computes the right bits.)
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -275,7 +275,7 @@ TEST(GpuCode, BarriersStandBetweenThreads) {
   const std::string loop =
       "  for %k = (0, 9, 1) {\n" + lanes("%x", "%a") + lanes("%a", "%y") + "  }\n";
   EXPECT_EQ(barriers(loop), 2);
-  // What thread 0 stores outside of lanes loops, one after the other, needs none.
+  // Consecutive stores of thread 0 outside of lanes loops need no barrier.
   EXPECT_EQ(barriers("  store 1, %z[0] : s32\n  store 2, %z[1] : s32\n"), 0);
   EXPECT_EQ(barriers("  store 1, %a[0] : s32\n  %v = load %a[0] : s32\n  store %v, %z[0] : s32\n"),
             1);
@@ -449,7 +449,7 @@ TEST(GpuCode, ErrorsOfChipsAndTools) {
             std::string::npos);
   EXPECT_NE(refusal("/bin/false").find("gpu: /bin/false ends with 1"), std::string::npos);
   EXPECT_NE(refusal("/bin/true").find("gpu: /bin/true made no cubin"), std::string::npos);
-  // The PTX is there whatever ptxas says; the driver may know better.
+  // The PTX is kept even if ptxas fails; the driver may know better.
   const auto images = [&](const std::string& ptxas) {
     PtxAssembler assembler(90, ptxas);
     return compile(target_of_gpu(90), kernels, assembler)->code.images.size();

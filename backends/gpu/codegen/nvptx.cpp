@@ -22,8 +22,8 @@ void LLVMInitializeNVPTXAsmPrinter();
 namespace tenon::gpu {
 namespace {
 
-// Loops over a thread's own arrays go first, so that the arrays become registers; then what the
-// emitter repeats: arithmetic on indices, loads of what nobody stores to.
+// Loops over a thread's own arrays are unrolled first, so that the arrays become registers; then
+// the emitter's repetitions are removed: index arithmetic, loads from memory without stores.
 constexpr const char* kPasses =
     "cgscc(inline),function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(licm<allowspeculation>),loop(indvars,loop-deletion,loop-unroll-full),sroa,"
@@ -31,7 +31,8 @@ constexpr const char* kPasses =
     "gvn,dse,loop-mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,simplifycfg,infer-"
     "alignment)";
 
-// Of CUDA 11.8, the first that knows all of these chips; drivers since then compile it.
+// The PTX version of CUDA 11.8, the first that knows all of these chips; drivers since then compile
+// it.
 constexpr const char* kPtxVersion = "+ptx78";
 
 void initialize() {

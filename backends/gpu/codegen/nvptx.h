@@ -16,8 +16,8 @@ namespace tenon::gpu {
 Status optimize_for_chip(llvm::Module& module, int32_t compute_capability,
                          const std::string& dump = "");
 
-/// The text, for the newest chip of LLVM's that one of this compute capability can run. The module
-/// is changed. Errors: kUnimplemented, a chip older than sm_75; kInternal, IR that is none. With
+/// The PTX text, for the newest chip of LLVM's whose code this compute capability can run. The
+/// module is changed. Errors: kUnimplemented, a chip older than sm_75; kInternal, invalid IR. With
 /// `dump` the module before and after the passes is written to files of that name and an ending.
 Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
                            const std::string& dump = "");

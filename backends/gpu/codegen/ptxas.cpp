@@ -16,7 +16,7 @@
 
 #include "core/base/file.h"
 
-// Of the wheel; the build names it.
+// The path of ptxas in the wheel; the build defines it.
 #ifndef TENON_PTXAS_OF_WHEEL
 #define TENON_PTXAS_OF_WHEEL ""
 #endif

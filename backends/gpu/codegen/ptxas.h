@@ -11,15 +11,15 @@
 
 namespace tenon::gpu {
 
-/// The path of ptxas: what TENON_PTXAS names, or that of CUDA_HOME, of PATH, of /usr/local/cuda, or
-/// of the wheel that scripts/ptxas installs; empty if there is none.
+/// The path of ptxas: the value of TENON_PTXAS, or the one in CUDA_HOME, in PATH, in
+/// /usr/local/cuda, or in the wheel that scripts/ptxas installs; empty if ptxas is not found.
 std::string find_ptxas();
 
-/// "12.8.93": what it says of itself with --version, which decides what it makes of a text. Its
-/// path if it says nothing; empty if there is none.
+/// The version of ptxas, "12.8.93", as printed with --version: the same version gives the same code
+/// for a text. Its path if it prints no version; empty if there is no ptxas.
 std::string version_of(const std::string& ptxas);
 
-/// What a kernel takes of a thread.
+/// The resources that a thread of a kernel uses.
 struct Resources {
   std::string symbol;
   int64_t registers = 0;

@@ -15,7 +15,7 @@ using kernel::ValueKind;
 namespace {
 
 constexpr int64_t kAccessBytes = 16;
-constexpr size_t kMostNodes = 2000;  // Of a run: each is emitted once an iteration.
+constexpr size_t kMostNodes = 2000;  // In a run: each node is emitted once for an iteration.
 // Divisors are powers of two, of interest up to the widest run.
 constexpr int64_t kGreatestDivisor = kAccessBytes;
 
@@ -86,7 +86,7 @@ Runs::Fact Runs::fact(ValueId value) const {
   return known->second;
 }
 
-// Of what is defined around the loop.
+// The fact about a value that is defined outside of the loop.
 Runs::Fact Runs::outside(ValueId value) const {
   const kernel::Value& v = kernel_.value(value);
   if (!is_integer(v.type)) return {0, 1};
@@ -136,7 +136,7 @@ bool Runs::node(const Node& n) {
   }
 }
 
-// Indices are the same for all, what is carried is anything.
+// The indices of an inner loop are the same in all iterations; carried values may be anything.
 void Runs::loop(const Node& n) {
   has_loops_ = true;
   const auto anything = [&](ValueId value) { facts_[value] = {std::nullopt, 1}; };
@@ -196,7 +196,7 @@ void Runs::scalar(const Node& n) {
   facts_[n.results[0]] = result(n);
 }
 
-// Of index arithmetic that does not wrap.
+// The fact about a result of index arithmetic that does not wrap.
 Runs::Fact Runs::result(const Node& n) const {
   const ValueId value = n.results[0];
   const ElementType type = kernel_.value(value).type;

@@ -13,7 +13,8 @@
 
 namespace tenon::gpu {
 
-/// What of a lanes loop, or of the leaves of a reduction, is the same in all iterations of a run.
+/// Analysis of a lanes loop, or of the leaves of a reduction: how wide runs are, and which values
+/// are the same in all iterations of a run.
 class Runs {
  public:
   /// The widest run of `node`, whose last dimension it goes along: 16 bytes of the widest element
@@ -23,7 +24,7 @@ class Runs {
   int64_t width() const { return width_; }
   /// Gives up runs.
   void take_one_by_one() { width_ = 1; }
-  /// Whether all iterations of a run have one value of it. Everything from outside is so.
+  /// Whether `value` is the same in all iterations of a run. Values from outside always are.
   bool same(kernel::ValueId value) const { return fact(value).growth == 0; }
   /// Whether its iterations are loops themselves.
   bool has_loops() const { return has_loops_; }

@@ -80,7 +80,7 @@ Result<const CudaApi*> load_library(const std::string& library) {
   return api.release();  // For the process, as the library.
 }
 
-// Errors that not every toolkit's header has: of NVLink, contained ones, of MPS, of another device.
+// Errors that not every toolkit's header has: NVLink, contained, MPS, and other devices' errors.
 constexpr std::array kAlsoFinal = {220, 226, 810, 911};
 
 ErrorCode code_of(CUresult result) {
@@ -90,7 +90,7 @@ ErrorCode code_of(CUresult result) {
       return ErrorCode::kResourceExhausted;
     case CUDA_ERROR_NOT_FOUND:
       return ErrorCode::kNotFound;
-    // After these a context does nothing any more, or there is none.
+    // After these errors a context no longer works, or there is no context.
     case CUDA_ERROR_NOT_INITIALIZED:
     case CUDA_ERROR_DEINITIALIZED:
     case CUDA_ERROR_NO_DEVICE:

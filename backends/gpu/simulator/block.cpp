@@ -13,7 +13,7 @@ using State = BlockThread::ThreadState;
 constexpr int64_t kStackBytes = 256 << 10;
 constexpr size_t kSharedAlignment = 256;
 
-// What nobody may read: shared memory before something is stored there.
+// The byte that fills shared memory before it is written, which no kernel may read.
 constexpr int kUndefined = 0xFF;
 
 BlockThread& thread_of(SimThread* thread) { return *static_cast<BlockThread*>(thread); }
@@ -131,7 +131,7 @@ void SimBlock::run_in_turns() {
   run_.fail(number_, deadlock());
 }
 
-// Until all of its lanes have ended or wait for other warps.
+// Runs the warp until all of its lanes have ended or wait for other warps.
 void SimBlock::run_warp(uint32_t first) {
   do {
     for (uint32_t lane = 0; lane < kWarpLanes && first + lane < count_ && !failed_; ++lane) {
@@ -165,7 +165,7 @@ uint32_t SimBlock::lanes_of(uint32_t first) const {
   return lanes == kWarpLanes ? ~uint32_t{0} : (uint32_t{1} << lanes) - 1;
 }
 
-// Lets those lanes go on whose partners have all come: whether there are any.
+// Lets the lanes continue whose partners have all arrived; whether there are any.
 bool SimBlock::pass_warp(uint32_t first) {
   bool passed = false;
   const uint32_t lanes = lanes_of(first);
@@ -200,7 +200,7 @@ void SimBlock::pass_group(uint32_t first, uint32_t group) {
   }
 }
 
-// What the lanes of a warp barrier know of each other's accesses.
+// Merges the clocks of the lanes of a warp barrier: each then knows all accesses of the others.
 void SimBlock::join_clocks(uint32_t first, uint32_t group) {
   std::array<uint16_t, kWarpLanes> joined{};
   for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {

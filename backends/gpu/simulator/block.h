@@ -47,7 +47,8 @@ struct BlockThread : SimThread {
   Fiber* fiber = nullptr;
   ThreadState state = ThreadState::kReady;
   uint32_t site = 0;
-  // Of a shuffle or warp barrier: who takes part. Of a shuffle, what it asks and gets.
+  // `mask`: the participants of a shuffle or warp barrier. The others: operands of a shuffle, and
+  // in `value` its result.
   uint32_t mask = 0;
   ShuffleMode mode{};
   uint32_t value = 0;
@@ -58,7 +59,7 @@ struct BlockThread : SimThread {
   std::array<uint16_t, kWarpLanes> clocks{};
 };
 
-/// What a host thread keeps from launch to launch.
+/// Memory that a host thread keeps from launch to launch.
 struct HostThreadMemory {
   FiberPool fibers;
   std::vector<BlockThread> threads;

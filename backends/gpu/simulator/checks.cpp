@@ -13,8 +13,8 @@ namespace {
 struct CheckedAccess {
   llvm::Instruction* instruction = nullptr;
   llvm::Value* pointer = nullptr;
-  llvm::Value* bytes = nullptr;  // Of 64 bits.
-  llvm::Align alignment;         // Which a GPU insists on.
+  llvm::Value* bytes = nullptr;  // An i64.
+  llvm::Align alignment;         // The alignment that a GPU requires.
   AccessKind kind{};
 };
 
@@ -81,7 +81,7 @@ class AccessChecker {
       if (found == variables_.end()) return;  // A table of constants.
       number = object_of_variable(found->second);
     } else if (const auto* argument = llvm::dyn_cast<llvm::Argument>(object)) {
-      // Of other functions nobody knows what the caller gives.
+      // The arguments of other functions are not known.
       const bool of_kernel =
           argument->getParent()->getCallingConv() == llvm::CallingConv::PTX_Kernel;
       if (of_kernel) number = static_cast<int32_t>(argument->getArgNo());

@@ -17,11 +17,11 @@ llvm::FunctionCallee declare(llvm::Module& module, SimFunction function);
 /// The variables of shared memory, by their places in SimImage::variables.
 using SharedVariables = llvm::DenseMap<const llvm::GlobalVariable*, size_t>;
 
-/// What the accesses of a function are.
+/// Facts about the memory accesses of a function.
 struct AccessFacts {
   int64_t granule = 16;          ///< As of SimKernel.
   std::set<unsigned> stored;     ///< Arguments behind which something is stored.
-  bool stores_anywhere = false;  ///< Something is stored nobody knows where.
+  bool stores_anywhere = false;  ///< There is a store to an unknown place.
 };
 
 /// Puts a call before each load, store and atomic operation of the function, but for those at

@@ -55,7 +55,7 @@ class SimHeap {
     const std::lock_guard lock(mutex_);
     return !allocations_.extract(address).empty();
   }
-  // What `address` lies in, or just behind; null if that is nothing.
+  // The allocation that `address` lies in, or just behind; null if there is none.
   Pinned find(Address address) const {
     const std::lock_guard lock(mutex_);
     auto after = allocations_.upper_bound(address);

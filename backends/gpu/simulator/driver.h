@@ -12,7 +12,7 @@ struct SimConfig {
   int32_t compute_capability = 90;
 };
 
-/// Loads images of assemble_for_host() (sim_pass.h). Thread-safety: as driver.h says.
+/// Loads images of assemble_for_host() (pass.h). Thread-safety: as driver.h says.
 std::unique_ptr<Driver> make_sim_driver(const SimConfig& config = {});
 
 }  // namespace tenon::gpu

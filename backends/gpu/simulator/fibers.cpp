@@ -111,7 +111,8 @@ tenon_fiber_begin:
 
 namespace tenon::gpu {
 
-// Of the fiber and of the host while the other runs, and what sanitizers want to know.
+// The saved registers of the fiber and of the host while the other runs, and the state that
+// sanitizers need.
 struct Fiber::Registers {
 #if defined(TENON_FIBERS_BY_HAND)
   void* fiber = nullptr;
@@ -159,7 +160,7 @@ void Fiber::begin(void* fiber) {
 #if defined(TENON_FIBERS_BY_HAND)
 namespace {
 
-// What tenon_fiber_switch takes off the stack of a fiber that never ran.
+// Makes the frame that tenon_fiber_switch pops off the stack of a fiber that never ran.
 void* first_frame(std::byte* top, void (*function)(void*), void* argument) {
   auto* const word = reinterpret_cast<void**>(top);
   const auto begin = reinterpret_cast<void*>(tenon_fiber_begin);
@@ -189,7 +190,7 @@ void Fiber::start(Entry entry, void* argument) {
   argument_ = argument;
   ended_ = false;
 #if TENON_ASAN
-  // Whoever left it for good left its frames too.
+  // A fiber that was left for good has left its frames on the stack.
   __asan_unpoison_memory_region(stack_, bytes_);
   registers_->fake_stack = nullptr;
 #endif

@@ -23,7 +23,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Makes the next run() call `entry`, whatever the fiber was at.
+  /// Makes the next run() call `entry`; a call in progress is abandoned.
   void start(Entry entry, void* argument);
   /// Returns when the fiber gives way, or ends.
   void run();

@@ -1,4 +1,4 @@
-// What the simulator runs: code of the host made of a GPU's code, and what it needs to know of each
+// The simulator's image: host code compiled from a GPU's code, and the facts needed to launch each
 // kernel. The image of `GpuCode` for SimDriver.
 //
 // Thread-safety: values.
@@ -15,7 +15,7 @@ namespace tenon::gpu {
 /// A parameter of a kernel.
 struct SimParameter {
   std::string name;
-  int64_t bytes = 0;       ///< Of its value.
+  int64_t bytes = 0;       ///< Size of its value.
   bool is_buffer = false;  ///< An address of global memory.
   bool stored = false;     ///< Something may be stored behind it.
 };
@@ -31,7 +31,7 @@ struct SimKernel {
   std::string symbol;
   std::vector<SimParameter> parameters;
   int64_t shared_bytes = 0;
-  int64_t stack_bytes = 0;  ///< Of a thread's own arrays.
+  int64_t stack_bytes = 0;  ///< Size of a thread's own arrays.
   /// Has barriers or shuffles: its threads take turns. Else they run one after the other.
   bool synchronizes = false;
   /// Bytes that it always accesses together: a power of two.
@@ -39,7 +39,7 @@ struct SimKernel {
 };
 
 struct SimImage {
-  std::string object;  ///< Of the host; each kernel's symbol is a SimEntry (simulator.h).
+  std::string object;  ///< Host object file; each kernel's symbol is a SimEntry (simulator.h).
   bool checks = false;
   std::vector<SimKernel> kernels;
   std::vector<SimVariable> variables;

@@ -355,7 +355,7 @@ class HostCode {
   std::map<llvm::Function*, uint32_t> site_count_;
   SharedVariables variables_;
   std::vector<llvm::GlobalVariable*> placed_;  // In the order of image_.variables.
-  llvm::Value* thread_ = nullptr;              // Of the function at hand.
+  llvm::Value* thread_ = nullptr;              // In the current function.
 };
 
 }  // namespace

@@ -41,8 +41,8 @@ class GenericPointers final : public llvm::ValueMapTypeRemapper {
   }
 };
 
-// What holds of a GPU's function, of the host's: all but the GPU's own attributes, one parameter
-// further on.
+// The attributes of a GPU's function for the host's: all but the GPU's own ones, with those of
+// parameters shifted by one.
 llvm::AttributeList shifted(const llvm::Function& function) {
   llvm::LLVMContext& context = function.getContext();
   const llvm::AttributeList old = function.getAttributes();
@@ -51,7 +51,7 @@ llvm::AttributeList shifted(const llvm::Function& function) {
     const bool of_target =
         each.isStringAttribute() && (each.getKindAsString().starts_with("target-") ||
                                      each.getKindAsString().starts_with("nvvm"));
-    // What the thread is, is read, and its calls are written nobody knows where.
+    // The function reads the SimThread, and the simulator's functions may write any memory.
     if (!of_target && !each.hasAttribute(llvm::Attribute::Memory)) whole.addAttribute(each);
   }
   std::vector<llvm::AttributeSet> parameters = {llvm::AttributeSet()};

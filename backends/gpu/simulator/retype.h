@@ -12,9 +12,10 @@ namespace tenon::gpu {
 /// retype_for_host() makes it a parameter.
 llvm::FunctionCallee declare_thread(llvm::Module& module);
 
-/// Makes of each function one of the same name that takes the thread first, passes it to the others
-/// of the list, and knows pointers of one address space alone; so do constants of the module. Gives
-/// the functions by the old ones, which stay without a body or a name.
+/// Replaces each function by one of the same name that takes the thread as its first parameter,
+/// passes it to the others of the list, and has pointers of a single address space only, as have
+/// the module's constants. Gives a map from the old functions, which keep neither body nor name, to
+/// the new ones.
 std::map<llvm::Function*, llvm::Function*> retype_for_host(
     llvm::Module& module, std::span<llvm::Function* const> functions);
 

@@ -21,7 +21,7 @@ bool Shadow::is_before(const AccessRecord& slot, const Toucher& by) const {
   if (!slot.several_threads) {
     return slot.thread == by.thread || by.clocks[slot.thread % kWarpLanes] >= slot.clock;
   }
-  // Whichever lanes they were, all are known as far as the latest of them.
+  // The lanes of several accesses are not kept: every lane must be known up to the latest access.
   for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if (lane != by.thread % kWarpLanes && by.clocks[lane] < slot.clock) return false;
   }

@@ -1,4 +1,4 @@
-// Who touched memory during a launch, to find accesses that nothing orders: races.
+// Shadow memory: the accesses of a launch, to find unordered ones, which are races.
 //
 // Two accesses of one element race if at least one stores, not both are atomic, and they are of
 // different blocks, or of different threads of a block with neither a barrier between them nor,
@@ -23,8 +23,8 @@ struct Toucher {
   int64_t block = 0;
   uint32_t thread = 0;
   uint32_t epoch = 0;  ///< Barriers of the block that it has passed.
-  /// Of each lane of the warp, the last access by its own count that is known to have been before;
-  /// of the lane itself, the number of this one.
+  /// A vector clock: for each other lane of the warp the number, counted by that lane, of its last
+  /// access known to happen before; for the lane itself, the number of this access.
   std::span<const uint16_t, kWarpLanes> clocks;
 };
 
@@ -33,7 +33,7 @@ struct RacingAccess {
   AccessKind kind{};
   int64_t block = 0;
   uint32_t thread = 0;
-  int64_t offset = 0;  ///< Of the first byte that both touch, in the memory.
+  int64_t offset = 0;  ///< Offset in the memory of the first byte that both access.
 };
 
 class Shadow {
@@ -51,7 +51,7 @@ class Shadow {
                                     const Toucher& by);
 
  private:
-  // Of one kind, the last access; or several, in which case `clock` is the latest of theirs.
+  // The last access of one kind; or several accesses, of whose clocks `clock` is the latest.
   struct AccessRecord {
     int32_t block = -1;  // None.
     uint32_t epoch = 0;

@@ -20,7 +20,7 @@
 
 namespace tenon::gpu {
 
-/// What code reads of the thread that it runs as; sim_pass.cpp knows where each member lies.
+/// The thread state that simulated code reads; pass.cpp knows the offset of each member.
 struct SimThread {
   uint32_t tid_x = 0;
   uint32_t ntid_x = 0;
@@ -28,14 +28,14 @@ struct SimThread {
   uint32_t ctaid_y = 0;
   uint32_t nctaid_x = 0;
   std::byte* shared = nullptr;
-  /// Either is not 0: the work ends (B27).
+  /// Stop flags: execution stops when either becomes nonzero (B27).
   std::array<const volatile uint32_t*, 2> stops{};
 };
 
 /// A kernel as code of the host: `arguments` are pointers to the parameters' values.
 using SimEntry = void (*)(SimThread* thread, const void* const* arguments);
 
-/// What code calls: its name and type are in kSimFunctions and in sim_pass.cpp.
+/// The runtime functions that simulated code calls; the names are below, the types in pass.cpp.
 enum class SimFunction : uint8_t { kBarrier, kWarpBarrier, kShuffle, kAccess, kPrivate, kStop };
 constexpr const char* kSimFunctionNames[] = {"tenon_sim_barrier", "tenon_sim_warp_barrier",
                                              "tenon_sim_shuffle", "tenon_sim_access",
@@ -45,7 +45,7 @@ enum class ShuffleMode : uint8_t { kIdx, kUp, kDown, kBfly };
 /// A loaded image.
 class SimProgram {
  public:
-  /// Errors: an image that is none, or does not link.
+  /// Errors: bytes that are not an image; an image that does not link.
   static Result<std::shared_ptr<const SimProgram>> load(std::string_view image);
 
   const SimImage& image() const { return image_; }

@@ -171,7 +171,8 @@ end:
   EXPECT_EQ(x[0], 256 * 257 / 2);
 }
 
-// What each lane of a warp gets, of lane numbers + 100; `mask` is the instruction's.
+// The values that a shuffle of (lane number + 100) gives to each lane of a warp; `bounds` is the
+// instruction's operand.
 Numbers shuffled(std::string_view mode, int32_t lane, int32_t bounds, bool checks) {
   Numbers y(32, -1);
   const Status status = run(kernel("ptr addrspace(1) %y", fmt::format(R"(
@@ -535,7 +536,7 @@ TEST(SimChecks, OutOfRange) {
             "gpu-sim: @k: thread 0 of block 0 stores 4 bytes of no memory of the launch");
 }
 
-// The error is that of the first block that has one, whatever the host's threads do.
+// The launch gives the error of the first block that fails, in any schedule of the host's threads.
 TEST(SimChecks, TheFirstBlocksError) {
   Numbers y(1, 0);
   const std::string text = kernel("ptr addrspace(1) %y", R"(

@@ -53,7 +53,7 @@ static const char* setting(const char* name, const char* otherwise) {
   return value == NULL ? otherwise : value;
 }
 
-/* What is wrong with the settings, if it is not empty. */
+/* The error in the settings; empty if they are valid. */
 static char wrong_setting[256];
 
 static int64_t number_setting(const char* name, const char* otherwise, int64_t most) {
@@ -81,7 +81,8 @@ static struct timespec timespec_of(int64_t nanoseconds) {
 /* ---- PORT: your driver. A chip: its process, its registers, and the line on which it calls. ----
  */
 
-/* What somebody wants to know of a command. Those of fences are events, by their addresses. */
+/* The outcome of a command that somebody waits for. Tickets of fences are events, named by their
+ * addresses. */
 typedef struct Ticket {
   struct Ticket *next, **link; /* In the list of events. */
   int done, released;
@@ -94,12 +95,12 @@ typedef struct Chip {
   pid_t process;
   int line;
   ChipRegisters* registers;
-  pthread_mutex_t window; /* Of the registers' window; taken before `mutex`. */
-  pthread_mutex_t mutex;  /* Of all that follows. Nobody waits for the chip while holding it. */
+  pthread_mutex_t window; /* Guards the registers' window; taken before `mutex`. */
+  pthread_mutex_t mutex;  /* Guards all that follows; never held while waiting for the chip. */
   pthread_cond_t heard;
   int listening, lost;
   uint64_t given, harvested;
-  Ticket* watched[CHIP_SLOTS]; /* Of the commands in the ring; null where nobody asks. */
+  Ticket* watched[CHIP_SLOTS]; /* By slot of the ring; null where nobody waits. */
   Ticket* events;              /* All that are not released, or not done. */
 } Chip;
 
@@ -132,7 +133,7 @@ static void harvest(Chip* chip) {
 
 static void lose(Chip* chip) {
   static const char nothing[CHIP_TEXT_BYTES];
-  harvest(chip); /* What it did before counts. */
+  harvest(chip); /* Commands that ended before the loss keep their outcome. */
   chip->lost = 1;
   for (uint64_t slot = 0; slot < CHIP_SLOTS; ++slot) end(chip, slot, LOST, 0, nothing);
 }

@@ -28,7 +28,7 @@ static unsigned char* memory;
 static uint64_t memory_bytes;
 static Piece* pieces;
 static void* modules[MOST_MODULES];
-static int files[MOST_MODULES]; /* Of the code: while it is loaded, no other has its number. */
+static int files[MOST_MODULES]; /* The code's files, kept open so that no number is used twice. */
 static uint32_t failed; /* Since the last fence. */
 static char failed_text[CHIP_TEXT_BYTES];
 
@@ -165,7 +165,7 @@ static void run(ChipCommand* c) {
   }
 }
 
-/* A host that dies ends the chip too, whatever it is at. */
+/* Ends the chip at once when the host dies. */
 static void* watch(void* unused) {
   struct pollfd line = {CHIP_LINE_FD, 0, 0};
   (void)unused;

@@ -51,7 +51,7 @@ typedef enum ChipStatus {
 typedef struct ChipCommand {
   uint32_t opcode;
   uint32_t kernel;
-  uint32_t address_count; /* Of the arguments. */
+  uint32_t address_count; /* Addresses among the arguments. */
   uint32_t scalar_count;
   uint64_t address;
   uint64_t other;
@@ -60,7 +60,7 @@ typedef struct ChipCommand {
   /* Written by the chip. */
   uint64_t result;
   uint32_t status;
-  char text[CHIP_TEXT_BYTES]; /* Of a status that is not CHIP_OK. */
+  char text[CHIP_TEXT_BYTES]; /* The message if `status` is not CHIP_OK. */
 } ChipCommand;
 
 /* Command n, counted from 0, is in ring[n % CHIP_SLOTS]. Both counters only grow, by one 64-bit

@@ -29,10 +29,11 @@ const TenonBackend* export_backend(const TenonHost* host, const TenonSink* error
                                    const BackendFactory& make);
 
 /// A plug-in's table as a Backend. Errors: kFailedPrecondition for another version, naming both, or
-/// a required function that is missing. What the table leaves out, the host does.
+/// a required function that is missing. The host stands in for optional functions that the table
+/// lacks.
 Result<std::shared_ptr<Backend>> import_backend(const TenonBackend* table);
 
-/// What the host does for plug-ins.
+/// The services of the host for plug-ins.
 const TenonHost* host_services();
 /// Where TenonHost::log writes; standard error unless set.
 void set_log(std::function<void(std::string_view)> log);

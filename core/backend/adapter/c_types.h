@@ -72,10 +72,10 @@ void write(const TenonSink* sink, std::string_view text);
 
 /// Writes the message and gives the code.
 TenonCode to_code(const Status& status, const TenonSink* error);
-/// OK, or an error of that code; of a code that is none, kUnknown.
+/// OK, or an error of that code; an unknown code becomes kUnknown.
 Status status_of(TenonCode code, SinkText& text);
 
-/// A TargetInfo, with what it points to.
+/// A TargetInfo in C, with the arrays and names that it points to.
 class CTarget {
  public:
   explicit CTarget(const TargetInfo& target);
@@ -91,7 +91,7 @@ class CTarget {
   TenonTargetInfo info_{};
 };
 
-/// Errors: names that are none.
+/// Errors: unknown names.
 Result<TargetInfo> target_of(const TenonTargetInfo& info);
 
 TenonPlace c_place(const MemoryAddress& place);

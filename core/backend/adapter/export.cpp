@@ -11,7 +11,7 @@
 namespace tenon::backend {
 namespace {
 
-// What the table's functions, which are told of no self, work for.
+// The state of the exported backend. It is global: functions of the table have no context argument.
 struct Exported {
   const TenonHost* host = nullptr;
   std::shared_ptr<Backend> backend;

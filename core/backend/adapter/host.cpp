@@ -1,4 +1,4 @@
-// What the host does for plug-ins.
+// The services of the host for plug-ins.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -17,7 +17,7 @@ using tenon::kernel::Access;
 using tenon::kernel::Kernel;
 
 struct TenonKernel::KernelDescription {
-  std::string name;  // Of its function in rendered source.
+  std::string name;  // The name of its function in rendered source.
   std::vector<TenonBufferInfo> buffers;
 };
 
@@ -98,7 +98,7 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
   }
 }
 
-// Nothing is written if the host has no memory for it.
+// Writes nothing if the host has no memory for the text.
 template <class Make>
 void write_made(const TenonSink* sink, const Make& make) {
   try {
@@ -195,7 +195,7 @@ void parallel_for(size_t count, void (*body)(void* context, size_t index), void*
   const size_t others = std::min<size_t>(count, std::thread::hardware_concurrency());
   try {
     for (size_t t = 1; t < others; ++t) threads.emplace_back(work);
-  } catch (const std::exception&) {  // Those that there are do all of it.
+  } catch (const std::exception&) {  // The threads started so far do all of the work.
   }
   work();
   for (std::thread& thread : threads) thread.join();

@@ -33,8 +33,8 @@ Status call(Function function, Args... args) {
   return status_of(function(args..., text.sink()), text);
 }
 
-// What a plug-in reports, one by one. No exception leaves `add`, which makes each from what the
-// plug-in calls it with.
+// The items that a plug-in reports one by one. `add` makes each from the arguments of the plug-in's
+// call; no exception leaves it.
 template <class T>
 struct Collected {
   std::vector<T> list;
@@ -153,7 +153,7 @@ class PluginDevice final : public Device {
 
   void release(EventHandle event) override { table_.release(device_, event); }
 
-  // What the table leaves out is as by default.
+  // A function that the table lacks has the default of Device.
 
   Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {

@@ -57,7 +57,7 @@ TEST_F(ImportMemory, WhatADeviceCannotTakeItDeclines) {
   EXPECT_EQ(device->import_memory(1, host()).error().code(), ErrorCode::kInvalidArgument);
 }
 
-// It is none of the device's own memory.
+// Imported memory does not count as memory of the device.
 TEST_F(ImportMemory, TakesNoRoom) {
   InterpreterConfig small;
   small.memory_bytes = 128;
@@ -117,7 +117,7 @@ TEST_F(ImportMemory, FaultsOfIt) {
   EXPECT_TRUE(import());
 }
 
-// A recording has what was copied: a replay has no memory of this process.
+// A recording has the bytes that were copied: a replay has no memory of this process.
 class ImportInRecording : public RecordTest {};
 
 TEST_F(ImportInRecording, IsDeclined) {

@@ -1,7 +1,7 @@
 // core/backend/in_process/: devices whose memory and work are in the host's process.
 //
 // A device whose memory is the host's and whose work runs in this process, all but for what it
-// computes: what `interp`, the CPU backend and simulated devices share.
+// computes: the base of `interp`, the CPU backend and simulated devices.
 //
 // Derived classes load modules and launch; they pin the memory of what they queue, and end their
 // queue first: end_work() in the destructor.
@@ -22,7 +22,7 @@ Status rule_violation(std::string_view rule, std::string_view what);
 class HostDevice : public Device {
  public:
   static constexpr int64_t kAlignment = 64;
-  /// Of imported memory: that of the largest element, which is what allocators of the host give.
+  /// Alignment of imported memory: that of the largest element, which allocators of the host give.
   static constexpr int64_t kImportAlignment = 16;
 
   /// `name` for messages; `memory_bytes`: the most that may be allocated, 0 for no bound; `thread`:
@@ -51,7 +51,7 @@ class HostDevice : public Device {
  protected:
   struct HostAllocation {
     explicit HostAllocation(int64_t size);
-    /// Imported.
+    /// Imported memory.
     explicit HostAllocation(std::span<const std::byte> host);
     ~HostAllocation();
     HostAllocation(const HostAllocation&) = delete;

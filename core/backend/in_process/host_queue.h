@@ -1,5 +1,5 @@
-// Queues and events of a backend whose work runs on threads of this process: what `interp` and the
-// CPU backend share.
+// Queues and events of a backend whose work runs on threads of this process: shared by `interp` and
+// the CPU backend.
 //
 // Thread-safety: HostQueue as rule B7 says of a queue; HostEvents from any thread.
 #pragma once
@@ -49,7 +49,7 @@ class HostQueue {
   void push(Work work);
   /// An event of all that was pushed before, with the first error since the last record (B23).
   std::shared_ptr<HostEvent> record();
-  /// What is pushed later waits for the event, whatever its outcome (B24).
+  /// Work that is pushed later waits for the event, with or without an error of it (B24).
   void wait(std::shared_ptr<HostEvent> event);
 
  private:
@@ -65,7 +65,7 @@ class HostQueue {
   std::condition_variable added_;
   std::deque<QueuedWork> items_;
   bool ending_ = false;
-  Status failed_;  // Of the work since the last record; of the thread that does it.
+  Status failed_;  // Error of work since the last record; used by the working thread only.
   std::optional<std::thread> thread_;
 };
 
@@ -78,7 +78,7 @@ class Handles {
     things_.emplace(++last_, std::move(thing));
     return last_;
   }
-  /// Null of a handle that is none.
+  /// Null if there is no such handle.
   std::shared_ptr<Thing> find(uint64_t handle) const {
     const std::lock_guard lock(mutex_);
     const auto found = things_.find(handle);

@@ -14,12 +14,13 @@ namespace tenon::backend {
 struct InterpreterConfig {
   size_t devices = 1;
   kernel::InterpreterOptions interpreter;  ///< `cancelled` is the backend's own.
-  /// What kernels are legalised to; by default they are accepted as they are written.
+  /// The features that kernels are legalised to; by default kernels are accepted as they are
+  /// written.
   std::optional<kernel::TargetFeatures> features;
   /// Memory of a device, 0: as much as there is.
   int64_t memory_bytes = 0;
   int64_t scratch_bytes = 48 << 10;
-  int64_t alignment = 64;  ///< What it asks of offsets; no less.
+  int64_t alignment = 64;  ///< Required alignment of offsets; 64 or more.
   /// Whether it takes whole parts of programs (compile_segment).
   bool segments = true;
 };

@@ -1,4 +1,4 @@
-// The backend `interp` by itself: what it answers to calls that break the rules.
+// The backend `interp` by itself: its answers to calls that break the rules.
 #include "core/backend/interpreter/interpreter.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST_F(InterpTest, CallsThatBreakRulesAreErrors) {
             "B14: the binary has another number of kernels");
 }
 
-// Whatever the strides of an empty box are, nothing of it lies anywhere.
+// An empty box occupies no memory, with any strides.
 TEST_F(InterpTest, CopiesBoxesWithinMemory) {
   Box box = {4, {2, 2}, {8, 4}, {4, 8}};
   EXPECT_TRUE(device->copy_box(0, {y, 0, nullptr}, {x, 0, nullptr}, box).ok());

@@ -1,4 +1,4 @@
-// A layer that changes nothing: what layers derive from.
+// A layer that changes nothing: the base class of layers.
 #pragma once
 
 #include "core/backend/backend.h"

@@ -6,7 +6,7 @@
 //   validate   checks the numbered rules on both sides: what the host asks, what the backend answers
 //   faults     fails the n-th call of a kind, delays, loses the device (faults.h)
 //   cache      keeps what was compiled (cache.h)
-//   record     writes down all that goes to and fro, for a replay (record.h, replay.h)
+//   record     writes down all calls and results, for a replay (record.h, replay.h)
 //   trace      a timeline of launches, copies and calls (trace.h)
 // clang-format on
 //
@@ -22,10 +22,10 @@
 
 namespace tenon::backend {
 
-/// `inner` within the layers of a list separated by commas; an empty list is `inner`. Errors: a
-/// name that is none; a plan of faults (TENON_FAULTS) that does not parse; TENON_CACHE_BYTES that
-/// is no number; a file (TENON_RECORD, TENON_TRACE) that cannot be written. A cache without a
-/// folder is a warning (set_log).
+/// `inner` within the layers of a list separated by commas; an empty list is `inner`. Errors: an
+/// unknown name; a plan of faults (TENON_FAULTS) that does not parse; TENON_CACHE_BYTES that is no
+/// number; a file (TENON_RECORD, TENON_TRACE) that cannot be written. A cache without a folder is a
+/// warning (set_log).
 Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
                                              std::string_view names);
 

@@ -15,7 +15,7 @@
 namespace tenon::backend {
 namespace {
 
-// A device that breaks a rule: what a test sets goes wrong.
+// The rules that a device breaks, as set by a test.
 struct Breaks {
   bool zero_handles = false;
   bool same_handles = false;
@@ -108,7 +108,7 @@ class ValidateTest : public OnDevice {
   ~ValidateTest() override { device = nullptr; }  // Before what it looks at.
 
   Status done() { return finish(*device); }
-  // What the next call says of one that could not.
+  // The error of an earlier call, as the next call reports it.
   std::string later() { return device->record(0).error().message(); }
 
   Breaks breaks;
@@ -270,7 +270,7 @@ TEST(Validate, TheSameKernelsGiveTheSameBytes) {
             "validate: B13: the same kernels compile to other bytes");
 }
 
-// What nobody wrote is poison, and an error of the host's work is not lost to the layer's own.
+// Unwritten memory is poison, and an error of the host's work is not lost to the layer's own.
 TEST_F(ValidateTest, PoisonAndErrorsOfWork) {
   std::array<std::byte, 4> host = {};
   ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(host.data()), {x, 8, nullptr}, 4).ok());
@@ -313,7 +313,7 @@ TEST(Faults, TheNthCallFails) {
   const auto work = [&] {
     EXPECT_TRUE(device->copy(0, {memory, 0, nullptr}, MemoryAddress::of_host(host.data()), 8).ok());
     const auto done = device->await(device->record(0).value(), -1);
-    EXPECT_TRUE(device->await(device->record(0).value(), -1).value());  // Of no work.
+    EXPECT_TRUE(device->await(device->record(0).value(), -1).value());  // An event of no work.
     return done ? "done" : done.error().message();
   };
   EXPECT_EQ(work(), "done");

@@ -1,4 +1,4 @@
-// What layers keep of a kernel that was loaded: what its launches read and write.
+// A loaded kernel as layers know it: the buffers that its launches read and write.
 #pragma once
 
 #include <optional>

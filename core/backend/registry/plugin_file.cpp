@@ -22,7 +22,7 @@ bool holds(std::string_view bytes, uint64_t offset, uint64_t size, uint64_t coun
   return offset <= bytes.size() && (size == 0 || count <= (bytes.size() - offset) / size);
 }
 
-// What is wrong with the bytes; empty if nothing is.
+// The reason why the bytes are no plug-in; empty if they may be one.
 std::string_view fault_of(std::string_view bytes) {
   FileHeader header;
   if (!bytes.starts_with(ELFMAG)) return "it is no ELF file";

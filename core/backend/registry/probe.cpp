@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostKept = 4096;
 
-// The child: what it prints goes to the pipe, and nothing of the host's is flushed or destroyed.
+// Runs the child: its output goes to the pipe, and nothing of the host's is flushed or destroyed.
 [[noreturn]] void run_child(const std::function<void()>& start, int said, int returned) {
   setpgid(0, 0);  // With the processes that it starts, so that they end with it.
   dup2(said, STDOUT_FILENO);
@@ -32,7 +32,7 @@ constexpr size_t kMostKept = 4096;
   _exit(written == 1 ? 0 : 1);
 }
 
-// What the child printed, as far as it has.
+// Reads the text that the child has printed so far.
 void read_more(int pipe, std::string& text) {
   char buffer[kMostKept];
   while (true) {
@@ -95,7 +95,7 @@ Status probe(const std::function<void()>& start, std::chrono::milliseconds limit
   said[1] = -1;
   std::string text;
   const bool in_time = ends(child, Clock::now() + limit, said[0], text);
-  kill(-child, SIGKILL);  // What it started, too.
+  kill(-child, SIGKILL);  // Also the processes that it started.
   kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);

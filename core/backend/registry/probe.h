@@ -13,8 +13,8 @@ namespace tenon::backend {
 /// How long a plug-in may take to start and to say which devices there are.
 inline constexpr std::chrono::milliseconds kLongestProbe = std::chrono::seconds(20);
 
-/// Calls `start` in a child process. OK if it returns, whatever it has found: the host asks again
-/// and gets the answer itself. Errors say how the child ended otherwise, and the last line that it
+/// Calls `start` in a child process. OK if it returns, with any result: the host asks again and
+/// gets the answer itself. Errors say how the child ended otherwise, and the last line that it
 /// printed: kAborted, by a signal or by an exit; kDeadlineExceeded, ended after `limit`.
 Status probe(const std::function<void()>& start, std::chrono::milliseconds limit = kLongestProbe);
 

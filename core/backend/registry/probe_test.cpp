@@ -40,7 +40,7 @@ TEST(Probe, TellsWhatTheChildPrintedLast) {
             "it ends the process with exit status 3; it printed: the driver is missing");
 }
 
-// What a hanging child has started ends with it: nothing keeps the pipe open.
+// Processes started by a hanging child end with it: nothing keeps the pipe open.
 TEST(Probe, EndsWhatTheChildStarted) {
   int alive[2];
   ASSERT_EQ(pipe(alive), 0);

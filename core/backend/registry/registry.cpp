@@ -139,7 +139,7 @@ void Registry::look_for_plugins() {
     const auto [at, added] =
         entries_.try_emplace(name, RegistryEntry{absolute(file), nullptr, backend});
     if (added || at->second.source == absolute(file)) continue;
-    // Neither is the one that was meant.
+    // It is unknown which one was meant.
     const Status twice = make_error(
         ErrorCode::kAlreadyExists, "backend {} is {} and in {}; name one by its path", name,
         at->second.source == "built in" ? "built in" : "in " + at->second.source, absolute(file));

@@ -21,17 +21,17 @@ namespace tenon::backend {
 /// start, with its reason.
 Result<std::shared_ptr<Backend>> load_plugin(const std::string& path);
 
-/// What a user names on the command line or in TENON_DEVICE: "interp", "chip:2", "/opt/libnpu.so",
-/// "/opt/libnpu.so:1".
+/// The name of a device on the command line or in TENON_DEVICE: "interp", "chip:2",
+/// "/opt/libnpu.so", "/opt/libnpu.so:1".
 struct DeviceName {
   std::string backend;  ///< A name or a path: it has a '/'.
   size_t index = 0;
 };
-/// Errors: a number that is none.
+/// Errors: an invalid number.
 Result<DeviceName> parse_device_name(std::string_view text);
 
 struct Listed {
-  std::string name;    ///< Of the backend; of a plug-in that fails, its file's name.
+  std::string name;    ///< The backend's name; for a plug-in that fails, its file's name.
   std::string source;  ///< "built in", or the plug-in's path.
   Result<std::shared_ptr<Backend>> backend;
 };
@@ -47,11 +47,12 @@ class Registry {
 
   /// Errors: kAlreadyExists.
   Status add(std::string name, BackendFactory make);
-  /// By name or path, each made once. Errors: those of load_plugin; kNotFound with the names that
-  /// there are; of two plug-ins of one name, kAlreadyExists naming both files.
+  /// Finds a backend by name or path; each is made once. Errors: those of load_plugin; kNotFound
+  /// with the names that there are; of two plug-ins of one name, kAlreadyExists naming both files.
   Result<std::shared_ptr<Backend>> get(const std::string& name_or_path);
-  /// All, those too that fail to start: a plug-in of TENON_PLUGIN_PATH is started in a child
-  /// process first, and one that crashes, ends its process or hangs there is listed with that.
+  /// All backends, also those that fail to start: a plug-in of TENON_PLUGIN_PATH is started in a
+  /// child process first, and one that crashes, ends its process or hangs there is listed with
+  /// that.
   std::vector<Listed> list();
   /// Whether a backend of this name was added, not found as a plug-in.
   bool is_built_in(std::string_view name);

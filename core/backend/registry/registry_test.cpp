@@ -1,4 +1,4 @@
-// Plug-ins: loading, what is wrong with those that cannot be, finding them by name.
+// Plug-ins: loading, the errors of those that cannot be loaded, finding them by name.
 #include "core/backend/registry/registry.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(Registry, ByNameAndByPath) {
             "there is no plug-in /nowhere/lib.so");
 }
 
-// Two of one name are an error of the plug-in; what is built in stays.
+// Two backends of one name are an error of the plug-in; the built-in one stays.
 TEST(Registry, ListsWhatFailsToo) {
   Registry registry("/nowhere:" + kFolder + "/libbroken5.so:" + kFolder + "/libtenon_interp.so");
   std::vector<std::string> lines;
@@ -158,7 +158,7 @@ const TenonBackend* exported_interp() {
 
 kernel::Kernel kernel_of(const std::string& text) { return kernel::parse(text, "k").value(); }
 
-// What the table of an exported backend says is what the backend says.
+// The table of an exported backend reports the same target as the backend.
 TEST(Adapter, ATargetSurvivesTheTable) {
   TargetInfo target;
   target.name = "t";
@@ -179,7 +179,7 @@ TEST(Adapter, ATargetSurvivesTheTable) {
   EXPECT_EQ(to_string(target).substr(0, 24), "name t\ncompiler c\ntypes ");
 }
 
-// A struct of an older release ends earlier; what it lacks is as usual (B1).
+// A struct of an older release ends earlier; members that it lacks have their defaults (B1).
 TEST(Adapter, AnOldersStructsAreRead) {
   TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
   TenonTargetInfo info{};
@@ -306,7 +306,7 @@ TEST(Host, ServicesForPlugins) {
   EXPECT_EQ(info.scalar_count, 1u);
   EXPECT_EQ(info.grid_rank, 2u);
   EXPECT_EQ(info.grid[1], 2);
-  // A name that OpenCL C means something by: the source has the one that describe tells.
+  // A name with a meaning in OpenCL C: the source has the one that describe tells.
   kernel::Kernel constant = kernel;
   constant.name = "constant";
   TenonKernel named;

@@ -1,6 +1,6 @@
 // core/backend/testing/: what tests of backends share.
 //
-// What tests of backends and layers share: a kernel, a device on which it is loaded, and waiting.
+// Helpers for tests of backends and layers: a kernel, a device on which it is loaded, and waiting.
 #pragma once
 
 #include <gtest/gtest.h>

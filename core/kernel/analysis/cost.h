@@ -1,6 +1,6 @@
 // core/kernel/analysis/: facts about a kernel: cost, ranges of values, updates in place.
 //
-// What a launch of a kernel does, counted from the kernel alone.
+// The cost of a launch, counted from the kernel alone.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Cost {
   bool bounded = true;
 };
 
-/// Of a verified kernel.
+/// The cost of a verified kernel.
 Cost cost_of(const Kernel& kernel);
 
 }  // namespace tenon::kernel

@@ -1,4 +1,4 @@
-// What a launch does, as counted and as known.
+// The cost of launches, as counted and as known.
 #include "core/kernel/analysis/cost.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(Cost, Examples) {
   EXPECT_EQ(softmax.bytes_written, 16000);
   EXPECT_TRUE(softmax.exact);
   EXPECT_EQ(of_example("transpose").flops, 0);
-  EXPECT_EQ(of_example("cumsum").flops, 0);  // Of integers.
+  EXPECT_EQ(of_example("cumsum").flops, 0);  // Additions of integers are not flops.
 }
 
 TEST(Cost, Operations) {

@@ -7,16 +7,16 @@ namespace {
 
 // A load or store of a buffer.
 struct BufferAccess {
-  size_t order = 0;  // In which the text has them.
+  size_t order = 0;  // Position in the text.
   BlockId block = 0;
-  bool repeated = false;  // Within a loop of one iteration's own.
+  bool repeated = false;  // Within a loop inside one iteration.
   std::vector<ValueId> index;
 };
 
 struct Touches {
   std::vector<BufferAccess> loads;
   std::vector<BufferAccess> stores;
-  bool otherwise = false;  // By a copy, contract or atomic.
+  bool otherwise = false;  // Also touched by a copy, contract or atomic.
 };
 
 class BufferAccesses {
@@ -79,7 +79,7 @@ class BufferAccesses {
     }
   }
 
-  // Whoever runs `block` runs `outer`, to its end.
+  // Whether `block` is `outer` or lies within it.
   bool is_within(BlockId block, BlockId outer) const {
     while (block != outer && block != kNone) block = parents_[block];
     return block == outer;

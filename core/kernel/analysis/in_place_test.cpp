@@ -1,4 +1,4 @@
-// What may lie over what: proved pairs run in place, and what is no pair would break K4.
+// In-place pairs: proved pairs run in place, and other pairs would break K4.
 #include "core/kernel/analysis/in_place.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<MemoryId, MemoryId>>;
 
-// Of a kernel over %x and %z, which come before %y.
+// The pairs of a kernel with buffers %x and %z before %y.
 Pairs pairs_of(std::string_view body, std::string_view grid = "grid()",
                std::string_view out = "out f32[8]") {
   const auto kernel =

@@ -82,7 +82,7 @@ void Ranges::node(const Node& node) {
   }
 }
 
-// Induction variables; what is carried may be anything.
+// Ranges of induction variables; carried values may be anything.
 void Ranges::arguments(const Node& node) {
   const auto indices = [&](BlockId b) {
     const Block& block = kernel_.block(b);

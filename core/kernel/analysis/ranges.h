@@ -1,4 +1,4 @@
-// Intervals of integer values, from the extents of the loops around them: what proves that indices
+// Intervals of integer values, from the extents of the loops around them; they prove that indices
 // fit (K7, K10).
 #pragma once
 
@@ -16,7 +16,7 @@ struct IntegerRange {
 
 class Ranges {
  public:
-  /// Of every value of a well-formed kernel.
+  /// Computes the ranges of all values of a well-formed kernel.
   explicit Ranges(const Kernel& kernel);
 
   const IntegerRange& of(ValueId value) const { return ranges_[value]; }

@@ -25,7 +25,7 @@ enum class Order : uint8_t {
 struct InterpreterOptions {
   Order order = Order::kForward;
   uint64_t seed = 0;
-  /// Keep track of who touched what. Without, K2, K3, K4 and K6 are not checked.
+  /// Whether to record accesses to memory; without, K2, K3, K4 and K6 are not checked.
   bool check = true;
   /// Asked now and then; true ends the run with kCancelled.
   std::function<bool()> cancelled;

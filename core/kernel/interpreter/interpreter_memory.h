@@ -1,4 +1,4 @@
-// Memory of the interpreter, with the record of who touched what. Private to core/kernel.
+// Memory of the interpreter, with the record of accesses. Private to core/kernel.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace tenon::kernel {
 
-/// What one loop has done to one element. Iterations count from 1; records of earlier executions of
-/// the loop are told apart by `instance`.
+/// The accesses of one loop to one element. Iterations count from 1; records of earlier executions
+/// of the loop are told apart by `instance`.
 struct ElementHistory {
   uint32_t instance = 0;
   uint32_t writer = 0;
@@ -46,12 +46,12 @@ inline AccessConflict record(ElementHistory& touch, uint32_t instance, uint32_t 
 /// The bytes behind a memory, or behind two of them in place.
 struct MemoryBytes {
   std::byte* data = nullptr;
-  std::vector<std::byte> own;           ///< Of scratch and private memory.
-  std::vector<ElementHistory> by_grid;  ///< Of buffers.
+  std::vector<std::byte> own;           ///< Bytes of scratch and private memory.
+  std::vector<ElementHistory> by_grid;  ///< Accesses of the grid to buffers.
   std::vector<ElementHistory> by_lanes;
   std::vector<uint32_t> stored;  ///< The epoch in which the element was last stored to.
   uint32_t epoch = 1;
-  bool shared = false;  ///< In place.
+  bool shared = false;  ///< Two buffers in place.
 };
 
 /// A memory as the interpreter uses it.
@@ -59,7 +59,7 @@ struct View {
   MemoryBytes* storage = nullptr;
   ElementType type{};
   size_t width = 1;  ///< Bytes of an element.
-  int bits = 8;      ///< Of a packed element.
+  int bits = 8;      ///< Bits of a packed element.
   bool packed = false;
   Dims dims;
   Dims strides;

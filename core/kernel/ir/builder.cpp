@@ -104,7 +104,7 @@ ValueId Builder::bitcast(ValueId x, ElementType type) {
 
 ValueId Builder::op(OpCode code, const Values& operands, ElementType stated) {
   const ScalarOp& row = scalar_op(code);
-  // T is the type of the last operand: of select not of the condition.
+  // T is the type of the last operand; for select, that is not the condition.
   const ElementType type = type_of(operands.back());
   if (const ValueId folded = fold(code, type, operands, stated); folded != kNone) return folded;
   Node node;
@@ -122,7 +122,7 @@ ValueId Builder::fold(OpCode code, ElementType type, const Values& operands, Ele
     if (!kernel_.is_constant(operands[i])) return simplify(code, type, operands);
     bits[i] = kernel_.value(operands[i]).bits;
   }
-  // The functions belong to whoever runs the kernel.
+  // Math functions are not folded: their bits depend on the target that runs the kernel.
   if (is_math(code)) return kNone;
   const ScalarOp& row = scalar_op(code);
   const ElementType working = row.result == ResultType::kStated ? stated : type;
@@ -136,7 +136,7 @@ bool Builder::is_integer_constant(ValueId value, int64_t number) const {
          v.bits == bits_of_integer(v.type, number);
 }
 
-// Identities of integers and pred alone: of floats hardly any keeps every bit.
+// Identities of integers and pred only: hardly any identity of floats keeps every bit.
 ValueId Builder::simplify(OpCode code, ElementType type, const Values& operands) {
   if (code == OpCode::kSelect) {
     if (kernel_.is_constant(operands[0])) {

@@ -117,7 +117,7 @@ class Builder {
   /// The kernel; the builder is empty afterwards.
   Kernel finish();
 
-  // --- For those who copy kernels node by node (rewriter.h).
+  // --- For copying kernels node by node (rewriter.h).
   BlockId begin_block(const std::vector<ElementType>& arguments);
   /// Ends the innermost open block, with a yield of `values` if `has_yield`.
   void end_block(bool has_yield, const Values& values);
@@ -130,7 +130,7 @@ class Builder {
   BlockId current_block() const { return open_.back(); }
   /// Whether what is made in `block` may be used where the builder stands.
   bool is_open(BlockId block) const;
-  /// That of the block in which a value was made.
+  /// The depth of the block in which a value was made.
   size_t depth_of(ValueId value) const { return depths_[value]; }
   /// Operations go to the end of the open block at `depth` until `insert_innermost`: before the
   /// statement that is being made there.

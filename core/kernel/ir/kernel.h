@@ -1,8 +1,8 @@
 // core/kernel/: the kernel IR, and everything done to a kernel without a target.
 // core/kernel/ir/: the kernel IR: operations, statements, builder.
 //
-// Kernel: scalar operations inside fork-join loops over typed buffers, what a backend compiles.
-// docs/kernel-ir.md is the specification; K0 … K10 are its rules.
+// Kernel: scalar operations inside fork-join loops over typed buffers; the unit that a backend
+// compiles. docs/kernel-ir.md is the specification; K0 … K10 are its rules.
 //
 // A kernel is plain arrays: values, memories, nodes and blocks refer to each other by index. It is
 // made once, by Builder, a parser or a reader, and never changed in place: a transformation reads
@@ -35,10 +35,10 @@ struct Memory {
   ElementType type{};
   Dims dims;
   Dims strides;                 ///< In elements; empty for dense row-major.
-  Access access = Access::kIn;  ///< Of a buffer.
+  Access access = Access::kIn;  ///< For a buffer.
   MemoryId over = kNone;        ///< Buffer whose memory a launch may give this one (K4).
   bool packed = false;          ///< Sub-byte elements share bytes (K9).
-  uint32_t lane_rank = 0;       ///< Of private memory: leading dimensions that are lanes.
+  uint32_t lane_rank = 0;       ///< For private memory: leading dimensions that are lanes.
 
   bool operator==(const Memory&) const = default;
   /// `strides`, or those of dense row-major order.
@@ -52,17 +52,17 @@ struct Memory {
 enum class ValueKind : uint8_t {
   kConstant,  ///< `bits`
   kScalar,    ///< Bound by the launch.
-  kArgument,  ///< Of a block.
-  kResult,    ///< Of a node.
+  kArgument,  ///< Argument of a block.
+  kResult,    ///< Result of a node.
 };
 
 struct Value {
   ElementType type{};
   ValueKind kind = ValueKind::kConstant;
-  /// Of a constant, its bits as Interpreter registers hold them: integers extended to 64 bits by
-  /// their sign, floats in their format, pred 0 or 1.
+  /// The bits of a constant, as registers of the Interpreter hold them: integers extended to 64
+  /// bits by their sign, floats in their format, pred 0 or 1.
   uint64_t bits = 0;
-  NodeId node = kNone;  ///< Of a result.
+  NodeId node = kNone;  ///< The node of a result.
 };
 
 // clang-format off
@@ -113,7 +113,7 @@ struct Block {
 
 struct Kernel {
   std::string name;
-  std::string label;  ///< What it was made from: op names and source location.
+  std::string label;  ///< The source of the kernel: op names and location.
   ElementType index_type = ElementType::kS32;
   std::vector<Memory> memories;
   size_t buffer_count = 0;       ///< memories[0 … buffer_count) are parameters.

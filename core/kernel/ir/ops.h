@@ -32,7 +32,7 @@ enum class OpCode : uint8_t {
 inline constexpr int kScalarOpCount = static_cast<int>(OpCode::kLoad);
 inline constexpr int kOpCount = static_cast<int>(OpCode::kYield) + 1;
 
-/// What T, the type behind the colon, may be: a set.
+/// The types that T, the type behind the colon, may be: a set.
 enum TypeSet : uint8_t {
   kPreds = 1,
   kIntegers = 2,

@@ -187,7 +187,7 @@ class StructureChecker {
     return n.memories.empty() || touches(n);
   }
 
-  // Flags and lists of other operations are not set: what reads them need not ask.
+  // Checks that flags and lists of other operations are not set, so that readers need not ask.
   bool has_only_its_own(const Node& n) {
     const bool reduces = n.op == OpCode::kReduce || n.op == OpCode::kScan;
     const bool copies = n.op == OpCode::kCopy;
@@ -263,7 +263,7 @@ class StructureChecker {
     return n.operands.size() == starts;
   }
 
-  // Of each block.
+  // The number of arguments of each block.
   static std::vector<size_t> block_arguments(const Node& n) {
     const size_t extents = n.extents.size();
     const size_t results = n.results.size();

@@ -79,7 +79,8 @@ inline KernelExpr bitcast(KernelExpr x, ElementType type) {
 }
 
 /// x, which is an integer known to lie in `range` if that is one of its type, written so that this
-/// is proved (K10): what an operation was proved to give is not seen through those it becomes.
+/// is proved (K10): a range that was proved of an operation cannot be proved again of its
+/// expansion.
 inline KernelExpr known_within(KernelExpr x, const IntegerRange& range) {
   const IntegerRange all = range_of_type(x.type());
   if (range.low < all.low || range.high > all.high) return x;

@@ -48,7 +48,7 @@ struct TargetFeatures {
   static TargetFeatures least();
   /// From a list of what a target has besides those: "f64,s64,u64,fma,dimensions". The words are
   /// the names of element types and of the members above; "atomics" are on all its integers,
-  /// "least" is none of them.
+  /// "least" adds none of them.
   static Result<TargetFeatures> parse(std::string_view text);
 };
 

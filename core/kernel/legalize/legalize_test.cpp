@@ -186,7 +186,7 @@ TEST(Legalize, NarrowNumbersAreIndices) {
   }
 }
 
-// Of what a loop or reduction carries no range is known but that of its type.
+// A value carried by a loop or reduction has the whole range of its type.
 TEST(Legalize, CarriedNarrowNumbersAreIndices) {
   for (const char* type : {"u2", "u4", "u8", "u16"}) {
     expect_same_text(

@@ -27,7 +27,7 @@ KernelExpr is_zero(KernelExpr x) { return magnitude(x) == 0; }
 KernelExpr as_signed(KernelExpr x) { return bitcast(x, kS64); }
 KernelExpr as_bits(KernelExpr x) { return bitcast(x, kU64); }
 
-/// x >> n, with what is lost as the lowest bit; n >= 0 of any size.
+/// x >> n, with the lost bits as a sticky lowest bit; n >= 0 of any size.
 KernelExpr shift_right_jam(KernelExpr x, KernelExpr n) {
   const int64_t width = bit_width(x.type());
   const KernelExpr amount = min(n, n.like(width - 1));

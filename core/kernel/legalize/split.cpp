@@ -63,12 +63,12 @@ WordPair high_half(WordPair x, WordPair y, bool is_signed) {
 
 // --- Shifts, by amounts as the kernel IR has them: all of the amount counts
 
-/// Amounts from 64 on are 64.
+/// The amount as a word; amounts from 64 on are 64.
 KernelExpr amount_of(WordPair y) {
   return kernel::select(either(y.high != 0, y.low > 64), 64, y.low);
 }
 
-// A shift of 32 bits by 32 or more gives 0, by a number below zero too.
+// A shift of 32 bits by 32 or more, or by a negative number, gives 0.
 WordPair shift_left(WordPair x, KernelExpr n) {
   const KernelExpr rest = n.like(32) - n;
   return {x.low << n, (x.high << n) | (x.low >> rest) | (x.low << (n - 32))};
@@ -162,7 +162,7 @@ WordPair from_narrow(KernelExpr x) {
 /// 2^n for exponents of normal numbers, n u32.
 KernelExpr power_of_two(KernelExpr n) { return bitcast((n + 127) << 23, kF32); }
 
-/// Rounded once: the highest 32 bits, the rest in the lowest of them.
+/// Rounds once: converts the highest 32 bits, with the rest as a sticky lowest bit.
 KernelExpr to_f32(WordPair x, bool is_signed) {
   const WordPair size = is_signed ? magnitude(x) : x;
   const KernelExpr n = clz(size.high);

@@ -136,8 +136,8 @@ class TileExpander : public Rewriter {
     });
   }
 
-  // Calls body(place in c, row, column) for what a lane owns of the box: row i of the tile lies in
-  // lane i / r at i mod r.
+  // Calls body(place in c, row, column) for the elements of the box that a lane owns: row i of the
+  // tile lies in lane i / r at i mod r.
   void for_each_result(const Node& n, const Memory& c, const Values& start, const Values& lane,
                        const std::function<void(const Values&, ValueId, ValueId)>& body) {
     Builder& b = to();

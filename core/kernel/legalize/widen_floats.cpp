@@ -157,7 +157,7 @@ class FloatWidener : public Rewriter {
     return widens(type) ? convert(Codec(type).encode(x), kept(type)) : convert(x, type);
   }
 
-  /// Of a type that the target computes with, what it does not have on it.
+  /// Whether the target lacks this operation on `type`, a type that it computes with.
   bool lacks(const Node& n, ElementType type) const {
     if (n.op == OpCode::kConvert) {
       const auto later = [&](ElementType t) {

@@ -109,7 +109,8 @@ class IntegerWidener : public Rewriter {
   KernelExpr converted(const Node& n, ElementType from) {
     const KernelExpr x = expr(n.operands[0]);
     if (!widens(n.type)) {
-      // Bounded before: that what a loop gives fits an index is not seen once it is wider.
+      // Bounded before widening: afterwards it cannot be proved that the result of a loop fits an
+      // index.
       return convert(is_integer(n.type) ? known_within(x, ranges_.of(n.operands[0])) : x, n.type);
     }
     if (is_float(from)) {  // Saturated.

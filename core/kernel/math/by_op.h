@@ -6,7 +6,7 @@
 
 namespace tenon::kernel::math {
 
-/// Of a math function; `y` counts where it takes two arguments.
+/// The value of a math function; `y` counts where it takes two arguments.
 template <class R>
 R apply(OpCode code, R x, R y) {
   switch (code) {

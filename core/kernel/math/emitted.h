@@ -1,5 +1,5 @@
-// Numbers that write operations down: what the functions are instantiated with to expand them
-// (number.h), into a kernel or into what a code generator writes.
+// Numbers that emit operations: the math functions (number.h) are instantiated with them to expand
+// into a kernel or into a code generator's output.
 //
 // A builder B has a type B::Id and the functions unary, binary, select, fma, if_else, convert,
 // bitcast, real and integer of kernel::Builder. It may have `Id scale(Id x, Id n)`, x 2^n rounded

@@ -1,4 +1,5 @@
-// The math functions of the kernel IR, one template each: what exp and the rest mean, in every bit.
+// The math functions of the kernel IR, one template each, which defines every bit of exp and the
+// rest.
 //
 // R is a number as number.h has it. All of them are built on fma, which rounds once, and on the
 // exactly rounded operations; where a condition splits the range both sides are computed and one is
@@ -112,8 +113,7 @@ struct Rounded {
   R real;
   Int<R> integer;
 };
-/// Of |x| < 2^21 (f64: 2^50): in a sum with 3/2 of a power of two, the last bit is that of the
-/// ones.
+/// For |x| < 2^21 (f64: 2^50): in a sum with 3/2 of a power of two, the last bit has weight 1.
 template <class R>
 Rounded<R> round_to_int(R x) {
   using F = Format<R>;
@@ -216,7 +216,7 @@ R log(R x) {
 template <class R>
 R log1p(R x) {
   using F = Format<R>;
-  // 1 + x rounded, and what that lost.
+  // 1 + x rounded, and the rounding error.
   const R u = x + F(1);
   const R lost = select(x < F(1), x - (u - F(1)), like(x, 1) - (u - x)) / u;
   const ScaledMantissa<R> s = split(u);
@@ -244,7 +244,7 @@ R cbrt(R x) {
   const Bool<R> tiny = a < std::numeric_limits<F>::min();
   const Int<R> pattern = bits(select(tiny, a * static_cast<F>(int64_t{1} << kShift), a));
   const Int<R> exponent = (pattern >> kMantissaBits<F>)-int_like(x, kBias<F>);
-  // Its third, rounded down: 43691 / 2^17 is 1/3 for numbers this small.
+  // A third of the exponent, rounded down: 43691 / 2^17 is 1/3 for numbers this small.
   const Int<R> third =
       (((exponent + int_like(x, 1536)) * int_like(x, 43691)) >> 17) - int_like(x, 512);
   const R m = from_bits(pattern - ((third * int_like(x, 3)) << kMantissaBits<F>));  // [1, 8)
@@ -358,7 +358,7 @@ R pow(R x, R y) {
   const R at_zero = select(rises, like(x, 0), like(x, kInfinity<R>));
   const R at_infinity = select(rises, like(x, kInfinity<R>), like(x, 0));
   const R size = select(ax == F(0), at_zero, select(ax == kInfinity<R>, at_infinity, inside));
-  // Of negative numbers only whole powers; odd ones keep the sign.
+  // Negative numbers have whole powers only; odd ones keep the sign.
   const Bool<R> whole = trunc(y) == y;
   const R half = y * F(0.5);
   const Bool<R> odd = both(whole, negate(trunc(half) == half));

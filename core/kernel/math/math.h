@@ -1,8 +1,8 @@
 // core/kernel/math/: the meaning of operations on scalars, and the math functions, each with one
 // expansion.
 //
-// The math functions, run or written into a kernel. What they compute: functions.h and
-// trigonometry.h; how exactly: docs/numerics.md.
+// The math functions, run or written into a kernel. Definitions: functions.h and trigonometry.h;
+// error bounds: docs/numerics.md.
 #pragma once
 
 #include "core/kernel/ir/builder.h"

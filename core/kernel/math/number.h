@@ -1,4 +1,4 @@
-// What the math functions are written in: numbers of one format and its integers, natively.
+// The number types of the math functions: numbers of one format and its integers, natively.
 //
 // Each function of functions.h is one template. Instantiated with float or double it runs, for the
 // interpreter and for folding; with Emitted<float> or Emitted<double> (emitted.h) it writes the
@@ -189,7 +189,7 @@ T select(bool condition, T x, T y) {
 inline bool both(bool x, bool y) { return x && y; }
 inline bool either(bool x, bool y) { return x || y; }
 inline bool negate(bool x) { return !x; }
-/// Nothing: there is no such operation.
+/// Nothing: native numbers have no such operation.
 template <Native F>
 std::optional<F> scaled_at_once(F, Integer<F>) {
   return std::nullopt;

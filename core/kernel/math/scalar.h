@@ -1,5 +1,5 @@
-// The meaning of the operations on scalars, on bits: what the builder folds with and the
-// interpreter runs.
+// The meaning of the operations on scalars, on bits; the builder folds with them and the
+// interpreter runs them.
 //
 // A scalar is held in 64 bits: integers extended by their sign (unsigned ones by zeros), floats in
 // the low bits in their own format, pred as 0 or 1.
@@ -12,7 +12,7 @@
 
 namespace tenon::kernel {
 
-/// One operation on operands of `from` (of convert and bitcast; else of `type`).
+/// One operation on operands of type `from` (for convert and bitcast; else of `type`).
 using ScalarFunction = uint64_t (*)(ElementType type, ElementType from, uint64_t x, uint64_t y,
                                     uint64_t z);
 

@@ -160,7 +160,7 @@ Angle<R> reduce_angle(R x) {
   const auto [quadrant, high, low] = if_else(
       finite < kSmallAngle<Format<R>>, [&] { return as_tuple(reduce_small(finite)); },
       [&] { return as_tuple(reduce_great(finite)); });
-  const R none = finite - finite;  // NaN of what is not finite.
+  const R none = finite - finite;  // NaN if x is not finite.
   return {quadrant, high + none, low};
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMostPointers = 4;
 
 Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
 
-// Compiles `source` in `folder`, and gives the file that came of it.
+// Compiles `source` in `folder`, and gives the path of the shared object.
 Result<std::string> compile_in(const TemporaryFolder& folder, const std::string& source,
                                const std::string& compiler) {
   const std::string file = folder.file("kernels");

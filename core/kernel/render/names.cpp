@@ -34,7 +34,7 @@ constexpr std::string_view kKeywords =
     "sampler_t reserve_id_t queue_t ndrange_t clk_event_t clk_profiling_info cl_mem_fence_flags "
     // CUDA's variables.
     "threadIdx blockIdx blockDim gridDim warpSize dim3 cudaStream_t "
-    // Of our sources.
+    // Names in sources that we render.
     "kernel_table lane";
 
 constexpr std::string_view kFunctions =

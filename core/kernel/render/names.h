@@ -1,7 +1,6 @@
-// Names that C, OpenCL C or CUDA C++ means something by. Private to core/kernel/render.
+// Names with a meaning in C, OpenCL C or CUDA C++. Private to core/kernel/render.
 //
-// One set for the three languages: a kernel's function has one name, whatever language it is
-// rendered to.
+// One set for the three languages: a kernel's function has the same name in all of them.
 #pragma once
 
 #include <set>
@@ -11,8 +10,8 @@
 
 namespace tenon::kernel {
 
-/// Whether one of the languages, its built-in functions or the headers that sources include mean
-/// something by the identifier, or a source of ours does.
+/// Whether the identifier has a meaning in one of the languages, in its built-in functions, in the
+/// headers that sources include, or in sources that we render.
 bool is_reserved(std::string_view identifier);
 
 /// The letters, digits and underscores of a text, the others as underscores; begins with a letter.
@@ -22,7 +21,7 @@ std::string identifier_of(std::string_view text);
 class NameTable {
  public:
   std::string take(std::string_view wanted);
-  /// A name as it is, whatever it means; false if it is taken.
+  /// Takes a name as it is, reserved or not; false if it is taken.
   bool hold(std::string name) { return taken_.insert(std::move(name)).second; }
 
  private:

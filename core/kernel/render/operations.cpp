@@ -1,5 +1,5 @@
-// Operations on scalars as expressions, and the helper functions of those that the languages leave
-// undefined somewhere.
+// Operations on scalars as expressions, and helper functions for operations that the languages
+// leave undefined for some operands.
 #include <algorithm>
 #include <cctype>
 #include <cmath>

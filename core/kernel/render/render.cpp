@@ -22,8 +22,8 @@ class SourceWriter {
         launched_(launched),
         spelling_(spelling_of(options.language)),
         lanes_(options.lanes),
-        // What the table names need not be seen, and a name of another library's must not be found
-        // instead: there is a `random` in C's.
+        // Functions behind a table are static: they need no symbols, and another library's function
+        // of the name must not be called instead (C has a `random`).
         local_(!options.table.empty()),
         function_(std::move(function)),
         helpers_(helpers),
@@ -152,7 +152,7 @@ class SourceWriter {
   void lanes(const Node& n) {
     const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
     if (!spelling_.has_lanes()) return nest(indices, n.extents, [&] { block(n.blocks[0]); });
-    // What a slower lane still reads outside lanes loops may be stored to in this one.
+    // This lanes loop may store to memory that a slower lane still reads outside lanes loops.
     if (loaded_) barrier();
     const std::string place = fresh();
     line("for (int64_t {} = lane; {} < {}; {} += {}) {{", place, place, element_count(n.extents),
@@ -179,7 +179,7 @@ class SourceWriter {
     }
     return variables;
   }
-  /// All at once.
+  /// Assigns all variables at once.
   void assign(const Names& variables, Names values) {
     for (size_t i = 0; i < variables.size(); ++i) {
       const bool later =
@@ -205,7 +205,7 @@ class SourceWriter {
     for (size_t i = first; i < values.size(); ++i) names_[values[i]] = names[i - first];
   }
 
-  /// The nodes of a block; what its yield gives.
+  /// Writes the nodes of a block; gives the operands of its yield.
   Names block(BlockId id) {
     for (const NodeId n : kernel_.block(id).nodes) {
       const Node& node = kernel_.node(n);
@@ -241,7 +241,7 @@ class SourceWriter {
     set(n.results, variables);
   }
 
-  // What a slower lane still reads in this round may be stored to in the next one.
+  // The next round may store to memory that a slower lane still reads in this one.
   void end_of_round() {
     if (loaded_ && by_one_lane()) barrier();
   }
@@ -511,7 +511,7 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
     functions.push_back(name);
     for (int i = 2; !taken.hold(functions.back()); ++i)
       functions.back() = fmt::format("{}_{}", name, i);
-    // Behind a table nobody asks for a function by its name.
+    // Functions behind a table are not called by name.
     if (options.table.empty() && functions.back() != name) {
       return invalid_argument("two kernels of one source have the name @{}", kernel.name);
     }

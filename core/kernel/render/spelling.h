@@ -1,4 +1,4 @@
-// How a language spells what kernels are made of. Private to core/kernel/render.
+// How a language spells the parts of a kernel. Private to core/kernel/render.
 #pragma once
 
 #include <set>
@@ -23,8 +23,8 @@ struct Spelling {
   std::string_view group;    ///< The index of the workgroup; empty: calls run the whole grid.
   std::string_view lane;     ///< Its lane's index.
   std::string_view barrier;
-  std::string_view suffix_f32;  ///< Of the names of functions on f32: sqrtf.
-  std::string_view suffix_64;   ///< Of literals of 64-bit integers.
+  std::string_view suffix_f32;  ///< Suffix of names of functions on f32: sqrtf.
+  std::string_view suffix_64;   ///< Suffix of literals of 64-bit integers.
   std::string_view f32_from_bits, f64_from_bits, bits_of_f32, bits_of_f64;  ///< Functions.
   /// Before "add", "min" …, in the language's case; empty where calls run one after the other.
   std::string_view atomic;

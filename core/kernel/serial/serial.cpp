@@ -28,7 +28,7 @@ namespace {
 using serial::ArchiveReader;
 using serial::ArchiveWriter;
 
-// Of an operation that a reader has to know to go on.
+// The number of blocks of an operation; a reader needs it to go on.
 size_t block_count(OpCode op) {
   switch (op) {
     case OpCode::kLanes:

@@ -3,8 +3,8 @@
 // The serial form of kernels: bytes that another process, machine or release reads.
 //
 // A kernel is written as it is nested: values are numbered in the order in which they are defined,
-// so that what is read refers to nothing that is not there. Version 1; `testdata/` keeps a file of
-// each version, which a test loads.
+// so that each one refers to earlier values only. Version 1; `testdata/` keeps a file of each
+// version, which a test loads.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ namespace tenon::kernel {
 
 inline constexpr serial::Format kKernelFormat = {"TNKN", "kernel", 1, 1};
 
-/// Of a verified kernel.
+/// The serial form of a verified kernel.
 std::string save(const Kernel& kernel);
 /// The kernel, verified. Errors: those of serial::unseal, of the reader (with the byte), of verify.
 Result<Kernel> load_kernel(std::string_view bytes, bool damaged_too = false);
 
-/// A kernel as a part of something: what is read is well nested, but not verified.
+/// A kernel as a part of another file: a kernel that is read is well nested, but not verified.
 void serialize(serial::ArchiveWriter& a, const Kernel& kernel);
 void serialize(serial::ArchiveReader& a, Kernel& kernel);
 

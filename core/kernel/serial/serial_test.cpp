@@ -43,7 +43,7 @@ TEST(KernelSerial, RoundTripsEveryOperation) {
   }
 }
 
-// Version 1 is what the first release wrote: its files stay readable.
+// The first release wrote version 1: its files stay readable.
 TEST(KernelSerial, LoadsFilesOfEveryVersion) {
   const std::string folder = std::string(TENON_SOURCE) + "/core/kernel/serial/testdata/";
   for (uint32_t version = kKernelFormat.oldest; version <= kKernelFormat.newest; ++version) {

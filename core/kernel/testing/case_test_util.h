@@ -1,5 +1,4 @@
-// Kernels with their buffers that whatever compiles kernels is tried on, held against the
-// interpreter.
+// Kernels with their buffers, on which compilers of kernels are compared with the interpreter.
 #pragma once
 
 #include <cmath>
@@ -67,7 +66,7 @@ inline std::vector<Case> operation_cases(const std::vector<ElementType>& types) 
   return cases;
 }
 
-/// Every kind of loop and branch, with what is carried around them.
+/// Every kind of loop and branch, with carried values.
 inline constexpr std::string_view kLoops =
     R"(kernel @loops(%x: in s32[12], %y: inout s32[12], %z: out s64[3]) index s32 grid(%g: 3) {
   scratch %total : s32[1]
@@ -167,7 +166,7 @@ inline std::vector<Case> loop_cases() {
   return cases;
 }
 
-/// Of each kind of atomic on each of the types.
+/// Cases for each kind of atomic on each of the types.
 inline std::vector<Case> atomic_cases(const std::vector<ElementType>& types) {
   std::vector<Case> cases;
   for (const ElementType type : types) {

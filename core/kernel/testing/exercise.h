@@ -19,16 +19,16 @@
 
 namespace tenon::kernel {
 
-/// That a kernel stores twice to one place (K3) or out of range (K7) may show only once it is
-/// folded; some have no form.
+/// Whether `status` is allowed: a store twice to one place (K3) or out of range (K7) may show only
+/// after folding, and some kernels have no legal form.
 inline bool may_be(const Status& status) {
   return status.ok() || status.code() == ErrorCode::kUnimplemented ||
          status.code() == ErrorCode::kResourceExhausted || status.message().starts_with("K3:") ||
          status.message().starts_with("K7:");
 }
 
-/// What went wrong, or nothing. Legal forms and runs of large kernels are left out: they take long,
-/// and reach nothing that small ones do not.
+/// The first error, or an empty text. Legal forms and runs of large kernels are left out: they take
+/// long, and reach nothing that small ones do not.
 inline std::string exercise(const Kernel& kernel, size_t most_nodes = 40) {
   const std::string text = print(kernel);
   const auto again = parse(text, "printed");

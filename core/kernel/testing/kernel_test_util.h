@@ -45,7 +45,7 @@ inline std::vector<InterpreterOptions> orders() {
   return all;
 }
 
-/// The error of verifying, or else of running on zeros, forwards; "" if there is none.
+/// The error of verifying, or else of running on zeros, forwards; "" without an error.
 inline std::string violation(std::string_view text, const InterpreterOptions& options = {}) {
   const auto kernel = parse(text, "t");
   if (!kernel) return kernel.error().to_string();

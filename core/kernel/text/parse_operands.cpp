@@ -80,7 +80,7 @@ bool OperandParser::shape(Memory& m) {
   return m.strides.size() == m.dims.size() || scan_.fail("K0: as many strides as dimensions");
 }
 
-// --- What names stand for
+// --- Meanings of names
 
 void OperandParser::define(const std::string& name, ValueId value) {
   auto [entry, added] = values_.try_emplace(name, value);

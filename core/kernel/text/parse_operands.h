@@ -1,5 +1,5 @@
-// The parser of kernels below its statements: names, types, shapes, values, and what a name stands
-// for where it is read. parse_statements.h derives from it. Private to core/kernel.
+// The parser of kernels below its statements: names, types, shapes, values, and the meaning of a
+// name where it is read. parse_statements.h derives from it. Private to core/kernel.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@
 
 namespace tenon::kernel {
 
-/// A function reads what it is called after from `scan_` and tells whether it stood there; the
-/// first error stays in `scan_`. Names stand without their '%' in `out`. Lists end in `closing`,
-/// which is read too.
+/// A function reads the item that it is named after from `scan_` and tells whether it stood there;
+/// the first error stays in `scan_`. Names stand without their '%' in `out`. Lists end in
+/// `closing`, which is read too.
 class OperandParser {
  protected:
   using Types = std::vector<ElementType>;
@@ -28,22 +28,22 @@ class OperandParser {
   bool types(Types& out);  // 'f32, s32', one at least
   bool name(std::string& out);
   bool names(Names& out, char closing);
-  bool extent(int64_t& out);  // what a dimension or a loop can be long
+  bool extent(int64_t& out);  // the length of a dimension or a loop
   bool numbers(Dims& out, char closing);
   bool induction(Names& names, Dims& extents);  // '%i: 4, %j: 8)'
   bool shape(Memory& m);                        // 'f32[4,8]{1,4}'
 
-  // --- What names stand for
-  /// To the end of the innermost scope; then the name stands for what it did before.
+  // --- Meanings of names
+  /// Defines a name to the end of the innermost scope, which restores its meaning before.
   void define(const std::string& name, ValueId value);
   void define_all(const Names& names, const Values& values);
   void open_scope() { marks_.push_back(undo_.size()); }
   void close_scope();
   bool is_value(const std::string& name) const { return values_.contains(name); }
-  /// To the end of the kernel: no two memories of one share a name.
+  /// Defines a name to the end of the kernel: no two memories of a kernel share a name.
   void declare(const std::string& name, MemoryId memory) { memories_[name] = memory; }
   bool is_memory(const std::string& name) const { return memories_.contains(name); }
-  /// Of values and memories: a kernel begins.
+  /// Forgets names of values and memories, where a kernel begins.
   void forget_names();
 
   // --- Operands
@@ -56,7 +56,7 @@ class OperandParser {
 
   // --- Operands whose types stand behind them. A constant is read as its type says, so the types
   // are read first.
-  /// The type behind the next ' : ' of the line; what stands before it is still to be read.
+  /// The type behind the next ' : ' of the line; the text before it is still to be read.
   bool type_behind(ElementType& out);
   /// '(0, %x) : f32, s32'
   bool inits(Values& out, Types& types);
@@ -64,10 +64,10 @@ class OperandParser {
   bool carried(Names& names, Values& inits, Types& types);
 
   Scanner scan_;
-  Builder builder_;  ///< Of the kernel that is being read.
+  Builder builder_;  ///< Builds the kernel that is being read.
 
  private:
-  /// What closing a scope restores: the value that the name stood for before, if any.
+  /// A name that closing a scope restores, with the value that it had before, if any.
   struct Undo {
     std::string name;
     std::optional<ValueId> value;

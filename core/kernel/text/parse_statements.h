@@ -21,7 +21,7 @@ class StatementParser : protected OperandParser {
   std::vector<uint32_t> take_lines() { return std::exchange(lines_, {}); }
 
  private:
-  /// What stands behind the name of the operation; `made` are its results.
+  /// Reads the statement behind the name of the operation; `made` are its results.
   bool statement_of(OpCode code, Values& made);
 
   // --- Blocks
@@ -31,7 +31,7 @@ class StatementParser : protected OperandParser {
   /// 'KEYWORD(%x, …) { … }': a block behind another one of its statement, which names its
   /// arguments.
   bool named_body(std::string_view keyword, const Types& types, bool has_yield, BlockId& block);
-  /// The types of an index and of what is carried along with it.
+  /// The types of an index and of the values carried along with it.
   Types index_and(const Types& types) const;
   bool yield();
 
@@ -41,7 +41,7 @@ class StatementParser : protected OperandParser {
   bool store(OpCode code);  // atomics too
   bool atomic_kind(AtomicKind& kind);
   bool declaration(OpCode code);  // scratch and private
-  /// ': TYPE' behind what touches a memory that holds `expected`.
+  /// ': TYPE' behind a statement on a memory of type `expected`.
   bool colon_type(ElementType expected);
 
   // --- Control
@@ -64,7 +64,7 @@ class StatementParser : protected OperandParser {
 
   int depth_ = 0;  // of blocks that are open
   std::vector<uint32_t> lines_;
-  std::vector<Types> yield_types_;  // what each statement around asks its block for
+  std::vector<Types> yield_types_;  // the types that each enclosing statement asks its block for
 };
 
 }  // namespace tenon::kernel

@@ -16,8 +16,8 @@ namespace tenon::kernel {
 /// (from 1) on which each node begins.
 std::string print(const Kernel& kernel, std::vector<uint32_t>* lines = nullptr);
 
-/// Reads one kernel. Errors carry the position in `file`. What is read is as well formed as the
-/// grammar can tell; verify() checks the rest.
+/// Reads one kernel. Errors carry the position in `file`. The grammar checks the form only;
+/// verify() checks the rest.
 Result<Kernel> parse(std::string_view text, const std::string& file);
 /// Reads any number of kernels.
 Result<std::vector<Kernel>> parse_all(std::string_view text, const std::string& file);

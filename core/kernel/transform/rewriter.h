@@ -1,6 +1,6 @@
 // core/kernel/transform/: rewrites kernels for any target.
 //
-// Rewriter: copies a kernel node by node into a builder; what every transformation derives from.
+// Rewriter: copies a kernel node by node into a builder; the base of every transformation.
 #pragma once
 
 #include <vector>
@@ -41,7 +41,7 @@ class Rewriter {
   virtual Values constant(ElementType type, uint64_t bits) { return {to_.constant(type, bits)}; }
   /// The memory that stands for one, of as many bytes if it is a buffer.
   virtual Memory memory_for(const Memory& m) const { return m; }
-  /// The new kernel's grid, and what stands in it, its indices given.
+  /// The new kernel's grid, and its body for given indices.
   virtual Dims grid() const { return from_.grid; }
   virtual void body(const Values& indices);
   /// A copy of one of the blocks of a statement that is being copied.
@@ -49,10 +49,10 @@ class Rewriter {
 
   const Kernel& from() const { return from_; }
   Builder& to() { return to_; }
-  /// What stands for a value, or a memory, of the original.
+  /// The value, or memory, that stands for one of the original.
   virtual ValueId map(ValueId value);
   Values map(const Values& values);
-  /// All that stand for it, or for them in a row.
+  /// All values that stand for it, or for them in a row.
   Values parts(ValueId value);
   Values parts(const Values& values);
   MemoryId memory(MemoryId id) const { return memories_[id]; }
@@ -61,7 +61,7 @@ class Rewriter {
   void set_memory(MemoryId original, MemoryId id) { memories_[original] = id; }
 
   void copy_node(const Node& n);
-  /// T of an operation: the type of its operands, of a select that of its choices.
+  /// T of an operation: the type of its operands; for a select, that of its choices.
   ElementType type_of_operand(const Node& n) const { return from_.value(n.operands.back()).type; }
   /// The nodes of a block, where the builder stands; its arguments have been set.
   void copy_nodes(BlockId block);

@@ -97,7 +97,7 @@ bool within(const IntegerRange& inner, const IntegerRange& outer) {
   return inner.low >= outer.low && inner.high <= outer.high;
 }
 
-// What a comparison of two ranges always gives, if it does.
+// The result of a comparison of two ranges, if it is always the same.
 std::optional<bool> decide(OpCode code, const IntegerRange& x, const IntegerRange& y) {
   switch (code) {
     case OpCode::kLt:
@@ -246,7 +246,7 @@ class Simplifier : public Rewriter {
     }
   }
 
-  // A combination keeps its form: that is what proves it commutative (K5).
+  // A combination keeps its form, which proves it commutative (K5).
   bool in_combination() const {
     return std::any_of(scopes_.begin(), scopes_.end(),
                        [](const ValueScope& scope) { return scope.combination; });
@@ -300,7 +300,7 @@ class Simplifier : public Rewriter {
     return emit(n, operands, false);
   }
 
-  // The nodes of a block without its own scope; gives what it yields.
+  // The nodes of a block without its own scope; gives the values that it yields.
   Values inlined(BlockId id) {
     const Block& b = from().block(id);
     for (const NodeId child : b.nodes) {
@@ -349,7 +349,7 @@ class Simplifier : public Rewriter {
   std::vector<ValueScope> scopes_;
 };
 
-// Marks what some store to a buffer needs.
+// Marks the nodes that some store to a buffer needs.
 class StoreLiveness {
  public:
   explicit StoreLiveness(const Kernel& kernel)
@@ -393,12 +393,12 @@ class StoreLiveness {
     const auto id = static_cast<NodeId>(&n - kernel_.nodes.data());
     for (const ValueId operand : n.operands) mark(kernel_.value(operand).node);
     if (parent_[id] != kernel_.body) mark(owner_[parent_[id]]);
-    // What is around it must end as it did; what it gives follows from its blocks.
+    // The statement's yields are live: it must end as before, and its results come from its blocks.
     for (const BlockId b : n.blocks) {
       const std::vector<NodeId>& nodes = kernel_.block(b).nodes;
       if (!nodes.empty() && kernel_.node(nodes.back()).op == OpCode::kYield) mark(nodes.back());
     }
-    // Who writes what is read.
+    // Writers of a memory that is read are live.
     for (const MemoryId m : n.memories) {
       if (is_buffer(m) || loaded_[m]) continue;
       loaded_[m] = true;

@@ -13,7 +13,7 @@ constexpr int64_t kMostBufferBytes = int64_t{1} << 50;
 
 // --- Declarations
 
-// The bytes between the first element and the last, and as many as its dimensions say.
+// Checks the bytes between the first element and the last, and the product of the dimensions.
 bool MemoryRules::fits(const Memory& m, int64_t most) {
   const auto width = static_cast<int64_t>(storage_bytes(m.type));
   const Result<int64_t> count = checked_element_count(m.dims, width);
@@ -106,7 +106,7 @@ bool MemoryRules::load(const Node& node, const Memory& m, const BlockContext& co
   if (!readable(m)) return false;
   Dependence depends = dependences_.of(node.operands);
   if (m.space == Space::kPrivate) depends |= context.varying;
-  // What was stored there may depend on anything.
+  // A stored value may depend on anything.
   if (m.space == Space::kScratch || m.access == Access::kInOut) depends = kAll;
   dependences_.set(node.results[0], depends);
   return true;
@@ -168,7 +168,7 @@ bool MemoryRules::is_own_part(const Node& node, const Memory& m, size_t first,
                      m.name, m.lane_rank);
 }
 
-// A store to one place by every iteration of a loop that has more than one.
+// Refuses a store to one place by every iteration of a loop that has more than one.
 bool MemoryRules::stores_race_free(const Node& node, const Memory& m, size_t first,
                                    const BlockContext& context) {
   if (context.conditional) return true;
@@ -225,7 +225,7 @@ bool MemoryRules::box_runs_along(const Node& node) {
   return true;
 }
 
-// As for a store: every workgroup copying to one place.
+// Refuses a copy to one place by every workgroup, as for a store.
 bool MemoryRules::copies_race_free(const Node& node, const BlockContext& context) {
   const Memory& destination = kernel_.memory(node.memories[0]);
   if (destination.space != Space::kBuffer || context.conditional) return true;

@@ -1,6 +1,6 @@
 // The verifier's rules on memory: what may be declared (K0, K4, K9), and what a statement may do to
-// it (K2, K3, K6), as far as that follows from where the statement stands; what its indices are is
-// proved elsewhere (proofs.h). Private to core/kernel.
+// it (K2, K3, K6), as far as that follows from where the statement stands; its indices are checked
+// elsewhere (proofs.h). Private to core/kernel.
 #pragma once
 
 #include <vector>
@@ -34,9 +34,9 @@ class MemoryRules : protected Verification {
   bool atomic(const Memory& m);
   /// K10: `rank` operands from `first` on are indices of `m`.
   bool indices(const Memory& m, const std::vector<ValueId>& operands, size_t first, size_t rank);
-  /// K2: what is loaded from is no 'out' buffer.
+  /// K2: `m`, which is loaded from, is no 'out' buffer.
   bool readable(const Memory& m);
-  /// K0: what is stored to is no 'in' buffer.
+  /// K0: `m`, which is stored to, is no 'in' buffer.
   bool writable(const Memory& m);
   /// K3: the indices of private memory, operands from `first` on, name the part of one lane.
   bool is_own_part(const Node& node, const Memory& m, size_t first, const BlockContext& context);

@@ -9,13 +9,13 @@
 namespace tenon::kernel {
 namespace {
 
-// Numbers expressions, the same for the same; 0 for one that it cannot see into.
+// Value numbering: equal expressions have equal numbers; 0 for one that it cannot see into.
 class Expressions {
  public:
   Expressions(std::map<std::vector<uint64_t>, uint64_t>& numbers, std::map<ValueId, uint64_t> sides)
       : numbers_(numbers), known_(std::move(sides)) {}
 
-  // Of the nodes of the combination, in order: operands come first.
+  // Numbers a node of the combination; called in order, operands first.
   void add(const Node& node) {
     if (!is_scalar_op(node.op)) {
       for (const ValueId result : node.results) known_[result] = 0;
@@ -35,7 +35,7 @@ class Expressions {
   uint64_t of(ValueId value) {
     const auto found = known_.find(value);
     if (found != known_.end()) return found->second;
-    // From around the combination: the same for both.
+    // A value from outside the combination: the same for both sides.
     return number({1, value});
   }
 
@@ -79,7 +79,7 @@ class IndexVerifier {
         const ValueId index = node.operands[first + d];
         if (!arithmetic_fits(index, ranges, proved)) break;
         const IntegerRange& range = ranges.of(index);
-        // Whether what runs only sometimes runs at all is for the interpreter to find.
+        // A conditional statement may never run: the interpreter checks it.
         if (!conditional_[n] && m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
           fail(KernelRule::kK7, "index {} of %{} is {} at least, the dimension has {} elements", d,
                m.name, static_cast<int64_t>(range.low), m.dims[d]);
@@ -126,8 +126,8 @@ class IndexVerifier {
     return true;
   }
 
-  // Data is what comes out of memory, is carried or combined, and what was computed in another
-  // type: the launch answers for it.
+  // Data are values loaded, carried, combined, or computed in another type: the launch answers for
+  // them.
   bool arithmetic_fits(ValueId index, const Ranges& ranges, std::vector<bool>& proved) {
     if (kernel_.index_type != ElementType::kS32) return true;
     std::vector<ValueId> work = {index};

@@ -1,4 +1,4 @@
-// What the verifier proves about a kernel that is otherwise well formed. Private to core/kernel.
+// Proofs of the verifier about a kernel that is otherwise well formed. Private to core/kernel.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace tenon::kernel {
 
 /// Whether the combination of a reduction gives the same expressions with its sides swapped (K5).
-/// What it cannot see into (loads, control flow) counts as different.
+/// Nodes that it cannot see into (loads, control flow) count as different.
 bool is_symmetric(const Kernel& kernel, const Node& reduction);
 
 /// K7 and K10: indices that are certainly out of range, index arithmetic that is not proved to fit.

@@ -181,8 +181,8 @@ TEST(Rules, K5Reductions) {
   });
 }
 
-// Leaves stay in order and init enters once, whatever the tree: subtraction of strings of digits
-// would tell, and so does the first and last of the pair (a, b) -> (first of a, last of b).
+// Leaves stay in order and init enters once, in every tree: subtraction of strings of digits would
+// tell, and so does the first and last of the pair (a, b) -> (first of a, last of b).
 TEST(Rules, K5LeavesStayInOrder) {
   const auto parsed = parse(
       "kernel @k(%y: out s32[2]) index s32 grid() {\n"
@@ -295,7 +295,7 @@ TEST(Rules, K10IndexTypes) {
   });
 }
 
-// What a review found to slip through.
+// Violations that a review found to slip through.
 TEST(Rules, SizesCountsAndTypesAreBounded) {
   expect_violations({
       {"kernel @k(%x: in f32[1099511627776,16777216], %y: out f32[1]) index s64 grid() {\n"
@@ -383,7 +383,7 @@ TEST(Rules, SerialScanIsALoop) {
   }
 }
 
-// Neither a long chain of operations nor one that doubles takes long or deep.
+// Long chains of operations, and chains that double, take linear time and bounded depth.
 TEST(Rules, ProofsAreLinear) {
   std::string chain = "kernel @k(%x: in s32[4]) index s32 grid(%g: 1) {\n%v0 = min %g, 3 : s32\n";
   for (int i = 1; i < 100000; ++i) chain += fmt::format("%v{} = min %v{}, 3 : s32\n", i, i - 1);

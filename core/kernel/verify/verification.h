@@ -1,5 +1,5 @@
-// What the parts of the verifier share: the violation that they found, where a statement stands,
-// and which iterations a value differs between. memory_rules.h derives from it, verifier.cpp from
+// State shared by the parts of the verifier: the violation found, the context of a statement, and
+// the iterations between which a value differs. memory_rules.h derives from it, verifier.cpp from
 // that. Private to core/kernel.
 #pragma once
 
@@ -26,7 +26,7 @@ class Dependences {
  public:
   explicit Dependences(const Kernel& kernel) : dependences_(kernel.values.size()) {}
 
-  /// Of all of `values` together.
+  /// The dependence of all of `values` together.
   Dependence of(std::span<const ValueId> values) const {
     Dependence all = 0;
     for (const ValueId value : values) all |= dependences_[value];
@@ -58,7 +58,7 @@ struct BlockContext {
 Violation violation_of(const Kernel& kernel, NodeId at, KernelRule rule, ErrorCode code,
                        std::string_view message);
 
-/// Iterations of one loop, or workgroups: what 32 bits count.
+/// The most iterations of one loop, or workgroups: 32 bits count them.
 inline constexpr int64_t kMostIterations = (int64_t{1} << 32) - 2;
 
 /// A check is a function that returns whether its rule holds; the first violation is kept.

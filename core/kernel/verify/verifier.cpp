@@ -1,6 +1,6 @@
-// The verifier's walk over a kernel: scopes, the types of what statements take and give (K0, K8,
-// K10), and what may stand where (K1, K5). What statements do to memory is in memory_rules.h, what
-// is proved of indices and combinations in proofs.h.
+// The verifier's walk over a kernel: scopes, the types of operands and results (K0, K8, K10), and
+// the places of statements (K1, K5). memory_rules.h checks accesses to memory; proofs.h proves
+// facts about indices and combinations.
 #include "core/kernel/verify/verifier.h"
 
 #include <algorithm>
@@ -91,14 +91,14 @@ class Verifier : private MemoryRules {
     return true;
   }
 
-  // A block that has nothing to give.
+  // Checks that a block yields nothing.
   bool no_yield(BlockId id) {
     const Block& b = kernel_.block(id);
     if (b.nodes.empty() || kernel_.node(b.nodes.back()).op != OpCode::kYield) return true;
     return fail(KernelRule::kK0, "a block of {} yields nothing", op_name(kernel_.node(at_).op));
   }
 
-  // Values that a statement takes along: as many, and of the types, of its results.
+  // Checks that carried values have the number and types of the results.
   bool carries(const Node& node, size_t first) {
     bool same = node.operands.size() - first == node.results.size();
     for (size_t i = 0; same && i < node.results.size(); ++i) {
@@ -108,7 +108,7 @@ class Verifier : private MemoryRules {
                         op_name(node.op));
   }
 
-  // Arguments of a block from `first` on: those of the results, `times` over.
+  // Checks that arguments of a block from `first` on have the types of the results, `times` over.
   bool takes(const Node& node, BlockId id, size_t first, size_t times = 1) {
     const std::vector<ValueId>& arguments = kernel_.block(id).arguments;
     const size_t n = node.results.size();

@@ -8,7 +8,7 @@ namespace {
 // Blocks are as large as all before them together, within these bounds.
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 constexpr int64_t kLargestBlock = int64_t{32} << 20;
-// Less than this is kept, however little is in use.
+// Free blocks below this size in all are always kept.
 constexpr int64_t kLittle = 2 * kLargestBlock;
 
 int64_t rounded(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -105,7 +105,8 @@ void Allocator::give_back(Suballocation& suballocation) {
   suballocation.piece_.key() = suballocation.offset_;
   suballocation.piece_.mapped() = suballocation.taken_;
   auto at = free.insert(std::move(suballocation.piece_)).position;
-  // Joins two neighbours, one of which is `at`, if nothing lies between them; where `at` is then.
+  // Joins two neighbours, one of which is `at`, if nothing lies between them; gives the piece that
+  // `at` is part of then.
   const auto join = [&](std::map<int64_t, int64_t>::iterator first,
                         std::map<int64_t, int64_t>::iterator second) {
     if (first->first + first->second != second->first) return first == at ? first : second;
@@ -121,7 +122,7 @@ void Allocator::give_back(Suballocation& suballocation) {
   by_size_.insert(std::move(suballocation.by_size_));
 }
 
-// Small requests share a block; of a small space a block is a part.
+// Small requests share a block; a block of a small space is a part of it.
 Status Allocator::add_block(int64_t bytes) {
   int64_t size = std::clamp(statistics().bytes_reserved, kSmallestBlock, kLargestBlock);
   if (info_.bytes != 0) size = std::min(size, info_.bytes / 8);
@@ -168,14 +169,14 @@ Allocator::FreeBlocks Allocator::take_free_blocks() {
 // first. Between that and the taking of a block another thread may have used it and given it back,
 // with work still on its way: once it is taken, the device is waited for again (B18).
 Status Allocator::trim() {
-  // Whoever comes meanwhile finds what the first has freed.
+  // Threads that come meanwhile find the memory that the first has freed.
   const std::lock_guard trimming(trimming_);
   TENON_TRY(device_.drain());
   auto free = take_free_blocks();
   if (free.blocks.empty()) return {};
   Status idle = device_.drain();
   const auto device = device_.use();
-  if (!idle.ok() || !device) {  // Of a lost device its close frees them.
+  if (!idle.ok() || !device) {  // The close of a lost device frees them.
     const std::lock_guard lock(mutex_);
     for (const auto& [memory, block] : free.blocks) statistics_.bytes_reserved += block.bytes;
     blocks_.merge(free.blocks);

@@ -4,7 +4,7 @@
 // suballocations.
 //
 // Reuse is in queue order: a suballocation that is given back may be given out again at once, since
-// whoever gets it queues work behind the work of whoever had it. Memory that the host itself reads
+// its new user queues work behind the work of the previous one. Memory that the host itself reads
 // or writes must be kept until that is done.
 //
 // Thread-safety: all of it; suballocations may be dropped on any thread.
@@ -56,15 +56,15 @@ class Suballocation {
   int64_t offset_ = 0;
   const std::byte* host_ = nullptr;
   int64_t bytes_ = 0;  // As asked for.
-  int64_t taken_ = 0;  // With what alignment adds.
+  int64_t taken_ = 0;  // With padding for alignment.
   std::string label_;
-  // Of the lists of free pieces, for its return.
+  // Nodes of the lists of free pieces, for its return without allocation.
   std::map<int64_t, int64_t>::node_type piece_;
   FreePieces::node_type by_size_;
 };
 
 struct MemoryStatistics {
-  int64_t bytes_in_use = 0;  ///< Of suballocations.
+  int64_t bytes_in_use = 0;  ///< Bytes of suballocations.
   int64_t peak_bytes_in_use = 0;
   int64_t bytes_reserved = 0;      ///< Taken from the backend.
   int64_t largest_allocation = 0;  ///< Ever given out.
@@ -85,14 +85,14 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
 
   Allocator(AllocatorDevice device, uint32_t space, const backend::SpaceInfo& info);
 
-  /// `label` says what for, and for whom. When there is no room, or much more is free than in use,
+  /// `label` names the use and the user. When there is no room, or much more is free than in use,
   /// blocks that are free are given back and it is tried again; without room then it is an error of
   /// kResourceExhausted that lists the largest suballocations in use.
   Result<std::shared_ptr<Suballocation>> allocate(int64_t bytes, std::string label);
   /// Waits for the device, and gives the blocks that are free then back to the backend. Threads
   /// that trim at once do so one after the other.
   Status trim();
-  /// Forgets the device: what it had is gone or will be freed by its close.
+  /// Forgets the device: its memory is gone or will be freed by its close.
   void abandon();
   MemoryStatistics statistics() const;
 
@@ -126,7 +126,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   std::mutex trimming_;  // Before mutex_.
   mutable std::mutex mutex_;
   std::map<backend::MemoryHandle, MemoryBlock> blocks_;
-  FreePieces by_size_;  // Of all blocks.
+  FreePieces by_size_;  // Free pieces of all blocks.
   using Suballocations = std::set<const Suballocation*>;
   Suballocations live_;
   MemoryStatistics statistics_;

@@ -13,8 +13,9 @@
 
 namespace tenon::runtime {
 
-/// The first of `given` that stands in the list more than once; its size if there is none. Sorts:
-/// a training step is given thousands of arrays. `less` orders the pointers.
+/// The index of the first entry that is `given` and stands in the list more than once; the list's
+/// size if no entry does. Sorts: a training step is given thousands of arrays. `less` orders the
+/// pointers.
 template <class Pointer, class Less = std::less<Pointer>>
 size_t first_donated_twice(std::span<const Pointer> list, const std::vector<bool>& given,
                            Less less = {}) {
@@ -33,7 +34,7 @@ size_t first_donated_twice(std::span<const Pointer> list, const std::vector<bool
   return first;
 }
 
-/// They have their memory back unless the execution comes to be.
+/// Gives the memory back to the buffers unless the execution comes to be.
 class Donations {
  public:
   Donations() = default;

@@ -11,7 +11,7 @@
 namespace tenon::runtime {
 namespace {
 
-// The devices that are open in this process, by whatever client and within whatever layers.
+// The devices that are open in this process, by any client and within any layers.
 class OpenDevices {
  public:
   static OpenDevices& all() {
@@ -19,8 +19,8 @@ class OpenDevices {
     return *devices;
   }
 
-  /// Whether it could be had within the time. Errors: the process that this one was forked from has
-  /// it open.
+  /// Takes the device; false if it is still open after the time. Errors: the process that this one
+  /// was forked from has it open.
   Result<bool> take(const backend::Backend* backend, size_t index, std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
     const std::pair<const backend::Backend*, size_t> key(backend, index);
@@ -72,7 +72,7 @@ Result<std::shared_ptr<DeviceSession>> DeviceSession::open(
     return make_error(ErrorCode::kAlreadyExists,
                       "{} is open already, by another client of this process (B11)", name);
   }
-  // Whatever fails from here on, the device may be opened again.
+  // After any failure from here on the device may be opened again.
   struct Taken {
     const backend::Backend* root;
     size_t index;

@@ -23,21 +23,22 @@ class DeviceSession : public std::enable_shared_from_this<DeviceSession> {
                                                      size_t index, const std::string& name,
                                                      int64_t wait);
 
-  /// The device. It is closed when the last share is gone: at once, or, of a lost device, which may
-  /// take its time, on a thread of its own. Once.
+  /// The device. It is closed when the last share is gone: at once, or, if the device is lost,
+  /// on a thread of its own, since its close may take long. May be called once.
   std::shared_ptr<backend::Device> device();
 
   /// Before the shares of a lost device are dropped.
   void set_lost() { lost_ = true; }
-  /// What the device might touch although nobody waits for it any more: kept until it is closed.
+  /// Keeps memory until the device is closed: the device might still touch it, although nobody
+  /// waits for it any more.
   void keep_until_closed(std::shared_ptr<const void> thing);
-  /// Until it is closed.
+  /// Waits until the device is closed.
   void await_closed() const { closed_.wait(); }
-  /// Whether that was within the time.
+  /// Waits for at most `time`; false if the device is still open then.
   bool await_closed(std::chrono::nanoseconds time) const {
     return closed_.wait_for(time) == std::future_status::ready;
   }
-  /// Until no device of the process is open; false if some are after the nanoseconds.
+  /// Waits until no device of the process is open; false if some still are after the nanoseconds.
   static bool await_all_closed(int64_t wait);
 
  private:

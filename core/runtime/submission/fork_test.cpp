@@ -1,4 +1,4 @@
-// A child that the process forks has none of the runtime's threads: what it asks for is answered.
+// A child that the process forks has none of the runtime's threads: its calls return errors.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,8 @@
 
 namespace tenon::runtime {
 
-/// When something was made, in terms of forks: of its owner, which uses it in one process alone.
+/// The process in which an object was made, in terms of forks. Its owner uses it in one process
+/// only.
 class Birth {
  public:
   Birth();

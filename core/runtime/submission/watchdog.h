@@ -1,4 +1,4 @@
-// Whether calls return in time. Of Device, whose worker makes them one after the other.
+// Whether calls return in time. Part of Device, whose worker makes them one after the other.
 //
 // Thread-safety: `begin` and `end` from the thread that makes the calls, the rest as it says.
 #pragma once
@@ -27,10 +27,10 @@ class Watchdog {
     kLate,       ///< `late` has heard of it, and has returned.
     kAbandoned,  ///< Nobody waits for it any more.
   };
-  /// It has returned.
+  /// The call has returned.
   End end();
 
-  // --- Of `late`
+  // --- Called by `late`
 
   /// The call may take so many nanoseconds more.
   void extend(int64_t nanoseconds);

@@ -17,7 +17,7 @@ using program::testing::twice;
 
 enum class Function : uint8_t { kNone, kLaunch, kCopy, kRecord };
 
-// Which function of a device hangs, and what ends that, besides the test.
+// The function of a device that hangs, and the events, besides the test, that end the hang.
 struct Hanging {
   std::mutex mutex;
   std::condition_variable changed;
@@ -26,7 +26,7 @@ struct Hanging {
   bool aborts = false;  // It offers abort.
   bool ended = false;
   int aborted = 0;
-  std::chrono::milliseconds slowness{0};  // Of each launch.
+  std::chrono::milliseconds slowness{0};  // Time of each launch.
   std::atomic<int> slow = 0;
 
   void begin(Function which) {
@@ -183,7 +183,7 @@ TEST_F(WatchdogTest, TheCallsOfAPieceOfWorkCountTogether) {
   EXPECT_GE(hanging->slow, 2);
 }
 
-// Though whoever hears that the work before them is done has not returned yet.
+// Time counts from the end of the work before, even while the callback of that work still runs.
 TEST_F(WatchdogTest, TheCallsOfAPieceOfWorkCountFromTheEndOfWorkBefore) {
   const auto device = client->devices()[0];
   std::atomic<bool> heard = false;

@@ -63,9 +63,9 @@ void Worker::run() {
     }
     try {
       work();
-    } catch (const std::exception&) {  // No memory; whoever waits hears of the broken promise.
+    } catch (const std::exception&) {  // No memory; waiters get the error of the broken promise.
     }
-    work = nullptr;  // What it kept goes before anybody else's turn.
+    work = nullptr;  // Its captures are destroyed before the slot is free.
     const std::lock_guard lock(mutex_);
     busy_ = false;
   }

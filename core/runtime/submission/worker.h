@@ -1,6 +1,6 @@
 // core/runtime/submission/: the threads that call a device, and what a lost device leaves.
 //
-// A thread that does what it is given, in order. Of Device.
+// A thread that does the work posted to it, in order. Part of Device.
 //
 // Thread-safety: `post` from any thread.
 #pragma once
@@ -17,7 +17,7 @@ namespace tenon::runtime {
 class Worker {
  public:
   Worker();
-  /// Does what is left first. Not on the thread itself.
+  /// Does the remaining work first. Must not run on the thread itself.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -39,7 +39,7 @@ class Worker {
   };
   /// Null if the thread is at work, or has some before it.
   std::unique_ptr<InlineSlot> claim();
-  /// Leaves the thread at what it is at, for good, and gives what it has not begun.
+  /// Abandons the thread in its current work, for good, and gives the work not begun.
   std::deque<Work> abandon();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 

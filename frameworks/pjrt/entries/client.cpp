@@ -190,7 +190,7 @@ Status topology(PJRT_Client_TopologyDescription_Args& args) {
   return {};
 }
 
-// What other processes are at is nothing to a client of one.
+// A client of a single process ignores the state of other processes.
 Status update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args&) { return {}; }
 
 PJRT_NamedValue named(std::string_view name, PJRT_NamedValue_Type type, size_t size) {

@@ -14,7 +14,8 @@ void* get_user_data(PJRT_Memory* memory, const void* key) noexcept {
   return found == kept.user_data.end() ? nullptr : found->second.data;
 }
 
-// What there is no memory to keep is destroyed at once: the caller has no other way to hear of it.
+// If there is no memory to keep `data`, it is destroyed at once: the function has no other way to
+// report the failure.
 void set_user_data(PJRT_Memory* memory, const void* key, void* data,
                    void (*destroy)(void*)) noexcept {
   MemorySpace& kept = unwrap(memory);

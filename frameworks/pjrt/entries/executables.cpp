@@ -1,4 +1,4 @@
-// What executables say of themselves, and their serial form.
+// The properties of executables, and their serial form.
 #include "frameworks/pjrt/entries/executables.h"
 
 #include "core/base/archive.h"

@@ -12,14 +12,14 @@ namespace tenon::pjrt {
 struct Signature {
   std::vector<runtime::MemoryKind> memory;  ///< Where each array lies.
   std::vector<PJRT_Buffer_Type> types;
-  std::vector<int64_t> dims;  ///< Of all, one after the other.
+  std::vector<int64_t> dims;  ///< The dimensions of all arrays, concatenated.
   std::vector<size_t> ranks;
   std::vector<const char*> kinds;
   std::vector<size_t> kind_sizes;
   int64_t bytes = 0;
 };
 
-/// What stays the same of an executable, whoever holds it. Immutable.
+/// The immutable state of an executable, which all its handles share.
 struct ExecutableState {
   std::shared_ptr<ClientState> client;
   PJRT_Device* device = nullptr;
@@ -33,11 +33,11 @@ struct ExecutableState {
   std::vector<PJRT_NamedValue> costs;
   int64_t code_bytes = 0;  ///< As of CompiledModule, this and the next.
   int64_t temporary_bytes = 0;
-  int64_t alias_bytes = 0;  ///< Of results in the memory of donated arguments.
+  int64_t alias_bytes = 0;  ///< Size of the results in the memory of donated arguments.
 };
 
 /// Compiles StableHLO, an artifact or text, for the one device that the options name. Errors: those
-/// of the import and of the driver; kUnimplemented of programs for more than one device.
+/// of the import and of the driver; kUnimplemented for programs for more than one device.
 Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
                                        std::string_view code, std::string_view options);
 

@@ -11,7 +11,7 @@
 namespace tenon::pjrt {
 namespace {
 
-// What an execution is given, once it lies in device memory.
+// The arguments of an execution, all in device memory.
 struct ExecutionArguments {
   std::vector<runtime::BufferPtr> buffers;
   /// Donated buffers of other memory, which the runtime does not see: copies are given instead.
@@ -19,7 +19,7 @@ struct ExecutionArguments {
   runtime::ExecuteOptions options;
 };
 
-// Kernels read device memory alone: what lies elsewhere is copied first.
+// Kernels read device memory alone: arguments in other memory are copied first.
 Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
                                         const runtime::Executable& executable) {
   ExecutionArguments arguments;
@@ -34,7 +34,7 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
   }
   const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
   const std::vector<bool> is_given = executable.donated_parameters(arguments.options);
-  // The runtime sees copies of those in other memory, so what is given twice is looked for here.
+  // The runtime sees copies of arguments in other memory, so a buffer donated twice is found here.
   const size_t twice = runtime::first_donated_twice<PJRT_Buffer*>(handles, is_given);
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
@@ -60,13 +60,13 @@ struct MovedResult {
   size_t number = 0;
   runtime::MemoryKind kind = {};
   runtime::BufferStorage memory;
-  /// What the caller gets if the move cannot even begin: the execution has taken its arguments
-  /// then, so that the error is the result's, as one of the move itself is.
+  /// The error of `never_there`, which the caller gets if the move cannot even begin: by then the
+  /// execution has taken its arguments, so the error is the result's, as one of the move itself is.
   runtime::Promise failed;
   runtime::BufferPtr never_there;
 };
 
-// With the memory for them: once the arguments are taken, nothing else can be had.
+// The results to move, with memory allocated: no allocation may fail once the arguments are taken.
 Result<std::vector<MovedResult>> moved_results(const Signature& results,
                                                const runtime::Executable& executable) {
   std::vector<MovedResult> moved;

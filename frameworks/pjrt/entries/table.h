@@ -13,14 +13,14 @@
 
 namespace tenon::pjrt {
 
-/// An error for the caller to destroy; null of an OK status. Without memory for it,
-/// out_of_memory().
+/// An error for the caller to destroy; null for an OK status; out_of_memory() if there is no memory
+/// for it.
 PJRT_Error* error_of(const Status& status) noexcept;
 PJRT_Error* error_of(ErrorCode code, const char* text) noexcept;
 /// The error that takes no memory: it was made with the table.
 PJRT_Error* out_of_memory() noexcept;
 
-/// Codes from callers that are none are kUnknown.
+/// A caller's invalid code becomes kUnknown.
 ErrorCode code_of(PJRT_Error_Code code);
 
 namespace detail {

@@ -39,7 +39,7 @@ constexpr BroadcastRow kBroadcastRows[] = {
     {OpCode::kChloBroadcastZeta, OpCode::kChloZeta},
 };
 
-// x in the shape `dims`. Of an operand of lower rank broadcast_dimensions says which result
+// x in the shape `dims`. For an operand of lower rank, broadcast_dimensions says which result
 // dimensions it has; without it they are the last ones.
 Value spread(Builder& b, const Instruction& op, Value x, const Dims& dims) {
   if (!b.ok() || x.type().dims() == dims) return x;

@@ -24,7 +24,7 @@ ComplexExpr asin_acos_kernel(const ComplexExpr& z) {
   const Expr x = abs(z.re), y = abs(z.im);
   const Expr right = x + 1.0, left = x - 1.0;
   const Expr r = hypotenuse(right, y);
-  // Unless it is zero, x - 1 is so much greater than what underflows in y^2 that nothing is lost.
+  // Unless it is zero, x - 1 is so much greater than y^2 that an underflow of y^2 does not matter.
   const Expr s = select(left == 0.0, y, hypotenuse(left, y));
   const Expr a = 0.5 * (r + s);
   const Expr inside = x <= 1.0;

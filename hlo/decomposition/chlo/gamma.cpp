@@ -32,7 +32,7 @@ constexpr double kLgammaF64[] = {
     0.0087763704252778881501,    -0.019053957830247412475,   0.044520447198509405066,
     -0.11948158662524274418,     0.45013931210925629891,
 };
-// Of Stirling's series: B(2k) / (2k (2k - 1)).
+// Coefficients of Stirling's series: B(2k) / (2k (2k - 1)).
 constexpr double kStirlingF32[] = {7.9365079365079365e-4, -2.7777777777777778e-3,
                                    8.3333333333333333e-2};
 constexpr double kStirlingF64[] = {-0.02955065359477124183,   0.0064102564102564102564,
@@ -60,7 +60,7 @@ constexpr double kDigammaF64[] = {
 // The zero of digamma, less 1, in two parts.
 constexpr double kZeroF32[] = {0.4616321325302124, 1.24381499389e-8};
 constexpr double kZeroF64[] = {0.46163214496836236, -1.5522348162858676891e-17};
-// Of the asymptotic series: B(2k) / (2k).
+// Coefficients of the asymptotic series: B(2k) / (2k).
 constexpr double kAsymptoticF32[] = {-4.1666666666666667e-3, 3.9682539682539683e-3,
                                      -8.3333333333333333e-3, 8.3333333333333333e-2};
 constexpr double kAsymptoticF64[] = {
@@ -77,7 +77,7 @@ struct Reduced {
   Expr from_two;
 };
 Reduced reduced(const Expr& x) {
-  // Of the distances to the zeros of lgamma the smaller one is exact.
+  // The smaller of the distances to the two zeros of lgamma is exact.
   const Expr from_two = x - floor(x + 0.5);
   const Expr from_one = select(x < 1.5, select(x < 1.0, x, x - 1.0), from_two + 1.0);
   return {from_one, select(x < 1.5, from_one - 1.0, from_two)};

@@ -98,7 +98,7 @@ class ScanLoop {
     return starts;
   }
 
-  // State and what a step makes of it: number of the step, carries, outputs.
+  // The state after a step: number of the step, carries, outputs.
   std::vector<Value> step(Builder& b, const std::vector<Value>& state) const {
     const Value position =
         op_.flag(AttrKey::is_reverse) ? b.sub(b.i64_constant(steps_ - 1), state[0]) : state[0];

@@ -69,7 +69,7 @@ TEST(DecompositionMathEdges, InfiniteParts) {
     const bool is_inverse = std::string_view(f.op).substr(5, 1) == "a";
     for (const ElementType part : kParts) {
       check_pairs(f, part, infinite, finite);
-      // Of the others the sine and cosine of infinity are open in sign.
+      // The other functions leave the sign of the sine and cosine of infinity open.
       if (!is_inverse) continue;
       check_pairs(f, part, finite, infinite);
       check_pairs(f, part, infinite, infinite);
@@ -149,8 +149,8 @@ TEST(DecompositionMathEdges, HugeArguments) {
   }
 }
 
-// A composite that is called after a function has the function's accuracy, not its decomposition's:
-// what frontends write (here JAX's form of sinh) loses bits of x + log(1/2) where x is great.
+// A composite that is named after a function has the function's accuracy, not its decomposition's:
+// the decomposition of a frontend (here JAX's form of sinh) loses bits of x + log(1/2) for great x.
 constexpr const char* kCompositeText = R"(
 func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = stablehlo.composite "chlo.sinh" %x {decomposition = @by_exp, version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>

@@ -1,6 +1,6 @@
 // chlo.ragged_dot: a dot_general whose rows, or whose summed elements, come in groups of sizes
-// given at run time. A loop makes one dot_general a group and keeps of it what the group's mask
-// says.
+// given at run time. A loop computes one dot_general for each group and keeps the elements that the
+// group's mask selects.
 #include <algorithm>
 
 #include "hlo/decomposition/decomposition_util.h"
@@ -34,7 +34,7 @@ int64_t index_of(const I64s& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) - list.begin();
 }
 
-// The dimension of the result that is dimension `d` of lhs, no contracting one.
+// The dimension of the result that is dimension `d` of lhs, other than a contracting one.
 int64_t result_dimension(const DotDims& dot, int64_t d) {
   if (contains(dot.lhs_batching, d)) return index_of(dot.lhs_batching, d);
   auto place = static_cast<int64_t>(dot.lhs_batching.size());
@@ -140,7 +140,8 @@ class RaggedDot {
     return b.select(rows, product, result);
   }
 
-  // The group's part of the sum; what is outside is zero in both operands, as it may be infinite.
+  // The group's part of the sum; elements outside are set to zero in both operands, as they may be
+  // infinite.
   Value with_part(Builder& b, Value result, Value group, Value start, Value limit) const {
     I64s rhs_outer;
     for (const int64_t d : outer_) rhs_outer.push_back(rhs_dimension(numbers_.dot, d));

@@ -48,7 +48,7 @@ Expr root_of_exp(const Expr& x) { return exp(0.5 * x); }
 Expr real_sinh(const Expr& x) {
   const Expr a = abs(x);
   const Expr e = expm1(a), root = root_of_exp(a);
-  // e^-x is no longer seen beside e^x from 20 on.
+  // From 20 on e^-x does not change a sum with e^x.
   return sign(x) * select(a < 20.0, 0.5 * (e + e / (e + 1.0)), 0.5 * root * root);
 }
 

@@ -38,7 +38,7 @@ Expr zeta_of_positive(const Expr& x, const Expr& q, const Expr& unit) {
     series = series * ((x + (j - 1)) * (x + j) * inverse_square) + bernoulli[i];
   }
   const Expr rest = end_power * (end / (x - 1.0) + (0.5 + x / end * series));
-  // For great x the series diverges, but then nothing is left of the rest.
+  // For great x the series diverges, but then the rest is below the rounding error.
   const Expr is_done = end_power <= sum * for_type(x, 0x1p-36, 0x1p-66);
   return select(is_done, sum, sum + rest);
 }

@@ -91,7 +91,7 @@ Values batch_norm_grad(Builder& b, const Instruction& op) {
   const Expr spread_variance = norm.spread(variance + norm.epsilon());
   const Expr grad_offset = norm.sum(grad);
   const Expr grad_scale = norm.sum(grad * norm.normalized(centered, variance));
-  // What the mean and the variance pass on of the gradient is taken off it.
+  // Subtracts the parts of the gradient that flow through the mean and the variance.
   const Expr along_x = norm.spread(norm.sum(grad * centered)) * centered / spread_variance;
   const Expr rest = grad * norm.count() - norm.spread(grad_offset) - along_x;
   const Expr factor = norm.spread(scale) / sqrt(spread_variance) / norm.count();

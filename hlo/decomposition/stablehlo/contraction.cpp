@@ -1,7 +1,7 @@
 // hlo/decomposition/stablehlo/: decompositions of StableHLO ops.
 //
-// Contractions in other notations as dot_general, and what else of the ops outside the
-// specification has a plain counterpart in it.
+// Contractions in other notations as dot_general, and other ops outside the specification that have
+// a plain counterpart in it.
 #include <algorithm>
 #include <string>
 
@@ -80,8 +80,8 @@ Value ordered(Builder& b, const Lettered& x, const std::string& output) {
   return b.transpose(x.value, std::move(permutation));
 }
 
-// dot_general over what the two share: batching where the output has the letter, contracting where
-// not.
+// dot_general over the letters that the two share: batching if the output has the letter, else
+// contracting.
 Lettered contract(Builder& b, const Lettered& lhs, const Lettered& rhs, const std::string& output,
                   ElementType type) {
   DotDims dims;

@@ -108,7 +108,7 @@ TEST(RaggedDot, Contracted) {
   expect_near(reals_of(results[0]), expected);
 }
 
-// What is infinite in one group is none of another's business.
+// An infinity in one group does not affect another group.
 TEST(RaggedDot, GroupsDoNotMeet) {
   const OpCall rows{"chlo.ragged_dot",
                     ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "

@@ -53,7 +53,7 @@ Value pad_axis(Builder& b, Value x, Value padding, int64_t axis, int64_t size, c
                   b.broadcast_scalar(padding, dims));
 }
 
-// `x` padded by run-time amounts to `dims`. What high padding there is follows from the sizes.
+// `x` padded by run-time amounts to `dims`. The high padding follows from the sizes.
 Value pad_by(Builder& b, Value x, Value padding, const Dims& dims, Value low, Value interior) {
   if (!b.ok()) return {};
   const Dims from = x.type().dims();

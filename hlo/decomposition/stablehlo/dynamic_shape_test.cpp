@@ -5,7 +5,7 @@
 namespace tenon::hlo {
 namespace {
 
-// What decomposing the first decomposable op of @main gives.
+// The Module after decomposing the first decomposable op of @main, or the error.
 std::string decompose_first(const std::string& text) {
   auto module = import_module(text, "test.mlir");
   if (!module) return module.error().to_string();

@@ -130,9 +130,8 @@ Value cholesky_column(Builder& b, Value a, Value l, Value j) {
   return select(here > column, left / diagonal, select(here == column, diagonal, 0.0)).value();
 }
 
-// Of a matrix that is not positive definite every element of the factor is NaN, those of the
-// columns before the bad pivot too: callers look at any of them. A bad pivot makes all later ones
-// NaN.
+// If the matrix is not positive definite, makes every element of the factor NaN, also in the
+// columns before the bad pivot: callers look at any of them. A bad pivot makes all later ones NaN.
 Value nan_unless_positive(Builder& b, Value l) {
   if (!b.ok()) return {};
   const Matrices m(b, l.type());

@@ -106,7 +106,7 @@ TEST(Cholesky, UpperReadsItsTriangleAlone) {
 }
 
 TEST(Cholesky, BatchesStandAlone) {
-  // The second matrix is not positive definite; the first is none the worse for it.
+  // The second matrix is not positive definite; this does not affect the first.
   const auto results = cholesky(true, "2x2x2xf64")({reals({2, 2, 2}, {4, 2, 2, 5, 1, 2, 2, 1})});
   const Reals factor = reals_of(results[0]);
   expect_near({factor.begin(), factor.begin() + 4}, {2, 0, 1, 2});

@@ -1,7 +1,7 @@
 // Ops with regions on quantized types (reductions, map, sort, scatter, collectives that combine):
 // the op moves stored integers, and its regions compute on quantized values as they are written. A
-// parameter of a region arrives as stored and is read as quantized where the region begins; what
-// the region returns is stored again where it ends.
+// region begins by reading its stored parameters as quantized values, and ends by storing its
+// results again.
 #include "hlo/decomposition/decomposition_util.h"
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/ir/inline.h"
@@ -12,11 +12,11 @@ namespace {
 
 using Types = std::vector<Type>;
 
-// The element types, of rank 0, in which an op with regions keeps its values: those of a reduction
-// are all in the type of its accumulator, whatever scale its inputs or its body's results have.
+// The element types, of rank 0, in which an op with regions keeps its values. A reduction keeps all
+// in the type of its accumulator, also if its inputs or its body's results have another scale.
 struct Kept {
   Types operands, results;
-  std::vector<Types> parameters, returned;  ///< Of each region.
+  std::vector<Types> parameters, returned;  ///< Those of each region.
 };
 
 Types repeated(const Types& some, size_t count) {

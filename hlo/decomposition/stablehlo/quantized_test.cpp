@@ -1,4 +1,4 @@
-// Quantized types on interp and the evaluator: what regions compute is what they say.
+// Quantized types on interp and the evaluator: regions compute on quantized values as written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ TEST(QuantizedRegions, Scatters) {
 }
 
 TEST(QuantizedRegions, WindowsOfSeveralInputs) {
-  // A sum of quantized values beside one of integers, which is none of quantization's business.
+  // A sum of quantized values beside one of integers, which quantization does not affect.
   const std::string text =
       R"(func.func @main(%i: tensor<3xi8>, %k: tensor<3xi32>) -> (tensor<2xi8>, tensor<2xi32>) {
   %x = stablehlo.bitcast_convert %i : (tensor<3xi8>) -> tensor<3x!quant.uniform<i8:f32, 1.0>>

@@ -1,4 +1,5 @@
-// rng_bit_generator of every state, output and algorithm: what passes the verifier runs alike.
+// rng_bit_generator of every state, output and algorithm: programs that pass the verifier give the
+// same results, or the same error, on interp and the evaluator.
 #include <gtest/gtest.h>
 
 #include "hlo/driver/same_test_util.h"

@@ -92,7 +92,7 @@ Result<std::vector<ValueList>> exchange(const Evaluator& e, const Instruction& o
 
 // --- Arrays
 
-// Zeros; of a quantized type what stands for zero.
+// Zeros; for a quantized type its zero points.
 Result<Tensor> zeros(const Evaluator& e, const Type& type) {
   TENON_ASSIGN(Tensor result, e.make_tensor(type));
   const QuantizedType* q = type.quantized();
@@ -147,8 +147,8 @@ Result<Tensor> concatenated(const Evaluator& e, const std::vector<Tensor>& parts
   return whole;
 }
 
-// How large groups are is known only on a grid, so a stated type can turn out wrong, as can that of
-// what comes from outside.
+// The sizes of groups are known only on a grid, so a stated type can turn out wrong, as can the
+// type of data from outside.
 Result<ValueList> checked(const Instruction& op, ValueList values) {
   if (values.size() != op.result_count()) {
     return invalid_argument("{}: {} values for {} results", op.name(), values.size(),
@@ -270,8 +270,8 @@ Result<ValueList> zero_results(const Evaluator& e, const Instruction& op) {
   return results;
 }
 
-// For each result the place of its root in the group: the first, or what the last operand says, on
-// which all members must agree.
+// For each result the place of its root in the group: the first, or the one that the last operand
+// names, on which all members must agree.
 Result<std::vector<size_t>> roots_of(const Instruction& op, const ProcessGroup& group,
                                      const std::vector<ValueList>& all) {
   std::vector<size_t> roots(op.result_count(), 0);
@@ -397,7 +397,7 @@ Evaluator::Values recv(Evaluator& e, const Instruction& op) {
     route.source = ends.source;
     route.target = e.process()->id();
     if (!ends.source) {
-      // As a collective_permute: nothing comes, so zeros.
+      // As in collective_permute, a process that receives nothing gets zeros.
       ValueList results;
       for (const Type& type : op.result_types()) {
         if (!type.is_tensor()) continue;

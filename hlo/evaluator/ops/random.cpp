@@ -51,7 +51,7 @@ U32x4 philox(U32x2 key, U32x4 x) {
 U32x2 halves(uint64_t x) { return {static_cast<uint32_t>(x), static_cast<uint32_t>(x >> 32)}; }
 uint64_t join(uint32_t low, uint32_t high) { return low | (uint64_t{high} << 32); }
 
-// Words of the state, as 64-bit integers whatever its element type.
+// The words of the state as 64-bit integers, for every element type.
 std::vector<uint64_t> state_words(const Tensor& state) {
   std::vector<uint64_t> words;
   if (bit_width(state.type()) == 64) {

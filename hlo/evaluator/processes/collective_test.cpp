@@ -189,7 +189,7 @@ TEST(AllReduce, AProcessInNoGroupIsAnError) {
       "process (2, 0): stablehlo.all_reduce: process (2, 0) is in no group of replica_groups");
 }
 
-// What a process that is not the root has is zeros: the zero point.
+// A process that is not the root gets zeros: the zero point.
 TEST(CollectiveReduce, QuantizedZeros) {
   const std::string text = R"(
 func.func @main(%x: tensor<2x!quant.uniform<i8:f32, 1.0:-100>>)

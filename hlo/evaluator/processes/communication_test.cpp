@@ -240,7 +240,7 @@ func.func @b() {{
   return
 }})",
                                        kReduceOne);
-  // Whoever comes second finds it.
+  // The process that comes second finds the error.
   const std::string error = run_main(two_programs(text)).error();
   EXPECT_NE(error.find("all must execute the same collectives in the same order"), error.npos)
       << error;

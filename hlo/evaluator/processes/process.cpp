@@ -18,7 +18,7 @@ std::string list_of(const ProcessGroup& processes) {
   return text;
 }
 
-// Nothing may leave a thread by an exception; of the evaluator's there is that memory has run out.
+// No exception may leave a thread; the evaluator throws when memory has run out.
 Status outcome_of(const std::function<Status(Process&)>& body, Process& process) {
   try {
     return body(process);
@@ -100,7 +100,7 @@ Status ProcessGrid::wait(std::unique_lock<std::mutex>& lock, size_t index,
   return Status(failure_).with_context(what.op);
 }
 
-// Under mutex_. Those who wait for what has come, or can no longer come, are about to go on.
+// Under mutex_. Processes whose event has come, or can no longer come, are about to go on.
 void ProcessGrid::find_deadlock() {
   if (!failure_.ok()) return;
   std::string waits;

@@ -2,12 +2,12 @@
 //
 // Simulated replicas and partitions: a grid of processes that communicate.
 //
-// Each process runs on a thread of its own, with its own Evaluator over the shared Module. What
-// goes on between them is here: rendezvous (collectives), messages (send, recv, collective_permute)
+// Each process runs on a thread of its own, with its own Evaluator over the shared Module. This
+// file has their communication: rendezvous (collectives), messages (send, recv, collective_permute)
 // and the data offered to infeed. No value depends on which process comes first, unless several
 // receive from a channel that does not say who.
 //
-// Waiting ends in three ways: what is waited for arrives; it can no longer arrive, since the
+// Waiting ends in three ways: the awaited event arrives; it can no longer arrive, since the
 // process that owes it has ended, or since all processes wait (deadlock); or another process has
 // failed. The last two are errors, so a grid always comes to an end if each of its processes does.
 #pragma once
@@ -31,7 +31,7 @@ namespace tenon::hlo {
 
 class ProcessGrid;
 
-/// A queue of messages. Channels of the host have no ends: whoever receives first gets the oldest.
+/// A queue of messages. Channels of the host have no ends: the first receiver gets the oldest.
 struct Route {
   bool is_permute = false;  ///< Keeps collective_permute apart from send and recv on one channel.
   int64_t channel = 0;
@@ -95,7 +95,8 @@ class ProcessGrid {
  private:
   friend class Process;
 
-  // What a waiting process waits for. The functions are called with mutex_ held, by any thread.
+  // The event that a waiting process waits for. The functions are called with mutex_ held, by any
+  // thread.
   struct PendingWait {
     std::string_view op;
     std::function<bool()> has_come;

@@ -33,8 +33,8 @@ Result<std::vector<ProcessOutcome>> run_processes(
 ///
 /// interpreter.run_parallel {programs = [[@f, …], …], infeed = [@data, …]} runs functions of the
 /// Module on a grid. Operands are the arguments, and results the results, of all processes in
-/// [replica][partition] order. Each function of `infeed` gives one element of the infeed. What
-/// processes write to their outfeeds is appended to the evaluator's, process by process.
+/// [replica][partition] order. Each function of `infeed` gives one element of the infeed. The
+/// outfeeds of the processes are appended to the evaluator's, process by process.
 ///
 /// interpreter.print writes its operand to `out`, one call at a time. `out` outlives the evaluator.
 void install_run_parallel(Evaluator& evaluator, std::ostream& out);

@@ -264,9 +264,9 @@ R scaled(R x, int exponent) {
   return R(::ldexpf128(static_cast<Float128>(x), exponent));
 }
 
-// Rounds to `exponent_bits` and `mantissa_bits`: the mantissa as stored to nearest even; then,
-// where there are fewer exponents than the type has, overflow to infinity, and what lies below the
-// least normal number of the new format to zero.
+// Rounds to `exponent_bits` and `mantissa_bits`: the mantissa as stored to nearest even; then, if
+// the new format has fewer exponent bits than the type, overflows become infinity, and numbers
+// below the least normal number of the new format become zero.
 template <class R>
 Scalar reduce_precision(const Context& c, const Scalar* operands) {
   const R x = get<R>(operands[0]);

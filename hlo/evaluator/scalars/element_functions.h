@@ -6,7 +6,7 @@
 
 namespace tenon::hlo {
 
-/// What an elementwise function needs to know besides its operands.
+/// The context of an elementwise function: types and attributes that it needs besides its operands.
 struct ElementContext {
   ElementType operand_type{};
   ElementType result_type{};

@@ -103,7 +103,7 @@ inline bool signbit(Float128 x) { return real::copysign(static_cast<Float128>(1)
 
 template <class R>
 R logistic(R x) {
-  // Of both forms the one whose exponential cannot overflow.
+  // Uses the form whose exponential cannot overflow.
   if (x >= 0) return 1 / (1 + real::exp(-x));
   const R e = real::exp(x);
   return e / (1 + e);

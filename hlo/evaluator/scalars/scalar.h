@@ -2,11 +2,10 @@
 //
 // Scalars and tensors of the reference evaluator.
 //
-// Whatever its element type, a value is computed on in one of five storages. A float of at most 32
-// bits lives in a double that holds a value of its type exactly; after each op the result is
-// rounded to the type once, which for + - * / and square root is correct rounding (53 >= 2 * 24 + 2
-// bits). In wide mode nothing is rounded in between: such floats are evaluated as double, f64 as
-// binary128.
+// Values of all element types are computed in one of five storages. A float of at most 32 bits
+// lives in a double that holds a value of its type exactly; after each op the result is rounded to
+// the type once, which for + - * / and square root is correct rounding (53 >= 2 * 24 + 2 bits).
+// Wide mode does not round between ops: such floats are evaluated as double, f64 as binary128.
 #pragma once
 
 #include <cstring>

@@ -179,7 +179,7 @@ Types chlo_scan(const Instruction& op) {
     return rule_error(op, "", "body returns {} values, expected the {} carries behind the outputs",
                       results.size(), carries);
   }
-  // Outputs stack what the body gives at each step.
+  // Outputs stack the results of the body at each step.
   const size_t outputs = results.size() - carries;
   for (size_t i = 0; i < outputs; ++i) {
     if (!results[i].is_tensor() || dimension < 0 || dimension > results[i].rank()) {

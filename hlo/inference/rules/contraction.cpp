@@ -123,7 +123,7 @@ Result<Type> product_type(const Instruction& op, const std::vector<Dim>& dims) {
 Status check_algorithm(const Instruction& op) {
   const auto* algorithm = op.attr<DotAlgorithm>(AttrKey::algorithm);
   if (algorithm == nullptr) return {};
-  // A configuration of defaults alone is not kept, so what is present asks for precision.
+  // A configuration of defaults only is not kept, so a present one asks for precision.
   if (const auto* precisions = op.attr<ArrayAttr>(AttrKey::precision_config)) {
     for (const Attribute& element : *precisions) {
       const auto* word = element.get<EnumAttr>();

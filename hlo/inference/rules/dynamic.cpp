@@ -1,5 +1,5 @@
-// Rules of ops whose result shape is the value of an operand. The stated result type says what the
-// program knows of it; constant operands are checked against it.
+// Rules of ops whose result shape is the value of an operand. The stated result type has the sizes
+// that the program knows; constant operands are checked against it.
 #include <algorithm>
 
 #include "hlo/inference/infer_util.h"

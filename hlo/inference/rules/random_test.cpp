@@ -1,5 +1,4 @@
-// Rules on random input: each gives types or an error, whatever the operands, attributes and
-// regions.
+// Rules on random input: each gives types or an error for any operands, attributes and regions.
 #include <limits>
 #include <random>
 
@@ -215,7 +214,7 @@ TEST(InferRandom, gives_types_or_an_error) {
         continue;
       }
       ++accepted;
-      // What a rule gives is sound as an operand elsewhere.
+      // The types that a rule gives are sound as operand types of another op.
       Instruction barrier(OpCode::kOptimizationBarrier, {}, *types);
       EXPECT_TRUE(verify_structure(barrier).ok()) << verify_structure(barrier).message();
     }

@@ -11,7 +11,7 @@ struct VariadicLabels {
 // The halves of a variadic reduction: inputs of one shape, then as many rank-0 initial values.
 struct Halves {
   std::vector<Type> inputs, inits;
-  Type shape;  ///< What the inputs together know of their shape.
+  Type shape;  ///< The inputs' shape, with all sizes that any of them knows.
 };
 Result<Halves> split(const Instruction& op, const VariadicLabels& labels) {
   const size_t count = op.operand_count() / 2;
@@ -31,7 +31,7 @@ Result<Halves> split(const Instruction& op, const VariadicLabels& labels) {
                         halves.shape.to_string(), input.to_string());
     }
     TENON_TRY(check_scalar(op, "I2", count + i));
-    // Another width is not refused here but by the body, which may widen both.
+    // The body checks another width, since it may widen both.
     if (!same_element(input, init) && !promotable(input, init) && !promotable(init, input)) {
       return rule_error(op, labels.elements, "input {} is {}, its initial value is {}", i,
                         element_to_string(input), element_to_string(init));
@@ -197,7 +197,7 @@ namespace {
 
 struct BatchNormLabels {
   std::string_view index = "C1", elements = "C2", shape = "C3";
-  /// Of the operands of rank 1, from operand 1 on.
+  /// Labels of the operands of rank 1, from operand 1 on.
   std::string_view size[4] = {};
 };
 

@@ -13,7 +13,7 @@ struct BranchRange {
   size_t begin;
   size_t end;
 
-  /// Of two or more: those of a lower number, and the others.
+  /// Splits a range of two or more branches: those of a lower number, and the others.
   std::pair<BranchRange, BranchRange> halves() const {
     const size_t middle = begin + (end - begin) / 2;
     return {{begin, middle}, {middle, end}};
@@ -22,7 +22,7 @@ struct BranchRange {
 
 constexpr ElementType kBranchType = ElementType::kU32;
 
-/// The number of the branch that `index` (s32) takes: the last one for what is out of range.
+/// The number of the branch that `index` (s32) takes: the last one if it is out of range.
 kernel::ValueId taken_branch(kernel::Builder& b, const Instruction& op, kernel::ValueId index);
 
 }  // namespace tenon::hlo::lower

@@ -68,10 +68,10 @@ class ComplexEmitter {
     const ValueId high = b_.mul(g, g);
     const ValueId low = b_.fma(g, g, neg(high));
     const ValueId sum = b_.fma(l, l, high);
-    // What the sum lost of l^2, and of g^2.
+    // The part of l^2, and of g^2, that the sum lost by rounding.
     const ValueId lost = b_.fma(l, l, b_.sub(high, sum));
     const ValueId root = fn(K::kSqrt, sum);
-    // One Newton step on what the rounding of sum and root left out.
+    // One Newton step corrects the rounding errors of sum and root.
     const ValueId rest = b_.add(b_.add(b_.fma(neg(root), root, sum), lost), low);
     const ValueId step = b_.div(rest, b_.mul(real(2), root));
     const ValueId better = b_.select(is_zero(root), root, b_.add(root, step));
@@ -114,7 +114,7 @@ class ComplexEmitter {
     const ValueId on_axis = is_zero(x.im);
     const Element general = {b_.select(on_axis, fn(K::kExp, x.re), exp_times(x.re, cosine)),
                              b_.select(on_axis, x.im, exp_times(x.re, sine))};
-    // Beside an infinite real part what is no number leaves an infinity or a zero.
+    // With an infinite real part, an imaginary part that is not finite gives an infinity or a zero.
     const ValueId no_angle = b_.unary(K::kNot, is_finite(x.im));
     const ValueId lost = both(b_.compare(K::kEq, x.re, real(HUGE_VAL)), no_angle);
     const ValueId vanishes = both(b_.compare(K::kEq, x.re, real(-HUGE_VAL)), no_angle);
@@ -199,7 +199,7 @@ class ComplexEmitter {
   };
   HyperbolicValues hyperbolic(ValueId y) {
     const ValueId m = fn(K::kExpm1, abs(y));
-    // sinh = (m + m / (m + 1)) / 2, exact near 0; from 20 on e^-y is no longer seen.
+    // sinh = (m + m / (m + 1)) / 2, exact near 0; from 20 on e^-y does not change the sum.
     const ValueId small = b_.mul(b_.add(m, b_.div(m, b_.add(m, real(1)))), real(0.5));
     const ValueId e = fn(K::kExp, abs(y));
     const ValueId near_cosh = b_.mul(b_.add(e, b_.div(real(1), e)), real(0.5));
@@ -292,7 +292,7 @@ class ComplexEmitter {
 
   // -i log((x + i y) / sqrt(x^2 + y^2))
   Element atan2(const Element& y, const Element& x) {
-    // Squares of what is brought near 1 neither overflow nor vanish.
+    // Squares of numbers scaled to near 1 neither overflow nor vanish.
     const Scaling s = scaling(b_.max(b_.max(abs(x.re), abs(x.im)), b_.max(abs(y.re), abs(y.im))));
     const Element u = {b_.mul(x.re, s.down), b_.mul(x.im, s.down)};
     const Element v = {b_.mul(y.re, s.down), b_.mul(y.im, s.down)};

@@ -71,7 +71,7 @@ double unit_of(ElementType part, double size) {
                   least);
 }
 
-/// One op and what is compared of it.
+/// One op, and how its results are compared.
 struct Case {
   OpCode code;
   size_t operands = 1;

@@ -74,7 +74,7 @@ Element factor(ElementEmitter& e, const Instruction& op, size_t operand, const V
                    type);
 }
 
-// The sum over `extents` of what `term` gives, in the result's type.
+// The sum over `extents` of the values of `term`, in the result's type.
 Elements sum_of(ElementEmitter& e, const Instruction& op, const Dims& extents, bool over_lanes,
                 ElementType type, const std::function<Element(const Values&)>& term) {
   kernel::Builder::ReduceSpec reduction;
@@ -93,8 +93,8 @@ Elements sum_of(ElementEmitter& e, const Instruction& op, const Dims& extents, b
 
 int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast<size_t>(axis)]; }
 
-// Over kernel positions and the input features of the output's group; what lies in padding or
-// between dilated elements counts as zero.
+// Over kernel positions and the input features of the output's group; padding and gaps
+// between dilated elements count as zero.
 Elements emit_convolution(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const program::Convolution c = convolution_of(op);

@@ -1,4 +1,4 @@
-// What the lowerings of dot_general share.
+// Helpers of the lowerings of dot_general.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct DotShape {
   Values factor(size_t operand, const Values& in_batch, const Values& free,
                 const Values& contracting) const;
 
-  /// Of each operand: the dimensions of each kind, in order.
+  /// The dimensions of each kind, in order, for each operand.
   std::array<I64s, 2> batching, free, contracting;
 };
 

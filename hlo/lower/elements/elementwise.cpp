@@ -165,7 +165,7 @@ ValueId total_order_key(Builder& b, ValueId x, ElementType type) {
   const ElementType integer = *same_width;
   const ValueId bits = b.bitcast(x, integer);
   const ValueId sign = b.binary(K::kSar, bits, b.integer(integer, bit_width(type) - 1));
-  // Of negative ones all bits but the sign are flipped.
+  // Flips all bits but the sign of negative numbers.
   return b.binary(K::kXor, bits, b.binary(K::kShr, sign, b.integer(integer, 1)));
 }
 
@@ -209,9 +209,9 @@ uint64_t greatest_finite(ElementType type) {
   return bits;
 }
 
-// Rounds the bits of a float to fewer: nearest even on the mantissa as stored; then, where there
-// are fewer exponents than the type has, overflow to infinity, and what lies below the least normal
-// number of the new format to zero.
+// Rounds a float to fewer bits: nearest even on the mantissa as stored; then, if the new format has
+// fewer exponent bits than the type, overflows become infinity, and numbers below the least normal
+// number of the new format become zero.
 ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bits,
                     int64_t mantissa_bits) {
   const FloatFormat& format = element_type_info(type).format;
@@ -243,10 +243,10 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
     rounded = b.select(b.compare(K::kLt, rounded, number(least)), number(0), rounded);
   }
   const ValueId kept = from_bits(b, b.logical_or(rounded, sign), type);
-  // What the type has for infinity, with the number's sign.
+  // The type's value for infinity, with the number's sign.
   const ValueId positive = b.compare(K::kEq, sign, number(0));
   const ValueId infinity = b.select(positive, b.real(type, HUGE_VAL), b.real(type, -HUGE_VAL));
-  // Infinities stay, and so does a NaN; without a mantissa there is none.
+  // Infinities stay, and so do NaNs; a format without a mantissa has no NaN: it becomes infinity.
   const ValueId is_nan = b.compare(K::kNe, x, x);
   const ValueId nan = mantissa_bits > 0 ? x : infinity;
   const bool has_infinity = std::isinf(round_to(type, HUGE_VAL));
@@ -256,7 +256,7 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
 }
 
 ValueId reduce_precision(ElementEmitter& e, const Instruction& op, ValueId x, ElementType type) {
-  // What has no sign goes by f32, which holds its numbers.
+  // A type without a sign is computed in f32, which holds all its numbers.
   const ElementType working = has_sign(type) ? type : ElementType::kF32;
   const ValueId reduced =
       reduce_bits(e.b, e.b.convert(x, working), working, op.integer(AttrKey::exponent_bits),
@@ -278,7 +278,7 @@ Elements emit_elementwise(ElementEmitter& e, const Instruction& op, const Elemen
   const std::optional<K> same =
       is_pred(type) ? pred_operation(op.code()) : same_operation(op.code());
   if (same) {
-    // abs of what has no sign.
+    // abs of a number without a sign.
     if (*same == K::kAbs && (is_unsigned_integer(type) || is_pred(type))) return {operands[0]};
     Values values;
     for (const Element& operand : operands) values.push_back(operand.re);

@@ -105,8 +105,8 @@ Elements ElementEmitter::if_else(ValueId condition, const std::vector<ElementTyp
   return unflat(values, types);
 }
 
-// The only index along a dimension of one element is 0, whatever loop it comes from: so that
-// elements are the same where their indices are.
+// Replaces the index along a dimension of one element by 0, its only value, whichever loop it comes
+// from: equal elements then have equal indices.
 void ElementEmitter::normalise(const Dims& dims, Values& index) const {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) index[d] = b.index(0);
@@ -201,8 +201,8 @@ Elements ElementEmitter::remembered(Key what, const Values& index,
   return made;
 }
 
-// An operand that is read at two indices by each of many ops in a row is emitted as often as there
-// are ways to it.
+// If each op of a chain reads its operand at two indices, the first operand is emitted once for
+// each path to it.
 void ElementEmitter::check_limits(const Instruction& op) {
   constexpr int kMostDepth = 1000;
   constexpr int64_t kMostEmitted = 100'000;

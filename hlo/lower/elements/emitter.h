@@ -4,8 +4,9 @@
 //
 // An elementwise or index-mapping op, a reduction, a product: each is a rule that gives the element
 // of its result at an index from elements of its operands. A kernel is a loop nest around the rules
-// of what it stores (kernel_maker.h); a value that is bound to memory is loaded, any other one is
-// emitted from its definition. So a fusion of any ops is lowered by the rules of the single ones.
+// of the values that it stores (kernel_maker.h); a value that is bound to memory is loaded, any
+// other one is emitted from its definition. So a fusion of any ops is lowered by the rules of the
+// single ones.
 //
 // Complex numbers are pairs of reals: they never reach a kernel.
 #pragma once
@@ -53,7 +54,7 @@ class ElementEmitter {
     const auto found = memories_.find(key(value));
     return found == memories_.end() ? kernel::kNone : found->second.memory;
   }
-  /// Gives what the results of `op` are at `index`, for as long as the innermost open block is.
+  /// Sets the results of `op` at `index`, for as long as the innermost open block is open.
   void provide(const Instruction& op, Values index, Elements elements);
   /// Whether elements of a reduction or contraction that was provided were emitted at some other
   /// index: computed again, in another order. A schedule that provides them then does not fit.
@@ -69,7 +70,7 @@ class ElementEmitter {
   Element element(Value value, const Values& index);
   /// All results of `op` at `index`.
   Elements elements(const Instruction& op, const Values& index);
-  /// What a region of rank-0 values gives for `arguments`.
+  /// The results of a region of rank-0 values for `arguments`.
   Elements call(const Computation& region, const Elements& arguments);
 
   Element load(kernel::MemoryId memory, const Type& type, const Values& index);

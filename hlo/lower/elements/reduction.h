@@ -1,4 +1,4 @@
-// What the lowerings of reductions share.
+// Helpers of the lowerings of reductions.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace tenon::hlo::lower {
 
-/// The types that a reduction combines in: those of its region's parameters; of a sum of floats
-/// narrower than f32, f32, so that it is rounded once.
+/// The types that a reduction combines in: those of its region's parameters, but f32 for a sum of
+/// floats narrower than f32, so that the sum is rounded once.
 std::vector<ElementType> accumulator_types(const Computation& region);
 
 /// The init values and the elements of the operands of a reduce or reduce_window, in the types that
@@ -25,7 +25,7 @@ struct ReductionEmitter {
 
   Elements inits() const;
   Elements leaf(const Values& index) const;
-  /// Of left and right values, the combined ones.
+  /// The combination of the left and the right values.
   Values combine(const Values& arguments) const;
   /// Combined values as the results of the region.
   Elements rounded(const Elements& combined) const;
@@ -36,12 +36,12 @@ struct ReductionEmitter {
   Element promoted(size_t operand, const Values& index) const;
 };
 
-/// What changes nothing that it is combined with, as a constant of `type`, which the region's op is
-/// computed in, if the region is one op of its two parameters of which that is known.
+/// The identity element of a region's op as a constant of `type`, the type that the op is computed
+/// in; nothing unless the region is one op of its two parameters whose identity is known.
 std::optional<uint64_t> identity_of(const Computation& region, ElementType type);
 
-/// Of a reduce: the extents of the reduced dimensions, and the index of an element from the kept
-/// dimensions' and the reduced ones'.
+/// The extents of the reduced dimensions of a reduce, and the index of an element from its indices
+/// along the kept and the reduced dimensions.
 Dims reduced_extents(const Instruction& reduce);
 Values unreduced_index(const Instruction& reduce, const Values& kept, const Values& reduced);
 

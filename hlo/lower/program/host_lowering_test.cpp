@@ -1,5 +1,4 @@
-// Collectives and what the host runs, which lowering once got wrong, on interp against the
-// evaluator.
+// Collectives and ops of the host that lowering once got wrong, on interp against the evaluator.
 #include <gtest/gtest.h>
 
 #include "hlo/driver/interpreted.h"
@@ -46,7 +45,7 @@ TEST(HostLowering, CollectivesThatUseTuplesFromAround) {
               Needs::kHostSteps);
 }
 
-// What interp gives for a program without arguments.
+// The results of a program without arguments on interp.
 std::vector<std::string> on_interp(const std::string& text) {
   const auto module = hlo::import_module(text, "t");
   if (!module) return {module.error().to_string()};

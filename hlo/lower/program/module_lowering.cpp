@@ -75,13 +75,13 @@ Result<BufferId> ModuleLowering::buffer_of(Value value) {
                           value.type().to_string());
   }
   if (is_inline_constant(op) && element_count(value.type().dims()) > kMostKept) {
-    // Not for others to find: it is in memory from here on in this sequence alone.
+    // The buffer is not recorded for the value: it is filled from here on, in this sequence only.
     TENON_TRY(kernels(op));
     return std::exchange(place(value).buffer, program::kNone);
   }
   const auto& dense = *op.attr<DenseAttr>(AttrKey::value);
   TENON_TRY(checked_element_count(dense.shape.dims(), 16));
-  // The type may be a quantized one: what lies in memory is its storage.
+  // The type may be a quantized one: the memory holds its storage type.
   at.buffer = add_constant(dense.expanded());
   return at.buffer;
 }
@@ -154,7 +154,7 @@ bool ModuleLowering::in_one_kernel(const Instruction& op) {
                                         tuning_.choose("control_in_workgroup", 1, {0, 1}) != 0);
 }
 
-// In one kernel where that is small enough, else step by step.
+// Lowers control flow to one kernel if it is small enough, else to steps.
 Status ModuleLowering::control(const Instruction& op) {
   if (in_one_kernel(op)) {
     Status status = kernels(op);
@@ -163,7 +163,7 @@ Status ModuleLowering::control(const Instruction& op) {
   return op.code() == OpCode::kWhile ? while_loop(op) : conditional(op);
 }
 
-// As a whole, or op by op where some have no elements or it would be too large.
+// Lowers a fusion as a whole, or op by op if some have no elements or it would be too large.
 Status ModuleLowering::fusion(const Instruction& op) {
   if (is_elemental(op) && fallback_level(op) < LowerOptions::kPerOpLevel) {
     Status status = kernels(op);
@@ -239,8 +239,8 @@ Status ModuleLowering::instruction(const Instruction& op) {
 
 // --- The whole
 
-// Sizes that are not known are for refinement to find: no array of them has memory. Complex numbers
-// are a dimension more there.
+// Refinement makes unknown sizes static: an array with an unknown size has no memory. Complex
+// numbers are stored with one more dimension.
 Status ModuleLowering::check_sizes(const Computation& computation) const {
   const auto check = [](const Instruction& op) -> Status {
     for (const Type& type : op.result_types()) {
@@ -289,7 +289,7 @@ Status ModuleLowering::parameters(const Computation& entry) {
   return {};
 }
 
-// Each result has memory of its own: a temporary becomes it, anything else is copied.
+// Each result has memory of its own: a temporary becomes the result, any other buffer is copied.
 Status ModuleLowering::results(const Computation& entry) {
   const Instruction* end = entry.return_instruction();
   for (size_t i = 0; i < end->operand_count(); ++i) {

@@ -18,8 +18,8 @@ inline Shape memory_shape(const Type& type) { return {type.element_type(), type.
 /// An error of kUnimplemented that names the op and its place.
 Status unsupported(const Instruction& op, std::string why);
 
-/// module_lowering.cpp: buffers, and the walk over instructions; module_steps.cpp: what each
-/// becomes.
+/// module_lowering.cpp: buffers, and the walk over instructions; module_steps.cpp: the steps of
+/// each.
 class ModuleLowering {
  public:
   ModuleLowering(const Module& module, const LowerOptions& options)
@@ -69,13 +69,13 @@ class ModuleLowering {
   Status advance(const Computation& body, const std::vector<BufferId>& state);
 
   ValueLocation& place(Value value) { return places_[{value.def, value.index}]; }
-  /// The buffer of an array. A constant gets one when it is first asked for; many times one number
-  /// is stored by a kernel at each place that reads it instead of being kept as an array.
+  /// The buffer of an array. A constant gets one on its first use; a splat is not kept as an array:
+  /// a kernel stores it at each place that reads it.
   Result<BufferId> buffer_of(Value value);
   /// The same for a tuple or a token too.
   Result<ValueLocation> place_of(Value value);
   BufferId new_buffer(const Shape& shape);
-  /// New ones for an op's results, which are arrays.
+  /// New buffers for an op's results, which are arrays.
   std::vector<BufferId> result_buffers(const Instruction& op);
   BufferId add_buffer(program::Buffer buffer);
   BufferId add_constant(const Literal& literal);
@@ -83,7 +83,7 @@ class ModuleLowering {
   uint32_t add_kernel(kernel::Kernel kernel);
   void add_step(decltype(program::Step::action) action, const Instruction& op);
   void copy(BufferId destination, BufferId source, const Instruction& op);
-  /// Opens a sequence; what is lowered goes there until `leave`.
+  /// Opens a sequence; steps are added to it until `leave`.
   SequenceId enter();
   void leave() { open_.pop_back(); }
 

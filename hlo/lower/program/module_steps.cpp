@@ -1,4 +1,4 @@
-// What instructions become as steps: library calls, kernels, calls out of the op set, loops and
+// Turns instructions into steps: library calls, kernels, calls out of the op set, loops and
 // branches.
 #include "hlo/builder/builder.h"
 #include "hlo/lower/kernel_maker.h"
@@ -50,8 +50,8 @@ Value parameters_of(const Type& type, Computation& function, Builder& builder) {
   return builder.make(OpCode::kTuple, elements);
 }
 
-// A Module whose function `name` does what `op` does, with what it refers to. It takes the arrays
-// of the operands and of the values that regions use from around.
+// A Module whose function `name` does the same as `op`, with the functions that it refers to. It
+// takes the arrays of the operands and of the values that regions capture.
 std::string host_module(const Module& module, const Instruction& op, const std::string& name) {
   const bool refers = op.code() == OpCode::kCustomCall;
   const std::unique_ptr<Module> host = refers ? module.clone() : std::make_unique<Module>();
@@ -102,7 +102,7 @@ Status ModuleLowering::compute(const Instruction& op) {
   return {};
 }
 
-// What cannot be lowered leaves no buffers behind: a fusion is then taken apart.
+// An op that cannot be lowered leaves no buffers behind: a fusion is then taken apart.
 Status ModuleLowering::kernels(const Instruction& op) {
   TENON_ASSIGN(LoweredOp lowered, lower_op(op, tuning_, limits_for(op)));
   return launches(op, std::move(lowered), result_buffers(op));
@@ -173,8 +173,8 @@ Status ModuleLowering::host_step(const Instruction& op) {
 
 // --- Control flow
 
-// The body's results become the state: what is itself a part of the state is set aside first, for
-// another copy may overwrite it.
+// The body's results become the state. A result that is itself a part of the state is set aside
+// first, since another copy may overwrite it.
 Status ModuleLowering::advance(const Computation& body, const std::vector<BufferId>& state) {
   const Instruction* end = body.return_instruction();
   std::vector<std::pair<BufferId, BufferId>> copies;

@@ -16,7 +16,8 @@ bool combines(const Instruction& op) {
 
 // --- In one lane
 
-// Nothing in the region is worth more than one lane. `combining` counts what combines elements.
+// Whether nothing in the region is worth more than one lane. `combining` counts the ops that
+// combine elements.
 bool is_small(const Computation& region, int& combining) {
   constexpr int64_t kMost = 16;
   for (const Instruction& op : region) {
@@ -30,7 +31,7 @@ bool is_small(const Computation& region, int& combining) {
     if (combines(op) && ++combining > 1) return false;
     for (size_t i = 0; i < op.region_count(); ++i) {
       int inside = 0;
-      // What a fusion combines stands beside what is around it.
+      // Combining ops in a fusion count together with those around it.
       if (!is_small(op.region(i), op.code() == OpCode::kFusion ? combining : inside)) return false;
     }
   }
@@ -59,7 +60,7 @@ bool has_few_updates(const Instruction& scatter) {
          !is_long(scatter.operand_type(scatter.result_count() + 1));
 }
 
-// Whether the op that `value` is of changes no more of it than a workgroup may.
+// Whether the op that defines `value` changes no more of it than a workgroup may.
 bool changes_small_part(Value value) {
   const Instruction& op = *value.def;
   if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1));
@@ -78,7 +79,7 @@ bool may_lie_in_result(const Instruction& op, uint32_t i) {
 // Counts the scratch that the arrays within take.
 class WorkgroupSizer {
  public:
-  /// For an op that no control flow is around. `in_results` says which arrays of the state of a
+  /// For a top-level op. `in_results` says which arrays of the state of a
   /// loop lie where its results do.
   WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results) {
     for (uint32_t i = 0; i < in_results.size(); ++i) {
@@ -145,7 +146,7 @@ class WorkgroupSizer {
 
   int64_t bytes_ = 0;
   std::set<std::pair<const Instruction*, uint32_t>>
-      in_place_;  // What lies in the memory of results.
+      in_place_;  // Values that lie in the memory of results.
 };
 
 }  // namespace

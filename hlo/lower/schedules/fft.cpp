@@ -31,9 +31,9 @@ struct AxisTransform {
   size_t axis = 0;
   int64_t size = 1;
   int sign = -1;
-  Dims from;              ///< Dimensions of what is read.
-  Dims to;                ///< Of what is written: on the axis `size`, or fewer of a real transform.
-  bool mirrored = false;  ///< What is read is the first half of a spectrum of real numbers.
+  Dims from;              ///< Dimensions of the input.
+  Dims to;                ///< Dimensions of the output: on the axis `size`, fewer if it is real.
+  bool mirrored = false;  ///< The input is the first half of a spectrum of real numbers.
   bool real_result = false;
 };
 
@@ -141,7 +141,7 @@ class FourierLowering {
     Values mirrored = index;
     mirrored[t.axis] = maker.b().select(
         behind, maker.b().sub(maker.b().index(t.size), index[t.axis]), index[t.axis]);
-    // The bound says to the verifier what the choice knows.
+    // The bound, which the choice guarantees, is for the verifier.
     mirrored[t.axis] = maker.b().min(mirrored[t.axis], half);
     Element x = read(mirrored);
     const ValueId conjugate = maker.b().unary(K::kNeg, x.im);

@@ -40,7 +40,7 @@ bool reduces_rows(const Instruction& op, const RowFusion& fusion) {
          });
 }
 
-// The rows of a fusion, without reductions if it is no row fusion.
+// The rows of a fusion; has no reductions unless it is a row fusion.
 RowFusion row_fusion_of(const FusedOp& fused) {
   RowFusion fusion;
   for (const Instruction* op : fused.inner) {
@@ -109,7 +109,7 @@ class RowKernel {
     return index;
   }
 
-  // What is computed and read by something else too, if there is room for it.
+  // Stores the row of a computed value with several uses in scratch, if there is room for it.
   void put_in_scratch(Value value, const Values& row) {
     ElementEmitter& e = maker_.e();
     const Value source = e.resolve(value);

@@ -1,5 +1,5 @@
 // Passes over rows: sorts and Fourier transforms work on rows along one axis in a logarithmic
-// number of passes, each of which reads what the one before has written.
+// number of passes, each of which reads the output of the one before.
 //
 // Short rows stay in a workgroup's scratch memory; long ones go through temporaries, a launch a
 // pass.
@@ -15,12 +15,12 @@ namespace tenon::hlo::lower {
 using RowReader = std::function<Elements(ValueId position)>;
 
 struct RowPasses {
-  Dims dims;  ///< Of the arrays; rows run along `axis`.
+  Dims dims;  ///< Dimensions of the arrays; rows run along `axis`.
   size_t axis = 0;
-  std::vector<ElementType> types;  ///< Of the arrays that go along together.
+  std::vector<ElementType> types;  ///< Types of the arrays that are processed together.
   int passes = 0;                  ///< 0 means that rows are only copied.
 
-  /// What the first pass reads: elements at an index of `dims`.
+  /// The input of the first pass: elements at an index of `dims`.
   std::function<Elements(KernelMaker&, const Values& index)> input;
   /// The elements that a pass writes to position `i`.
   std::function<Elements(KernelMaker&, int pass, const RowReader& read, ValueId i)> step;
@@ -28,7 +28,7 @@ struct RowPasses {
   /// writer.
   using Writer = std::function<void(const Elements&, const Values& index)>;
   std::function<Writer(KernelMaker&)> output;
-  /// Declares what `step` needs besides the op's inputs.
+  /// Declares the buffers that `step` needs besides the op's inputs.
   std::function<void(KernelMaker&)> declare = [](KernelMaker&) {};
 };
 

@@ -251,8 +251,8 @@ class ScatterLowering {
     });
   }
 
-  // Dimensions of the window that no index moves are shared out among workgroups: what one touches
-  // no other does.
+  // Dimensions of the window that no index moves are divided among workgroups, which then touch
+  // disjoint elements.
   Status in_order() {
     return add_kernel(lowered_, op_, "", [&](KernelMaker& maker) {
       declare(maker);

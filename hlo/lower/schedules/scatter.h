@@ -9,7 +9,7 @@
 namespace tenon::hlo::lower {
 
 /// Combines updates of `op`, a scatter whose region the emitter has rules for, into memories that
-/// hold what its results are so far.
+/// hold its results so far.
 class ScatterEmitter {
  public:
   explicit ScatterEmitter(const Instruction& op);
@@ -26,7 +26,8 @@ class ScatterEmitter {
   /// Combines one element.
   void combine(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Values& to,
                const Values& update) const;
-  /// Combines the windows one after the other, of each what `window_of` gives for each of `lanes`.
+  /// Combines the windows one after the other: of each the positions that `window_of` gives for
+  /// `lanes`.
   void in_order(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Dims& lanes,
                 const std::function<Values(const Values& lane)>& window_of) const;
 

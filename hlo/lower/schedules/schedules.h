@@ -4,16 +4,16 @@
 //
 // clang-format off
 //   one element a lane           lower_op.cpp           anything
-//   a row a workgroup or a lane  row_fusion.cpp         softmax, norms: reductions over rows, and what is around them
+//   a row a workgroup or a lane  row_fusion.cpp         softmax, norms: row reductions, ops around
 //   two stages                   two_stage.cpp          a large reduction to few results
 //   tiles through scratch        tiled_transpose.cpp    elements that are read across their rows
-//   tiles of accumulators        tiled_dot.cpp          a dot_general with what comes before and behind
-//   the slice alone              update.cpp             a dynamic_update_slice of what nothing reads any more
+//   tiles of accumulators        tiled_dot.cpp          a dot_general with the ops around it
+//   the slice alone              slice_update.cpp       a dynamic_update_slice of a dead operand
 // clang-format on
 //
 // Each takes a fusion (a single op is the smallest) if it fits, by choices of its TuningParameters;
-// what none takes is lowered one element a lane. All of them emit by the rules of emitter.h: they
-// only provide some values from where they have been put.
+// a fusion that none takes is lowered one element a lane. All of them emit by the rules of
+// emitter.h and only provide some values from memory.
 #pragma once
 
 #include "hlo/lower/kernel_maker.h"
@@ -25,7 +25,8 @@ struct FusedOp {
   explicit FusedOp(const Instruction& instruction);
 
   const Instruction& op;
-  /// What is computed: the ops of the fusion's body in order but constants, or `op` itself.
+  /// The ops that are computed: those of the fusion's body in order, without constants, or `op`
+  /// itself.
   std::vector<const Instruction*> inner;
   /// The values in `inner` (or parameters of the body) that are the results of `op`.
   std::vector<Value> results;
@@ -36,7 +37,7 @@ struct FusedOp {
   bool combines(const Instruction* except) const;
 };
 
-// Each says whether it took the op; if not, `lowered` is as before.
+// Each returns whether it took the op; if not, `lowered` is as before.
 
 Taken lower_row_fusion(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                        const LowerLimits& limits);

@@ -125,7 +125,7 @@ TEST(RowChain, AWorkgroupARow) { expect_schedule(kRows, {}, {"fusion_rows"}); }
 TEST(RowChain, ALaneARow) { expect_schedule(kRows, {{"row_form", 1}}, {"fusion_rows"}); }
 TEST(RowChain, WithoutScratch) { expect_schedule(kRows, {{"row_scratch", 0}}, {"fusion_rows"}); }
 TEST(RowChain, Declined) {
-  // The one with a number a row first, then what reads it.
+  // The result with one number a row first, then its readers.
   expect_schedule(kRows, {{"row_form", 0}}, {"fusion", "fusion_1"});
 }
 
@@ -302,7 +302,7 @@ TEST(TiledDot, Types) {
 }
 
 TEST(Elements, ResultsOfSeveralShapes) {
-  // What one result reads of another at an index of its own comes from memory.
+  // Elements of another result, which one result reads at a different index, come from memory.
   expect_schedule(R"(
 func.func @main(%x: tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<0xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -361,8 +361,8 @@ func.func @main(%x: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
                [](int64_t i) { return 5 - i; });
 }
 
-// The index of a dimension of one element is 0 to whoever broadcasts it, the loop's variable to the
-// loop: they are the same.
+// The index of a dimension of one element is 0 for a broadcast and the loop variable for a loop:
+// they are the same.
 TEST(OneValue, OfRowsOfOneDimensionOfOne) {
   for (const char* rows : {"1", "1x1", "1x3", "3x1"}) {
     const std::string dims = rows;
@@ -397,7 +397,7 @@ func.func @main(%x: tensor<1x1000xf32>) -> tensor<1x1000xf32> {
       1);
 }
 
-// --- What fits no schedule, or nothing
+// --- Fusions that fit no schedule
 
 TEST(Fusions, ThatHaveNoElementsAreLoweredOpByOp) {
   expect_schedule(R"(

@@ -1,6 +1,6 @@
-// dynamic_update_slice: the result begins as the operand, then the slice alone is stored. Where
-// nothing reads the operand any more the copy goes (hlo/buffers/coalesce.h), and with it all work
-// but the slice's: what a loop that stacks its results needs.
+// dynamic_update_slice: the result begins as the operand, then the slice alone is stored. If the
+// operand has no later readers, coalescing removes the copy (hlo/buffers/coalesce.h), and only the
+// work of the slice is left, as a loop that stacks its results needs.
 #include <algorithm>
 
 #include "hlo/lower/schedules/schedules.h"
@@ -9,7 +9,7 @@
 namespace tenon::hlo::lower {
 namespace {
 
-// What stands for `value` outside of the fusion; null if it is computed within.
+// The value outside of the fusion that `value` stands for; null if it is computed within.
 Value outside(const FusedOp& fused, Value value) {
   if (fused.op.code() != OpCode::kFusion) return value;
   const Computation& body = fused.op.region(0);

@@ -1,10 +1,10 @@
 // sort, by merging: pass p merges sorted runs of 2^p elements in pairs. Each place of the result
 // finds its element by itself: a binary search along the diagonal says how many of the places
-// before it are the left run's (Green, Odeh, Birk: Merge Path, 2014). Of equals the left run's come
-// first, so that equal elements keep their order.
+// before it are the left run's (Green, Odeh, Birk: Merge Path, 2014). Among equal elements, those
+// of the left run come first, so that the sort is stable.
 //
-// A comparator that is no strict order (LT with NaNs) has no defined result; still each place is
-// written once, with some element of its pair of runs, the same in every run.
+// A comparator other than a strict order (LT with NaNs) has no defined result; still each place is
+// written once, with some element of its pair of runs, the same in every execution.
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/schedules/row_passes.h"
 
@@ -32,7 +32,7 @@ Elements merge(KernelMaker& maker, const Instruction& op, int64_t size, int pass
   const ValueId middle = b.min(b.add(start, b.index(width)), b.index(size));
   const ValueId end = b.min(b.add(middle, b.index(width)), b.index(size));
   const ValueId place = b.sub(i, start);
-  // What the search knows, said to the verifier (K10).
+  // States the bounds that the search guarantees, for the verifier (K10).
   const auto bounded = [&](ValueId at) { return b.max(b.min(at, b.index(size - 1)), b.index(0)); };
   const auto left_first = [&](ValueId left, ValueId right) {
     return b.logical_not(before(maker, op, read(bounded(right)), read(bounded(left))));

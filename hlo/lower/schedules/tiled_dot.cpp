@@ -1,6 +1,6 @@
 // Tiled contractions: a workgroup makes a tile of a dot_general's result in accumulators that its
-// lanes own, from tiles of the operands that it brings into scratch; what comes before is computed
-// on the way in, what comes behind on the way out.
+// lanes own, from tiles of the operands that it brings into scratch. Ops before the dot are
+// computed when a tile comes in, ops behind it when results go out.
 #include <algorithm>
 
 #include "hlo/lower/elements/contraction.h"
@@ -14,7 +14,7 @@ using kernel::Builder;
 using kernel::MemoryId;
 using K = kernel::OpCode;
 
-// Of a workgroup; registers hardly hold more.
+// The most private memory of a workgroup; registers hardly hold more.
 constexpr int64_t kMostPrivateBytes = 256 << 10;
 
 struct Tiles {
@@ -26,7 +26,7 @@ struct Tiles {
   int64_t n() const { return lanes_n * each_n; }
 };
 
-// Bytes of a register that many numbers are computed with at once in.
+// Bytes of a register that is wide enough to compute many numbers at once.
 constexpr int64_t kWideBytes = 32;
 
 // A tile of a factor keeps the type that the operand has in memory, if products of it are of the
@@ -36,7 +36,7 @@ ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& li
   const ElementType type = dot.operand_type(side).element_type();
   if (limits.vector_bytes >= kWideBytes) return accumulator(dot);
   const bool same_kind = is_float(type) == is_float(accumulator(dot)) && !is_pred(type);
-  // What lies beyond the factor's end is zero, which not all types have.
+  // Elements beyond the factor's end are zero, which not all types have.
   const bool has_zero = element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
   return same_kind && (has_zero || !is_float(type)) ? type : accumulator(dot);
 }
@@ -169,7 +169,7 @@ class DotKernel {
 bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits& limits) {
   const ElementType type = accumulator(dot);
   if (is_complex(type) || is_pred(type) || (is_float(type) && !limits.fma)) return false;
-  // What a factor reduces would be reduced again for each of its elements in each tile.
+  // A reduction within a factor would be computed again for each of its elements in each tile.
   if (fused.combines(&dot)) return false;
   for (size_t side = 0; side < 2; ++side) {
     if (is_complex(dot.operand_type(side).element_type())) return false;

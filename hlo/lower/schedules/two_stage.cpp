@@ -1,10 +1,10 @@
-// A large reduction to few results in two stages: workgroups reduce parts of the leaves, then one a
-// result reduces what they found.
+// A large reduction to few results in two stages: workgroups reduce parts of the leaves, then one
+// workgroup a result reduces the parts.
 //
-// The init value enters once, in the second stage (K5): a part begins with what changes nothing, if
-// that is known, else with its first leaf. Where it is known and parts can be whole runs of the
-// first dimension, leaves keep their dimensions; else they are counted, and those that do not fill
-// a part go to the second stage too. Their order is kept.
+// The init value enters once, in the second stage (K5): a part begins with the identity element, if
+// it is known, else with its first leaf. If it is known and parts can be whole runs of the first
+// dimension, leaves keep their dimensions; else they are counted, and those that do not fill a part
+// go to the second stage too. Their order is kept.
 #include <algorithm>
 #include <optional>
 
@@ -23,11 +23,11 @@ struct Parts {
   int64_t count;
   int64_t size() const { return leaves / count; }
   int64_t rest() const { return leaves % count; }
-  /// What a part of whole runs begins with.
+  /// The number that a part of whole runs begins with.
   std::optional<uint64_t> identity = std::nullopt;
 };
 
-// The divisor of `extent` next below `most`; 1 if there is none that makes parts enough.
+// The greatest divisor of `extent` up to `most`; 1 if that would make too few parts.
 int64_t even_parts(int64_t extent, int64_t most) {
   for (int64_t count = most; count >= std::max<int64_t>(most / 4, 2); --count) {
     if (extent % count == 0) return count;

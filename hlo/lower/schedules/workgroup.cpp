@@ -86,15 +86,15 @@ class Workgroup {
     held_[memory] = value;
   }
 
-  // Whether `op` may put its result where `memory` holds what nothing behind it reads.
+  // Whether `op` may overwrite `memory` with its result: no later op reads the value that it holds.
   bool may_take(const Instruction& op, MemoryId memory) const {
     const auto held = held_.find(memory);
     return held != held_.end() && held->second.type() == op.result_type() &&
            ends_at(held->second, op) && reads_in_place(op, held->second);
   }
 
-  // Memory for the only result of `op`: that of the state that it becomes, that of an operand whose
-  // place it takes, or its own.
+  // Memory for the only result of `op`: that of the state that it becomes, that of an operand that
+  // it overwrites, or its own.
   MemoryId memory_for(const Instruction& op) {
     const Instruction* const end = op.parent()->return_instruction();
     const auto state = states_.find(op.parent());
@@ -110,7 +110,7 @@ class Workgroup {
     return scratch(op.result_type());
   }
 
-  // The memory of the array that result `r` of `op` is a change of, if it may be changed there.
+  // The memory of the array that result `r` of `op` updates, if the update may be in place.
   MemoryId changed_memory(const Instruction& op, uint32_t r) const {
     const std::optional<size_t> operand = changed_operand(op, r);
     if (!operand || !is_array(op.result_type(r)) || !may_change(op, *operand)) {
@@ -122,8 +122,8 @@ class Workgroup {
     return is_held ? memory : kernel::kNone;
   }
 
-  // Whether it was a dynamic_update_slice of what nothing reads behind it: then the slice alone is
-  // stored.
+  // Stores only the slice of a dynamic_update_slice of an array without later readers; false for
+  // any other op.
   bool update_in_place(const Instruction& op) {
     if (op.code() != OpCode::kDynamicUpdateSlice) return false;
     const MemoryId memory = changed_memory(op, 0);
@@ -144,7 +144,8 @@ class Workgroup {
     return true;
   }
 
-  // Whether it was a scatter: into the memory of what nothing reads behind it, or into a copy.
+  // Emits a scatter, into the memory of an array without later readers or into a copy; false for
+  // any other op.
   bool scatter(const Instruction& op) {
     if (op.code() != OpCode::kScatter) return false;
     std::vector<MemoryId> memories;
@@ -209,7 +210,7 @@ class Workgroup {
     }
   }
 
-  // Where array `i` of the state of `op` lies; it holds what it begins as.
+  // The memory of array `i` of the state of `op`, which holds its initial value.
   MemoryId begin_state(const Instruction& op, uint32_t i) {
     if (const auto given = given_.find({&op, i}); given != given_.end()) return given->second;
     if (const MemoryId memory = changed_memory(op, i); memory != kernel::kNone) return memory;
@@ -234,7 +235,7 @@ class Workgroup {
     const Values numbers = b_.while_loop(
         ElementEmitter::flat(inits),
         [&](const Values& carried) {
-          // A condition only computes: what it needs is emitted where it is used.
+          // A condition only computes: its values are emitted where they are used.
           bind_parameters(op.region(0), state, carried);
           return Values{e_.element(op.region(0).return_instruction()->operand(0), {}).re};
         },
@@ -247,7 +248,8 @@ class Workgroup {
     bind_results(op, state.arrays, ElementEmitter::unflat(numbers, state.types));
   }
 
-  // What is itself a part of the state is set aside first: another copy may overwrite it.
+  // Copies the next values into the state. A value that lies in the state itself is set aside
+  // first, since another copy may overwrite it.
   Values advance(const Instruction& end, const LoopState& state) {
     Elements numbers;
     std::vector<std::pair<Value, MemoryId>> copies;
@@ -333,9 +335,9 @@ class Workgroup {
 
   ElementEmitter& e_;
   Builder& b_;
-  std::map<MemoryId, Value> held_;  // By memory that is ours to change, what lies there.
+  std::map<MemoryId, Value> held_;  // The value in each memory that may be changed.
   std::map<std::pair<const Instruction*, uint32_t>, MemoryId> given_;
-  // By body of a loop, where its state lies.
+  // The memories of a loop's state, by the body of the loop.
   std::map<const Computation*, std::vector<MemoryId>> states_;
   std::vector<std::tuple<MemoryId, MemoryId, Type>> asides_;
 };

@@ -63,8 +63,8 @@ class Fuser {
 
   static bool is_before(const Instruction* a, const Instruction* b) { return a->comes_before(*b); }
 
-  // Puts what needs a result behind the last of them, and what has an effect behind an effect that
-  // went there.
+  // Moves instructions that need a result behind the last of the fused ones, and with them those
+  // with an effect that come after an effect that moved.
   Status order() {
     for (const Instruction* op : set_) ordered_.push_back(const_cast<Instruction*>(op));
     std::ranges::sort(ordered_, is_before);
@@ -78,7 +78,7 @@ class Fuser {
     return {};
   }
 
-  // What stands before the last of them and needs a result, in order.
+  // The instructions before the last fused one that need a result of the fusion, in order.
   Result<std::vector<Instruction*>> needing() {
     Set seen;
     std::vector<Instruction*> found;
@@ -102,7 +102,7 @@ class Fuser {
     return found;
   }
 
-  // The same, and what has an effect behind `effect`, which moves, with all that needs that.
+  // The same, and instructions with an effect behind `effect`, which moves, and their users.
   Result<std::vector<Instruction*>> needing_or_behind(const Instruction& effect) {
     Set behind;
     std::vector<Instruction*> found;
@@ -141,7 +141,7 @@ class Fuser {
     Computation& body = fusion.add_region();
     Cloner cloner;
     for (const Value input : inputs_) cloner.map(input, body.add_parameter(input.type()));
-    // Constants are copied: who else uses them sees a constant still.
+    // Constants are copied: their other users still see a constant.
     Set copied;
     for (const Instruction* op : ordered_) {
       for (const Value value : all_operands(*op)) {

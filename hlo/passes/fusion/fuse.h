@@ -2,7 +2,7 @@
 //
 // Fusion: instructions put into one that becomes one kernel or library call.
 //
-// What to fuse is for passes to decide; this is how.
+// fuse() makes a fusion; passes decide what to fuse.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ namespace tenon::hlo {
 
 /// Moves `ops`, instructions of one computation, into the body of a new fusion, which takes their
 /// place. Its operands are the values that they use, its results those that others use; constants
-/// are copied into it. Instructions in between that need a result come behind it and, so that
-/// effects stay in order, what has an effect behind one of those. Errors: kInvalidArgument if there
-/// is nothing but constants, if not all are of one computation, if one has an effect, or if
+/// are copied into it. Instructions in between that need a result move behind it and, so that
+/// effects stay in order, those with an effect after one of these. Errors: kInvalidArgument if
+/// there is nothing but constants, if not all are of one computation, if one has an effect, or if
 /// something outside stands between two of them (uses one and is used by the other).
 Result<Instruction*> fuse(const std::vector<Instruction*>& ops, std::string kind = "");
 

@@ -62,7 +62,7 @@ TEST(Fuse, OperandsAndResultsAreWhatCrosses) {
   ASSERT_TRUE(fusion);
   EXPECT_EQ((*fusion)->operand_count(), 2u);
   EXPECT_EQ((*fusion)->result_count(), 2u);
-  // What needs a result stands behind it.
+  // An instruction that needs a result stands behind the fusion.
   EXPECT_EQ(module->entry()->first(), *fusion);
   EXPECT_EQ((*fusion)->next()->info().short_name(), "sine");
 }
@@ -83,7 +83,7 @@ TEST(Fuse, Errors) {
   EXPECT_TRUE(equal(*module, *program()));
 }
 
-// What prints a comes behind the fusion, and so does what printed z after it.
+// The call that prints a moves behind the fusion, and so does the call that prints n after it.
 TEST(Fuse, EffectsStayInOrder) {
   auto module = std::move(*import_module(R"(
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {

@@ -1,5 +1,5 @@
-// What to fuse: elementwise ops with each other, with the reductions that read them, and along rows
-// (softmax, layer norm); ops that only move elements with those that read them.
+// Chooses fusions: elementwise ops with each other, with the reductions that read them, and along
+// rows (softmax, layer norm); ops that only move elements with those that read them.
 //
 //   %m = reduce(%x), max over rows         %m, … = fusion(%x) {
 //   %b = broadcast_in_dim(%m)                 all of them
@@ -31,9 +31,9 @@ constexpr size_t kMostBetween = 2000;  // ops looked at between those of a group
 struct Group {
   std::vector<Instruction*> ops;  // In no order.
   Dims domain;
-  Dims rows;  ///< Of a row fusion.
+  Dims rows;  ///< The dimensions of the rows of a row fusion.
   bool is_row_fusion = false;
-  bool is_closed = false;  ///< Ends in a reduction that is none of rows: nothing joins behind it.
+  bool is_closed = false;  ///< Ends in a reduction other than of rows: no op joins behind it.
 };
 using GroupPtr = std::shared_ptr<Group>;
 
@@ -42,7 +42,7 @@ bool is_array_op(const Instruction& op) {
          std::ranges::all_of(op.result_types(), [](const Type& type) { return type.is_tensor(); });
 }
 
-// Of arrays whose sizes are not known no fusion is made: lowering takes none.
+// Fusions take only arrays of known sizes, as lowering does.
 bool has_known_sizes(const Instruction& op) {
   const auto known = [](const Type& type) { return !type.is_tensor() || type.shape().is_static(); };
   const std::vector<Value> operands = op.operands();
@@ -157,7 +157,8 @@ class Fusing {
     }
   }
 
-  // A broadcast or reshape of what a row fusion has one of a row, to where its rows are.
+  // Whether `op` broadcasts or reshapes a value that has one number a row of a row fusion, so that
+  // the rows stay in place.
   bool links_rows(const Instruction& op) const {
     if (op.code() != OpCode::kBroadcastInDim && op.code() != OpCode::kReshape) return false;
     const GroupPtr group = group_of(op.operand(0).def);
@@ -167,8 +168,8 @@ class Fusing {
     if (op.code() == OpCode::kReshape) return true;
     const I64s& to = op.i64s(AttrKey::broadcast_dimensions);
     const Dims& dims = op.result_type().dims();
-    // Those of more than one element in their order, at the front of the domain or of the rows
-    // with ones among them.
+    // Dimensions of more than one element must stay in order, at the front of the domain or of the
+    // rows with ones among them.
     size_t next = 0;
     for (size_t i = 0; i < from.size(); ++i) {
       if (from[i] == 1) continue;
@@ -179,7 +180,7 @@ class Fusing {
     return true;
   }
 
-  // Whether what has these dimensions is of the row fusion: whole, or one of a row.
+  // Whether an array of these dimensions fits the group: of its domain, or one number a row.
   static bool is_of(const Group& group, const Dims& dims) {
     return dims == group.domain ||
            (group.is_row_fusion && without_ones(dims) == without_ones(group.rows));
@@ -207,8 +208,8 @@ class Fusing {
     for (const Instruction* op : merged->ops) groups_[op] = merged;
   }
 
-  // Whether nothing but its one reduction is used outside: a reduction that is none of rows is
-  // computed by a loop of its own.
+  // Whether only the results of its one reduction are used outside: a reduction other than of rows
+  // is computed by a loop of its own.
   bool ends_in_reduction(const Group& group) const {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
     const auto reductions = std::ranges::count_if(
@@ -240,8 +241,8 @@ class Fusing {
     return at;
   }
 
-  // Whether something outside needs one of the group and is needed by another, or whether they are
-  // too far apart to tell.
+  // Whether an instruction outside uses one of the group and is used by another, or whether they
+  // are too far apart to tell.
   bool stands_between(const Group& group) const {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
     int64_t last = 0;
@@ -257,7 +258,7 @@ class Fusing {
         if (within.contains(op) && within.contains(next)) continue;
         if (within.contains(next)) return true;
         if (places_.at(next) < last && seen.insert(next).second) rest.push_back(next);
-        // What is in a group will be computed with all of it.
+        // An op of another group will be computed with that whole group.
         const GroupPtr other = group_of(next);
         if (other == nullptr) continue;
         for (const Instruction* mate : other->ops) {
@@ -268,7 +269,7 @@ class Fusing {
     return false;
   }
 
-  // --- Ops that only move elements join what reads them
+  // --- Ops that only move elements join their readers
 
   void take_movers() {
     std::vector<Instruction*> ops;
@@ -302,7 +303,7 @@ class Fusing {
       Group with = *group;
       with.ops.push_back(&op);
       if (inputs_of(with) > kMostInputs) return;
-      // An operand of it may be what the group computes.
+      // The group may compute an operand of it.
       if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
     }
     // The last reader takes it, others a copy.
@@ -317,7 +318,7 @@ class Fusing {
     add(readers.back().first, &op);
   }
 
-  // All that reads `op` is of the group, so that nothing stands between them.
+  // All readers of `op` are in the group, so that no other instruction stands between them.
   void add(const GroupPtr& group, Instruction* op) {
     group->ops.push_back(op);
     groups_[op] = group;
@@ -335,7 +336,7 @@ class Fusing {
     }
     bool changed = false;
     for (const GroupPtr& group : groups) {
-      // Those that only move elements are no reason for a kernel.
+      // A group of ops that only move elements needs no kernel.
       if (std::ranges::all_of(group->ops, [](Instruction* op) { return only_moves(*op); }))
         continue;
       const std::vector<Instruction*> ops = fusible(*group);
@@ -365,7 +366,8 @@ class Fusing {
     return ops;
   }
 
-  // Gives who reads `op` from outside a reshape, which is a view, of a result one a row.
+  // Lets readers of `op` outside the group read a reshape, which is a view, of a result with one
+  // number a row.
   Instruction* leave_as_rows(Instruction& op, const Dims& rows,
                              const std::set<const Instruction*>& within) {
     const auto reshape = [&](Value value, const Dims& dims, Instruction* behind) {

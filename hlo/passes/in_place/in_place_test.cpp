@@ -72,7 +72,7 @@ void check_random_loops(bool is_long) {
     check(*optimized, arguments, *expected, seed);
     in_one_kernel += has_loop_step(*optimized) ? 0 : 1;
   }
-  // Of long ones those are not that read a matrix behind its change or change it as a whole.
+  // Long loops that read a matrix after they change it, or change all of it, take several kernels.
   EXPECT_GT(in_one_kernel, is_long ? kCount / 5 : kCount - 1);
 }
 
@@ -114,7 +114,7 @@ void check_loop(const std::string& text) {
   for (const uint64_t seed : {7, 8, 9}) check(**module, arguments, *expected, seed);
 }
 
-// What a slice of the array, moved on by one, and an element are stored into.
+// Loops that store a slice of the array, moved on by one, and an element into it.
 TEST(InPlace, LoopsOfEveryType) {
   for (const char* const type : {"i1", "ui2", "i4", "ui8", "i64", "bf16", "f64", "complex<f32>"}) {
     for (const int64_t size : {1, 8, 2000}) {
@@ -154,7 +154,7 @@ TEST(InPlace, ScattersOfTwoArrays) {
   }
 }
 
-// A seed that fails must fail wherever it is tried.
+// A seed that fails must fail with every compiler.
 TEST(InPlace, RandomLoopsAreTheSameByEveryCompiler) {
   uint64_t digest = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {

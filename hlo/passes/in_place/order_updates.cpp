@@ -1,6 +1,6 @@
 // hlo/passes/in_place/: orders ops so that updates can happen in place.
 //
-// What reads an array comes before what changes it, so that the change may be in place:
+// Moves readers of an array before the ops that change it, so that the change may be in place:
 //
 //   %b = dynamic_update_slice %a, …            %c = slice %a
 //   %c = slice %a                       ->     %b = dynamic_update_slice %a, …
@@ -29,8 +29,8 @@ std::unordered_set<size_t> changed_operands(const Instruction& user) {
   return changed;
 }
 
-// What else uses an array that `op` changes, but for what changes it too: one of those needs a
-// copy.
+// The other users of the arrays that `op` changes, without those that change them too: one of these
+// needs a copy.
 std::unordered_set<const Instruction*> readers_of_changed(const Instruction& op) {
   std::unordered_map<const Instruction*, std::unordered_set<size_t>> changed_by;
   const auto changes = [&](const Use& use) {
@@ -76,7 +76,8 @@ const Instruction* last_reader(const Instruction& op) {
 
 bool order(Computation& computation) {
   bool changed = false;
-  // From the end on: a change that waits for a reader may let the one before it wait too.
+  // Goes from the end to the begin: a change that moves behind a reader may let the one before it
+  // move too.
   for (Instruction* op = computation.last(); op != nullptr;) {
     Instruction* const previous = op->previous();
     for (size_t i = 0; i < op->region_count(); ++i) changed |= order(op->region(i));

@@ -23,8 +23,8 @@ Status error_at(const Instruction& op, Status status) {
   return std::move(status).at(position_of(op.location()));
 }
 
-// A loop whose condition draws carries its truth instead, computed before the loop and at the end
-// of the body: the state is then drawn from where it can be carried.
+// A loop whose condition draws random numbers carries the condition's value instead, computed
+// before the loop and at the end of the body, where the random state can be carried.
 void rotate(Instruction& loop) {
   Computation& condition = loop.region(0);
   Computation& body = loop.region(1);
@@ -64,7 +64,7 @@ class Decomposer {
       if (decomposition::needs_decomposition(*op)) {
         Instruction* before = op->previous();
         TENON_TRY(replace(*op, state));
-        // What it became may need decomposition too.
+        // The ops that replace it may need decomposition too.
         op = before != nullptr ? before->next() : computation.first();
         continue;
       }

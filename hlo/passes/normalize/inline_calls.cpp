@@ -35,7 +35,7 @@ Instruction* call_of(Instruction& composite) {
   return placed;
 }
 
-// The body of async_start in its place; whoever waits for the future gets what the body gives.
+// Replaces async_start by its body, and each async_done of its future by the results of the body.
 Status inline_async(Instruction& start) {
   Computation& parent = *start.parent();
   const std::vector<Value> results = clone_body(start.region(0), start.operands(), start);

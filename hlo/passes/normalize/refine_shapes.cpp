@@ -204,7 +204,7 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       return form;
     }
     case OpCode::kSetDimensionSize: {
-      // A size that is known is the whole of the array: nothing is left to hide behind it.
+      // With a known size the result is the array cut to that size: no hidden elements are left.
       const auto size = list(1);
       const Type& array = op.operand_type(0);
       if (!size || is_dynamic_type(array)) return nullptr;
@@ -291,7 +291,7 @@ Result<std::vector<Type>> Refiner::refined_types(Instruction& op) {
     default:
       break;
   }
-  // The shape rule, free of what was stated; dimensions it leaves open stay as stated.
+  // Applies the shape rule without the stated types; dimensions that it leaves open stay as stated.
   op.set_result_types({});
   auto types = infer_types(op);
   op.set_result_types(stated);
@@ -345,7 +345,7 @@ Status Refiner::track(Instruction& op) {
   return {};
 }
 
-// An op whose value is known becomes that constant. Gives what stands in its place.
+// Replaces an op whose value is known by that constant. Gives the replacement.
 Instruction* Refiner::replace_by_constant(Instruction* op) {
   const auto known = known_.find({op, 0});
   if (known == known_.end() || op->code() == OpCode::kConstant) return op;

@@ -13,7 +13,7 @@
 
 namespace tenon::hlo {
 
-/// What is known of the entry's arguments.
+/// Known shapes and values of the entry's arguments.
 struct ArgumentKnowledge {
   /// Sizes of parameters, by number; those with static types may be left out.
   std::map<size_t, Dims> shapes;

@@ -33,8 +33,8 @@ bool holds_all(ElementType wide, ElementType narrow) {
          from.mantissa_bits <= to.mantissa_bits && from.exponent_bits <= to.exponent_bits;
 }
 
-// A conversion by way of a type that loses nothing. Between integers what does not fit wraps; from
-// a float it is the nearest end of the range.
+// A conversion by way of a type that loses nothing. Between integers a number that does not fit
+// wraps; from a float it becomes the nearest end of the range.
 bool converts_as_directly(const Match& match) {
   const ElementType first = match.type();
   const ElementType between = match.inner().result_type().element_type();

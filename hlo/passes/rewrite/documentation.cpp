@@ -52,7 +52,7 @@ std::string example_of(const Rule& rule) {
     const Value value = build_replacement(*compiled, b, match);
     if (!value || value.type() != sample.root->result_type()) continue;
     sample.root->replace_uses(0, value);
-    // What nothing needs any more goes.
+    // Erases instructions that have lost their uses.
     for (Instruction* op = sample.module->entry()->last(); op != nullptr;) {
       Instruction* const previous = op->previous();
       if (op->uses().empty() && op->code() != OpCode::kReturn) op->parent()->erase(op);

@@ -7,7 +7,7 @@
 
 namespace tenon::hlo::rewrite {
 
-/// The page: every rule with its reason, an example and its hits in `programs`; what is no rule.
+/// The page: every rule with its reason, an example and its hits in `programs`; then the non-rules.
 std::string rules_documentation(const Statistics& programs);
 
 }  // namespace tenon::hlo::rewrite

@@ -27,8 +27,8 @@ struct Pattern {
 /// Names of the variables of a rule, in the order in which its pattern names them.
 using VariableNames = std::vector<std::string>;
 
-/// Reads a pattern; variables that are not in `names` yet are added. Errors: what is wrong, and at
-/// which column.
+/// Reads a pattern; variables that are not in `names` yet are added. Errors: the fault and its
+/// column.
 Result<Pattern> parse_pattern(std::string_view text, VariableNames& names);
 
 /// A rule whose texts have been read.
@@ -40,10 +40,10 @@ struct CompiledRule {
 /// Errors: a text that cannot be read, a replacement with variables of its own.
 Result<CompiledRule> compile_rule(const Rule& rule);
 
-/// Whether `op` is what the pattern of `rule` says, and its condition holds.
+/// Whether `op` matches the pattern of `rule`, and its condition holds.
 bool matches(const CompiledRule& rule, Instruction& op, Match& match);
 
-/// Builds the rule's replacement of what it matched; null where it gives up.
+/// Builds the rule's replacement of the match; null if the rule gives up.
 Value build_replacement(const CompiledRule& rule, Builder& b, const Match& match);
 
 }  // namespace tenon::hlo::rewrite

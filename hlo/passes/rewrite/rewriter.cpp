@@ -51,7 +51,7 @@ class Worklist {
     while (!queue_.empty()) {
       const auto [op, ticket] = queue_.front();
       queue_.pop_front();
-      // What was erased has no ticket; another instruction at its address has another one.
+      // An erased instruction has no ticket; another instruction at its address has another ticket.
       const auto found = tickets_.find(op);
       if (found == tickets_.end() || found->second != ticket) continue;
       tickets_.erase(found);
@@ -132,7 +132,7 @@ class RuleDriver {
     return false;
   }
 
-  // Looks again at what uses the value now, and at what was built for it behind `before`.
+  // Revisits the users of the value and the instructions that were built for it behind `before`.
   void replace(Instruction& op, Instruction* before, Value value) {
     Computation& computation = *op.parent();
     Instruction* built = before != nullptr ? before->next() : computation.first();

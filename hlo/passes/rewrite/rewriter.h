@@ -8,7 +8,7 @@
 
 namespace tenon::hlo::rewrite {
 
-/// What the driver did; counts of several runs add up.
+/// Statistics of the driver; counts of several runs add up.
 struct Statistics {
   std::vector<int64_t> hits;  ///< Times that each of all_rules() was applied.
   int64_t visited = 0;        ///< Instructions that were looked at.

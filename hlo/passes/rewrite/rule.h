@@ -18,7 +18,7 @@
 
 namespace tenon::hlo::rewrite {
 
-/// What a pattern matched. Operations are numbered as the pattern names them, from 0, the root.
+/// The match of a pattern. Operations are numbered as the pattern names them, from 0, the root.
 struct Match {
   static constexpr size_t kMostVariables = 6;
   static constexpr size_t kMostOps = 4;
@@ -41,32 +41,33 @@ struct Condition {
 
 /// How a result may differ from that of the op as it was written.
 enum class Exactness : uint8_t {
-  kEveryBit,  ///< Not at all, whatever the operands.
+  kEveryBit,  ///< Not at all, for any operands.
   kRounded,   ///< Within the op's accuracy (OpInfo::ulp_bound).
   kRelaxed,   ///< As of real numbers: NaNs, infinities and the order of sums are disregarded.
 };
 std::string_view name_of(Exactness exactness);
 
-/// Patterns: `op(…)` is an op by its short name, of a commutative one the operands in either order;
-/// `op[EQ|NE](…)` one with that comparison direction; `x` any value, the same wherever it is named;
-/// `xs...` all operands that are left; a number an array all of whose elements are exactly that
-/// (0 is not -0.0); `ones` an array of integers or pred with all bits set; `true` and `false`.
-/// Everything that a pattern matches is an array of numbers of known sizes, or a tuple of such.
+/// Patterns: `op(…)` is an op by its short name, a commutative one with its operands in either
+/// order; `op[EQ|NE](…)` one with that comparison direction; `x` any value, the same at each
+/// occurrence; `xs...` all operands that are left; a number an array all of whose elements are
+/// exactly that (0 is not -0.0); `ones` an array of integers or pred with all bits set; `true` and
+/// `false`. Everything that a pattern matches is an array of numbers of known sizes, or a tuple of
+/// such.
 ///
 /// Replacements: the same, built of variables and ops without attributes; a number is of the type
-/// of the result. Or, where `build` is set, what it builds, of which the text is the description.
+/// of the result. Or, if `build` is set, the value that it builds; the text then describes it.
 struct Rule {
   std::string_view name;
   std::string_view pattern;
   Condition where{};  ///< No condition: holds always.
   std::string_view replacement;
-  /// Gives what stands for the op's only result, or null where the rule does not hold after all.
+  /// Gives the replacement of the op's only result, or null if the rule does not apply after all.
   Value (*build)(Builder& b, const Match& match) = nullptr;
   Exactness exactness = Exactness::kEveryBit;
   std::string_view because;  ///< Why the result is the same.
 };
 
-/// Something that looks like a rule and is none: no rule may do it. Its test finds operands for
+/// A rewrite that looks like a rule but is wrong: no rule may do it. Its test finds operands for
 /// which the two sides differ.
 struct NonRule {
   std::string_view name;

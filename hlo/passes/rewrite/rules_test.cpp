@@ -37,12 +37,12 @@ bool apply(const CompiledRule& rule, Sample& sample, const Match& match) {
 }
 
 struct Outcome {
-  int instances = 0;    // On which the rule was applied.
-  int different = 0;    // Of them, those whose results differ for some arguments.
-  std::string example;  // Of one that differs.
+  int instances = 0;    // Programs on which the rule was applied.
+  int different = 0;    // Instances whose results differ for some arguments.
+  std::string example;  // One instance that differs.
 };
 
-// Applies a rule to `count` instances and compares what they give before and behind.
+// Applies a rule to `count` instances and compares their results before and after.
 Outcome try_rule(const CompiledRule& rule, int count, int argument_sets) {
   Outcome outcome;
   Random random(7);
@@ -136,7 +136,7 @@ std::vector<const NonRule*> all_of_non_rules() {
 
 class EveryNonRule : public testing::TestWithParam<const NonRule*> {};
 
-// As a rule it is caught by what ChangesNoBit does.
+// If it were a rule, the check of ChangesNoBit would catch it.
 TEST_P(EveryNonRule, WouldChangeResults) {
   const Rule planted = as_rule(*GetParam());
   const Outcome outcome = try_rule(compiled(planted), 60, 4);
@@ -191,7 +191,7 @@ TEST(Rules, CanBeDisabled) {
   EXPECT_EQ(unknown.error().to_string(), "error: there is no rule 'add-nought'");
 }
 
-// A chain that folds from its end: every op is looked at again when what it reads has changed.
+// A chain that folds from its end: every op is looked at again when its operands have changed.
 TEST(Rules, ReachTheEndOfAChain) {
   Module module;
   Computation& main = module.add_function("main");

@@ -1,6 +1,6 @@
 // Instances of a rule: its pattern as a program with random types, attributes and operands.
 //
-// What rules are tested with, and shown by in docs/rewrites.md.
+// Tests of rules use them, and docs/rewrites.md shows them.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace tenon::hlo::rewrite {
 
-/// A function @main of the variables of a pattern that returns what the pattern says.
+/// A function @main of the variables of a pattern that returns the value of the pattern.
 struct Sample {
   std::unique_ptr<Module> module;
   Instruction* root = nullptr;
 };
 
 /// Draws an instance. Attributes that change nothing (the identity permutation, a conversion to the
-/// same type, a slice of all elements) are drawn often, since rules are about them. Null where what
-/// was drawn does not verify: draw again.
+/// same type, a slice of all elements) are drawn often, since rules are about them. Null if the
+/// drawn instance does not verify: draw again.
 Sample draw_sample(const Pattern& pattern, size_t variables, Random& random);
 
 /// An instance for which the rule holds, with the arguments of its @main left to the caller; null

@@ -116,7 +116,7 @@ Value slice_at_known_start(Builder& b, const Match& match) {
   for (size_t d = 0; d < dims.size(); ++d) {
     const Literal& start = *splat_of(match.rest[d]);
     const int64_t size = match.root().result_type().dims()[d];
-    // Of u64 from 2^63 on the number reads as negative.
+    // A u64 number from 2^63 on reads as negative.
     const int64_t number = start.get_integer(0);
     const bool huge = number < 0 && start.element_type() == ElementType::kU64;
     starts.push_back(huge ? dims[d] - size : std::clamp<int64_t>(number, 0, dims[d] - size));

@@ -1,8 +1,8 @@
 // Constant folding, by the evaluator.
 //
-// What repeats one number stays one: an elementwise op on such constants is computed once, and what
-// moves its elements changes the shape alone. Other constants are computed only while they stay
-// small, and at little cost; iota stays what it is.
+// A splat stays a splat: an elementwise op on splats is computed once, and an op that moves
+// elements changes the shape alone. Other constants are computed only while they stay small, and at
+// little cost; iota is not folded.
 #include <algorithm>
 
 #include "hlo/evaluator/evaluator.h"
@@ -53,7 +53,7 @@ class Folder {
   }
 
  private:
-  // --- Control flow whose way is known
+  // --- Control flow whose path is known
 
   void replace(Instruction& op, const std::vector<Value>& values) {
     ++folded_;
@@ -61,7 +61,7 @@ class Folder {
     op.parent()->erase(&op);
   }
 
-  // Of a number out of range the last branch is taken.
+  // A number out of range takes the last branch.
   bool choose(Instruction& op) {
     if (op.code() != OpCode::kIf && op.code() != OpCode::kCase) return false;
     const Literal* index = splat_of(op.operand(0));
@@ -74,7 +74,7 @@ class Folder {
     return true;
   }
 
-  // A loop that is never entered gives what it was given.
+  // A loop that is never entered gives its initial values.
   bool skip_loop(Instruction& op) {
     if (op.code() != OpCode::kWhile || !never_enters(op)) return false;
     replace(op, op.operands());
@@ -125,7 +125,7 @@ class Folder {
     return true;
   }
 
-  // Whether it gives arrays that somebody uses, and does nothing else.
+  // Whether the op gives arrays that have uses, and has no other effect.
   static bool computes(const Instruction& op) {
     switch (op.info().category) {
       case Category::kElementwise:
@@ -172,7 +172,7 @@ class Folder {
     }
   }
 
-  // That of all elements of the first `count` operands.
+  // The number that all elements of the first `count` operands equal.
   static std::optional<Literal> one_element(const Instruction& op, size_t count) {
     std::optional<Literal> element;
     for (size_t i = 0; i < count; ++i) {
@@ -261,7 +261,7 @@ class Folder {
     return EvalValue::of(tensor_from_literal(constant.expanded(), false));
   }
 
-  // Nothing where the evaluator has an error: whoever runs the op gets it.
+  // Nothing if the evaluator has an error: running the op reports it.
   std::optional<std::vector<Literal>> evaluate(const Instruction& op,
                                                const std::vector<EvalValue>& operands) {
     const Evaluator::Frame frame(nullptr);

@@ -1,8 +1,8 @@
-// Common subexpressions: of equal ops with equal operands the first stays.
+// Common subexpression elimination: replaces an op by an earlier identical one.
 //
-// A value of the computation around is at hand in the regions of while, if and case. The regions of
-// other ops are programs of their elements, some of which the host runs by themselves: what is
-// computed there stays there.
+// The regions of while, if and case see the values of the computation around. The regions of other
+// ops are programs of their elements, some of which the host runs by themselves: values computed
+// around stay outside of them.
 #include <functional>
 #include <unordered_map>
 
@@ -22,7 +22,7 @@ size_t hash_of(const I64s& numbers) {
   return hash;
 }
 
-// Of the bytes at its beginning; equality looks at all of them.
+// Hashes the first bytes; equality compares all of them.
 size_t hash_of(const Literal& literal) {
   constexpr size_t kMost = 256;
   const auto bytes = literal.data();
@@ -30,7 +30,7 @@ size_t hash_of(const Literal& literal) {
   return std::hash<std::string_view>()({text, std::min(bytes.size(), kMost)});
 }
 
-// What tells apart many ops of one kind; other attributes are compared alone.
+// Hashes the attributes that distinguish many ops of one kind; others are only compared.
 size_t hash_of(const Attribute& attribute) {
   if (const auto* numbers = attribute.get<I64s>()) return hash_of(*numbers);
   if (const auto* matrix = attribute.get<I64Matrix>()) return hash_of(matrix->values);
@@ -58,7 +58,7 @@ size_t hash_of(const Instruction& op) {
   return hash;
 }
 
-// Whether two ops give the same results. What their regions define is matched by place.
+// Whether two ops give the same results. Values that their regions define are matched by place.
 class Equality {
  public:
   bool operator()(const Instruction& a, const Instruction& b) {
@@ -107,7 +107,7 @@ class Equality {
   std::unordered_map<const Instruction*, const Instruction*> match_;
 };
 
-// Ops that are known in a computation, and in those around it as far as it sees them.
+// The ops seen so far in a computation, and in those around it if they are visible there.
 class Table {
  public:
   explicit Table(const Table* outer) : outer_(outer) {}
@@ -128,7 +128,7 @@ class Table {
   std::unordered_multimap<size_t, Instruction*> ops_;
 };
 
-// Whether it always gives the same results for the same operands, and does nothing else.
+// Whether the op always gives the same results for the same operands, and has no other effect.
 bool is_pure(const Instruction& op) {
   switch (op.code()) {
     case OpCode::kParameter:

@@ -5,7 +5,7 @@
 
 namespace tenon::hlo {
 
-/// Erases what has no effect and no use, in regions too; true if there was any.
+/// Erases instructions without effect and use, in regions too; true if there were any.
 bool erase_dead(Computation& computation);
 
 }  // namespace tenon::hlo

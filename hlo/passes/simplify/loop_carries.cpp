@@ -1,4 +1,4 @@
-// What loops carry from turn to turn, and what branches give.
+// Removes loop-carried values and results of branches that are not needed.
 //
 //   while(%i = %0, %n = %k, %j = %0, %d = %x)      while(%i = %0)
 //     … %i < %n …                                    … %i < %k …
@@ -14,7 +14,7 @@
 namespace tenon::hlo {
 namespace {
 
-// Uses of results move to those that are left: `kept` are their numbers, ascending.
+// Keeps the results with the numbers `kept`, ascending, and renumbers their uses.
 void keep_results(Instruction& op, const std::vector<uint32_t>& kept) {
   std::vector<Type> types;
   std::map<uint32_t, uint32_t> number;
@@ -51,7 +51,7 @@ class Loop {
  private:
   uint32_t count() const { return static_cast<uint32_t>(op_.operand_count()); }
 
-  // What never changes is used from outside.
+  // Replaces uses of an invariant carried value by the value from outside.
   bool use_outside() {
     bool changed = false;
     for (uint32_t i = 0; i < count(); ++i) {
@@ -60,7 +60,7 @@ class Loop {
       const bool fixed = next == body_.parameter(i) || next == init;
       if (!fixed || !init.type().is_tensor()) continue;
       changed |= replace(condition_.parameter(i), init) | replace(op_.result(i), init);
-      // Its own return is no use.
+      // The return of the carried value itself is not counted as a use.
       end_.set_operand(i, init);
       changed |= replace(body_.parameter(i), init);
       end_.set_operand(i, body_.parameter(i));
@@ -74,7 +74,7 @@ class Loop {
     return true;
   }
 
-  // Of two that begin alike and change alike one stays.
+  // Merges carried values that begin alike and change alike.
   bool share() {
     bool changed = false;
     std::vector<bool> used = op_.used_results();
@@ -82,7 +82,8 @@ class Loop {
       used[i] = used[i] || !body_.parameter_instruction(i).uses().empty() ||
                 !condition_.parameter_instruction(i).uses().empty();
     }
-    // Candidates by hashes: of those that change alike, and of those that become the same value.
+    // Candidates by two hashes: carried values that change alike, and those that become the same
+    // value.
     std::unordered_map<size_t, std::vector<uint32_t>> groups;
     for (uint32_t j = 0; j < count(); ++j) {
       const size_t begin = ValueHash()(op_.operand(j)) * 31;
@@ -105,7 +106,7 @@ class Loop {
     return op_.operand(i) == op_.operand(j) && alike(end_.operand(i), end_.operand(j), i, j, 0);
   }
 
-  // Carry `j` has no use then but that it is returned, and goes.
+  // Afterwards, carried value `j` is only returned; drop() removes it.
   bool merge(uint32_t i, uint32_t j) {
     bool changed = replace(condition_.parameter(j), condition_.parameter(i));
     changed |= replace(op_.result(j), op_.result(i));
@@ -114,7 +115,7 @@ class Loop {
     return changed;
   }
 
-  // Equal for what `alike` holds of.
+  // Equal for values that are `alike`.
   size_t hash_of_next(Value value, uint32_t carry, int depth) const {
     constexpr int kMostDepth = 3;  // Enough to tell most apart.
     const Instruction& op = *value.def;
@@ -129,7 +130,7 @@ class Loop {
     return hash;
   }
 
-  // Whether `a` of carry `i` is what `b` is of carry `j`, if the two are the same before.
+  // Whether `a` of carried value `i` equals `b` of carried value `j`, if the two are equal before.
   bool alike(Value a, Value b, uint32_t i, uint32_t j, int depth) const {
     constexpr int kMostDepth = 8;
     if (a == b || (a == body_.parameter(i) && b == body_.parameter(j))) return true;
@@ -148,7 +149,8 @@ class Loop {
     return true;
   }
 
-  // Carries that neither the outside, the condition nor an effect needs, not even by others.
+  // Removes carried values that neither the outside, the condition nor an effect needs, directly or
+  // through other carried values.
   bool drop() {
     std::vector<uint32_t> kept;
     const std::vector<bool> needed = this->needed();
@@ -170,7 +172,7 @@ class Loop {
     std::unordered_set<const Instruction*> seen;
     std::vector<const Instruction*> open;
     const auto need = [&](const Instruction* op) {
-      // What is used within a region of the body is used by the op with the region.
+      // A value used within a region of the body counts as used by the op with the region.
       if (op->parent() == &body_ && seen.insert(op).second) open.push_back(op);
     };
     const auto need_carry = [&](uint32_t i) {
@@ -208,7 +210,7 @@ class Loop {
   Instruction& end_;
 };
 
-// What all branches give alike comes from outside.
+// Replaces a result for which all branches return the same value from outside by that value.
 bool use_outside(Instruction& op) {
   bool changed = false;
   const std::vector<bool> used = op.used_results();
@@ -231,7 +233,7 @@ bool drop_results(Instruction& op) {
   for (uint32_t r = 0; r < op.result_count(); ++r) {
     if (used[r] || !op.result_type(r).is_tensor()) kept.push_back(r);
   }
-  // What has no use at all goes as a whole, if it may.
+  // An op without any used result is removed as a whole by dead code elimination, if possible.
   if (kept.size() == op.result_count() || kept.empty()) return false;
   for (size_t i = 0; i < op.region_count(); ++i) {
     Instruction& end = *op.region(i).return_instruction();
@@ -242,7 +244,7 @@ bool drop_results(Instruction& op) {
   return true;
 }
 
-// Those inside come first: what they need no more their loop may not need either.
+// Inner loops and branches come first: values that they no longer need may be unneeded outside too.
 bool reduce(Computation& computation) {
   bool changed = false;
   for (Instruction& op : computation) {

@@ -4,8 +4,8 @@
 
 namespace tenon::hlo {
 
-// Each makes work for the others: a folded condition leaves a branch, whose ops are then common
-// with those around. The bound is for time alone; two or three turns are what programs take.
+// Each pass makes work for the others: a folded condition leaves a branch, whose ops are then
+// common with those around. The bound only limits time; programs take two or three turns.
 Result<bool> simplify(Module& module, const PassOptions& options) {
   constexpr int kMostTurns = 8;
   constexpr Result<bool> (*kInTurn[])(Module&) = {share_common, reduce_carries, eliminate_dead};

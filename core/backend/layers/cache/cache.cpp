@@ -19,11 +19,11 @@ using serial::digest_of;
 
 constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
 
-// What a binary that came out of the folder was made from.
+// The inputs of a compilation whose binary came out of the folder.
 struct Source {
   std::string key;
   TargetInfo target;
-  std::optional<program::Program> segment;  // Kernels otherwise, which load is given again.
+  std::optional<program::Program> segment;  // Nothing for kernels: load gets them again.
 };
 
 // The latest binaries that came out of the folder: an executable is loaded soon after it was
@@ -75,7 +75,7 @@ class CacheBackend final : public ForwardingBackend,
     return compile_anew(key, target, kernels);
   }
 
-  // A plan may hold code of its own.
+  // A plan may contain compiled code.
   Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     std::string what = "call";
     append(what, program::save_call(site.call));
@@ -115,7 +115,7 @@ class CacheBackend final : public ForwardingBackend,
     return compile_segment_anew(key, target, segment);
   }
 
-  // What `binary` should have been, if it came out of the folder; nothing otherwise.
+  // Compiles the source of `binary` again if it came out of the folder; nothing otherwise.
   Result<std::optional<std::string>> compile_again(std::string_view binary, Kernels kernels) {
     const std::shared_ptr<const Source> source = found_.source_of(binary);
     if (source == nullptr) return std::nullopt;
@@ -196,7 +196,7 @@ class CacheDevice final : public ForwardingDevice {
       : ForwardingDevice(std::move(inner)), backend_(std::move(backend)) {}
 
   // A binary of the folder that the backend refuses was damaged before its checksum was computed,
-  // or written by another build of the same version: it is compiled anew.
+  // or written by another build of the same version: it is compiled again.
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     auto module = ForwardingDevice::load(binary, kernels);
     if (module || module.error().code() == ErrorCode::kUnavailable ||

@@ -1,17 +1,17 @@
 // core/backend/layers/cache/: the layer `cache`: keeps compiled code in a folder.
 //
-// The layer `cache`: what was compiled once is read from a folder the next time, by whatever
-// process.
+// The layer `cache`: a compilation's result is kept in a folder; later compilations, by any
+// process, read it from there.
 //
 // An entry's key is all that compile depends on (B13): the backend and its version, compiler_id,
 // the target, and the kernels, the library call or the segment in their serial form, but for a
-// segment's constants, which may be large: of those it is shapes and digests. The key is kept in
-// the entry and compared whole, so that no two compilations are taken for each other. An entry that
-// is damaged, of another release, or refused by the backend's load is compiled anew. The entries
-// that were not used for longest are removed when the folder holds too much.
+// segment's constants, which may be large: for those the key has shapes and digests. The key is
+// kept in the entry and compared whole, so that no two compilations are taken for each other. An
+// entry that is damaged, of another release, or refused by the backend's load is compiled again.
+// The entries that were not used for longest are removed when the folder holds too much.
 //
-// What the folder holds is run as code of this process: one that other users own or may write to is
-// not used (cache_folder.h).
+// The contents of the folder run as code of this process: a folder that other users own or may
+// write to is not used (cache_folder.h).
 //
 // Thread-safety: as a Backend's; several processes may share a folder.
 #pragma once

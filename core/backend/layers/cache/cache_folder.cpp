@@ -17,7 +17,7 @@ namespace tenon::backend {
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp";
-constexpr time_t kLongestWrite = 3600;  // Seconds; whoever writes for longer has died.
+constexpr time_t kLongestWrite = 3600;  // Seconds; the writer of an older file has died.
 constexpr mode_t kOwnFolder = 0700;
 constexpr mode_t kOwnFile = 0600;
 
@@ -41,7 +41,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// Why other users could have put something there; empty if they could not.
+// The reason why other users could have put something there; empty if they could not.
 std::string fault_of(const struct stat& is) {
   if (is.st_uid != geteuid()) {
     return fmt::format("it belongs to user {}, not to user {}", is.st_uid, geteuid());
@@ -106,7 +106,7 @@ Result<std::unique_ptr<CacheFolder>> CacheFolder::open(const std::string& path,
 CacheFolder::~CacheFolder() { close(folder_); }
 
 std::optional<std::string> CacheFolder::read(const std::string& name) const {
-  // A pipe is not waited for.
+  // O_NONBLOCK: opening a pipe must not wait.
   const Descriptor file(
       openat(folder_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat is = {};
@@ -149,8 +149,8 @@ void CacheFolder::account(int64_t bytes) {
   unlisted_ = 0;
 }
 
-// What the files that are left hold. Where they held too much, an eighth of the bound is free
-// afterwards, so that the next file does not begin it again.
+// Removes files while the folder holds too much, and gives the bytes of those that are left. After
+// a removal an eighth of the bound is free, so that the next file does not trim again.
 int64_t CacheFolder::trim() {
   struct CacheFile {
     timespec used;

@@ -18,7 +18,7 @@
 
 namespace tenon::backend {
 
-/// What the names of files end in; others are left alone.
+/// The extension of the cache's files; other files are left alone.
 inline constexpr std::string_view kCacheExtension = ".tenon-binary";
 
 class CacheFolder {
@@ -54,7 +54,7 @@ class CacheFolder {
   std::mutex mutex_;
   std::optional<int64_t>
       held_;              // Bytes in the folder, as far as is known; nothing: not listed yet.
-  int64_t unlisted_ = 0;  // Of these, written since the folder was listed last.
+  int64_t unlisted_ = 0;  // Bytes of `held_` written since the folder was listed last.
 };
 
 }  // namespace tenon::backend

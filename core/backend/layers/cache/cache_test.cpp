@@ -1,4 +1,4 @@
-// The layer `cache`: what is found and what is compiled, whatever stands in the folder.
+// The layer `cache`: hits, misses, and folders with any contents.
 #include "core/backend/layers/cache/cache.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class CacheTest : public testing::Test {
   ~CacheTest() override { fs::remove_all(folder); }
 
   CacheLayer layer() { return make_cache_layer(make_interpreter_backend(), config); }
-  // What compiling with a new layer says.
+  // The outcome of compiling with a new layer.
   std::string compile(const std::string& compiler = "c") {
     const CacheLayer made = layer();
     TargetInfo target = made.backend->devices().value()[0].target;
@@ -78,7 +78,7 @@ TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
   EXPECT_EQ(compile(), "compiled");
 }
 
-// What a process that died was writing goes; what another writes stays.
+// Temporary files of dead writers are removed; those of live writers stay.
 TEST_F(CacheTest, HalfWrittenFilesGo) {
   EXPECT_EQ(compile(), "compiled");
   const std::string left = files()[0] + ".1.tmp";
@@ -90,7 +90,7 @@ TEST_F(CacheTest, HalfWrittenFilesGo) {
   EXPECT_TRUE(fs::exists(written));
 }
 
-// Takes segments, of which it makes next to nothing.
+// A backend that takes segments and compiles them to next to nothing.
 class Segmenting final : public ForwardingBackend {
  public:
   Segmenting() : ForwardingBackend(make_interpreter_backend()) {}
@@ -198,7 +198,7 @@ TEST_F(CacheTest, ASegmentThatLoadRefusesIsCompiledAgain) {
   EXPECT_NE(layer().backend->compile_segment(target, segment).value(), "garbage");
 }
 
-// --- Who else may write to the folder
+// --- Folders that other users may write to
 
 mode_t mode_of(const std::string& path) {
   struct stat is = {};
@@ -248,7 +248,7 @@ TEST_F(CacheTest, AnEntryThatOthersMayWriteToIsCompiledAgain) {
   EXPECT_EQ(compile(), "found");
 }
 
-// Neither read from nor written through.
+// Links are neither read nor written through.
 TEST_F(CacheTest, LinksAreNotFollowed) {
   EXPECT_EQ(compile(), "compiled");
   const std::string entry = files()[0];

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, kFaultKinds> kNames = {
     "open", "compile", "plan",   "load",  "allocate", "import",
     "copy", "launch",  "record", "event", "lost",     "delay"};
 
-// What all devices of a layer share: the plan and how far it is.
+// The state that all devices of a layer share: the plan and its progress.
 class FaultState final : public FaultCounts {
  public:
   explicit FaultState(const FaultPlan& plan) : plan_(plan), random_(plan.seed) {}
@@ -150,8 +150,8 @@ class FaultsDevice final : public ForwardingDevice {
     return lost_ ? planned(FaultKind::kLost, ErrorCode::kUnavailable) : Status();
   }
 
-  // What was given before may still be touching host memory, which a lost device does not (B12): it
-  // is not lost before that is done.
+  // Makes the device lost once the work given before is done: that may still touch host memory,
+  // which a lost device does not (B12).
   void lose() {
     const std::lock_guard lock(queue_mutex_);
     if (lost_) return;
@@ -168,8 +168,7 @@ class FaultsDevice final : public ForwardingDevice {
     return plan_->strikes(kind) ? planned(kind, code) : Status();
   }
 
-  // The inner device's queue, unless the device has been lost meanwhile: nothing is given to it
-  // then.
+  // Locks the inner device's queue. Error if the device has been lost: a lost device gets no work.
   Result<std::unique_lock<std::mutex>> queue_turn() {
     std::unique_lock lock(queue_mutex_);
     if (lost_) return tl::make_unexpected(planned(FaultKind::kLost, ErrorCode::kUnavailable));
@@ -185,7 +184,7 @@ class FaultsDevice final : public ForwardingDevice {
   const std::shared_ptr<FaultState> plan_;
   std::atomic<bool> lost_ = false;
   bool worked_ = false;     // Since the last record; of the queue.
-  std::mutex queue_mutex_;  // Of the inner device's queue functions (B7).
+  std::mutex queue_mutex_;  // Guards the inner device's queue functions (B7).
   std::mutex mutex_;
   std::set<EventHandle> failing_;
 };

@@ -47,7 +47,7 @@ struct FaultPlan {
   std::array<int64_t, kFaultKinds> one_in = {};
   uint64_t seed = 0;
 
-  /// Errors: a word that is none, with the words that there are.
+  /// Errors: an unknown word; the message lists the known ones.
   static Result<FaultPlan> parse(std::string_view text);
 };
 

@@ -12,7 +12,7 @@ using recorded::Number;
 
 namespace {
 
-// What the entries so far have made, to check the next one against.
+// Checks each entry against the handles and bytes that the entries before it have defined.
 class RecordingChecker {
  public:
   RecordingChecker(Recording& recording, bool damaged_too)
@@ -194,7 +194,7 @@ class RecordingChecker {
            recording_.kernel_of(launch).memories[buffer].access != kernel::Access::kIn;
   }
 
-  // So many bytes, or any number of them.
+  // Checks that the bytes exist, `size` of them if that is given.
   Status data(Number number, int64_t size) const {
     if (number >= recording_.bytes.size()) return bad("there are no bytes {}", number);
     const size_t found = recording_.bytes[number].size();

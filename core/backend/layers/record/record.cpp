@@ -124,7 +124,7 @@ class RecordDevice final : public ForwardingDevice {
     {
       const std::lock_guard lock(mutex_);
       const auto module = modules_.find(launch.module);
-      // What breaks the rules is for the backend to refuse.
+      // The backend refuses launches that break the rules.
       if (module == modules_.end() || launch.kernel >= module->second.kernels.size() ||
           launch.buffers.size() != module->second.kernels[launch.kernel].buffers.size()) {
         return ForwardingDevice::launch(queue, launch);
@@ -177,7 +177,7 @@ class RecordDevice final : public ForwardingDevice {
   Result<bool> await(EventHandle event, int64_t timeout) override {
     Result<bool> done = ForwardingDevice::await(event, timeout);
     if (done && !*done) return done;
-    // Before the host hears of it: what was copied to its memory is his from then on.
+    // Before the host is told: from then on memory that was copied to is the host's.
     const std::lock_guard lock(mutex_);
     settle(event, done ? Status() : done.error());
     const auto found = events_.find(event);
@@ -236,18 +236,18 @@ class RecordDevice final : public ForwardingDevice {
   };
   struct RecordedQueue {
     uint64_t records = 0;
-    std::vector<RecordedWork> open;  // Since the last record.
-    std::deque<RecordedSpan> spans;  // That nobody has seen to be done.
+    std::vector<RecordedWork> open;  // Work since the last record.
+    std::deque<RecordedSpan> spans;  // Spans not yet seen to be done.
     std::vector<uint64_t> seen;      // Records of each queue that come before what is given next.
     int64_t held = 0;                // Bytes of the layer's that copies of open and spans write to.
-    Status failed;                   // Of what was drained since the last record.
+    Status failed;                   // Error of work drained since the last record.
   };
   struct RecordedEvent {
     Number number = 0;
     uint32_t queue = 0;
     uint64_t record = 0;
     std::vector<uint64_t> covers;  // Records of each queue that are done when it is.
-    Status failed;                 // Of work before it that was drained.
+    Status failed;                 // Error of drained work before it.
   };
 
   recorded::RecordedAddress place(const MemoryAddress& place) {
@@ -259,15 +259,15 @@ class RecordDevice final : public ForwardingDevice {
 
   RecordedQueue& queue_of(uint32_t queue) { return queues_[queue]; }
 
-  // 0 of what has been painted.
+  // The bytes of the memory if it is unpainted; 0 if it has been painted.
   int64_t unpainted_bytes(MemoryHandle memory) {
     const std::lock_guard lock(mutex_);
     const auto found = memories_.find(memory);
     return found == memories_.end() || found->second.painted ? 0 : found->second.bytes;
   }
 
-  // Of the queue's thread, before work is given that is the first to use the memory. Where there
-  // are other queues, none of them uses it before it is painted.
+  // Paints memory before its first use by work; called from the queue's thread. With several
+  // queues, none uses the memory before it is painted.
   Status paint_new(uint32_t queue, const MemoryAddress& place) {
     if (place.on_host() || unpainted_bytes(place.memory) == 0) return {};
     const std::lock_guard painting(painting_);
@@ -293,8 +293,8 @@ class RecordDevice final : public ForwardingDevice {
     }
   }
 
-  // Of the queue's thread, before a launch: what all launches of an execution write may be more
-  // than the host's memory.
+  // Bounds the memory for values before a launch; called from the queue's thread. All launches of
+  // an execution may write more than the host's memory.
   void make_room(uint32_t queue, int64_t bytes) {
     {
       const std::lock_guard lock(mutex_);
@@ -332,7 +332,8 @@ class RecordDevice final : public ForwardingDevice {
                                          status.message()});
   }
 
-  // It stays where it is until more is given to the queue.
+  // Appends work to the open span of the queue. The reference is valid until the next call for the
+  // queue.
   RecordedWork& given(uint32_t queue, RecordedWork work) {
     const std::lock_guard lock(mutex_);
     RecordedQueue& q = queue_of(queue);
@@ -356,7 +357,7 @@ class RecordDevice final : public ForwardingDevice {
     }
   }
 
-  // Of the event of a span that is done; nothing if nobody can tell.
+  // The outcome of a span, if its event is done; nothing if that is not known.
   std::optional<Status> outcome_of(const RecordedSpan& span) {
     if (span.event == 0) return {};
     const Result<bool> done = ForwardingDevice::await(span.event, 0);
@@ -380,7 +381,8 @@ class RecordDevice final : public ForwardingDevice {
     }
   }
 
-  // What has been given and not been asked for, unless the device does not come to it.
+  // Writes down work that the host has not asked for, as far as the device does it within
+  // kClosingTime.
   void finish_queues() {
     if (aborted_) return;
     for (auto& [queue, q] : queues_) {
@@ -441,7 +443,7 @@ class RecordBackend final : public ForwardingBackend {
     return compiled;
   }
 
-  // What a recording holds is kernels.
+  // A recording has kernels only: library calls are declined.
   Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite&) override {
     return unimplemented("calls are made of kernels while they are recorded");
   }

@@ -25,9 +25,9 @@ namespace tenon::backend {
 
 struct RecordOptions {
   std::string path = "tenon.record";
-  /// What each launch wrote.
+  /// Whether to record the bytes that each launch wrote.
   bool values = true;
-  /// Of values in host memory at once, a queue; a single launch may write more.
+  /// Bound on the bytes of values in host memory, for each queue; a single launch may exceed it.
   int64_t most_held_bytes = int64_t{256} << 20;
 
   /// TENON_RECORD is the path; TENON_RECORD_VALUES=0 leaves out the values.

@@ -1,5 +1,5 @@
-// The layer `record`: what is written reads back and replays to the same bytes, on the same target
-// and on others; the first value that differs is found.
+// The layer `record`: a recording reads back and replays to the same bytes, on the same target and
+// on others; the first value that differs is found.
 #include <functional>
 
 #include "core/backend/layers/faults/faults.h"
@@ -110,7 +110,7 @@ TEST_F(RecordTest, NansAreEqual) {
   EXPECT_EQ(report.differences[0].replayed, "1");
 }
 
-// What a kernel leaves alone was never written: it is the same everywhere all the same.
+// Memory that a kernel leaves unwritten has the same contents on every device.
 TEST_F(RecordTest, MemoryBeginsTheSame) {
   open({half()});
   ASSERT_TRUE(launch(0, at(x), at(y)).ok());
@@ -259,7 +259,8 @@ class LateQueue final : public ForwardingBackend {
   };
 };
 
-// Memory is painted before any queue uses it: what one queue writes, no other's painting destroys.
+// Memory is painted before any queue uses it: painting by one queue never destroys what another has
+// written.
 TEST_F(RecordTest, QueuesThatShareMemoryKeepWhatEachWrites) {
   open({add_one("add_one")}, std::make_shared<LateQueue>());
   const Floats from = {1, 2, 3, 4};
@@ -284,7 +285,7 @@ TEST_F(RecordTest, HoldsNoMoreThanItMay) {
   EXPECT_TRUE(report.differences.empty());
 }
 
-// What failed among work that the layer waited for is still the host's to hear (B23).
+// The host still gets errors of work that the layer itself waited for (B23).
 TEST_F(RecordTest, ErrorsOfWhatItWaitedForAreTheNextEvents) {
   options.most_held_bytes = 16;
   const auto plan = FaultPlan::parse("event@1").value();

@@ -1,5 +1,5 @@
-// What the tests of recordings share: a device within the layer `record`, and backends that a
-// replay may meet.
+// Helpers for tests of recordings: a device within the layer `record`, and backends that a replay
+// may meet.
 #pragma once
 
 #include <gtest/gtest.h>

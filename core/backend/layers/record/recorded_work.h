@@ -19,7 +19,7 @@ struct RecordedWork {
   };
   recorded::Number entry = 0;
   std::vector<Output> outputs;
-  std::vector<std::vector<std::byte>> storage;  // Of outputs that are the layer's.
+  std::vector<std::vector<std::byte>> storage;  // Memory of outputs that the layer reads back.
 
   int64_t held() const {
     int64_t bytes = 0;
@@ -34,7 +34,8 @@ inline int64_t written_bytes(const LoadedKernel& kernel) {
   return bytes;
 }
 
-/// Memory for what a launch writes. Where there is none the launch is left without values.
+/// Adds memory for the buffers that a launch writes. If the host lacks memory, the launch is
+/// recorded without values.
 inline void add_outputs(const LoadedKernel& kernel, RecordedWork& work) {
   try {
     for (uint32_t i = 0; i < kernel.buffers.size(); ++i) {

@@ -26,8 +26,8 @@ namespace tenon::backend {
 
 inline constexpr serial::Format kRecordingFormat = {"TNRC", "recording", 1, 1};
 
-/// What memory holds before anything was written to it, in the run that is recorded and in every
-/// replay, so that what a kernel leaves alone is the same too.
+/// The initial value of each byte of memory, in the recorded run and in every replay, so that bytes
+/// that a kernel leaves unwritten are the same too.
 inline constexpr std::byte kUnwritten{0xA5};
 
 namespace recorded {
@@ -135,11 +135,11 @@ struct RecordedWait {
 };
 
 struct Written {
-  uint32_t buffer = 0;  ///< Of a launch; 0 of a copy.
+  uint32_t buffer = 0;  ///< Index of the launch's buffer; 0 for a copy.
   Number data = 0;
 };
 
-/// What the copy to the host or the launch of entry `work` had written when it was done.
+/// The bytes that entry `work`, a copy to the host or a launch, had written when it was done.
 struct RecordedValues {
   Number work = 0;
   std::vector<Written> written;
@@ -166,7 +166,7 @@ using Entry =
 /// Thread-safety: all of it.
 class RecordingFile {
  public:
-  /// In place of what is at `path`. Errors: the system's.
+  /// Replaces the file at `path`. Errors: the system's.
   static Result<std::shared_ptr<RecordingFile>> create(const std::string& path);
   explicit RecordingFile(OutputFile file) : file_(std::move(file)) {}
 
@@ -198,11 +198,11 @@ class RecordingFile {
   std::unordered_multimap<size_t, BytesEntry> known_;  // By hash.
 };
 
-/// What a file says, checked: whatever an entry refers to comes before it and is still there, lies
-/// within its memory, and has as many bytes as it should; kernels are verified.
+/// The contents of a file, checked: everything that an entry refers to comes before it and still
+/// exists, lies within its memory, and has the right number of bytes; kernels are verified.
 struct Recording {
   std::vector<recorded::Entry> entries;                ///< Their bytes are those of the file.
-  std::vector<std::string_view> bytes;                 ///< Of the entries Bytes, by number.
+  std::vector<std::string_view> bytes;                 ///< Contents of entries Bytes, by number.
   std::map<recorded::Number, kernel::Kernel> kernels;  ///< By number of their bytes.
   size_t cut = 0;  ///< Bytes at the end that are no whole entry.
 
@@ -211,8 +211,8 @@ struct Recording {
   const kernel::Kernel& kernel_of(const recorded::RecordedLaunch& launch) const;
 };
 
-/// `file` lives as long as the recording. Errors: those of serial::unseal; what is wrong, with the
-/// number of the entry.
+/// `file` lives as long as the recording. Errors: those of serial::unseal; a wrong entry, with its
+/// number.
 Result<Recording> read_recording(std::string_view file, bool damaged_too = false);
 
 /// One line, without a newline: "copy 4096 bytes to memory 3+64 from the host".

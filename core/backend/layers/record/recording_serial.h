@@ -7,7 +7,7 @@ namespace tenon::backend {
 
 inline constexpr serial::Format kEntryFormat = {"TNRE", "entry of a recording",
                                                 kRecordingFormat.oldest, kRecordingFormat.newest};
-/// Of the length before each entry, least significant byte first.
+/// Bytes of the length before each entry, least significant byte first.
 inline constexpr size_t kLengthBytes = 8;
 
 namespace recorded {

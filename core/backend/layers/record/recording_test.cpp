@@ -41,8 +41,7 @@ TEST_F(RecordTest, NoChangeOfABitBreaksTheReader) {
       for (const recorded::Entry& entry : read->entries) {
         EXPECT_FALSE(to_string(*read, entry).empty());
       }
-      InterpreterConfig
-          config;  // What a replay says is one thing; that it says something is another.
+      InterpreterConfig config;  // Any answer of the replay will do, but it must give one.
       config.memory_bytes = 1 << 16;
       const auto report = replay(*read, *make_interpreter_backend(config), 0);
       EXPECT_TRUE(report || !report.error().message().empty());

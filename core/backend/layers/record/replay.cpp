@@ -25,7 +25,7 @@ std::string text_of(ElementType type, const std::byte* element) {
   return Literal::scalar_from_bytes(type, element).element_to_string(0);
 }
 
-// Fills in what differs; false if nothing does.
+// Fills in the first difference; false if there is none.
 bool differ(ElementType type, const std::byte* recorded, const std::byte* replayed, int64_t bytes,
             Difference& found) {
   const auto width = static_cast<int64_t>(storage_bytes(type));
@@ -84,7 +84,7 @@ class Replayer {
   }
 
  private:
-  // Work that was refused, that the host ended, or that went with its device.
+  // Whether the entry is skipped: its work was refused, ended by the host, or lost with its device.
   bool skips() const {
     const auto found = failed_.find(entry_);
     if (found == failed_.end()) return false;
@@ -92,7 +92,7 @@ class Replayer {
     return found->second->call || code == ErrorCode::kCancelled || code == ErrorCode::kUnavailable;
   }
 
-  // --- What needs nothing done
+  // --- Entries without an action
 
   static Status act(const recorded::RecordedBytes&) { return {}; }
   static Status act(const recorded::RecordedCompile&) { return {}; }
@@ -289,7 +289,7 @@ class Replayer {
     return finish();
   }
 
-  // Work that failed then may fail now.
+  // Work that failed when it was recorded may fail in the replay.
   Status outcome(const Status& status) {
     if (status.ok() || !failed_.contains(entry_)) return status;
     report_.errors.push_back(fmt::format("entry {}: {}", entry_, status.message()));
@@ -309,7 +309,7 @@ class Replayer {
     return place.offset % target_.spaces[0].alignment == 0;
   }
 
-  // Memory of its own for each place that is not aligned, with what is there.
+  // Copies each buffer that is not aligned to new memory, with its contents.
   Status bounce_in(const kernel::Kernel& kernel, std::vector<MemoryAddress>& places,
                    std::vector<MemoryHandle>& bounced) {
     std::map<std::pair<MemoryHandle, int64_t>, MemoryHandle> made;
@@ -344,7 +344,7 @@ class Replayer {
     return {memories_.at(place.memory).handle, place.offset, nullptr};
   }
 
-  // The type of the elements that a launch wrote there: what a copy shows.
+  // The type of the elements that a launch wrote there, for showing a copy.
   ElementType type_at(const recorded::RecordedAddress& place) const {
     const auto found = types_.find({place.memory, place.offset});
     return found == types_.end() ? ElementType::kU8 : found->second;

@@ -3,12 +3,12 @@
 // Calls are made in the order of the file, each waited for. A module is loaded from the recorded
 // binary if the device has the compiler and the target of the recording; otherwise its kernels are
 // legalised and compiled for the device. They were legal for the target of the recording: what was
-// an f64 there may be two u32 now, and is compared as that. A recorded binary runs as it is:
-// whoever wrote the file has chosen what the device of that target does.
+// an f64 there may be two u32 now, and is compared as that. A recorded binary runs as it is: the
+// author of the file chooses the code that runs on a device of that target.
 //
-// Compared are the bytes of each copy to the host and of each buffer that a launch writes, as far
-// as the recording has them: bit for bit, NaNs of float elements equal to each other. What differs
-// is replaced by what was recorded, so that no launch is blamed for the one before.
+// The replay compares the bytes of each copy to the host and of each buffer that a launch writes,
+// as far as the recording has them: bit for bit, NaNs of float elements equal to each other. Bytes
+// that differ are replaced by the recorded ones, so that no launch is blamed for an earlier one.
 #pragma once
 
 #include <string>
@@ -26,10 +26,10 @@ struct ReplayOptions {
 /// An entry that came out otherwise.
 struct Difference {
   uint64_t entry = 0;  ///< Its number in the recording.
-  std::string label;   ///< Of the launch.
-  std::string kernel;  ///< Empty of a copy.
+  std::string label;   ///< Label of the launch.
+  std::string kernel;  ///< Empty for a copy.
   std::string buffer;
-  ElementType type{};   ///< u8 of a copy of what no launch wrote.
+  ElementType type{};   ///< u8 for a copy of bytes that no launch wrote.
   int64_t element = 0;  ///< The first that differs, in the order of memory.
   int64_t elements = 0;
   int64_t differing = 0;
@@ -48,12 +48,12 @@ struct ReplayReport {
   int64_t compared = 0;          ///< Entries.
   int64_t compared_bytes = 0;
   int64_t skipped = 0;  ///< Entries whose work was refused, cancelled, or lost with its device.
-  std::vector<std::string> errors;  ///< Of work that failed when it was recorded, and now.
+  std::vector<std::string> errors;  ///< Errors of work that failed both times.
   std::vector<Difference> differences;
-  bool stopped = false;  ///< At the last of the differences.
+  bool stopped = false;  ///< Whether the replay ended at the last difference.
 };
 
-/// Errors: what the device says, with the entry; kUnimplemented for a kernel that cannot be
+/// Errors: those of the device, with the entry; kUnimplemented for a kernel that cannot be
 /// legalised for it, kFailedPrecondition for one that it declines, with its reason.
 Result<ReplayReport> replay(const Recording& recording, Backend& backend, size_t device,
                             const ReplayOptions& options = {});

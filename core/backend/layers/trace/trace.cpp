@@ -51,7 +51,7 @@ class HostCall {
 
 std::string bytes_argument(int64_t bytes) { return fmt::format(R"("bytes": {})", bytes); }
 
-// What the layer gave an event of its own: a launch or a copy.
+// Work behind which the layer recorded an event: a launch or a copy.
 struct TracedWork {
   std::string name;
   std::string arguments;
@@ -93,7 +93,7 @@ class QueueTrace {
     return error != errors_.end() && error->first <= to ? error->second : Status();
   }
 
-  // Ends the thread when what has been given is done, or soon.
+  // Ends the thread when all given work is done, or after kClosingTime.
   void finish() {
     deadline_ = file_.now() + kClosingTime;
     {
@@ -158,7 +158,7 @@ class QueueTrace {
   Device& device_;
   TraceFile& file_;
   const TraceFile::TraceTrack row_;
-  // The thread's:
+  // Used by the waiting thread only:
   bool named_ = false;
   double offset_ = std::numeric_limits<double>::infinity();
   double idle_since_ = 0;
@@ -231,7 +231,7 @@ class TraceDevice final : public ForwardingDevice {
     ForwardingDevice::free(memory);
   }
 
-  // Takes no memory of the device's.
+  // Imported memory does not count as memory of the device.
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
     const HostCall call(*file_, process_, "import_memory",
                         bytes_argument(static_cast<int64_t>(host.size())));
@@ -394,7 +394,8 @@ class TraceDevice final : public ForwardingDevice {
                    allocated_[space]);
   }
 
-  // Of the queue's thread. Work without an event has no place on the timeline.
+  // Records an event behind work; called from the queue's thread. Without an event the work is not
+  // drawn.
   void give(uint32_t queue, const HostCall& call, What what) {
     if (!events_) return;
     const Result<EventHandle> event = ForwardingDevice::record(queue);
@@ -436,7 +437,7 @@ class TraceBackend final : public ForwardingBackend {
     return ForwardingBackend::compile(target, kernels);
   }
 
-  // Every launch is to be seen.
+  // Segments are declined, so that every launch is seen.
   bool takes_segments() const override { return false; }
 
  private:

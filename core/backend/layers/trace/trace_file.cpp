@@ -8,7 +8,7 @@
 namespace tenon::backend {
 namespace {
 
-// Bytes of the UTF-8 character at the beginning, or 0 if there is none.
+// Bytes of the UTF-8 character at the beginning; 0 if the text begins with no valid one.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -74,7 +74,7 @@ double TraceFile::host_clock() {
   return std::chrono::duration<double>(now).count();
 }
 
-// Over the end of the file, which comes again behind it.
+// Writes the event over the closing text of the file, and that text again behind it.
 void TraceFile::add(std::string_view event) {
   const std::lock_guard lock(mutex_);
   if (!status_.ok()) return;

@@ -1,5 +1,5 @@
 // A file in Chrome's trace format, which chrome://tracing and Perfetto show: slices on rows, and
-// counters, in microseconds. It is whole JSON after each of them, whatever becomes of the process.
+// counters, in microseconds. The file is whole JSON after each of them, even if the process dies.
 //
 // Thread-safety: all of it.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace tenon::backend {
 
-/// A string of JSON, in quotes. What is no UTF-8 becomes U+FFFD.
+/// A string of JSON, in quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
 class TraceFile {
@@ -53,7 +53,7 @@ class TraceFile {
   const OutputFile file_;
   const double start_;
   std::mutex mutex_;
-  uint64_t end_ = 0;  // Of the events.
+  uint64_t end_ = 0;  // End of the events.
   Status status_;     // The first error; a line in the host's log when the file is closed.
   std::map<std::pair<uint64_t, std::thread::id>, uint64_t> threads_;
 };

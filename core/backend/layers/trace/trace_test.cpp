@@ -135,7 +135,7 @@ TEST_F(TraceTest, ShowsLaunchesCopiesAndCalls) {
   EXPECT_EQ(calls(events()),
             (std::vector<std::string>{"open", "compile", "load", "allocate", "allocate"}));
   run("add at \"m.mlir\":3\n\\ \xC3\xA9 \xFF");
-  EXPECT_EQ(work(events()).size(), 3u);  // Of a device that is open.
+  EXPECT_EQ(work(events()).size(), 3u);  // The device is still open.
   device->free(x);
   const Json all = closed();
   const std::vector<Json> slices = work(all);
@@ -184,7 +184,7 @@ TEST_F(TraceTest, WithoutEventsTheRowsOfQueuesAreLeftOut) {
   EXPECT_FALSE(calls(all).empty());
 }
 
-// Work that fails gives its error to the layer's event; the host's has it all the same, once.
+// Work that fails gives its error to the layer's event; the host's event still gets it, once.
 TEST_F(TraceTest, ErrorsReachTheHostsEvents) {
   const auto plan = FaultPlan::parse("event@2").value();
   open(make_faults_layer(make_interpreter_backend(), plan).backend);

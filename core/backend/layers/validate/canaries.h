@@ -12,7 +12,7 @@ namespace tenon::backend {
 inline constexpr std::byte kCanary{0xCA};
 inline constexpr std::byte kPoison{0xA5};
 
-/// Of one side, in memory of that space: what lies behind it stays aligned.
+/// Bytes of the margin on one side, in memory of that space; memory behind it stays aligned.
 inline int64_t margin_of(const SpaceInfo& space) {
   constexpr int64_t kCanaryBytes = 256;
   return std::max(kCanaryBytes, space.alignment);
@@ -25,7 +25,7 @@ struct Guarded {
   int64_t margin = 0;
 };
 
-/// Queues what writes canaries and poison.
+/// Queues copies that write canaries and poison.
 inline Status paint_guarded(Device& device, uint32_t queue, const Guarded& guarded) {
   const auto write = [&](int64_t from, int64_t bytes, std::byte value) {
     return paint(device, queue, {guarded.memory, from, nullptr}, bytes, value);
@@ -35,7 +35,7 @@ inline Status paint_guarded(Device& device, uint32_t queue, const Guarded& guard
   return write(guarded.margin + guarded.bytes, guarded.margin, kCanary);
 }
 
-/// Both canaries as they were when that was queued.
+/// Both canaries, as read back by queued copies.
 struct Canaries {
   Guarded of;
   std::vector<std::byte> seen;
@@ -43,7 +43,7 @@ struct Canaries {
   explicit Canaries(const Guarded& guarded)
       : of(guarded), seen(static_cast<size_t>(2 * guarded.margin)) {}
 
-  /// Queues what reads them.
+  /// Queues copies that read them.
   Status read(Device& device, uint32_t queue) {
     TENON_TRY(device.copy(queue, MemoryAddress::of_host(seen.data()), {of.memory, 0, nullptr},
                           of.margin));

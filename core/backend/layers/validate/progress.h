@@ -1,4 +1,5 @@
-// What queues have been given, and up to where that is known to be done. Of validate_device.cpp.
+// The work that queues have been given, and how much of it is known to be done. Part of
+// validate_device.cpp.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +14,9 @@ class QueueProgress {
   /// By queue, the number of the record that comes behind some work.
   using Marks = std::map<uint32_t, int64_t>;
 
-  /// Work, not a record, is given to the queue.
+  /// The queue gets work other than a record.
   void work(uint32_t queue) { queues_[queue].last_work = queues_[queue].given; }
-  /// It uses something that has these marks.
+  /// The queue's work uses an object that has these marks.
   void use(uint32_t queue, Marks& marks) { marks[queue] = queues_[queue].given; }
   /// Whether the queue has used it since its last record.
   bool uses(uint32_t queue, const Marks& marks) {
@@ -28,7 +29,7 @@ class QueueProgress {
   }
 
   struct Recorded {
-    Marks covers;       ///< What is done when the event is.
+    Marks covers;       ///< The work that is done when the event is done.
     bool idle = false;  ///< No work was given since the record before.
   };
   Recorded record(uint32_t queue) {
@@ -51,7 +52,7 @@ class QueueProgress {
     int64_t given = 1;      // Records so far, and one.
     int64_t last_work = 0;  // `given` when work was last given.
     int64_t done = 0;       // The last record whose event was seen to be done.
-    Marks seen;             // What it waited for.
+    Marks seen;             // The work that the queue has waited for.
   };
   static void raise(Marks& marks, const Marks& by) {
     for (const auto& [queue, mark] : by) marks[queue] = std::max(marks[queue], mark);

@@ -1,5 +1,5 @@
-// The layer `validate`: the numbered rules, checked at each call, on both sides of the seam. What
-// an open device may do is in validate_device.cpp.
+// The layer `validate`: the numbered rules, checked at each call, on both sides of the seam.
+// validate_device.cpp has the rules for an open device.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -58,7 +58,7 @@ class ValidateBackend final : public ForwardingBackend {
       return tl::make_unexpected(rule_violation("B13", "compile gave bytes and declined kernels"));
     }
     if (compiled.declined.empty() && !compiled_before_.exchange(true)) {
-      // Once, for it takes twice the time.
+      // Checked once: compiling again doubles the time.
       TENON_ASSIGN(const Compiled again, ForwardingBackend::compile(target, kernels));
       if (again.binary != compiled.binary) {
         return tl::make_unexpected(
@@ -79,7 +79,7 @@ class ValidateBackend final : public ForwardingBackend {
     return plan;
   }
 
-  // So that every launch is seen.
+  // Segments are declined, so that every launch is seen.
   bool takes_segments() const override { return false; }
 
  private:

@@ -1,5 +1,5 @@
-// What the layer `validate` hears from a device: which calls say that it is lost, and what could
-// not be said by the call that found it. Of validate_device.cpp.
+// The answers of a device to the layer `validate`: whether the device is lost, and errors found by
+// calls that return no status. Part of validate_device.cpp.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace tenon::backend {
 /// Thread-safety: everything, from any thread.
 class Answers {
  protected:
-  // What a function without a result found is the next one's error.
+  // Keeps an error found by a function without a result; the next call returns it.
   void note(Status status) {
     const std::lock_guard lock(noted_mutex_);
     if (noted_.ok()) noted_ = std::move(status);
@@ -37,7 +37,7 @@ class Answers {
     }
     if (status.code() == ErrorCode::kUnavailable) {
       lost_ = true;
-    } else if (lost && status.code() != ErrorCode::kUnimplemented) {  // What is not offered.
+    } else if (lost && status.code() != ErrorCode::kUnimplemented) {  // Function not offered.
       return Error(
           rule_violation("B12", "{} answers '{}' on a lost device", function, status.to_string()));
     }

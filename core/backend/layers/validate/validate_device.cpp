@@ -2,7 +2,7 @@
 //
 // Memory: each allocation is made larger by a canary on either side, filled with a pattern, and
 // looked at with each event that follows work on it; what is between them begins as poison, so that
-// who reads what nobody wrote sees it (canaries.h). Work: what each queue has been given, and up to
+// reads of unwritten memory show (canaries.h). Work: what each queue has been given, and up to
 // where its events have been seen to be done, says which memory and modules are still in use
 // (progress.h). Imported memory is the host's own: nothing is put around or into it, nothing may
 // write there, and it is the same when it is freed (B28).
@@ -255,7 +255,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const std::lock_guard lock(mutex_);
     const auto found = events_.find(event);
     if (done && !*done) {
-      // Whatever is wrong with that, nobody may take the event for done.
+      // Breaks of rules are noted for the next call; the event stays pending.
       if (timeout < 0)
         note(rule_violation("B25", "await without limit answers that the event is pending"));
       if (lost) note(rule_violation("B12", "an event of a lost device is pending"));
@@ -285,7 +285,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       const auto found = events_.find(event);
       if (found == events_.end())
         return note(rule_violation("B10", "release of no event {}", event));
-      // What it reads may still be on its way (B26).
+      // Copies of canaries for this event may still be in flight (B26).
       if (found->second.outcome.empty()) {
         released_.push_back({found->second.recorded.covers, std::move(found->second.canaries)});
       }
@@ -313,7 +313,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     QueueProgress::Marks last_use;
     bool painted = false;
     std::span<const std::byte> imported;
-    uint64_t hash = 0;  // Of what is imported.
+    uint64_t hash = 0;  // Hash of the imported bytes.
   };
   struct ValidatedModule {
     std::vector<LoadedKernel> kernels;
@@ -355,7 +355,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
                           place.memory);
   }
 
-  // Of work, not of records.
+  // Begins a call that gives work to the queue; a record uses begin().
   Status begin_work(const Turn& turn, uint32_t queue) {
     TENON_TRY(begin(turn, queue));
     const std::lock_guard lock(mutex_);
@@ -380,7 +380,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return target_.spaces[found == memories_.end() ? 0 : found->second.space].alignment;
   }
 
-  // Of the queue's thread. Work that is about to be given uses the bytes, which lie there within.
+  // Marks bytes as used by the next work and gives their address in the inner device; called from
+  // the queue's thread.
   Result<MemoryAddress> use(uint32_t queue, const MemoryAddress& place, int64_t bytes,
                             std::string_view what) {
     if (place.on_host()) {
@@ -417,7 +418,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return {memory.first, of.bytes, margin};
   }
 
-  // Places of arrays, of sizes as far as they are known, as they are within.
+  // The addresses of arrays in the inner device; sizes as far as they are known.
   Result<std::vector<MemoryAddress>> used(uint32_t queue, std::span<const MemoryAddress> places,
                                           const std::vector<int64_t>& sizes,
                                           std::string_view what) {
@@ -434,7 +435,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const auto module = modules_.find(launch.module);
     if (module == modules_.end()) return fault("B10", "a launch of no module {}", launch.module);
     const std::vector<LoadedKernel>& kernels = module->second.kernels;
-    if (kernels.empty() && launch.kernel == 0) {  // A segment: what it takes is its own affair.
+    if (kernels.empty() && launch.kernel == 0) {  // A segment: its buffers are not checked.
       progress_.use(queue, module->second.last_use);
       return LoadedKernel{"segment", std::vector<BufferUse>(launch.buffers.size()), 0};
     }
@@ -458,7 +459,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
                           aliases->second);
   }
 
-  // Queues reading the canaries of all that the queue has used since its last record.
+  // Queues copies that read the canaries of all memory that the queue has used since its last
+  // record.
   Result<std::vector<Canaries>> read_canaries(uint32_t queue) {
     std::vector<Canaries> all;
     {
@@ -474,7 +476,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     for (Canaries& each : all) {
       const Status read = each.read(inner(), queue);
       if (read.ok()) continue;
-      // What has been queued still writes.
+      // The queued copies may still write there.
       const std::lock_guard lock(mutex_);
       keep(queue, std::move(all));
       return tl::make_unexpected(read);
@@ -492,12 +494,12 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return {};
   }
 
-  // Bytes of an event that nobody asks for any more, until work of a later one is done.
+  // Canaries of a released event, kept until the work before it is done.
   struct Released {
     QueueProgress::Marks covers;
     std::vector<Canaries> canaries;
   };
-  // Until what the queue has been given is done.
+  // Keeps canaries until all work given to the queue is done.
   void keep(uint32_t queue, std::vector<Canaries> canaries) {
     Released& kept = released_.emplace_back();
     progress_.use(queue, kept.covers);
@@ -513,7 +515,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   std::map<ModuleHandle, ValidatedModule> modules_;
   std::map<EventHandle, ValidatedEvent> events_;
   std::vector<Released> released_;
-  std::map<uint32_t, std::atomic<int>> callers_;  // Of each queue's functions.
+  std::map<uint32_t, std::atomic<int>> callers_;  // Callers within each queue's functions.
   QueueProgress progress_;
 };
 

@@ -1,7 +1,7 @@
 // core/backend/layers/validate/: the layer `validate`: checks the seam's numbered rules at each
 // call.
 //
-// An open device within the layer `validate`. Of validate.cpp.
+// An open device within the layer `validate`. Part of validate.cpp.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace tenon::backend {
 
-/// What breaks a rule, as an error of the call.
+/// The error of a call that breaks a rule.
 template <class... Args>
 Status rule_violation(std::string_view rule, fmt::format_string<Args...> format, Args&&... args) {
   return Status(
@@ -28,14 +28,14 @@ struct PlannedCall {
   int64_t workspace = 0;
 };
 
-/// By what the backend wrote as the plan, the calls that it planned; of several with the same plan
-/// what all of them use.
+/// The calls that the backend planned, by the text of the plan; calls with the same plan have one
+/// entry, with the least bytes that any of them uses.
 ///
 /// Thread-safety: everything, from any thread.
 class PlannedCalls {
  public:
   void add(const LibraryCallSite& site, const LibraryCallPlan& plan);
-  /// Nothing of one that was planned elsewhere.
+  /// The call planned as `plan`; empty if it was planned elsewhere.
   PlannedCall find(std::string_view plan) const;
 
  private:

@@ -1,4 +1,4 @@
-// What `validate` keeps by queue, by memory space and by library call.
+// The state that `validate` keeps by queue, by memory space and by library call.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -68,7 +68,7 @@ class TwofoldTest : public OnDevice {
   ~TwofoldTest() override { device = nullptr; }  // Before what it looks at.
 
   Status work(uint32_t queue) { return launch({{x, 0, nullptr}, {y, 0, nullptr}}, queue); }
-  // What the layer has to say of calls that give no answer.
+  // The error that the layer noted in calls without a result.
   std::string noted() {
     const auto event = device->record(0);
     return event ? "" : event.error().message();
@@ -117,7 +117,7 @@ TEST_F(TwofoldTest, EachSpaceHasItsAlignment) {
   EXPECT_EQ(launch({{x, 0, nullptr}, {z, kWide, nullptr}}).message(), "");
   EXPECT_EQ(launch({{x, 0, nullptr}, {z, 64, nullptr}}).message(),
             "validate: B17: @k: buffer 1 lies at 64, which 1024 does not divide");
-  // What lies behind the canary is aligned within, too.
+  // Memory behind the canary is aligned in the inner device, too.
   EXPECT_EQ(finish(*device).message(), "");
 }
 
