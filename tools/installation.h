@@ -13,7 +13,7 @@ struct Installation {
   std::filesystem::path pkg_config;  ///< The folder of tenon.pc.
 };
 
-/// Nothing if the program runs from a build folder.
+/// The installation; nothing if the program runs from a build folder.
 std::optional<Installation> installation();
 
 /// The folder that `tool` lies in BINDIR/tenon below; nothing if it lies elsewhere.

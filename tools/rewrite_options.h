@@ -11,7 +11,7 @@ namespace tenon::tools {
 /// --disable-rule
 void add_rule_options(CLI::App& command, hlo::rewrite::Options& options);
 
-/// The rules that were applied, the most often first.
+/// Prints the rules that were applied, the most frequent first.
 void print_rule_hits(std::FILE* stream, const hlo::rewrite::Statistics& statistics);
 
 }  // namespace tenon::tools

@@ -45,13 +45,13 @@ kernel::TargetFeatures host_features();
 /// registers to use, 0 for the widest.
 Result<CpuCode> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 
-/// A Program as one kernel, of which the buffers are its memories (Backend::compile_segment). Its
-/// kernels are legal for host_features().
-/// `threads`: that may run it.
+/// Compiles a Program as one kernel whose buffers are the Program's memories
+/// (Backend::compile_segment). Its kernels are legal for host_features(). `threads`: the number of
+/// threads that may run it.
 Result<CpuCode> compile_segment(const program::Program& program, int64_t threads);
 
 std::string save(const CpuCode& code);
-/// Errors: kDataLoss of bytes that are not what save() gave.
+/// Errors: kDataLoss, bytes that save() did not write.
 Result<CpuCode> load_code(std::string_view bytes);
 
 }  // namespace tenon::cpu

@@ -13,44 +13,44 @@
 namespace tenon::cpu {
 
 inline constexpr const char* kSegmentSymbol = "tenon_segment";
-/// run_tasks() of tasks.h, for code.
+/// The name by which generated code calls run_tasks() of tasks.h.
 inline constexpr const char* kTaskFunction = "tenon_run_tasks";
 
 struct EmittedKernel {
   CpuKernelCode code;
-  llvm::Function* function = nullptr;  ///< That of emitter.h, called `direct_symbol`.
+  llvm::Function* function = nullptr;  ///< The function of emitter.h, named direct_symbol().
 };
 
-/// The function of a kernel that takes its buffers one by one.
+/// The symbol of a kernel's function that takes its buffers one by one.
 std::string direct_symbol(size_t number);
 /// The facts known about a kernel before it is compiled: all but its scratch memory.
 CpuKernelCode describe(const kernel::Kernel& kernel, size_t number);
-/// The type Entry, for code.
+/// The type Entry in LLVM IR.
 llvm::FunctionType* entry_type(llvm::LLVMContext& context);
 /// A function of the type Entry, without a body.
 llvm::Function* make_entry_function(llvm::Module& module, const std::string& symbol);
-/// One called `symbol` that calls `function`, which takes so many buffers, scalars of those types,
-/// and the rest one by one.
+/// Makes an Entry function called `symbol` that calls `function`, which takes `buffers` buffers,
+/// scalars of those types, and the other arguments one by one.
 void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
                 const std::vector<ElementType>& scalars, const std::string& symbol);
-/// Both functions of a kernel.
+/// Emits both functions of a kernel.
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes);
 /// Whether neither of the two words at `stops` ends the work.
 llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
 
-/// A contraction as code of its own: an object, and a kernel called CpuKernelCode::symbol whose
-/// direct function is called direct_symbol_of() that. Equal ones are compiled once; some are kept
-/// for as long as the process.
+/// Separate code for a contraction: an object, and a kernel CpuKernelCode::symbol, whose direct
+/// function is named by direct_symbol_of(). The process caches some results for equal contractions.
 Result<std::shared_ptr<const CpuCode>> contraction_code(const ContractionLoops& loops);
 std::string direct_symbol_of(const std::string& contraction);
-/// The same compiled now, its kernel called after `name`, for vectors of so many bytes.
+/// Compiles such code at once, without the cache, for vectors of `vector_bytes`; `name` is the
+/// kernel's.
 Result<CpuCode> compile_contraction(const ContractionLoops& loops, const std::string& name,
                                     int64_t vector_bytes);
 
 inline constexpr size_t kKernelsAnObject = 8;
-/// Objects of `count` things, so many to an object, by several threads; `emit` puts one into a
-/// module.
+/// Compiles `count` items into objects on several threads, `an_object` items to an object; `emit`
+/// emits one item into a module.
 Result<std::vector<std::string>> compile_objects(
     size_t count, const std::function<void(llvm::Module&, size_t)>& emit,
     size_t an_object = kKernelsAnObject);

@@ -66,7 +66,7 @@ struct SegmentSource {
 // Kernels in a module: those compiled in it, and declarations of others.
 class ModuleKernels {
  public:
-  /// `number` tells the symbols of one module from those of others.
+  /// `number` distinguishes the symbols of this module from those of others.
   ModuleKernels(llvm::Module& module, const SegmentSource& segment, size_t number)
       : module_(module), segment_(segment), number_(number) {}
 
@@ -82,7 +82,7 @@ class ModuleKernels {
     return known;
   }
 
-  /// The most that any of those compiled here takes.
+  /// The largest scratch memory of a kernel compiled in this module.
   int64_t scratch_bytes() const {
     int64_t bytes = 0;
     for (const auto& [kernel, emitted] : in_place_) {
@@ -438,7 +438,8 @@ class FunctionEmitter {
   int64_t scratch_bytes_ = 0;
 };
 
-// Those that are launched, other than for calls that have functions of their own.
+// The kernels that steps launch, without the steps of library calls that have functions of their
+// own.
 std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractions& contractions) {
   std::set<uint32_t> used;
   program::for_each_step(
@@ -454,8 +455,8 @@ std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractio
   return {used.begin(), used.end()};
 }
 
-// The functions, some parts to a module, that of the whole in one of its own; what they take of
-// scratch memory is added to `scratch`.
+// Compiles the functions: several parts to a module, the whole segment in a module of its own. Adds
+// their scratch memory to `scratch`.
 Result<std::vector<std::string>> compile_functions(const SegmentSource& segment, int64_t& scratch) {
   constexpr size_t kPartsAModule = 8;
   const size_t parts = segment.plan.parts().size();

@@ -35,7 +35,8 @@ const std::vector<EpilogueLaunch>& SegmentPlan::epilogue_at(SequenceId sequence,
   return found == epilogues_.end() ? kNone : found->second;
 }
 
-// Nodes that the function has which the sequence stands in: all of it, or calls of its parts.
+// The number of nodes that the sequence adds to its function: all of its own, or the calls of its
+// parts.
 size_t SegmentPlan::plan(SequenceId sequence) {
   constexpr size_t kCall = 4;
   find_epilogues(sequence);
@@ -90,8 +91,8 @@ void SegmentPlan::find_epilogues(SequenceId id) {
   }
 }
 
-// Where the result is too large for a near cache, and there are groups of rows enough for all
-// threads, if the work is worth several.
+// The epilogue of a contraction. Empty unless the result is too large for a near cache and, if the
+// work is worth several threads, there are enough groups of rows for all.
 std::vector<EpilogueLaunch> SegmentPlan::epilogue_behind(const program::Sequence& sequence,
                                                          size_t step) const {
   const auto* call = std::get_if<program::LibraryCallStep>(&sequence.steps[step].action);

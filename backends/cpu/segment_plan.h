@@ -15,7 +15,7 @@
 
 namespace tenon::cpu {
 
-/// A call that has code of its own.
+/// A library call that has code of its own.
 struct SegmentContraction {
   std::shared_ptr<const CpuCode> code;
   std::optional<RowGroups> rows;
@@ -25,25 +25,26 @@ using SegmentContractions = std::map<const program::LibraryCallStep*, SegmentCon
 
 class SegmentPlan {
  public:
-  /// Kernels of more nodes are compiled in other modules, some in each, by several threads.
+  /// Kernels with more nodes are compiled in other modules, several in each, by several threads.
   static constexpr size_t kMostNodesInPlace = 150;
-  /// About, of a function: LLVM's time for one grows with the square from some thousands on.
+  /// The approximate limit for a function: from some thousands of nodes on LLVM's time grows with
+  /// their square.
   static constexpr size_t kMostNodes = 600;
 
-  /// `kernels`: what is known of each before it is compiled. All outlive the plan.
+  /// `kernels`: the result of describe() for each kernel. All arguments outlive the plan.
   SegmentPlan(const program::Program& program, const SegmentContractions& contractions,
               const std::vector<CpuKernelCode>& kernels, int64_t threads);
 
-  /// Steps that are a function.
+  /// The ranges of steps that become functions.
   const std::vector<program::StepRange>& parts() const { return parts_; }
   /// Numbers of the parts that a sequence is cut into, in order; none if it is not cut.
   const std::vector<uint32_t>& parts_of(program::SequenceId sequence) const;
-  /// Whether the code of a kernel is in the module of each function that launches it, to be inlined
-  /// where that is little.
+  /// Whether the kernel is compiled in the module of each function that launches it, so that small
+  /// kernels can be inlined.
   bool is_in_place(uint32_t kernel) const {
     return program_.kernels[kernel].nodes.size() <= kMostNodesInPlace;
   }
-  /// Whether so many launches are of this kernel that their copies would be most of the code.
+  /// Whether the kernel has so many launches that inlined copies would be most of the code.
   bool is_shared(uint32_t kernel) const {
     return launches_[kernel] * program_.kernels[kernel].nodes.size() > kMostNodes;
   }

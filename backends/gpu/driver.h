@@ -54,7 +54,7 @@ constexpr Grid grid_of(int64_t blocks) {
   return {static_cast<uint32_t>((blocks + rows - 1) / rows), static_cast<uint32_t>(rows)};
 }
 
-/// An open GPU. The destructor waits for what runs and gives everything back.
+/// An open GPU. The destructor waits for running work and releases everything.
 class Context {
  public:
   Context() = default;
@@ -69,21 +69,21 @@ class Context {
                                 int64_t bytes) = 0;
   virtual Status copy_to_host(Stream stream, std::byte* to, Address from, int64_t bytes) = 0;
   virtual Status copy_on_device(Stream stream, Address to, Address from, int64_t bytes) = 0;
-  /// `pattern` has 1, 2, 4 or 8 bytes, of which `to` and `bytes` are multiples.
+  /// `pattern` has 1, 2, 4 or 8 bytes; `to` and `bytes` are multiples of that.
   virtual Status fill(Stream stream, Address to, int64_t bytes,
                       std::span<const std::byte> pattern) = 0;
   virtual Result<Module> load(std::string_view image) = 0;
   virtual Status unload(Module module) = 0;
   virtual Result<Function> function(Module module, const std::string& symbol) = 0;
-  /// `arguments`: a pointer to each parameter's value, read before this returns. `stop`: work that
-  /// the driver can end early ends when it is not 0 (B27).
+  /// `arguments`: a pointer to each parameter's value, read before this returns. `stop`: when it is
+  /// not 0, work ends that the driver can end early (B27).
   virtual Status launch(Stream stream, Function function, const LaunchShape& shape,
                         std::span<const void* const> arguments, const volatile uint32_t* stop) = 0;
   virtual Result<Event> record(Stream stream) = 0;
   virtual Status wait(Stream stream, Event event) = 0;
-  /// Whether the work before it is done; an error of that work is given here.
+  /// Whether the work before the event is done; gives an error of that work.
   virtual Result<bool> query(Event event) = 0;
-  /// Blocks until it is done.
+  /// Blocks until the work before the event is done.
   virtual Status synchronize(Event event) = 0;
   /// Seconds from the opening of the context until `event` was reached.
   virtual Result<double> seconds(Event event) = 0;

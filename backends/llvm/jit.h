@@ -30,8 +30,8 @@ class LoadedObjects {
   virtual Result<void*> address(const std::string& symbol) = 0;
 };
 
-/// Objects that call each other, `functions`, and what the C library has for arithmetic and copies.
-/// Errors: bytes that are no objects; what does not link is found by address().
+/// Loads objects, which may call each other, `functions`, and the C library's functions for
+/// arithmetic and copies. Errors: bytes that are not objects; address() reports link errors.
 Result<std::unique_ptr<LoadedObjects>> load_objects(std::span<const std::string> objects,
                                                     std::span<const HostFunction> functions);
 

@@ -19,7 +19,8 @@ LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value
                      const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body,
                      bool unrolled = false);
 
-/// Does one or the other, of which neither ends its block; the builder then stands behind both.
+/// Emits a branch to `then` or `otherwise`, neither of which ends its block; the builder then
+/// stands behind both.
 void emit_branch(llvm::IRBuilderBase& builder, llvm::Value* condition,
                  const std::function<void()>& then, const std::function<void()>& otherwise);
 
@@ -28,7 +29,7 @@ inline llvm::Value* number(llvm::IRBuilderBase& builder, int64_t value) {
   return builder.getInt64(static_cast<uint64_t>(value));
 }
 
-/// As many vectors as each has lanes, a power of two: rows become columns.
+/// Transposes a square: as many vectors as each has lanes, a power of two.
 void transpose(llvm::IRBuilderBase& builder, LlvmValues& rows);
 
 }  // namespace tenon::codegen

@@ -19,7 +19,7 @@ Value* number_like(const Value* like, uint64_t number) {
   return llvm::ConstantInt::get(like->getType(), number);
 }
 
-// Whether this is a known number other than 0 and -1.
+// Whether the value is a constant other than 0 and -1.
 bool divides_plainly(const Value* divisor) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(divisor);
   if (constant == nullptr) return false;
@@ -193,8 +193,9 @@ llvm::Type* like(const Value* value, llvm::Type* element) {
   return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
 }
 
-// Toward zero, saturated, 0 of NaN. LLVM's own saturating conversion takes vectors apart; a plain
-// one of what does not fit is poison, which freeze makes some number, and that is replaced.
+// Rounds toward zero and saturates; NaN gives 0. LLVM's own saturating conversion splits vectors; a
+// plain conversion gives poison for a value out of range, which freeze turns into some number, and
+// a select replaces that.
 Value* truncation(IRBuilderBase& b, ElementType to, Value* x) {
   const bool is_signed = is_signed_integer(to);
   if (bit_width(to) < 32) {

@@ -139,7 +139,7 @@ bool same_bits(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
-// A complex number is judged as a whole: by the distance of the two.
+// Compares complex numbers as a whole, by their distance.
 bool close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
                    std::complex<double> b) {
   if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;

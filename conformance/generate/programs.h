@@ -10,7 +10,7 @@ namespace tenon::conformance {
 struct SmallProgram {
   std::string_view name;
   std::string_view text;  ///< StableHLO.
-  bool computes = true;   ///< Else it moves arrays alone, and the device runs no step.
+  bool computes = true;   ///< Else it only moves arrays, and the device runs no step.
 };
 
 /// Twenty of them, always in this order.

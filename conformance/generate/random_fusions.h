@@ -5,8 +5,8 @@
 
 namespace tenon::conformance {
 
-/// Puts ops of the entry of `module` into fusions drawn by `seed`: of neighbours, or of any that
-/// may be, other fusions too. Results and their order stay. The number of fusions made.
+/// Fuses ops of the entry of `module`, drawn by `seed`: neighbours, or any ops that may be fused,
+/// including fusions. Results and their order stay. Gives the number of fusions made.
 int fuse_at_random(hlo::Module& module, uint64_t seed);
 
 }  // namespace tenon::conformance

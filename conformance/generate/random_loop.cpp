@@ -68,7 +68,7 @@ class RandomLoop {
     kind.push_back(fmt::format("t{}", count_++));
     return kind.back();
   }
-  // Mostly one of the last.
+  // One of the values, often one of the last two.
   const std::string& recent(const std::vector<std::string>& kind) {
     return random_.one_in(2) ? random_.of(kind) : kind[kind.size() - 1 - random_.below(2)];
   }

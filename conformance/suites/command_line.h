@@ -25,7 +25,8 @@ int guarded(const Program& program) {
   }
 }
 
-/// Parses the command line. The status to end with, if not to go on: 0 after --help, else 2.
+/// Parses the command line. Gives the exit status if the program is to end: 0 after --help, 2 after
+/// an error.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);

@@ -19,7 +19,7 @@ class SuiteProgress {
   SuiteProgress& operator=(const SuiteProgress&) = delete;
   ~SuiteProgress() { clear(); }
 
-  /// So many are done; `note` says what is worth knowing on the way.
+  /// Shows the number done, with `note`.
   void done(int64_t count, std::string_view note = "") {
     using std::chrono::steady_clock;
     const auto now = steady_clock::now();
@@ -32,7 +32,7 @@ class SuiteProgress {
                note.empty() ? "" : ", ", note, left);
     std::fflush(stderr);
   }
-  /// Before something else is printed.
+  /// To be called before other output is printed.
   void clear() {
     if (shown_) fmt::print(stderr, "\r\x1b[K");
   }

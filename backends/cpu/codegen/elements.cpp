@@ -36,7 +36,7 @@ llvm::Type* memory_type(llvm::LLVMContext& context, ElementType type) {
   return codegen::type_of(context, type);
 }
 
-// To nearest, ties to even; a NaN stays one, quiet.
+// Rounds to nearest, ties to even; a NaN becomes a quiet NaN.
 Value* to_bf16(llvm::IRBuilderBase& b, Value* x) {
   llvm::Type* const wide = like(x, b.getInt32Ty());
   const auto number = [&](uint64_t value) { return llvm::ConstantInt::get(wide, value); };

@@ -27,15 +27,15 @@ class Elements {
   /// The type of the numbers that are computed with.
   llvm::Type* type() const { return type_; }
 
-  /// The place so many elements behind `base`.
+  /// The address `elements` elements behind `base`.
   llvm::Value* at(llvm::Value* base, llvm::Value* elements) const;
   llvm::Value* at(llvm::Value* base, int64_t elements) const;
-  /// One number; `width` neighbours; as many, `stride` elements apart. Where the mask is false,
-  /// zeros.
+  /// Load one number; `width` neighbours; `width` numbers that lie `stride` elements apart. Lanes
+  /// whose mask is false are 0.
   llvm::Value* load(llvm::Value* from) const;
   llvm::Value* load(llvm::Value* from, int64_t width, llvm::Value* mask = nullptr) const;
   llvm::Value* gather(llvm::Value* from, int64_t stride, int64_t width, llvm::Value* mask) const;
-  /// A number, or neighbours.
+  /// Stores a number, or a vector of neighbours.
   void store(llvm::Value* value, llvm::Value* to, llvm::Value* mask = nullptr) const;
   /// x * y + z, rounded once.
   llvm::Value* multiply_add(llvm::Value* x, llvm::Value* y, llvm::Value* z) const;
@@ -55,9 +55,9 @@ class Elements {
   llvm::Type* type_;
 };
 
-/// 0, stride, 2 · stride …
+/// The vector 0, stride, 2 · stride …
 llvm::Constant* steps(llvm::IRBuilderBase& builder, int64_t stride, int64_t width);
-/// The first `left` lanes of `width`.
+/// The mask of the first `left` of `width` lanes.
 llvm::Value* mask_of(llvm::IRBuilderBase& builder, llvm::Value* left, int64_t width);
 
 }  // namespace tenon::cpu

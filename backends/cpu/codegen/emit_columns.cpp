@@ -73,8 +73,8 @@ std::optional<CpuKernelEmitter::Columns> CpuKernelEmitter::columns_of(
   return varies ? std::optional(columns) : std::nullopt;
 }
 
-// Some rows after the other, each from left to right, with the columns' sums so far in memory: rows
-// lie in order, columns do not.
+// Adds a few rows at a time, each from left to right, with the columns' partial sums in memory:
+// elements of a row are contiguous, those of a column are not.
 bool CpuKernelEmitter::lanes_down_columns(const Node& n, ValueId lane, int64_t extent,
                                           Value* count) {
   if (extent < 2 * width_) return false;
@@ -197,8 +197,8 @@ std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId la
   return found;
 }
 
-// Squares of as many rows as a vector has lanes: what lies down the columns is loaded along the
-// rows and transposed in registers.
+// Squares of as many rows as a vector has lanes: loads down the columns become loads along the rows
+// that are transposed in registers.
 bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const ValueId lane = arguments[plan.dimension];

@@ -21,7 +21,7 @@ void CpuKernelEmitter::loop(Value* low, Value* high, int64_t step,
 CpuKernelEmitter::Many CpuKernelEmitter::loop(
     Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
     const std::function<Many(Value*, const Many&)>& body) {
-  // Indices are of 32 bits nearly always; if not, they are places in memory: no step leaves 64.
+  // Indices nearly always have 32 bits; those of 64 bits are places in memory: no step overflows.
   const auto lanes_of = [&](const codegen::LlvmValues& values) {
     Many list;
     for (size_t k = 0; k < like.size(); ++k) list.push_back(from(like[k], values[k]));
@@ -78,7 +78,7 @@ void CpuKernelEmitter::while_loop(const Node& n) {
   set(n.results, carried);
 }
 
-// B27: the function ends where it stands.
+// Ends the function at this point when the work is to stop (B27).
 void CpuKernelEmitter::poll_stop() {
   BasicBlock* const on = BasicBlock::Create(context_, "on", function_);
   b_.CreateCondBr(emit_poll(b_, stops_), on, exit_);

@@ -15,7 +15,7 @@ constexpr size_t kMostLeafNodes = 100;  // For more than one.
 }  // namespace
 
 void CpuKernelEmitter::reduce(const Node& n) {
-  // Few leaves are scalars, which need not go through memory to be neighbours.
+  // A few leaves are computed as scalars, which need not go through memory to become a vector.
   const bool tiny = is_tiny(n.extents, n.blocks[0]);
   if (width_ == 1 && !tiny && reduce_by_vectors(n)) return;
   reduce_by_one(n);
@@ -80,8 +80,8 @@ CpuKernelEmitter::Many CpuKernelEmitter::horizontal(const Node& n, Many vectors)
   return vectors;
 }
 
-// Vectors of which each lane combines some of the leaves: several, which take turns along the
-// plan's dimension, so that their combinations overlap.
+// Vectors of accumulators, each lane of which combines some of the leaves: several vectors take
+// turns along the plan's dimension, so that their combinations overlap.
 class CpuKernelEmitter::PartialSums {
  public:
   PartialSums(CpuKernelEmitter& emitter, const Node& n, const VectorPlan& plan)
@@ -137,7 +137,7 @@ class CpuKernelEmitter::PartialSums {
                    });
   }
 
-  // As often as there are leaves for all of the vectors, then for one, then for some of its lanes.
+  // Iterations with leaves for all of the vectors, then for one, then for some of its lanes.
   Many along(const Many& before) {
     const int64_t stride = static_cast<int64_t>(accumulators_) * e_.width_;
     // There is always an accumulator.

@@ -38,8 +38,8 @@ struct CpuKernelFunction {
   int64_t scratch_bytes = 0;
 };
 
-/// The kernel as the emitter takes it: tile statements are loops, but those `contract` statements
-/// that become tiles of sums in registers.
+/// The kernel as the emitter takes it: tile statements become loops, except the `contract`
+/// statements that become tiles of sums in registers.
 kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_bytes);
 
 class CpuKernelEmitter {
@@ -78,11 +78,11 @@ class CpuKernelEmitter {
   Many get(const Ids& values, size_t first = 0);
   void set(const Ids& values, const Many& lanes, size_t first = 0);
   Value* vector_of(const Lanes& lanes);
-  /// As a scalar, or as a vector if the lanes may have different values of `like`.
+  /// `lanes` as a scalar, or as a vector if the lanes may have different values of `like`.
   Value* as(kernel::ValueId like, const Lanes& lanes);
   Lanes from(kernel::ValueId like, Value* value);
   bool varies(kernel::ValueId value) const { return width_ > 1 && (*varying_)(value); }
-  /// The nodes of a block: what its yield gives.
+  /// Emits the nodes of a block; gives the operands of its yield.
   Many block(kernel::BlockId id);
   void statement(const kernel::Node& n);
   void operation(const kernel::Node& n);
@@ -94,24 +94,25 @@ class CpuKernelEmitter {
 
   // --- emit_math.cpp
   Value* math(const kernel::Node& n, Value* x, Value* y);
-  /// A function of the module for that of the node on numbers as the arguments are.
+  /// The module's shared function for the node's math function, on values of the arguments' types.
   llvm::Function* math_body(const kernel::Node& n, llvm::ArrayRef<Value*> arguments,
                             const codegen::MathTarget& target);
-  /// Math functions of one kind, and what they need that stands after the first of them.
+  /// Math functions of one kind, and the nodes after the first of them that they depend on.
   struct Batch {
     std::vector<kernel::NodeId> functions;
     std::vector<kernel::NodeId> before;
   };
   Batch batch_of(const std::vector<kernel::NodeId>& nodes, size_t first, size_t most,
                  const std::set<kernel::NodeId>& done) const;
-  /// Emits several functions, if the one at `first` finds others, and says so in `done`.
+  /// Emits the function at `first` together with others of its kind, if there are enough, and adds
+  /// the emitted nodes to `done`.
   void math_at_once(const std::vector<kernel::NodeId>& nodes, size_t first,
                     std::set<kernel::NodeId>& done);
 
   // --- emit_control.cpp
   /// Calls body(i) with i from `low` up to `high`, by `step`.
   void loop(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body);
-  /// A loop with values carried from turn to turn.
+  /// A loop with loop-carried values.
   Many loop(Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
             const std::function<Many(Value*, const Many&)>& body);
   void for_loop(const kernel::Node& n);
@@ -124,33 +125,33 @@ class CpuKernelEmitter {
 
   // --- emit_lanes.cpp
   void lanes(const kernel::Node& n);
-  /// Whether a loop of these extents over `id` is better no loop at all.
+  /// Whether a loop of these extents over block `id` is to be unrolled.
   bool is_tiny(const Dims& extents, kernel::BlockId id) const;
   /// Calls body() for all indices, which are constants.
   void unrolled(const Ids& arguments, const Dims& extents, const std::function<void()>& body);
-  /// The dimension that becomes vectors, and how wide; none: one iteration at a time.
+  /// The dimension that becomes vectors, and their width; 1: one iteration at a time.
   struct VectorPlan {
     size_t dimension = 0;
     int64_t width = 1;
   };
   VectorPlan plan_of(const kernel::Node& n);
-  /// Loops around over all dimensions of `extents` but `except`; indices go to `arguments`.
+  /// Emits loops over all dimensions of `extents` but `except`; their indices go to `arguments`.
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);
   /// Calls body() for each vector of `count` iterations of the index `lane`, with a mask in the
   /// last one if it is not full.
   void strips(kernel::ValueId lane, Value* count, const std::function<void()>& body);
-  /// The number of iterations of `lane` that a body does something in, where it is one `if` that
-  /// bounds the index.
+  /// The number of iterations of `lane` in which the body has an effect, if the body is a single
+  /// `if` that bounds the index.
   Value* bounded(const kernel::Block& body, kernel::ValueId lane, int64_t extent,
                  const Varying& varying);
   void in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body);
 
-  /// Whether `value` is one more in the next iteration of `lane`, in the body of a lanes loop.
+  /// Whether `value` grows by one from each iteration of `lane` to the next in a lanes loop's body.
   bool grows_by_one(const kernel::Node& n, kernel::ValueId value, kernel::ValueId lane) const;
 
   // --- emit_columns.cpp
-  /// A body: what comes before its one serial reduction and after it.
+  /// A body split at its only serial reduction.
   struct Columns {
     std::vector<kernel::NodeId> before;
     const kernel::Node* reduce = nullptr;
@@ -158,13 +159,13 @@ class CpuKernelEmitter {
   };
   std::optional<Columns> columns_of(const kernel::Node& n, const Varying& varying) const;
   bool loads_along_lanes(kernel::BlockId id, const Varying& varying) const;
-  /// Within in_lanes(): false, and nothing emitted, where the body is no sum down columns.
+  /// Within in_lanes(): false, without emitting code, if the body is not a sum down columns.
   bool lanes_down_columns(const kernel::Node& n, kernel::ValueId lane, int64_t extent,
                           Value* count);
   std::vector<kernel::NodeId> transposed_loads(const kernel::Node& n, kernel::ValueId lane,
                                                kernel::ValueId down) const;
   bool only_stores_follow(const kernel::Node& n, kernel::NodeId from) const;
-  /// False, and nothing emitted, where nothing is to be transposed.
+  /// False, without emitting code, if there is nothing to transpose.
   bool lanes_transposed(const kernel::Node& n, const VectorPlan& plan);
   void squares(const kernel::Node& n, size_t along, size_t down, int64_t size,
                const std::vector<kernel::NodeId>& loads);
@@ -177,7 +178,7 @@ class CpuKernelEmitter {
   bool reduce_by_vectors(const kernel::Node& n);
   Many combine(const kernel::Node& n, const Many& left, const Many& right);
   class PartialSums;
-  /// One of each of the lanes of `vectors`.
+  /// Combines the lanes of each of `vectors` into one value.
   Many horizontal(const kernel::Node& n, Many vectors);
   /// The identity elements of the combination, as vectors; empty if they are not known.
   Many neutral(const kernel::Node& n);

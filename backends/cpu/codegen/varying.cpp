@@ -12,7 +12,7 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr size_t kMathNodes = 20;  // that a math function becomes, or thereabouts
+constexpr size_t kMathNodes = 20;  // that a math function expands to, about
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void Varying::block(BlockId id) {
   for (const NodeId n : kernel_.block(id).nodes) node(kernel_.node(n));
 }
 
-// Accumulators and the left half of the combination's arguments are one.
+// The accumulators are the left half of the combination's arguments.
 void Varying::reduce(const Node& n) {
   const std::vector<ValueId>& arguments = kernel_.block(n.blocks[1]).arguments;
   const size_t count = n.results.size();

@@ -41,7 +41,7 @@ class ContractionEmitter {
     make_function(name);
     const int64_t row_groups = divided(row_.extent, t_.rows_a_group);
     const int64_t column_groups = divided(column_.extent, t_.panels * t_.columns());
-    // The loops that a workgroup is one turn of, from the outermost.
+    // The loops of which a workgroup is one iteration, from the outermost.
     std::vector<ContractionLoop> outer = loops_.batch;
     outer.insert(outer.end(), loops_.rows.begin(), loops_.rows.end() - 1);
     outer.insert(outer.end(), loops_.columns.begin(), loops_.columns.end() - 1);
@@ -163,7 +163,7 @@ class ContractionEmitter {
     return result_elements_.at(
         result_, b_.CreateAdd(times(row, row_.result), times(column, column_.result)));
   }
-  // Where they are between blocks.
+  // The place of the sums between blocks.
   Value* sums_at(Value* row, Value* column) {
     if (!t_.keeps_sums) return result_at(row, column);
     Value* const line = times(b_.CreateSub(row, row_begin_), columns_a_group());
@@ -218,7 +218,7 @@ class ContractionEmitter {
 
   // --- Tiles
 
-  // Full ones, and those at the edges by functions of their own.
+  // Emits full tiles; functions of their own compute the tiles at the edges.
   void tile(Value* a, Value* b, Value* c, Value* count, Value* sum, Value* row, Value* panel) {
     const int64_t odd_rows = row_.extent % t_.rows;
     const bool odd_columns = column_.extent % t_.columns() != 0;

@@ -22,7 +22,7 @@
 
 namespace tenon::cpu {
 
-/// A loop over `extent` iterations, each so many elements on in the operands and the result.
+/// A loop of `extent` iterations, with its strides in the operands and the result, in elements.
 struct ContractionLoop {
   int64_t extent = 1;
   int64_t lhs = 0;
@@ -30,8 +30,8 @@ struct ContractionLoop {
   int64_t result = 0;
 };
 
-/// A contraction as loops. The innermost of `rows`, `columns` and `sums` are the last ones; none is
-/// empty.
+/// A contraction as loops. The last of `rows`, `columns` and `sums` are the innermost; each list
+/// has at least one loop.
 struct ContractionLoops {
   ElementType lhs{}, rhs{}, result{};  ///< As they lie in memory.
   ElementType sum{};                   ///< The accumulator type.

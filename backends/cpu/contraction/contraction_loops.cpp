@@ -24,7 +24,7 @@ constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 2, 2};
 
 using Loops = std::vector<ContractionLoop>;
 
-// Neighbours that are one run of elements become one loop; loops of one turn go.
+// Merges neighbouring loops over one run of elements, and removes loops of one iteration.
 Loops merged(const Loops& loops) {
   Loops list;
   for (const ContractionLoop& loop : loops) {

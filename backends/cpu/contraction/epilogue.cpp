@@ -20,8 +20,8 @@ int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
-// How many leading dimensions may number the rows of a memory, of which one is so many bytes:
-// several numbers where there are dimensions of 1 between.
+// The possible numbers of leading dimensions that count the rows, of `row_bytes` each, of a memory:
+// several if there are dimensions of size 1 between.
 std::vector<size_t> row_dimensions(const kernel::Memory& memory, int64_t row_bytes) {
   std::vector<size_t> counts;
   if (!memory.strides.empty() || memory.packed) return counts;
@@ -33,8 +33,8 @@ std::vector<size_t> row_dimensions(const kernel::Memory& memory, int64_t row_byt
   return counts;
 }
 
-// Whether an access by `node`, of which the indices begin at operand `first`, is to the row that
-// the grid's first indices number.
+// Whether `node`, whose indices begin at operand `first`, accesses the row that the grid's first
+// indices number.
 bool is_of_own_row(const Kernel& kernel, const Node& node, size_t first, size_t dimensions) {
   const std::vector<kernel::ValueId>& grid = kernel.block(kernel.body).arguments;
   for (size_t d = 0; d < dimensions; ++d) {
@@ -60,7 +60,7 @@ bool touches_own_row(const Kernel& kernel, MemoryId memory, size_t dimensions) {
   });
 }
 
-// How many workgroups a row of `memory` is, if the kernel touches it row by row alone.
+// The number of workgroups for a row of `memory`, if the kernel accesses it only row by row.
 std::optional<int64_t> workgroups_a_row(const Kernel& kernel, MemoryId memory, int64_t row_bytes) {
   for (const size_t dimensions : row_dimensions(kernel.memory(memory), row_bytes)) {
     if (!touches_own_row(kernel, memory, dimensions)) continue;

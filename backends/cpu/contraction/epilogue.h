@@ -11,8 +11,8 @@
 
 namespace tenon::cpu {
 
-/// The result of a contraction as groups of rows, each of as many of its workgroups one after the
-/// other.
+/// The result of a contraction as groups of rows; equally many consecutive workgroups compute each
+/// group.
 struct RowGroups {
   int64_t turns = 1;  ///< Iterations of the loops outside of the rows.
   int64_t rows = 1;   ///< In a turn.
@@ -26,8 +26,8 @@ struct RowGroups {
 /// Nothing unless consecutive workgroups compute a row.
 std::optional<RowGroups> row_groups_of(const ContractionLoops& loops, int64_t vector_bytes);
 
-/// A step that launches a kernel of which a row's workgroups touch that row of the contraction's
-/// result, and nothing that the epilogue writes of another row.
+/// A step that launches a kernel. The workgroups of a row access that row of the contraction's
+/// result, and no other row that the epilogue writes.
 struct EpilogueLaunch {
   size_t step = 0;
   int64_t workgroups_a_row = 1;
@@ -37,8 +37,8 @@ std::vector<EpilogueLaunch> epilogue_launches(const program::Program& program,
                                               const program::Sequence& sequence, size_t call,
                                               const RowGroups& groups);
 
-/// A launch of an epilogue: its function, which takes so many buffers, and those scalars behind
-/// them.
+/// A launch of an epilogue: its function, the number of buffers that it takes, and the scalars that
+/// follow them.
 struct EpilogueKernel {
   llvm::Function* function = nullptr;
   size_t buffers = 0;

@@ -58,7 +58,7 @@ void Packing::panel(Value* to, Value* from, Value* left, Value* count) const {
       [&] { lines(to, from, left, zero, count); });
 }
 
-// As many products as a vector has lanes, of all columns, which are loaded along the products.
+// Packs as many products as a vector has lanes, of all columns, by loads along the products.
 void Packing::square(Value* to, Value* from, Value* k) const {
   for (int64_t v = 0; v < t_.vectors; ++v) {
     std::vector<Value*> lines;
@@ -75,7 +75,7 @@ void Packing::square(Value* to, Value* from, Value* k) const {
   }
 }
 
-// One product after the other.
+// Packs one product after the other.
 void Packing::lines(Value* to, Value* from, Value* left, Value* first, Value* count) const {
   each(b_, first, count, 1, [&](Value* k) {
     Value* const source = rhs_.at(from, times(b_, k, sum_.rhs));
@@ -106,7 +106,7 @@ void Packing::rows(Value* to, Value* from, Value* left, Value* count) const {
   });
 }
 
-// Rows lie side by side: a vector has one product of each.
+// Packs rows that lie side by side: a vector has one product of each row.
 void Packing::rows_across(Value* to, Value* from, Value* left, Value* count) const {
   Value* const rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(b_, t_.rows));
   each(b_, number(b_, 0), count, 1, [&](Value* k) {

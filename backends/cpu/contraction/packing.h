@@ -18,10 +18,10 @@ class Packing {
   int64_t panel_bytes() const;
   int64_t lhs_bytes() const;
 
-  /// The right operand from `from` on: `count` products of a tile's columns, of which there are
-  /// `left`; the others become zeros.
+  /// Packs the right operand from `from` on: `count` products of a tile's columns. `left` columns
+  /// exist; the others become zeros.
   void panel(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;
-  /// The left operand from `from` on: `count` products of a tile's rows, or of the `left` ones.
+  /// Packs the left operand from `from` on: `count` products of a tile's rows, or of `left` rows.
   void rows(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;
 
  private:

@@ -40,13 +40,13 @@ struct CompiledKernels {
   std::vector<backend::Declined> declined;
 };
 
-/// Kernels that are legal for gpu_features(). Declined are those that need more shared memory than
-/// `target` has, more registers than a thread has, or more parameters than a launch takes.
+/// Compiles kernels that are legal for gpu_features(). Declines those that need more shared memory
+/// than `target` has, more registers than a thread has, or more parameters than a launch takes.
 Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kernels kernels,
                                 Assembler& assembler);
 
-/// Puts kernels into a module with the triple and layout that docs/gpu.md names; `code` becomes
-/// that of them all but the images. What is declined.
+/// Emits kernels into a module with the triple and layout that docs/gpu.md names; fills `code`
+/// except for the images. Gives the declined kernels.
 std::vector<backend::Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
                                             backend::Kernels kernels, GpuCode& code);
 

@@ -16,7 +16,7 @@ using kernel::NodeId;
 
 namespace {
 
-// Whether it has loops that end by its values.
+// Whether the block contains a loop, which might not terminate.
 bool may_loop(const kernel::Kernel& kernel, kernel::BlockId id) {
   return std::ranges::any_of(kernel.block(id).nodes, [&](NodeId each) {
     const Node& n = kernel.node(each);

@@ -55,23 +55,23 @@ class GpuKernelEmitter {
   void make_shared_memory(const std::string& name);
   void grid_indices();
   Value* special(llvm::Intrinsic::ID id, uint64_t below);
-  /// Gives `indices` the values that they have at a place in row-major order.
+  /// Sets `indices` to those of position `place` in row-major order.
   void set_indices(const Ids& indices, const Dims& extents, Value* place);
   Value* index_from(Value* number);
   Value* number(llvm::Type* type, int64_t value) {
     return llvm::ConstantInt::getSigned(type, value);
   }
-  /// How many scalars stand for a value.
+  /// The number of scalars that represent a value.
   size_t width_of(kernel::ValueId value) const;
-  /// The only one, or that of iteration `i` of the run.
+  /// The only scalar of a value, or that of iteration `i` of the run.
   Value* get(kernel::ValueId value, size_t i = 0);
   Elements elements(kernel::ValueId value);
   Many get(const Ids& values, size_t first = 0);
   void set(const Ids& values, const Many& elements, size_t first = 0);
-  /// Lists of scalars as one, as many for each as stand for the value that it is like; and back.
+  /// Concatenate lists of scalars, each with width_of() the value that it is like; and back.
   std::vector<Value*> flatten(const Ids& like, const Many& lists) const;
   Many unflatten(const Ids& like, const std::vector<Value*>& values) const;
-  /// The nodes of a block: what its yield gives.
+  /// Emits the nodes of a block; gives the operands of its yield.
   Many block(kernel::BlockId id);
   void statement(const kernel::Node& n);
   void operation(const kernel::Node& n);
@@ -81,7 +81,7 @@ class GpuKernelEmitter {
   void for_loop(const kernel::Node& n);
   void while_loop(const kernel::Node& n);
   void if_else(const kernel::Node& n);
-  /// body() where `condition` holds. What it gives, else `otherwise`.
+  /// Runs body() where `condition` holds. The result is that of body(), else `otherwise`.
   std::vector<Value*> where(Value* condition, const std::vector<Value*>& otherwise,
                             const std::function<std::vector<Value*>()>& body);
   bool touches_private(kernel::BlockId id) const;
@@ -96,11 +96,11 @@ class GpuKernelEmitter {
   /// Emits a barrier if a statement with these accesses needs one before it, and records them.
   void touch(const AccessSummary& touched);
   void barrier();
-  /// body() as thread 0 alone.
+  /// Runs body() on thread 0 alone.
   void as_first(const std::function<void()>& body);
   void lanes(const kernel::Node& n);
-  /// For each run of `n`'s iterations that are this thread's: body(turn, carried) gives what is
-  /// carried to the next; indices are set.
+  /// Loops over this thread's runs of the iterations of `n`, with the indices set: body(turn,
+  /// carried) gives the values carried to the next run.
   std::vector<Value*> own_runs(
       const kernel::Node& n, const Runs& runs, const std::vector<Value*>& inits, bool unrolled,
       const std::function<std::vector<Value*>(Value* turn, const std::vector<Value*>&)>& body);

@@ -174,7 +174,7 @@ bool Runs::access(const Node& n, size_t first_index) {
   return true;
 }
 
-// Whether what is compared crosses the other side between runs only, if at all.
+// Whether the result of a comparison can change only between runs.
 bool Runs::splits_at_runs(const Node& n) const {
   const bool strict = n.op == OpCode::kLt || n.op == OpCode::kGe;
   const bool mirrored = n.op == OpCode::kGt || n.op == OpCode::kLe;

@@ -77,7 +77,7 @@ Result<const CudaApi*> load_library(const std::string& library) {
     return make_error(ErrorCode::kUnavailable, "the CUDA driver {} has no function {}", library,
                       loader.missing());
   }
-  return api.release();  // For the process, as the library.
+  return api.release();  // Kept for the life of the process, like the library.
 }
 
 // Errors that not every toolkit's header has: NVLink, contained, MPS, and other devices' errors.
@@ -126,7 +126,7 @@ Status CudaApi::check(CUresult result, const char* what) const {
 
 Result<const CudaApi*> find_cuda(const std::string& library) {
   static std::mutex mutex;
-  // Kept for the process, as what it names is.
+  // Kept for the life of the process, like the library that it names.
   static auto& found = *new std::map<std::string, Result<const CudaApi*>>;
   const std::lock_guard lock(mutex);
   const auto known = found.find(library);

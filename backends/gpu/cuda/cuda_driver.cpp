@@ -52,13 +52,13 @@ class CudaContext final : public Context {
 
   Status open(CUdevice device) {
     TENON_TRY(api_.check(api_.create_context(&context_, 0, device), "open the GPU"));
-    // It is this thread's current one now; each call makes it so for itself, and undoes that.
+    // The new context is now this thread's current one; each call makes it current and undoes that.
     CUcontext popped = nullptr;
     static_cast<void>(api_.pop_context(&popped));
     return {};
   }
 
-  // Ends what runs: also of a context that is lost.
+  // Ends running work, also if the context is lost.
   ~CudaContext() override {
     if (context_ == nullptr) return;
     {
@@ -259,7 +259,7 @@ class CudaContext final : public Context {
   Status renew_anchor(Stream stream) {
     const auto now = std::chrono::steady_clock::now();
     if (anchor_ != nullptr && now - anchored_ < std::chrono::milliseconds(500)) return {};
-    // Its own time, so that it needs none of those before any more.
+    // The moment's absolute time, so that earlier moments are no longer needed.
     if (anchor_ != nullptr) static_cast<void>(anchor_->seconds());
     TENON_ASSIGN(anchor_, moment_on(stream, anchor_));
     anchored_ = now;

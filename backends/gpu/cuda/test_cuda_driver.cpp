@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kMemoryBytes = size_t{1} << 32;
 
-// The last is current.
+// The stack of contexts, of which the last is current.
 thread_local std::vector<CUcontext> contexts;
 
 CUcontext current() { return contexts.empty() ? nullptr : contexts.back(); }

@@ -274,7 +274,7 @@ std::string SimBlock::place_of(const BlockThread& thread) const {
   return run_.program.image().sites[thread.site];
 }
 
-// The first thread that waits, and one that it waits for in vain.
+// The error of a deadlock: the first waiting thread, and one that it waits for in vain.
 Status SimBlock::deadlock() const {
   const auto all = std::span<const BlockThread>(memory_.threads.data(), count_);
   const auto& one =

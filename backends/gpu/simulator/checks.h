@@ -11,7 +11,7 @@
 
 namespace tenon::gpu {
 
-/// The function of the simulator, declared.
+/// Declares a function of the simulator in the module.
 llvm::FunctionCallee declare(llvm::Module& module, SimFunction function);
 
 /// The variables of shared memory, by their places in SimImage::variables.
@@ -24,9 +24,9 @@ struct AccessFacts {
   bool stores_anywhere = false;  ///< There is a store to an unknown place.
 };
 
-/// Puts a call before each load, store and atomic operation of the function, but for those at
-/// constant places of a thread's own arrays and of constants. `thread`: the SimThread, at whose
-/// place it is known.
+/// Inserts a call before each load, store and atomic operation of the function, except for accesses
+/// at constant places of a thread's own arrays and to constants. `thread`: the SimThread, defined
+/// before the first access.
 AccessFacts add_checks(llvm::Function& function, llvm::Value* thread,
                        const SharedVariables& variables);
 

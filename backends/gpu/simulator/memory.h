@@ -15,17 +15,17 @@ namespace tenon::gpu {
 struct SimAccess {
   const std::byte* address = nullptr;
   int64_t bytes = 0;
-  uint32_t alignment = 1;  ///< Bytes; a GPU fails at an address that is no multiple of it.
+  uint32_t alignment = 1;  ///< Bytes; a GPU fails at an address that is not a multiple of it.
   AccessKind kind{};
   int32_t object = kUnknownObject;
 };
 
 class SimMemory {
  public:
-  /// All outlive it. Without LaunchShape::buffer_bytes only shared memory is looked at.
+  /// All arguments outlive it. Without LaunchShape::buffer_bytes only shared memory is checked.
   SimMemory(const SimImage& image, const SimKernel& kernel, const SimLaunch& launch);
 
-  /// `shared`: of the block. Errors: kInternal, what is wrong, with who did it.
+  /// `shared`: the block's shared memory. Errors: kInternal, with the fault and the thread.
   Status look(const SimAccess& access, const std::byte* shared, const Toucher& by);
 
  private:
@@ -35,7 +35,7 @@ class SimMemory {
     int64_t bytes = 0;
     bool stored = false;
   };
-  // Memory in which something is stored: one buffer, or several that overlap.
+  // Memory that is stored to: one buffer, or several that overlap.
   struct StoredRange {
     const std::byte* begin = nullptr;
     const std::byte* end = nullptr;
@@ -57,7 +57,7 @@ class SimMemory {
   const SimImage& image_;
   const SimKernel& kernel_;
   bool knows_sizes_ = false;
-  std::vector<SimBuffer> buffers_;  // By parameter; those that are none have no bytes.
+  std::vector<SimBuffer> buffers_;  // By parameter; a parameter that is not a buffer has no bytes.
   std::deque<StoredRange> ranges_;
   std::optional<Shadow> shared_;
 };

@@ -23,7 +23,7 @@ namespace {
 
 constexpr unsigned kSharedSpace = 3;
 
-// The offset of what a special register is in SimThread.
+// The offset in SimThread of the member for a special register.
 std::optional<size_t> register_of(llvm::Intrinsic::ID id) {
   switch (id) {
     case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x:
@@ -297,7 +297,7 @@ class HostCode {
     Facts whole = facts_[&old];
     for (const auto& [function, facts] : facts_) {
       if (function->getCallingConv() == llvm::CallingConv::PTX_Kernel) continue;
-      // Whether it is called at all, nobody asks.
+      // Added without checking whether it is called.
       whole.synchronizes |= facts.synchronizes;
       whole.stack_bytes += facts.stack_bytes;
       whole.accesses.granule = std::min(whole.accesses.granule, facts.accesses.granule);

@@ -9,14 +9,14 @@
 
 namespace tenon::gpu {
 
-/// Makes the kernels of a module, which is as docs/gpu.md says, functions of the type SimEntry, for
-/// the target of the host that the caller then sets. `checks`: with a call before each access of
-/// memory that may be wrong. The image is without its object.
-/// Errors: kUnimplemented, what the simulator does not know, by name.
+/// Turns the kernels of a module in the form of docs/gpu.md into functions of the type SimEntry,
+/// for the host target that the caller then sets. `checks`: inserts a call before each memory
+/// access that may be wrong. The image lacks its object. Errors: kUnimplemented, naming what the
+/// simulator does not support.
 Result<SimImage> make_host_code(llvm::Module& module, bool checks);
 
-/// The same, compiled: an image for SimDriver. `dump`: as compile_to_object; the module as it came,
-/// too.
+/// The same, compiled: an image for SimDriver. `dump`: as for compile_to_object, and the input
+/// module.
 Result<std::string> assemble_for_host(llvm::Module& module, bool checks,
                                       const std::string& dump = "");
 

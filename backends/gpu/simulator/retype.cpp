@@ -87,7 +87,7 @@ class Retyper {
       llvm::RemapFunction(made, values, llvm::RF_IgnoreMissingLocals, &types_);
       finish(made);
     }
-    // Nothing names them any more.
+    // The old tables have no uses left.
     for (llvm::GlobalVariable* each : old_tables_) each->eraseFromParent();
     return std::move(made_);
   }

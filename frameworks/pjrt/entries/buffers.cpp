@@ -48,8 +48,8 @@ Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
   return memory;
 }
 
-// Whether the elements may hold bits that are no part of their values. Those of pred seldom do: who
-// gives them as they lie keeps them there.
+// Whether the elements may hold bits that are not part of their values. A dense array of pred
+// seldom does, and if it does not it need not be copied.
 bool needs_normal_form(const runtime::HostArray& array) {
   const ElementType type = array.shape.element_type();
   if (!is_pred(type)) return bit_width(type) < 8;
@@ -185,8 +185,8 @@ Status is_deleted(PJRT_Buffer_IsDeleted_Args& args) {
   return {};
 }
 
-// Callers read the memory in place then, as elements of theirs: those of less than a byte are
-// packed there.
+// If this is true, callers read the memory in place as their own elements, which are packed if
+// narrower than a byte.
 Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
   const runtime::Buffer& buffer = *args.buffer->buffer;
   const ElementType type = buffer.shape().element_type();
@@ -194,7 +194,7 @@ Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
   return {};
 }
 
-// Callers hold the buffer, ask for the address and wait for the contents then: what it will be is
+// Callers hold the buffer, ask for the address, and only then wait for the contents: the address is
 // known before, and an error would leave the buffer held.
 Status data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
   TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_address());

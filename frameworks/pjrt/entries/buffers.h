@@ -1,4 +1,4 @@
-// Buffers, as the functions of several groups make them.
+// Buffers, which functions of several groups of the table create.
 #pragma once
 
 #include "frameworks/pjrt/objects.h"
@@ -14,11 +14,11 @@ struct PJRT_Buffer {
 
 namespace tenon::pjrt {
 
-/// For the caller to destroy.
+/// A new buffer; the caller of the API destroys it.
 PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memory,
                          runtime::BufferPtr buffer);
 
-/// OK if the memory is one of the client: buffers keep that alive alone.
+/// OK if the memory belongs to the client, which is the only one that buffers keep alive.
 Status check_client(const ClientState& client, const PJRT_Memory* memory);
 
 }  // namespace tenon::pjrt

@@ -63,8 +63,8 @@ Result<std::string> text_of(const PJRT_NamedValue& option, std::string_view name
   return std::string(view_of(option.string_value, option.value_size));
 }
 
-// Options go before the environment. Frameworks send options of other plug-ins along: those are
-// none of ours.
+// Options override the environment. Frameworks also send options of other plug-ins, which are
+// ignored.
 Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
   EngineOptions options;
   options.device = environment("TENON_DEVICE", "interp");
@@ -91,8 +91,8 @@ Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
   return options;
 }
 
-// Layers write the ends of their files when devices close, which they do on threads of their own
-// where work is still on its way when the client goes: a program that ends waits for that.
+// Layers write the ends of their files when devices close. If work is still in flight when the
+// client is destroyed, devices close on threads of their own: the end of the program waits for it.
 void close_before_the_end() {
   constexpr int64_t kLongest = 5'000'000'000;
   static const int registered =
