@@ -13,8 +13,8 @@
  *
  *   chip --memory=BYTES
  */
-#ifndef SAMPLES_CHIP_CHIP_H_
-#define SAMPLES_CHIP_CHIP_H_
+#ifndef TENON_CHIP_H_
+#define TENON_CHIP_H_
 
 #include <stdint.h>
 
@@ -77,4 +77,4 @@ typedef struct ChipRegisters {
  * memory. void (*const kernel_table[])(void* const* buffers, const uint64_t* scalars); */
 #define CHIP_KERNEL_TABLE "kernel_table"
 
-#endif /* SAMPLES_CHIP_CHIP_H_ */
+#endif /* TENON_CHIP_H_ */
