@@ -1,6 +1,4 @@
 // tools/: the command `tenon`.
-//
-// The `tenon` command.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -50,6 +50,11 @@ struct RunOutcome {
   std::string declined;                      ///< A step that the device declined, and why.
 };
 
+void set_declined(RunOutcome& outcome, const hlo::RunInfo& info) {
+  const hlo::Placement* const step = hlo::first_declined(info.placement);
+  if (step != nullptr) outcome.declined = fmt::format("{}: {}", step->label, step->reason);
+}
+
 const hlo::Computation* entry_of(const hlo::Module& module, const std::string& name) {
   return name.empty() ? module.entry() : module.find_function(name);
 }
@@ -143,7 +148,7 @@ Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options
   TENON_ASSIGN(outcome.results, hlo::run_on_device(target, program, arguments, checks,
                                                    compile_options(options), &info));
   outcome.steps = info.steps;
-  outcome.declined = hlo::first_declined(info.placement);
+  set_declined(outcome, info);
   return outcome;
 }
 
@@ -172,7 +177,7 @@ Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOpti
                  hlo::run_on_device(target, *module, arguments, checks, compile, &info));
     outcome.steps = info.steps;
     outcome.folded = info.folded;
-    outcome.declined = hlo::first_declined(info.placement);
+    set_declined(outcome, info);
     return outcome;
   }
   ProgressLine progress("running");

@@ -1,6 +1,6 @@
 // backends/template/: the template backend: where a vendor starts.
 //
-// The template backend. See template.cpp.
+// See template.cpp.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,4 @@
-// hlo/artifact/: reads portable artifacts (MLIR bytecode that holds VHLO).
-//
-// Reads portable artifacts (MLIR bytecode that holds VHLO) into a RawModule.
+// hlo/artifact/: reads portable artifacts (MLIR bytecode that holds VHLO) into a RawModule.
 #pragma once
 
 #include <string>

@@ -1,6 +1,4 @@
 // hlo/builder/: makes instructions, with result types inferred.
-//
-// Builder: makes instructions at an insertion point, types inferred.
 #pragma once
 
 #include <functional>

@@ -362,12 +362,11 @@ class ProgramCompiler {
   }
 
   Status strict() const {
-    for (const Placement& each : result_.placement) {
-      if (each.kind != PlacementKind::kHost || each.kernel.empty()) continue;
-      return Status(failed_precondition("{} would run on the host: {}", each.label, each.reason))
-          .in_stage("compile");
-    }
-    return {};
+    const Placement* const declined = first_declined(result_.placement);
+    if (declined == nullptr) return {};
+    return Status(failed_precondition("{} would run on the host: {}", declined->label,
+                                      declined->reason))
+        .in_stage("compile");
   }
 
   static constexpr int kLastLevel = LowerOptions::kPerOpLevel;
@@ -408,13 +407,11 @@ std::string summary(const std::vector<Placement>& placement) {
                      count(PlacementKind::kKernel), count(PlacementKind::kHost), placement.size());
 }
 
-std::string first_declined(const std::vector<Placement>& placement) {
-  for (const Placement& each : placement) {
-    if (each.kind == PlacementKind::kHost && !each.kernel.empty()) {
-      return fmt::format("{}: {}", each.label, each.reason);
-    }
-  }
-  return "";
+const Placement* first_declined(const std::vector<Placement>& placement) {
+  const auto found = std::ranges::find_if(placement, [](const Placement& each) {
+    return each.kind == PlacementKind::kHost && !each.kernel.empty();
+  });
+  return found == placement.end() ? nullptr : &*found;
 }
 
 Result<Compilation> compile(const Module& module, backend::Backend& backend,

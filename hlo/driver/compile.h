@@ -70,7 +70,7 @@ Result<program::Program> compile_to_program(const Module& module, const LowerOpt
 /// "native 7, kernel 104, host 0 of 111"
 std::string summary(const std::vector<Placement>& placement);
 
-/// The first step that the host runs since the device declined it: "LABEL: REASON"; else empty.
-std::string first_declined(const std::vector<Placement>& placement);
+/// The first step that the host runs since the device declined it; null if there is none.
+const Placement* first_declined(const std::vector<Placement>& placement);
 
 }  // namespace tenon::hlo

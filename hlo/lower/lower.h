@@ -1,6 +1,4 @@
 // hlo/lower/: lowers a Module of primitive ops to a Program.
-//
-// Lowering: a Module of primitive ops to a Program.
 #pragma once
 
 #include <functional>

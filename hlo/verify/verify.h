@@ -1,6 +1,4 @@
 // hlo/verify/: the verifier of Modules.
-//
-// The verifier.
 #pragma once
 
 #include "hlo/ir/instruction.h"

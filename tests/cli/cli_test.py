@@ -532,6 +532,13 @@ def test_run_says_where_it_ran(out):
     equal(run_tenon(*arguments, "--device=interp")[2],
           "interp: 1 step on the device, 0 on the host; 1 op computed at compile time\n")
     equal(run_tenon(*arguments, "--device=interp", "--quiet")[2], "")
+    declines = BUILD.resolve() / "core/libdeclines.so"
+    code, printed, said = run_tenon(*arguments, f"--device={declines}")
+    equal((code, printed), (0, "0: s32[4] = [4, 7, 12, 19]\n"))
+    equal(said, f"{declines}: 0 steps on the device, 1 on the host; 1 op computed at compile time\n"
+          f"the device declined the whole program, for example stablehlo.add at {program}:4:8: "
+          "another reason: there is no compiler\n")
+    contains(fails(1, *arguments, f"--device={declines}", "--strict"), "would run on the host: another reason")
     steps = json.loads(succeeds(*arguments, "--device=interp", "--json"))["steps"]
     equal(steps, {"device": 1, "host": 0, "folded": 1})
 

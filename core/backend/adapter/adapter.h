@@ -1,8 +1,6 @@
 // core/backend/adapter/: between the two skins of the seam: a C plug-in as a Backend, and a
 // Backend as a C plug-in.
 //
-// Between the two skins of the seam: a C plug-in as a Backend, and a Backend as a C plug-in.
-//
 // A plug-in written in C++ is this, and a class:
 //
 //   extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {

@@ -1,7 +1,5 @@
 // core/backend/layers/: layers: Backends that wrap a Backend, written once for every device.
 //
-// Layers: Backends that wrap a Backend, written once for every device.
-//
 // clang-format off
 //   validate   checks the numbered rules on both sides: what the host asks, what the backend answers
 //   faults     fails the n-th call of a kind, delays, loses the device (faults.h)

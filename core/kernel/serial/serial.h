@@ -1,6 +1,6 @@
 // core/kernel/serial/: the serial form of kernels.
 //
-// The serial form of kernels: bytes that another process, machine or release reads.
+// Bytes that another process, machine or release reads.
 //
 // A kernel is written as it is nested: values are numbered in the order in which they are defined,
 // so that each one refers to earlier values only. Version 1; `testdata/` keeps a file of each

@@ -1,6 +1,6 @@
 // core/kernel/text/: the text form of kernels: parser and printer.
 //
-// The text form of kernels: docs/kernel-ir.md.
+// docs/kernel-ir.md defines it.
 #pragma once
 
 #include <string>

@@ -44,7 +44,6 @@ bool converts_as_directly(const Match& match) {
   return !saturates || holds_all(last, first);
 }
 
-constexpr Condition kFloat{"x is a float", [](const Match& m) { return is_float(m.type()); }};
 constexpr Condition kInteger{"x is an integer",
                              [](const Match& m) { return is_integer(m.type()); }};
 constexpr Condition kIntegerOrPred{"x is an integer or pred", [](const Match& m) {

@@ -39,6 +39,9 @@ struct Condition {
   bool (*holds)(const Match& match) = nullptr;
 };
 
+inline constexpr Condition kFloat{"x is a float",
+                                  [](const Match& m) { return is_float(m.type()); }};
+
 /// How a result may differ from that of the op as it was written.
 enum class Exactness : uint8_t {
   kEveryBit,  ///< Not at all, for any operands.

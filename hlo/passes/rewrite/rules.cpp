@@ -36,7 +36,6 @@ const Rule* find_rule(std::string_view name) {
 
 namespace {
 
-constexpr Condition kFloat{"x is a float", [](const Match& m) { return is_float(m.type()); }};
 constexpr Condition kBackFromNarrower{
     "of floats, by a narrower one, back to the type of x", [](const Match& m) {
       const ElementType between = m.inner().result_type().element_type();

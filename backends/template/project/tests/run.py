@@ -142,7 +142,7 @@ def check_errors(tool, plugin):
     # Tenon fails the 1st, 2nd, … call of a kind, or loses the device there. Some it makes good by itself. What nothing
     # fails in gives a result: else each error below might be the same one.
     status, right, errors = run(command, SMALL)
-    ran = status == 0 and right.strip() and "error" not in errors
+    ran = status == 0 and right.strip()
     outcomes.append(("nothing fails", "" if ran else f"exit status {status}, says '{errors}'"))
     for kind in ("open", "load", "allocate", "copy", "launch", "record", "event", "lost"):
         wrong = ""
