@@ -79,50 +79,15 @@ struct Tolerance {
   double terms = 0;  // in a sum
 };
 
-// The error bound of one application of a combiner, in half ULP; 0 if it is exact, as a maximum is.
-int64_t roundings(const hlo::Computation& combiner) {
-  int64_t count = 0;
-  for (const Instruction& op : combiner) {
-    switch (op.code()) {
-      case OpCode::kAdd:
-      case OpCode::kSubtract:
-      case OpCode::kMultiply:
-      case OpCode::kDivide:
-      case OpCode::kSqrt:
-        ++count;
-        break;
-      default:
-        count += 2 * op.info().ulp_bound;
-    }
-  }
-  return count;
-}
-
 Tolerance rule_of(const Instruction& op, uint32_t result) {
   Tolerance rule;
   const ElementType type = op.result_type(result).element_type();
   const bool inexact = is_float(type) || is_complex(type);
   if (!inexact) return rule;
-  switch (op.code()) {
-    case OpCode::kReduce:
-    case OpCode::kReduceWindow:
-      if (roundings(op.region(0)) == 0) return rule;
-      rule.kind = Tolerance::ToleranceKind::kSum;
-      rule.terms =
-          op.code() == OpCode::kReduce
-              ? static_cast<double>(element_count(op.operand_type(0).dims())) /
-                    std::max<double>(1, static_cast<double>(element_count(op.result_type().dims())))
-              : static_cast<double>(element_count(op.i64s(hlo::AttrKey::window_dimensions)));
-      rule.terms *= static_cast<double>(roundings(op.region(0)));
-      return rule;
-    case OpCode::kDotGeneral:
-    case OpCode::kConvolution:
-      rule.kind = Tolerance::ToleranceKind::kSum;
-      // More than there are; the products round too.
-      rule.terms = static_cast<double>(element_count(op.operand_type(0).dims())) + 2;
-      return rule;
-    default:
-      break;
+  if (op.info().terms != nullptr) {
+    rule.terms = op.info().terms(op);
+    if (rule.terms != 0) rule.kind = Tolerance::ToleranceKind::kSum;
+    return rule;
   }
   if (op.info().ulp_bound > 0 ||
       (is_complex(type) && op.info().category == hlo::Category::kElementwise)) {

@@ -193,32 +193,32 @@ class Gatherer {
       // Fields come sorted by name.
       out_.emplace_back(std::string(value.field->name), std::move(attribute));
     }
-    switch (plan_.gather) {
-      case Gather::kNone:
+    switch (plan_.grouping) {
+      case VhloGrouping::kNone:
         break;
-      case Gather::kChannel:
+      case VhloGrouping::kChannel:
         gather_channel();
         break;
-      case Gather::kChannelHandle:
+      case VhloGrouping::kChannelHandle:
         gather_channel_handle();
         break;
-      case Gather::kDot:
+      case VhloGrouping::kDot:
         gather_dot();
         break;
-      case Gather::kDotAlgorithm:
+      case VhloGrouping::kDotAlgorithm:
         TENON_TRY(gather_algorithm());
         gather_dot();
         break;
-      case Gather::kGather:
+      case VhloGrouping::kGather:
         gather_gather();
         break;
-      case Gather::kScatter:
+      case VhloGrouping::kScatter:
         gather_scatter();
         break;
-      case Gather::kConv:
+      case VhloGrouping::kConv:
         gather_conv();
         break;
-      case Gather::kFunc:
+      case VhloGrouping::kFunc:
         gather_func();
         break;
     }

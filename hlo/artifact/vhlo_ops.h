@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hlo/artifact/bytecode_reader.h"
+#include "hlo/ops/ops.h"
 
 namespace tenon::hlo::bytecode {
 
@@ -52,24 +53,11 @@ struct Field {
   bool optional = false;
 };
 
-/// How fields of VHLO gather into one attribute of StableHLO.
-enum class Gather : uint8_t {
-  kNone,
-  kChannel,
-  kChannelHandle,
-  kDot,
-  kDotAlgorithm,
-  kGather,
-  kScatter,
-  kConv,
-  kFunc,
-};
-
 /// An op of the file: its name in the RawModule and its fields.
 struct OpPlan {
   std::string name;
   std::vector<Field> fields;
-  Gather gather = Gather::kNone;
+  VhloGrouping grouping = VhloGrouping::kNone;
   bool resolved = false;
   bool has_known_properties = true;
   bool is_function = false;

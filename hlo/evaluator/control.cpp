@@ -1,70 +1,22 @@
 // Control flow, calls and structure.
 #include "hlo/decomposition/needs_decomposition.h"
-#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
+namespace {
 
-Evaluator::Values Evaluator::evaluate_control(const Instruction& op,
-                                              const std::vector<EvalValue>& operands,
-                                              const Frame& frame) {
-  switch (op.code()) {
-    case OpCode::kConstant:
-      break;
-    case OpCode::kIf:
-      return run_computation(op.region(operands[0]->integer(0) != 0 ? 0 : 1), {}, &frame);
-    case OpCode::kCase: {
-      const int64_t index = operands[0]->integer(0);
-      const auto count = static_cast<int64_t>(op.region_count());
-      const int64_t chosen = index < 0 || index >= count ? count - 1 : index;
-      return run_computation(op.region(static_cast<size_t>(chosen)), {}, &frame);
-    }
-    case OpCode::kWhile:
-      return evaluate_while(op, operands, frame);
-    case OpCode::kComposite:
-      if (decomposition::function_of_composite(op))
-        return evaluate_decomposition(op, operands, frame);
-      return evaluate_call(op, operands);
-    case OpCode::kCall:
-      return evaluate_call(op, operands);
-    case OpCode::kCustomCall:
-      return evaluate_custom_call(op, operands);
-    case OpCode::kOptimizationBarrier:
-      return operands;
-    case OpCode::kTuple:
-      return std::vector<EvalValue>{EvalValue{nullptr, operands}};
-    case OpCode::kGetTupleElement: {
-      const auto index = static_cast<size_t>(op.integer(AttrKey::index));
-      return std::vector<EvalValue>{operands[0].elements[index]};
-    }
-    default:
-      break;
-  }
-  return internal_error("{} is no control op", op.name());
-}
-
-Evaluator::Values Evaluator::evaluate_while(const Instruction& op, std::vector<EvalValue> state,
-                                            const Frame& frame) {
-  while (true) {
-    TENON_ASSIGN(const std::vector<EvalValue> go_on, run_computation(op.region(0), state, &frame));
-    if (go_on[0]->integer(0) == 0) return state;
-    TENON_TRY(tick());
-    TENON_ASSIGN(state, run_computation(op.region(1), state, &frame));
-  }
-}
-
-Evaluator::Values Evaluator::evaluate_call(const Instruction& op,
-                                           const std::vector<EvalValue>& operands) {
-  const bool composite = op.code() == OpCode::kComposite;
-  const std::string_view name = op.text(composite ? AttrKey::decomposition : AttrKey::callee);
-  const Computation* callee = module_.find_function(name);
+Evaluator::Values call_function(const EvalCall& c, std::string_view name) {
+  const Computation* callee = c.e.module().find_function(name);
   if (callee == nullptr || callee->is_declaration()) {
-    return not_found("{}: function @{} is not defined", op.name(), name);
+    return not_found("{}: function @{} is not defined", c.op.name(), name);
   }
-  return run_computation(*callee, operands, nullptr);
+  return c.e.run_computation(*callee, c.operands, nullptr);
 }
 
-Evaluator::Values Evaluator::evaluate_custom_call(const Instruction& op,
-                                                  const std::vector<EvalValue>& operands) {
+}  // namespace
+
+Evaluator::Values Evaluator::custom_call(const Instruction& op,
+                                         const std::vector<EvalValue>& operands) {
   const std::string target(op.text(AttrKey::call_target_name));
   const auto handler = custom_calls_.find(target);
   if (handler == custom_calls_.end()) {
@@ -73,4 +25,53 @@ Evaluator::Values Evaluator::evaluate_custom_call(const Instruction& op,
   return handler->second(*this, op, operands);
 }
 
+namespace evaluate {
+
+using Values = Evaluator::Values;
+
+Values call(const EvalCall& c) { return call_function(c, c.op.text(AttrKey::callee)); }
+
+Values case_op(const EvalCall& c) {
+  const int64_t index = c.operands[0]->integer(0);
+  const auto count = static_cast<int64_t>(c.op.region_count());
+  const int64_t chosen = index < 0 || index >= count ? count - 1 : index;
+  return c.e.run_computation(c.op.region(static_cast<size_t>(chosen)), {}, &c.frame);
+}
+
+Values composite(const EvalCall& c) {
+  if (decomposition::function_of_composite(c.op)) return c.e.decomposed(c.op, c.operands, c.frame);
+  return call_function(c, c.op.text(AttrKey::decomposition));
+}
+
+Values custom_call(const EvalCall& c) { return c.e.custom_call(c.op, c.operands); }
+
+Values fusion(const EvalCall& c) {
+  return c.e.run_computation(c.op.region(0), c.operands, &c.frame);
+}
+
+Values get_tuple_element(const EvalCall& c) {
+  const auto index = static_cast<size_t>(c.op.integer(AttrKey::index));
+  return std::vector<EvalValue>{c.operands[0].elements[index]};
+}
+
+Values if_op(const EvalCall& c) {
+  return c.e.run_computation(c.op.region(c.operands[0]->integer(0) != 0 ? 0 : 1), {}, &c.frame);
+}
+
+Values optimization_barrier(const EvalCall& c) { return c.operands; }
+
+Values tuple(const EvalCall& c) { return std::vector<EvalValue>{EvalValue{nullptr, c.operands}}; }
+
+Values while_op(const EvalCall& c) {
+  std::vector<EvalValue> state = c.operands;
+  while (true) {
+    TENON_ASSIGN(const std::vector<EvalValue> go_on,
+                 c.e.run_computation(c.op.region(0), state, &c.frame));
+    if (go_on[0]->integer(0) == 0) return state;
+    TENON_TRY(c.e.tick());
+    TENON_ASSIGN(state, c.e.run_computation(c.op.region(1), state, &c.frame));
+  }
+}
+
+}  // namespace evaluate
 }  // namespace tenon::hlo

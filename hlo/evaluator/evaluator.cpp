@@ -4,6 +4,7 @@
 
 #include "hlo/builder/builder.h"
 #include "hlo/decomposition/needs_decomposition.h"
+#include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
 
@@ -29,15 +30,15 @@ void Evaluator::forget(const Instruction& op) {
   }
 }
 
-const EvalValue* Evaluator::Frame::find(Value value) const {
-  for (const Frame* frame = this; frame != nullptr; frame = frame->outer_) {
+const EvalValue* EvalFrame::find(Value value) const {
+  for (const EvalFrame* frame = this; frame != nullptr; frame = frame->outer_) {
     const auto found = frame->values_.find(value.def);
     if (found != frame->values_.end()) return &found->second.results[value.index];
   }
   return nullptr;
 }
 
-std::optional<EvalValue> Evaluator::Frame::take(Value value) {
+std::optional<EvalValue> EvalFrame::take(Value value) {
   const auto found = values_.find(value.def);
   if (found == values_.end()) {
     const EvalValue* outside = find(value);
@@ -105,7 +106,7 @@ Status Evaluator::tick() {
 
 Evaluator::Values Evaluator::run_computation(const Computation& computation,
                                              const std::vector<EvalValue>& arguments,
-                                             const Frame* outer) {
+                                             const EvalFrame* outer) {
   struct Depth {
     int& depth;
     ~Depth() { --depth; }
@@ -114,7 +115,7 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
     return resource_exhausted("calls and regions are nested deeper than {} levels",
                               options_.max_depth);
   }
-  Frame frame(outer);
+  EvalFrame frame(outer);
   for (size_t i = 0; i < arguments.size(); ++i) {
     frame.set(computation.parameter(i).def, {arguments[i]});
   }
@@ -137,74 +138,36 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
   return internal_error("computation {} has no return", computation.name());
 }
 
+// The order of meanings: quantized values by the numbers that they express, an elementwise op by
+// its function on scalars, an op by its own rule, a decomposable op by its decomposition.
 Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
-                                      const Frame& frame) {
-  if (op.info().category == Category::kControl && op.code() != OpCode::kFusion) {
-    return evaluate_control(op, operands, frame);
-  }
+                                      const EvalFrame& frame) {
+  const OpInfo& info = op.info();
+  const EvalCall call = {*this, op, operands, frame};
+  if (info.category == Category::kControl && info.evaluate != nullptr) return info.evaluate(call);
   for (const Type& type : op.result_types()) {
     if (type.is_tensor()) TENON_TRY(make_tensor(type));
   }
   if (decomposition::touches_quantized(op)) {
     if (op.region_count() != 0 && decomposition::needs_decomposition(op)) {
-      return evaluate_decomposition(op, operands, frame);
+      return decomposed(op, operands, frame);
     }
     auto done = evaluate_quantized(*this, op, operands, frame);
     if (!done || !done->empty()) return done;
   }
-  // An op that has a direct meaning here is not decomposed.
-  if (element_function(op.code(), element_context(op, wide())) != nullptr) {
+  if (element_function(op, element_context(op, wide())) != nullptr) {
     return evaluate_elementwise(*this, op, operands);
   }
-  if (op.code() == OpCode::kFft) return evaluate_fft(*this, op, operands);
-  if (op.info().is_decomposable()) return evaluate_decomposition(op, operands, frame);
-  return evaluate_array_op(op, operands, frame);
-}
-
-Evaluator::Values Evaluator::evaluate_array_op(const Instruction& op,
-                                               const std::vector<EvalValue>& operands,
-                                               const Frame& frame) {
-  switch (op.code()) {
-    case OpCode::kRngBitGenerator:
-      return evaluate_rng_bit_generator(*this, op, operands);
-    case OpCode::kGather:
-    case OpCode::kScatter:
-      return evaluate_indexing(*this, op, operands, frame);
-    case OpCode::kMap:
-      return evaluate_reduction(*this, op, operands, frame);
-    case OpCode::kSetDimensionSize:
-      return std::vector<EvalValue>{operands[0]};
-    case OpCode::kFusion:
-      return run_computation(op.region(0), operands, &frame);
-    default:
-      break;
-  }
-  switch (op.info().category) {
-    case Category::kElementwise:
-      return evaluate_elementwise(*this, op, operands);
-    case Category::kShape:
-      return evaluate_shape_op(*this, op, operands);
-    case Category::kReduction:
-      return evaluate_reduction(*this, op, operands, frame);
-    case Category::kContraction:
-      return evaluate_contraction(*this, op, operands);
-    case Category::kCommunication:
-      return evaluate_communication(*this, op, operands, frame);
-    case Category::kControl:
-    case Category::kRandom:
-    case Category::kLinearAlgebra:
-    case Category::kQuantization:
-    case Category::kDynamic:
-      break;
-  }
+  if (info.evaluate != nullptr) return info.evaluate(call);
+  if (info.is_decomposable()) return decomposed(op, operands, frame);
   return unimplemented("{} is not evaluated on {}", op.name(),
                        op.operand_count() != 0 ? op.operand_type(0).to_string() : "no operands");
 }
 
 // The decomposition is built once an instruction: a function whose parameters are the operands.
-Evaluator::Values Evaluator::evaluate_decomposition(const Instruction& op,
-                                                    const std::vector<EvalValue>& operands,
-                                                    const Frame& frame) {
+Evaluator::Values Evaluator::decomposed(const Instruction& op,
+                                        const std::vector<EvalValue>& operands,
+                                        const EvalFrame& frame) {
   std::unique_ptr<Decomposition>& decomposition = decompositions_[&op];
   if (decomposition == nullptr) {
     auto made = std::make_unique<Decomposition>();

@@ -50,6 +50,26 @@ struct EvaluatorOptions {
   std::function<bool(int64_t)> progress;
 };
 
+/// Values of one activation of a computation; looks outward for captured values.
+class EvalFrame {
+ public:
+  explicit EvalFrame(const EvalFrame* outer) : outer_(outer) {}
+  void set(const Instruction* op, std::vector<EvalValue> results) {
+    values_[op] = {std::move(results), op->uses().size()};
+  }
+  const EvalValue* find(Value value) const;
+  /// `find`, for an operand of an instruction of this computation: the last use lets go of it.
+  std::optional<EvalValue> take(Value value);
+
+ private:
+  const EvalFrame* outer_;
+  struct FrameSlot {
+    std::vector<EvalValue> results;
+    size_t uses_left = 0;  // those in nested regions never count down
+  };
+  std::unordered_map<const Instruction*, FrameSlot> values_;
+};
+
 class Evaluator;
 /// A custom call by target name.
 using CustomCallHandler = std::function<Result<std::vector<EvalValue>>(
@@ -97,50 +117,26 @@ class Evaluator {
 
   // --- For the files of the evaluator
 
-  /// Values of one activation of a computation; looks outward for captured values.
-  class Frame {
-   public:
-    explicit Frame(const Frame* outer) : outer_(outer) {}
-    void set(const Instruction* op, std::vector<EvalValue> results) {
-      values_[op] = {std::move(results), op->uses().size()};
-    }
-    const EvalValue* find(Value value) const;
-    /// `find`, for an operand of an instruction of this computation: the last use lets go of it.
-    std::optional<EvalValue> take(Value value);
-
-   private:
-    const Frame* outer_;
-    struct FrameSlot {
-      std::vector<EvalValue> results;
-      size_t uses_left = 0;  // those in nested regions never count down
-    };
-    std::unordered_map<const Instruction*, FrameSlot> values_;
-  };
-
   using Values = Result<std::vector<EvalValue>>;
   Values run_computation(const Computation& computation, const std::vector<EvalValue>& arguments,
-                         const Frame* outer);
+                         const EvalFrame* outer);
   Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
-                  const Frame& frame);
+                  const EvalFrame& frame);
   /// Forgets the data kept for `op`, an instruction about to be destroyed.
   void forget(const Instruction& op);
   /// A zero tensor of `type`, or an error when its size is out of bounds.
   Result<Tensor> make_tensor(const Type& type) const;
   Tensor tensor(ElementType type, Dims dims) const { return Tensor(type, std::move(dims), wide()); }
 
- private:
+  /// Evaluates `op` by its decomposition.
+  Values decomposed(const Instruction& op, const std::vector<EvalValue>& operands,
+                    const EvalFrame& frame);
+  /// Calls the handler of a custom call's target.
+  Values custom_call(const Instruction& op, const std::vector<EvalValue>& operands);
   /// Counts an instruction or an iteration; an error when `progress` cancels.
   Status tick();
-  Values evaluate_control(const Instruction& op, const std::vector<EvalValue>& operands,
-                          const Frame& frame);
-  Values evaluate_while(const Instruction& op, std::vector<EvalValue> state, const Frame& frame);
-  Values evaluate_call(const Instruction& op, const std::vector<EvalValue>& operands);
-  Values evaluate_custom_call(const Instruction& op, const std::vector<EvalValue>& operands);
-  Values evaluate_decomposition(const Instruction& op, const std::vector<EvalValue>& operands,
-                                const Frame& frame);
-  Values evaluate_array_op(const Instruction& op, const std::vector<EvalValue>& operands,
-                           const Frame& frame);
 
+ private:
   const Module& module_;
   EvaluatorOptions options_;
   std::unordered_map<std::string, CustomCallHandler> custom_calls_;
@@ -159,7 +155,7 @@ class Evaluator {
 /// is evaluated.
 class RegionFunction {
  public:
-  RegionFunction(Evaluator& evaluator, const Computation& region, const Evaluator::Frame& frame);
+  RegionFunction(Evaluator& evaluator, const Computation& region, const EvalFrame& frame);
   size_t result_count() const { return result_count_; }
   /// `arguments`: one a parameter; `results`: result_count(). The two may overlap.
   Status operator()(const Scalar* arguments, Scalar* results);
@@ -172,12 +168,12 @@ class RegionFunction {
     uint32_t operand_count = 0;
     uint32_t result = 0;
   };
-  bool flatten(const Computation& region, const Evaluator::Frame& frame);
+  bool flatten(const Computation& region, const EvalFrame& frame);
   bool flatten_op(const Instruction& op);
 
   Evaluator& evaluator_;
   const Computation& region_;
-  const Evaluator::Frame& frame_;
+  const EvalFrame& frame_;
   bool flat_ = false;
   size_t result_count_ = 0;
   std::vector<Scalar> registers_;
@@ -186,23 +182,10 @@ class RegionFunction {
   std::unordered_map<const Instruction*, uint32_t> register_of_;
 };
 
-// --- Groups of ops, each in a file of its own; operands and types have been verified.
-
 using Operands = const std::vector<EvalValue>&;
 Evaluator::Values evaluate_elementwise(Evaluator& e, const Instruction& op, Operands operands);
-Evaluator::Values evaluate_shape_op(Evaluator& e, const Instruction& op, Operands operands);
-Evaluator::Values evaluate_indexing(Evaluator& e, const Instruction& op, Operands operands,
-                                    const Evaluator::Frame& frame);
-Evaluator::Values evaluate_reduction(Evaluator& e, const Instruction& op, Operands operands,
-                                     const Evaluator::Frame& frame);
-Evaluator::Values evaluate_contraction(Evaluator& e, const Instruction& op, Operands operands);
-Evaluator::Values evaluate_fft(Evaluator& e, const Instruction& op, Operands operands);
-Evaluator::Values evaluate_rng_bit_generator(Evaluator& e, const Instruction& op,
-                                             Operands operands);
 Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
-                                     const Evaluator::Frame& frame);
-Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,
-                                         const Evaluator::Frame& frame);
+                                     const EvalFrame& frame);
 
 /// One tensor as the list of results.
 inline Evaluator::Values one(Tensor tensor) {

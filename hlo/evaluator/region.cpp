@@ -5,13 +5,13 @@
 namespace tenon::hlo {
 
 RegionFunction::RegionFunction(Evaluator& evaluator, const Computation& region,
-                               const Evaluator::Frame& frame)
+                               const EvalFrame& frame)
     : evaluator_(evaluator), region_(region), frame_(frame) {
   result_count_ = region.return_instruction() ? region.return_instruction()->operand_count() : 0;
   flat_ = flatten(region, frame);
 }
 
-bool RegionFunction::flatten(const Computation& region, const Evaluator::Frame& frame) {
+bool RegionFunction::flatten(const Computation& region, const EvalFrame& frame) {
   const auto add_register = [&](const Instruction* def) {
     register_of_[def] = static_cast<uint32_t>(registers_.size());
     registers_.emplace_back();
@@ -61,7 +61,7 @@ bool RegionFunction::flatten_op(const Instruction& op) {
   }
   ElementStep step;
   step.context = element_context(op, evaluator_.wide());
-  step.function = element_function(op.code(), step.context);
+  step.function = element_function(op, step.context);
   if (op.code() == OpCode::kReshape || op.code() == OpCode::kBroadcastInDim) {
     step.function = [](const ElementContext&, const Scalar* x) { return x[0]; };
   }

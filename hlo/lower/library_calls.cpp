@@ -168,32 +168,26 @@ Call strided_copy(const Instruction& op) {
   return call;
 }
 
-Call call_of(const Instruction& op) {
-  switch (op.code()) {
-    case OpCode::kDotGeneral:
-      return contraction(op);
-    case OpCode::kConvolution:
-      if (op.operand_type(0).element_type() != op.operand_type(1).element_type()) return {};
-      return convolution_of(op);
-    case OpCode::kSort:
-      return op.operand_type(0).rank() == 0 ? Call() : sort(op);
-    case OpCode::kReduceWindow:
-      return scan(op);
-    case OpCode::kFft:
-      return fft(op);
-    case OpCode::kRngBitGenerator:
-      return random_bits(op);
-    case OpCode::kTranspose:
-    case OpCode::kBroadcastInDim:
-    case OpCode::kSlice:
-    case OpCode::kReverse:
-      return strided_copy(op);
-    default:
-      return {};
-  }
+Call convolution(const Instruction& op) {
+  if (op.operand_type(0).element_type() != op.operand_type(1).element_type()) return {};
+  return convolution_of(op);
+}
+
+Call sort_of_dimension(const Instruction& op) {
+  return op.operand_type(0).rank() == 0 ? Call() : sort(op);
 }
 
 }  // namespace
+
+namespace calls {
+constinit const LibraryCallRule contraction = {lower::contraction};
+constinit const LibraryCallRule convolution = {lower::convolution};
+constinit const LibraryCallRule fft = {lower::fft};
+constinit const LibraryCallRule random_bits = {lower::random_bits};
+constinit const LibraryCallRule scan = {lower::scan};
+constinit const LibraryCallRule sort = {sort_of_dimension};
+constinit const LibraryCallRule strided_copy = {lower::strided_copy};
+}  // namespace calls
 
 program::Convolution convolution_of(const Instruction& op) {
   const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
@@ -220,13 +214,15 @@ program::Convolution convolution_of(const Instruction& op) {
 }
 
 std::optional<LibraryCall> library_call_of(const Instruction& op) {
+  const LibraryCallRule* const rule = op.info().library_call;
+  if (rule == nullptr) return {};
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (!op.operand_type(i).is_tensor() || is_empty(op.operand_type(i))) return {};
   }
   for (const Type& type : op.result_types()) {
     if (!type.is_tensor() || is_empty(type)) return {};
   }
-  return call_of(op);
+  return rule->of(op);
 }
 
 }  // namespace tenon::hlo::lower

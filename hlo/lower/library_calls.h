@@ -8,6 +8,15 @@
 
 namespace tenon::hlo::lower {
 
+/// How an op is a library call: what `.library_call` of the op table names. The instance has arrays
+/// with elements alone.
+struct LibraryCallRule {
+  std::optional<program::LibraryCall> (*of)(const Instruction& op) = nullptr;
+};
+namespace calls {
+extern const LibraryCallRule contraction, convolution, fft, random_bits, scan, sort, strided_copy;
+}  // namespace calls
+
 /// The library call on the op's operands that gives its results. Nothing for an op without such a
 /// call, an op whose region is not one that the calls name (a comparator other than LT or GT of one
 /// pair of arguments, a reduction other than a prefix scan), one without elements, or one of a type

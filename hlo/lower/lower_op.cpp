@@ -143,8 +143,9 @@ Status lower_over_lanes(LoweredOp& lowered, const FusedOp& fused, const Instruct
     std::vector<kernel::MemoryId> memories;
     for (uint32_t r = 0; r < op.result_count(); ++r) memories.push_back(maker.result(r));
     const Values index = maker.b().grid(op.result_type().dims());
-    const Elements results = op.code() == OpCode::kReduce ? emit_reduce(maker.e(), op, index, true)
-                                                          : emit_dot(maker.e(), op, index, true);
+    const Elements results = op.info().fusion == FusionKind::kReduces
+                                 ? emit_reduce(maker.e(), op, index, true)
+                                 : emit_dot(maker.e(), op, index, true);
     for (size_t r = 0; r < results.size(); ++r) maker.e().store(results[r], memories[r], index);
   });
 }
@@ -168,12 +169,8 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
                   const LowerLimits& limits) {
   const bool nothing = op.code() == OpCode::kFusion && op.result_count() == 0;
   if (nothing || (is_empty(op.result_type()) && op.result_count() == 1)) return {};
-  if (op.code() == OpCode::kSort) {
-    return is_empty(op.result_type()) ? Status() : lower_sort(lowered, op, tuning, limits);
-  }
-  if (op.code() == OpCode::kFft) return lower_fft(lowered, op, tuning, limits);
-  if (op.code() == OpCode::kScatter) {
-    return is_empty(op.result_type()) ? Status() : lower_scatter(lowered, op, tuning);
+  if (const KernelsFunction kernels = op.info().kernels; kernels != nullptr) {
+    return is_empty(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
   }
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;

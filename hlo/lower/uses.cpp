@@ -20,8 +20,15 @@ bool ends_at(Value value, const Instruction& op) {
 }
 
 std::optional<size_t> changed_operand(const Instruction& op, uint32_t result) {
-  if (op.code() == OpCode::kDynamicUpdateSlice) return 0;
-  if (op.code() == OpCode::kScatter || op.code() == OpCode::kWhile) return result;
+  switch (op.info().updates) {
+    case Updates::kNothing:
+      break;
+    case Updates::kFirst:
+      return 0;
+    case Updates::kSameIndex:
+    case Updates::kState:
+      return result;
+  }
   return std::nullopt;
 }
 

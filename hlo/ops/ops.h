@@ -4,8 +4,9 @@
 //
 // From a row follow the opcode, the parsers and printers of both text forms, the artifact reader,
 // the builder, the structural half of the verifier and docs/ops.md. The parts that cannot be data
-// are functions that the row names (shape rule, decomposition; hlo/registry ties rows to functions)
-// or an exhaustive switch over OpCode that will not compile until the op has its case (evaluator).
+// are functions that the row names: shape rule, decomposition, meaning, lowering, random instance.
+// hlo/registry ties the rows to these functions, and does not compile where a row lacks one that
+// its op needs.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,18 @@ namespace tenon::hlo {
 
 class Builder;
 class Instruction;
+class Sampler;
+struct EvalCall;
+struct EvalValue;
+struct ScalarFunctions;
 struct Value;
+namespace lower {
+class TuningParameters;
+struct ElementRule;
+struct LibraryCallRule;
+struct LowerLimits;
+struct LoweredOp;
+}  // namespace lower
 
 enum class OpCode : uint8_t {
 #define TENON_OP(id, ...) k##id,
@@ -147,8 +159,74 @@ enum Effects : uint8_t {
   kMaySideEffect = 4,  ///< Depends on an attribute or on the functions that it calls.
 };
 
+/// How fusion treats an op.
+enum class FusionKind : uint8_t {
+  kUnset,
+  kNone,         ///< Joins no fusion.
+  kElementwise,  ///< Computes each element from those at the same index.
+  kMoves,        ///< Gives elements of an operand: next to nothing to compute again.
+  kRepeats,      ///< The same, and reads no more of its operand than it gives.
+  kReduces,      ///< A reduction.
+};
+
+/// The operand whose memory a result may take over, since the op changes only parts of it.
+enum class Updates : uint8_t {
+  kNothing,
+  kFirst,      ///< Operand 0.
+  kSameIndex,  ///< Result i changes operand i.
+  kState,      ///< Result i is the last state of operand i.
+};
+
+/// The steps that an instruction becomes in a Program (hlo/lower/program/module_lowering.h).
+enum class StepKind : uint8_t {
+  kUnset,
+  kNothing,       ///< No step: its value is a token, or becomes a buffer where it is used.
+  kTuple,         ///< No step: its value is a list of buffers.
+  kTupleElement,  ///< No step: one of that list.
+  kForward,       ///< No step: the buffers of its operands.
+  kView,          ///< No step where the bytes are the same: a view of its operand's buffer.
+  kCompute,       ///< A library call that the backend takes, or kernels.
+  kFusion,        ///< Kernels, or the steps of its ops.
+  kControl,       ///< One kernel, or a loop or branch of the Program.
+  kCustomCall,    ///< A call of a function by name.
+  kHost,          ///< A call of the evaluator on the host.
+};
+
+/// How fields of a VHLO op become one attribute of StableHLO.
+enum class VhloGrouping : uint8_t {
+  kNone,
+  kChannel,
+  kChannelHandle,
+  kDot,
+  kDotAlgorithm,
+  kGather,
+  kScatter,
+  kConv,
+  kFunc,
+};
+
+/// A form of the op in portable artifacts (VHLO). An op of an old version lacks newer fields and
+/// needs no upgrade: StableHLO's defaults are the values that the format's own upgrades fill in.
+struct VhloVersion {
+  std::string_view name;  ///< "add_v1"; empty ends a row's list.
+  /// "name:kind" separated by spaces, in the order of properties, which is that of their names. A
+  /// kind that ends in '?' may be absent. Kinds: hlo/artifact/vhlo_ops.cpp.
+  std::string_view fields{};
+  VhloGrouping grouping = VhloGrouping::kNone;
+};
+
+/// The accuracy of an op whose error depends on the order of combination.
+inline constexpr int kOrderDependent = -1;
+/// The accuracy of a row that states none, which does not compile.
+inline constexpr int kAccuracyUnset = -2;
+
 using InferFunction = Result<std::vector<Type>> (*)(const Instruction&);
 using DecomposeFunction = Result<std::vector<Value>> (*)(Builder&, const Instruction&);
+using EvaluateFunction = Result<std::vector<EvalValue>> (*)(const EvalCall&);
+using KernelsFunction = Status (*)(lower::LoweredOp&, const Instruction&, lower::TuningParameters&,
+                                   const lower::LowerLimits&);
+using SampleFunction = Instruction* (*)(Sampler&, OpCode);
+using TermsFunction = double (*)(const Instruction&);
 
 /// One op. Operand, region and result names end in '*' when there may be any number.
 struct OpInfo {
@@ -168,9 +246,16 @@ struct OpInfo {
   uint8_t types = kTypesAny;
   uint8_t effects = kPure;
   bool commutative = false;
+  /// Whether its quantized tensors may have a scale for each position of a dimension.
+  bool takes_per_axis = false;
   /// Accuracy asked of a backend, in units in the last place; 0 means exactly rounded (or no
-  /// arithmetic), -1 that it depends on the order of combination.
-  int ulp_bound = 0;
+  /// arithmetic), kOrderDependent a bound that grows with the number of terms.
+  int ulp_bound = kAccuracyUnset;
+  /// The roundings behind one element of a result, for an order-dependent op that kernels compute
+  /// (hlo/evaluator/error_bound.h).
+  TermsFunction terms = nullptr;
+  /// Its forms in portable artifacts, oldest first; none for an op of another dialect.
+  VhloVersion vhlo[2]{};
   /// Result types from operands, attributes, regions (and stated result types where they are an
   /// input of the op); checks every constraint of the specification. Never null.
   InferFunction infer = nullptr;
@@ -178,12 +263,42 @@ struct OpInfo {
   /// instances need it is a question of its own: hlo/decomposition/needs_decomposition.h.
   DecomposeFunction decompose = nullptr;
 
-  std::string_view dialect() const { return name.substr(0, name.find('.')); }
+  // --- Meaning: one of the two, or the decomposition's
+
+  /// An elementwise op on scalars (hlo/evaluator/scalars/element_functions.h).
+  const ScalarFunctions* scalar = nullptr;
+  /// The op on arrays (hlo/evaluator/ops/rules.h).
+  EvaluateFunction evaluate = nullptr;
+
+  // --- Lowering, of what is not decomposed
+
+  FusionKind fusion = FusionKind::kUnset;
+  Updates updates = Updates::kNothing;
+  /// One element of a result (hlo/lower/elements/rules.h).
+  const lower::ElementRule* element = nullptr;
+  /// All kernels of an op that no rule for elements gives (hlo/lower/lower_op.h).
+  KernelsFunction kernels = nullptr;
+  /// The library call that a backend may take instead (hlo/lower/library_calls.h).
+  const lower::LibraryCallRule* library_call = nullptr;
+  /// The steps that an instruction becomes in a Program.
+  StepKind step = StepKind::kUnset;
+
+  // --- Tests
+
+  /// A random instance (hlo/sample/sampler.h) …
+  SampleFunction sample = nullptr;
+  /// … or why random programs have none.
+  std::string_view not_sampled{};
+
+  constexpr std::string_view dialect() const { return name.substr(0, name.find('.')); }
   std::string_view short_name() const { return name.substr(name.find('.') + 1); }
   bool is_decomposable() const { return decompose != nullptr; }
   std::span<const std::string_view> operand_names() const { return used(operands); }
   std::span<const std::string_view> region_names() const { return used(regions); }
   std::span<const std::string_view> result_names() const { return used(results); }
+  constexpr std::span<const VhloVersion> vhlo_versions() const {
+    return {vhlo, static_cast<size_t>(!vhlo[0].name.empty()) + (vhlo[1].name.empty() ? 0 : 1)};
+  }
   std::span<const AttrSpec> attribute_specs() const;
   const AttrSpec* find_attribute(AttrKey key) const;
 

@@ -79,29 +79,9 @@ std::string type_set_to_string(uint8_t types) {
   return text;
 }
 
-// Whether the op's section takes tensors with one scale for each position of a dimension.
+// Control flow carries anything.
 bool takes_per_axis(const OpInfo& info) {
-  switch (info.code) {
-    case OpCode::kAdd:
-    case OpCode::kBitcastConvert:
-    case OpCode::kBroadcastInDim:
-    case OpCode::kConstant:
-    case OpCode::kConvolution:
-    case OpCode::kDot:
-    case OpCode::kDotGeneral:
-    case OpCode::kDynamicBroadcastInDim:
-    case OpCode::kDynamicConv:
-    case OpCode::kDynamicReshape:
-    case OpCode::kGetDimensionSize:
-    case OpCode::kReshape:
-    case OpCode::kTranspose:
-    case OpCode::kUniformDequantize:
-    case OpCode::kUniformQuantize:
-      return true;
-    default:
-      // Control flow carries anything.
-      return (info.types & kTypesToken) != 0;
-  }
+  return info.takes_per_axis || (info.types & kTypesToken) != 0;
 }
 
 Status check_type(const Instruction& op, std::string_view role, size_t index, const Type& type) {

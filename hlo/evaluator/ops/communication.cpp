@@ -4,14 +4,14 @@
 // a collective is its group of one and a channel has nobody at its other end.
 #include <algorithm>
 
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/ops/promotion.h"
+#include "hlo/evaluator/ops/rules.h"
 #include "hlo/evaluator/processes/process.h"
 
 namespace tenon::hlo {
 namespace {
 
-using Frame = Evaluator::Frame;
+using Frame = EvalFrame;
 using ValueList = std::vector<EvalValue>;
 
 // --- Where this process stands
@@ -447,45 +447,34 @@ Evaluator::Values async_start(Evaluator& e, const Instruction& op, Operands oper
 
 }  // namespace
 
-Evaluator::Values evaluate_communication(Evaluator& e, const Instruction& op, Operands operands,
-                                         const Frame& frame) {
-  switch (op.code()) {
-    case OpCode::kAfterAll:
-    case OpCode::kCreateToken:
-      return ValueList{EvalValue{}};
-    case OpCode::kAllGather:
-      return all_gather(e, op, operands);
-    case OpCode::kAllReduce:
-      return all_reduce(e, op, operands, frame);
-    case OpCode::kAllToAll:
-      return all_to_all(e, op, operands);
-    case OpCode::kAsyncDone:
-      return operands[0].elements;
-    case OpCode::kAsyncStart:
-      return async_start(e, op, operands, frame);
-    case OpCode::kCollectiveBroadcast:
-      return collective_broadcast(e, op, operands);
-    case OpCode::kCollectivePermute:
-      return collective_permute(e, op, operands);
-    case OpCode::kCollectiveReduce:
-      return collective_reduce(e, op, operands, frame);
-    case OpCode::kInfeed:
-      return infeed(e, op);
-    case OpCode::kOutfeed:
-      return outfeed(e, operands);
-    case OpCode::kPartitionId:
-      return process_id(e, id_of(e).partition);
-    case OpCode::kRecv:
-      return recv(e, op);
-    case OpCode::kReduceScatter:
-      return reduce_scatter(e, op, operands, frame);
-    case OpCode::kReplicaId:
-      return process_id(e, id_of(e).replica);
-    case OpCode::kSend:
-      return send(e, op, operands);
-    default:
-      return internal_error("{} is no communication op", op.name());
-  }
-}
+namespace evaluate {
 
+using Values = Evaluator::Values;
+
+Values all_gather(const EvalCall& c) { return hlo::all_gather(c.e, c.op, c.operands); }
+Values all_reduce(const EvalCall& c) { return hlo::all_reduce(c.e, c.op, c.operands, c.frame); }
+Values all_to_all(const EvalCall& c) { return hlo::all_to_all(c.e, c.op, c.operands); }
+Values async_start(const EvalCall& c) { return hlo::async_start(c.e, c.op, c.operands, c.frame); }
+Values collective_broadcast(const EvalCall& c) {
+  return hlo::collective_broadcast(c.e, c.op, c.operands);
+}
+Values collective_permute(const EvalCall& c) {
+  return hlo::collective_permute(c.e, c.op, c.operands);
+}
+Values collective_reduce(const EvalCall& c) {
+  return hlo::collective_reduce(c.e, c.op, c.operands, c.frame);
+}
+Values infeed(const EvalCall& c) { return hlo::infeed(c.e, c.op); }
+Values outfeed(const EvalCall& c) { return hlo::outfeed(c.e, c.operands); }
+Values recv(const EvalCall& c) { return hlo::recv(c.e, c.op); }
+Values reduce_scatter(const EvalCall& c) {
+  return hlo::reduce_scatter(c.e, c.op, c.operands, c.frame);
+}
+Values send(const EvalCall& c) { return hlo::send(c.e, c.op, c.operands); }
+Values async_done(const EvalCall& c) { return c.operands[0].elements; }
+Values partition_id(const EvalCall& c) { return process_id(c.e, id_of(c.e).partition); }
+Values replica_id(const EvalCall& c) { return process_id(c.e, id_of(c.e).replica); }
+Values token(const EvalCall&) { return ValueList{EvalValue{}}; }
+
+}  // namespace evaluate
 }  // namespace tenon::hlo

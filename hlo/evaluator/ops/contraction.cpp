@@ -5,8 +5,8 @@
 // 32 bits, f64 for f64, and in wide mode f64 and binary128. Integers wrap in the result type.
 #include <algorithm>
 
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/ops/index.h"
+#include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
 namespace {
@@ -254,28 +254,39 @@ void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tenso
   }
 }
 
-}  // namespace
-
-Evaluator::Values evaluate_contraction(Evaluator& e, const Instruction& op, Operands operands) {
-  const Type& type = op.result_type();
-  Tensor result = e.tensor(type.element_type(), type.dims());
-  // Operands may be of a wider kind than the result (s8 times bf16 into s32 is not legal, but f32
-  // operands into an f64 result are); the accumulator follows the widest.
+// Calls compute(accumulator, result) with a zero of the type in which products are summed. Operands
+// may be of a wider kind than the result (s8 times bf16 into s32 is not legal, but f32 operands
+// into an f64 result are): the accumulator follows the widest.
+template <class Compute>
+Evaluator::Values contract(const EvalCall& c, const Compute& compute) {
+  const Type& type = c.op.result_type();
+  Tensor result = c.e.tensor(type.element_type(), type.dims());
   ElementType widest = type.element_type();
-  for (const EvalValue& operand : operands) {
+  for (const EvalValue& operand : c.operands) {
     if (is_float(operand->type()) && !is_float(widest) && !is_complex(widest)) {
       widest = operand->type();
     }
   }
-  with_accumulator(widest, e.wide(), [&](auto zero) {
-    using T = decltype(zero);
-    if (op.code() == OpCode::kDotGeneral) {
-      dot_general<T>(op, *operands[0], *operands[1], result, e.wide());
-    } else {
-      convolve<T>(op, *operands[0], *operands[1], result, e.wide());
-    }
-  });
+  with_accumulator(widest, c.e.wide(), [&](auto zero) { compute(zero, result); });
   return one(std::move(result));
 }
 
+}  // namespace
+
+namespace evaluate {
+
+using Values = Evaluator::Values;
+
+Values convolution(const EvalCall& c) {
+  return contract(c, [&](auto zero, Tensor& result) {
+    convolve<decltype(zero)>(c.op, *c.operands[0], *c.operands[1], result, c.e.wide());
+  });
+}
+Values dot_general(const EvalCall& c) {
+  return contract(c, [&](auto zero, Tensor& result) {
+    hlo::dot_general<decltype(zero)>(c.op, *c.operands[0], *c.operands[1], result, c.e.wide());
+  });
+}
+
+}  // namespace evaluate
 }  // namespace tenon::hlo

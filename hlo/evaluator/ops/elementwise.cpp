@@ -1,18 +1,16 @@
 // Elementwise ops on arrays. A rank-0 operand stands for an array of equal elements where the op
 // admits it (select's predicate, clamp's limits).
-#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
-namespace {
-
-Evaluator::Values clamp(Evaluator& e, const Instruction& op, Operands operands) {
-  ElementContext context = element_context(op, e.wide());
-  const ElementFunction max = element_function(OpCode::kMaximum, context);
-  const ElementFunction min = element_function(OpCode::kMinimum, context);
-  const Tensor& low = *operands[0];
-  const Tensor& x = *operands[1];
-  const Tensor& high = *operands[2];
-  Tensor result = e.tensor(x.type(), x.dims());
+Evaluator::Values evaluate::clamp(const EvalCall& c) {
+  const ElementContext context = element_context(c.op, c.e.wide());
+  const ElementFunction max = scalar::maximum.of(context);
+  const ElementFunction min = scalar::minimum.of(context);
+  const Tensor& low = *c.operands[0];
+  const Tensor& x = *c.operands[1];
+  const Tensor& high = *c.operands[2];
+  Tensor result = c.e.tensor(x.type(), x.dims());
   for (int64_t i = 0; i < x.count(); ++i) {
     const Scalar from_below[2] = {x.get(i), low.get(low.rank() == 0 ? 0 : i)};
     const Scalar from_above[2] = {max(context, from_below), high.get(high.rank() == 0 ? 0 : i)};
@@ -21,12 +19,9 @@ Evaluator::Values clamp(Evaluator& e, const Instruction& op, Operands operands) 
   return one(std::move(result));
 }
 
-}  // namespace
-
 Evaluator::Values evaluate_elementwise(Evaluator& e, const Instruction& op, Operands operands) {
-  if (op.code() == OpCode::kClamp) return clamp(e, op, operands);
   const ElementContext context = element_context(op, e.wide());
-  const ElementFunction function = element_function(op.code(), context);
+  const ElementFunction function = element_function(op, context);
   if (function == nullptr || operands.size() > 3) {
     return unimplemented("{} is not defined on {}", op.name(), name_of(context.operand_type));
   }

@@ -1,8 +1,8 @@
 // Fourier transforms by their definition, along one dimension after the other.
 #include <vector>
 
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/ops/index.h"
+#include "hlo/evaluator/ops/rules.h"
 #include "hlo/evaluator/scalars/complex_math.h"
 
 namespace tenon::hlo {
@@ -105,7 +105,8 @@ std::vector<C> complex_elements(const Tensor& x) {
 
 }  // namespace
 
-Evaluator::Values evaluate_fft(Evaluator& e, const Instruction& op, Operands operands) {
+Evaluator::Values evaluate::fft(const EvalCall& c) {
+  const auto& [e, op, operands, frame] = c;
   const auto type = op.enumeration<FftType>(AttrKey::fft_type);
   const I64s& length = op.i64s(AttrKey::fft_length);
   const Type& result_type = op.result_type();

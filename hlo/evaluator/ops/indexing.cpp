@@ -1,9 +1,9 @@
 // gather and scatter, in the notation of the specification.
 #include <algorithm>
 
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/ops/index.h"
 #include "hlo/evaluator/ops/promotion.h"
+#include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
 namespace {
@@ -122,7 +122,7 @@ Tensor promoted(Evaluator& e, const Tensor& from, ElementType type) {
 }
 
 Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands,
-                          const Evaluator::Frame& frame) {
+                          const EvalFrame& frame) {
   const size_t n = (operands.size() - 1) / 2;
   const auto& dims = *op.attr<ScatterDims>(AttrKey::scatter_dimension_numbers);
   const Tensor& indices = *operands[n];
@@ -177,9 +177,12 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
 
 }  // namespace
 
-Evaluator::Values evaluate_indexing(Evaluator& e, const Instruction& op, Operands operands,
-                                    const Evaluator::Frame& frame) {
-  return op.code() == OpCode::kGather ? gather(e, op, operands) : scatter(e, op, operands, frame);
-}
+namespace evaluate {
 
+using Values = Evaluator::Values;
+
+Values gather(const EvalCall& c) { return hlo::gather(c.e, c.op, c.operands); }
+Values scatter(const EvalCall& c) { return hlo::scatter(c.e, c.op, c.operands, c.frame); }
+
+}  // namespace evaluate
 }  // namespace tenon::hlo

@@ -18,7 +18,7 @@ inline Promotion promotion(const Evaluator& e, ElementType from, ElementType to)
   p.context.operand_type = from;
   p.context.result_type = to;
   p.context.wide = e.wide();
-  p.function = element_function(OpCode::kConvert, p.context);
+  p.function = scalar::convert.of(p.context);
   return p;
 }
 

@@ -68,7 +68,7 @@ Tensor quantize(Evaluator& e, const Tensor& x, const QuantizedType& q) {
 }  // namespace
 
 Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
-                                     const Evaluator::Frame& frame) {
+                                     const EvalFrame& frame) {
   const Type& result_type = op.result_type();
   if (op.code() == OpCode::kUniformDequantize) {
     return one(dequantize(e, *operands[0], *op.operand_type(0).quantized()));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/ops/rules.h"
 #include "hlo/evaluator/scalars/real_math.h"
 #include "hlo/inference/random_state.h"
 
@@ -150,8 +150,8 @@ std::vector<uint64_t> philox_bits(const std::vector<uint64_t>& state, int64_t co
 
 }  // namespace
 
-Evaluator::Values evaluate_rng_bit_generator(Evaluator& e, const Instruction& op,
-                                             Operands operands) {
+Evaluator::Values evaluate::rng_bit_generator(const EvalCall& c) {
+  const auto& [e, op, operands, frame] = c;
   if (const std::string fault = random_state_fault(op); !fault.empty()) {
     return unimplemented("{}: {}", op.name(), fault);
   }

@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/ops/index.h"
 #include "hlo/evaluator/ops/promotion.h"
+#include "hlo/evaluator/ops/rules.h"
 #include "hlo/ir/region.h"
 
 namespace tenon::hlo {
 namespace {
 
-using Frame = Evaluator::Frame;
+using Frame = EvalFrame;
 
 // Inputs 0 … n-1 and init values n … 2n-1, promoted to the parameter types of the body.
 struct ReductionState {
@@ -247,22 +247,19 @@ Evaluator::Values map(Evaluator& e, const Instruction& op, Operands operands, co
 
 }  // namespace
 
-Evaluator::Values evaluate_reduction(Evaluator& e, const Instruction& op, Operands operands,
-                                     const Frame& frame) {
-  switch (op.code()) {
-    case OpCode::kReduce:
-      return reduce(e, op, operands, frame);
-    case OpCode::kReduceWindow:
-      return reduce_window(e, op, operands, frame);
-    case OpCode::kSelectAndScatter:
-      return select_and_scatter(e, op, operands, frame);
-    case OpCode::kSort:
-      return sort(e, op, operands, frame);
-    case OpCode::kMap:
-      return map(e, op, operands, frame);
-    default:
-      return internal_error("{} is no reduction", op.name());
-  }
-}
+namespace evaluate {
 
+using Values = Evaluator::Values;
+
+Values map(const EvalCall& c) { return hlo::map(c.e, c.op, c.operands, c.frame); }
+Values reduce(const EvalCall& c) { return hlo::reduce(c.e, c.op, c.operands, c.frame); }
+Values reduce_window(const EvalCall& c) {
+  return hlo::reduce_window(c.e, c.op, c.operands, c.frame);
+}
+Values select_and_scatter(const EvalCall& c) {
+  return hlo::select_and_scatter(c.e, c.op, c.operands, c.frame);
+}
+Values sort(const EvalCall& c) { return hlo::sort(c.e, c.op, c.operands, c.frame); }
+
+}  // namespace evaluate
 }  // namespace tenon::hlo

@@ -1,8 +1,8 @@
 // Ops that move elements.
 #include <algorithm>
 
-#include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/ops/index.h"
+#include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
 namespace {
@@ -136,7 +136,7 @@ Tensor iota(Evaluator& e, const Instruction& op) {
   context.operand_type = ElementType::kS64;
   context.result_type = type.element_type();
   context.wide = e.wide();
-  const ElementFunction convert = element_function(OpCode::kConvert, context);
+  const ElementFunction convert = scalar::convert.of(context);
   for (IndexSpace at(result.dims()); !at.done(); at.next()) {
     const Scalar index(at[axis]);
     result.set(at.linear(), convert(context, &index));
@@ -181,45 +181,46 @@ Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor
   return result;
 }
 
-}  // namespace
-
-Evaluator::Values evaluate_shape_op(Evaluator& e, const Instruction& op, Operands operands) {
-  switch (op.code()) {
-    case OpCode::kConstant: {
-      const auto* value = op.attr<DenseAttr>(AttrKey::value);
-      if (!value->is_splat()) return one(tensor_from_literal(value->values, e.wide()));
-      const Tensor element = tensor_from_literal(value->values, e.wide());
-      Tensor result = e.tensor(value->shape.element_type(), value->shape.dims());
-      for (int64_t i = 0; i < result.count(); ++i) result.copy(i, element, 0);
-      return one(std::move(result));
-    }
-    case OpCode::kIota:
-      return one(iota(e, op));
-    case OpCode::kReshape:
-      return one(operands[0]->reshaped(op.result_type().dims()));
-    case OpCode::kBroadcastInDim:
-      return one(broadcast_in_dim(e, op, *operands[0]));
-    case OpCode::kTranspose:
-      return one(transpose(e, op, *operands[0]));
-    case OpCode::kReverse:
-      return one(reverse(e, op, *operands[0]));
-    case OpCode::kSlice:
-      return one(slice(e, op, *operands[0]));
-    case OpCode::kDynamicSlice:
-      return one(dynamic_slice(e, op, operands));
-    case OpCode::kDynamicUpdateSlice:
-      return one(dynamic_update_slice(op, operands));
-    case OpCode::kPad:
-      return one(pad(e, op, *operands[0], *operands[1]));
-    case OpCode::kConcatenate:
-      return one(concatenate(e, op, operands));
-    case OpCode::kBitcastConvert: {
-      TENON_ASSIGN(Tensor result, bitcast_convert(e, op, *operands[0]));
-      return one(std::move(result));
-    }
-    default:
-      return internal_error("{} is no shape op", op.name());
-  }
+// One element repeated, or the array as it is stored.
+Tensor constant(Evaluator& e, const DenseAttr& value) {
+  Tensor element = tensor_from_literal(value.values, e.wide());
+  if (!value.is_splat()) return element;
+  Tensor result = e.tensor(value.shape.element_type(), value.shape.dims());
+  for (int64_t i = 0; i < result.count(); ++i) result.copy(i, element, 0);
+  return result;
 }
 
+}  // namespace
+
+namespace evaluate {
+
+using Values = Evaluator::Values;
+
+Values bitcast_convert(const EvalCall& c) {
+  TENON_ASSIGN(Tensor result, hlo::bitcast_convert(c.e, c.op, *c.operands[0]));
+  return one(std::move(result));
+}
+Values broadcast_in_dim(const EvalCall& c) {
+  return one(hlo::broadcast_in_dim(c.e, c.op, *c.operands[0]));
+}
+Values concatenate(const EvalCall& c) { return one(hlo::concatenate(c.e, c.op, c.operands)); }
+Values constant(const EvalCall& c) {
+  return one(hlo::constant(c.e, *c.op.attr<DenseAttr>(AttrKey::value)));
+}
+Values dynamic_slice(const EvalCall& c) { return one(hlo::dynamic_slice(c.e, c.op, c.operands)); }
+Values dynamic_update_slice(const EvalCall& c) {
+  return one(hlo::dynamic_update_slice(c.op, c.operands));
+}
+Values iota(const EvalCall& c) { return one(hlo::iota(c.e, c.op)); }
+Values pad(const EvalCall& c) { return one(hlo::pad(c.e, c.op, *c.operands[0], *c.operands[1])); }
+Values reshape(const EvalCall& c) {
+  return one(c.operands[0]->reshaped(c.op.result_type().dims()));
+}
+Values reverse(const EvalCall& c) { return one(hlo::reverse(c.e, c.op, *c.operands[0])); }
+// Sizes are static here, so that the size that the op sets is the one there is.
+Values set_dimension_size(const EvalCall& c) { return std::vector<EvalValue>{c.operands[0]}; }
+Values slice(const EvalCall& c) { return one(hlo::slice(c.e, c.op, *c.operands[0])); }
+Values transpose(const EvalCall& c) { return one(hlo::transpose(c.e, c.op, *c.operands[0])); }
+
+}  // namespace evaluate
 }  // namespace tenon::hlo

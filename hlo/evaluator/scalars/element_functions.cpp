@@ -398,154 +398,119 @@ Scalar select(const Context&, const Scalar* x) { return x[0].i != 0 ? x[1] : x[2
 
 // --- The table
 
-struct ElementFunctionRow {
-  ElementFunction integer = nullptr;
-  ElementFunction real = nullptr;
-  ElementFunction wide = nullptr;
-  ElementFunction complex = nullptr;
-  /// For f64 outside wide mode, where a double computation would not round correctly.
-  ElementFunction f64 = nullptr;
-};
-
 template <double (*f)(double), Float128 (*g)(Float128), cplx::C (*h)(cplx::C)>
-ElementFunctionRow elementary() {
+constexpr ScalarFunctions elementary() {
   return {nullptr, unary<double, f>, unary<Float128, g>, unary_complex<h>, unary_f64<g>};
 }
 template <double (*f)(double), Float128 (*g)(Float128)>
-ElementFunctionRow rounding() {
+constexpr ScalarFunctions rounding() {
   return {nullptr, unary<double, f>, unary<Float128, g>, nullptr, nullptr};
-}
-
-ElementFunctionRow row_of(OpCode code) {
-  switch (code) {
-    case OpCode::kAdd:
-      return {binary_integer<int_add>, binary<double, add<double>>, binary<Float128, add<Float128>>,
-              binary_complex<cplx::add>, nullptr};
-    case OpCode::kSubtract:
-      return {binary_integer<int_sub>, binary<double, sub<double>>, binary<Float128, sub<Float128>>,
-              binary_complex<cplx::sub>, nullptr};
-    case OpCode::kMultiply:
-      return {binary_integer<int_mul>, binary<double, mul<double>>, binary<Float128, mul<Float128>>,
-              complex_multiply, nullptr};
-    case OpCode::kDivide:
-      return {binary_integer<int_div>, binary<double, div<double>>, binary<Float128, div<Float128>>,
-              binary_complex<cplx::div>, nullptr};
-    case OpCode::kRemainder:
-      return {binary_integer<int_rem>, binary<double, real::fmod>, binary<Float128, real::fmod>,
-              binary_complex<complex_rem>, nullptr};
-    case OpCode::kMaximum:
-      return {binary_integer<int_max>, binary<double, real::maximum<double>>,
-              binary<Float128, real::maximum<Float128>>, binary_complex<complex_max>, nullptr};
-    case OpCode::kMinimum:
-      return {binary_integer<int_min>, binary<double, real::minimum<double>>,
-              binary<Float128, real::minimum<Float128>>, binary_complex<complex_min>, nullptr};
-    case OpCode::kPower:
-      return {binary_integer<int_pow>, binary<double, real::pow>, binary<Float128, real::pow>,
-              complex_power, binary_f64<real::pow>};
-    case OpCode::kAtan2:
-      return {nullptr, binary<double, real::atan2>, binary<Float128, real::atan2>,
-              binary_complex<cplx::atan2>, binary_f64<real::atan2>};
-    case OpCode::kAnd:
-      return {binary_integer<int_and>};
-    case OpCode::kOr:
-      return {binary_integer<int_or>};
-    case OpCode::kXor:
-      return {binary_integer<int_xor>};
-    case OpCode::kShiftLeft:
-      return {binary_integer<int_shl>};
-    case OpCode::kShiftRightLogical:
-      return {binary_integer<int_shr>};
-    case OpCode::kShiftRightArithmetic:
-      return {binary_integer<int_sar>};
-    case OpCode::kChloMulhi:
-      return {binary_integer<int_mulhi>};
-    case OpCode::kAbs:
-      return {unary_integer<int_abs>, unary<double, real::fabs>, unary<Float128, real::fabs>,
-              complex_abs, nullptr};
-    case OpCode::kNegate:
-      return {unary_integer<int_neg>, unary<double, neg<double>>, unary<Float128, neg<Float128>>,
-              unary_complex<complex_neg>, nullptr};
-    case OpCode::kNot:
-      return {unary_integer<int_not>};
-    case OpCode::kSign:
-      return {unary_integer<int_sign>, unary<double, real::sign<double>>,
-              unary<Float128, real::sign<Float128>>, unary_complex<cplx::sign>, nullptr};
-    case OpCode::kCountLeadingZeros:
-      return {unary_integer<int_clz>};
-    case OpCode::kPopcnt:
-      return {unary_integer<int_popcnt>};
-    case OpCode::kExponential:
-      return elementary<real::exp, real::exp, cplx::exp>();
-    case OpCode::kExponentialMinusOne:
-      return elementary<real::expm1, real::expm1, cplx::expm1>();
-    case OpCode::kLog:
-      return elementary<real::log, real::log, cplx::log>();
-    case OpCode::kLogPlusOne:
-      return elementary<real::log1p, real::log1p, cplx::log1p>();
-    case OpCode::kLogistic:
-      return elementary<real::logistic<double>, real::logistic<Float128>, cplx::logistic>();
-    case OpCode::kSine:
-      return elementary<real::sin, real::sin, cplx::sin>();
-    case OpCode::kCosine:
-      return elementary<real::cos, real::cos, cplx::cos>();
-    case OpCode::kTan:
-      return elementary<real::tan, real::tan, cplx::tan>();
-    case OpCode::kTanh:
-      return elementary<real::tanh, real::tanh, cplx::tanh>();
-    case OpCode::kSqrt:
-      return elementary<real::sqrt, real::sqrt, cplx::sqrt>();
-    case OpCode::kRsqrt:
-      return elementary<real::rsqrt<double>, real::rsqrt<Float128>, cplx::rsqrt>();
-    case OpCode::kCbrt:
-      return elementary<real::cbrt, real::cbrt, cplx::cbrt>();
-    case OpCode::kCeil:
-      return rounding<real::ceil, real::ceil>();
-    case OpCode::kFloor:
-      return rounding<real::floor, real::floor>();
-    case OpCode::kRoundNearestAfz:
-      return rounding<real::round, real::round>();
-    case OpCode::kRoundNearestEven:
-      return rounding<real::nearbyint, real::nearbyint>();
-    case OpCode::kIsFinite:
-      return {nullptr, is_finite<double>, is_finite<Float128>, nullptr, nullptr};
-    case OpCode::kComplex:
-      return {nullptr, make_complex<double>, make_complex<Float128>, nullptr, nullptr};
-    case OpCode::kReal:
-      return {nullptr, identity, identity, complex_real, nullptr};
-    case OpCode::kImag:
-      return {nullptr, real_zero, real_zero, complex_imag, nullptr};
-    case OpCode::kReducePrecision:
-      return {nullptr, reduce_precision<double>, reduce_precision<Float128>, nullptr, nullptr};
-    case OpCode::kCompare:
-      return {compare_integer, compare_real<double>, compare_real<Float128>, compare_complex,
-              nullptr};
-    case OpCode::kConvert:
-      return {convert, convert, convert, convert, nullptr};
-    case OpCode::kSelect:
-      return {select, select, select, select, nullptr};
-    default:
-      return {};
-  }
 }
 
 }  // namespace
 
-ElementFunction element_function(OpCode code, const ElementContext& context) {
-  const ElementFunctionRow row = row_of(code);
+namespace scalar {
+
+constinit const ScalarFunctions abs = {unary_integer<int_abs>, unary<double, real::fabs>,
+                                       unary<Float128, real::fabs>, complex_abs, nullptr};
+constinit const ScalarFunctions add = {binary_integer<int_add>, binary<double, hlo::add<double>>,
+                                       binary<Float128, hlo::add<Float128>>,
+                                       binary_complex<cplx::add>, nullptr};
+constinit const ScalarFunctions atan2 = {nullptr, binary<double, real::atan2>,
+                                         binary<Float128, real::atan2>, binary_complex<cplx::atan2>,
+                                         binary_f64<real::atan2>};
+constinit const ScalarFunctions bit_and = {binary_integer<int_and>};
+constinit const ScalarFunctions bit_or = {binary_integer<int_or>};
+constinit const ScalarFunctions bit_xor = {binary_integer<int_xor>};
+constinit const ScalarFunctions cbrt = elementary<real::cbrt, real::cbrt, cplx::cbrt>();
+constinit const ScalarFunctions ceil = rounding<real::ceil, real::ceil>();
+constinit const ScalarFunctions compare = {compare_integer, compare_real<double>,
+                                           compare_real<Float128>, compare_complex, nullptr};
+constinit const ScalarFunctions complex = {nullptr, make_complex<double>, make_complex<Float128>,
+                                           nullptr, nullptr};
+constinit const ScalarFunctions convert = {hlo::convert, hlo::convert, hlo::convert, hlo::convert,
+                                           nullptr};
+constinit const ScalarFunctions cosine = elementary<real::cos, real::cos, cplx::cos>();
+constinit const ScalarFunctions count_leading_zeros = {unary_integer<int_clz>};
+constinit const ScalarFunctions divide = {binary_integer<int_div>, binary<double, div<double>>,
+                                          binary<Float128, div<Float128>>,
+                                          binary_complex<cplx::div>, nullptr};
+constinit const ScalarFunctions exponential = elementary<real::exp, real::exp, cplx::exp>();
+constinit const ScalarFunctions exponential_minus_one =
+    elementary<real::expm1, real::expm1, cplx::expm1>();
+constinit const ScalarFunctions floor = rounding<real::floor, real::floor>();
+constinit const ScalarFunctions imag = {nullptr, real_zero, real_zero, complex_imag, nullptr};
+constinit const ScalarFunctions is_finite = {nullptr, hlo::is_finite<double>,
+                                             hlo::is_finite<Float128>, nullptr, nullptr};
+constinit const ScalarFunctions log = elementary<real::log, real::log, cplx::log>();
+constinit const ScalarFunctions log_plus_one = elementary<real::log1p, real::log1p, cplx::log1p>();
+constinit const ScalarFunctions logistic =
+    elementary<real::logistic<double>, real::logistic<Float128>, cplx::logistic>();
+constinit const ScalarFunctions maximum = {
+    binary_integer<int_max>, binary<double, real::maximum<double>>,
+    binary<Float128, real::maximum<Float128>>, binary_complex<complex_max>, nullptr};
+constinit const ScalarFunctions minimum = {
+    binary_integer<int_min>, binary<double, real::minimum<double>>,
+    binary<Float128, real::minimum<Float128>>, binary_complex<complex_min>, nullptr};
+constinit const ScalarFunctions mulhi = {binary_integer<int_mulhi>};
+constinit const ScalarFunctions multiply = {binary_integer<int_mul>, binary<double, mul<double>>,
+                                            binary<Float128, mul<Float128>>, complex_multiply,
+                                            nullptr};
+constinit const ScalarFunctions negate = {unary_integer<int_neg>, unary<double, neg<double>>,
+                                          unary<Float128, neg<Float128>>,
+                                          unary_complex<complex_neg>, nullptr};
+constinit const ScalarFunctions not_ = {unary_integer<int_not>};
+constinit const ScalarFunctions popcnt = {unary_integer<int_popcnt>};
+constinit const ScalarFunctions power = {binary_integer<int_pow>, binary<double, real::pow>,
+                                         binary<Float128, real::pow>, complex_power,
+                                         binary_f64<real::pow>};
+constinit const ScalarFunctions real = {nullptr, identity, identity, complex_real, nullptr};
+constinit const ScalarFunctions reduce_precision = {
+    nullptr, hlo::reduce_precision<double>, hlo::reduce_precision<Float128>, nullptr, nullptr};
+constinit const ScalarFunctions remainder = {binary_integer<int_rem>, binary<double, real::fmod>,
+                                             binary<Float128, real::fmod>,
+                                             binary_complex<complex_rem>, nullptr};
+constinit const ScalarFunctions round_nearest_afz = rounding<real::round, real::round>();
+constinit const ScalarFunctions round_nearest_even = rounding<real::nearbyint, real::nearbyint>();
+constinit const ScalarFunctions rsqrt =
+    elementary<real::rsqrt<double>, real::rsqrt<Float128>, cplx::rsqrt>();
+constinit const ScalarFunctions select = {hlo::select, hlo::select, hlo::select, hlo::select,
+                                          nullptr};
+constinit const ScalarFunctions shift_left = {binary_integer<int_shl>};
+constinit const ScalarFunctions shift_right_arithmetic = {binary_integer<int_sar>};
+constinit const ScalarFunctions shift_right_logical = {binary_integer<int_shr>};
+constinit const ScalarFunctions sign = {unary_integer<int_sign>, unary<double, real::sign<double>>,
+                                        unary<Float128, real::sign<Float128>>,
+                                        unary_complex<cplx::sign>, nullptr};
+constinit const ScalarFunctions sine = elementary<real::sin, real::sin, cplx::sin>();
+constinit const ScalarFunctions sqrt = elementary<real::sqrt, real::sqrt, cplx::sqrt>();
+constinit const ScalarFunctions subtract = {binary_integer<int_sub>, binary<double, sub<double>>,
+                                            binary<Float128, sub<Float128>>,
+                                            binary_complex<cplx::sub>, nullptr};
+constinit const ScalarFunctions tan = elementary<real::tan, real::tan, cplx::tan>();
+constinit const ScalarFunctions tanh = elementary<real::tanh, real::tanh, cplx::tanh>();
+
+}  // namespace scalar
+
+ElementFunction ScalarFunctions::of(const ElementContext& context) const {
   switch (storage_of(context.operand_type, context.wide)) {
     case ScalarStorage::kInteger:
-      return row.integer;
+      return integer;
     case ScalarStorage::kReal:
-      return row.f64 != nullptr && context.operand_type == ElementType::kF64 && !context.wide
-                 ? row.f64
-                 : row.real;
+      return f64 != nullptr && context.operand_type == ElementType::kF64 && !context.wide ? f64
+                                                                                          : real;
     case ScalarStorage::kWide:
-      return row.wide;
+      return wide;
     case ScalarStorage::kComplex:
     case ScalarStorage::kComplexWide:
-      return row.complex;
+      return complex;
   }
   return nullptr;
+}
+
+ElementFunction element_function(const Instruction& op, const ElementContext& context) {
+  const ScalarFunctions* const functions = op.info().scalar;
+  return functions == nullptr ? nullptr : functions->of(context);
 }
 
 ElementContext element_context(const Instruction& op, bool wide) {

@@ -19,9 +19,33 @@ struct ElementContext {
 
 using ElementFunction = Scalar (*)(const ElementContext& context, const Scalar* operands);
 
-/// The function of an elementwise op on operands of `context.operand_type`, or null when the op is
+/// An elementwise op on scalars, by the way in which they are stored; null where the op is not
+/// defined.
+struct ScalarFunctions {
+  ElementFunction integer = nullptr;
+  ElementFunction real = nullptr;
+  ElementFunction wide = nullptr;
+  ElementFunction complex = nullptr;
+  /// For f64 outside wide mode, where a double computation would not round correctly.
+  ElementFunction f64 = nullptr;
+
+  /// The function on operands of `context.operand_type`, or null.
+  ElementFunction of(const ElementContext& context) const;
+};
+
+/// The functions that `.scalar` of the op table names.
+namespace scalar {
+extern const ScalarFunctions abs, add, atan2, bit_and, bit_or, bit_xor, cbrt, ceil, compare,
+    complex, convert, cosine, count_leading_zeros, divide, exponential, exponential_minus_one,
+    floor, imag, is_finite, log, log_plus_one, logistic, maximum, minimum, mulhi, multiply, negate,
+    not_, popcnt, power, real, reduce_precision, remainder, round_nearest_afz, round_nearest_even,
+    rsqrt, select, shift_left, shift_right_arithmetic, shift_right_logical, sign, sine, sqrt,
+    subtract, tan, tanh;
+}  // namespace scalar
+
+/// The function of an elementwise op on operands of `context.operand_type`, or null where the op is
 /// not elementwise or not defined on the type.
-ElementFunction element_function(OpCode code, const ElementContext& context);
+ElementFunction element_function(const Instruction& op, const ElementContext& context);
 
 /// The context of `op` by its operand and result types and attributes.
 ElementContext element_context(const Instruction& op, bool wide);

@@ -5,7 +5,7 @@
 // evaluator does (hlo/evaluator/scalars/complex_math.cpp).
 #include <cmath>
 
-#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/rules.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -451,81 +451,87 @@ class ComplexEmitter {
   ElementType part_;
 };
 
-}  // namespace
-
-Elements emit_complex(ElementEmitter& e, const Instruction& op, const Elements& operands) {
-  const ElementType type = op.operand_type(op.code() == OpCode::kSelect ? 1 : 0).element_type();
-  ComplexEmitter c(e, complex_part(type));
-  const Element x = operands[0];
-  const Element y = operands.size() > 1 ? operands[1] : x;
-  switch (op.code()) {
-    case OpCode::kAbs:
-      return {{c.magnitude(x)}};
-    case OpCode::kAdd:
-      return {c.add(x, y)};
-    case OpCode::kAtan2:
-      return {c.atan2(x, y)};
-    case OpCode::kCbrt:
-      return {c.cbrt(x)};
-    case OpCode::kClamp:
-      return {c.extremum(c.extremum(y, x, true), operands[2], false)};
-    case OpCode::kCompare:
-      return {
-          {c.compare(op.enumeration<ComparisonDirection>(AttrKey::comparison_direction), x, y)}};
-    case OpCode::kComplex:
-      return {{x.re, y.re}};
-    case OpCode::kConvert:
-      return {e.convert(x, type, op.result_type().element_type())};
-    case OpCode::kCosine:
-      return {c.cos(x)};
-    case OpCode::kDivide:
-      return {c.divide(x, y)};
-    case OpCode::kExponential:
-      return {c.exp(x)};
-    case OpCode::kExponentialMinusOne:
-      return {c.expm1(x)};
-    case OpCode::kImag:
-      return {{x.im}};
-    case OpCode::kLog:
-      return {c.log(x)};
-    case OpCode::kLogPlusOne:
-      return {c.log1p(x)};
-    case OpCode::kLogistic:
-      return {c.logistic(x)};
-    case OpCode::kMaximum:
-      return {c.extremum(x, y, true)};
-    case OpCode::kMinimum:
-      return {c.extremum(x, y, false)};
-    case OpCode::kMultiply:
-      return {c.mul(x, y)};
-    case OpCode::kNegate:
-      return {c.neg(x)};
-    case OpCode::kPower:
-      return {c.pow(x, y)};
-    case OpCode::kReal:
-      return {{x.re}};
-    case OpCode::kRemainder:
-      return {c.remainder(x, y)};
-    case OpCode::kRsqrt:
-      return {c.rsqrt(x)};
-    case OpCode::kSelect:
-      return {c.select(x.re, y, operands[2])};
-    case OpCode::kSign:
-      return {c.sign(x)};
-    case OpCode::kSine:
-      return {c.sin(x)};
-    case OpCode::kSqrt:
-      return {c.sqrt(x)};
-    case OpCode::kSubtract:
-      return {c.sub(x, y)};
-    case OpCode::kTan:
-      return {c.tan(x)};
-    case OpCode::kTanh:
-      return {c.tanh(x)};
-    default:
-      e.fail(op, "there is no lowering on complex numbers");
-      return {};
-  }
+// The emitter for the parts of the numbers that `op` takes.
+ComplexEmitter emitter_of(ElementEmitter& e, const Instruction& op) {
+  return {e, complex_part(op.operand_type(op.operand_count() == 3 ? 1 : 0).element_type())};
 }
 
+}  // namespace
+
+namespace complex_rules {
+
+using E = ElementEmitter;
+using Op = Instruction;
+
+Elements abs(E& e, const Op& op, const Elements& x) {
+  return {{emitter_of(e, op).magnitude(x[0])}};
+}
+Elements add(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).add(x[0], x[1])}; }
+Elements atan2(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).atan2(x[0], x[1])};
+}
+Elements cbrt(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).cbrt(x[0])}; }
+Elements cosine(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).cos(x[0])}; }
+Elements divide(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).divide(x[0], x[1])};
+}
+Elements exponential(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).exp(x[0])};
+}
+Elements exponential_minus_one(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).expm1(x[0])};
+}
+Elements log(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).log(x[0])}; }
+Elements log_plus_one(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).log1p(x[0])};
+}
+Elements logistic(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).logistic(x[0])};
+}
+Elements maximum(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).extremum(x[0], x[1], true)};
+}
+Elements minimum(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).extremum(x[0], x[1], false)};
+}
+Elements multiply(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).mul(x[0], x[1])};
+}
+Elements negate(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).neg(x[0])}; }
+Elements power(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).pow(x[0], x[1])};
+}
+Elements remainder(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).remainder(x[0], x[1])};
+}
+Elements rsqrt(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).rsqrt(x[0])}; }
+Elements select(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).select(x[0].re, x[1], x[2])};
+}
+Elements sign(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).sign(x[0])}; }
+Elements sine(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).sin(x[0])}; }
+Elements sqrt(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).sqrt(x[0])}; }
+Elements subtract(E& e, const Op& op, const Elements& x) {
+  return {emitter_of(e, op).sub(x[0], x[1])};
+}
+Elements tan(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).tan(x[0])}; }
+Elements tanh(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).tanh(x[0])}; }
+
+// Maximum and minimum of complex numbers order them by their real parts first.
+Elements clamp(E& e, const Op& op, const Elements& x) {
+  ComplexEmitter c = emitter_of(e, op);
+  return {c.extremum(c.extremum(x[1], x[0], true), x[2], false)};
+}
+Elements compare(E& e, const Op& op, const Elements& x) {
+  const auto direction = op.enumeration<ComparisonDirection>(AttrKey::comparison_direction);
+  return {{emitter_of(e, op).compare(direction, x[0], x[1])}};
+}
+Elements complex(E&, const Op&, const Elements& x) { return {{x[0].re, x[1].re}}; }
+Elements convert(E& e, const Op& op, const Elements& x) {
+  return {e.convert(x[0], op.operand_type(0).element_type(), op.result_type().element_type())};
+}
+Elements imag(E&, const Op&, const Elements& x) { return {{x[0].im}}; }
+Elements real(E&, const Op&, const Elements& x) { return {{x[0].re}}; }
+
+}  // namespace complex_rules
 }  // namespace tenon::hlo::lower

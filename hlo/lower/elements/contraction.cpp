@@ -4,6 +4,7 @@
 // integers wrap in the result's type.
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/rules.h"
 #include "hlo/lower/library_calls.h"
 
 namespace tenon::hlo::lower {
@@ -173,11 +174,17 @@ Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index,
   });
 }
 
-Elements emit_contraction(ElementEmitter& e, const Instruction& op, const Values& index) {
-  if (op.code() == OpCode::kDotGeneral) return emit_dot(e, op, index, false);
-  if (op.code() == OpCode::kConvolution) return emit_convolution(e, op, index);
-  e.fail(op, "there is no rule for one element");
-  return {};
+namespace {
+
+Elements dot_at(ElementEmitter& e, const Instruction& op, const Values& index) {
+  return emit_dot(e, op, index, false);
 }
+
+}  // namespace
+
+namespace emit {
+constinit const ElementRule convolution = {.at = emit_convolution};
+constinit const ElementRule dot_general = {.at = dot_at};
+}  // namespace emit
 
 }  // namespace tenon::hlo::lower

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "hlo/lower/elements/branches.h"
-#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/rules.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -61,56 +61,49 @@ ValueId taken_branch(kernel::Builder& b, const Instruction& op, ValueId index) {
   return b.min(b.bitcast(index, kBranchType), b.integer(kBranchType, last));
 }
 
-Elements emit_control(ElementEmitter& e, const Instruction& op, const Values&) {
-  if (!is_elemental(op)) {
-    e.fail(op, "there is no rule for one element");
-    return {};
-  }
-  switch (op.code()) {
-    case OpCode::kWhile:
-      return emit_while(e, op);
-    case OpCode::kIf:
-      return e.if_else(
-          e.element(op.operand(0), {}).re, result_types(op.region(0)),
-          [&] { return e.call(op.region(0), {}); }, [&] { return e.call(op.region(1), {}); });
-    case OpCode::kCase:
-      return emit_case(e, op, taken_branch(e.b, op, e.element(op.operand(0), {}).re),
-                       {0, op.region_count()});
-    default:
-      e.fail(op, "there is no rule for one element");
-      return {};
-  }
+namespace {
+
+bool gives_numbers(const Instruction& op) {
+  return op.result_count() != 0 && all_scalar(op.result_types());
 }
 
+Elements case_at(ElementEmitter& e, const Instruction& op, const Values&) {
+  const ValueId taken = taken_branch(e.b, op, e.element(op.operand(0), {}).re);
+  return emit_case(e, op, taken, {0, op.region_count()});
+}
+Elements if_at(ElementEmitter& e, const Instruction& op, const Values&) {
+  return e.if_else(
+      e.element(op.operand(0), {}).re, result_types(op.region(0)),
+      [&] { return e.call(op.region(0), {}); }, [&] { return e.call(op.region(1), {}); });
+}
+Elements while_at(ElementEmitter& e, const Instruction& op, const Values&) {
+  return emit_while(e, op);
+}
+
+Value result_of_body(ElementEmitter& e, Value result) {
+  e.enter(*result.def);
+  return result.def->region(0).return_instruction()->operand(result.index);
+}
+Value operand_of_barrier(ElementEmitter&, Value result) {
+  return result.def->operand(result.index);
+}
+
+}  // namespace
+
+namespace emit {
+constinit const ElementRule case_op = {.at = case_at, .fits = gives_numbers};
+constinit const ElementRule fusion = {.same_as = result_of_body};
+constinit const ElementRule if_op = {.at = if_at, .fits = gives_numbers};
+constinit const ElementRule optimization_barrier = {.same_as = operand_of_barrier};
+constinit const ElementRule while_op = {.at = while_at, .fits = gives_numbers};
+}  // namespace emit
+
 bool is_elemental(const Instruction& op) {
-  switch (op.code()) {
-    case OpCode::kSort:
-    case OpCode::kScatter:
-    case OpCode::kSetDimensionSize:
-      return false;
-    case OpCode::kGather:
-    case OpCode::kRngBitGenerator:
-    case OpCode::kOptimizationBarrier:
-    case OpCode::kFusion:
-      return has_elemental_regions(op) &&
-             std::all_of(op.result_types().begin(), op.result_types().end(),
-                         [](const Type& type) { return type.is_tensor(); });
-    case OpCode::kWhile:
-    case OpCode::kIf:
-    case OpCode::kCase:
-      return all_scalar(op.result_types()) && op.result_count() != 0 && has_elemental_regions(op);
-    default:
-      break;
-  }
-  switch (op.info().category) {
-    case Category::kElementwise:
-    case Category::kShape:
-    case Category::kReduction:
-    case Category::kContraction:
-      return !op.info().is_decomposable() && has_elemental_regions(op);
-    default:
-      return false;
-  }
+  const ElementRule* const rule = op.info().element;
+  return rule != nullptr && !op.info().is_decomposable() && has_elemental_regions(op) &&
+         std::ranges::all_of(op.result_types(),
+                             [](const Type& type) { return type.is_tensor(); }) &&
+         (rule->fits == nullptr || rule->fits(op));
 }
 
 }  // namespace tenon::hlo::lower

@@ -5,107 +5,13 @@
 
 #include "core/types/float_convert.h"
 #include "hlo/lower/elements/bit_patterns.h"
-#include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/rules.h"
 
 namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
 using K = kernel::OpCode;
-
-// Ops that are one operation of the kernel IR on every type they have.
-std::optional<K> same_operation(OpCode code) {
-  switch (code) {
-    case OpCode::kAbs:
-      return K::kAbs;
-    case OpCode::kAdd:
-      return K::kAdd;
-    case OpCode::kAnd:
-      return K::kAnd;
-    case OpCode::kAtan2:
-      return K::kAtan2;
-    case OpCode::kCbrt:
-      return K::kCbrt;
-    case OpCode::kCeil:
-      return K::kCeil;
-    case OpCode::kChloMulhi:
-      return K::kMulHi;
-    case OpCode::kCosine:
-      return K::kCos;
-    case OpCode::kCountLeadingZeros:
-      return K::kClz;
-    case OpCode::kDivide:
-      return K::kDiv;
-    case OpCode::kExponential:
-      return K::kExp;
-    case OpCode::kExponentialMinusOne:
-      return K::kExpm1;
-    case OpCode::kFloor:
-      return K::kFloor;
-    case OpCode::kLog:
-      return K::kLog;
-    case OpCode::kLogPlusOne:
-      return K::kLog1p;
-    case OpCode::kLogistic:
-      return K::kLogistic;
-    case OpCode::kMaximum:
-      return K::kMax;
-    case OpCode::kMinimum:
-      return K::kMin;
-    case OpCode::kMultiply:
-      return K::kMul;
-    case OpCode::kNegate:
-      return K::kNeg;
-    case OpCode::kNot:
-      return K::kNot;
-    case OpCode::kOr:
-      return K::kOr;
-    case OpCode::kPopcnt:
-      return K::kPopcount;
-    case OpCode::kRemainder:
-      return K::kRem;
-    case OpCode::kRoundNearestAfz:
-      return K::kRoundAway;
-    case OpCode::kRoundNearestEven:
-      return K::kRoundEven;
-    case OpCode::kRsqrt:
-      return K::kRsqrt;
-    case OpCode::kShiftLeft:
-      return K::kShl;
-    case OpCode::kShiftRightArithmetic:
-      return K::kSar;
-    case OpCode::kShiftRightLogical:
-      return K::kShr;
-    case OpCode::kSine:
-      return K::kSin;
-    case OpCode::kSqrt:
-      return K::kSqrt;
-    case OpCode::kSubtract:
-      return K::kSub;
-    case OpCode::kTan:
-      return K::kTan;
-    case OpCode::kTanh:
-      return K::kTanh;
-    case OpCode::kXor:
-      return K::kXor;
-    default:
-      return std::nullopt;
-  }
-}
-
-// On truth values sums and maxima are "or", products and minima "and".
-std::optional<K> pred_operation(OpCode code) {
-  switch (code) {
-    case OpCode::kAdd:
-    case OpCode::kMaximum:
-      return K::kOr;
-    case OpCode::kMultiply:
-    case OpCode::kMinimum:
-      return K::kAnd;
-    default:
-      return same_operation(code);
-  }
-}
 
 // f8E8M0FNU has neither sign nor zero.
 bool has_sign(ElementType type) {
@@ -269,47 +175,135 @@ ValueId clamp(Builder& b, ValueId low, ValueId x, ValueId high, ElementType type
   return b.min(b.max(x, low), high);
 }
 
+// --- Rules of more than one operation
+
+using E = ElementEmitter;
+using Op = Instruction;
+
+ElementType operand_element(const Op& op) { return op.operand_type(0).element_type(); }
+
+// A number without a sign is its own magnitude.
+Elements abs_numbers(E& e, const Op& op, const Elements& x) {
+  const ElementType type = operand_element(op);
+  if (is_unsigned_integer(type) || is_pred(type)) return {x[0]};
+  return {{e.b.unary(K::kAbs, x[0].re)}};
+}
+Elements clamp_numbers(E& e, const Op& op, const Elements& x) {
+  return {{clamp(e.b, x[0].re, x[1].re, x[2].re, op.result_type().element_type())}};
+}
+Elements compare_numbers(E& e, const Op& op, const Elements& x) {
+  return {{compare(e.b, op, x[0].re, x[1].re, operand_element(op))}};
+}
+Elements convert_numbers(E& e, const Op& op, const Elements& x) {
+  return {e.convert(x[0], operand_element(op), op.result_type().element_type())};
+}
+Elements imag_numbers(E& e, const Op& op, const Elements&) {
+  return {e.constant(operand_element(op), 0)};
+}
+Elements is_finite_numbers(E& e, const Op& op, const Elements& x) {
+  return {{is_finite(e.b, x[0].re, operand_element(op))}};
+}
+Elements power_numbers(E& e, const Op& op, const Elements& x) {
+  const ElementType type = operand_element(op);
+  return {{is_float(type) ? e.b.binary(K::kPow, x[0].re, x[1].re)
+                          : integer_power(e.b, x[0].re, x[1].re, type)}};
+}
+Elements real_numbers(E&, const Op&, const Elements& x) { return {x[0]}; }
+Elements reduce_precision_numbers(E& e, const Op& op, const Elements& x) {
+  return {{reduce_precision(e, op, x[0].re, operand_element(op))}};
+}
+Elements select_numbers(E& e, const Op&, const Elements& x) {
+  return {{e.b.select(x[0].re, x[1].re, x[2].re)}};
+}
+Elements sign_numbers(E& e, const Op& op, const Elements& x) {
+  return {{sign(e.b, x[0].re, operand_element(op))}};
+}
+// A region applied to the operands' elements.
+Elements map_at(E& e, const Op& op, const Values& index) {
+  Elements arguments;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    arguments.push_back(e.element(op.operand(i), index));
+  }
+  return e.call(op.region(0), arguments);
+}
+
 }  // namespace
 
-Elements emit_elementwise(ElementEmitter& e, const Instruction& op, const Elements& operands) {
-  Builder& b = e.b;
-  const ElementType type = op.operand_type(0).element_type();
-  const auto x = [&](size_t i) { return operands[i].re; };
-  const std::optional<K> same =
-      is_pred(type) ? pred_operation(op.code()) : same_operation(op.code());
-  if (same) {
-    // abs of a number without a sign.
-    if (*same == K::kAbs && (is_unsigned_integer(type) || is_pred(type))) return {operands[0]};
-    Values values;
-    for (const Element& operand : operands) values.push_back(operand.re);
-    return {{b.op(*same, values)}};
+namespace emit {
+
+constinit const ElementRule abs = {.numbers = abs_numbers, .complex = complex_rules::abs};
+constinit const ElementRule add = {
+    .operation = K::kAdd, .on_truth = K::kOr, .complex = complex_rules::add};
+constinit const ElementRule atan2 = {.operation = K::kAtan2, .complex = complex_rules::atan2};
+constinit const ElementRule bit_and = {.operation = K::kAnd};
+constinit const ElementRule bit_or = {.operation = K::kOr};
+constinit const ElementRule bit_xor = {.operation = K::kXor};
+constinit const ElementRule cbrt = {.operation = K::kCbrt, .complex = complex_rules::cbrt};
+constinit const ElementRule ceil = {.operation = K::kCeil};
+constinit const ElementRule clamp = {.numbers = clamp_numbers, .complex = complex_rules::clamp};
+constinit const ElementRule compare = {.numbers = compare_numbers,
+                                       .complex = complex_rules::compare};
+constinit const ElementRule complex = {.complex = complex_rules::complex};
+constinit const ElementRule convert = {.numbers = convert_numbers,
+                                       .complex = complex_rules::convert};
+constinit const ElementRule cosine = {.operation = K::kCos, .complex = complex_rules::cosine};
+constinit const ElementRule count_leading_zeros = {.operation = K::kClz};
+constinit const ElementRule divide = {.operation = K::kDiv, .complex = complex_rules::divide};
+constinit const ElementRule exponential = {.operation = K::kExp,
+                                           .complex = complex_rules::exponential};
+constinit const ElementRule exponential_minus_one = {
+    .operation = K::kExpm1, .complex = complex_rules::exponential_minus_one};
+constinit const ElementRule floor = {.operation = K::kFloor};
+constinit const ElementRule imag = {.numbers = imag_numbers, .complex = complex_rules::imag};
+constinit const ElementRule is_finite = {.numbers = is_finite_numbers};
+constinit const ElementRule log = {.operation = K::kLog, .complex = complex_rules::log};
+constinit const ElementRule log_plus_one = {.operation = K::kLog1p,
+                                            .complex = complex_rules::log_plus_one};
+constinit const ElementRule logistic = {.operation = K::kLogistic,
+                                        .complex = complex_rules::logistic};
+constinit const ElementRule map = {.at = map_at};
+constinit const ElementRule maximum = {
+    .operation = K::kMax, .on_truth = K::kOr, .complex = complex_rules::maximum};
+constinit const ElementRule minimum = {
+    .operation = K::kMin, .on_truth = K::kAnd, .complex = complex_rules::minimum};
+constinit const ElementRule mulhi = {.operation = K::kMulHi};
+constinit const ElementRule multiply = {
+    .operation = K::kMul, .on_truth = K::kAnd, .complex = complex_rules::multiply};
+constinit const ElementRule negate = {.operation = K::kNeg, .complex = complex_rules::negate};
+constinit const ElementRule not_ = {.operation = K::kNot};
+constinit const ElementRule popcnt = {.operation = K::kPopcount};
+constinit const ElementRule power = {.numbers = power_numbers, .complex = complex_rules::power};
+constinit const ElementRule real = {.numbers = real_numbers, .complex = complex_rules::real};
+constinit const ElementRule reduce_precision = {.numbers = reduce_precision_numbers};
+constinit const ElementRule remainder = {.operation = K::kRem, .complex = complex_rules::remainder};
+constinit const ElementRule round_nearest_afz = {.operation = K::kRoundAway};
+constinit const ElementRule round_nearest_even = {.operation = K::kRoundEven};
+constinit const ElementRule rsqrt = {.operation = K::kRsqrt, .complex = complex_rules::rsqrt};
+constinit const ElementRule select = {.numbers = select_numbers, .complex = complex_rules::select};
+constinit const ElementRule shift_left = {.operation = K::kShl};
+constinit const ElementRule shift_right_arithmetic = {.operation = K::kSar};
+constinit const ElementRule shift_right_logical = {.operation = K::kShr};
+constinit const ElementRule sign = {.numbers = sign_numbers, .complex = complex_rules::sign};
+constinit const ElementRule sine = {.operation = K::kSin, .complex = complex_rules::sine};
+constinit const ElementRule sqrt = {.operation = K::kSqrt, .complex = complex_rules::sqrt};
+constinit const ElementRule subtract = {.operation = K::kSub, .complex = complex_rules::subtract};
+constinit const ElementRule tan = {.operation = K::kTan, .complex = complex_rules::tan};
+constinit const ElementRule tanh = {.operation = K::kTanh, .complex = complex_rules::tanh};
+
+}  // namespace emit
+
+Elements emit_elementwise(ElementEmitter& e, const ElementRule& rule, const Instruction& op,
+                          const Elements& operands) {
+  if (rule.numbers != nullptr) return rule.numbers(e, op, operands);
+  const bool truth = is_pred(op.operand_type(0).element_type());
+  const std::optional<K> operation = truth && rule.on_truth ? rule.on_truth : rule.operation;
+  if (!operation) {
+    e.fail(op, "there is no lowering");
+    return {};
   }
-  switch (op.code()) {
-    case OpCode::kClamp:
-      return {{clamp(b, x(0), x(1), x(2), op.result_type().element_type())}};
-    case OpCode::kCompare:
-      return {{compare(b, op, x(0), x(1), type)}};
-    case OpCode::kConvert:
-      return {e.convert(operands[0], type, op.result_type().element_type())};
-    case OpCode::kImag:
-      return {e.constant(type, 0)};
-    case OpCode::kIsFinite:
-      return {{is_finite(b, x(0), type)}};
-    case OpCode::kPower:
-      return {
-          {is_float(type) ? b.binary(K::kPow, x(0), x(1)) : integer_power(b, x(0), x(1), type)}};
-    case OpCode::kReal:
-      return {operands[0]};
-    case OpCode::kReducePrecision:
-      return {{reduce_precision(e, op, x(0), type)}};
-    case OpCode::kSelect:
-      return {{b.select(x(0), x(1), x(2))}};
-    case OpCode::kSign:
-      return {{sign(b, x(0), type)}};
-    default:
-      e.fail(op, "there is no lowering");
-      return {};
-  }
+  Values values;
+  for (const Element& operand : operands) values.push_back(operand.re);
+  return {{e.b.op(*operation, values)}};
 }
 
 }  // namespace tenon::hlo::lower

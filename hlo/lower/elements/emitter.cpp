@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/lower/elements/rules.h"
+
 namespace tenon::hlo::lower {
 
 ElementType memory_type(const Type& type) {
@@ -156,17 +158,13 @@ Element ElementEmitter::element(Value given, const Values& at) {
       return load(found->second.memory, value.type(), index);
     }
   }
-  // The results of these have shapes of their own.
-  if (value.def->code() == OpCode::kOptimizationBarrier) {
-    return element(value.def->operand(value.index), index);
+  const ElementRule* const rule = value.def->info().element;
+  if (rule != nullptr && rule->same_as != nullptr) {
+    return element(rule->same_as(*this, value), index);
   }
-  if (value.def->code() == OpCode::kFusion) {
-    enter(*value.def);
-    return element(value.def->region(0).return_instruction()->operand(value.index), index);
-  }
-  if (value.def->code() == OpCode::kRngBitGenerator) {
+  if (rule != nullptr && rule->result != nullptr) {
     Elements made = remembered(key(value), index, [&] {
-      return Elements{emit_random(*this, *value.def, value.index, index)};
+      return Elements{rule->result(*this, *value.def, value.index, index)};
     });
     return made.empty() ? constant(value.type().element_type(), 0) : made[0];
   }
@@ -214,26 +212,12 @@ void ElementEmitter::check_limits(const Instruction& op) {
 }
 
 Elements ElementEmitter::emit(const Instruction& op, const Values& index) {
-  switch (op.info().category) {
-    case Category::kElementwise:
-    case Category::kShape:
-      break;
-    case Category::kReduction:
-      return emit_reduction(*this, op, index);
-    case Category::kContraction:
-      return emit_contraction(*this, op, index);
-    default:
-      return emit_control(*this, op, index);
+  const ElementRule* const rule = op.info().element;
+  if (rule == nullptr || (rule->fits != nullptr && !is_elemental(op))) {
+    fail(op, "there is no rule for one element");
+    return {};
   }
-  if (op.code() == OpCode::kGather) return emit_gather(*this, op, index);
-  if (op.code() == OpCode::kMap) {
-    Elements arguments;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      arguments.push_back(element(op.operand(i), index));
-    }
-    return call(op.region(0), arguments);
-  }
-  if (op.info().category == Category::kShape) return emit_shape_op(*this, op, index);
+  if (rule->at != nullptr) return rule->at(*this, op, index);
   Elements operands;
   bool complex = false;
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -244,7 +228,10 @@ Elements ElementEmitter::emit(const Instruction& op, const Values& index) {
   }
   if (!status_.ok()) return {};
   complex |= is_complex(op.result_type().element_type());
-  return complex ? emit_complex(*this, op, operands) : emit_elementwise(*this, op, operands);
+  if (!complex) return emit_elementwise(*this, *rule, op, operands);
+  if (rule->complex != nullptr) return rule->complex(*this, op, operands);
+  fail(op, "there is no lowering on complex numbers");
+  return {};
 }
 
 std::vector<ElementType> parameter_types(const Computation& region) {

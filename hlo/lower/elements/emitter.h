@@ -132,13 +132,13 @@ class ElementEmitter {
   Status status_;
 };
 
-// --- The rules, by group; each gives the results of `op` at `index`
+struct ElementRule;  // hlo/lower/elements/rules.h
 
-Elements emit_elementwise(ElementEmitter& e, const Instruction& op, const Elements& operands);
-Elements emit_complex(ElementEmitter& e, const Instruction& op, const Elements& operands);
-Elements emit_shape_op(ElementEmitter& e, const Instruction& op, const Values& index);
-Elements emit_gather(ElementEmitter& e, const Instruction& op, const Values& index);
-Elements emit_reduction(ElementEmitter& e, const Instruction& op, const Values& index);
+// --- For the rules and schedules
+
+/// An elementwise op on numbers that are not complex.
+Elements emit_elementwise(ElementEmitter& e, const ElementRule& rule, const Instruction& op,
+                          const Elements& operands);
 /// Where the slice of a dynamic_slice or dynamic_update_slice begins: the operands from `first` on,
 /// clamped so that `sizes` fits into `dims`.
 Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, const Dims& dims,
@@ -147,10 +147,6 @@ Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, co
 Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
                      bool over_lanes);
 Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index, bool over_lanes);
-Elements emit_contraction(ElementEmitter& e, const Instruction& op, const Values& index);
-Elements emit_control(ElementEmitter& e, const Instruction& op, const Values& index);
-/// Result 0 (the next state) or 1 (the bits) of rng_bit_generator: they have shapes of their own.
-Element emit_random(ElementEmitter& e, const Instruction& op, uint32_t result, const Values& index);
 
 /// Element types of a region's parameters, and of its results.
 std::vector<ElementType> parameter_types(const Computation& region);

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "hlo/inference/random_state.h"
-#include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/rules.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -200,8 +200,7 @@ class RandomBitsEmitter {
   std::vector<ValueId> words_;
 };
 
-}  // namespace
-
+// Result 0 is the next state, result 1 the bits.
 Element emit_random(ElementEmitter& e, const Instruction& op, uint32_t result,
                     const Values& index) {
   if (std::string fault = random_state_fault(op); !fault.empty()) {
@@ -211,5 +210,11 @@ Element emit_random(ElementEmitter& e, const Instruction& op, uint32_t result,
   RandomBitsEmitter generator(e, op);
   return result == 0 ? generator.next_state(index) : generator.bits(index);
 }
+
+}  // namespace
+
+namespace emit {
+constinit const ElementRule rng_bit_generator = {.result = emit_random};
+}  // namespace emit
 
 }  // namespace tenon::hlo::lower

@@ -4,9 +4,9 @@
 #include "core/kernel/math/scalar.h"
 #include "core/types/float_convert.h"
 #include "hlo/ir/region.h"
-#include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/elements/rules.h"
 #include "hlo/lower/library_calls.h"
 
 namespace tenon::hlo::lower {
@@ -295,18 +295,21 @@ Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& ind
   return r.rounded(ElementEmitter::unflat(e.b.reduce(reduction), r.types));
 }
 
-Elements emit_reduction(ElementEmitter& e, const Instruction& op, const Values& index) {
-  switch (op.code()) {
-    case OpCode::kReduce:
-      return emit_reduce(e, op, index, false);
-    case OpCode::kReduceWindow:
-      return reduce_window(e, op, index);
-    case OpCode::kSelectAndScatter:
-      return SelectAndScatter(e, op).emit(index);
-    default:
-      e.fail(op, "there is no rule for one element");
-      return {};
-  }
+namespace {
+
+Elements reduce_at(ElementEmitter& e, const Instruction& op, const Values& index) {
+  return emit_reduce(e, op, index, false);
 }
+Elements select_and_scatter_at(ElementEmitter& e, const Instruction& op, const Values& index) {
+  return SelectAndScatter(e, op).emit(index);
+}
+
+}  // namespace
+
+namespace emit {
+constinit const ElementRule reduce = {.at = reduce_at};
+constinit const ElementRule reduce_window = {.at = lower::reduce_window};
+constinit const ElementRule select_and_scatter = {.at = select_and_scatter_at};
+}  // namespace emit
 
 }  // namespace tenon::hlo::lower

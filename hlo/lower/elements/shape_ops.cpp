@@ -1,7 +1,7 @@
 // Ops that move elements: the element of the result at an index is one of an operand at another.
 #include "hlo/lower/elements/bit_patterns.h"
-#include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/rules.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -221,57 +221,8 @@ Element bitcast_convert(ElementEmitter& e, const Instruction& op, const Values& 
   return {piece_of(b, whole, piece, to)};
 }
 
-}  // namespace
-
-Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, const Dims& dims,
-                      const Dims& sizes) {
-  Values starts(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t limit = dims[i] - sizes[i];
-    starts[i] = limit == 0 ? e.b.index(0)
-                           : clamped_index(e.b, e.element(op.operand(first + i), {}).re, limit);
-  }
-  return starts;
-}
-
-Elements emit_shape_op(ElementEmitter& e, const Instruction& op, const Values& index) {
-  Builder& b = e.b;
-  const auto moved = [&](const Values& from) { return Elements{e.element(op.operand(0), from)}; };
-  switch (op.code()) {
-    case OpCode::kBitcastConvert:
-      return {bitcast_convert(e, op, index)};
-    case OpCode::kBroadcastInDim:
-      return moved(broadcast_index(b, op, index));
-    case OpCode::kConcatenate:
-      return {concatenate(e, op, index)};
-    case OpCode::kConstant:
-      return {constant(e, op, index)};
-    case OpCode::kDynamicSlice:
-      return {dynamic_slice(e, op, index)};
-    case OpCode::kDynamicUpdateSlice:
-      return {dynamic_update_slice(e, op, index)};
-    case OpCode::kIota: {
-      const ValueId at = index[static_cast<size_t>(op.integer(AttrKey::iota_dimension))];
-      return {e.convert({at}, b.index_type(), op.result_type().element_type())};
-    }
-    case OpCode::kPad:
-      return {pad(e, op, index)};
-    case OpCode::kReshape:
-      return moved(reshaped_index(b, index, op.result_type().dims(), op.operand_type(0).dims()));
-    case OpCode::kReverse:
-      return moved(reversed_index(b, op, index));
-    case OpCode::kSlice:
-      return moved(sliced_index(b, op, index));
-    case OpCode::kTranspose:
-      return moved(transposed_index(op, index));
-    default:
-      e.fail(op, "there is no lowering");
-      return {};
-  }
-}
-
 // In the notation of the specification.
-Elements emit_gather(ElementEmitter& e, const Instruction& op, const Values& index) {
+Element gather(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const Type& operand = op.operand_type(0);
   const Type& indices = op.operand_type(1);
@@ -306,7 +257,60 @@ Elements emit_gather(ElementEmitter& e, const Instruction& op, const Values& ind
     ValueId& at = from[static_cast<size_t>(offset_operand_dims[i])];
     at = b.add(at, index[static_cast<size_t>(dims.offset_dims[i])]);
   }
-  return {e.element(op.operand(0), from)};
+  return e.element(op.operand(0), from);
+}
+
+Element iota(ElementEmitter& e, const Instruction& op, const Values& index) {
+  const ValueId at = index[static_cast<size_t>(op.integer(AttrKey::iota_dimension))];
+  return e.convert({at}, e.b.index_type(), op.result_type().element_type());
+}
+
+Values reshape_index(Builder& b, const Instruction& op, const Values& index) {
+  return reshaped_index(b, index, op.result_type().dims(), op.operand_type(0).dims());
+}
+Values transpose_index(Builder&, const Instruction& op, const Values& index) {
+  return transposed_index(op, index);
+}
+
+// An op that gives elements of its operand from other places: `from` maps an index of the result.
+template <Values (*from)(Builder&, const Instruction&, const Values&)>
+Elements moved(ElementEmitter& e, const Instruction& op, const Values& index) {
+  return {e.element(op.operand(0), from(e.b, op, index))};
+}
+template <Element (*element)(ElementEmitter&, const Instruction&, const Values&)>
+Elements single(ElementEmitter& e, const Instruction& op, const Values& index) {
+  return {element(e, op, index)};
+}
+
+}  // namespace
+
+namespace emit {
+
+constinit const ElementRule bitcast_convert = {.at = single<lower::bitcast_convert>};
+constinit const ElementRule broadcast_in_dim = {.at = moved<broadcast_index>};
+constinit const ElementRule concatenate = {.at = single<lower::concatenate>};
+constinit const ElementRule constant = {.at = single<lower::constant>};
+constinit const ElementRule dynamic_slice = {.at = single<lower::dynamic_slice>};
+constinit const ElementRule dynamic_update_slice = {.at = single<lower::dynamic_update_slice>};
+constinit const ElementRule gather = {.at = single<lower::gather>};
+constinit const ElementRule iota = {.at = single<lower::iota>};
+constinit const ElementRule pad = {.at = single<lower::pad>};
+constinit const ElementRule reshape = {.at = moved<reshape_index>};
+constinit const ElementRule reverse = {.at = moved<reversed_index>};
+constinit const ElementRule slice = {.at = moved<sliced_index>};
+constinit const ElementRule transpose = {.at = moved<transpose_index>};
+
+}  // namespace emit
+
+Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, const Dims& dims,
+                      const Dims& sizes) {
+  Values starts(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t limit = dims[i] - sizes[i];
+    starts[i] = limit == 0 ? e.b.index(0)
+                           : clamped_index(e.b, e.element(op.operand(first + i), {}).re, limit);
+  }
+  return starts;
 }
 
 }  // namespace tenon::hlo::lower

@@ -191,11 +191,10 @@ Status ModuleLowering::instructions(const Computation& computation) {
 }
 
 Status ModuleLowering::instruction(const Instruction& op) {
-  switch (op.code()) {
-    case OpCode::kConstant:
-    case OpCode::kAfterAll:
+  switch (op.info().step) {
+    case StepKind::kNothing:
       return {};
-    case OpCode::kTuple: {
+    case StepKind::kTuple: {
       ValueLocation tuple;
       for (size_t i = 0; i < op.operand_count(); ++i) {
         TENON_ASSIGN(ValueLocation element, place_of(op.operand(i)));
@@ -204,37 +203,38 @@ Status ModuleLowering::instruction(const Instruction& op) {
       places_[{&op, 0}] = std::move(tuple);
       return {};
     }
-    case OpCode::kGetTupleElement: {
+    case StepKind::kTupleElement: {
       const auto index = static_cast<size_t>(op.integer(AttrKey::index));
       ValueLocation element = place(op.operand(0)).elements[index];
       places_[{&op, 0}] = std::move(element);
       return {};
     }
-    case OpCode::kOptimizationBarrier:
+    case StepKind::kForward:
       for (uint32_t i = 0; i < op.operand_count(); ++i) {
         TENON_ASSIGN(ValueLocation same, place_of(op.operand(i)));
         places_[{&op, i}] = std::move(same);
       }
       return {};
-    case OpCode::kReshape:
-    case OpCode::kBitcastConvert:
-    case OpCode::kSetDimensionSize: {
+    case StepKind::kView: {
       if (!same_bytes(op.operand_type(0), op.result_type())) return kernels(op);
       TENON_ASSIGN(const BufferId from, buffer_of(op.operand(0)));
       places_[{&op, 0}].buffer = view(from, op.result_type());
       return {};
     }
-    case OpCode::kCustomCall:
+    case StepKind::kCustomCall:
       return custom_call(op);
-    case OpCode::kWhile:
-    case OpCode::kIf:
-    case OpCode::kCase:
+    case StepKind::kControl:
       return control(op);
-    case OpCode::kFusion:
+    case StepKind::kFusion:
       return fusion(op);
-    default:
-      return op.info().category == Category::kCommunication ? host_step(op) : compute(op);
+    case StepKind::kHost:
+      return host_step(op);
+    case StepKind::kCompute:
+      return compute(op);
+    case StepKind::kUnset:  // A decomposable op, which was to be decomposed before.
+      break;
   }
+  return kernels(op);
 }
 
 // --- The whole

@@ -46,6 +46,7 @@ Status lower_sort(LoweredOp& lowered, const Instruction& op, TuningParameters& t
                   const LowerLimits& limits);
 Status lower_fft(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                  const LowerLimits& limits);
-Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning);
+Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
+                     const LowerLimits& limits);
 
 }  // namespace tenon::hlo::lower

@@ -284,7 +284,8 @@ class ScatterLowering {
 
 }  // namespace
 
-Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning) {
+Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
+                     const LowerLimits&) {
   return ScatterLowering(lowered, op).run(tuning);
 }
 

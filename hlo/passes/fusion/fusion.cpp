@@ -51,41 +51,30 @@ bool has_known_sizes(const Instruction& op) {
 }
 
 bool is_elementwise(const Instruction& op) {
-  return op.info().category == Category::kElementwise && is_array_op(op) &&
-         lower::is_elemental(op) && op.code() != OpCode::kConstant;
+  return op.info().fusion == FusionKind::kElementwise && is_array_op(op) && lower::is_elemental(op);
 }
 
 // Gives each element of its result from one of an operand: computed again, it costs next to
 // nothing.
 bool only_moves(const Instruction& op) {
-  switch (op.code()) {
-    case OpCode::kBroadcastInDim:
-    case OpCode::kReshape:
-    case OpCode::kSlice:
-    case OpCode::kIota:
-    case OpCode::kReverse:
-    case OpCode::kPad:
-    case OpCode::kDynamicSlice:
-      return is_array_op(op) && lower::is_elemental(op);
-    default:
-      return false;
-  }
+  const FusionKind kind = op.info().fusion;
+  return (kind == FusionKind::kMoves || kind == FusionKind::kRepeats) && is_array_op(op) &&
+         lower::is_elemental(op);
 }
 
 // Whether several may compute it: each reads as much as it would of the result. (A reshape in
 // memory costs nothing at all.)
-bool may_repeat(const Instruction& op) {
-  return op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota ||
-         op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
-}
+bool may_repeat(const Instruction& op) { return op.info().fusion == FusionKind::kRepeats; }
+
+bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind::kReduces; }
 
 // Whether the array that it takes a slice of is updated too: it has to be read before, so that the
 // update can be in place.
 bool is_updated(const Value array) {
   return std::ranges::any_of(array.def->uses(), [&](const Use& use) {
-    const bool updates =
-        use.user->code() == OpCode::kDynamicUpdateSlice || use.user->code() == OpCode::kScatter;
-    return updates && use.operand == 0 && use.user->operand(0) == array;
+    const Updates updates = use.user->info().updates;
+    const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
+    return is_update && use.operand == 0 && use.user->operand(0) == array;
   });
 }
 
@@ -100,7 +89,7 @@ Dims without_ones(const Dims& dims) {
 
 // The rows of a reduction over the minor dimensions of its operand.
 std::optional<Dims> rows_of(const Instruction& op) {
-  if (op.code() != OpCode::kReduce) return std::nullopt;
+  if (!is_reduction(op)) return std::nullopt;
   const Dims& whole = op.operand_type(0).dims();
   const Dims& rows = op.result_type().dims();
   const I64s& reduced = op.i64s(AttrKey::dimensions);
@@ -138,7 +127,7 @@ class Fusing {
   // --- Ops join the groups of their operands
 
   void join(Instruction& op) {
-    const bool reduces = op.code() == OpCode::kReduce && lower::is_elemental(op);
+    const bool reduces = is_reduction(op) && lower::is_elemental(op);
     if (!has_known_sizes(op)) return;
     if (!is_elementwise(op) && !reduces && !links_rows(op)) return;
     auto mine = std::make_shared<Group>();
@@ -198,7 +187,7 @@ class Fusing {
     }
     if (element_count(second->domain) > element_count(first->domain)) both.domain = second->domain;
     for (const Instruction* op : both.ops) {
-      const bool reduces = op->code() == OpCode::kReduce;
+      const bool reduces = is_reduction(*op);
       const Dims& dims = reduces ? op->operand_type(0).dims() : op->result_type().dims();
       if (reduces ? dims != both.domain : !is_of(both, dims)) return;
     }
@@ -212,12 +201,12 @@ class Fusing {
   // is computed by a loop of its own.
   bool ends_in_reduction(const Group& group) const {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
-    const auto reductions = std::ranges::count_if(
-        group.ops, [](const Instruction* op) { return op->code() == OpCode::kReduce; });
+    const auto reductions =
+        std::ranges::count_if(group.ops, [](const Instruction* op) { return is_reduction(*op); });
     return reductions == 1 && std::ranges::all_of(group.ops, [&](const Instruction* op) {
-             return op->code() == OpCode::kReduce ||
-                    std::ranges::all_of(op->uses(),
-                                        [&](const Use& use) { return within.contains(user(use)); });
+             return is_reduction(*op) || std::ranges::all_of(op->uses(), [&](const Use& use) {
+                      return within.contains(user(use));
+                    });
            });
   }
 
@@ -357,7 +346,7 @@ class Fusing {
           op->uses(), [&](const Use& use) { return !within.contains(user(use)); });
       const Dims& dims = op->result_type().dims();
       const bool of_group = dims == group.domain || (group.is_row_fusion && dims == group.rows) ||
-                            (group.is_closed && op->code() == OpCode::kReduce);
+                            (group.is_closed && is_reduction(*op));
       if (!outside || of_group) continue;
       if (!is_of(group, dims) || op->result_count() != 1) return {};
       reshaped.push_back(op);

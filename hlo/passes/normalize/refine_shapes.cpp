@@ -338,7 +338,7 @@ Status Refiner::track(Instruction& op) {
     if (known == nullptr) return {};
     operands.push_back(*known);
   }
-  const Evaluator::Frame frame(nullptr);
+  const EvalFrame frame(nullptr);
   TENON_ASSIGN(const std::vector<EvalValue> results, evaluator_.evaluate(op, operands, frame));
   evaluator_.forget(op);
   known_[{&op, 0}] = results[0];

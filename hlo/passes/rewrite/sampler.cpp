@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
+#include "hlo/sample/sampler.h"
 #include "hlo/verify/verify.h"
 
 namespace tenon::hlo::rewrite {
@@ -12,21 +14,46 @@ namespace {
 
 using enum ElementType;
 
-class PatternSampler {
+constexpr int64_t kMostElements = 1000;
+
+// Operands are what the pattern's operands stand for.
+class PatternSampler : public Sampler {
  public:
-  PatternSampler(Random& random, size_t variables)
-      : random_(random), module_(std::make_unique<Module>()), variables_(variables) {
+  PatternSampler(Random& drawn_from, size_t variables)
+      : Sampler(drawn_from, kMostElements),
+        module_(std::make_unique<Module>()),
+        variables_(variables) {
     main_ = &module_->add_function("main");
   }
 
   Sample run(const Pattern& pattern) {
     Builder b(*main_);
-    builder_ = &b;
+    set_builder(&b);
     const Value root = make(pattern, std::nullopt);
     if (!root || !b.ok()) return {};
     main_->set_declared_result_types({root.type()});
     if (!b.finish({root}).ok() || !verify(*module_).ok()) return {};
     return {std::move(module_), root.def};
+  }
+
+  // --- As Sampler
+
+  Value array(size_t i, const Fits& fits) override {
+    if (i >= sampled_->operands.size()) return {};
+    const Value x = make(sampled_->operands[i], std::nullopt);
+    return x && fits(x.type()) ? x : Value();
+  }
+  Value of_type(size_t i, const Type& type) override {
+    const Value x = i < sampled_->operands.size() ? make(sampled_->operands[i], type) : Value();
+    return x && x.type() == type ? x : Value();
+  }
+  Value number(ElementType type) override { return parameter(Type::tensor(type, {})); }
+  ElementType element_type() override { return element_type(kTypesPred | kTypesNumber); }
+  bool is_trivial() override { return random.one_in(2); }
+  Dims dims() override {
+    Dims drawn(static_cast<size_t>(random.of({0, 1, 1, 2, 2, 3})));
+    for (int64_t& size : drawn) size = random.one_in(30) ? 0 : random.of({1, 1, 2, 3, 4, 5});
+    return drawn;
   }
 
  private:
@@ -40,7 +67,7 @@ class PatternSampler {
         kU16, kU32, kS64, kU64, kC64,  kF8E5M2, kF8E4M3FN, kS4,  kU4,   kU2, kF8E8M0FNU};
     ElementType drawn{};
     do {
-      drawn = random_.of(kTypes);
+      drawn = random.of(kTypes);
     } while ((types & set_of(drawn)) == 0);
     return drawn;
   }
@@ -49,11 +76,6 @@ class PatternSampler {
            : is_integer(type) ? kTypesInt
            : is_float(type)   ? kTypesFloat
                               : kTypesComplex;
-  }
-  Dims dims() {
-    Dims drawn(static_cast<size_t>(random_.of({0, 1, 1, 2, 2, 3})));
-    for (int64_t& size : drawn) size = random_.one_in(30) ? 0 : random_.of({1, 1, 2, 3, 4, 5});
-    return drawn;
   }
   Type type(uint8_t types) {
     const ElementType element = element_type(types);
@@ -90,13 +112,13 @@ class PatternSampler {
     if (pattern.kind == Pattern::Kind::kOnes) {
       if (is_float(element)) return {};
       const Literal ones = Literal::scalar_integer(element, is_pred(element) ? 1 : -1);
-      return builder_->constant(DenseAttr::splat(type.shape(), ones));
+      return b().constant(DenseAttr::splat(type.shape(), ones));
     }
     Literal number = Literal::scalar(element, pattern.number);
     // Formats without -0.0, or without 0.
     const double kept = number.get_double(0);
     if (kept != pattern.number || std::signbit(kept) != std::signbit(pattern.number)) return {};
-    return builder_->constant(DenseAttr::splat(type.shape(), std::move(number)));
+    return b().constant(DenseAttr::splat(type.shape(), std::move(number)));
   }
 
   Value op(const Pattern& pattern, const Wanted& wanted) {
@@ -116,13 +138,17 @@ class PatternSampler {
         break;
     }
     if (pattern.operands.empty()) return {};
-    if (op_info(pattern.code).category == Category::kElementwise &&
-        pattern.code != OpCode::kConvert && pattern.code != OpCode::kBitcastConvert) {
+    const OpInfo& info = op_info(pattern.code);
+    if (info.sample == sample::elementwise || info.sample == sample::clamp ||
+        (info.sample == nullptr && info.category == Category::kElementwise)) {
       return elementwise(pattern, wanted);
     }
     if (pattern.code == OpCode::kConcatenate) return concatenate(pattern);
-    const Value x = make(pattern.operands[0], std::nullopt);
-    return x ? of_array(pattern, x) : Value();
+    if (info.sample == nullptr) return {};
+    const Pattern* const outer = std::exchange(sampled_, &pattern);
+    Instruction* const made = info.sample(*this, pattern.code);
+    sampled_ = outer;
+    return made == nullptr ? Value() : made->result();
   }
 
   // Operands of one type.
@@ -140,19 +166,19 @@ class PatternSampler {
         common = operands[i].type();
       }
     }
-    if (operands.size() == 2 && op_info(pattern.code).commutative && random_.one_in(2)) {
+    if (operands.size() == 2 && op_info(pattern.code).commutative && random.one_in(2)) {
       std::swap(operands[0], operands[1]);
     }
-    return builder_->make(pattern.code, operands);
+    return b().make(pattern.code, operands);
   }
 
   Value select(const Pattern& pattern, const Wanted& wanted) {
     const Type common = wanted ? *wanted : number_type();
-    const Dims chosen = random_.one_in(3) ? Dims{} : common.dims();
+    const Dims chosen = random.one_in(3) ? Dims{} : common.dims();
     const Value predicate = make(pattern.operands[0], Type::tensor(kPred, chosen));
     const Value on_true = predicate ? make(pattern.operands[1], common) : Value();
     const Value on_false = on_true ? make(pattern.operands[2], on_true.type()) : Value();
-    return on_false ? builder_->select(predicate, on_true, on_false) : Value();
+    return on_false ? b().select(predicate, on_true, on_false) : Value();
   }
 
   Value compare(const Pattern& pattern) {
@@ -164,14 +190,14 @@ class PatternSampler {
     const Value rhs = lhs ? make(pattern.operands[1], lhs.type()) : Value();
     if (!rhs) return {};
     const ComparisonDirection direction = pattern.directions.empty()
-                                              ? static_cast<ComparisonDirection>(random_.below(6))
-                                              : random_.of(pattern.directions);
-    return builder_->compare(direction, lhs, rhs);
+                                              ? static_cast<ComparisonDirection>(random.below(6))
+                                              : random.of(pattern.directions);
+    return b().compare(direction, lhs, rhs);
   }
 
   Value complex_part(const Pattern& pattern, const Wanted& wanted) {
     const bool makes = pattern.code == OpCode::kComplex;
-    const ElementType real = wanted && !makes ? wanted->element_type() : random_.of({kF32, kF64});
+    const ElementType real = wanted && !makes ? wanted->element_type() : random.of({kF32, kF64});
     const Dims shape = wanted ? wanted->dims() : dims();
     Type common = Type::tensor(makes ? real : real == kF64 ? kC128 : kC64, shape);
     std::vector<Value> operands;
@@ -180,7 +206,7 @@ class PatternSampler {
       if (!operands.back()) return {};
       common = operands.back().type();
     }
-    return builder_->make(pattern.code, operands);
+    return b().make(pattern.code, operands);
   }
 
   Value tuple(const Pattern& pattern) {
@@ -188,175 +214,34 @@ class PatternSampler {
       const Value inner = make(pattern.operands[0], std::nullopt);
       if (!inner) return {};
       const auto count = static_cast<int64_t>(inner.def->operand_count());
-      return builder_->make(pattern.code, {inner},
-                            {{AttrKey::index, IntegerAttr{random_.below(count), kS32}}});
+      return b().make(pattern.code, {inner},
+                      {{AttrKey::index, IntegerAttr{random.below(count), kS32}}});
     }
     std::vector<Value> parts;
-    for (int64_t i = random_.between(1, 3); i > 0; --i) parts.push_back(parameter(number_type()));
-    return builder_->make(pattern.code, parts);
+    for (int64_t i = random.between(1, 3); i > 0; --i) parts.push_back(parameter(number_type()));
+    return b().make(pattern.code, parts);
   }
 
   Value concatenate(const Pattern& pattern) {
     Type common = number_type();
     if (common.rank() == 0) return {};
-    const auto axis = static_cast<size_t>(random_.below(common.rank()));
+    const auto axis = static_cast<size_t>(random.below(common.rank()));
     if (pattern.operands[0].kind != Pattern::Kind::kRest) {
       const Value x = make(pattern.operands[0], common);
-      return x ? builder_->concatenate({x}, static_cast<int64_t>(axis)) : Value();
+      return x ? b().concatenate({x}, static_cast<int64_t>(axis)) : Value();
     }
     std::vector<Value> parts;
-    for (int64_t i = random_.between(1, 4); i > 0; --i) {
+    for (int64_t i = random.between(1, 4); i > 0; --i) {
       Dims shape = common.dims();
-      shape[axis] = random_.below(3);
+      shape[axis] = random.below(3);
       parts.push_back(parameter(Type::tensor(common.element_type(), shape)));
     }
-    return builder_->concatenate(parts, static_cast<int64_t>(axis));
+    return b().concatenate(parts, static_cast<int64_t>(axis));
   }
 
-  // --- Ops of one array and attributes
-
-  Value of_array(const Pattern& pattern, Value x) {
-    const bool plain = random_.one_in(2);  // Attributes that change nothing.
-    const Dims& shape = x.type().dims();
-    switch (pattern.code) {
-      case OpCode::kConvert:
-        return builder_->make(pattern.code, {x}, {},
-                              {Type::tensor(plain ? x.type().element_type()
-                                                  : element_type(kTypesPred | kTypesInt |
-                                                                 kTypesFloat | kTypesComplex),
-                                            shape)});
-      case OpCode::kBitcastConvert:
-        return builder_->bitcast(x, x.type());
-      case OpCode::kTranspose:
-        return builder_->transpose(x, plain ? counting(shape.size()) : shuffled(shape.size()));
-      case OpCode::kReshape:
-        return builder_->make(pattern.code, {x}, {},
-                              {Type::tensor(x.type().element_type(),
-                                            plain ? shape : refactored(element_count(shape)))});
-      case OpCode::kBroadcastInDim:
-        return broadcast(x, plain);
-      case OpCode::kSlice:
-        return slice(x, plain);
-      case OpCode::kReverse:
-        return builder_->make(pattern.code, {x}, {{AttrKey::dimensions, some_of(shape.size())}});
-      case OpCode::kPad:
-        return pad(pattern, x, plain);
-      case OpCode::kDynamicSlice:
-        return dynamic_slice(x, plain);
-      case OpCode::kDynamicUpdateSlice:
-        return dynamic_update_slice(pattern, x, plain);
-      default:
-        return {};
-    }
-  }
-
-  static I64s counting(size_t count) {
-    I64s list(count);
-    for (size_t i = 0; i < count; ++i) list[i] = static_cast<int64_t>(i);
-    return list;
-  }
-  I64s shuffled(size_t count) {
-    I64s list = counting(count);
-    for (size_t i = count; i > 1; --i) {
-      std::swap(list[i - 1], list[static_cast<size_t>(random_.below(static_cast<int64_t>(i)))]);
-    }
-    return list;
-  }
-  I64s some_of(size_t count) {
-    I64s list = shuffled(count);
-    list.resize(static_cast<size_t>(random_.between(0, static_cast<int64_t>(count))));
-    return list;
-  }
-
-  Dims refactored(int64_t count) {
-    Dims made;
-    int64_t left = count;
-    for (int64_t d = 2; d <= left && made.size() < 3; ++d) {
-      if (left % d != 0 || random_.one_in(3)) continue;
-      made.push_back(d);
-      left /= d;
-    }
-    if (left != 1) made.push_back(left);
-    while (made.size() < 4 && random_.one_in(2)) made.push_back(1);
-    return made;
-  }
-
-  Value broadcast(Value x, bool plain) {
-    const Dims& shape = x.type().dims();
-    if (plain) return builder_->broadcast_in_dim(x, shape, counting(shape.size()));
-    Dims to;
-    I64s map;
-    for (const int64_t size : shape) {
-      if (random_.one_in(3)) to.push_back(random_.between(1, 3));
-      map.push_back(static_cast<int64_t>(to.size()));
-      to.push_back(size == 1 ? random_.between(1, 3) : size);
-    }
-    if (random_.one_in(2)) to.push_back(random_.between(1, 3));
-    return builder_->broadcast_in_dim(x, std::move(to), std::move(map));
-  }
-
-  Value slice(Value x, bool plain) {
-    I64s start, limit, strides;
-    for (const int64_t size : x.type().dims()) {
-      start.push_back(plain ? 0 : random_.between(0, size));
-      limit.push_back(plain ? size : random_.between(start.back(), size));
-      strides.push_back(plain ? 1 : random_.between(1, 3));
-    }
-    return builder_->slice(x, std::move(start), std::move(limit), std::move(strides));
-  }
-
-  Value pad(const Pattern& pattern, Value x, bool plain) {
-    const Value padding = make(pattern.operands[1], Type::tensor(x.type().element_type(), {}));
-    I64s low, high, interior;
-    for (size_t i = 0; i < x.type().dims().size(); ++i) {
-      low.push_back(plain ? 0 : random_.between(-1, 2));
-      high.push_back(plain ? 0 : random_.between(-1, 2));
-      interior.push_back(plain ? 0 : random_.between(0, 1));
-    }
-    return builder_->pad(x, padding, std::move(low), std::move(high), std::move(interior));
-  }
-
-  // Indices of one type, of which the far ones are clamped; some are constants.
-  std::vector<Value> starts(size_t count) {
-    const ElementType index = random_.of({kS32, kS64, kU8, kU64, kS8});
-    const bool known = random_.one_in(2);
-    std::vector<Value> made;
-    for (size_t i = 0; i < count; ++i) {
-      if (!known) {
-        made.push_back(parameter(Type::tensor(index, {})));
-        continue;
-      }
-      int64_t start = random_.of({int64_t{0}, int64_t{1}, int64_t{2}, int64_t{7}, int64_t{-1},
-                                  std::numeric_limits<int64_t>::min()});
-      if (bit_width(index) < 64) start = start < -100 ? -1 : start;
-      if (is_unsigned_integer(index) && bit_width(index) < 64 && start < 0) start = 200;
-      made.push_back(builder_->constant(Literal::scalar_integer(index, start)));
-    }
-    return made;
-  }
-
-  Value dynamic_slice(Value x, bool plain) {
-    I64s sizes;
-    for (const int64_t size : x.type().dims()) {
-      sizes.push_back(plain ? size : random_.between(0, size));
-    }
-    std::vector<Value> from = starts(sizes.size());
-    return builder_->dynamic_slice(x, std::move(from), std::move(sizes));
-  }
-
-  Value dynamic_update_slice(const Pattern& pattern, Value x, bool plain) {
-    Dims sizes = x.type().dims();
-    for (int64_t& size : sizes) size = plain ? size : random_.between(0, size);
-    const Value update = make(pattern.operands[1], Type::tensor(x.type().element_type(), sizes));
-    if (!update) return {};
-    std::vector<Value> from = starts(sizes.size());
-    return builder_->dynamic_update_slice(x, update, std::move(from));
-  }
-
-  Random& random_;
   std::unique_ptr<Module> module_;
   Computation* main_ = nullptr;
-  Builder* builder_ = nullptr;
+  const Pattern* sampled_ = nullptr;  ///< The op whose sample function draws.
   std::vector<Value> variables_;
 };
 

@@ -83,7 +83,7 @@ class Folder {
 
   bool never_enters(const Instruction& loop) {
     const Computation& condition = loop.region(0);
-    Evaluator::Frame outer(nullptr);
+    EvalFrame outer(nullptr);
     std::vector<EvalValue> arguments;
     for (size_t i = 0; i < loop.operand_count(); ++i) {
       const bool used = !condition.parameter_instruction(i).uses().empty();
@@ -264,7 +264,7 @@ class Folder {
   // Nothing if the evaluator has an error: running the op reports it.
   std::optional<std::vector<Literal>> evaluate(const Instruction& op,
                                                const std::vector<EvalValue>& operands) {
-    const Evaluator::Frame frame(nullptr);
+    const EvalFrame frame(nullptr);
     auto results = evaluator_.evaluate(op, operands, frame);
     evaluator_.forget(op);
     if (!results) return std::nullopt;
