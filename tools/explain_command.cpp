@@ -6,8 +6,8 @@
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
+#include "tools/compile_options.h"
 #include "tools/device_options.h"
-#include "tools/rewrite_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -20,6 +20,7 @@ struct ExplainOptions {
   bool placement = true;
   bool json = false;
   hlo::rewrite::Options rewrites;
+  std::vector<std::string> tuning;
 };
 
 Result<hlo::Compilation> compiled(const ExplainOptions& options) {
@@ -39,6 +40,7 @@ Result<hlo::Compilation> compiled(const ExplainOptions& options) {
   hlo::CompileOptions compile;
   compile.lower.entry = options.entry;
   compile.rewrites = options.rewrites;
+  TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
   return hlo::compile(*module, *chosen.backend, devices[chosen.index].target, compile);
 }
 
@@ -90,6 +92,7 @@ void add_explain_command(CLI::App& app, int* exit_code) {
                       "Device, as 'tenon run' takes it: interp unless given");
   add_layer_option(*command, options->device);
   add_rule_options(*command, options->rewrites);
+  add_tuning_options(*command, options->tuning);
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")

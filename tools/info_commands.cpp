@@ -1,7 +1,8 @@
-// `tenon devices` and `tenon ops`: what there is.
+// `tenon devices`, `tenon ops` and `tenon passes` list what there is.
 #include <nlohmann/json.hpp>
 
 #include "core/backend/registry/registry.h"
+#include "hlo/passes/pass.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {
@@ -82,6 +83,24 @@ void print_ops(bool markdown) {
   }
 }
 
+void print_passes(bool json) {
+  const auto runs = [](const hlo::Pass& pass) {
+    return std::ranges::find(hlo::optimizing_passes(), pass.name) != hlo::optimizing_passes().end();
+  };
+  if (!json) {
+    for (const hlo::Pass& pass : hlo::all_passes()) {
+      fmt::print("{:<18} {}\n", pass.name, pass.summary);
+    }
+    return;
+  }
+  nlohmann::json document = nlohmann::json::array();
+  for (const hlo::Pass& pass : hlo::all_passes()) {
+    document.push_back(
+        {{"name", pass.name}, {"summary", pass.summary}, {"optimizing", runs(pass)}});
+  }
+  print_json(document);
+}
+
 }  // namespace
 
 void add_devices_command(CLI::App& app, int* exit_code) {
@@ -106,6 +125,17 @@ void add_ops_command(CLI::App& app, int* exit_code) {
   command->add_flag("--markdown", *markdown, "Print docs/ops.md");
   command->callback([markdown, exit_code] {
     print_ops(*markdown);
+    *exit_code = 0;
+  });
+}
+
+void add_passes_command(CLI::App& app, int* exit_code) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("passes", "List the passes");
+  command->add_flag("--json", *json, "Print JSON: also whether devices are compiled for with it");
+  command->footer("'tenon opt FILE --passes=NAME,…' runs them.");
+  command->callback([json, exit_code] {
+    print_passes(*json);
     *exit_code = 0;
   });
 }

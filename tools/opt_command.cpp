@@ -13,7 +13,7 @@
 #include "hlo/text/printer.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
-#include "tools/rewrite_options.h"
+#include "tools/compile_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -29,6 +29,7 @@ struct OptOptions {
   bool print_each = false;
   bool print_hits = false;
   hlo::rewrite::Options rewrites;
+  std::vector<std::string> tuning;
 };
 
 std::string module_text(const hlo::Module& module, const OptOptions& options) {
@@ -70,6 +71,7 @@ Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& op
              std::ranges::find(options.calls, "all") != options.calls.end();
     };
   }
+  TENON_TRY(set_tuning(options.tuning, lower.tuning));
   TENON_ASSIGN(const program::Program program, hlo::compile_to_program(module, lower));
   if (options.emit == "program") return program::print(program);
   if (options.emit == "program-bytes") return program::save(program);
@@ -138,6 +140,7 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command->add_flag("--print-after-each", options->print_each,
                     "Print the Module on standard error after each pass that changed it");
   add_rule_options(*command, options->rewrites);
+  add_tuning_options(*command, options->tuning);
   command->add_flag("--rule-hits", options->print_hits,
                     "Print on standard error how often each rewrite rule was applied");
   command->add_flag("--locations", options->locations, "Print source locations");

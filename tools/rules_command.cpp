@@ -1,11 +1,13 @@
-// `tenon rules`: the rewrite rules, and what they do in programs.
+// `tenon rules` and `tenon schedules`: the rewrite rules, with their hits in programs, and the
+// schedules of lowering.
 #include <nlohmann/json.hpp>
 
+#include "hlo/lower/schedules/schedules.h"
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "hlo/passes/pass.h"
 #include "hlo/passes/rewrite/documentation.h"
 #include "tools/cli.h"
-#include "tools/rewrite_options.h"
+#include "tools/compile_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -62,6 +64,43 @@ int rules(const RulesOptions& options) {
   return 0;
 }
 
+// --- Schedules
+
+struct SchedulesOptions {
+  bool json = false;
+  bool markdown = false;
+};
+
+void print_json_schedules() {
+  nlohmann::json schedules = nlohmann::json::array();
+  for (const hlo::lower::Schedule& each : hlo::lower::schedules()) {
+    schedules.push_back({{"name", each.name}, {"takes", each.takes}, {"makes", each.makes}});
+  }
+  nlohmann::json parameters = nlohmann::json::array();
+  for (const hlo::lower::TuningParameterInfo& each : hlo::lower::all_tuning_parameters()) {
+    parameters.push_back({{"name", each.name},
+                          {"meaning", each.meaning},
+                          {"least", each.is_flag() ? 0 : 1},
+                          {"most", each.most}});
+  }
+  print_json({{"schedules", schedules}, {"parameters", parameters}});
+}
+
+void schedules(const SchedulesOptions& options) {
+  if (options.markdown) {
+    fmt::print("{}", hlo::lower::schedules_documentation());
+  } else if (options.json) {
+    print_json_schedules();
+  } else {
+    for (const hlo::lower::Schedule& each : hlo::lower::schedules()) {
+      fmt::print("{:<18} {}\n", each.name, each.takes);
+      for (const hlo::lower::TuningParameterInfo& parameter : each.parameters) {
+        fmt::print("  {:<16} {}: 1 to {}\n", parameter.name, parameter.meaning, parameter.most);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void add_rules_command(CLI::App& app, int* exit_code) {
@@ -74,6 +113,22 @@ void add_rules_command(CLI::App& app, int* exit_code) {
   command->add_flag("--markdown", options->markdown, "Print docs/rewrites.md");
   command->footer("A rule is left out by --disable-rule NAME of 'tenon opt', 'run' and 'explain'.");
   command->callback([options, exit_code] { *exit_code = rules(*options); });
+}
+
+void add_schedules_command(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<SchedulesOptions>();
+  CLI::App* command =
+      app.add_subcommand("schedules", "List the schedules of lowering and their parameters");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--markdown", options->markdown, "Print the tables of docs/lowering.md");
+  command->footer(
+      "The schedule that takes the least time by the cost model is taken. --tune NAME=VALUE of\n"
+      "'tenon opt', 'run' and 'explain' sets a parameter; the maker of a device states them in\n"
+      "TargetInfo, or in a file beside the plug-in (libchip.tuning, lines NAME = VALUE).");
+  command->callback([options, exit_code] {
+    schedules(*options);
+    *exit_code = 0;
+  });
 }
 
 }  // namespace tenon::tools

@@ -18,8 +18,8 @@
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
+#include "tools/compile_options.h"
 #include "tools/device_options.h"
-#include "tools/rewrite_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -39,6 +39,7 @@ struct RunOptions {
   bool quiet = false;
   bool strict = false;
   hlo::rewrite::Options rewrites;
+  std::vector<std::string> tuning;
 };
 
 struct RunOutcome {
@@ -113,11 +114,12 @@ Result<hlo::RunTarget> open_target(const RunOptions& options) {
   return target;
 }
 
-hlo::CompileOptions compile_options(const RunOptions& options) {
+Result<hlo::CompileOptions> compile_options(const RunOptions& options) {
   hlo::CompileOptions compile;
   compile.lower.entry = options.entry;
   compile.strict = options.strict;
   compile.rewrites = options.rewrites;
+  TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
   return compile;
 }
 
@@ -145,8 +147,9 @@ Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options
   RunOutcome outcome;
   const hlo::Checks checks(&outcome.failures, &outcome.checks);
   hlo::RunInfo info;
-  TENON_ASSIGN(outcome.results, hlo::run_on_device(target, program, arguments, checks,
-                                                   compile_options(options), &info));
+  TENON_ASSIGN(const hlo::CompileOptions compile, compile_options(options));
+  TENON_ASSIGN(outcome.results,
+               hlo::run_on_device(target, program, arguments, checks, compile, &info));
   outcome.steps = info.steps;
   set_declined(outcome, info);
   return outcome;
@@ -170,7 +173,7 @@ Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOpti
   if (!evaluates) {
     const hlo::Checks checks(&outcome.failures, &outcome.checks);
     TENON_ASSIGN(const hlo::RunTarget target, open_target(options));
-    hlo::CompileOptions compile = compile_options(options);
+    TENON_ASSIGN(hlo::CompileOptions compile, compile_options(options));
     compile.lower.entry = entry.name();
     hlo::RunInfo info;
     TENON_ASSIGN(outcome.results,
@@ -437,6 +440,7 @@ void add_run_command(CLI::App& app, int* exit_code) {
       ->excludes(json);
   add_layer_option(*command, options->device_options);
   add_rule_options(*command, options->rewrites);
+  add_tuning_options(*command, options->tuning);
   command->add_flag("--strict", options->strict,
                     "Fail if a step would run on the host, since the device declines it");
   command->add_flag("--quiet", options->quiet, "Do not print results");

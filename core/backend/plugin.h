@@ -109,7 +109,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 1
+#define TENON_ABI_MINOR 2
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -208,7 +208,10 @@ typedef struct TenonTargetInfo {
   double flops;            /* A second, of f32. */
   double bytes_per_second; /* Bandwidth of spaces[0]. */
   double launch_seconds;
-  double copy_seconds; /* Time of an empty copy between host and device. */
+  double copy_seconds; /* Not read. */
+  /* Parameters of lowering that the device's maker sets, a line each: "tile_k = 64". The names are
+     those of `tenon schedules`; null: none. Since 1.2. */
+  const char* tuning;
 } TenonTargetInfo;
 
 typedef struct TenonDeviceInfo {

@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
+#include <charconv>
 
 #include "core/kernel/ir/ops.h"
 
@@ -85,7 +87,45 @@ std::string to_string(const TargetInfo& target) {
   line("flops", target.flops, usual.flops);
   line("bytes_per_second", target.bytes_per_second, usual.bytes_per_second);
   line("launch_seconds", target.launch_seconds, usual.launch_seconds);
-  line("copy_seconds", target.copy_seconds, usual.copy_seconds);
+  for (const TuningValue& each : target.tuning) {
+    text += fmt::format("tuning {} = {}\n", each.name, each.value);
+  }
+  return text;
+}
+
+Result<std::vector<TuningValue>> parse_tuning(std::string_view text) {
+  std::vector<TuningValue> values;
+  const auto trimmed = [](std::string_view part) {
+    const size_t first = part.find_first_not_of(" \t\r");
+    const size_t last = part.find_last_not_of(" \t\r");
+    return first == std::string_view::npos ? std::string_view()
+                                           : part.substr(first, last - first + 1);
+  };
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line =
+        trimmed(text.substr(0, end).substr(0, text.substr(0, end).find('#')));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    const size_t equals = line.find('=');
+    TuningValue value;
+    value.name = trimmed(line.substr(0, equals));
+    const std::string_view digits =
+        equals == std::string_view::npos ? std::string_view() : trimmed(line.substr(equals + 1));
+    const auto [rest, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), value.value);
+    if (value.name.empty() || digits.empty() || error != std::errc() ||
+        rest != digits.data() + digits.size()) {
+      return invalid_argument("line {}: '{}' is not of the form NAME = NUMBER", number, line);
+    }
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+std::string to_string(const std::vector<TuningValue>& tuning) {
+  std::string text;
+  for (const TuningValue& each : tuning) text += fmt::format("{} = {}\n", each.name, each.value);
   return text;
 }
 

@@ -29,6 +29,13 @@ struct MathInfo {
   double ulp = 0;
 };
 
+/// A parameter of lowering as a device's maker sets it.
+struct TuningValue {
+  std::string name;
+  int64_t value = 0;
+  bool operator==(const TuningValue&) const = default;
+};
+
 struct TargetInfo {
   std::string name;
   std::string compiler_id;
@@ -54,8 +61,13 @@ struct TargetInfo {
   double flops = 0;
   double bytes_per_second = 0;
   double launch_seconds = 0;
-  double copy_seconds = 0;
+  std::vector<TuningValue> tuning;
 };
+
+/// Reads lines "name = value"; '#' begins a comment. Errors name the line.
+Result<std::vector<TuningValue>> parse_tuning(std::string_view text);
+/// The same lines.
+std::string to_string(const std::vector<TuningValue>& tuning);
 
 /// OK, or an error that names a member that no device can have: no space, an alignment that is no
 /// power of two, …

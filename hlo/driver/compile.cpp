@@ -8,6 +8,7 @@
 
 #include "core/kernel/verify/verifier.h"
 #include "hlo/buffers/assign.h"
+#include "hlo/driver/target_model.h"
 #include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
 
@@ -57,6 +58,9 @@ class ProgramCompiler {
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
     lower_.limits.fma = target.accepts_all || features_.fma;
     lower_.limits.private_memory = target.accepts_all || features_.private_memory;
+    lower_.limits.cost = cost_model_of(target);
+    lower_.tuning.prefer(std::string(lower::parameters::kLanes.name), lower_.limits.cost.lanes);
+    failed_ = apply_tuning(target, lower_.tuning);
     if (lower_.takes_call == nullptr) {
       lower_.takes_call = [this](const program::LibraryCall& call, std::span<const Shape> operands,
                                  std::span<const Shape> results, std::string_view label) {
@@ -72,6 +76,7 @@ class ProgramCompiler {
   }
 
   Result<Compilation> run(const Module& module) {
+    TENON_TRY(failed_);
     while (true) {
       declined_calls_.clear();
       TENON_ASSIGN(result_.compiled.program, lower_module(module, lower_));
@@ -420,7 +425,8 @@ Result<Compilation> compile(const Module& module, backend::Backend& backend,
   TENON_TRY(select_entry(*copy, options.lower.entry));
   int64_t folded = 0;
   TENON_TRY(
-      run_passes(*copy, optimizing_passes(), {.rewrites = options.rewrites, .folded = &folded}));
+      run_passes(*copy, optimizing_passes(),
+                 {.rewrites = options.rewrites, .cost = cost_model_of(target), .folded = &folded}));
   TENON_ASSIGN(Compilation compilation, ProgramCompiler(backend, target, options).run(*copy));
   compilation.folded = folded;
   return compilation;

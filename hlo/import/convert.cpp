@@ -1,8 +1,8 @@
 // RawModule to Module.
 #include "hlo/artifact/artifact.h"
-#include "hlo/import/canonical.h"
 #include "hlo/import/import.h"
 #include "hlo/import/sharding.h"
+#include "hlo/ops/attribute_kinds.h"
 #include "hlo/text/parse.h"
 #include "hlo/verify/verify.h"
 

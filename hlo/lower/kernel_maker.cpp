@@ -206,7 +206,7 @@ void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
                     const std::function<void(const Values&)>& body) {
   // Each workgroup has a box of indices that fills about as many lanes as were asked for, the minor
   // dimensions first.
-  int64_t rest = tuning.choose_size("lanes", 256, {1, 3, 32, 1000});
+  int64_t rest = tuning.choose(parameters::kLanes, CostModel().lanes);
   Dims tile(dims.size(), 1);
   for (size_t d = dims.size(); d-- > 0 && rest > 1;) {
     tile[d] = std::min(dims[d], rest);

@@ -1,10 +1,7 @@
 #include "hlo/lower/lower_op.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
-#include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/schedules/control_form.h"
 #include "hlo/lower/schedules/row_passes.h"
@@ -39,130 +36,61 @@ std::vector<Value> inputs_of(const Instruction& op) {
 
 bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
 
-// --- One element a lane
-
-// Whether two results can be stored by one kernel, and which come first. A result that another
-// reads at an index of its own is stored by an earlier kernel and read from memory, not computed
-// again.
-class Dependencies {
- public:
-  explicit Dependencies(const FusedOp& fused) : fused_(fused) {}
-
-  /// Whether `value` needs elements of a result that is not stored yet, other than those at its own
-  /// index.
-  bool has_to_wait(Value value, const std::vector<bool>& stored) {
-    stored_ = &stored;
-    seen_.clear();
-    return visit(value, value.type().dims(), false);
-  }
-
- private:
-  bool visit(Value value, const Dims& dims, bool elsewhere) {
-    if (!seen_.insert({value.def, value.index, elsewhere}).second) return false;
-    if (std::ranges::find(fused_.inner, value.def) == fused_.inner.end()) return false;
-    for (size_t r = 0; r < fused_.results.size(); ++r) {
-      if (fused_.results[r] != value) continue;
-      if ((*stored_)[r]) return false;
-      if (elsewhere || value.type().dims() != dims) return true;
-    }
-    const bool same = value.def->info().category == Category::kElementwise && !elsewhere;
-    return std::ranges::any_of(all_operands(*value.def), [&](Value operand) {
-      return visit(operand, dims, !same || operand.type().dims() != dims);
-    });
-  }
-
-  const FusedOp& fused_;
-  const std::vector<bool>* stored_ = nullptr;
-  std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
-};
-
-// Results of one shape: one kernel over its indices. Those that are `stored` are read.
-Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
-                      const std::vector<uint32_t>& results, const std::vector<bool>& stored,
-                      TuningParameters& tuning, std::string_view suffix) {
-  return add_kernel(lowered, fused.op, suffix, [&](KernelMaker& maker) {
-    maker.inputs();
-    for (uint32_t r = 0; r < stored.size(); ++r) {
-      if (!stored[r] || is_empty(fused.results[r].type())) continue;
-      maker.e().bind(fused.results[r], maker.result(r, kernel::Access::kIn));
-    }
-    std::vector<kernel::MemoryId> memories;
-    for (const uint32_t r : results) memories.push_back(maker.result(r));
-    for_each_index(
-        maker.b(), fused.results[results[0]].type().dims(), tuning,
-        [&](const Values& index) { store_results(maker, fused, results, memories, index); });
-  });
-}
-
-Status lower_by_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning) {
-  std::vector<bool> stored(fused.results.size());
-  std::vector<uint32_t> rest;
-  for (uint32_t r = 0; r < fused.results.size(); ++r) {
-    // An empty result needs neither a store nor a load.
-    stored[r] = is_empty(fused.results[r].type());
-    if (!stored[r]) rest.push_back(r);
-  }
-  // Takes the results in the order in which they are computed.
-  const auto place = [&](uint32_t r) {
-    return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
+// The time of one element a lane, by the bytes that are moved and the operations; reductions within
+// a fusion count once.
+double elements_seconds(const FusedOp& fused, const LoweredOp& lowered, const CostModel& cost) {
+  const auto bytes_of = [](Value value) {
+    return static_cast<double>(Shape(value.type().element_type(), value.type().dims()).byte_size());
   };
-  std::ranges::stable_sort(rest, {}, place);
-  Dependencies dependencies(fused);
-  for (int part = 0; !rest.empty(); ++part) {
-    std::vector<uint32_t> now;
-    std::vector<uint32_t> later;
-    for (const uint32_t r : rest) {
-      const bool fits =
-          now.empty() || fused.results[r].type().dims() == fused.results[now[0]].type().dims();
-      const bool waits =
-          fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
-      (fits && !waits ? now : later).push_back(r);
+  double bytes = 0;
+  for (const Value value : lowered.inputs) bytes += bytes_of(value);
+  for (const Value value : fused.results) bytes += bytes_of(value);
+  double operations = 0;
+  for (const Instruction* op : fused.inner) {
+    double work = 1;
+    for (const Type& type : op->result_types()) {
+      work = std::max(work, static_cast<double>(element_count(type.dims())));
     }
-    TENON_TRY(lower_elements(lowered, fused, now, stored, tuning,
-                             part == 0 ? "" : fmt::format("_{}", part)));
-    for (const uint32_t r : now) stored[r] = true;
-    rest = std::move(later);
+    const Category category = op->info().category;
+    if (category == Category::kReduction) {
+      work = std::max(work, static_cast<double>(element_count(op->operand_type(0).dims())));
+    } else if (op->code() == OpCode::kDotGeneral) {
+      const I64s& contracted = op->attr<DotDims>(AttrKey::dot_dimension_numbers)->lhs_contracting;
+      for (const int64_t d : contracted) {
+        work *= 2 * static_cast<double>(op->operand_type(0).dims()[static_cast<size_t>(d)]);
+      }
+    }
+    operations += work;
   }
-  return {};
+  return cost.seconds(bytes, operations);
 }
 
-// The op whose results are those of the fusion, if it computes nothing else.
-const Instruction* only_op(const FusedOp& fused) {
-  const Instruction* only = fused.inner.size() == 1 ? fused.inner[0] : nullptr;
-  if (only == nullptr || only->result_count() != fused.results.size()) return nullptr;
-  for (uint32_t r = 0; r < fused.results.size(); ++r) {
-    if (fused.results[r] != Value{const_cast<Instruction*>(only), r}) return nullptr;
+// The schedules that fit, the one of the least time first.
+std::vector<const Schedule*> candidates(const ScheduleInput& input, TuningParameters& tuning) {
+  std::vector<std::pair<double, const Schedule*>> found;
+  for (const Schedule& schedule : schedules()) {
+    const std::optional<bool> use = tuning.use(schedule.name);
+    const bool last = schedule.name == kElements.name;
+    if (use == false && !last) continue;
+    const std::optional<double> seconds = schedule.estimate(input);
+    if (seconds) found.emplace_back(use == true && !last ? -1 : *seconds, &schedule);
   }
-  return only;
+  std::ranges::stable_sort(found, {}, &std::pair<double, const Schedule*>::first);
+  std::vector<const Schedule*> sorted;
+  for (const auto& [seconds, schedule] : found) sorted.push_back(schedule);
+  return sorted;
 }
 
-// A workgroup for each result of `op`, whose lanes share its elements.
-Status lower_over_lanes(LoweredOp& lowered, const FusedOp& fused, const Instruction& op) {
-  return add_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
-    maker.inputs();
-    std::vector<kernel::MemoryId> memories;
-    for (uint32_t r = 0; r < op.result_count(); ++r) memories.push_back(maker.result(r));
-    const Values index = maker.b().grid(op.result_type().dims());
-    const Elements results = op.info().fusion == FusionKind::kReduces
-                                 ? emit_reduce(maker.e(), op, index, true)
-                                 : emit_dot(maker.e(), op, index, true);
-    for (size_t r = 0; r < results.size(); ++r) maker.e().store(results[r], memories[r], index);
-  });
-}
-
-// Whether the lanes of a workgroup share a reduction: where there are enough elements to share, and
-// either neighbours lie beside each other or there is little else to do at once.
-bool prefers_lanes(const Instruction& op, TuningParameters& tuning) {
-  if (op.code() != OpCode::kReduce && op.code() != OpCode::kDotGeneral) return false;
-  const Dims& dims = op.operand_type(0).dims();
-  const auto* dot = op.attr<DotDims>(AttrKey::dot_dimension_numbers);
-  const I64s& reduced = dot != nullptr ? dot->lhs_contracting : op.i64s(AttrKey::dimensions);
-  int64_t size = 1;
-  for (const int64_t d : reduced) size *= dims[static_cast<size_t>(d)];
-  const int64_t results = element_count(op.result_type().dims());
-  const bool minor = contains(reduced, static_cast<int64_t>(dims.size()) - 1);
-  const bool good = size >= 64 && ((op.code() == OpCode::kReduce && minor) || results < 64);
-  return tuning.choose("reduce_lanes", good ? 1 : 0, {0, 1}) != 0;
+Status lower_by_schedule(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
+                         const LowerLimits& limits) {
+  const FusedOp fused(op);
+  const ScheduleInput input = {fused, lowered, limits,
+                               elements_seconds(fused, lowered, limits.cost)};
+  for (const Schedule* schedule : candidates(input, tuning)) {
+    TENON_ASSIGN(const bool taken, schedule->emit(lowered, fused, tuning, limits));
+    if (taken) return {};
+  }
+  return internal_error("{}: no schedule takes it", label_of(op));
 }
 
 Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
@@ -181,18 +109,7 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
     return Status(ErrorCode::kUnimplemented, fmt::format("{}: there is no lowering", op.name()))
         .at(position_of(op.location()));
   }
-  const FusedOp fused(op);
-  for (const auto take : {lower_update, lower_tiled_dot, lower_in_two_stages, lower_row_fusion,
-                          lower_tiled_transpose}) {
-    TENON_ASSIGN(const bool taken, take(lowered, fused, tuning, limits));
-    if (taken) return {};
-  }
-  const bool any_empty = std::ranges::any_of(op.result_types(), is_empty);
-  const Instruction* only = only_op(fused);
-  if (only != nullptr && !any_empty && prefers_lanes(*only, tuning)) {
-    return lower_over_lanes(lowered, fused, *only);
-  }
-  return lower_by_elements(lowered, fused, tuning);
+  return lower_by_schedule(lowered, op, tuning, limits);
 }
 
 }  // namespace

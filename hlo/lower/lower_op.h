@@ -5,6 +5,7 @@
 
 #include "core/program/program.h"
 #include "hlo/ir/instruction.h"
+#include "hlo/lower/cost_model.h"
 #include "hlo/lower/tuning_parameters.h"
 
 namespace tenon::hlo::lower {
@@ -32,13 +33,14 @@ struct LoweredOp {
   std::vector<LoweredLaunch> launches;
 };
 
-/// Limits of the target that lowering observes.
+/// The target as lowering sees it: limits that it observes, and costs by which it chooses.
 struct LowerLimits {
   int64_t scratch_bytes = 48 << 10;
   int64_t alignment = program::kAlignment;  ///< Alignment of buffers, in bytes.
   bool fma = true;  ///< Contractions of floats may use it; without it their products are rounded.
   bool private_memory = true;  ///< Else it takes scratch.
   int64_t vector_bytes = 16;   ///< Size of a register, or of one access of a lane.
+  CostModel cost;
 };
 
 /// Kernels for `op`, a primitive op whose results are arrays. An op without a lowering is

@@ -1,7 +1,8 @@
 #include "hlo/lower/tuning_parameters.h"
 
 #include <algorithm>
-#include <vector>
+
+#include "hlo/lower/schedules/schedules.h"
 
 namespace tenon::hlo::lower {
 
@@ -11,19 +12,60 @@ TuningParameters TuningParameters::random(uint64_t seed) {
   return tuning;
 }
 
-int64_t TuningParameters::choose(std::string_view name, int64_t preferred,
-                                 std::initializer_list<int64_t> others) {
-  const auto found = values_.find(name);
-  if (found != values_.end()) return found->second;
-  if (!random_) return preferred;
-  std::vector<int64_t> all = {preferred};
-  all.insert(all.end(), others);
-  return random_->of(all);
+int64_t TuningParameters::choose(const TuningParameterInfo& parameter, int64_t preferred) {
+  const auto found = values_.find(parameter.name);
+  int64_t chosen = preferred;
+  if (found != values_.end()) {
+    chosen = found->second;
+  } else {
+    const auto stated = preferred_.find(parameter.name);
+    if (stated != preferred_.end()) chosen = stated->second;
+    if (random_) {
+      std::vector<int64_t> all = {chosen};
+      if (parameter.is_flag()) all.insert(all.end(), {0, 1});
+      for (const int64_t value : parameter.drawn) {
+        if (value != 0) all.push_back(value);
+      }
+      chosen = random_->of(all);
+    }
+  }
+  return std::clamp<int64_t>(chosen, parameter.is_flag() ? 0 : 1, parameter.most);
 }
 
-int64_t TuningParameters::choose_size(std::string_view name, int64_t preferred,
-                                      std::initializer_list<int64_t> others, int64_t most) {
-  return std::clamp<int64_t>(choose(name, preferred, others), 1, most);
+std::optional<bool> TuningParameters::use(std::string_view schedule) {
+  const auto found = values_.find(schedule);
+  if (found != values_.end()) return found->second != 0;
+  if (!random_) return std::nullopt;
+  const int64_t drawn = random_->below(3);
+  return drawn == 2 ? std::nullopt : std::optional(drawn == 1);
+}
+
+std::vector<TuningParameterInfo> all_tuning_parameters() {
+  std::vector<TuningParameterInfo> all = {
+      parameters::kLanes,         parameters::kRowScratch, parameters::kScatterAtomic,
+      parameters::kScatterUnique, parameters::kInPlace,    parameters::kControlInWorkgroup};
+  for (const Schedule& schedule : schedules()) {
+    all.push_back({schedule.name, "whether the schedule is taken if it fits, or never"});
+    all.insert(all.end(), schedule.parameters.begin(), schedule.parameters.end());
+  }
+  return all;
+}
+
+Status check(std::span<const TuningEntry> entries) {
+  const std::vector<TuningParameterInfo> all = all_tuning_parameters();
+  for (const auto& [name, value] : entries) {
+    const auto found = std::ranges::find(all, name, &TuningParameterInfo::name);
+    if (found == all.end()) {
+      return Status(
+          not_found("there is no tuning parameter '{}' (`tenon schedules` lists them)", name));
+    }
+    const int64_t least = found->is_flag() ? 0 : 1;
+    if (value < least || value > found->most) {
+      return Status(invalid_argument("tuning parameter {} is {}, expected {} to {}", name, value,
+                                     least, found->most));
+    }
+  }
+  return {};
 }
 
 }  // namespace tenon::hlo::lower

@@ -3,15 +3,46 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/random.h"
+#include "core/base/status.h"
 
 namespace tenon::hlo::lower {
+
+/// A parameter: a size from 1 to `most`, or a flag (0 or 1).
+struct TuningParameterInfo {
+  std::string_view name;
+  std::string_view meaning;
+  int64_t most = 1;    ///< 1 for a flag.
+  int64_t drawn[4]{};  ///< Sizes that differential tests draw; 0 ends the list.
+
+  bool is_flag() const { return most == 1; }
+};
+
+/// Parameters that belong to no single schedule (hlo/lower/schedules/schedules.h has the others).
+namespace parameters {
+inline constexpr TuningParameterInfo kLanes = {
+    "lanes", "elements a workgroup takes, one a lane", 1024, {1, 3, 32, 1000}};
+inline constexpr TuningParameterInfo kRowScratch = {
+    "row_scratch", "whether values of a row that several passes need stay in scratch memory"};
+inline constexpr TuningParameterInfo kScatterAtomic = {
+    "scatter_atomic", "whether updates of a scatter are made at once, by atomics"};
+inline constexpr TuningParameterInfo kScatterUnique = {
+    "scatter_unique", "whether updates of different places are made at once"};
+inline constexpr TuningParameterInfo kInPlace = {"in_place",
+                                                 "whether buffers become one where they may"};
+inline constexpr TuningParameterInfo kControlInWorkgroup = {
+    "control_in_workgroup", "whether a loop over small arrays is one kernel"};
+}  // namespace parameters
+
+/// "name = value", as the maker of a device or a user states it.
+using TuningEntry = std::pair<std::string, int64_t>;
 
 class TuningParameters {
  public:
@@ -20,16 +51,29 @@ class TuningParameters {
   static TuningParameters random(uint64_t seed);
 
   void set(std::string name, int64_t value) { values_[std::move(name)] = value; }
-  /// The value that was set for `name`; else one of `preferred` and `others` if the parameters are
-  /// random, else `preferred`.
-  int64_t choose(std::string_view name, int64_t preferred, std::initializer_list<int64_t> others);
-  /// The same for a size, clamped to 1 … `most`.
-  int64_t choose_size(std::string_view name, int64_t preferred,
-                      std::initializer_list<int64_t> others, int64_t most = 1024);
+  bool is_set(std::string_view name) const { return values_.contains(name); }
+  /// Replaces the value that lowering prefers; random parameters may still draw another.
+  void prefer(std::string name, int64_t value) { preferred_[std::move(name)] = value; }
+  /// The value that was set for the parameter; else one of `preferred` and those that are drawn if
+  /// the parameters are random, else `preferred`; within the legal ones.
+  int64_t choose(const TuningParameterInfo& parameter, int64_t preferred);
+  bool choose_flag(const TuningParameterInfo& parameter, bool preferred) {
+    return choose(parameter, preferred ? 1 : 0) != 0;
+  }
+  /// Whether the schedule of this name is to be taken if it fits (true), or never (false);
+  /// nothing where the cost model decides.
+  std::optional<bool> use(std::string_view schedule);
 
  private:
   std::map<std::string, int64_t, std::less<>> values_;
+  std::map<std::string, int64_t, std::less<>> preferred_;
   std::optional<Random> random_;  // Only in random parameters.
 };
+
+/// All parameters that there are: the general ones and those of schedules, whose own names are
+/// flags.
+std::vector<TuningParameterInfo> all_tuning_parameters();
+/// OK, or an error that names the entry: an unknown parameter, or a value that it cannot have.
+Status check(std::span<const TuningEntry> entries);
 
 }  // namespace tenon::hlo::lower

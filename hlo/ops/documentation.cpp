@@ -3,71 +3,10 @@
 #include <array>
 #include <string>
 
-#include "hlo/ops/ops.h"
+#include "hlo/ops/attribute_kinds.h"
 
 namespace tenon::hlo {
 namespace {
-
-std::string_view kind_name(AttrKind kind) {
-  switch (kind) {
-    case AttrKind::kNone:
-      return "none";
-    case AttrKind::kBool:
-      return "bool";
-    case AttrKind::kUnit:
-      return "unit";
-    case AttrKind::kI64:
-      return "i64";
-    case AttrKind::kI32:
-      return "i32";
-    case AttrKind::kF32:
-      return "f32";
-    case AttrKind::kString:
-      return "string";
-    case AttrKind::kSymbol:
-      return "symbol";
-    case AttrKind::kSymbols:
-      return "list of symbols";
-    case AttrKind::kI64s:
-      return "list of i64";
-    case AttrKind::kI64Matrix:
-      return "matrix of i64";
-    case AttrKind::kBools:
-      return "list of bool";
-    case AttrKind::kDense:
-      return "constant array";
-    case AttrKind::kI64sArray:
-      return "lists of i64";
-    case AttrKind::kTilings:
-      return "lists of lists of i64";
-    case AttrKind::kEnum:
-      return "enum";
-    case AttrKind::kPrecisions:
-      return "list of precisions";
-    case AttrKind::kDotDims:
-    case AttrKind::kGatherDims:
-    case AttrKind::kScatterDims:
-    case AttrKind::kConvDims:
-    case AttrKind::kRaggedDotDims:
-      return "dimension numbers";
-    case AttrKind::kChannelHandle:
-    case AttrKind::kChannelId:
-      return "channel";
-    case AttrKind::kDotAlgorithm:
-      return "algorithm";
-    case AttrKind::kResultAccuracy:
-      return "accuracy";
-    case AttrKind::kAliases:
-      return "list of aliases";
-    case AttrKind::kDict:
-      return "dictionary";
-    case AttrKind::kReplicaGroups:
-      return "matrix of i64 or mesh axes";
-    case AttrKind::kAny:
-      return "any";
-  }
-  return "?";
-}
 
 std::string default_text(const AttrSpec& spec) {
   switch (spec.default_value) {
@@ -104,7 +43,7 @@ std::string default_text(const AttrSpec& spec) {
 std::string attribute_text(const AttrSpec& spec) {
   const bool is_enum = spec.kind == AttrKind::kEnum;
   return fmt::format("`{}`: {}, {}", attr_key_name(spec.key),
-                     is_enum ? enum_kind_name(spec.enum_kind) : kind_name(spec.kind),
+                     is_enum ? enum_kind_name(spec.enum_kind) : attr_kind_info(spec.kind).name,
                      default_text(spec));
 }
 

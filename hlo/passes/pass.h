@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hlo/ir/instruction.h"
+#include "hlo/lower/cost_model.h"
 #include "hlo/passes/rewrite/rewriter.h"
 
 namespace tenon::hlo {
@@ -38,6 +39,8 @@ struct PassOptions {
   bool verify = false;
   /// Options of the rewrite rules: those that are disabled, and statistics.
   rewrite::Options rewrites;
+  /// Costs of the target, by which fusion chooses.
+  lower::CostModel cost;
   /// Ops that constant folding computed, or decided, are added to it, if not null.
   int64_t* folded = nullptr;
 };
@@ -78,7 +81,7 @@ Result<bool> reduce_carries(Module& module);
 Result<bool> simplify(Module& module, const PassOptions& options = {});
 /// Makes fusions of elementwise ops, reductions of their results, and ops that only move elements
 /// for them.
-Result<bool> fuse_elements(Module& module);
+Result<bool> fuse_elements(Module& module, const PassOptions& options = {});
 /// Replaces fusions within fusions by the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
 /// Moves readers of an array before its in-place updates where dependencies allow it.

@@ -4,6 +4,7 @@
 
 #include "core/types/float_convert.h"
 #include "hlo/inference/infer_util.h"
+#include "hlo/ops/attribute_kinds.h"
 
 namespace tenon::hlo {
 namespace infer {
@@ -129,106 +130,6 @@ Status check_values(const Instruction& op) {
 
 // ---- Attributes ---------------------------------------------------------------------------------
 
-bool is_enum(const Attribute& value, EnumKind kind) {
-  const auto* word = value.get<EnumAttr>();
-  return word != nullptr && word->kind == kind && word->value < enum_size(kind);
-}
-
-bool is_matrix(const Attribute& value) {
-  const auto* matrix = value.get<I64Matrix>();
-  if (matrix == nullptr || matrix->rows < 0 || matrix->columns < 0) return false;
-  int64_t size = 0;
-  return !__builtin_mul_overflow(matrix->rows, matrix->columns, &size) &&
-         size == infer::length(matrix->values);
-}
-
-bool is_dense(const Attribute& value) {
-  const auto* dense = value.get<DenseAttr>();
-  if (dense == nullptr || !type_fault(Type(dense->shape)).empty()) return false;
-  if (!dense->shape.is_static() || !checked_element_count(dense->shape.dims())) return false;
-  const Shape& shape = dense->values.shape();
-  return shape.element_type() == dense->shape.element_type() &&
-         (shape.is_scalar() || shape.dims() == dense->shape.dims());
-}
-
-template <class Predicate>
-bool is_array_of(const Attribute& value, Predicate predicate) {
-  const auto* array = value.get<ArrayAttr>();
-  return array != nullptr && std::all_of(array->begin(), array->end(), predicate);
-}
-
-// Whether the attribute has the canonical form of its kind.
-bool has_kind(const AttrSpec& spec, const Attribute& value) {
-  switch (spec.kind) {
-    case AttrKind::kNone:
-      return false;
-    case AttrKind::kBool:
-    case AttrKind::kUnit:
-      return value.get<bool>() != nullptr;
-    case AttrKind::kI64:
-    case AttrKind::kChannelId:
-      return value.get<IntegerAttr>() != nullptr;
-    case AttrKind::kI32: {
-      const auto* integer = value.get<IntegerAttr>();
-      return integer != nullptr && integer->value >= integer_min(ElementType::kS32) &&
-             integer->value <= integer_max(ElementType::kS32);
-    }
-    case AttrKind::kF32:
-      return value.get<FloatAttr>() != nullptr;
-    case AttrKind::kString:
-      return value.get<std::string>() != nullptr;
-    case AttrKind::kSymbol:
-      return value.get<SymbolAttr>() != nullptr;
-    case AttrKind::kSymbols:
-      return is_array_of(value, [](const Attribute& v) { return v.get<SymbolAttr>() != nullptr; });
-    case AttrKind::kI64s:
-      return value.get<I64s>() != nullptr;
-    case AttrKind::kI64Matrix:
-      return is_matrix(value);
-    case AttrKind::kBools:
-      return value.get<BoolsAttr>() != nullptr;
-    case AttrKind::kDense:
-      return is_dense(value);
-    case AttrKind::kI64sArray:
-      return is_array_of(value, [](const Attribute& v) { return v.get<I64s>() != nullptr; });
-    case AttrKind::kTilings:
-      return is_array_of(value, [](const Attribute& tiling) {
-        return is_array_of(tiling, [](const Attribute& v) { return v.get<I64s>() != nullptr; });
-      });
-    case AttrKind::kEnum:
-      return is_enum(value, spec.enum_kind);
-    case AttrKind::kPrecisions:
-      return is_array_of(value,
-                         [](const Attribute& v) { return is_enum(v, EnumKind::kPrecision); });
-    case AttrKind::kDotDims:
-      return value.get<DotDims>() != nullptr;
-    case AttrKind::kGatherDims:
-      return value.get<GatherDims>() != nullptr;
-    case AttrKind::kScatterDims:
-      return value.get<ScatterDims>() != nullptr;
-    case AttrKind::kConvDims:
-      return value.get<ConvDims>() != nullptr;
-    case AttrKind::kRaggedDotDims:
-      return value.get<RaggedDotDims>() != nullptr;
-    case AttrKind::kChannelHandle:
-      return value.get<ChannelHandle>() != nullptr;
-    case AttrKind::kDotAlgorithm:
-      return value.get<DotAlgorithm>() != nullptr;
-    case AttrKind::kResultAccuracy:
-      return value.get<ResultAccuracy>() != nullptr;
-    case AttrKind::kAliases:
-      return is_array_of(value,
-                         [](const Attribute& v) { return v.get<OutputOperandAlias>() != nullptr; });
-    case AttrKind::kDict:
-      return value.get<Dict>() != nullptr;
-    case AttrKind::kReplicaGroups:
-      return is_matrix(value) || value.get<OpaqueAttr>() != nullptr;
-    case AttrKind::kAny:
-      return true;
-  }
-  return false;
-}
-
 Status check_attributes(const Instruction& op) {
   for (const AttrSpec& spec : op.info().attribute_specs()) {
     const Attribute* value = op.attribute(spec.key);
@@ -237,7 +138,7 @@ Status check_attributes(const Instruction& op) {
       if (spec.default_value != AttrDefault::kRequired) continue;
       return rule_error(op, "", "attribute {} is missing", name);
     }
-    if (!has_kind(spec, *value)) {
+    if (!attr_kind_info(spec.kind).holds(spec, *value)) {
       return rule_error(op, "", "attribute {} has the wrong form", name);
     }
   }

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -559,6 +560,44 @@ def test_rules(out):
     contains(succeeds("opt", program, "--passes=simplify", "--disable-rule=add-zero"), "stablehlo.add")
     contains(fails(2, "opt", program, "--passes=simplify", "--disable-rule=add-nought"), "there is no rule 'add-nought'")
     equal(succeeds("run", program, "--arg", "0=3", "--device=interp", "--disable-rule=add-zero"), "0: s32[4] = [-3, -3, -3, -3]\n")
+
+
+def test_passes_and_schedules(out):
+    contains(succeeds("passes"), "constant-fold")
+    passes = {each["name"]: each["optimizing"] for each in json.loads(succeeds("passes", "--json"))}
+    equal((passes["fusion"], passes["whole-windows"]), (True, False))
+    contains(succeeds("schedules"), "two-stage")
+    contains(succeeds("schedules", "--markdown"), "| `tile_k` |")
+    listed = json.loads(succeeds("schedules", "--json"))
+    equal(listed["schedules"][-1]["name"], "elements")
+    equal([each["most"] for each in listed["parameters"] if each["name"] == "two-stage"], [1])
+
+
+def test_tune(out):
+    program = out / "p.mlir"
+    program.write_text("func.func @main(%x: tensor<6x70xf32>) -> tensor<6xf32> {\n"
+                       "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                       "  %s = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [1]"
+                       " : (tensor<6x70xf32>, tensor<f32>) -> tensor<6xf32>\n  return %s : tensor<6xf32>\n}\n")
+    kernels = ("opt", program, "--passes=inline-calls,dce", "--emit=kernels")
+    contains(succeeds(*kernels), "kernel @reduce_rows(")
+    contains(succeeds(*kernels, "--tune", "two-stage=1", "--tune", "parts=7"), "kernel @reduce_total(")
+    contains(succeeds(*kernels, "--tune=shared-reduction=0"), "kernel @reduce(")
+    contains(fails(2, *kernels, "--tune=two-stages=1"), "there is no tuning parameter 'two-stages'")
+    contains(fails(2, *kernels, "--tune=parts=0"), "tuning parameter parts is 0, expected 1 to 65536")
+    contains(fails(2, *kernels, "--tune=parts"), "--tune parts: expected NAME=VALUE")
+    run = ("run", program, "--arg", "0=0.5", "--device=interp")
+    equal(succeeds(*run, "--tune=two-stage=1"), "0: f32[6] = [35, 35, 35, 35, 35, 35]\n")
+    # A file beside a plug-in does the same, for all who use the plug-in.
+    plugin = out / "libtenon_interp.so"
+    shutil.copy(BUILD.resolve() / "core/libtenon_interp.so", plugin)
+    explain = ("explain", program, f"--device={plugin}", "--placement", "--json")
+    names = lambda: [step["kernel"] for step in json.loads(succeeds(*explain))["steps"]]
+    equal(names(), ["reduce_rows"])
+    (out / "libtenon_interp.tuning").write_text("two-stage = 1\nparts = 7\n")
+    equal(names(), ["reduce_parts", "reduce_total"])
+    (out / "libtenon_interp.tuning").write_text("stages = 1\n")
+    contains(fails(1, *explain), "tuning of device interp: there is no tuning parameter 'stages'")
 
 
 def main():

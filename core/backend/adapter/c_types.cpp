@@ -78,7 +78,8 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   info_.flops = target_.flops;
   info_.bytes_per_second = target_.bytes_per_second;
   info_.launch_seconds = target_.launch_seconds;
-  info_.copy_seconds = target_.copy_seconds;
+  tuning_ = to_string(target_.tuning);
+  info_.tuning = tuning_.c_str();
 }
 
 namespace {
@@ -165,7 +166,9 @@ Result<TargetInfo> target_of(const Info& info) {
   number(&Info::flops, &TargetInfo::flops);
   number(&Info::bytes_per_second, &TargetInfo::bytes_per_second);
   number(&Info::launch_seconds, &TargetInfo::launch_seconds);
-  number(&Info::copy_seconds, &TargetInfo::copy_seconds);
+  auto tuning = parse_tuning(text_or_nothing(member_or(info, &Info::tuning, {})));
+  if (!tuning) return tl::make_unexpected(Status(tuning.error()).with_context("tuning"));
+  target.tuning = *std::move(tuning);
   TENON_TRY(check(target));
   return target;
 }

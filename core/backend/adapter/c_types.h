@@ -85,6 +85,7 @@ class CTarget {
 
  private:
   const TargetInfo target_;
+  std::string tuning_;
   std::vector<TenonTypeInfo> types_;
   std::vector<TenonMathInfo> math_;
   std::vector<TenonSpaceInfo> spaces_;

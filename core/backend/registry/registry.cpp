@@ -12,6 +12,7 @@
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/registry/plugin_file.h"
 #include "core/backend/registry/probe.h"
+#include "core/backend/registry/tuning_file.h"
 
 namespace tenon::backend {
 namespace {
@@ -52,7 +53,7 @@ Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
                                TENON_PLUGIN_SYMBOL);
   }
   auto backend = import_backend(table);
-  if (backend) return backend;
+  if (backend) return with_tuning_file(*std::move(backend), path);
   return tl::make_unexpected(Status(backend.error()).with_context(path));
 }
 

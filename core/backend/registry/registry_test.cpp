@@ -1,15 +1,19 @@
 // Plug-ins: loading, the errors of those that cannot be loaded, finding them by name.
 #include "core/backend/registry/registry.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <filesystem>
 
 #include "core/backend/adapter/c_types.h"
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
+#include "core/base/file.h"
 #include "core/kernel/text/text.h"
 
 namespace tenon::backend {
@@ -34,10 +38,10 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is no plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.1 of the interface, this is 1.1 "
+            "libbroken2.so: the plug-in was built for version 77.2 of the interface, this is 1.2 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.1 "
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.2 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
@@ -172,6 +176,7 @@ TEST(Adapter, ATargetSurvivesTheTable) {
   target.most_lanes = 256;
   target.spaces.push_back({SpaceKind::kPinnedHost, false, true, 1 << 20, 128});
   target.flops = 1e9;
+  target.tuning = {{"tile_k", 64}, {"two-stage", 0}};
   const CTarget c_target(target);
   const auto back = target_of(*c_target.get());
   ASSERT_TRUE(back) << back.error().to_string();
@@ -195,6 +200,62 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_EQ(target->scratch_bytes, 48 << 10);
   EXPECT_TRUE(target->features.computed.contains(ElementType::kF32));
   EXPECT_FALSE(target->features.fma);
+}
+
+// A plug-in of version 1.1 has no parameters.
+TEST(Adapter, ATargetWithoutTuningIsRead) {
+  TargetInfo full;
+  full.name = "t";
+  full.compiler_id = "c";
+  full.launch_seconds = 1e-5;
+  full.tuning = {{"tile_k", 64}};
+  const CTarget c_target(full);
+  TenonTargetInfo info = *c_target.get();
+  info.size = offsetof(TenonTargetInfo, tuning);
+  const auto target = target_of(info);
+  ASSERT_TRUE(target) << target.error().to_string();
+  EXPECT_TRUE(target->tuning.empty());
+  EXPECT_EQ(target->launch_seconds, 1e-5);
+  info.size = sizeof info;
+  info.tuning = "tile_k = many";
+  EXPECT_EQ(target_of(info).error().to_string(),
+            "error: tuning: line 1: 'tile_k = many' is not of the form NAME = NUMBER");
+}
+
+TEST(Tuning, IsReadByLines) {
+  const auto tuning = parse_tuning("# of the large chip\n tile_k=64\r\n\nlanes = 128 # a warp\n");
+  ASSERT_TRUE(tuning) << tuning.error().to_string();
+  EXPECT_EQ(*tuning, (std::vector<TuningValue>{{"tile_k", 64}, {"lanes", 128}}));
+  EXPECT_EQ(to_string(*tuning), "tile_k = 64\nlanes = 128\n");
+  EXPECT_EQ(*parse_tuning(to_string(*tuning)), *tuning);
+  EXPECT_TRUE(parse_tuning("")->empty());
+  for (const char* wrong : {"tile_k", "= 3", "a =", "a = 3 4", "a = 99999999999999999999"}) {
+    EXPECT_FALSE(parse_tuning(std::string("\n") + wrong)) << wrong;
+  }
+  EXPECT_EQ(parse_tuning("\na = x").error().message(),
+            "line 2: 'a = x' is not of the form NAME = NUMBER");
+}
+
+// Each device of a plug-in has the parameters of the file beside it.
+TEST(Tuning, IsReadFromAFileBesideThePlugin) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("tuning_{}", getpid());
+  fs::create_directories(folder);
+  const std::string plugin = (folder / "libtenon_interp.so").string();
+  fs::copy_file(kFolder + "/libtenon_interp.so", plugin, fs::copy_options::overwrite_existing);
+  const auto tuning_of = [&]() -> Result<std::vector<TuningValue>> {
+    TENON_ASSIGN(const auto backend, load_plugin(plugin));
+    TENON_ASSIGN(const std::vector<DeviceInfo> devices, backend->devices());
+    return devices.back().target.tuning;
+  };
+  EXPECT_TRUE(tuning_of()->empty());
+  ASSERT_TRUE(write_file((folder / "libtenon_interp.tuning").string(), "tile_k = 8\n").ok());
+  EXPECT_EQ(*tuning_of(), (std::vector<TuningValue>{{"tile_k", 8}}));
+  ASSERT_TRUE(write_file((folder / "libtenon_interp.tuning").string(), "tile_k\n").ok());
+  EXPECT_EQ(tuning_of().error().to_string(),
+            "error: " + (folder / "libtenon_interp.tuning").string() +
+                ": line 1: 'tile_k' is not of the form NAME = NUMBER");
+  fs::remove_all(folder);
 }
 
 // A plug-in of version 1.0 has a table that ends before what came later (B1, B3).

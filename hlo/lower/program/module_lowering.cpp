@@ -151,7 +151,7 @@ std::vector<BufferId> ModuleLowering::result_buffers(const Instruction& op) {
 bool ModuleLowering::in_one_kernel(const Instruction& op) {
   const ControlForm form = control_form(op, limits_for(op));
   return form == ControlForm::kLane || (form == ControlForm::kWorkgroup &&
-                                        tuning_.choose("control_in_workgroup", 1, {0, 1}) != 0);
+                                        tuning_.choose_flag(parameters::kControlInWorkgroup, true));
 }
 
 // Lowers control flow to one kernel if it is small enough, else to steps.
@@ -321,7 +321,7 @@ Result<program::Program> ModuleLowering::run(const Computation& entry) {
   TENON_TRY(parameters(entry));
   TENON_TRY(instructions(entry));
   TENON_TRY(results(entry));
-  if (tuning_.choose("in_place", 1, {0, 1}) != 0) coalesce_buffers(program_);
+  if (tuning_.choose_flag(parameters::kInPlace, true)) coalesce_buffers(program_);
   assign_buffers(program_, options_.limits.alignment);
   program::find_dependencies(program_);
   TENON_TRY(program::validate(program_));

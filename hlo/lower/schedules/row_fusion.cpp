@@ -14,8 +14,6 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 
-enum Form : int64_t { kElements, kLaneARow, kWorkgroupARow };
-
 constexpr int64_t kPartialBytes = 4 << 10;
 
 // Values of a row fusion are arrays of rows, or have one number a row.
@@ -134,25 +132,62 @@ class RowKernel {
   std::vector<MemoryId> whole_memories_, single_memories_;
 };
 
-}  // namespace
+// One element a lane would compute the reductions of a row again for each element of it.
+double repeated(const ScheduleInput& input, const RowFusion& fusion) {
+  const bool whole = std::ranges::any_of(
+      input.fused.results, [&](Value value) { return value.type().dims() == fusion.whole(); });
+  return whole ? static_cast<double>(element_count(fusion.row)) : 1;
+}
 
-Taken lower_row_fusion(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                       const LowerLimits& limits) {
+std::optional<double> estimate_lane(const ScheduleInput& input) {
+  const RowFusion fusion = row_fusion_of(input.fused);
+  if (fusion.reductions.empty()) return std::nullopt;
+  return input.elements_seconds / repeated(input, fusion);
+}
+
+std::optional<double> estimate_workgroup(const ScheduleInput& input) {
+  const RowFusion fusion = row_fusion_of(input.fused);
+  if (fusion.reductions.empty()) return std::nullopt;
+  const auto row = static_cast<double>(element_count(fusion.row));
+  const double shared = static_cast<double>(input.limits.cost.shared_leaves) / row;
+  return input.elements_seconds / repeated(input, fusion) * shared;
+}
+
+Taken emit_rows(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                const LowerLimits& limits, bool in_workgroup) {
   const RowFusion fusion = row_fusion_of(fused);
-  if (fusion.reductions.empty()) return false;
-  const bool is_long = element_count(fusion.row) >= 64;
-  const int64_t form = tuning.choose("row_form", is_long ? kWorkgroupARow : kLaneARow,
-                                     {kElements, kLaneARow, kWorkgroupARow});
-  if (form == kElements) return false;
-  const bool keep = tuning.choose("row_scratch", 1, {0, 1}) != 0;
+  const bool keep = tuning.choose_flag(parameters::kRowScratch, true);
   // Lanes that share a reduction need room for their parts.
   const auto reductions = static_cast<int64_t>(fusion.reductions.size());
   const int64_t room = limits.scratch_bytes - reductions * kPartialBytes;
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
     RowKernel kernel(maker, fused, fusion, room);
-    if (form == kLaneARow) return kernel.in_lanes(tuning);
+    if (!in_workgroup) return kernel.in_lanes(tuning);
     kernel.in_workgroup(keep);
   });
 }
+
+Taken emit_lane(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                const LowerLimits& limits) {
+  return emit_rows(lowered, fused, tuning, limits, false);
+}
+Taken emit_workgroup(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                     const LowerLimits& limits) {
+  return emit_rows(lowered, fused, tuning, limits, true);
+}
+
+}  // namespace
+
+constinit const Schedule kRowWorkgroup = {
+    "row-workgroup",
+    "reductions over minor dimensions and ops on the rows before, between and behind (softmax, "
+    "norms)",
+    "a workgroup takes a row, its lanes share each reduction, values that several passes need stay "
+    "in scratch",
+    {},
+    estimate_workgroup,
+    emit_workgroup};
+constinit const Schedule kRowLane = {
+    "row-lane", "the same, of short rows", "a lane takes a row", {}, estimate_lane, emit_lane};
 
 }  // namespace tenon::hlo::lower

@@ -133,7 +133,7 @@ Status lower_row_passes(LoweredOp& lowered, const Instruction& op, const RowPass
     bytes += 2 * Shape(type, {rows.dims[rows.axis]}).byte_size();
   }
   const bool fits = rows.passes <= 1 || bytes <= limits.scratch_bytes;
-  if (fits && (rows.passes == 0 || tuning.choose("row_scratch", 1, {0, 1}) != 0)) {
+  if (fits && (rows.passes == 0 || tuning.choose_flag(parameters::kRowScratch, true))) {
     return in_scratch(lowered, op, rows, suffix);
   }
   return in_temporaries(lowered, op, rows, suffix, tuning);

@@ -174,14 +174,14 @@ class ScatterLowering {
     if (element_count(op_.operand_type(count_ + 1).dims()) == 0) return {};
     const std::optional<kernel::AtomicKind> atomic = atomic_kind();
     const bool unique = op_.flag(AttrKey::unique_indices);
-    if (atomic && tuning.choose("scatter_atomic", 1, {0, 1}) != 0) {
+    if (atomic && tuning.choose_flag(parameters::kScatterAtomic, true)) {
       return at_once(tuning, "_atomic",
                      [&](ElementEmitter& e, const Values& to, const Values& update) {
                        const Element x = e.element(op_.operand(count_ + 1), update);
                        e.b.atomic(*atomic, x.re, results_[0], to);
                      });
     }
-    if (unique && tuning.choose("scatter_unique", 1, {0, 1}) != 0) {
+    if (unique && tuning.choose_flag(parameters::kScatterUnique, true)) {
       return at_once(tuning, "_unique",
                      [&](ElementEmitter& e, const Values& to, const Values& update) {
                        updates_.combine(e, results_, to, update);

@@ -37,6 +37,35 @@ bool FusedOp::combines(const Instruction* except) const {
   });
 }
 
+namespace {
+
+const Schedule* const kAll[] = {&kSliceUpdate, &kTiledDot,       &kTwoStage,        &kRowWorkgroup,
+                                &kRowLane,     &kTiledTranspose, &kSharedReduction, &kElements};
+
+}  // namespace
+
+std::span<const Schedule> schedules() {
+  static const std::vector<Schedule> rows = [] {
+    std::vector<Schedule> list;
+    for (const Schedule* each : kAll) list.push_back(*each);
+    return list;
+  }();
+  return rows;
+}
+
+std::string schedules_documentation() {
+  std::string text = "| schedule | takes | makes |\n|---|---|---|\n";
+  for (const Schedule& each : schedules()) {
+    text += fmt::format("| `{}` | {} | {} |\n", each.name, each.takes, each.makes);
+  }
+  text += "\n| parameter | meaning | values |\n|---|---|---|\n";
+  for (const TuningParameterInfo& each : all_tuning_parameters()) {
+    text += fmt::format("| `{}` | {} | {} |\n", each.name, each.meaning,
+                        each.is_flag() ? "0, 1" : fmt::format("1 to {}", each.most));
+  }
+  return text;
+}
+
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,
                    const std::vector<kernel::MemoryId>& memories, const Values& index) {
   for (size_t i = 0; i < which.size(); ++i) {

@@ -1,20 +1,15 @@
 // hlo/lower/schedules/: schedules: the ways in which a fusion becomes kernels.
 //
-// Schedules: the ways in which a fusion becomes kernels, a file each.
+// Schedules: the ways in which a fusion becomes kernels, a file each and a row each in schedules().
 //
-// clang-format off
-//   one element a lane           lower_op.cpp           anything
-//   a row a workgroup or a lane  row_fusion.cpp         softmax, norms: row reductions, ops around
-//   two stages                   two_stage.cpp          a large reduction to few results
-//   tiles through scratch        tiled_transpose.cpp    elements that are read across their rows
-//   tiles of accumulators        tiled_dot.cpp          a dot_general with the ops around it
-//   the slice alone              slice_update.cpp       a dynamic_update_slice of a dead operand
-// clang-format on
-//
-// Each takes a fusion (a single op is the smallest) if it fits, by choices of its TuningParameters;
-// a fusion that none takes is lowered one element a lane. All of them emit by the rules of
-// emitter.h and only provide some values from memory.
+// A schedule fits a fusion (a single op is the smallest) or does not, states the time that it would
+// take by the cost model, and emits kernels by the rules for elements (hlo/lower/elements), only
+// providing some values from memory. The one with the least time takes the fusion; the maker of a
+// device, a user or a test sets parameters, by name (hlo/lower/tuning_parameters.h).
 #pragma once
+
+#include <optional>
+#include <span>
 
 #include "hlo/lower/kernel_maker.h"
 
@@ -37,18 +32,34 @@ struct FusedOp {
   bool combines(const Instruction* except) const;
 };
 
-// Each returns whether it took the op; if not, `lowered` is as before.
+/// A fusion for which a schedule is looked for.
+struct ScheduleInput {
+  const FusedOp& fused;
+  const LoweredOp& lowered;  ///< Its inputs.
+  const LowerLimits& limits;
+  double elements_seconds = 0;  ///< The time of one element a lane.
+};
 
-Taken lower_row_fusion(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                       const LowerLimits& limits);
-Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                          const LowerLimits& limits);
-Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                            const LowerLimits& limits);
-Taken lower_update(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                   const LowerLimits& limits);
-Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                      const LowerLimits& limits);
+struct Schedule {
+  std::string_view name;   ///< Also the parameter that sets or bars it: "tiled-dot".
+  std::string_view takes;  ///< For docs/lowering.md.
+  std::string_view makes;
+  std::span<const TuningParameterInfo> parameters;
+  /// The time it takes, in seconds; nothing where it does not fit.
+  std::optional<double> (*estimate)(const ScheduleInput& input) = nullptr;
+  /// Emits the kernels. False if it does not fit after all; `lowered` is then as before.
+  Taken (*emit)(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                const LowerLimits& limits) = nullptr;
+};
+
+/// The registry. Of equal times the earlier one is taken; the last fits everything.
+std::span<const Schedule> schedules();
+/// The tables of docs/lowering.md.
+std::string schedules_documentation();
+
+/// The rows, each in its file.
+extern const Schedule kSliceUpdate, kTiledDot, kTwoStage, kRowWorkgroup, kRowLane, kTiledTranspose,
+    kSharedReduction, kElements;
 
 /// Stores the results numbered `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,

@@ -122,11 +122,11 @@ func.func @main(%x: tensor<6x70xf32>, %b: tensor<70xf32>) -> (tensor<6x70xf32>, 
 })";
 
 TEST(RowChain, AWorkgroupARow) { expect_schedule(kRows, {}, {"fusion_rows"}); }
-TEST(RowChain, ALaneARow) { expect_schedule(kRows, {{"row_form", 1}}, {"fusion_rows"}); }
+TEST(RowChain, ALaneARow) { expect_schedule(kRows, {{"row-lane", 1}}, {"fusion_rows"}); }
 TEST(RowChain, WithoutScratch) { expect_schedule(kRows, {{"row_scratch", 0}}, {"fusion_rows"}); }
 TEST(RowChain, Declined) {
   // The result with one number a row first, then its readers.
-  expect_schedule(kRows, {{"row_form", 0}}, {"fusion", "fusion_1"});
+  expect_schedule(kRows, {{"row-lane", 0}, {"row-workgroup", 0}}, {"fusion", "fusion_1"});
 }
 
 TEST(RowChain, SeveralOperandsAndRowsOfTwoDimensions) {
@@ -146,7 +146,7 @@ func.func @main(%x: tensor<3x5x8xf32>) -> (tensor<3x5x8xi32>, tensor<3xi32>) {
   %y = stablehlo.subtract %i, %b : tensor<3x5x8xi32>
   return %y, %r#1 : tensor<3x5x8xi32>, tensor<3xi32>
 })",
-                  {{"row_form", 2}}, {"fusion_rows"});
+                  {{"row-workgroup", 1}}, {"fusion_rows"});
 }
 
 TEST(RowChain, ComplexNumbers) {
@@ -170,7 +170,7 @@ func.func @main(%x: tensor<3x1001xf32>) -> tensor<3xf32> {
   %s = stablehlo.reduce(%a init: %init) applies stablehlo.add across dimensions = [1] : (tensor<3x1001xf32>, tensor<f32>) -> tensor<3xf32>
   return %s : tensor<3xf32>
 })";
-  const Choices two = {{"two_stages", 1}};
+  const Choices two = {{"two-stage", 1}};
   expect_schedule(text, two, {"fusion_parts", "fusion_total"});
   for (const int64_t parts : {2, 7, 13, 500, 5000}) {
     Choices choices = two;
@@ -190,7 +190,7 @@ func.func @main(%x: tensor<17x61xi32>) -> tensor<i32> {
   }
   return %s : tensor<i32>
 })",
-                  {{"two_stages", 1}, {"parts", 6}}, {"fusion_parts", "fusion_total"});
+                  {{"two-stage", 1}, {"parts", 6}}, {"fusion_parts", "fusion_total"});
 }
 
 TEST(TwoStages, LargeReductionsTakeThem) {
@@ -227,7 +227,7 @@ TEST(TiledTranspose, AnyPermutationAndType) {
                       "%t = stablehlo.transpose %x, dims = [{1}] : (tensor<18x20x33x{0}>) -> "
                       "tensor<{2}x{0}>\nreturn %t : tensor<{2}x{0}>\n}}",
                       type, permutation, to),
-          {{"transpose_tiles", 1}, {"tile_along", 16}}, {"fusion_tiles"});
+          {{"tiled-transpose", 1}, {"tile_along", 16}}, {"fusion_tiles"});
     }
   }
 }
@@ -269,7 +269,7 @@ std::string dot(const std::string& lhs, const std::string& rhs, const std::strin
 }
 
 TEST(TiledDot, DimensionsInAnyOrder) {
-  const Choices tiles = {{"dot_tiles", 1}};
+  const Choices tiles = {{"tiled-dot", 1}};
   // Batches, several free and contracted dimensions, factors that lie across.
   for (const std::string& text :
        {dot("3x20x9xf32", "3x9x11xf32", "3x20x11xf32",
@@ -285,7 +285,7 @@ TEST(TiledDot, DimensionsInAnyOrder) {
 }
 
 TEST(TiledDot, Types) {
-  const Choices tiles = {{"dot_tiles", 1}};
+  const Choices tiles = {{"tiled-dot", 1}};
   for (const auto& [lhs, rhs, result] :
        std::vector<std::tuple<std::string, std::string, std::string>>{{"i8", "i8", "i32"},
                                                                       {"ui8", "ui8", "ui8"},

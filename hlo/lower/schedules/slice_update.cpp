@@ -19,19 +19,41 @@ Value outside(const FusedOp& fused, Value value) {
   return {};
 }
 
-}  // namespace
+struct SliceUpdate {
+  const Instruction* op = nullptr;
+  Value whole;
+  size_t input = 0;  ///< Its place among the inputs.
+};
 
-Taken lower_update(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                   const LowerLimits&) {
-  const Instruction* const update = fused.results.size() == 1 ? fused.results[0].def : nullptr;
-  if (update == nullptr || update->code() != OpCode::kDynamicUpdateSlice ||
-      std::ranges::find(fused.inner, update) == fused.inner.end()) {
-    return false;
+std::optional<SliceUpdate> update_of(const FusedOp& fused, const LoweredOp& lowered) {
+  SliceUpdate update;
+  update.op = fused.results.size() == 1 ? fused.results[0].def : nullptr;
+  if (update.op == nullptr || update.op->code() != OpCode::kDynamicUpdateSlice ||
+      std::ranges::find(fused.inner, update.op) == fused.inner.end()) {
+    return std::nullopt;
   }
-  const Value whole = outside(fused, update->operand(0));
-  const auto input = std::ranges::find(lowered.inputs, whole);
-  if (!whole || input == lowered.inputs.end()) return false;
-  if (tuning.choose("update_slice", ends_at(whole, fused.op) ? 1 : 0, {0, 1}) == 0) return false;
+  update.whole = outside(fused, update.op->operand(0));
+  const auto input = std::ranges::find(lowered.inputs, update.whole);
+  if (!update.whole || input == lowered.inputs.end()) return std::nullopt;
+  update.input = static_cast<size_t>(input - lowered.inputs.begin());
+  return update;
+}
+
+// By the elements that are stored. Where the operand lives on, the copy takes the time of all.
+std::optional<double> estimate(const ScheduleInput& input) {
+  const auto update = update_of(input.fused, input.lowered);
+  if (!update) return std::nullopt;
+  const auto part = static_cast<double>(element_count(update->op->operand_type(1).dims()));
+  const auto whole = static_cast<double>(element_count(update->whole.type().dims()));
+  const double copied = ends_at(update->whole, input.fused.op) ? 0 : 1;
+  return input.elements_seconds * (copied + part / std::max(whole, 1.0));
+}
+
+Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning, const LowerLimits&) {
+  const auto found = update_of(fused, lowered);
+  if (!found) return false;
+  const Instruction* const update = found->op;
+  const Value whole = found->whole;
   const Dims& sizes = update->operand_type(1).dims();
   if (element_count(sizes) != 0) {
     TENON_ASSIGN(const bool taken, try_kernel(lowered, fused.op, "", [&](KernelMaker& maker) {
@@ -45,8 +67,18 @@ Taken lower_update(LoweredOp& lowered, const FusedOp& fused, TuningParameters& t
                  }));
     if (!taken) return false;
   }
-  lowered.copies.emplace_back(0, static_cast<uint32_t>(input - lowered.inputs.begin()));
+  lowered.copies.emplace_back(0, static_cast<uint32_t>(found->input));
   return true;
 }
+
+}  // namespace
+
+constinit const Schedule kSliceUpdate = {
+    "slice-update",
+    "a dynamic_update_slice of an operand that nothing reads any more",
+    "one element of the slice a lane, stored in the memory of the whole",
+    {},
+    estimate,
+    emit};
 
 }  // namespace tenon::hlo::lower

@@ -14,8 +14,13 @@ using kernel::Builder;
 using kernel::MemoryId;
 using K = kernel::OpCode;
 
-// The most private memory of a workgroup; registers hardly hold more.
-constexpr int64_t kMostPrivateBytes = 256 << 10;
+constexpr TuningParameterInfo kParameters[] = {
+    {"lanes_m", "rows of lanes in a workgroup", 256, {1, 3, 8}},
+    {"lanes_n", "columns of lanes in a workgroup", 256, {1, 5, 8}},
+    {"each_m", "rows of results of a lane", 256, {1, 2, 3}},
+    {"each_n", "columns of results of a lane", 256, {1, 2, 5}},
+    {"tile_k", "depth of a tile", 1024, {1, 7, 8, 32}}};
+enum ParameterIndex : uint8_t { kLanesM, kLanesN, kEachM, kEachN, kTileK };
 
 struct Tiles {
   int64_t lanes_m, lanes_n;  // Lanes of a workgroup.
@@ -26,15 +31,15 @@ struct Tiles {
   int64_t n() const { return lanes_n * each_n; }
 };
 
-// Bytes of a register that is wide enough to compute many numbers at once.
-constexpr int64_t kWideBytes = 32;
+// Whether a register computes many numbers at once.
+bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
 
 // A tile of a factor keeps the type that the operand has in memory, if products of it are of the
 // accumulator's kind; where registers are wide it is widened by them, before it is used again and
 // again.
 ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& limits) {
   const ElementType type = dot.operand_type(side).element_type();
-  if (limits.vector_bytes >= kWideBytes) return accumulator(dot);
+  if (is_wide(limits)) return accumulator(dot);
   const bool same_kind = is_float(type) == is_float(accumulator(dot)) && !is_pred(type);
   // Elements beyond the factor's end are zero, which not all types have.
   const bool has_zero = element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
@@ -187,7 +192,7 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
     while (preferred > 1 && preferred / 2 >= size) preferred /= 2;
     return preferred;
   };
-  const bool wide = limits.vector_bytes >= kWideBytes;
+  const bool wide = is_wide(limits);
   const int64_t vector = limits.vector_bytes / static_cast<int64_t>(storage_bytes(sum));
   const int64_t m = element_count(shape.m);
   const int64_t n = element_count(shape.n);
@@ -195,38 +200,58 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
   const int64_t rows = wide ? most(m, std::max<int64_t>(4, vector / 2)) : 0;
   const int64_t columns = wide ? most(n, 2 * vector) : 0;
   Tiles tiles = {};
-  tiles.lanes_m = tuning.choose_size("lanes_m", wide ? most(tiles_of(m, rows), 8) : most(m, 16),
-                                     {1, 3, 8}, 256);
-  tiles.lanes_n = tuning.choose_size("lanes_n", wide ? most(tiles_of(n, columns), 4) : most(n, 16),
-                                     {1, 5, 8}, 256);
-  tiles.each_m = tuning.choose_size("each_m", wide ? rows : most(tiles_of(m, tiles.lanes_m), 4),
-                                    {1, 2, 3}, 256);
-  tiles.each_n = tuning.choose_size("each_n", wide ? columns : most(tiles_of(n, tiles.lanes_n), 4),
-                                    {1, 2, 5}, 256);
-  tiles.k = tuning.choose_size("tile_k", most(k, wide ? 128 : 16), {1, 7, 8, 32});
+  const auto choose = [&](ParameterIndex parameter, int64_t preferred) {
+    return tuning.choose(kParameters[parameter], preferred);
+  };
+  tiles.lanes_m = choose(kLanesM, wide ? most(tiles_of(m, rows), 8) : most(m, 16));
+  tiles.lanes_n = choose(kLanesN, wide ? most(tiles_of(n, columns), 4) : most(n, 16));
+  tiles.each_m = choose(kEachM, wide ? rows : most(tiles_of(m, tiles.lanes_m), 4));
+  tiles.each_n = choose(kEachN, wide ? columns : most(tiles_of(n, tiles.lanes_n), 4));
+  tiles.k = choose(kTileK, most(k, wide ? 128 : 16));
   return tiles;
 }
 
-}  // namespace
-
-Taken lower_tiled_dot(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                      const LowerLimits& limits) {
-  const Instruction* dot = fused.only(OpCode::kDotGeneral);
-  if (dot == nullptr || fused.results.empty() || !fits_tiles(fused, *dot, limits)) return false;
+// Each element of a tile is used as often as the other factor's tile is wide: the gain is that of
+// the least dimension.
+std::optional<double> estimate(const ScheduleInput& input) {
+  const Instruction* dot = input.fused.only(OpCode::kDotGeneral);
+  if (dot == nullptr || input.fused.results.empty() ||
+      !fits_tiles(input.fused, *dot, input.limits)) {
+    return std::nullopt;
+  }
   const DotShape shape(*dot);
-  const int64_t m = element_count(shape.m);
-  const int64_t n = element_count(shape.n);
-  const bool good = m >= 8 && n >= 8 && element_count(shape.k) >= 8;
-  if (tuning.choose("dot_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
-  const Tiles tiles = choose_tiles(tuning, shape, accumulator(*dot), limits);
+  const int64_t least =
+      std::min({element_count(shape.m), element_count(shape.n), element_count(shape.k)});
+  return input.elements_seconds * static_cast<double>(input.limits.cost.tiled_product) /
+         static_cast<double>(std::max<int64_t>(least, 1));
+}
+
+Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+           const LowerLimits& limits) {
+  const Instruction* dot = fused.only(OpCode::kDotGeneral);
+  const Tiles tiles = choose_tiles(tuning, DotShape(*dot), accumulator(*dot), limits);
   int64_t bytes = Shape(tile_type(*dot, 0, limits), {tiles.m(), tiles.k}).byte_size() +
                   Shape(tile_type(*dot, 1, limits), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(*dot), {tiles.m(), tiles.n()}).byte_size();
   if (!limits.private_memory) bytes += sums;
-  if (bytes > limits.scratch_bytes || sums > kMostPrivateBytes) return false;
+  if (bytes > limits.scratch_bytes || sums > limits.cost.private_bytes) return false;
   return try_kernel(lowered, fused.op, "_tiles", [&](KernelMaker& maker) {
     DotKernel(maker, fused, *dot, tiles, limits).run();
   });
 }
+
+}  // namespace
+
+constinit const Schedule kTiledDot = {
+    "tiled-dot",
+    "one dot_general of real types, any dimension numbers, and in a fusion the ops before and "
+    "behind it",
+    "a workgroup brings tiles of both factors into scratch (`copy` where a factor lies in memory, "
+    "else computed on the way), `contract`s them into private accumulators, and computes the rest "
+    "on the way out; where a register (`vector_bytes`) holds many numbers a lane's results are "
+    "some registers of them",
+    kParameters,
+    estimate,
+    emit};
 
 }  // namespace tenon::hlo::lower

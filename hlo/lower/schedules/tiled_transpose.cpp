@@ -118,23 +118,36 @@ class TransposeKernel {
   int64_t tile_across_;
 };
 
-}  // namespace
+constexpr TuningParameterInfo kParameters[] = {
+    {"tile_along", "size of a tile along the rows of the result", 1024, {1, 3, 16, 64}},
+    {"tile_across", "size of a tile across them", 1024, {1, 5, 16}}};
 
-Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                            const LowerLimits& limits) {
-  if (fused.results.empty() || element_count(fused.results[0].type().dims()) == 0) return false;
-  std::vector<Transposed> found;
-  {
-    KernelMaker probe(fused.op, lowered, "probe", ElementType::kS32);
-    probe.inputs();
-    found = transposes_of(fused, probe.e());
-  }
-  if (found.empty()) return false;
-  const Dims& dims = fused.results[0].type().dims();
-  const bool good = dims.back() >= 16 && dims[found[0].across] >= 16;
-  if (tuning.choose("transpose_tiles", good ? 1 : 0, {0, 1}) == 0) return false;
-  const int64_t along = tuning.choose_size("tile_along", 32, {1, 3, 16, 64});
-  const int64_t across = tuning.choose_size("tile_across", 32, {1, 5, 16});
+std::vector<Transposed> transposes_of(const FusedOp& fused, const LoweredOp& lowered) {
+  if (fused.results.empty() || element_count(fused.results[0].type().dims()) == 0) return {};
+  KernelMaker probe(fused.op, lowered, "probe", ElementType::kS32);
+  probe.inputs();
+  return transposes_of(fused, probe.e());
+}
+
+std::optional<double> estimate(const ScheduleInput& input) {
+  const bool any = std::ranges::any_of(
+      input.fused.inner, [](const Instruction* op) { return op->code() == OpCode::kTranspose; });
+  if (!any) return std::nullopt;
+  const std::vector<Transposed> found = transposes_of(input.fused, input.lowered);
+  if (found.empty()) return std::nullopt;
+  // A reduction in the fusion would be computed for each element.
+  if (input.fused.combines(nullptr)) return 2 * input.elements_seconds;
+  const Dims& dims = input.fused.results[0].type().dims();
+  const int64_t least = std::min(dims.back(), dims[found[0].across]);
+  return input.elements_seconds * static_cast<double>(input.limits.cost.tiled_transpose) /
+         static_cast<double>(least);
+}
+
+Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+           const LowerLimits& limits) {
+  const std::vector<Transposed> found = transposes_of(fused, lowered);
+  const int64_t along = tuning.choose(kParameters[0], 32);
+  const int64_t across = tuning.choose(kParameters[1], 32);
   int64_t bytes = 0;
   for (const Transposed& t : found) {
     bytes += Shape(t.op->result_type().element_type(), {along, across + 1}).byte_size();
@@ -144,5 +157,15 @@ Taken lower_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningPara
     TransposeKernel(maker, fused, along, across).run();
   });
 }
+
+}  // namespace
+
+constinit const Schedule kTiledTranspose = {
+    "tiled-transpose",
+    "ops on transposed operands",
+    "a tile comes in by rows and is read by columns, one element more a row against bank conflicts",
+    kParameters,
+    estimate,
+    emit};
 
 }  // namespace tenon::hlo::lower

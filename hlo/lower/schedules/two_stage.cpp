@@ -131,25 +131,35 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
   for (size_t k = 0; k < r.count; ++k) e.store(sums[k], results[k], kept);
 }
 
-}  // namespace
+constexpr TuningParameterInfo kParameters[] = {
+    {"parts", "workgroups that share the leaves of a result", 1 << 16, {2, 3, 7}}};
 
-Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                          const LowerLimits&) {
-  const Instruction* reduce = root_of(fused);
-  if (reduce == nullptr) return false;
+// A second launch for a device that is busy in the first: the gain over lanes that share a
+// reduction grows with the leaves.
+std::optional<double> estimate(const ScheduleInput& input) {
+  const Instruction* reduce = root_of(input.fused);
+  if (reduce == nullptr) return std::nullopt;
+  const CostModel& cost = input.limits.cost;
   const int64_t results = element_count(reduce->result_type().dims());
+  const int64_t leaves = element_count(reduced_extents(*reduce));
+  if (results == 0 || leaves < 4) return std::nullopt;
+  const double launches = static_cast<double>(cost.long_reduction) / static_cast<double>(leaves);
+  if (launches > 1 || results > cost.few_results) return input.elements_seconds * (1 + launches);
+  const double shared = static_cast<double>(cost.shared_leaves) / static_cast<double>(leaves);
+  return input.elements_seconds * shared * launches;
+}
+
+Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+           const LowerLimits& limits) {
+  const Instruction* reduce = root_of(fused);
   Parts parts = {element_count(reduced_extents(*reduce)), 1};
-  if (results == 0 || parts.leaves < 4) return false;
-  const bool good = parts.leaves >= 1 << 15 && results <= 64;
-  if (tuning.choose("two_stages", good ? 1 : 0, {0, 1}) == 0) return false;
   const Dims extents = reduced_extents(*reduce);
   const std::vector<ElementType> types = accumulator_types(reduce->region(0));
   const auto identity = types.size() == 1 ? identity_of(reduce->region(0), types[0]) : std::nullopt;
-  int64_t preferred = std::clamp<int64_t>(parts.leaves / 4096, 2, 256);
+  int64_t preferred = std::clamp<int64_t>(parts.leaves / limits.cost.leaves_a_part, 2, 256);
   const int64_t even = identity ? even_parts(extents[0], preferred) : 1;
   if (even > 1) preferred = even;
-  parts.count =
-      std::min(tuning.choose_size("parts", preferred, {2, 3, 7}, 1 << 16), parts.leaves / 2);
+  parts.count = std::min(tuning.choose(kParameters[0], preferred), parts.leaves / 2);
   if (extents[0] % parts.count == 0) parts.identity = identity;
   Dims dims = reduce->result_type().dims();
   dims.push_back(parts.count);
@@ -160,5 +170,16 @@ Taken lower_in_two_stages(LoweredOp& lowered, const FusedOp& fused, TuningParame
                        [&](KernelMaker& maker) { second_stage(maker, *reduce, parts); }));
   return true;
 }
+
+}  // namespace
+
+constinit const Schedule kTwoStage = {
+    "two-stage",
+    "a reduce to few results, and the ops before it",
+    "workgroups reduce parts, each beginning with its first leaf; then one a result reduces these "
+    "from the init value, which so enters once",
+    kParameters,
+    estimate,
+    emit};
 
 }  // namespace tenon::hlo::lower

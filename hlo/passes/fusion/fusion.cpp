@@ -24,8 +24,6 @@
 namespace tenon::hlo {
 namespace {
 
-constexpr size_t kMostOps = 64;        // of a group
-constexpr size_t kMostInputs = 24;     // which become buffers of its kernel
 constexpr size_t kMostBetween = 2000;  // ops looked at between those of a group
 
 struct Group {
@@ -88,7 +86,7 @@ Dims without_ones(const Dims& dims) {
 }
 
 // The rows of a reduction over the minor dimensions of its operand.
-std::optional<Dims> rows_of(const Instruction& op) {
+std::optional<Dims> rows_of(const Instruction& op, const lower::CostModel& cost) {
   if (!is_reduction(op)) return std::nullopt;
   const Dims& whole = op.operand_type(0).dims();
   const Dims& rows = op.result_type().dims();
@@ -96,10 +94,9 @@ std::optional<Dims> rows_of(const Instruction& op) {
   const bool minor = std::ranges::all_of(
       reduced, [&](int64_t d) { return d >= static_cast<int64_t>(rows.size()); });
   // Few long rows are reduced in two stages, by many workgroups, before anything else.
-  constexpr int64_t kLong = int64_t{1} << 15;
-  constexpr int64_t kFew = 64;
   const int64_t count = element_count(rows);
-  if (count <= kFew && element_count(whole) >= kLong * std::max<int64_t>(count, 1)) {
+  if (count <= cost.few_results &&
+      element_count(whole) >= cost.long_reduction * std::max<int64_t>(count, 1)) {
     return std::nullopt;
   }
   if (!minor || reduced.empty() || element_count(whole) == 0) return std::nullopt;
@@ -108,7 +105,8 @@ std::optional<Dims> rows_of(const Instruction& op) {
 
 class Fusing {
  public:
-  explicit Fusing(Computation& computation) : computation_(computation) {}
+  Fusing(Computation& computation, const lower::CostModel& cost)
+      : computation_(computation), cost_(cost) {}
 
   Result<bool> run() {
     int64_t place = 0;
@@ -134,7 +132,7 @@ class Fusing {
     mine->ops = {&op};
     mine->domain = reduces ? op.operand_type(0).dims() : op.result_type().dims();
     if (reduces) {
-      const std::optional<Dims> rows = rows_of(op);
+      const std::optional<Dims> rows = rows_of(op, cost_);
       mine->is_row_fusion = rows.has_value();
       mine->is_closed = !rows.has_value();
       if (rows) mine->rows = *rows;
@@ -176,7 +174,8 @@ class Fusing {
   }
 
   void merge(const GroupPtr& first, const GroupPtr& second) {
-    if (first->is_closed || first->ops.size() + second->ops.size() > kMostOps) return;
+    const auto ops = static_cast<int64_t>(first->ops.size() + second->ops.size());
+    if (first->is_closed || ops > cost_.fused_ops) return;
     if (first->is_row_fusion && second->is_row_fusion && first->rows != second->rows) return;
     Group both = *first;
     both.ops.insert(both.ops.end(), second->ops.begin(), second->ops.end());
@@ -192,7 +191,7 @@ class Fusing {
       if (reduces ? dims != both.domain : !is_of(both, dims)) return;
     }
     if (both.is_closed && !ends_in_reduction(both)) return;
-    if (inputs_of(both) > kMostInputs || stands_between(both)) return;
+    if (static_cast<int64_t>(inputs_of(both)) > cost_.fused_inputs || stands_between(both)) return;
     auto merged = std::make_shared<Group>(std::move(both));
     for (const Instruction* op : merged->ops) groups_[op] = merged;
   }
@@ -273,7 +272,7 @@ class Fusing {
     std::map<GroupPtr, size_t> number;
     for (const Use& use : op.uses()) {
       const GroupPtr group = use.user->parent() == &computation_ ? group_of(use.user) : nullptr;
-      if (group == nullptr || group->ops.size() >= kMostOps) return;
+      if (group == nullptr || static_cast<int64_t>(group->ops.size()) >= cost_.fused_ops) return;
       const auto [known, added] = number.try_emplace(group, readers.size());
       if (added) readers.push_back({group, {}});
       readers[known->second].second.push_back(use);
@@ -291,7 +290,7 @@ class Fusing {
     for (const auto& [group, uses] : readers) {
       Group with = *group;
       with.ops.push_back(&op);
-      if (inputs_of(with) > kMostInputs) return;
+      if (static_cast<int64_t>(inputs_of(with)) > cost_.fused_inputs) return;
       // The group may compute an operand of it.
       if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
     }
@@ -377,11 +376,12 @@ class Fusing {
   }
 
   Computation& computation_;
+  const lower::CostModel& cost_;
   std::map<const Instruction*, GroupPtr> groups_;
   std::map<const Instruction*, int64_t> places_;
 };
 
-Result<bool> fuse_in(Computation& computation) {
+Result<bool> fuse_in(Computation& computation, const lower::CostModel& cost) {
   bool changed = false;
   for (Instruction& op : computation) {
     // Regions of other ops are scalar programs of their elements.
@@ -389,20 +389,20 @@ Result<bool> fuse_in(Computation& computation) {
       continue;
     }
     for (size_t r = 0; r < op.region_count(); ++r) {
-      TENON_ASSIGN(const bool inner, fuse_in(op.region(r)));
+      TENON_ASSIGN(const bool inner, fuse_in(op.region(r), cost));
       changed |= inner;
     }
   }
-  TENON_ASSIGN(const bool here, Fusing(computation).run());
+  TENON_ASSIGN(const bool here, Fusing(computation, cost).run());
   return changed || here;
 }
 
 }  // namespace
 
-Result<bool> fuse_elements(Module& module) {
+Result<bool> fuse_elements(Module& module, const PassOptions& options) {
   bool changed = false;
   for (const auto& function : module.functions()) {
-    TENON_ASSIGN(const bool here, fuse_in(*function));
+    TENON_ASSIGN(const bool here, fuse_in(*function, options.cost));
     changed |= here;
   }
   return changed;

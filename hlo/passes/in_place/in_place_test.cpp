@@ -26,7 +26,7 @@ void check(const hlo::Module& module, const std::vector<Literal>& arguments,
     hlo::InterpretedRunOptions options;
     options.lower.tuning = hlo::lower::TuningParameters::random(seed);
     options.lower.tuning.set("in_place", seed % 8 == 0 ? 0 : 1);
-    options.lower.tuning.set("update_slice", seed % 3 == 0 ? 0 : 1);
+    options.lower.tuning.set("slice-update", seed % 3 == 0 ? 0 : 1);
     options.lower.tuning.set("control_in_workgroup", in_one_kernel);
     options.interpreter.order = static_cast<kernel::Order>(seed % 3);
     options.interpreter.seed = seed;

@@ -1,4 +1,4 @@
-#include "hlo/import/canonical.h"
+#include "hlo/ops/attribute_kinds.h"
 
 #include <gtest/gtest.h>
 

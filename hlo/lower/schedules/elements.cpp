@@ -1,0 +1,176 @@
+// The schedules of single ops and of any fusion: one element a lane, or the lanes of a workgroup
+// share a reduction.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/schedules/schedules.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
+
+// --- One element a lane
+
+// Whether two results can be stored by one kernel, and which come first. A result that another
+// reads at an index of its own is stored by an earlier kernel and read from memory, not computed
+// again.
+class Dependencies {
+ public:
+  explicit Dependencies(const FusedOp& fused) : fused_(fused) {}
+
+  /// Whether `value` needs elements of a result that is not stored yet, other than those at its own
+  /// index.
+  bool has_to_wait(Value value, const std::vector<bool>& stored) {
+    stored_ = &stored;
+    seen_.clear();
+    return visit(value, value.type().dims(), false);
+  }
+
+ private:
+  bool visit(Value value, const Dims& dims, bool elsewhere) {
+    if (!seen_.insert({value.def, value.index, elsewhere}).second) return false;
+    if (std::ranges::find(fused_.inner, value.def) == fused_.inner.end()) return false;
+    for (size_t r = 0; r < fused_.results.size(); ++r) {
+      if (fused_.results[r] != value) continue;
+      if ((*stored_)[r]) return false;
+      if (elsewhere || value.type().dims() != dims) return true;
+    }
+    const bool same = value.def->info().category == Category::kElementwise && !elsewhere;
+    return std::ranges::any_of(all_operands(*value.def), [&](Value operand) {
+      return visit(operand, dims, !same || operand.type().dims() != dims);
+    });
+  }
+
+  const FusedOp& fused_;
+  const std::vector<bool>* stored_ = nullptr;
+  std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
+};
+
+// Results of one shape: one kernel over its indices. Those that are `stored` are read.
+Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
+                      const std::vector<uint32_t>& results, const std::vector<bool>& stored,
+                      TuningParameters& tuning, std::string_view suffix) {
+  return add_kernel(lowered, fused.op, suffix, [&](KernelMaker& maker) {
+    maker.inputs();
+    for (uint32_t r = 0; r < stored.size(); ++r) {
+      if (!stored[r] || is_empty(fused.results[r].type())) continue;
+      maker.e().bind(fused.results[r], maker.result(r, kernel::Access::kIn));
+    }
+    std::vector<kernel::MemoryId> memories;
+    for (const uint32_t r : results) memories.push_back(maker.result(r));
+    for_each_index(
+        maker.b(), fused.results[results[0]].type().dims(), tuning,
+        [&](const Values& index) { store_results(maker, fused, results, memories, index); });
+  });
+}
+
+Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                    const LowerLimits&) {
+  std::vector<bool> stored(fused.results.size());
+  std::vector<uint32_t> rest;
+  for (uint32_t r = 0; r < fused.results.size(); ++r) {
+    // An empty result needs neither a store nor a load.
+    stored[r] = is_empty(fused.results[r].type());
+    if (!stored[r]) rest.push_back(r);
+  }
+  // Takes the results in the order in which they are computed.
+  const auto place = [&](uint32_t r) {
+    return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
+  };
+  std::ranges::stable_sort(rest, {}, place);
+  Dependencies dependencies(fused);
+  for (int part = 0; !rest.empty(); ++part) {
+    std::vector<uint32_t> now;
+    std::vector<uint32_t> later;
+    for (const uint32_t r : rest) {
+      const bool fits =
+          now.empty() || fused.results[r].type().dims() == fused.results[now[0]].type().dims();
+      const bool waits =
+          fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
+      (fits && !waits ? now : later).push_back(r);
+    }
+    TENON_TRY(lower_elements(lowered, fused, now, stored, tuning,
+                             part == 0 ? "" : fmt::format("_{}", part)));
+    for (const uint32_t r : now) stored[r] = true;
+    rest = std::move(later);
+  }
+  return true;
+}
+
+// The op whose results are those of the fusion, if it computes nothing else.
+const Instruction* only_op(const FusedOp& fused) {
+  const Instruction* only = fused.inner.size() == 1 ? fused.inner[0] : nullptr;
+  if (only == nullptr || only->result_count() != fused.results.size()) return nullptr;
+  for (uint32_t r = 0; r < fused.results.size(); ++r) {
+    if (fused.results[r] != Value{const_cast<Instruction*>(only), r}) return nullptr;
+  }
+  return only;
+}
+
+Taken emit_shared(LoweredOp& lowered, const FusedOp& fused, TuningParameters&, const LowerLimits&) {
+  const Instruction& op = *only_op(fused);
+  return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
+    maker.inputs();
+    std::vector<kernel::MemoryId> memories;
+    for (uint32_t r = 0; r < op.result_count(); ++r) memories.push_back(maker.result(r));
+    const Values index = maker.b().grid(op.result_type().dims());
+    const Elements results = op.info().fusion == FusionKind::kReduces
+                                 ? emit_reduce(maker.e(), op, index, true)
+                                 : emit_dot(maker.e(), op, index, true);
+    for (size_t r = 0; r < results.size(); ++r) maker.e().store(results[r], memories[r], index);
+  });
+}
+
+// The reduce or dot_general that a fusion consists of, or null.
+const Instruction* shared_op(const FusedOp& fused) {
+  const Instruction* op = only_op(fused);
+  const bool combines =
+      op != nullptr && (op->code() == OpCode::kReduce || op->code() == OpCode::kDotGeneral);
+  const bool any_empty = std::ranges::any_of(fused.op.result_types(), is_empty);
+  return combines && !any_empty ? op : nullptr;
+}
+
+// It gains where there are enough leaves to share, and either neighbours lie beside each other or
+// there is little else to do at once.
+std::optional<double> estimate_shared(const ScheduleInput& input) {
+  const Instruction* op = shared_op(input.fused);
+  if (op == nullptr) return std::nullopt;
+  const Dims& dims = op->operand_type(0).dims();
+  const auto* dot = op->attr<DotDims>(AttrKey::dot_dimension_numbers);
+  const I64s& reduced = dot != nullptr ? dot->lhs_contracting : op->i64s(AttrKey::dimensions);
+  int64_t leaves = 1;
+  for (const int64_t d : reduced) leaves *= dims[static_cast<size_t>(d)];
+  const bool minor = dot == nullptr && contains(reduced, static_cast<int64_t>(dims.size()) - 1);
+  const CostModel& cost = input.limits.cost;
+  const auto results = static_cast<double>(element_count(op->result_type().dims()));
+  const double shared =
+      static_cast<double>(cost.shared_leaves) / static_cast<double>(std::max<int64_t>(leaves, 1));
+  const double busy = minor ? 0 : (results + 1) / static_cast<double>(cost.few_results);
+  return input.elements_seconds * std::max(shared, busy);
+}
+
+std::optional<double> estimate_elements(const ScheduleInput& input) {
+  return input.elements_seconds;
+}
+
+}  // namespace
+
+constinit const Schedule kSharedReduction = {"shared-reduction",
+                                             "a reduce or dot_general of many leaves",
+                                             "a workgroup a result, whose lanes share the leaves",
+                                             {},
+                                             estimate_shared,
+                                             emit_shared};
+constinit const Schedule kElements = {
+    "elements",
+    "anything",
+    "one element a lane. Results of one shape share a kernel; a result that another reads at an "
+    "index of its own is stored first and read from memory",
+    {},
+    estimate_elements,
+    emit_elements};
+
+}  // namespace tenon::hlo::lower
