@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 namespace tenon::program {
@@ -66,6 +67,120 @@ class Search {
   std::vector<StepRange> found_;
 };
 
+// Copies the steps of a range, and of the whole what these use.
+class SegmentMaker {
+ public:
+  explicit SegmentMaker(const Program& whole) : whole_(whole) {}
+
+  Segment run(const StepRange& range) {
+    made_.program.name = whole_.name;
+    made_.program.sequences.resize(1);
+    const std::span<const Step> steps = whole_.sequences[range.sequence].steps;
+    add(0, steps.subspan(range.begin, range.end - range.begin));
+    if (uses_temporaries_) made_.program.temporary_bytes = whole_.temporary_bytes;
+    for (const auto* list : {&parameters_, &results_, &constants_}) {
+      made_.memories.insert(made_.memories.end(), list->begin(), list->end());
+    }
+    if (made_.program.temporary_bytes > 0) made_.memories.push_back({BufferKind::kTemporary, 0});
+    find_dependencies(made_.program);
+    return std::move(made_);
+  }
+
+ private:
+  // Sequences are renumbered in the order of the walk.
+  void add(SequenceId to, std::span<const Step> steps) {
+    for (const Step& each : steps) {
+      // Not a reference: the sequences move when one is added.
+      Step step = each;
+      std::visit([&](auto& action) { renumber(action); }, step.action);
+      for (SequenceId* inner : within(step)) {
+        const auto number = static_cast<SequenceId>(made_.program.sequences.size());
+        made_.program.sequences.emplace_back();
+        add(number, whole_.sequences[std::exchange(*inner, number)].steps);
+      }
+      made_.program.sequences[to].steps.push_back(std::move(step));
+    }
+  }
+
+  void renumber(Launch& launch) {
+    const auto next = static_cast<uint32_t>(made_.program.kernels.size());
+    const auto [known, added] = kernels_.try_emplace(launch.kernel, next);
+    if (added) made_.program.kernels.push_back(whole_.kernels[launch.kernel]);
+    launch.kernel = known->second;
+    renumber(launch.buffers);
+  }
+  void renumber(Copy& copy) {
+    renumber(copy.destination);
+    renumber(copy.source);
+  }
+  void renumber(While& loop) { renumber(loop.predicate); }
+  void renumber(Conditional& conditional) { renumber(conditional.index); }
+  void renumber(CustomCall& call) {
+    renumber(call.operands);
+    renumber(call.results);
+  }
+  void renumber(LibraryCallStep& call) {
+    renumber(call.operands);
+    renumber(call.results);
+  }
+  void renumber(std::vector<BufferId>& ids) {
+    for (BufferId& id : ids) renumber(id);
+  }
+  void renumber(BufferId& id) { id = buffer(id); }
+
+  BufferId buffer(BufferId of_whole) {
+    if (const auto known = buffers_.find(of_whole); known != buffers_.end()) return known->second;
+    Buffer copy = whole_.buffer(of_whole);
+    const bool is_view = copy.view_of != kNone;
+    if (is_view) copy.view_of = buffer(copy.view_of);
+    const auto id = static_cast<BufferId>(made_.program.buffers.size());
+    if (!is_view) place(copy, id);
+    made_.program.buffers.push_back(std::move(copy));
+    buffers_[of_whole] = id;
+    return id;
+  }
+
+  // Gives a buffer the segment's number of its memory.
+  void place(Buffer& buffer, BufferId id) {
+    switch (buffer.kind) {
+      case BufferKind::kParameter:
+        if (number(buffer, parameters_)) made_.program.parameters.push_back(id);
+        return;
+      case BufferKind::kResult:
+        if (number(buffer, results_)) made_.program.results.push_back(id);
+        return;
+      case BufferKind::kConstant: {
+        const uint32_t of_whole = buffer.index;
+        if (number(buffer, constants_)) {
+          made_.program.constants.push_back(whole_.constants[of_whole]);
+        }
+        return;
+      }
+      case BufferKind::kTemporary:
+        uses_temporaries_ = true;
+    }
+  }
+
+  // True for a memory that had no number yet.
+  bool number(Buffer& buffer, std::vector<MemoryRef>& list) {
+    const auto next = static_cast<uint32_t>(list.size());
+    const auto [known, added] = memories_.try_emplace({buffer.kind, buffer.index}, next);
+    if (added) list.push_back({buffer.kind, buffer.index});
+    buffer.index = known->second;
+    return added;
+  }
+
+  const Program& whole_;
+  Segment made_;
+  std::unordered_map<uint32_t, uint32_t> kernels_;
+  std::unordered_map<BufferId, BufferId> buffers_;
+  std::map<std::pair<BufferKind, uint32_t>, uint32_t> memories_;
+  std::vector<MemoryRef> parameters_;
+  std::vector<MemoryRef> results_;
+  std::vector<MemoryRef> constants_;
+  bool uses_temporaries_ = false;
+};
+
 }  // namespace
 
 std::vector<StepRange> segments_of(const Program& program,
@@ -73,28 +188,8 @@ std::vector<StepRange> segments_of(const Program& program,
   return Search(program, apart).run();
 }
 
-Program segment_program(const Program& program, const StepRange& range) {
-  Program segment = program;
-  segment.sequences.assign(1, {});
-  // Sequences are renumbered in the order of the walk.
-  const std::function<void(SequenceId, std::span<const Step>)> add =
-      [&](SequenceId to, std::span<const Step> steps) {
-        segment.sequences[to].steps.assign(steps.begin(), steps.end());
-        for (size_t i = 0; i < steps.size(); ++i) {
-          // Not a reference: the sequences move when one is added.
-          Step step = steps[i];
-          for (SequenceId* inner : within(step)) {
-            const auto number = static_cast<SequenceId>(segment.sequences.size());
-            segment.sequences.emplace_back();
-            add(number, program.sequences[std::exchange(*inner, number)].steps);
-          }
-          segment.sequences[to].steps[i] = std::move(step);
-        }
-      };
-  const std::span<const Step> steps = program.sequences[range.sequence].steps;
-  add(0, steps.subspan(range.begin, range.end - range.begin));
-  find_dependencies(segment);
-  return segment;
+Segment segment_of(const Program& program, const StepRange& range) {
+  return SegmentMaker(program).run(range);
 }
 
 StepCounts count_steps(const Program& program, const StepRange& range,

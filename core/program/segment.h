@@ -23,9 +23,26 @@ struct StepRange {
 std::vector<StepRange> segments_of(const Program& program,
                                    const std::function<bool(const Step&)>& apart);
 
-/// The Program whose entry is the steps of the range; its kernels, buffers and constants are those
-/// of the whole, so that both mean the same memory by the same number. Valid if `program` is.
-Program segment_program(const Program& program, const StepRange& range);
+/// A memory of an execution: a parameter, result or constant by its index, or the block of
+/// temporaries (index 0).
+struct MemoryRef {
+  BufferKind kind = BufferKind::kTemporary;
+  uint32_t index = 0;
+  bool operator==(const MemoryRef&) const = default;
+};
+
+/// A range of steps as a Program of its own.
+struct Segment {
+  /// Its entry is the steps of the range; it has the kernels, buffers and memories that they use
+  /// alone, each with a number of its own. Temporaries lie where they lie in the whole.
+  Program program;
+  /// For each of memory_sizes(program), the memory of the whole Program that it is.
+  std::vector<MemoryRef> memories;
+};
+
+/// The segment of a range. Valid if `program` is. What it costs grows with the range, not with the
+/// whole.
+Segment segment_of(const Program& program, const StepRange& range);
 
 /// The launches and library calls that stand in the range, those of loops and branches within too;
 /// a library call counts as itself if `takes` says that the backend has taken it, else as its

@@ -107,7 +107,7 @@ Status load_modules(LoadedProgram& state) {
     TENON_ASSIGN(state.module, state.device->load(state.compiled.binary, kernels));
   }
   for (const CompiledSegment& each : state.compiled.segments) {
-    LoadedProgram::LoadedSegment segment = {each.range, 0, "", {}};
+    LoadedProgram::LoadedSegment segment = {each.range, each.memories, 0, "", {}};
     segment.label =
         fmt::format("{} and {} more steps",
                     program.sequences[each.range.sequence].steps[each.range.begin].label,

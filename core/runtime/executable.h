@@ -26,6 +26,8 @@ enum class KernelPlacement : uint8_t {
 /// Steps that the backend compiled as one (backend.h, compile_segment).
 struct CompiledSegment {
   program::StepRange range;
+  /// The memories of the Program that it is launched with (program::Segment).
+  std::vector<program::MemoryRef> memories;
   std::string binary;
 };
 

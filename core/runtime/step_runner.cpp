@@ -22,17 +22,22 @@ Status with_label(Status status, const Step& step) {
 
 backend::MemoryAddress StepRunner::place(BufferId id) const {
   const program::Buffer& b = program_.buffer(program_.root(id));
-  switch (b.kind) {
+  if (b.kind == program::BufferKind::kTemporary) return memory_.temporaries.place(b.offset);
+  return memory({b.kind, b.index});
+}
+
+backend::MemoryAddress StepRunner::memory(const program::MemoryRef& ref) const {
+  switch (ref.kind) {
     case program::BufferKind::kParameter:
-      return memory_.parameters[b.index].place();
+      return memory_.parameters[ref.index].place();
     case program::BufferKind::kResult:
-      return memory_.results[b.index].place();
+      return memory_.results[ref.index].place();
     case program::BufferKind::kConstant:
-      return loaded_.constants[b.index].place();
+      return loaded_.constants[ref.index].place();
     case program::BufferKind::kTemporary:
       break;
   }
-  return memory_.temporaries.place(b.offset);
+  return memory_.temporaries.place();
 }
 
 Status StepRunner::sequence(program::SequenceId id) {
@@ -51,10 +56,8 @@ Status StepRunner::sequence(program::SequenceId id) {
 
 Status StepRunner::segment(const LoadedProgram::LoadedSegment& segment) {
   std::vector<backend::MemoryAddress> buffers;
-  for (const auto* list : {&memory_.parameters, &memory_.results, &loaded_.constants}) {
-    for (const BufferStorage& storage : *list) buffers.push_back(storage.place());
-  }
-  if (program_.temporary_bytes > 0) buffers.push_back(memory_.temporaries.place());
+  buffers.reserve(segment.memories.size());
+  for (const program::MemoryRef& each : segment.memories) buffers.push_back(memory(each));
   backend::KernelLaunch work;
   work.module = segment.module;
   work.buffers = buffers;

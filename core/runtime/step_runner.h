@@ -20,6 +20,7 @@ struct LoadedProgram {
   std::vector<uint32_t> module_index;
   struct LoadedSegment {
     program::StepRange range;
+    std::vector<program::MemoryRef> memories;
     backend::ModuleHandle module = 0;
     std::string label;
     program::StepCounts steps;
@@ -85,6 +86,7 @@ class StepRunner {
 
   const volatile uint32_t* stop_word() const;
   backend::MemoryAddress place(program::BufferId id) const;
+  backend::MemoryAddress memory(const program::MemoryRef& ref) const;
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);
   Result<Literal> read(program::BufferId id);

@@ -237,9 +237,10 @@ class ProgramCompiler {
              (launch != nullptr && is_declined(launch->kernel));
     };
     for (const program::StepRange& range : program::segments_of(legal, apart)) {
-      auto binary = backend_.compile_segment(target_, program::segment_program(legal, range));
+      program::Segment segment = program::segment_of(legal, range);
+      auto binary = backend_.compile_segment(target_, segment.program);
       if (binary) {
-        compiled.segments.push_back({range, *std::move(binary)});
+        compiled.segments.push_back({range, std::move(segment.memories), *std::move(binary)});
       } else if (binary.error().code() == ErrorCode::kUnimplemented) {
         all = false;
         result_.declined_segments.push_back(
