@@ -65,9 +65,9 @@ Status run_passes(hlo::Module& module, const OptOptions& options) {
 Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& options) {
   hlo::LowerOptions lower;
   if (!options.calls.empty()) {
-    lower.takes_call = [&](const program::LibraryCall& call, std::span<const Shape>,
-                           std::span<const Shape>, std::string_view) {
-      return std::ranges::find(options.calls, program::name_of(call)) != options.calls.end() ||
+    lower.takes_call = [&](const hlo::CallOffer& offer) {
+      return std::ranges::find(options.calls, program::name_of(offer.call)) !=
+                 options.calls.end() ||
              std::ranges::find(options.calls, "all") != options.calls.end();
     };
   }

@@ -111,6 +111,9 @@ struct Step {
   std::vector<uint32_t> depends;
   /// The ops it was made from and where they stand: "stablehlo.add at model.mlir:3:8".
   std::string label;
+  /// The op that it was made from, as a number of the compiler that made it; kNone in a Program
+  /// that was read: it is no part of the serial form.
+  uint32_t op = kNone;
   bool operator==(const Step&) const = default;
 };
 
@@ -162,6 +165,8 @@ void find_dependencies(Program& program);
 /// temporaries outside the block, a launch or copy whose buffers overlap, steps that touch the same
 /// memory without depending on each other. Safe on a Program of any content.
 Status validate(const Program& program);
+/// The same for a Program whose kernels have been verified one by one: they are not verified again.
+Status validate_steps(const Program& program);
 
 /// As text, for reading: `tenon opt --emit=program`.
 std::string print(const Program& program);

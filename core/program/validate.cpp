@@ -15,7 +15,6 @@ class Validator {
   explicit Validator(const Program& program) : program_(program) {}
 
   Status run() {
-    for (const kernel::Kernel& kernel : program_.kernels) TENON_TRY(kernel::verify(kernel));
     if (program_.temporary_bytes < 0 || program_.temporary_bytes > kMostBytes) {
       return bad("{} bytes of temporaries", program_.temporary_bytes);
     }
@@ -337,6 +336,11 @@ class Validator {
 
 }  // namespace
 
-Status validate(const Program& program) { return Validator(program).run(); }
+Status validate(const Program& program) {
+  for (const kernel::Kernel& kernel : program.kernels) TENON_TRY(kernel::verify(kernel));
+  return validate_steps(program);
+}
+
+Status validate_steps(const Program& program) { return Validator(program).run(); }
 
 }  // namespace tenon::program

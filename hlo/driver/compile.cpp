@@ -1,13 +1,14 @@
 #include "hlo/driver/compile.h"
 
 #include <algorithm>
-#include <functional>
+#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_set>
 
-#include "core/kernel/verify/verifier.h"
 #include "hlo/buffers/assign.h"
+#include "hlo/driver/call_planner.h"
+#include "hlo/driver/kernel_pool.h"
 #include "hlo/driver/target_model.h"
 #include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
@@ -44,125 +45,144 @@ kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool nativ
   return features;
 }
 
+// One lowering of the Module, and what has been made of it. Each stage takes it from the one
+// before.
+struct Attempt {
+  Program program;                         // Its kernels are in their legal forms.
+  std::vector<kernel::Kernel> as_lowered;  // The kernels as they were before.
+  std::vector<KernelPool::Id> ids;         // For each kernel.
+  std::map<program::SequenceId, backend::LibraryCallPlan> plans;
+  std::map<uint32_t, std::string> declined_calls;  // By Step::op, with the backend's reason.
+  std::vector<runtime::CompiledSegment> segments;
+  std::vector<std::string> declined_segments;
+
+  bool is_planned(const Step& step) const {
+    const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
+    return call != nullptr && plans.contains(call->lowered);
+  }
+  // Calls visit(step) for the steps that are run outside of `apart`.
+  template <class Visit>
+  void for_each_step(const std::vector<program::StepRange>& apart, const Visit& visit) const {
+    program::for_each_step(
+        program, apart, [&](const Step& step) { return !is_planned(step); }, visit);
+  }
+  // Calls visit(kernel, step) for the launches among them.
+  template <class Visit>
+  void for_each_launch(const std::vector<program::StepRange>& apart, const Visit& visit) const {
+    for_each_step(apart, [&](const Step& step) {
+      const auto* launch = std::get_if<program::Launch>(&step.action);
+      if (launch != nullptr) visit(launch->kernel, step);
+    });
+  }
+  std::vector<program::StepRange> ranges() const {
+    std::vector<program::StepRange> list;
+    for (const runtime::CompiledSegment& each : segments) list.push_back(each.range);
+    return list;
+  }
+};
+
+// Numbers the steps of a Program that was given: a library call and the steps that do the same have
+// one number.
+void number_steps(Program& program) {
+  uint32_t next = 0;
+  for (program::Sequence& sequence : program.sequences) {
+    for (Step& step : sequence.steps) step.op = next++;
+  }
+  for (program::Sequence& sequence : program.sequences) {
+    for (Step& step : sequence.steps) {
+      const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
+      if (call == nullptr) continue;
+      for (Step& inner : program.sequences[call->lowered].steps) inner.op = step.op;
+    }
+  }
+}
+
 class ProgramCompiler {
  public:
   ProgramCompiler(backend::Backend& backend, const backend::TargetInfo& target,
                   const CompileOptions& options)
       : backend_(backend),
         target_(target),
-        options_(options),
-        features_(features_of(target, options.native_math)),
-        lower_(options.lower) {
+        strict_(options.strict),
+        lower_(options.lower),
+        planner_(backend, target),
+        pool_(backend, target, features_of(target, options.native_math)) {
+    const kernel::TargetFeatures features = features_of(target, options.native_math);
     if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
     if (target.vector_bytes > 0) lower_.limits.vector_bytes = target.vector_bytes;
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
-    lower_.limits.fma = target.accepts_all || features_.fma;
-    lower_.limits.private_memory = target.accepts_all || features_.private_memory;
+    lower_.limits.fma = target.accepts_all || features.fma;
+    lower_.limits.private_memory = target.accepts_all || features.private_memory;
     lower_.limits.cost = cost_model_of(target);
     lower_.tuning.prefer(std::string(lower::parameters::kLanes.name), lower_.limits.cost.lanes);
-    failed_ = apply_tuning(target, lower_.tuning);
-    if (lower_.takes_call == nullptr) {
-      lower_.takes_call = [this](const program::LibraryCall& call, std::span<const Shape> operands,
-                                 std::span<const Shape> results, std::string_view label) {
-        const std::vector<bool> constant(operands.size());
-        const backend::LibraryCallSite site = {call, operands, results, constant};
-        const auto plan = backend_.plan(target_, site);
-        if (plan) return true;
-        if (plan.error().code() != ErrorCode::kUnimplemented) failed_ = plan.error();
-        note_declined(site, label, plan.error());
-        return false;
-      };
-    }
+    tuning_applied_ = apply_tuning(target, lower_.tuning);
+    lower_.cache = &lowering_cache_;
   }
 
   Result<Compilation> run(const Module& module) {
-    TENON_TRY(failed_);
-    while (true) {
-      declined_calls_.clear();
-      TENON_ASSIGN(result_.compiled.program, lower_module(module, lower_));
-      TENON_TRY(failed_);
-      TENON_TRY(attempt());
-      if (!raise_fallback_levels()) break;
-      ++result_.attempts;
-    }
-    return finish();
+    TENON_TRY(tuning_applied_);
+    TENON_ASSIGN(Attempt attempt, lower(module));
+    return complete(std::move(attempt), &module);
   }
 
-  Result<Compilation> run(const Program& program) {
-    result_.compiled.program = program;
+  Result<Compilation> run(Program program) {
     if (lower_.limits.alignment > program::kAlignment) {
-      assign_buffers(result_.compiled.program, lower_.limits.alignment);
-      program::find_dependencies(result_.compiled.program);
+      assign_buffers(program, lower_.limits.alignment);
+      program::find_dependencies(program);
     }
-    TENON_TRY(attempt());
-    return finish();
+    number_steps(program);
+    Attempt attempt;
+    attempt.program = std::move(program);
+    TENON_TRY(plan_calls(attempt));
+    TENON_TRY(legalize(attempt));
+    return complete(std::move(attempt), nullptr);
   }
 
  private:
-  Result<Compilation> finish() {
-    TENON_TRY(on_host());
-    place();
-    if (options_.strict) TENON_TRY(strict());
-    return std::move(result_);
-  }
+  // --- Lowering
 
-  // Records why the steps with this label are no call, unless the backend takes no calls at all.
-  void note_declined(const backend::LibraryCallSite& site, std::string_view label,
-                     const Status& why) {
-    const auto unasked = backend_.Backend::plan(target_, site);
-    if (!unasked && unasked.error() == why) return;
-    declined_calls_[std::string(label)] =
-        fmt::format("{} declined: {}", program::name_of(site.call), why.message());
-  }
-
-  Result<kernel::Kernel> legalized(const kernel::Kernel& kernel) const {
-    if (target_.accepts_all) return kernel;
-    return kernel::legalize(kernel, features_);
-  }
-
-  // Legalises each kernel and lets the backend compile all; records what is declined.
-  Status attempt() {
-    declined_.clear();
-    const Program& program = result_.compiled.program;
-    legal_.clear();
-    for (uint32_t k = 0; k < program.kernels.size(); ++k) {
-      auto legal = legalized(program.kernels[k]);
-      if (!legal) {
-        if (legal.error().code() != ErrorCode::kUnimplemented) return legal.error();
-        decline({k, backend::Reason::kOther, legal.error().message()});
-        legal = program.kernels[k];
+  Result<Attempt> lower(const Module& module) {
+    Attempt attempt;
+    LowerOptions options = lower_;
+    options.takes_call = [&](const CallOffer& offer) -> Result<bool> {
+      // A hook of the caller's says which calls stay calls, whether the backend takes them or not.
+      bool keeps = false;
+      if (lower_.takes_call != nullptr) {
+        TENON_ASSIGN(keeps, lower_.takes_call(offer));
+        if (!keeps) return false;
       }
-      legal_.push_back(*std::move(legal));
+      const backend::LibraryCallSite site = {offer.call, offer.operands, offer.results,
+                                             offer.constant};
+      TENON_ASSIGN(const bool planned, plan_call(attempt, site, offer.op, offer.lowered));
+      return planned || keeps;
+    };
+    TENON_ASSIGN(attempt.program, lower_module(module, options));
+    TENON_TRY(legalize(attempt));
+    return attempt;
+  }
+
+  Result<bool> plan_call(Attempt& attempt, const backend::LibraryCallSite& site, uint32_t op,
+                         program::SequenceId lowered) {
+    TENON_ASSIGN(const CallAnswer* const answer, planner_.plan(site));
+    if (answer->plan) {
+      attempt.plans[lowered] = *answer->plan;
+    } else if (!answer->declined.empty()) {
+      attempt.declined_calls[op] = answer->declined;
     }
-    TENON_TRY(plan_calls());
-    TENON_TRY(compile_segments());
-    return compile_kernels();
+    return answer->plan.has_value();
   }
 
-  bool is_planned(const Step& step) const {
-    const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
-    return call != nullptr && result_.compiled.plans.contains(call->lowered);
-  }
-
-  // Calls visit(step) for the steps that are run outside of `segments`.
-  template <class Visit>
-  void for_each_step(const std::vector<program::StepRange>& segments, const Visit& visit) const {
-    program::for_each_step(
-        result_.compiled.program, segments, [&](const Step& step) { return !is_planned(step); },
-        visit);
-  }
-
-  Status plan_calls() {
-    runtime::CompiledProgram& compiled = result_.compiled;
-    compiled.plans.clear();
+  // The same for the calls of a Program that was given.
+  Status plan_calls(Attempt& attempt) {
+    const Program& program = attempt.program;
     Status failed;
-    for_each_step({}, [&](const Step& step) {
+    attempt.for_each_step({}, [&](const Step& step) {
       const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
       if (call == nullptr || !failed.ok()) return;
       const auto shapes = [&](const std::vector<program::BufferId>& ids) {
         std::vector<Shape> list;
         for (const program::BufferId id : ids) {
-          list.emplace_back(compiled.program.buffer(id).type, compiled.program.buffer(id).dims);
+          list.emplace_back(program.buffer(id).type, program.buffer(id).dims);
         }
         return list;
       };
@@ -170,49 +190,113 @@ class ProgramCompiler {
       const std::vector<Shape> results = shapes(call->results);
       std::vector<bool> constant;
       for (const program::BufferId id : call->operands) {
-        const program::Program& program = compiled.program;
         constant.push_back(program.buffer(program.root(id)).kind == program::BufferKind::kConstant);
       }
-      const backend::LibraryCallSite site = {call->call, operands, results, constant};
-      auto plan = backend_.plan(target_, site);
-      if (plan) {
-        compiled.plans[call->lowered] = *std::move(plan);
-      } else if (plan.error().code() == ErrorCode::kUnimplemented) {
-        note_declined(site, step.label, plan.error());
-      } else {
-        failed = plan.error();
-      }
+      const auto planned =
+          plan_call(attempt, {call->call, operands, results, constant}, step.op, call->lowered);
+      if (!planned) failed = planned.error();
     });
     return failed;
   }
 
+  Status legalize(Attempt& attempt) {
+    TENON_ASSIGN(attempt.ids, pool_.add(attempt.program.kernels));
+    attempt.as_lowered = std::move(attempt.program.kernels);
+    attempt.program.kernels.clear();
+    for (const KernelPool::Id id : attempt.ids) attempt.program.kernels.push_back(pool_.legal(id));
+    return {};
+  }
+
+  const Declined* declined(const Attempt& attempt, uint32_t kernel) const {
+    return pool_.declined(attempt.ids[kernel]);
+  }
+
+  bool any_declined(const Attempt& attempt) const {
+    return std::ranges::any_of(attempt.ids,
+                               [&](KernelPool::Id id) { return pool_.declined(id) != nullptr; });
+  }
+
+  // Whether another lowering may do better: an op with a declined kernel has not reached the last
+  // fallback level.
+  bool raise_fallback_levels(const Attempt& attempt) {
+    std::set<uint32_t> ops;
+    attempt.for_each_launch({}, [&](uint32_t kernel, const Step& step) {
+      if (declined(attempt, kernel) != nullptr) ops.insert(step.op);
+    });
+    bool any = false;
+    for (const uint32_t op : ops) {
+      int& level = lower_.fallback_levels[op];
+      if (level >= LowerOptions::kPerOpLevel) continue;
+      ++level;
+      any = true;
+    }
+    return any;
+  }
+
+  // --- Compiling
+
+  // The kernels from `first` on that are launched outside of `apart` and have not been declined, in
+  // the Program's order.
+  std::vector<KernelPool::Id> kernels_of(const Attempt& attempt,
+                                         const std::vector<program::StepRange>& apart,
+                                         KernelPool::Id first = 0) const {
+    std::vector<bool> launched(attempt.ids.size());
+    attempt.for_each_launch(apart, [&](uint32_t kernel, const Step&) { launched[kernel] = true; });
+    std::vector<KernelPool::Id> list;
+    for (uint32_t k = 0; k < attempt.ids.size(); ++k) {
+      if (launched[k] && attempt.ids[k] >= first && declined(attempt, k) == nullptr) {
+        list.push_back(attempt.ids[k]);
+      }
+    }
+    return list;
+  }
+
+  // Lets the backend compile an attempt, and lowers `module`, if there is one, again for what it
+  // declines.
+  Result<Compilation> complete(Attempt attempt, const Module* module) {
+    int attempts = 1;
+    while (true) {
+      TENON_TRY(compile_segments(attempt));
+      TENON_TRY(pool_.offer(kernels_of(attempt, attempt.ranges())));
+      if (module == nullptr || !raise_fallback_levels(attempt)) {
+        TENON_ASSIGN(auto binary, pool_.binary(kernels_of(attempt, attempt.ranges())));
+        if (binary) return finish(std::move(attempt), *std::move(binary), attempts);
+        continue;  // Some of these kernels are declined now.
+      }
+      // Segments are compiled again when the kernels are settled, not before.
+      do {
+        const KernelPool::Id known = pool_.size();
+        TENON_ASSIGN(attempt, lower(*module));
+        ++attempts;
+        TENON_TRY(pool_.offer(kernels_of(attempt, {}, known)));
+      } while (raise_fallback_levels(attempt));
+    }
+  }
+
   // Compiles segments with the calls that the backend takes; if it declines a segment, without
   // them.
-  Status compile_segments() {
-    if (!backend_.takes_segments()) {
-      result_.compiled.segments.clear();
-      return {};
-    }
-    TENON_ASSIGN(const bool all, compile_segments(true));
-    if (!all && !result_.compiled.plans.empty()) {
-      TENON_ASSIGN(std::ignore, compile_segments(false));
+  Status compile_segments(Attempt& attempt) {
+    if (!backend_.takes_segments()) return {};
+    TENON_ASSIGN(const bool all, compile_segments(attempt, true));
+    if (!all && !attempt.plans.empty()) {
+      TENON_ASSIGN(std::ignore, compile_segments(attempt, false));
     }
     return {};
   }
 
   // Whether the step copies a donated argument to a result: the two may share memory.
-  bool copies_donated(const Step& step) const {
+  static bool copies_donated(const Program& program, const std::unordered_set<uint32_t>& donated,
+                             const Step& step) {
     const auto* copy = std::get_if<program::Copy>(&step.action);
     if (copy == nullptr) return false;
-    const Program& program = result_.compiled.program;
     const program::Buffer& from = program.buffer(program.root(copy->source));
     const program::Buffer& to = program.buffer(program.root(copy->destination));
     return from.kind == program::BufferKind::kParameter &&
-           to.kind == program::BufferKind::kResult && donated_.contains(from.index);
+           to.kind == program::BufferKind::kResult && donated.contains(from.index);
   }
 
-  std::string name_of_range(const program::StepRange& range) const {
-    const std::vector<Step>& steps = result_.compiled.program.sequences[range.sequence].steps;
+  static std::string name_of_range(const Program& program, const program::StepRange& range) {
+    const std::vector<Step>& steps = program.sequences[range.sequence].steps;
     const size_t count = range.end - range.begin;
     if (range.sequence == 0 && count == steps.size()) {
       return fmt::format("the whole program, {} {}", count, count == 1 ? "step" : "steps");
@@ -221,136 +305,82 @@ class ProgramCompiler {
     return count == 1 ? label : fmt::format("{} and {} more", label, count - 1);
   }
 
-  // Compiles the segments; true if none was declined.
-  Result<bool> compile_segments(bool with_calls) {
-    runtime::CompiledProgram& compiled = result_.compiled;
-    compiled.segments.clear();
-    donated_ = {compiled.program.donated.begin(), compiled.program.donated.end()};
-    result_.declined_segments.clear();
-    bool all = true;
-    Program legal = compiled.program;
-    legal.kernels = legal_;
+  // True if none was declined.
+  Result<bool> compile_segments(Attempt& attempt, bool with_calls) {
+    const Program& program = attempt.program;
+    const std::unordered_set<uint32_t> donated(program.donated.begin(), program.donated.end());
+    attempt.segments.clear();
+    attempt.declined_segments.clear();
     const auto apart = [&](const Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
-      return std::holds_alternative<program::CustomCall>(step.action) || copies_donated(step) ||
-             (!with_calls && is_planned(step)) ||
-             (launch != nullptr && is_declined(launch->kernel));
+      return std::holds_alternative<program::CustomCall>(step.action) ||
+             copies_donated(program, donated, step) || (!with_calls && attempt.is_planned(step)) ||
+             (launch != nullptr && declined(attempt, launch->kernel) != nullptr);
     };
-    for (const program::StepRange& range : program::segments_of(legal, apart)) {
-      program::Segment segment = program::segment_of(legal, range);
+    for (const program::StepRange& range : program::segments_of(program, apart)) {
+      program::Segment segment = program::segment_of(program, range);
       auto binary = backend_.compile_segment(target_, segment.program);
       if (binary) {
-        compiled.segments.push_back({range, std::move(segment.memories), *std::move(binary)});
+        attempt.segments.push_back({range, std::move(segment.memories), *std::move(binary)});
       } else if (binary.error().code() == ErrorCode::kUnimplemented) {
-        all = false;
-        result_.declined_segments.push_back(
-            fmt::format("{}: {}", name_of_range(range), binary.error().message()));
+        attempt.declined_segments.push_back(
+            fmt::format("{}: {}", name_of_range(program, range), binary.error().message()));
       } else {
         return tl::make_unexpected(binary.error());
       }
     }
-    return all;
+    return attempt.declined_segments.empty();
   }
 
-  std::vector<program::StepRange> ranges() const {
-    std::vector<program::StepRange> list;
-    for (const runtime::CompiledSegment& each : result_.compiled.segments) {
-      list.push_back(each.range);
-    }
-    return list;
-  }
+  // --- The result
 
-  void decline(Declined declined) { declined_.emplace(declined.kernel, std::move(declined)); }
-  bool is_declined(uint32_t kernel) const { return declined_.contains(kernel); }
-
-  // Compiles the kernels that are launched outside of segments and have not been declined.
-  Status compile_kernels() {
-    std::vector<runtime::KernelPlacement>& placements = result_.compiled.kernel_placements;
-    placements.assign(legal_.size(), runtime::KernelPlacement::kInlined);
-    for_each_step(ranges(), [&](const Step& step) {
-      const auto* launch = std::get_if<program::Launch>(&step.action);
-      if (launch == nullptr) return;
-      placements[launch->kernel] = is_declined(launch->kernel) ? runtime::KernelPlacement::kHost
-                                                               : runtime::KernelPlacement::kDevice;
+  Result<Compilation> finish(Attempt attempt, std::string binary, int attempts) const {
+    Compilation result;
+    result.attempts = attempts;
+    result.lowered_ops = lowering_cache_.lowered();
+    result.placement = place(attempt);
+    if (strict_) TENON_TRY(check_strict(result.placement));
+    std::vector<runtime::KernelPlacement>& placements = result.compiled.kernel_placements;
+    placements.assign(attempt.ids.size(), runtime::KernelPlacement::kInlined);
+    attempt.for_each_launch(attempt.ranges(), [&](uint32_t kernel, const Step&) {
+      placements[kernel] = declined(attempt, kernel) != nullptr ? runtime::KernelPlacement::kHost
+                                                                : runtime::KernelPlacement::kDevice;
     });
-    std::vector<const kernel::Kernel*> kernels;
-    std::vector<uint32_t> numbers;
-    for (uint32_t k = 0; k < legal_.size(); ++k) {
-      if (placements[k] != runtime::KernelPlacement::kDevice) continue;
-      kernels.push_back(&legal_[k]);
-      numbers.push_back(k);
+    // The host interprets kernels as they were before legalisation.
+    for (uint32_t k = 0; k < attempt.ids.size(); ++k) {
+      if (declined(attempt, k) == nullptr) continue;
+      attempt.program.kernels[k] = std::move(attempt.as_lowered[k]);
     }
-    result_.compiled.binary.clear();
-    if (kernels.empty()) return {};
-    TENON_ASSIGN(backend::Compiled compiled, backend_.compile(target_, kernels));
-    for (Declined& each : compiled.declined) {
-      if (each.kernel >= numbers.size()) {
-        return Status(internal_error("B13: {} declines kernel {} of {}", backend_.name(),
-                                     each.kernel, numbers.size()));
-      }
-      each.kernel = numbers[each.kernel];
-      decline(std::move(each));
-    }
-    result_.compiled.binary = std::move(compiled.binary);
-    return {};
+    TENON_TRY(program::validate_steps(attempt.program));
+    result.compiled.program = std::move(attempt.program);
+    result.compiled.binary = std::move(binary);
+    result.compiled.segments = std::move(attempt.segments);
+    result.compiled.plans = std::move(attempt.plans);
+    result.declined_segments = std::move(attempt.declined_segments);
+    return result;
   }
 
-  // Whether another lowering may do better: some declined op has not reached the last fallback
-  // level.
-  bool raise_fallback_levels() {
-    bool any = false;
-    if (declined_.empty()) return false;
-    for_each_step({}, [&](const Step& step) {
-      const auto* launch = std::get_if<program::Launch>(&step.action);
-      if (launch == nullptr || !is_declined(launch->kernel)) return;
-      int& level = lower_.fallback_levels[step.label];
-      if (level >= kLastLevel || reached_.contains({step.label, result_.attempts})) return;
-      reached_.insert({step.label, result_.attempts});
-      ++level;
-      any = true;
-    });
-    return any;
-  }
-
-  // Kernels that are still declined stay as they were before legalisation: the host interprets
-  // them.
-  Status on_host() {
-    Program& program = result_.compiled.program;
-    const size_t refused = declined_.size();
-    if (refused > 0) TENON_TRY(compile_kernels());
-    if (declined_.size() != refused) {
-      return Status(internal_error("B13: {} declines kernels that it took", backend_.name()));
-    }
-    for (uint32_t k = 0; k < program.kernels.size(); ++k) {
-      if (!is_declined(k)) program.kernels[k] = std::move(legal_[k]);
-    }
-    return program::validate(program);
-  }
-
-  std::string reason_of(uint32_t kernel) const {
-    const auto found = declined_.find(kernel);
-    if (found == declined_.end()) return "";
-    return fmt::format("{}: {}", name_of(found->second.reason), found->second.text);
-  }
-
-  void place() {
-    const Program& program = result_.compiled.program;
+  std::vector<Placement> place(const Attempt& attempt) const {
+    const Program& program = attempt.program;
+    std::vector<Placement> list;
     std::set<const Step*> alone;
-    for_each_step(ranges(), [&](const Step& step) { alone.insert(&step); });
-    for_each_step({}, [&](const Step& step) {
+    attempt.for_each_step(attempt.ranges(), [&](const Step& step) { alone.insert(&step); });
+    attempt.for_each_step({}, [&](const Step& step) {
       Placement placement;
       placement.label = step.label;
       if (!alone.contains(&step)) placement.reason = "within a segment";
       if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
         placement.kernel = program.kernels[launch->kernel].name;
-        if (alone.contains(&step) && is_declined(launch->kernel)) {
+        const Declined* const refused = declined(attempt, launch->kernel);
+        if (alone.contains(&step) && refused != nullptr) {
           placement.kind = PlacementKind::kHost;
-          placement.reason = reason_of(launch->kernel);
+          placement.reason = fmt::format("{}: {}", name_of(refused->reason), refused->text);
         }
-        if (const auto call = declined_calls_.find(step.label); call != declined_calls_.end()) {
+        if (const auto call = attempt.declined_calls.find(step.op);
+            call != attempt.declined_calls.end()) {
           placement.reason += (placement.reason.empty() ? "" : "; ") + call->second;
         }
-      } else if (is_planned(step)) {
+      } else if (attempt.is_planned(step)) {
         placement.kind = PlacementKind::kNative;
         placement.reason = to_string(std::get<program::LibraryCallStep>(step.action).call);
       } else if (const auto* call = std::get_if<program::CustomCall>(&step.action)) {
@@ -360,65 +390,33 @@ class ProgramCompiler {
         return;
       }
       const program::Accesses accesses = program::accesses_of(program, step);
-      for (const auto* list : {&accesses.reads, &accesses.writes}) {
-        for (const program::BufferId id : *list) placement.bytes += program.buffer(id).bytes();
+      for (const auto* ids : {&accesses.reads, &accesses.writes}) {
+        for (const program::BufferId id : *ids) placement.bytes += program.buffer(id).bytes();
       }
-      result_.placement.push_back(std::move(placement));
+      list.push_back(std::move(placement));
     });
+    return list;
   }
 
-  Status strict() const {
-    const Placement* const declined = first_declined(result_.placement);
-    if (declined == nullptr) return {};
-    return Status(failed_precondition("{} would run on the host: {}", declined->label,
-                                      declined->reason))
+  static Status check_strict(const std::vector<Placement>& placement) {
+    const Placement* const refused = first_declined(placement);
+    if (refused == nullptr) return {};
+    return Status(
+               failed_precondition("{} would run on the host: {}", refused->label, refused->reason))
         .in_stage("compile");
   }
 
-  static constexpr int kLastLevel = LowerOptions::kPerOpLevel;
-
   backend::Backend& backend_;
   const backend::TargetInfo& target_;
-  const CompileOptions& options_;
-  const kernel::TargetFeatures features_;
+  const bool strict_;
   LowerOptions lower_;
-  std::vector<kernel::Kernel> legal_;
-  std::map<uint32_t, Declined> declined_;              // By kernel.
-  std::unordered_set<uint32_t> donated_;               // Parameters of the Program.
-  Status failed_;                                      // Error of a plan, other than declining.
-  std::map<std::string, std::string> declined_calls_;  // By label, with the backend's reason.
-  std::set<std::pair<std::string, int>> reached_;      // Label, attempt that raised its level.
-  Compilation result_;
+  Status tuning_applied_;
+  lower::LoweringCache lowering_cache_;
+  CallPlanner planner_;
+  KernelPool pool_;
 };
 
 }  // namespace
-
-std::string_view name_of(PlacementKind kind) {
-  switch (kind) {
-    case PlacementKind::kNative:
-      return "native";
-    case PlacementKind::kKernel:
-      return "kernel";
-    case PlacementKind::kHost:
-      break;
-  }
-  return "host";
-}
-
-std::string summary(const std::vector<Placement>& placement) {
-  const auto count = [&](PlacementKind kind) {
-    return std::ranges::count(placement, kind, &Placement::kind);
-  };
-  return fmt::format("native {}, kernel {}, host {} of {}", count(PlacementKind::kNative),
-                     count(PlacementKind::kKernel), count(PlacementKind::kHost), placement.size());
-}
-
-const Placement* first_declined(const std::vector<Placement>& placement) {
-  const auto found = std::ranges::find_if(placement, [](const Placement& each) {
-    return each.kind == PlacementKind::kHost && !each.kernel.empty();
-  });
-  return found == placement.end() ? nullptr : &*found;
-}
 
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {

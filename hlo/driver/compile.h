@@ -2,16 +2,17 @@
 //
 // The driver: a Module to a Program that a backend has compiled.
 //
-// Passes, lowering by what the target allows, legalisation, the backend's compile. A kernel that
-// the backend declines is lowered again smaller, then op by op, then run by the host; the rest of
-// the Program stays as it was.
+// Passes, lowering by what the target allows, legalisation, the backend's compile. An op whose
+// kernel the backend declines is lowered again smaller, then op by op, then run by the host. The
+// rest of the Program stays as it was: kernels that come out of the next lowering as before are not
+// made, legalised or offered to the backend again.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "core/runtime/executable.h"
+#include "hlo/driver/placement.h"
 #include "hlo/lower/lower.h"
 #include "hlo/passes/rewrite/rewriter.h"
 
@@ -28,30 +29,14 @@ struct CompileOptions {
   bool strict = false;
 };
 
-enum class PlacementKind : uint8_t {
-  kNative,  ///< A call that the backend took.
-  kKernel,
-  kHost,
-};
-std::string_view name_of(PlacementKind kind);
-
-/// Where a step of the Program runs, and why: which call the backend took or declined, with its
-/// reason, why a kernel runs on the host, whether the step is part of a segment.
-struct Placement {
-  PlacementKind kind = PlacementKind::kKernel;
-  std::string label;   ///< "stablehlo.add at model.mlir:3:8"
-  std::string kernel;  ///< Its name, of kKernel and kHost.
-  std::string reason;
-  int64_t bytes = 0;  ///< Read and written.
-};
-
 struct Compilation {
   runtime::CompiledProgram compiled;
   std::vector<Placement> placement;  ///< One for each launch, call and host step, in order.
   /// Runs of steps that the backend declined to compile as one, with its reasons.
   std::vector<std::string> declined_segments;
-  int attempts = 1;    ///< Times that the Module was lowered.
-  int64_t folded = 0;  ///< Ops that were computed, or decided, by constant folding.
+  int attempts = 1;         ///< Times that the Module was lowered.
+  int64_t lowered_ops = 0;  ///< Ops that kernels were made for, in all attempts together.
+  int64_t folded = 0;       ///< Ops that were computed, or decided, by constant folding.
 };
 
 /// Errors: those of lowering; those of the backend's compile, other than declining; with `strict`
@@ -66,11 +51,5 @@ Result<Compilation> compile(const program::Program& program, backend::Backend& b
 /// Runs lowering_passes() on a copy of `module` and lowers it: the Program of no device, which the
 /// kernel interpreter runs.
 Result<program::Program> compile_to_program(const Module& module, const LowerOptions& options = {});
-
-/// "native 7, kernel 104, host 0 of 111"
-std::string summary(const std::vector<Placement>& placement);
-
-/// The first step that the host runs since the device declined it; null if there is none.
-const Placement* first_declined(const std::vector<Placement>& placement);
 
 }  // namespace tenon::hlo

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
@@ -37,6 +39,8 @@ class Choosy final : public backend::Backend {
   Result<backend::Compiled> compile(const backend::TargetInfo& target,
                                     backend::Kernels kernels) override {
     ++compiled;
+    batches.push_back(kernels.size());
+    if (before_each) before_each();
     backend::Compiled refused;
     for (uint32_t k = 0; k < kernels.size(); ++k) {
       std::optional<Declined> declined = decline_(*kernels[k]);
@@ -48,6 +52,8 @@ class Choosy final : public backend::Backend {
   }
 
   int compiled = 0;
+  std::vector<size_t> batches;        ///< Kernels of each call of compile.
+  std::function<void()> before_each;  ///< Called first by compile.
 
  private:
   const Decline decline_;
@@ -182,15 +188,161 @@ TEST(Compile, EverythingMayBeTheHosts) {
 // A backend that declines what it has just taken.
 TEST(Compile, AFickleBackendIsFoundOut) {
   const auto module = import_module(kSort, "t").value();
-  int calls = 0;
-  Choosy backend([&](const kernel::Kernel&) -> std::optional<Declined> {
-    if (++calls % 2 == 0) return std::nullopt;
-    return Declined{0, Reason::kOther, "odd"};
+  std::set<std::string> taken;
+  Choosy backend([&](const kernel::Kernel& kernel) -> std::optional<Declined> {
+    if (scratch_of(kernel) > 200) return Declined{0, Reason::kTooMuchScratch, "200 bytes are all"};
+    if (taken.insert(kernel::print(kernel)).second) return std::nullopt;
+    return Declined{0, Reason::kOther, "once is enough"};
   });
   const auto target = backend.devices().value()[0].target;
   const auto compiled = compile(*module, backend, target);
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().message(), "B13: choosy declines kernels that it took");
+}
+
+// A backend need not name all the kernels that it declines at once.
+TEST(Compile, ABackendMayDeclineOneKernelAfterTheOther) {
+  const auto module = import_module(kSort, "t").value();
+  const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
+  std::set<std::string> declined;
+  bool first = true;
+  auto backend = std::make_shared<Choosy>([&](const kernel::Kernel& kernel) {
+    if (!first) return std::optional<Declined>();
+    first = false;
+    declined.insert(kernel.name);
+    return std::optional(Declined{0, Reason::kOther, "this one, for the moment"});
+  });
+  backend->before_each = [&] { first = true; };
+  RunTarget target;
+  target.client = *runtime::Client::open(backend);
+  std::vector<CheckFailure> failures;
+  int64_t checks = 0;
+  RunInfo info;
+  const auto results = run_on_device(target, *module, std::vector{numbers(100)},
+                                     Checks(&failures, &checks), {}, &info);
+  ASSERT_TRUE(results) << results.error().to_string();
+  EXPECT_EQ(*results, whole.results);
+  EXPECT_GT(declined.size(), 1U);
+  for (const Placement& each : info.placement) EXPECT_EQ(each.kind, PlacementKind::kHost);
+}
+
+// --- What another attempt costs
+
+// 98 reversals of arrays of different lengths, and two sorts at one place in the source: a hundred
+// kernels, of which that of the long sort takes too much scratch.
+std::unique_ptr<Module> hundred_kernels() {
+  std::string parameters;
+  std::string body;
+  std::string results;
+  std::string types;
+  const auto add = [&](int64_t length, const std::string& op, const std::string& tail) {
+    const std::string type = fmt::format("tensor<{}xf32>", length);
+    const std::string separator = parameters.empty() ? "" : ", ";
+    parameters += fmt::format("{}%x{}: {}", separator, length, type);
+    body += fmt::format("  %y{} = {}{}\n", length, fmt::format(fmt::runtime(op), length), tail);
+    results += fmt::format("{}%y{}", separator, length);
+    types += separator + type;
+  };
+  for (int64_t i = 1; i <= 98; ++i) {
+    add(1000 + i, "stablehlo.reverse %x{}, dims = [0]", fmt::format(" : tensor<{}xf32>", 1000 + i));
+  }
+  for (const int64_t length : {100, 20}) {
+    add(length,
+        R"("stablehlo.sort"(%x{}) <{{dimension = 0 : i64, is_stable = true}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }}))",
+        fmt::format(" : (tensor<{0}xf32>) -> tensor<{0}xf32> loc(\"model.py\":7:1)", length));
+  }
+  const std::string text = fmt::format("func.func @main({}) -> ({}) {{\n{}  return {} : {}\n}}",
+                                       parameters, types, body, results, types);
+  auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  return *std::move(module);
+}
+
+TEST(Attempts, OnlyTheDeclinedKernelIsMadeAgain) {
+  const auto module = hundred_kernels();
+  const auto declines = [](const kernel::Kernel& kernel) {
+    return scratch_of(kernel) > 200 ? std::optional(Declined{0, Reason::kTooMuchScratch, "200"})
+                                    : std::nullopt;
+  };
+  Choosy backend(declines);
+  const auto target = backend.devices().value()[0].target;
+  const auto compiled = compile(*module, backend, target);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  const size_t kernels = compiled->compiled.program.kernels.size();
+  ASSERT_GT(backend.batches.size(), 2U);
+  EXPECT_EQ(backend.batches.front(), 100U);
+  EXPECT_EQ(backend.batches.back(), kernels);
+  // Between the first and the last are the long sort's passes alone.
+  size_t handed = 0;
+  for (const size_t each : backend.batches) handed += each;
+  const size_t retried = kernels - 99;
+  EXPECT_LE(handed, 100 + retried + kernels);
+  EXPECT_GT(compiled->attempts, 1);
+  EXPECT_EQ(compiled->lowered_ops, 100 + compiled->attempts - 1);
+  // The short sort, at the same place of the source, is one kernel as before.
+  std::map<int64_t, int> launches;  // By the elements of the array that is written.
+  for (const Placement& each : compiled->placement) {
+    if (each.label.starts_with("stablehlo.sort")) {
+      EXPECT_EQ(each.label, "stablehlo.sort at model.py:7:1");
+      ++launches[each.bytes];
+    }
+  }
+  EXPECT_EQ(launches[2 * 20 * 4], 1);
+  EXPECT_EQ(launches.size(), 2U);
+  EXPECT_GT(launches.rbegin()->second, 1);
+}
+
+// The sort stands alone between two checks; the segments around it are compiled with the first
+// lowering and with the last.
+TEST(Attempts, SegmentsAreCompiledOnceMore) {
+  class Counting final : public backend::ForwardingBackend {
+   public:
+    Counting() : ForwardingBackend(backend::make_interpreter_backend()) {}
+    Result<std::string> compile_segment(const backend::TargetInfo& target,
+                                        const program::Program& segment) override {
+      ++segments;
+      return ForwardingBackend::compile_segment(target, segment);
+    }
+    Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                      backend::Kernels kernels) override {
+      backend::Compiled refused;
+      for (uint32_t k = 0; k < kernels.size(); ++k) {
+        if (scratch_of(*kernels[k]) > 200) {
+          refused.declined.push_back({k, Reason::kTooMuchScratch, "200"});
+        }
+      }
+      return refused.declined.empty() ? ForwardingBackend::compile(target, kernels) : refused;
+    }
+    int segments = 0;
+  };
+  const auto module = import_module(R"(func.func @main(%x: tensor<100xf32>) -> tensor<100xf32> {
+  %0 = stablehlo.sine %x : tensor<100xf32>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<100xf32>
+  check.expect_almost_eq %1, %1 : tensor<100xf32>
+  %2 = "stablehlo.sort"(%1) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<100xf32>) -> tensor<100xf32>
+  check.expect_almost_eq %2, %2 : tensor<100xf32>
+  %3 = stablehlo.cosine %2 : tensor<100xf32>
+  %4 = stablehlo.reverse %3, dims = [0] : tensor<100xf32>
+  return %4 : tensor<100xf32>
+})",
+                                    "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  Counting backend;
+  const auto target = backend.devices().value()[0].target;
+  const auto compiled = compile(**module, backend, target);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  EXPECT_GT(compiled->attempts, 2);
+  // The passes of the sort are a segment of their own in the end.
+  EXPECT_EQ(compiled->compiled.segments.size(), 3U);
+  EXPECT_EQ(backend.segments, 2 + 3);
 }
 
 // --- Library calls and segments that a backend takes whole
@@ -363,6 +515,99 @@ TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(failed.error().message(), "no such product");
+}
+
+// Takes contractions whose second operand is a constant, and declines kernels by scratch.
+class CountsPlans final : public backend::ForwardingBackend {
+ public:
+  CountsPlans() : ForwardingBackend(backend::make_interpreter_backend()) {}
+  Result<backend::LibraryCallPlan> plan(const backend::TargetInfo&,
+                                        const backend::LibraryCallSite& site) override {
+    std::string text(program::name_of(site.call));
+    for (size_t i = 0; i < site.operands.size(); ++i) {
+      text += ' ' + site.operands[i].to_string() + (site.constant[i] ? " constant" : "");
+    }
+    asked.push_back(text);
+    if (!std::holds_alternative<program::Contraction>(site.call) || !site.constant[1]) {
+      return unimplemented("no constant");
+    }
+    return backend::LibraryCallPlan{text, 0, {}, 0};
+  }
+  Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                    backend::Kernels kernels) override {
+    backend::Compiled refused;
+    for (uint32_t k = 0; k < kernels.size(); ++k) {
+      if (scratch_of(*kernels[k]) <= 200) continue;
+      refused.declined.push_back({k, Reason::kTooMuchScratch, "200"});
+    }
+    return refused.declined.empty() ? ForwardingBackend::compile(target, kernels) : refused;
+  }
+  bool takes_segments() const override { return false; }
+
+  std::vector<std::string> asked;
+};
+
+// The factors: a constant, a view of one, an argument twice, a splat that a kernel stores.
+const char* const kFactors =
+    R"(func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>, %s: tensor<100xf32>, %z: tensor<2x20xf32>)
+    -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x20xf32>, tensor<100xf32>) {
+  %c = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]> : tensor<3x2xf32>
+  %d = stablehlo.constant dense<[2.0, 1.0, 2.0, 3.0, 4.0, 5.0]> : tensor<6xf32>
+  %v = stablehlo.reshape %d : (tensor<6xf32>) -> tensor<3x2xf32>
+  %f = stablehlo.constant dense<1.0> : tensor<20x20xf32>
+  %0 = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %2 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %3 = stablehlo.negate %x : tensor<2x3xf32>
+  %4 = stablehlo.dot_general %3, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %5 = stablehlo.dot_general %z, %f, contracting_dims = [1] x [0] : (tensor<2x20xf32>, tensor<20x20xf32>) -> tensor<2x20xf32>
+  %6 = "stablehlo.sort"(%s) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<100xf32>) -> tensor<100xf32>
+  return %0, %1, %2, %4, %5, %6 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x20xf32>, tensor<100xf32>
+})";
+
+// The first answer counts, also where the Module is lowered again because of the sort.
+TEST(Calls, AreAskedForOnce) {
+  const std::vector<std::string> sites = {"contraction f32[2,3] f32[3,2] constant",
+                                          "contraction f32[2,3] f32[3,2]",
+                                          "contraction f32[2,20] f32[20,20]"};
+  CountsPlans backend;
+  const auto target = backend.devices().value()[0].target;
+  const auto module = import_module(kFactors, "t.mlir");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const auto compiled = compile(**module, backend, target);
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  EXPECT_GT(compiled->attempts, 1);
+  EXPECT_EQ(backend.asked, sites);
+  EXPECT_EQ(compiled->compiled.plans.size(), 2U);
+  for (const auto& [lowered, plan] : compiled->compiled.plans) EXPECT_EQ(plan.plan, sites[0]);
+  const auto products = [](const Compilation& compilation) {
+    std::vector<std::string> reasons;
+    for (const Placement& each : compilation.placement) {
+      if (each.label.starts_with("stablehlo.dot_general")) reasons.push_back(each.reason);
+    }
+    return reasons;
+  };
+  EXPECT_EQ(products(*compiled),
+            (std::vector<std::string>{"contraction lhs_contracting=[1] rhs_contracting=[0]",
+                                      "contraction lhs_contracting=[1] rhs_contracting=[0]",
+                                      "contraction declined: no constant",
+                                      "contraction declined: no constant",
+                                      "contraction declined: no constant"}));
+  // A Program that was lowered before has all the calls, those that nobody takes too.
+  LowerOptions all;
+  all.takes_call = [](const CallOffer&) { return true; };
+  const auto program = compile_to_program(**module, all);
+  ASSERT_TRUE(program) << program.error().to_string();
+  CountsPlans again;
+  const auto of_program = compile(*program, again, target);
+  ASSERT_TRUE(of_program) << of_program.error().to_string();
+  EXPECT_EQ(again.asked, sites);
+  EXPECT_EQ(of_program->compiled.plans.size(), 2U);
+  EXPECT_EQ(products(*of_program), products(*compiled));
 }
 
 // Functions of the target's own that give the shared expansion's bits stay also where the same bits

@@ -127,4 +127,15 @@ Result<LoweredOp> lower_op(const Instruction& op, TuningParameters& tuning,
   return lowered;
 }
 
+Result<LoweredOp> LoweringCache::lower(const Instruction& op, int level, TuningParameters& tuning,
+                                       const LowerLimits& limits) {
+  const std::pair key(&op, level);
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    ++lowered_;
+    known = known_.emplace(key, lower_op(op, tuning, limits)).first;
+  }
+  return known->second;
+}
+
 }  // namespace tenon::hlo::lower

@@ -1,6 +1,8 @@
 // The lowering of one instruction (an op, or a fusion of any) to kernels.
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/program/program.h"
@@ -47,6 +49,23 @@ struct LowerLimits {
 /// an error of kUnimplemented that names it.
 Result<LoweredOp> lower_op(const Instruction& op, TuningParameters& tuning,
                            const LowerLimits& limits = {});
+
+/// Kernels of ops that were lowered before, so that lowering one Module again with other limits for
+/// a few ops makes those of these ops alone. One Module, one set of parameters.
+///
+/// Thread-safety: none.
+class LoweringCache {
+ public:
+  /// lower_op, once for an op and a level, which stands for its limits.
+  Result<LoweredOp> lower(const Instruction& op, int level, TuningParameters& tuning,
+                          const LowerLimits& limits);
+  /// Ops that were lowered, as against those that were found.
+  int64_t lowered() const { return lowered_; }
+
+ private:
+  std::map<std::pair<const Instruction*, int>, Result<LoweredOp>> known_;
+  int64_t lowered_ = 0;
+};
 
 /// Whether a constant is written into kernels where it is used: one number, repeated.
 bool is_inline_constant(const Instruction& op);

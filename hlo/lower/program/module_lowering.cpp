@@ -65,8 +65,20 @@ BufferId ModuleLowering::view(BufferId of, const Type& type) {
   return add_buffer(std::move(buffer));
 }
 
-Result<BufferId> ModuleLowering::buffer_of(Value value) {
+bool ModuleLowering::is_filled(const Instruction& op) {
   constexpr int64_t kMostKept = 256;
+  return is_inline_constant(op) && element_count(op.result_type().dims()) > kMostKept;
+}
+
+bool ModuleLowering::is_constant(Value value) {
+  const BufferId known = place(value).buffer;
+  if (known != program::kNone) {
+    return program_.buffer(program_.root(known)).kind == BufferKind::kConstant;
+  }
+  return value.def->code() == OpCode::kConstant && !is_filled(*value.def);
+}
+
+Result<BufferId> ModuleLowering::buffer_of(Value value) {
   ValueLocation& at = place(value);
   if (at.buffer != program::kNone) return at.buffer;
   const Instruction& op = *value.def;
@@ -74,7 +86,7 @@ Result<BufferId> ModuleLowering::buffer_of(Value value) {
     return internal_error("{}: a value of type {} has no memory", op.name(),
                           value.type().to_string());
   }
-  if (is_inline_constant(op) && element_count(value.type().dims()) > kMostKept) {
+  if (is_filled(op)) {
     // The buffer is not recorded for the value: it is filled from here on, in this sequence only.
     TENON_TRY(kernels(op));
     return std::exchange(place(value).buffer, program::kNone);
@@ -96,9 +108,8 @@ Result<ModuleLowering::ValueLocation> ModuleLowering::place_of(Value value) {
 uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
   const std::string name = std::exchange(kernel.name, "");
   std::string label = std::exchange(kernel.label, "");
-  const std::string text = kernel::print(kernel);
   const auto [known, added] =
-      kernels_.try_emplace(text, static_cast<uint32_t>(program_.kernels.size()));
+      kernels_.try_emplace(kernel::print(kernel), static_cast<uint32_t>(program_.kernels.size()));
   if (!added) return known->second;
   const int count = ++names_[name];
   kernel.name = count == 1 ? name : fmt::format("{}_{}", name, count);
@@ -111,7 +122,7 @@ uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
 
 int ModuleLowering::fallback_level(const Instruction& op) const {
   if (options_.fallback_levels.empty()) return 0;
-  const auto found = options_.fallback_levels.find(label_of(op));
+  const auto found = options_.fallback_levels.find(number_of(op));
   return found == options_.fallback_levels.end() ? 0 : found->second;
 }
 
@@ -123,8 +134,14 @@ LowerLimits ModuleLowering::limits_for(const Instruction& op) const {
   return limits;
 }
 
+Result<LoweredOp> ModuleLowering::lowered(const Instruction& op) {
+  if (options_.cache == nullptr) return lower_op(op, tuning_, limits_for(op));
+  return options_.cache->lower(op, fallback_level(op), tuning_, limits_for(op));
+}
+
 void ModuleLowering::add_step(decltype(program::Step::action) action, const Instruction& op) {
-  program_.sequences[open_.back()].steps.push_back({std::move(action), {}, label_of(op)});
+  program_.sequences[open_.back()].steps.push_back(
+      {std::move(action), {}, label_of(op), number_of(op)});
 }
 
 void ModuleLowering::copy(BufferId destination, BufferId source, const Instruction& op) {
@@ -239,6 +256,18 @@ Status ModuleLowering::instruction(const Instruction& op) {
 
 // --- The whole
 
+void ModuleLowering::number(const Computation& computation) {
+  for (const Instruction& op : computation) {
+    numbers_.emplace(&op, static_cast<uint32_t>(numbers_.size()));
+    for (size_t i = 0; i < op.region_count(); ++i) number(op.region(i));
+  }
+}
+
+uint32_t ModuleLowering::number_of(const Instruction& op) const {
+  const auto found = numbers_.find(&op);
+  return found == numbers_.end() ? program::kNone : found->second;
+}
+
 // Refinement makes unknown sizes static: an array with an unknown size has no memory. Complex
 // numbers are stored with one more dimension.
 Status ModuleLowering::check_sizes(const Computation& computation) const {
@@ -316,6 +345,7 @@ Status ModuleLowering::results(const Computation& entry) {
 
 Result<program::Program> ModuleLowering::run(const Computation& entry) {
   program_.name = entry.name();
+  number(entry);
   enter();
   TENON_TRY(check_sizes(entry));
   TENON_TRY(parameters(entry));
@@ -324,7 +354,7 @@ Result<program::Program> ModuleLowering::run(const Computation& entry) {
   if (tuning_.choose_flag(parameters::kInPlace, true)) coalesce_buffers(program_);
   assign_buffers(program_, options_.limits.alignment);
   program::find_dependencies(program_);
-  TENON_TRY(program::validate(program_));
+  TENON_TRY(program::validate_steps(program_));
   return std::move(program_);
 }
 

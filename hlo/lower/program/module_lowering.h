@@ -43,6 +43,8 @@ class ModuleLowering {
   };
   using Key = ValueKey;
 
+  void number(const Computation& computation);
+  uint32_t number_of(const Instruction& op) const;
   Status check_sizes(const Computation& computation) const;
   Status parameters(const Computation& entry);
   Status results(const Computation& entry);
@@ -52,6 +54,7 @@ class ModuleLowering {
   Status instruction(const Instruction& op);
   int fallback_level(const Instruction& op) const;
   LowerLimits limits_for(const Instruction& op) const;
+  Result<LoweredOp> lowered(const Instruction& op);
   /// By a library call that the backend takes, or by kernels.
   Status compute(const Instruction& op);
   Status kernels(const Instruction& op);
@@ -74,6 +77,10 @@ class ModuleLowering {
   Result<BufferId> buffer_of(Value value);
   /// The same for a tuple or a token too.
   Result<ValueLocation> place_of(Value value);
+  /// Whether a constant is a splat that a kernel stores where it is read.
+  static bool is_filled(const Instruction& op);
+  /// Whether buffer_of would give a constant of the Program.
+  bool is_constant(Value value);
   BufferId new_buffer(const Shape& shape);
   /// New buffers for an op's results, which are arrays.
   std::vector<BufferId> result_buffers(const Instruction& op);
@@ -93,7 +100,8 @@ class ModuleLowering {
   program::Program program_;
   std::unordered_map<Key, ValueLocation, ValueKeyHash> places_;
   std::vector<SequenceId> open_;
-  std::map<std::string, uint32_t> kernels_;  // by text without name and label
+  std::unordered_map<std::string, uint32_t> kernels_;         // by text without name and label
+  std::unordered_map<const Instruction*, uint32_t> numbers_;  // Step::op
   std::map<std::string, int> names_;
 };
 

@@ -88,15 +88,20 @@ Status ModuleLowering::compute(const Instruction& op) {
   }
   for (const Type& type : op.result_types()) results.push_back(memory_shape(type));
   if (!program::check(step.call, operands, results).ok()) return kernels(op);
-  if (!options_.takes_call(step.call, operands, results, label_of(op))) return kernels(op);
+  std::vector<bool> constant;
+  for (const Value value : op.operands()) constant.push_back(is_constant(value));
+  const auto next = static_cast<SequenceId>(program_.sequences.size());
+  TENON_ASSIGN(const bool taken,
+               options_.takes_call({step.call, operands, results, constant, number_of(op), next}));
+  if (!taken) return kernels(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
     step.operands.push_back(buffer);
   }
-  TENON_ASSIGN(LoweredOp lowered, lower_op(op, tuning_, limits_for(op)));
+  TENON_ASSIGN(LoweredOp as_kernels, lowered(op));
   step.results = result_buffers(op);
   step.lowered = enter();
-  TENON_TRY(launches(op, std::move(lowered), step.results));
+  TENON_TRY(launches(op, std::move(as_kernels), step.results));
   leave();
   add_step(std::move(step), op);
   return {};
@@ -104,8 +109,8 @@ Status ModuleLowering::compute(const Instruction& op) {
 
 // An op that cannot be lowered leaves no buffers behind: a fusion is then taken apart.
 Status ModuleLowering::kernels(const Instruction& op) {
-  TENON_ASSIGN(LoweredOp lowered, lower_op(op, tuning_, limits_for(op)));
-  return launches(op, std::move(lowered), result_buffers(op));
+  TENON_ASSIGN(LoweredOp as_kernels, lowered(op));
+  return launches(op, std::move(as_kernels), result_buffers(op));
 }
 
 Status ModuleLowering::launches(const Instruction& op, LoweredOp lowered,
