@@ -118,14 +118,30 @@ Result<LibraryCall> load_call(std::string_view bytes) {
   return call;
 }
 
-Result<Program> load_program(std::string_view bytes, bool damaged_too) {
-  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kProgramFormat, damaged_too));
+namespace {
+
+Result<Program> read_program(const serial::Unsealed& file) {
   serial::ArchiveReader reader(file.payload, file.version);
   Program program;
   reader(program);
   if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the program", reader.rest());
   TENON_TRY(Status(reader.status()));
+  return program;
+}
+
+}  // namespace
+
+Result<Program> load_program(std::string_view bytes, bool damaged_too) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kProgramFormat, damaged_too));
+  TENON_ASSIGN(Program program, read_program(file));
   TENON_TRY(validate(program));
+  return program;
+}
+
+Result<Program> load_validated_program(std::string_view bytes) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kProgramFormat));
+  TENON_ASSIGN(Program program, read_program(file));
+  if (file.version != kProgramFormat.newest) TENON_TRY(validate(program));
   return program;
 }
 

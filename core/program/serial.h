@@ -29,4 +29,8 @@ std::string save(const Program& program);
 /// its byte.
 Result<Program> load_program(std::string_view bytes, bool damaged_too = false);
 
+/// The same of bytes that the host of this process has just saved a validated Program to: it is
+/// not validated again, unless another version wrote them than this release does.
+Result<Program> load_validated_program(std::string_view bytes);
+
 }  // namespace tenon::program

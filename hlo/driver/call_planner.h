@@ -9,7 +9,7 @@
 
 namespace tenon::hlo {
 
-/// What a backend answered to Backend::plan.
+/// The answer of a backend to Backend::plan.
 struct CallAnswer {
   std::optional<backend::LibraryCallPlan> plan;
   /// Why there is no plan: "contraction declined: …"; empty of a backend that takes no calls at

@@ -1,6 +1,8 @@
 // A Backend as a plug-in's table.
 #include <algorithm>
+#include <deque>
 #include <mutex>
+#include <unordered_map>
 
 #include "core/backend/adapter/adapter.h"
 #include "core/backend/adapter/c_types.h"
@@ -11,6 +13,41 @@
 namespace tenon::backend {
 namespace {
 
+// Kernels that the host handed over lately, by their serial form: `load` gets those of `compile`
+// again, and they are read once. They were verified before they were handed over; since host and
+// plug-in are one process, to verify them again guards against nothing but another release.
+class HandedKernels {
+ public:
+  // `same_release`: whether the host's interface is of this very version.
+  Result<std::shared_ptr<const kernel::Kernel>> read(std::string bytes, bool same_release) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = kernels_.find(bytes); known != kernels_.end()) return known->second;
+    }
+    TENON_ASSIGN(kernel::Kernel kernel,
+                 same_release ? kernel::load_verified_kernel(bytes) : kernel::load_kernel(bytes));
+    auto shared = std::make_shared<const kernel::Kernel>(std::move(kernel));
+    const std::lock_guard lock(mutex_);
+    const auto [at, added] = kernels_.try_emplace(std::move(bytes), shared);
+    if (!added) return at->second;
+    order_.push_back(&at->first);
+    held_ += at->first.size();
+    while (held_ > kMostBytes && order_.size() > 1) {
+      held_ -= order_.front()->size();
+      kernels_.erase(std::string(*order_.front()));
+      order_.pop_front();
+    }
+    return shared;
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{4} << 20;  // Of serial forms.
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const kernel::Kernel>> kernels_;
+  std::deque<const std::string*> order_;  // Keys of `kernels_`, the oldest first.
+  size_t held_ = 0;
+};
+
 // The state of the exported backend. It is global: functions of the table have no context argument.
 struct Exported {
   const TenonHost* host = nullptr;
@@ -19,6 +56,9 @@ struct Exported {
   std::string name;
   std::string version;
   TenonBackend table{};
+  HandedKernels kernels;
+
+  bool same_release() const { return host->abi_minor == TENON_ABI_MINOR; }
 };
 
 // It outlives everything (B2): a host may close its devices while the process ends.
@@ -63,19 +103,19 @@ class OwnKernels {
  public:
   static Result<OwnKernels> of(const TenonKernel* const* handles, size_t count) {
     OwnKernels own;
-    own.kernels_ = std::make_unique<kernel::Kernel[]>(count);
     for (size_t i = 0; i < count; ++i) {
       SinkText bytes;
       exported()->host->serialize(handles[i], bytes.sink());
-      TENON_ASSIGN(own.kernels_[i], kernel::load_kernel(bytes.take()));
-      own.pointers_.push_back(&own.kernels_[i]);
+      TENON_ASSIGN(own.kernels_.emplace_back(),
+                   exported()->kernels.read(bytes.take(), exported()->same_release()));
+      own.pointers_.push_back(own.kernels_.back().get());
     }
     return own;
   }
   Kernels get() const { return pointers_; }
 
  private:
-  std::unique_ptr<kernel::Kernel[]> kernels_;
+  std::vector<std::shared_ptr<const kernel::Kernel>> kernels_;
   std::vector<const kernel::Kernel*> pointers_;
 };
 
@@ -339,7 +379,10 @@ TenonCode compile_segment(const TenonSegmentArgs* args) {
     TENON_ASSIGN(const TargetInfo target, target_of(*args->target));
     SinkText bytes;
     exported()->host->serialize_segment(args->segment, bytes.sink());
-    TENON_ASSIGN(const program::Program segment, program::load_program(bytes.take()));
+    const std::string form = bytes.take();
+    TENON_ASSIGN(const program::Program segment, exported()->same_release()
+                                                     ? program::load_validated_program(form)
+                                                     : program::load_program(form));
     TENON_ASSIGN(const std::string binary, exported()->backend->compile_segment(target, segment));
     write(args->binary, binary);
     return {};

@@ -13,6 +13,24 @@ namespace {
 
 constexpr serial::Format kBinaryFormat = {"TNIP", "binary of interp", 1, 1};
 
+// The kernels, which `load` gets again and compares.
+std::string binary_of(Kernels kernels) {
+  serial::ArchiveWriter writer;
+  writer.number(kernels.size());
+  for (const kernel::Kernel* kernel : kernels) writer(*kernel);
+  return serial::seal(kBinaryFormat, std::move(writer).take());
+}
+
+// The kernels of a binary, which may come from a file.
+Result<std::vector<kernel::Kernel>> read_kernels(const serial::Unsealed& file) {
+  serial::ArchiveReader reader(file.payload, file.version);
+  std::vector<kernel::Kernel> kernels;
+  reader(kernels);
+  TENON_TRY(Status(reader.status()));
+  for (const kernel::Kernel& kernel : kernels) TENON_TRY(kernel::verify(kernel));
+  return kernels;
+}
+
 struct InterpretedModule {
   std::optional<program::Program> segment;
   std::optional<program::ProgramInterpreter> segment_interpreter;
@@ -30,14 +48,15 @@ class InterpDevice final : public HostDevice {
     if (binary.starts_with(program::kProgramFormat.letters)) return load_segment(binary);
     TENON_ASSIGN(const serial::Unsealed file, serial::unseal(binary, kBinaryFormat));
     auto module = std::make_shared<InterpretedModule>();
-    serial::ArchiveReader reader(file.payload, file.version);
-    reader(module->kernels);
-    TENON_TRY(Status(reader.status()));
+    if (binary == binary_of(kernels)) {
+      // The host has verified them.
+      for (const kernel::Kernel* kernel : kernels) module->kernels.push_back(*kernel);
+    } else {
+      TENON_ASSIGN(module->kernels, read_kernels(file));
+    }
     if (module->kernels.size() != kernels.size()) {
       return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
     }
-    // The bytes may come from a file.
-    for (const kernel::Kernel& kernel : module->kernels) TENON_TRY(kernel::verify(kernel));
     module->interpreters.resize(kernels.size());
     return modules_.add(std::move(module));
   }
@@ -150,10 +169,7 @@ class InterpBackend final : public Backend {
   }
 
   Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
-    serial::ArchiveWriter writer;
-    writer.number(kernels.size());
-    for (const kernel::Kernel* kernel : kernels) writer(*kernel);
-    return Compiled{serial::seal(kBinaryFormat, std::move(writer).take()), {}};
+    return Compiled{binary_of(kernels), {}};
   }
 
   bool takes_segments() const override { return config_.segments; }

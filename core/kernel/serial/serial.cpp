@@ -199,14 +199,30 @@ std::string save(const Kernel& kernel) {
   return seal(kKernelFormat, std::move(writer).take());
 }
 
-Result<Kernel> load_kernel(std::string_view bytes, bool damaged_too) {
-  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kKernelFormat, damaged_too));
+namespace {
+
+Result<Kernel> read_kernel(const serial::Unsealed& file) {
   ArchiveReader reader(file.payload, file.version);
   Kernel kernel;
   serialize(reader, kernel);
   if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the kernel", reader.rest());
   TENON_TRY(Status(reader.status()));
+  return kernel;
+}
+
+}  // namespace
+
+Result<Kernel> load_kernel(std::string_view bytes, bool damaged_too) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kKernelFormat, damaged_too));
+  TENON_ASSIGN(Kernel kernel, read_kernel(file));
   TENON_TRY(verify(kernel));
+  return kernel;
+}
+
+Result<Kernel> load_verified_kernel(std::string_view bytes) {
+  TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kKernelFormat));
+  TENON_ASSIGN(Kernel kernel, read_kernel(file));
+  if (file.version != kKernelFormat.newest) TENON_TRY(verify(kernel));
   return kernel;
 }
 

@@ -22,6 +22,10 @@ std::string save(const Kernel& kernel);
 /// The kernel, verified. Errors: those of serial::unseal, of the reader (with the byte), of verify.
 Result<Kernel> load_kernel(std::string_view bytes, bool damaged_too = false);
 
+/// The same of bytes that the host of this process has just saved a verified kernel to: they are
+/// not verified again, unless another version wrote them than this release does.
+Result<Kernel> load_verified_kernel(std::string_view bytes);
+
 /// A kernel as a part of another file: a kernel that is read is well nested, but not verified.
 void serialize(serial::ArchiveWriter& a, const Kernel& kernel);
 void serialize(serial::ArchiveReader& a, Kernel& kernel);

@@ -4,6 +4,7 @@
 #include "core/kernel/verify/verifier.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/kernel/ir/structure.h"
 #include "core/kernel/text/text.h"
@@ -415,9 +416,14 @@ class Verifier : private MemoryRules {
   std::vector<bool> conditional_;          // by node: whether it may not be executed
 };
 
+std::atomic<int64_t> verified = 0;
+
 }  // namespace
 
+int64_t verified_count() { return verified; }
+
 std::optional<Violation> find_violation(const Kernel& kernel) {
+  ++verified;
   if (Status status = check_structure(kernel); !status.ok()) {
     return Violation{KernelRule::kK0, std::move(status)};
   }

@@ -22,6 +22,9 @@ struct Violation {
 /// The first violation that the verifier comes to, if there is one.
 std::optional<Violation> find_violation(const Kernel& kernel);
 
+/// Kernels that were looked at since the process began, for tests that count.
+int64_t verified_count();
+
 /// OK, or the first violation: "softmax:12: error: K1: …", where the line is that of the text which
 /// the kernel was parsed from, else of print(kernel).
 Status verify(const Kernel& kernel);
