@@ -91,11 +91,22 @@ template <class A>
 void serialize(A& a, serial::Of<A, Sequence>& sequence) {
   a(sequence.steps);
 }
-template <class A>
-void serialize(A& a, serial::Of<A, Program>& p) {
+template <class A, class P>
+void program_fields(A& a, P& p) {
   a(p.name, p.kernels, p.constants, p.buffers, p.sequences, p.parameters, p.results, p.donated,
     p.temporary_bytes);
 }
+
+void serialize(serial::ArchiveWriter& a, const Program& program) { program_fields(a, program); }
+void serialize(serial::ArchiveReader& a, Program& program) { program_fields(a, program); }
+void serialize(serial::ArchiveWriter& a, const StepRange& range) {
+  a(range.sequence, range.begin, range.end);
+}
+void serialize(serial::ArchiveReader& a, StepRange& range) {
+  a(range.sequence, range.begin, range.end);
+}
+void serialize(serial::ArchiveWriter& a, const MemoryRef& ref) { a(ref.kind, ref.index); }
+void serialize(serial::ArchiveReader& a, MemoryRef& ref) { a(ref.kind, ref.index); }
 
 std::string save(const Program& program) {
   serial::ArchiveWriter writer;

@@ -10,6 +10,7 @@
 #include "core/base/archive.h"
 #include "core/kernel/serial/serial.h"
 #include "core/program/program.h"
+#include "core/program/segment.h"
 
 namespace tenon::program {
 
@@ -32,5 +33,13 @@ Result<Program> load_program(std::string_view bytes, bool damaged_too = false);
 /// The same of bytes that the host of this process has just saved a validated Program to: it is
 /// not validated again, unless another version wrote them than this release does.
 Result<Program> load_validated_program(std::string_view bytes);
+
+/// Parts of other files; a Program that is read is not validated, nor are its kernels verified.
+void serialize(serial::ArchiveWriter& a, const Program& program);
+void serialize(serial::ArchiveReader& a, Program& program);
+void serialize(serial::ArchiveWriter& a, const StepRange& range);
+void serialize(serial::ArchiveReader& a, StepRange& range);
+void serialize(serial::ArchiveWriter& a, const MemoryRef& ref);
+void serialize(serial::ArchiveReader& a, MemoryRef& ref);
 
 }  // namespace tenon::program

@@ -213,6 +213,7 @@ std::vector<bool> find_donated(const LoadedProgram& loaded, const ExecuteOptions
 
 Executable::~Executable() = default;
 const program::Program& Executable::program() const { return state_->compiled.program; }
+const CompiledProgram& Executable::compiled() const { return state_->compiled; }
 const std::shared_ptr<Device>& Executable::device() const { return state_->device; }
 std::vector<Shape> Executable::parameters() const {
   return shapes_of(program(), program().parameters);

@@ -68,6 +68,8 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   const program::Program& program() const;
+  /// The compiled Program that it was loaded from.
+  const CompiledProgram& compiled() const;
   const std::shared_ptr<Device>& device() const;
   std::vector<Shape> parameters() const;
   std::vector<Shape> results() const;

@@ -5,6 +5,7 @@
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
+#include "core/runtime/serial.h"
 #include "hlo/driver/host_calls.h"
 
 namespace tenon::pjrt {
@@ -119,14 +120,41 @@ class BackendEngine : public Engine {
     const std::shared_ptr<runtime::Device>& target = devices()[device];
     TENON_ASSIGN(hlo::Compilation compilation,
                  hlo::compile(*module, client().backend(), target->info().target, options));
-    TENON_ASSIGN(runtime::CustomCalls calls, host_functions(compilation.compiled.program));
-    TENON_TRY(check_targets(compilation.compiled.program, calls));
+    TENON_ASSIGN(CompiledModule compiled, load_on(target, std::move(compilation.compiled)));
+    compiled.steps = summary_of(compilation.placement);
+    return compiled;
+  }
+
+  std::string save(const runtime::Executable& executable) const override {
+    return runtime::save(executable.compiled(), compiled_for(*executable.device()));
+  }
+
+  Result<CompiledModule> load(std::string_view bytes, size_t device) override {
+    const std::shared_ptr<runtime::Device>& target = devices()[device];
+    TENON_ASSIGN(runtime::CompiledProgram program,
+                 runtime::load_compiled_program(bytes, compiled_for(*target)));
+    auto compiled = load_on(target, std::move(program));
+    if (compiled || compiled.error().code() == ErrorCode::kUnavailable ||
+        compiled.error().code() == ErrorCode::kResourceExhausted) {
+      return compiled;
+    }
+    return failed_precondition("{} refuses what was compiled: {}", client().backend().name(),
+                               compiled.error().message());
+  }
+
+ private:
+  std::string compiled_for(const runtime::Device& device) const {
+    return runtime::compiled_for(client().backend(), device.info().target);
+  }
+
+  static Result<CompiledModule> load_on(const std::shared_ptr<runtime::Device>& device,
+                                        runtime::CompiledProgram program) {
+    TENON_ASSIGN(runtime::CustomCalls calls, host_functions(program.program));
+    TENON_TRY(check_targets(program.program, calls));
     CompiledModule compiled;
-    compiled.placement = std::move(compilation.placement);
-    add_memory(compilation.compiled, compiled);
-    TENON_ASSIGN(
-        compiled.executable,
-        runtime::Executable::load(target, std::move(compilation.compiled), std::move(calls)));
+    add_memory(program, compiled);
+    TENON_ASSIGN(compiled.executable,
+                 runtime::Executable::load(device, std::move(program), std::move(calls)));
     return compiled;
   }
 };
@@ -185,11 +213,16 @@ class ReferenceEngine : public Engine {
     CompiledModule result;
     int64_t bytes = 0;
     for (const program::Buffer& buffer : compiled.program.buffers) bytes += buffer.bytes();
-    result.placement.push_back({hlo::PlacementKind::kHost, module->name(), "",
-                                "the reference evaluates programs whole", bytes});
+    result.steps = {1, 1, static_cast<double>(bytes)};
     TENON_ASSIGN(result.executable,
                  runtime::Executable::load(devices()[device], std::move(compiled), calls));
     return result;
+  }
+
+  // A Module that is evaluated has no form but its source.
+  std::string save(const runtime::Executable&) const override { return ""; }
+  Result<CompiledModule> load(std::string_view, size_t) override {
+    return failed_precondition("the reference evaluates programs");
   }
 
  private:
@@ -226,6 +259,16 @@ class ReferenceEngine : public Engine {
 };
 
 }  // namespace
+
+StepSummary summary_of(const std::vector<hlo::Placement>& placement) {
+  StepSummary summary;
+  for (const hlo::Placement& each : placement) {
+    summary.steps += 1;
+    summary.host_steps += each.kind == hlo::PlacementKind::kHost ? 1 : 0;
+    summary.bytes += static_cast<double>(each.bytes);
+  }
+  return summary;
+}
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   if (options.device_count < 1) {

@@ -30,10 +30,18 @@ struct EngineOptions {
   int64_t time_limit = 0;
 };
 
+/// How much of a program runs where, for people.
+struct StepSummary {
+  double steps = 0;
+  double host_steps = 0;
+  double bytes = 0;  ///< Read and written.
+};
+StepSummary summary_of(const std::vector<hlo::Placement>& placement);
+
 /// A Module that is ready to run on a device.
 struct CompiledModule {
   std::shared_ptr<runtime::Executable> executable;
-  std::vector<hlo::Placement> placement;
+  StepSummary steps;
   /// Size of the kernels and segments, and of their constants on the device.
   int64_t code_bytes = 0;
   /// Size of the temporaries and of the workspace of calls, in each execution.
@@ -59,6 +67,12 @@ class Engine {
   /// answers is kUnimplemented and names its target.
   virtual Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                          const hlo::CompileOptions& options) = 0;
+  /// The serial form of an executable that `compile` made; empty if those of the engine have none.
+  virtual std::string save(const runtime::Executable& executable) const = 0;
+  /// The executable of a serial form, without its `steps`: nothing is compiled. Errors:
+  /// kFailedPrecondition if it has to be compiled again, being of another compiler, target or
+  /// release, or refused by the backend; those of the reader.
+  virtual Result<CompiledModule> load(std::string_view bytes, size_t device) = 0;
 
  protected:
   explicit Engine(std::shared_ptr<runtime::Client> client) : client_(std::move(client)) {}

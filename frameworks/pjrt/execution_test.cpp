@@ -1,4 +1,6 @@
 // The plug-in without a framework: programs compiled, kept, run.
+#include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "frameworks/pjrt/plugin_test_util.h"
@@ -447,9 +449,7 @@ TEST(Executables, DeletedOnesDoNotRun) {
   testing::destroy(executable);
 }
 
-TEST(Executables, SerialForm) {
-  const Client client;
-  PJRT_LoadedExecutable* loaded = client.compiled(sum());
+std::string serialized(PJRT_LoadedExecutable* loaded) {
   PJRT_Executable* executable = executable_of(loaded);
   auto args = uninitialized<PJRT_Executable_Serialize_Args>();
   args.executable = executable;
@@ -457,31 +457,115 @@ TEST(Executables, SerialForm) {
   std::string bytes(args.serialized_bytes, args.serialized_bytes_size);
   args.serialized_executable_deleter(args.serialized_executable);
   destroy(executable);
-  testing::destroy(loaded);
-  const auto load = [&](const Client& by, const std::string& from) {
-    auto given = uninitialized<PJRT_Executable_DeserializeAndLoad_Args>();
+  return bytes;
+}
+
+// "" and `loaded`, or the error. With `options` they replace those that were saved.
+std::string load(const Client& by, const std::string& from, PJRT_LoadedExecutable*& loaded,
+                 const std::optional<std::string>& options = {}) {
+  auto given = uninitialized<PJRT_Executable_DeserializeAndLoad_Args>();
+  if (options) {
+    given.overridden_serialized_compile_options = options->data();
+    given.overridden_serialized_compile_options_size = options->size();
+  } else {
     // The size of the structure in versions without replaced options.
     given.struct_size =
         offsetof(PJRT_Executable_DeserializeAndLoad_Args, overridden_serialized_compile_options);
-    given.client = by.get();
-    given.serialized_executable = from.data();
-    given.serialized_executable_size = from.size();
-    std::string error = take(api().PJRT_Executable_DeserializeAndLoad(&given));
-    loaded = error.empty() ? given.loaded_executable : nullptr;
-    return error;
-  };
-  ASSERT_EQ(load(client, bytes), "");
+  }
+  given.client = by.get();
+  given.serialized_executable = from.data();
+  given.serialized_executable_size = from.size();
+  std::string error = take(api().PJRT_Executable_DeserializeAndLoad(&given));
+  loaded = error.empty() ? given.loaded_executable : nullptr;
+  return error;
+}
+
+void expect_sum(const Client& client, PJRT_LoadedExecutable* loaded) {
   PJRT_Buffer* x = client.floats({1, 2, 3}, {3});
   std::vector<PJRT_Buffer*> results(2);
   EXPECT_EQ(execute(loaded, {x, x}, results), "");
   EXPECT_EQ(values<float>(results[0]), (Floats{2, 4, 6}));
   for (PJRT_Buffer* buffer : {x, results[0], results[1]}) testing::destroy(buffer);
+}
+
+TEST(Executables, SerialForm) {
+  const Client client;
+  PJRT_LoadedExecutable* loaded = client.compiled(sum());
+  std::string bytes = serialized(loaded);
+  testing::destroy(loaded);
+  ASSERT_EQ(load(client, bytes, loaded), "");
+  expect_sum(client, loaded);
+  // Loaded, it is saved as it was.
+  EXPECT_EQ(serialized(loaded), bytes);
   testing::destroy(loaded);
   const Client reference("reference");
-  EXPECT_EQ(load(reference, bytes), "9: the executable is for interp, not for reference");
+  EXPECT_EQ(load(reference, bytes, loaded), "9: the executable is for interp, not for reference");
+  const std::string whole = bytes;
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  EXPECT_TRUE(load(client, bytes).starts_with("15: "));
-  EXPECT_TRUE(load(client, "nonsense").starts_with("3: "));
+  EXPECT_TRUE(load(client, bytes, loaded).starts_with("15: "));
+  EXPECT_TRUE(load(client, "nonsense", loaded).starts_with("3: "));
+  for (size_t size = 0; size < whole.size(); size += 37) {
+    EXPECT_NE(load(client, whole.substr(0, size), loaded), "");
+  }
+}
+
+// A client on which nothing can be compiled loads what another one has compiled, on each device.
+TEST(Executables, AreLoadedWithoutCompiling) {
+  for (const char* const device : {"interp", "cpu", "template", "gpu-sim"}) {
+    SCOPED_TRACE(device);
+    std::string bytes;
+    std::string fingerprint;
+    const auto fingerprint_of = [](PJRT_LoadedExecutable* loaded) {
+      auto args = uninitialized<PJRT_LoadedExecutable_Fingerprint_Args>();
+      args.executable = loaded;
+      call(api().PJRT_LoadedExecutable_Fingerprint, args);
+      return std::string(args.executable_fingerprint, args.executable_fingerprint_size);
+    };
+    {
+      const Client client(device, "", "1");
+      PJRT_LoadedExecutable* const loaded = client.compiled(sum());
+      bytes = serialized(loaded);
+      fingerprint = fingerprint_of(loaded);
+      testing::destroy(loaded);
+    }
+    setenv("TENON_FAULTS", "compile%1 plan%1", 1);
+    const Client client(device, "faults", "1");
+    unsetenv("TENON_FAULTS");
+    PJRT_LoadedExecutable* loaded = nullptr;
+    EXPECT_EQ(client.compile(sum(), "", &loaded), "13: a planned fault: compile");
+    ASSERT_EQ(load(client, bytes, loaded), "");
+    expect_sum(client, loaded);
+    EXPECT_EQ(fingerprint_of(loaded), fingerprint);
+    testing::destroy(loaded);
+    // Options that make the same of a program, in other words: a member that nobody knows.
+    ASSERT_EQ(load(client, bytes, loaded, "\xa0\x06\x01"), "");
+    testing::destroy(loaded);
+  }
+}
+
+// Options that make other code have it compiled again from the source that is carried along.
+TEST(Executables, AreCompiledAgainWhereTheyMust) {
+  std::string bytes;
+  {
+    const Client client;
+    PJRT_LoadedExecutable* const loaded = client.compiled(sum());
+    bytes = serialized(loaded);
+    testing::destroy(loaded);
+  }
+  const std::string strict = field(7, field(1, "tenon_strict") + field(2, "\x10\x01"));
+  PJRT_LoadedExecutable* loaded = nullptr;
+  {
+    setenv("TENON_FAULTS", "compile%1", 1);
+    const Client client("interp", "faults");
+    unsetenv("TENON_FAULTS");
+    EXPECT_EQ(load(client, bytes, loaded, strict), "13: a planned fault: compile");
+    EXPECT_EQ(load(client, bytes, loaded), "");
+    testing::destroy(loaded);
+  }
+  const Client client;
+  ASSERT_EQ(load(client, bytes, loaded, strict), "");
+  expect_sum(client, loaded);
+  testing::destroy(loaded);
 }
 
 // A check that does not hold is an error of the execution, in its event and its results.

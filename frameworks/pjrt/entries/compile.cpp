@@ -36,19 +36,11 @@ Status add_to(Signature& signature, const hlo::Type& type, const std::vector<hlo
   if (!type.is_tensor() || type.is_quantized() || !type.shape().is_static()) {
     return unimplemented("a parameter or result of type {}", type.to_string());
   }
-  const Dims& dims = type.dims();
   static const hlo::Dict kNothing;
   const hlo::Dict& attributes = index < all.size() ? all[index] : kNothing;
-  TENON_TRY(check_layout_mode(attributes, dims.size()));
+  TENON_TRY(check_layout_mode(attributes, type.dims().size()));
   TENON_ASSIGN(const runtime::MemoryKind kind, memory_kind_of(attributes));
-  const std::string_view kind_name = runtime::name_of(kind);
-  signature.memory.push_back(kind);
-  signature.types.push_back(buffer_type_of(type.element_type()));
-  signature.dims.insert(signature.dims.end(), dims.begin(), dims.end());
-  signature.ranks.push_back(dims.size());
-  signature.kinds.push_back(kind_name.data());
-  signature.kind_sizes.push_back(kind_name.size());
-  signature.bytes += type.shape().byte_size();
+  add_array(signature, type.shape(), kind);
   return {};
 }
 
@@ -61,6 +53,20 @@ Status add_signatures(const hlo::Computation& entry, ExecutableState& state) {
     TENON_TRY(add_to(state.results, results[i], entry.result_attributes(), i));
   }
   return {};
+}
+
+}  // namespace
+
+void add_array(Signature& signature, const Shape& shape, runtime::MemoryKind kind) {
+  const std::string_view kind_name = runtime::name_of(kind);
+  const Dims& dims = shape.dims();
+  signature.memory.push_back(kind);
+  signature.types.push_back(buffer_type_of(shape.element_type()));
+  signature.dims.insert(signature.dims.end(), dims.begin(), dims.end());
+  signature.ranks.push_back(dims.size());
+  signature.kinds.push_back(kind_name.data());
+  signature.kind_sizes.push_back(kind_name.size());
+  signature.bytes += shape.byte_size();
 }
 
 Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options) {
@@ -78,19 +84,24 @@ Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptio
   return client.devices[static_cast<size_t>(id)];
 }
 
-void add_costs(const CompiledModule& compiled, ExecutableState& state) {
-  int64_t bytes = 0;
-  int64_t on_host = 0;
-  for (const hlo::Placement& placement : compiled.placement) {
-    bytes += placement.bytes;
-    on_host += placement.kind == hlo::PlacementKind::kHost ? 1 : 0;
-  }
-  state.costs = {named("bytes accessed", static_cast<float>(bytes)),
-                 named("steps", static_cast<float>(compiled.placement.size())),
-                 named("steps on the host", static_cast<float>(on_host))};
+PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledModule compiled) {
+  state->steps = compiled.steps;
+  state->costs = {named("bytes accessed", static_cast<float>(compiled.steps.bytes)),
+                  named("steps", static_cast<float>(compiled.steps.steps)),
+                  named("steps on the host", static_cast<float>(compiled.steps.host_steps))};
+  state->code_bytes = compiled.code_bytes;
+  state->temporary_bytes = compiled.temporary_bytes;
+  state->alias_bytes = compiled.executable->aliased_bytes();
+  state->executable = compiled.executable;
+  state->device_assignment = device_assignment_of(state->device->description.id);
+  state->fingerprint = serial::digest_of(
+      fmt::format("{} {} {}", serial::digest_of(state->client->topology.serialized),
+                  serial::digest_of(state->code), serial::digest_of(state->options)));
+  auto loaded = std::make_unique<PJRT_LoadedExecutable>();
+  loaded->state = std::move(state);
+  loaded->executable = std::move(compiled.executable);
+  return loaded.release();
 }
-
-}  // namespace
 
 Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
                                        std::string_view code, std::string_view options) {
@@ -108,18 +119,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   TENON_TRY(add_signatures(*module->entry(), *state));
   TENON_ASSIGN(CompiledModule compiled,
                client->engine->compile(module, state->device->place, parsed.compile));
-  add_costs(compiled, *state);
-  state->code_bytes = compiled.code_bytes;
-  state->temporary_bytes = compiled.temporary_bytes;
-  state->alias_bytes = compiled.executable->aliased_bytes();
-  state->device_assignment = device_assignment_of(state->device->description.id);
-  state->fingerprint =
-      serial::digest_of(fmt::format("{} {} {}", serial::digest_of(client->topology.serialized),
-                                    serial::digest_of(code), serial::digest_of(options)));
-  auto loaded = std::make_unique<PJRT_LoadedExecutable>();
-  loaded->state = std::move(state);
-  loaded->executable = std::move(compiled.executable);
-  return loaded.release();
+  return finish(std::move(state), std::move(compiled));
 }
 
 namespace {

@@ -1,8 +1,6 @@
-// The properties of executables, and their serial form.
+// The properties of executables.
 #include "frameworks/pjrt/entries/executables.h"
 
-#include "core/base/archive.h"
-#include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/table.h"
 
 // Holders of what getters hand out: bytes that live until the caller calls the deleter.
@@ -15,25 +13,10 @@ struct PJRT_DeviceAssignmentSerialized {};
 namespace tenon::pjrt {
 namespace {
 
-// The program as it came, its options and the devices it was for: it is compiled again when loaded.
-constexpr serial::Format kExecutableFormat = {"TNEX", "executable", 1, 1};
-
-struct Saved {
-  std::string target;
-  std::string options;
-  std::string code;
-};
-template <class A>
-void serialize(A& a, serial::Of<A, Saved>& saved) {
-  a(saved.target, saved.options, saved.code);
-}
-
 Status executable_serialize(PJRT_Executable_Serialize_Args& args) {
   const ExecutableState& state = *args.executable->state;
-  serial::ArchiveWriter writer;
-  writer(Saved{state.device->description.kind, state.options, state.code});
   auto holder = std::make_unique<PJRT_SerializedExecutable>();
-  holder->bytes = serial::seal(kExecutableFormat, std::move(writer).take());
+  holder->bytes = save(state);
   args.serialized_bytes = holder->bytes.data();
   args.serialized_bytes_size = holder->bytes.size();
   args.serialized_executable_deleter = [](PJRT_SerializedExecutable* given) { delete given; };
@@ -43,23 +26,14 @@ Status executable_serialize(PJRT_Executable_Serialize_Args& args) {
 
 Status deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args& args) {
   using Args = PJRT_Executable_DeserializeAndLoad_Args;
-  TENON_ASSIGN(const serial::Unsealed file,
-               serial::unseal(view_of(args.serialized_executable, args.serialized_executable_size),
-                              kExecutableFormat));
-  serial::ArchiveReader reader(file.payload, file.version);
-  Saved saved;
-  reader(saved);
-  TENON_TRY(Status(reader.status()));
-  const std::string& here = args.client->state->devices.front()->description.kind;
-  if (saved.target != here) {
-    return failed_precondition("the executable is for {}, not for {}", saved.target, here);
+  std::string_view options;
+  if (has(args, &Args::overridden_serialized_compile_options_size)) {
+    options = view_of(args.overridden_serialized_compile_options,
+                      args.overridden_serialized_compile_options_size);
   }
-  if (has(args, &Args::overridden_serialized_compile_options_size) &&
-      args.overridden_serialized_compile_options_size != 0) {
-    saved.options.assign(args.overridden_serialized_compile_options,
-                         args.overridden_serialized_compile_options_size);
-  }
-  TENON_ASSIGN(args.loaded_executable, compile(args.client->state, saved.code, saved.options));
+  TENON_ASSIGN(args.loaded_executable,
+               load(args.client->state,
+                    view_of(args.serialized_executable, args.serialized_executable_size), options));
   return {};
 }
 

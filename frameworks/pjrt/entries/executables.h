@@ -8,6 +8,8 @@
 
 namespace tenon::pjrt {
 
+struct PjrtCompileOptions;
+
 /// The sorts of one parameter list or result list, as the getters give them.
 struct Signature {
   std::vector<runtime::MemoryKind> memory;  ///< Where each array lies.
@@ -31,10 +33,28 @@ struct ExecutableState {
   Signature parameters;
   Signature results;
   std::vector<PJRT_NamedValue> costs;
+  StepSummary steps;
+  std::weak_ptr<const runtime::Executable> executable;  ///< Gone once all that loaded it are.
   int64_t code_bytes = 0;  ///< As of CompiledModule, this and the next.
   int64_t temporary_bytes = 0;
   int64_t alias_bytes = 0;  ///< Size of the results in the memory of donated arguments.
 };
+
+void add_array(Signature& signature, const Shape& shape, runtime::MemoryKind kind);
+
+/// The loaded executable of a state whose source, options, device, name and signatures are known.
+PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledModule compiled);
+
+/// The client's device that the options name. Errors: kUnimplemented for more than one.
+Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options);
+
+/// The serial form: the source, and what was compiled of it while somebody has that loaded.
+std::string save(const ExecutableState& state);
+/// Loads what was compiled, or compiles the source again where that was for another compiler,
+/// target or release, or with other options than `options`; empty: those that were saved. Errors:
+/// those of the reader and of compile; kFailedPrecondition for devices of another kind.
+Result<PJRT_LoadedExecutable*> load(const std::shared_ptr<ClientState>& client,
+                                    std::string_view bytes, std::string_view options);
 
 /// Compiles StableHLO, an artifact or text, for the one device that the options name. Errors: those
 /// of the import and of the driver; kUnimplemented for programs for more than one device.

@@ -1,0 +1,164 @@
+#include "core/runtime/serial.h"
+
+#include <algorithm>
+
+namespace tenon::serial {
+template <>
+inline constexpr uint64_t kEnumEnd<runtime::KernelPlacement> =
+    static_cast<uint64_t>(runtime::KernelPlacement::kInlined) + 1;
+}  // namespace tenon::serial
+
+namespace tenon::runtime {
+
+// A plan with the call that it is of.
+struct SavedPlan {
+  program::SequenceId lowered = 0;
+  backend::LibraryCallPlan plan;
+};
+
+template <class A>
+void serialize(A& a, serial::Of<A, SavedPlan>& saved) {
+  a(saved.lowered, saved.plan.plan, saved.plan.workspace_bytes, saved.plan.packed_bytes,
+    saved.plan.seconds);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, CompiledSegment>& segment) {
+  a(segment.range, segment.memories, segment.binary);
+}
+
+std::string compiled_for(const backend::Backend& backend, const backend::TargetInfo& target) {
+  return fmt::format("{}\n{}\n{}", backend.name(), backend.version(), backend::to_string(target));
+}
+
+std::string save(const CompiledProgram& compiled, std::string_view compiled_for) {
+  std::vector<SavedPlan> plans;
+  for (const auto& [lowered, plan] : compiled.plans) plans.push_back({lowered, plan});
+  serial::ArchiveWriter writer;
+  writer(std::string(compiled_for), compiled.program, compiled.binary, compiled.kernel_placements,
+         compiled.segments, plans);
+  return serial::seal(kCompiledProgramFormat, std::move(writer).take());
+}
+
+namespace {
+
+class Validator {
+ public:
+  explicit Validator(const CompiledProgram& compiled)
+      : compiled_(compiled), program_(compiled.program) {}
+
+  Status run() {
+    if (compiled_.kernel_placements.size() != program_.kernels.size()) {
+      return bad("{} placements of {} kernels", compiled_.kernel_placements.size(),
+                 program_.kernels.size());
+    }
+    for (const CompiledSegment& each : compiled_.segments) TENON_TRY(segment(each));
+    std::map<program::SequenceId, const program::LibraryCallStep*> calls;
+    for (const program::Sequence& sequence : program_.sequences) {
+      for (const program::Step& step : sequence.steps) {
+        const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
+        if (call != nullptr) calls[call->lowered] = call;
+      }
+    }
+    for (const auto& [lowered, each] : compiled_.plans) {
+      const auto call = calls.find(lowered);
+      if (call == calls.end()) return bad("a plan of call {}, which there is not", lowered);
+      TENON_TRY(plan(each, *call->second));
+    }
+    return launches();
+  }
+
+ private:
+  template <class... Args>
+  Status bad(fmt::format_string<Args...> format, Args&&... args) const {
+    return Status(invalid_argument("compiled program {}: {}", program_.name,
+                                   fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  Status segment(const CompiledSegment& segment) const {
+    const program::StepRange& range = segment.range;
+    if (range.sequence >= program_.sequences.size() || range.begin >= range.end ||
+        range.end > program_.sequences[range.sequence].steps.size()) {
+      return bad("a segment of steps {} to {} of sequence {}", range.begin, range.end,
+                 range.sequence);
+    }
+    for (const program::MemoryRef& each : segment.memories) {
+      if (each.index >= count(each.kind)) return bad("a segment in a memory that there is not");
+    }
+    return {};
+  }
+
+  // The memories of a kind.
+  size_t count(program::BufferKind kind) const {
+    switch (kind) {
+      case program::BufferKind::kParameter:
+        return program_.parameters.size();
+      case program::BufferKind::kResult:
+        return program_.results.size();
+      case program::BufferKind::kConstant:
+        return program_.constants.size();
+      case program::BufferKind::kTemporary:
+        break;
+    }
+    return program_.temporary_bytes > 0 ? 1 : 0;
+  }
+
+  Status plan(const backend::LibraryCallPlan& plan, const program::LibraryCallStep& call) const {
+    const auto is_size = [](int64_t bytes) { return bytes >= 0 && bytes <= kMostBytes; };
+    if (!is_size(plan.workspace_bytes) || !std::ranges::all_of(plan.packed_bytes, is_size) ||
+        plan.packed_bytes.size() > call.operands.size()) {
+      return bad("a plan of {} with sizes that there are not", program::name_of(call.call));
+    }
+    return {};
+  }
+
+  // A kernel that is launched by itself has a place; there is a binary if one runs on the device.
+  Status launches() const {
+    std::vector<program::StepRange> ranges;
+    for (const CompiledSegment& each : compiled_.segments) ranges.push_back(each.range);
+    const auto descends = [&](const program::Step& step) {
+      return !compiled_.plans.contains(std::get<program::LibraryCallStep>(step.action).lowered);
+    };
+    Status status;
+    program::for_each_step(program_, ranges, descends, [&](const program::Step& step) {
+      const auto* launch = std::get_if<program::Launch>(&step.action);
+      if (launch == nullptr || !status.ok()) return;
+      if (compiled_.kernel_placements[launch->kernel] == KernelPlacement::kInlined) {
+        status = bad("@{} is launched, but has no code", program_.kernels[launch->kernel].name);
+      }
+    });
+    return status;
+  }
+
+  static constexpr int64_t kMostBytes = int64_t{1} << 50;
+
+  const CompiledProgram& compiled_;
+  const program::Program& program_;
+};
+
+}  // namespace
+
+Status validate_compiled(const CompiledProgram& compiled) { return Validator(compiled).run(); }
+
+Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
+                                              bool damaged_too) {
+  TENON_ASSIGN(const serial::Unsealed file,
+               serial::unseal(bytes, kCompiledProgramFormat, damaged_too));
+  serial::ArchiveReader reader(file.payload, file.version);
+  std::string was_for;
+  reader(was_for);
+  TENON_TRY(Status(reader.status()));
+  if (was_for != compiled_for) {
+    return failed_precondition("it was compiled by another compiler or for another target");
+  }
+  CompiledProgram compiled;
+  std::vector<SavedPlan> plans;
+  reader(compiled.program, compiled.binary, compiled.kernel_placements, compiled.segments, plans);
+  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the program", reader.rest());
+  TENON_TRY(Status(reader.status()));
+  for (SavedPlan& each : plans) compiled.plans[each.lowered] = std::move(each.plan);
+  TENON_TRY(program::validate(compiled.program));
+  TENON_TRY(validate_compiled(compiled));
+  return compiled;
+}
+
+}  // namespace tenon::runtime
