@@ -39,6 +39,7 @@ def initialize() -> None:
         return
     _register(path)
     _allow_donation()
+    _allow_compilation_cache()
     _register_lowerings()
 
 
@@ -63,6 +64,22 @@ def _allow_donation() -> None:
         _log.warning("this version of JAX has no list of platforms with donation; donated arrays are copied")
     elif PLATFORM not in platforms:
         platforms.append(PLATFORM)
+
+
+def _allow_compilation_cache() -> None:
+    # JAX keeps compiled programs (JAX_COMPILATION_CACHE_DIR) for platforms that it has a list of within a function.
+    from jax._src import compilation_cache
+
+    used = getattr(compilation_cache, "is_cache_used", None)
+    enabled = getattr(compilation_cache, "_is_cache_enabled", None)
+    if used is None or enabled is None:
+        _log.warning("this version of JAX has no such compilation cache; programs are compiled in each process")
+        return
+
+    def is_cache_used(backend) -> bool:
+        return enabled() if backend.platform == PLATFORM else used(backend)
+
+    compilation_cache.is_cache_used = is_cache_used
 
 
 def _register_lowerings() -> None:

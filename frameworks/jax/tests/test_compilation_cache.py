@@ -1,0 +1,47 @@
+"""Programs that another process has compiled: JAX's compilation cache, and its serialised executables."""
+
+import os
+
+import pytest
+
+PROGRAM = """
+    import jax, numpy as np
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    weights = np.arange(6, dtype=np.float32).reshape(3, 2)
+    layer = jax.jit(lambda x: jax.nn.relu(x @ weights).sum(axis=0))
+    print("result", np.asarray(layer(np.ones((4, 3), np.float32))).tolist())
+"""
+
+
+def test_a_cached_program_is_not_compiled(run_program, tmp_path):
+    first = run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path))
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert any(name.startswith("jit__lambda") for name in kept), kept
+    if os.environ.get("TENON_DEVICE") == "reference":  # It has the source alone.
+        assert run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path)) == first
+        return
+    # The device's compiler fails whatever it is given.
+    faults = {"TENON_LAYERS": "faults", "TENON_FAULTS": "compile%1 plan%1"}
+    with pytest.raises(AssertionError, match="a planned fault"):
+        run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "empty"), **faults)
+    again = run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path), **faults)
+    assert again == first
+    assert "result [24.0, 36.0]" in first
+
+
+def test_a_serialized_executable_is_loaded(run_program, tmp_path):
+    file = tmp_path / "program"
+    run_program(f"""
+        import jax, numpy as np, pickle
+        from jax.experimental import serialize_executable
+        made = jax.jit(lambda x: x * 2 + 1).lower(np.arange(4.0, dtype=np.float32)).compile()
+        pickle.dump(serialize_executable.serialize(made), open({str(file)!r}, "wb"))
+    """)
+    text = run_program(f"""
+        import jax, numpy as np, pickle
+        from jax.experimental import serialize_executable
+        made = serialize_executable.deserialize_and_load(*pickle.load(open({str(file)!r}, "rb")))
+        print(np.asarray(made(np.arange(4.0, dtype=np.float32))).tolist())
+    """)
+    assert "[1.0, 3.0, 5.0, 7.0]" in text
