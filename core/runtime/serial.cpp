@@ -41,9 +41,9 @@ std::string save(const CompiledProgram& compiled, std::string_view compiled_for)
 
 namespace {
 
-class Validator {
+class CompiledProgramValidator {
  public:
-  explicit Validator(const CompiledProgram& compiled)
+  explicit CompiledProgramValidator(const CompiledProgram& compiled)
       : compiled_(compiled), program_(compiled.program) {}
 
   Status run() {
@@ -137,7 +137,9 @@ class Validator {
 
 }  // namespace
 
-Status validate_compiled(const CompiledProgram& compiled) { return Validator(compiled).run(); }
+Status validate_compiled(const CompiledProgram& compiled) {
+  return CompiledProgramValidator(compiled).run();
+}
 
 Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
                                               bool damaged_too) {
