@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/kernel/ir/visitor.h"
+
 namespace tenon::cpu {
 
 using kernel::BlockId;
@@ -82,32 +84,21 @@ void Varying::loop(const Node& n) {
 
 void Varying::node(const Node& n) {
   nodes_ += kernel::is_scalar_op(n.op) && kernel::is_math(n.op) ? kMathNodes : 1;
-  switch (n.op) {
-    case OpCode::kLoad:
-      set(n.results[0], any(n.operands));
-      break;
-    case OpCode::kStore:
-    case OpCode::kYield:
-      break;
-    case OpCode::kIf:
-      for (const BlockId b : n.blocks) {
-        block(b);
-        flow(b, n.results, 0, varies_[n.operands[0]]);
-      }
-      break;
-    case OpCode::kFor:
-      loop(n);
-      break;
-    case OpCode::kReduce:
-      reduce(n);
-      break;
-    default:
-      if (!kernel::is_scalar_op(n.op)) {
-        together_ = false;
-        break;
-      }
-      set(n.results[0], any(n.operands));
-  }
+  visit(n, kernel::Overloads{
+               [&](kernel::OnScalar) { set(n.results[0], any(n.operands)); },
+               [&](kernel::OnLoad) { set(n.results[0], any(n.operands)); },
+               [](kernel::OnStore) {},
+               [](kernel::OnYield) {},
+               [&](kernel::OnIf) {
+                 for (const BlockId b : n.blocks) {
+                   block(b);
+                   flow(b, n.results, 0, varies_[n.operands[0]]);
+                 }
+               },
+               [&](kernel::OnFor) { loop(n); },
+               [&](kernel::OnReduce) { reduce(n); },
+               [&](kernel::OnStatement) { together_ = false; },
+           });
   for (const ValueId result : n.results) {
     const ElementType type = kernel_.value(result).type;
     if (!varies_[result] || type == kernel_.index_type || is_pred(type)) continue;

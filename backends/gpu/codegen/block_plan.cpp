@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/kernel/ir/visitor.h"
+
 namespace tenon::gpu {
 
 using kernel::BlockId;
@@ -131,8 +133,8 @@ AccessSummary BlockPlan::touched(const Node& n) const {
 }
 
 void BlockPlan::add(const Node& n, bool in_lanes, AccessSummary& touched) const {
-  const bool moves = n.op == OpCode::kLoad || n.op == OpCode::kStore || n.op == OpCode::kAtomic;
-  if (moves && kernel_.memory(n.memories[0]).space != Space::kPrivate) {
+  if (kernel::is<kernel::OnAccess>(n.op) &&
+      kernel_.memory(n.memories[0]).space != Space::kPrivate) {
     const std::vector<MemoryRange> places = {place(n.memories[0])};
     if (n.op == OpCode::kLoad) {
       note(touched.reads, places);

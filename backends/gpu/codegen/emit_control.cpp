@@ -4,6 +4,7 @@
 #include "backends/gpu/codegen/emitter.h"
 #include "backends/llvm/loops.h"
 #include "backends/llvm/operations.h"
+#include "core/kernel/ir/visitor.h"
 
 namespace tenon::gpu {
 
@@ -20,16 +21,13 @@ constexpr int64_t kMostNodes = 1 << 15;
 }  // namespace
 
 bool GpuKernelEmitter::touches_private(kernel::BlockId id) const {
-  for (const NodeId n : kernel_.block(id).nodes) {
-    const Node& node = kernel_.node(n);
-    for (const kernel::MemoryId m : node.memories) {
-      if (kernel_.memory(m).space == kernel::Space::kPrivate) return true;
-    }
-    for (const kernel::BlockId inner : node.blocks) {
-      if (touches_private(inner)) return true;
-    }
-  }
-  return false;
+  return any_node(kernel_, id, [&](const Node& node) { return names_private(node); });
+}
+
+bool GpuKernelEmitter::names_private(const Node& n) const {
+  return std::ranges::any_of(n.memories, [&](kernel::MemoryId m) {
+    return kernel_.memory(m).space == kernel::Space::kPrivate;
+  });
 }
 
 // Whether an index into private memory depends on one of `values`; adds the values of the block
@@ -37,18 +35,11 @@ bool GpuKernelEmitter::touches_private(kernel::BlockId id) const {
 bool GpuKernelEmitter::indexes_private(kernel::BlockId id,
                                        std::set<kernel::ValueId>& values) const {
   const auto known = [&](kernel::ValueId value) { return values.contains(value); };
-  for (const NodeId n : kernel_.block(id).nodes) {
-    const Node& node = kernel_.node(n);
-    const bool depends = std::ranges::any_of(node.operands, known);
-    for (const kernel::MemoryId m : node.memories) {
-      if (depends && kernel_.memory(m).space == kernel::Space::kPrivate) return true;
-    }
-    if (depends && kernel::is_scalar_op(node.op)) values.insert(node.results[0]);
-    for (const kernel::BlockId inner : node.blocks) {
-      if (indexes_private(inner, values)) return true;
-    }
-  }
-  return false;
+  return any_node(kernel_, id, [&](const Node& node) {
+    if (!std::ranges::any_of(node.operands, known)) return false;
+    if (kernel::is_scalar_op(node.op)) values.insert(node.results[0]);
+    return names_private(node);
+  });
 }
 
 // Nodes of a block whose loops of constant bounds have all been unrolled.

@@ -8,6 +8,7 @@
 #include "backends/gpu/codegen/emitter.h"
 #include "backends/llvm/loops.h"
 #include "backends/llvm/operations.h"
+#include "core/kernel/ir/visitor.h"
 
 namespace tenon::gpu {
 
@@ -18,11 +19,8 @@ namespace {
 
 // Whether the block contains a loop, which might not terminate.
 bool may_loop(const kernel::Kernel& kernel, kernel::BlockId id) {
-  return std::ranges::any_of(kernel.block(id).nodes, [&](NodeId each) {
-    const Node& n = kernel.node(each);
-    return n.op == kernel::OpCode::kWhile || n.op == kernel::OpCode::kFor ||
-           std::ranges::any_of(n.blocks, [&](kernel::BlockId b) { return may_loop(kernel, b); });
-  });
+  return any_node(kernel, id,
+                  [](const Node& n) { return kernel::is<kernel::OnWhile, kernel::OnFor>(n.op); });
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ class GpuKernelEmitter {
   std::vector<Value*> where(Value* condition, const std::vector<Value*>& otherwise,
                             const std::function<std::vector<Value*>()>& body);
   bool touches_private(kernel::BlockId id) const;
+  bool names_private(const kernel::Node& n) const;
   bool indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const;
   bool is_unrolled(const kernel::Node& n) const;
   int64_t unrolled_size(kernel::BlockId id) const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/kernel/ir/visitor.h"
+
 namespace tenon::gpu {
 
 using kernel::BlockId;
@@ -59,22 +61,17 @@ bool Runs::try_width(const Node& node, int64_t width) {
 
 int64_t Runs::widest(BlockId id) const {
   int64_t bytes = 0;
-  for (const NodeId n : kernel_.block(id).nodes) {
-    const Node& node = kernel_.node(n);
+  for_each_node(kernel_, id, [&](const Node& node) {
     for (const kernel::MemoryId m : node.memories) {
       bytes = std::max(bytes, static_cast<int64_t>(storage_bytes(kernel_.memory(m).type)));
     }
-    for (const BlockId inner : node.blocks) bytes = std::max(bytes, widest(inner));
-  }
+  });
   return bytes;
 }
 
 size_t Runs::size(BlockId id) const {
   size_t count = 0;
-  for (const NodeId n : kernel_.block(id).nodes) {
-    ++count;
-    for (const BlockId inner : kernel_.node(n).blocks) count += size(inner);
-  }
+  for_each_node(kernel_, id, [&](const Node&) { ++count; });
   return count;
 }
 
@@ -109,31 +106,30 @@ bool Runs::block(BlockId id) {
 }
 
 bool Runs::node(const Node& n) {
-  if (kernel::is_scalar_op(n.op)) {
-    scalar(n);
-    return true;
-  }
-  switch (n.op) {
-    case OpCode::kYield:
-      return true;
-    case OpCode::kLoad:
-      return access(n, 0);
-    case OpCode::kStore:
-      return access(n, 1);
-    case OpCode::kIf:
-      if (!same(n.operands[0])) return false;
-      for (const ValueId value : n.results) facts_[value] = {std::nullopt, 1};
-      return block(n.blocks[0]) && block(n.blocks[1]);
-    case OpCode::kFor:
-      if (!same(n.operands[0]) || !same(n.operands[1])) return false;
-      loop(n);
-      return block(n.blocks[0]);
-    case OpCode::kReduce:
-      loop(n);
-      return block(n.blocks[0]) && block(n.blocks[1]);
-    default:
-      return false;
-  }
+  return visit(n, kernel::Overloads{
+                      [](kernel::OnStatement) { return false; },  // A run does not go through it.
+                      [&](kernel::OnScalar) {
+                        scalar(n);
+                        return true;
+                      },
+                      [&](kernel::OnLoad) { return access(n); },
+                      [&](kernel::OnStore) { return access(n); },
+                      [&](kernel::OnIf) {
+                        if (!same(n.operands[0])) return false;
+                        for (const ValueId value : n.results) facts_[value] = {std::nullopt, 1};
+                        return block(n.blocks[0]) && block(n.blocks[1]);
+                      },
+                      [&](kernel::OnFor) {
+                        if (!same(n.operands[0]) || !same(n.operands[1])) return false;
+                        loop(n);
+                        return block(n.blocks[0]);
+                      },
+                      [&](kernel::OnReduce) {
+                        loop(n);
+                        return block(n.blocks[0]) && block(n.blocks[1]);
+                      },
+                      [](kernel::OnYield) { return true; },
+                  });
 }
 
 // The indices of an inner loop are the same in all iterations; carried values may be anything.
@@ -151,14 +147,14 @@ void Runs::loop(const Node& n) {
   facts_[arguments[0]] = {0, std::min(fact(n.operands[0]).divisor, divisor_of(n.extents[0]))};
 }
 
-bool Runs::access(const Node& n, size_t first_index) {
+bool Runs::access(const Node& n) {
   const Memory& m = kernel_.memory(n.memories[0]);
   if (m.space == kernel::Space::kPrivate || m.packed) return false;
   const Dims strides = m.resolved_strides();
   int64_t growth = 0;
   int64_t divisor = kGreatestDivisor;
   for (size_t d = 0; d < strides.size(); ++d) {
-    const Fact index = fact(n.operands[first_index + d]);
+    const Fact index = fact(indices_of(n)[d]);
     if (!index.growth) return false;
     growth += *index.growth * strides[d];
     divisor = std::min(divisor, product(index.divisor, divisor_of(strides[d])));

@@ -40,7 +40,7 @@ class Runs {
   bool try_width(const kernel::Node& node, int64_t width);
   bool block(kernel::BlockId id);
   bool node(const kernel::Node& n);
-  bool access(const kernel::Node& n, size_t first_index);
+  bool access(const kernel::Node& n);
   void loop(const kernel::Node& n);
   void scalar(const kernel::Node& n);
   Fact result(const kernel::Node& n) const;

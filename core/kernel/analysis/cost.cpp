@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/visitor.h"
 
 namespace tenon::kernel {
 namespace {
@@ -50,41 +51,35 @@ class Counter {
 
  private:
   Work node(const Node& n) const {
-    if (is_scalar_op(n.op)) return scalar(n);
-    switch (n.op) {
-      case OpCode::kLanes:
-        return product(n.extents) * block(n.blocks[0]);
-      case OpCode::kReduce:
-      case OpCode::kScan: {
-        Work each;
-        for (const BlockId b : n.blocks) each += block(b);
-        return product(n.extents) * each;
-      }
-      case OpCode::kFor:
-        return turns(n);
-      case OpCode::kWhile: {
-        Work once = block(n.blocks[0]);
-        once += block(n.blocks[1]);
-        once.exact = once.bounded = false;
-        return once;
-      }
-      case OpCode::kIf:
-        return branches(n);
-      case OpCode::kContract: {
-        Work work;
-        if (is_float(kernel_.memory(n.memories[0]).type)) work.flops = 2 * product(n.extents);
-        work.operations = 2 * product(n.extents);
-        return work;
-      }
-      case OpCode::kCopy:
-        return operations(product(n.extents));
-      case OpCode::kLoad:
-      case OpCode::kStore:
-      case OpCode::kAtomic:
-        return operations(1);
-      default:
-        return {};
-    }
+    return visit(n, Overloads{
+                        [&](OnScalar) { return scalar(n); },
+                        [&](OnAccess) { return operations(1); },
+                        [&](OnDeclaration) { return Work(); },
+                        [&](OnLanes) { return product(n.extents) * blocks(n); },
+                        [&](OnFor) { return turns(n); },
+                        [&](OnWhile) {
+                          Work once = blocks(n);
+                          once.exact = once.bounded = false;
+                          return once;
+                        },
+                        [&](OnIf) { return branches(n); },
+                        [&](OnReduction) { return product(n.extents) * blocks(n); },
+                        [&](OnCopy) { return operations(product(n.extents)); },
+                        [&](OnContract) {
+                          Work work = operations(2 * product(n.extents));
+                          const bool real = is_float(kernel_.memory(n.memories[0]).type);
+                          if (real) work.flops = work.operations;
+                          return work;
+                        },
+                        [&](OnYield) { return Work(); },
+                    });
+  }
+
+  // All blocks of a statement, each once.
+  Work blocks(const Node& n) const {
+    Work work;
+    for (const BlockId b : n.blocks) work += block(b);
+    return work;
   }
 
   static Work operations(double count) {

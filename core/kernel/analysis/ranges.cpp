@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::kernel {
@@ -90,23 +91,21 @@ void Ranges::arguments(const Node& node) {
       ranges_[block.arguments[d]] = {0, std::max<int64_t>(node.extents[d] - 1, 0)};
     }
   };
-  switch (node.op) {
-    case OpCode::kLanes:
-    case OpCode::kReduce:
-      return indices(node.blocks[0]);
-    case OpCode::kScan:
-      indices(node.blocks[0]);
-      return indices(node.blocks[2]);
-    case OpCode::kFor: {
-      const IntegerRange low = of(node.operands[0]);
-      const IntegerRange high = of(node.operands[1]);
-      ranges_[kernel_.block(node.blocks[0]).arguments[0]] = {low.low,
-                                                             std::max(low.low, high.high - 1)};
-      return;
-    }
-    default:
-      return;
-  }
+  visit(node, Overloads{
+                  [](OnNode) {},  // It has no induction variable.
+                  [&](OnLanes) { indices(node.blocks[0]); },
+                  [&](OnReduce) { indices(node.blocks[0]); },
+                  [&](OnScan) {
+                    indices(node.blocks[0]);
+                    indices(node.blocks[2]);
+                  },
+                  [&](OnFor) {
+                    const IntegerRange low = of(node.operands[0]);
+                    const IntegerRange high = of(node.operands[1]);
+                    ranges_[kernel_.block(node.blocks[0]).arguments[0]] = {
+                        low.low, std::max(low.low, high.high - 1)};
+                  },
+              });
 }
 
 IntegerRange Ranges::scalar(const Node& node) const {

@@ -5,6 +5,7 @@
 
 #include "core/base/random.h"
 #include "core/kernel/interpreter/interpreter_memory.h"
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/verify/verifier.h"
 
@@ -228,45 +229,35 @@ class Interpreter::Machine {
   }
 
   bool node(NodeId id, const Node& n) {
-    switch (n.op) {
-      case OpCode::kLoad:
-        return load(id, n);
-      case OpCode::kStore:
-      case OpCode::kAtomic:
-        return store(id, n);
-      case OpCode::kScratch:
-      case OpCode::kPrivate:
-        ++views_[n.memories[0]].storage->epoch;
-        return true;
-      case OpCode::kLanes:
-        return lanes(n);
-      case OpCode::kFor:
-        return for_loop(n);
-      case OpCode::kWhile:
-        return while_loop(n);
-      case OpCode::kIf: {
-        const BlockId taken = n.blocks[registers_[n.operands[0]] != 0 ? 0 : 1];
-        if (!block(taken)) return false;
-        if (!n.results.empty()) assign(n.results, 0, read(yielded(taken)));
-        return true;
-      }
-      case OpCode::kReduce:
-        return reduce(n);
-      case OpCode::kScan:
-        return scan(n);
-      case OpCode::kCopy:
-      case OpCode::kContract:
-      case OpCode::kYield:
-        return true;  // tiles are expanded, yields read by their statement
-      default: {
-        const auto& operands = n.operands;
-        const size_t count = operands.size();
-        registers_[n.results[0]] = functions_[id](n.type, n.from, registers_[operands[0]],
-                                                  count > 1 ? registers_[operands[1]] : 0,
-                                                  count > 2 ? registers_[operands[2]] : 0);
-        return true;
-      }
-    }
+    return visit(n, Overloads{
+                        [&](OnScalar) { return scalar(id, n); },
+                        [&](OnLoad) { return load(id, n); }, [&](OnAccess) { return store(id, n); },
+                        [&](OnDeclaration) {
+                          ++views_[n.memories[0]].storage->epoch;
+                          return true;
+                        },
+                        [&](OnLanes) { return lanes(n); }, [&](OnFor) { return for_loop(n); },
+                        [&](OnWhile) { return while_loop(n); }, [&](OnIf) { return if_else(n); },
+                        [&](OnReduce) { return reduce(n); }, [&](OnScan) { return scan(n); },
+                        [](OnTile) { return true; },   // Expanded by the constructor.
+                        [](OnYield) { return true; },  // Read by its statement.
+                    });
+  }
+
+  bool scalar(NodeId id, const Node& n) {
+    const auto& operands = n.operands;
+    const size_t count = operands.size();
+    registers_[n.results[0]] = functions_[id](n.type, n.from, registers_[operands[0]],
+                                              count > 1 ? registers_[operands[1]] : 0,
+                                              count > 2 ? registers_[operands[2]] : 0);
+    return true;
+  }
+
+  bool if_else(const Node& n) {
+    const BlockId taken = n.blocks[registers_[n.operands[0]] != 0 ? 0 : 1];
+    if (!block(taken)) return false;
+    if (!n.results.empty()) assign(n.results, 0, read(yielded(taken)));
+    return true;
   }
 
   // The place of the element, or -1 after an error.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/math/scalar.h"
 
 namespace tenon::kernel {
@@ -200,9 +201,7 @@ MemoryId Builder::private_memory(std::string name, ElementType type, Dims dims,
   append(std::move(node), {});
   // Declarations stand at the head of their body.
   std::vector<NodeId>& nodes = kernel_.blocks[open_.back()].nodes;
-  const auto is_statement = [&](NodeId n) {
-    return kernel_.node(n).op != OpCode::kScratch && kernel_.node(n).op != OpCode::kPrivate;
-  };
+  const auto is_statement = [&](NodeId n) { return !is<OnDeclaration>(kernel_.node(n).op); };
   std::rotate(std::find_if(nodes.begin(), nodes.end() - 1, is_statement), nodes.end() - 1,
               nodes.end());
   return id;

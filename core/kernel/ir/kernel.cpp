@@ -25,6 +25,10 @@ int64_t Memory::bytes() const {
   return packed ? (span() * bit_width(type) + 7) / 8 : Shape(type, {span()}).byte_size();
 }
 
+std::span<const ValueId> indices_of(const Node& access) {
+  return std::span(access.operands).subspan(access.op == OpCode::kLoad ? 0 : 1);
+}
+
 CopyOperands copy_operands(const Kernel& kernel, const Node& node) {
   const size_t destination_rank = kernel.memory(node.memories[0]).dims.size();
   const size_t source_rank = kernel.memory(node.memories[1]).dims.size();

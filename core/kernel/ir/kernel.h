@@ -11,6 +11,7 @@
 // Thread-safety: a value; concurrent reads are safe.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,9 @@ struct Kernel {
 
 /// Same structure, types, memories and constants; ids, value names and lines do not count.
 bool equal(const Kernel& a, const Kernel& b);
+
+/// The indices of the element that a load, store or atomic touches.
+std::span<const ValueId> indices_of(const Node& access);
 
 /// Starts of the parts of `operands` of a copy or contract.
 struct CopyOperands {

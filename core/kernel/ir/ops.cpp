@@ -13,10 +13,12 @@ constexpr ScalarOp kScalarOps[] = {
 };
 static_assert(std::size(kScalarOps) == kScalarOpCount);
 
-constexpr std::string_view kStatementNames[] = {"load",  "store", "atomic",   "scratch", "private",
-                                                "lanes", "for",   "while",    "if",      "reduce",
-                                                "scan",  "copy",  "contract", "yield"};
-static_assert(std::size(kStatementNames) == kOpCount - kScalarOpCount);
+constexpr StatementOp kStatementOps[] = {
+#define KERNEL_STATEMENT(id, name, group, memories, blocks) {OpCode::k##id, name, memories, blocks},
+#include "core/kernel/ir/statements.inc"
+#undef KERNEL_STATEMENT
+};
+static_assert(std::size(kStatementOps) == kOpCount - kScalarOpCount);
 
 }  // namespace
 
@@ -28,9 +30,12 @@ bool contains(TypeSet set, ElementType type) {
 
 const ScalarOp& scalar_op(OpCode code) { return kScalarOps[static_cast<size_t>(code)]; }
 
+const StatementOp& statement_op(OpCode code) {
+  return kStatementOps[static_cast<int>(code) - kScalarOpCount];
+}
+
 std::string_view op_name(OpCode code) {
-  return is_scalar_op(code) ? scalar_op(code).name
-                            : kStatementNames[static_cast<int>(code) - kScalarOpCount];
+  return is_scalar_op(code) ? scalar_op(code).name : statement_op(code).name;
 }
 
 std::optional<OpCode> op_from_name(std::string_view name) {

@@ -1,5 +1,5 @@
 // The operations and statements of the kernel IR. Those on scalars are declared in ops.inc, a row
-// each; the statements, which have blocks or touch memory, are few and listed here.
+// each; the statements, which have blocks or touch memory, in statements.inc.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,9 @@ enum class OpCode : uint8_t {
 #define KERNEL_OP(id, ...) k##id,
 #include "core/kernel/ir/ops.inc"
 #undef KERNEL_OP
-  kLoad,
-  kStore,
-  kAtomic,
-  kScratch,
-  kPrivate,
-  kLanes,
-  kFor,
-  kWhile,
-  kIf,
-  kReduce,
-  kScan,
-  kCopy,
-  kContract,
-  kYield,
+#define KERNEL_STATEMENT(id, ...) k##id,
+#include "core/kernel/ir/statements.inc"
+#undef KERNEL_STATEMENT
 };
 inline constexpr int kScalarOpCount = static_cast<int>(OpCode::kLoad);
 inline constexpr int kOpCount = static_cast<int>(OpCode::kYield) + 1;
@@ -59,9 +48,19 @@ struct ScalarOp {
   std::string_view summary;
 };
 
+/// A row of statements.inc.
+struct StatementOp {
+  OpCode code;
+  std::string_view name;
+  uint8_t memories;
+  uint8_t blocks;
+};
+
 inline bool is_scalar_op(OpCode code) { return static_cast<int>(code) < kScalarOpCount; }
 /// The row of an operation on scalars.
 const ScalarOp& scalar_op(OpCode code);
+/// The row of a statement.
+const StatementOp& statement_op(OpCode code);
 /// "add", "lanes" …
 std::string_view op_name(OpCode code);
 std::optional<OpCode> op_from_name(std::string_view name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/math/scalar.h"
 
 namespace tenon::kernel {
@@ -13,10 +14,6 @@ bool is_word(std::string_view text) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '.' || c == '$' || c == '-';
   });
-}
-
-bool is_loop_nest(OpCode op) {
-  return op == OpCode::kLanes || op == OpCode::kReduce || op == OpCode::kScan;
 }
 
 class StructureChecker {
@@ -175,9 +172,9 @@ class StructureChecker {
       return fail("{} has {} operands, {} results and {} extents", op_name(n.op), n.operands.size(),
                   n.results.size(), n.extents.size());
     }
-    const std::vector<size_t> arguments = block_arguments(n);
-    if (n.blocks.size() != arguments.size())
+    if (n.blocks.size() != block_count(n.op))
       return fail("{} of {} blocks", op_name(n.op), n.blocks.size());
+    const std::vector<size_t> arguments = block_arguments(n);
     for (size_t i = 0; i < n.blocks.size(); ++i) {
       if (!block(n.blocks[i], arguments[i], depth + 1)) return false;
     }
@@ -189,10 +186,10 @@ class StructureChecker {
 
   // Checks that flags and lists of other operations are not set, so that readers need not ask.
   bool has_only_its_own(const Node& n) {
-    const bool reduces = n.op == OpCode::kReduce || n.op == OpCode::kScan;
+    const bool reduces = is<OnReduction>(n.op);
     const bool copies = n.op == OpCode::kCopy;
     const bool contracts = n.op == OpCode::kContract;
-    const bool loops = is_loop_nest(n.op) || n.op == OpCode::kFor || copies || contracts;
+    const bool loops = is<OnLanes, OnFor, OnReduction, OnTile>(n.op);
     const bool good = (reduces || (!n.over_lanes && !n.commutative)) &&
                       (copies || (!n.has_pad && !n.clip && n.by.empty())) &&
                       (contracts || (!n.transpose_a && !n.transpose_b)) &&
@@ -200,22 +197,8 @@ class StructureChecker {
     return good || fail("{} has what only another statement has", op_name(n.op));
   }
 
-  static size_t memory_count(OpCode op) {
-    switch (op) {
-      case OpCode::kLoad:
-      case OpCode::kStore:
-      case OpCode::kAtomic:
-      case OpCode::kScratch:
-      case OpCode::kPrivate:
-        return 1;
-      case OpCode::kCopy:
-        return 2;
-      case OpCode::kContract:
-        return 3;
-      default:
-        return 0;
-    }
-  }
+  static size_t memory_count(OpCode op) { return is_scalar_op(op) ? 0 : statement_op(op).memories; }
+  static size_t block_count(OpCode op) { return is_scalar_op(op) ? 0 : statement_op(op).blocks; }
 
   size_t rank(const Node& n, size_t memory) const {
     return kernel_.memory(n.memories[memory]).dims.size();
@@ -224,32 +207,26 @@ class StructureChecker {
   bool counts(const Node& n) const {
     const size_t operands = n.operands.size();
     const size_t results = n.results.size();
-    if (is_scalar_op(n.op)) return operands == scalar_op(n.op).operands && results == 1;
-    switch (n.op) {
-      case OpCode::kLoad:
-        return operands == rank(n, 0) && results == 1;
-      case OpCode::kStore:
-      case OpCode::kAtomic:
-        return operands == rank(n, 0) + 1 && results == 0;
-      case OpCode::kFor:
-        return n.extents.size() == 1 && operands == results + 2;
-      case OpCode::kIf:
-        return operands == 1;
-      case OpCode::kWhile:
-      case OpCode::kReduce:
-        return operands == results;
-      case OpCode::kScan:
-        return n.extents.size() == 1 && operands == results;
-      case OpCode::kCopy:
-        return operands == rank(n, 0) + rank(n, 1) + (n.has_pad ? 1 : 0) && results == 0 &&
-               n.by.size() == 2 * n.extents.size();
-      case OpCode::kContract:
-        return contract_counts(n) && results == 0;
-      case OpCode::kYield:
-        return results == 0;
-      default:
-        return operands == 0 && results == 0;
-    }
+    const size_t extents = n.extents.size();
+    return visit(n,
+                 Overloads{
+                     [&](OnScalar) { return operands == scalar_op(n.op).operands && results == 1; },
+                     [&](OnLoad) { return operands == rank(n, 0) && results == 1; },
+                     [&](OnAccess) { return operands == rank(n, 0) + 1 && results == 0; },
+                     [&](OnDeclaration) { return operands == 0 && results == 0; },
+                     [&](OnLanes) { return operands == 0 && results == 0; },
+                     [&](OnFor) { return extents == 1 && operands == results + 2; },
+                     [&](OnWhile) { return operands == results; },
+                     [&](OnIf) { return operands == 1; },
+                     [&](OnReduce) { return operands == results; },
+                     [&](OnScan) { return extents == 1 && operands == results; },
+                     [&](OnCopy) {
+                       return operands == rank(n, 0) + rank(n, 1) + (n.has_pad ? 1 : 0) &&
+                              results == 0 && n.by.size() == 2 * extents;
+                     },
+                     [&](OnContract) { return contract_counts(n) && results == 0; },
+                     [&](OnYield) { return results == 0; },
+                 });
   }
 
   bool contract_counts(const Node& n) const {
@@ -265,29 +242,27 @@ class StructureChecker {
 
   // The number of arguments of each block.
   static std::vector<size_t> block_arguments(const Node& n) {
+    using Counts = std::vector<size_t>;
     const size_t extents = n.extents.size();
     const size_t results = n.results.size();
-    switch (n.op) {
-      case OpCode::kLanes:
-        return {extents};
-      case OpCode::kFor:
-        return {1 + results};
-      case OpCode::kWhile:
-        return {results, results};
-      case OpCode::kIf:
-        return {0, 0};
-      case OpCode::kReduce:
-        return {extents, 2 * results};
-      case OpCode::kScan:
-        return {1, 2 * results, 1 + results};
-      default:
-        return {};
-    }
+    return visit(n, Overloads{
+                        [](OnScalar) { return Counts(); },
+                        [](OnAccess) { return Counts(); },
+                        [](OnDeclaration) { return Counts(); },
+                        [&](OnLanes) { return Counts{extents}; },
+                        [&](OnFor) { return Counts{1 + results}; },
+                        [&](OnWhile) { return Counts{results, results}; },
+                        [&](OnIf) { return Counts{0, 0}; },
+                        [&](OnReduce) { return Counts{extents, 2 * results}; },
+                        [&](OnScan) { return Counts{1, 2 * results, 1 + results}; },
+                        [](OnTile) { return Counts(); },
+                        [](OnYield) { return Counts(); },
+                    });
   }
 
   bool touches(const Node& n) {
     const MemoryId id = n.memories[0];
-    if (n.op != OpCode::kScratch && n.op != OpCode::kPrivate) return true;
+    if (!is<OnDeclaration>(n.op)) return true;
     const Space space = n.op == OpCode::kScratch ? Space::kScratch : Space::kPrivate;
     if (kernel_.memory(id).space != space || declared_[id]) {
       return fail("%{} is declared as something else, or twice", kernel_.memory(id).name);

@@ -1,4 +1,5 @@
 // Memory of one dimension, indexed by the place of an element.
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/transform/rewriter.h"
@@ -19,26 +20,21 @@ class Flattener : public Rewriter {
   }
 
   void node(const Node& n) override {
-    const size_t first = n.op == OpCode::kLoad ? 0 : 1;
-    switch (n.op) {
-      case OpCode::kLoad:
-        return set(n.results[0], to().load(memory(n.memories[0]), {place(n, first)}));
-      case OpCode::kStore:
-        return to().store(map(n.operands[0]), memory(n.memories[0]), {place(n, first)});
-      case OpCode::kAtomic:
-        return to().atomic(n.atomic, map(n.operands[0]), memory(n.memories[0]), {place(n, first)});
-      default:
-        copy_node(n);
-    }
+    if (!is<OnAccess>(n.op)) return copy_node(n);
+    const Values at = {place(n)};
+    const MemoryId m = memory(n.memories[0]);
+    if (n.op == OpCode::kLoad) return set(n.results[0], to().load(m, at));
+    const ValueId value = map(n.operands[0]);
+    n.op == OpCode::kStore ? to().store(value, m, at) : to().atomic(n.atomic, value, m, at);
   }
 
-  ValueId place(const Node& n, size_t first) {
+  ValueId place(const Node& n) {
     const Memory& m = from().memory(n.memories[0]);
     const Dims strides = m.resolved_strides();
+    const std::span<const ValueId> indices = indices_of(n);
     ValueId sum = to().index(0);
     for (size_t d = 0; d < strides.size(); ++d) {
-      const ValueId index = bounded_index(to(), map(n.operands[first + d]),
-                                          ranges_.of(n.operands[first + d]), m.dims[d]);
+      const ValueId index = bounded_index(to(), map(indices[d]), ranges_.of(indices[d]), m.dims[d]);
       sum = to().add(sum, to().mul(index, to().index(strides[d])));
     }
     return sum;

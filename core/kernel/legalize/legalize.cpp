@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/text/text.h"
@@ -100,7 +101,7 @@ Status check_loops(const Kernel& kernel, const TargetFeatures& features) {
   };
   TENON_TRY(check(kernel.grid));
   for (const Node& n : kernel.nodes) {
-    if (n.op == OpCode::kScan || n.op == OpCode::kLanes) TENON_TRY(check(n.extents));
+    if (is<OnScan, OnLanes>(n.op)) TENON_TRY(check(n.extents));
   }
   return {};
 }
@@ -113,7 +114,7 @@ bool keeps_tiles(const Kernel& kernel, const TargetFeatures& features) {
   };
   return features.tiles && features.dimensions && !lacks_atomics(kernel, features) &&
          std::all_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
-           const bool tile = n.op == OpCode::kCopy || n.op == OpCode::kContract;
+           const bool tile = is<OnTile>(n.op);
            return !tile || std::all_of(n.memories.begin(), n.memories.end(), stays);
          });
 }

@@ -2,6 +2,7 @@
 // other.
 #include <algorithm>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/transform/rewriter.h"
 
@@ -30,21 +31,18 @@ class StructureExpander : public Rewriter {
   }
 
   void node(const Node& n) override {
-    if (n.op == OpCode::kScan && (!features_.scans || has_missing_atomic(n))) return scan(n);
+    if (n.op == OpCode::kScan && (!features_.scans || blocks_miss_atomic(n))) return scan(n);
     if (is_missing_atomic(n, features_)) return atomic(n);
-    if (n.op == OpCode::kLanes && has_missing_atomic(n.blocks[0])) return one_lane(n);
+    if (n.op == OpCode::kLanes && blocks_miss_atomic(n)) return one_lane(n);
     copy_node(n);
   }
 
-  bool has_missing_atomic(const Node& n) const {
-    return is_missing_atomic(n, features_) ||
-           std::any_of(n.blocks.begin(), n.blocks.end(),
-                       [&](BlockId b) { return has_missing_atomic(b); });
-  }
   bool has_missing_atomic(BlockId block) const {
-    const std::vector<NodeId>& nodes = from().block(block).nodes;
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](NodeId id) { return has_missing_atomic(from().node(id)); });
+    return any_node(from(), block,
+                    [&](const Node& inner) { return is_missing_atomic(inner, features_); });
+  }
+  bool blocks_miss_atomic(const Node& n) const {
+    return std::ranges::any_of(n.blocks, [&](BlockId b) { return has_missing_atomic(b); });
   }
 
   void set_arguments(BlockId block, const Values& values, size_t first = 0) {

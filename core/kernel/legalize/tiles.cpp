@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
@@ -169,9 +170,8 @@ Kernel expand_tiles(const Kernel& kernel, bool registers,
 }
 
 bool has_tiles(const Kernel& kernel) {
-  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [](const Node& n) {
-    return n.op == OpCode::kCopy || n.op == OpCode::kContract;
-  });
+  return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
+                     [](const Node& n) { return is<OnTile>(n.op); });
 }
 
 }  // namespace tenon::kernel

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/render/names.h"
 #include "core/kernel/render/spelling.h"
 
@@ -388,37 +389,31 @@ class SourceWriter {
     barrier();
   }
 
+  void scratch(const Node& n) {
+    const Memory& m = kernel_.memory(n.memories[0]);
+    memories_[n.memories[0]] = name_new(m.name);
+    declare_scratch(stored(m.type), memories_[n.memories[0]], m.span());
+  }
+
+  void scalar(const Node& n) {
+    const ValueId result = n.results[0];
+    const std::string value = operation_text(spelling_, kernel_, n, texts(n.operands),
+                                             ranges_.may_overflow(result), helpers_);
+    names_[result] = fresh();
+    line("const {} {} = {};", type_of(result), names_[result], value);
+  }
+
   void statement(const Node& n) {
-    switch (n.op) {
-      case OpCode::kAtomic:
-        return atomic(n);
-      case OpCode::kLoad:
-        return load(n);
-      case OpCode::kStore:
-        return store(n);
-      case OpCode::kScratch: {
-        const Memory& m = kernel_.memory(n.memories[0]);
-        memories_[n.memories[0]] = name_new(m.name);
-        return declare_scratch(stored(m.type), memories_[n.memories[0]], m.span());
-      }
-      case OpCode::kLanes:
-        return lanes(n);
-      case OpCode::kFor:
-        return for_loop(n);
-      case OpCode::kWhile:
-        return while_loop(n);
-      case OpCode::kIf:
-        return if_else(n);
-      case OpCode::kReduce:
-        return reduce(n);
-      default: {
-        const ValueId result = n.results[0];
-        const std::string value = operation_text(spelling_, kernel_, n, texts(n.operands),
-                                                 ranges_.may_overflow(result), helpers_);
-        names_[result] = fresh();
-        line("const {} {} = {};", type_of(result), names_[result], value);
-      }
-    }
+    visit(n,
+          Overloads{
+              [&](OnScalar) { scalar(n); }, [&](OnLoad) { load(n); }, [&](OnStore) { store(n); },
+              [&](OnAtomic) { atomic(n); }, [&](OnScratch) { scratch(n); },
+              [&](OnLanes) { lanes(n); }, [&](OnFor) { for_loop(n); },
+              [&](OnWhile) { while_loop(n); }, [&](OnIf) { if_else(n); },
+              [&](OnReduce) { reduce(n); },
+              // A kernel of source_form() has none of these.
+              [](OnPrivate) {}, [](OnScan) {}, [](OnTile) {}, [](OnYield) {},  // Read by block().
+          });
   }
 
   const Kernel& kernel_;

@@ -28,23 +28,6 @@ namespace {
 using serial::ArchiveReader;
 using serial::ArchiveWriter;
 
-// The number of blocks of an operation; a reader needs it to go on.
-size_t block_count(OpCode op) {
-  switch (op) {
-    case OpCode::kLanes:
-    case OpCode::kFor:
-      return 1;
-    case OpCode::kWhile:
-    case OpCode::kIf:
-    case OpCode::kReduce:
-      return 2;
-    case OpCode::kScan:
-      return 3;
-    default:
-      return 0;
-  }
-}
-
 template <class A>
 void head_fields(A& a, serial::Of<A, Kernel>& k) {
   a(k.name, k.label, k.index_type, k.memories, k.buffer_count, k.scalar_names, k.grid);
@@ -178,7 +161,8 @@ class KernelReader {
       if (v >= kernel_.values.size()) a_.fail("an operand of {} is value {}", name, v);
       n.operands.push_back(static_cast<ValueId>(v));
     }
-    for (size_t b = 0; b < block_count(n.op) && a_.ok(); ++b) n.blocks.push_back(block(depth + 1));
+    const size_t blocks = is_scalar_op(n.op) ? 0 : statement_op(n.op).blocks;
+    while (n.blocks.size() < blocks && a_.ok()) n.blocks.push_back(block(depth + 1));
     if (a_.ok()) n.results = define(ValueKind::kResult, id);
     kernel_.nodes[id] = std::move(n);
     return id;

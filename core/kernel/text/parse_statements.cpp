@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/kernel/ir/structure.h"
+#include "core/kernel/ir/visitor.h"
 
 namespace tenon::kernel {
 
@@ -36,35 +37,20 @@ bool StatementParser::statement(bool& yielded) {
 }
 
 bool StatementParser::statement_of(OpCode code, Values& made) {
-  switch (code) {
-    case OpCode::kLoad:
-      return load(made);
-    case OpCode::kStore:
-    case OpCode::kAtomic:
-      return store(code);
-    case OpCode::kScratch:
-    case OpCode::kPrivate:
-      return declaration(code);
-    case OpCode::kLanes:
-      return lanes();
-    case OpCode::kFor:
-      return for_loop(made);
-    case OpCode::kWhile:
-      return while_loop(made);
-    case OpCode::kIf:
-      return if_else(made);
-    case OpCode::kReduce:
-    case OpCode::kScan:
-      return reduction(code, made);
-    case OpCode::kCopy:
-      return copy();
-    case OpCode::kContract:
-      return contract();
-    case OpCode::kYield:
-      return yield();
-    default:
-      return scalar(code, made);
-  }
+  return visit(code, Overloads{
+                         [&](OnScalar) { return scalar(code, made); },
+                         [&](OnLoad) { return load(made); },
+                         [&](OnAccess) { return store(code); },
+                         [&](OnDeclaration) { return declaration(code); },
+                         [&](OnLanes) { return lanes(); },
+                         [&](OnFor) { return for_loop(made); },
+                         [&](OnWhile) { return while_loop(made); },
+                         [&](OnIf) { return if_else(made); },
+                         [&](OnReduction) { return reduction(code, made); },
+                         [&](OnCopy) { return copy(); },
+                         [&](OnContract) { return contract(); },
+                         [&](OnYield) { return yield(); },
+                     });
 }
 
 // --- Blocks

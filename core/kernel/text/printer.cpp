@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/math/scalar.h"
 #include "core/kernel/text/text.h"
 
@@ -128,25 +129,33 @@ class KernelPrinter {
   void node(NodeId id, int depth) {
     if (lines_ != nullptr) (*lines_)[id] = line_;
     const Node& n = kernel_.node(id);
-    switch (n.op) {
-      case OpCode::kLanes:
-        line(depth, fmt::format("lanes({}) {{", induction(arguments(n, 0), n.extents)));
-        return close(n, 0, depth, "}");
-      case OpCode::kFor:
-        return print_for(n, depth);
-      case OpCode::kWhile:
-        return print_while(n, depth);
-      case OpCode::kIf:
-        return print_if(n, depth);
-      case OpCode::kReduce:
-      case OpCode::kScan:
-        return print_reduction(n, depth);
-      case OpCode::kYield:
-        if (!n.operands.empty()) line(depth, "yield " + values(n.operands));
-        return;
-      default:
-        return line(depth, simple(n));
-    }
+    visit(n, Overloads{
+                 [&](OnScalar) { line(depth, scalar(n)); },
+                 [&](OnLoad) {
+                   line(depth, results(n) + fmt::format("load {} : {}",
+                                                        element(n.memories[0], n.operands, 0),
+                                                        name_of(n.type)));
+                 },
+                 [&](OnStore) { line(depth, store("store", n)); },
+                 [&](OnAtomic) {
+                   const auto kind = op_name(combination_of(n.atomic));
+                   line(depth, store(fmt::format("atomic {}", kind), n));
+                 },
+                 [&](OnDeclaration) { line(depth, declaration(n)); },
+                 [&](OnLanes) {
+                   line(depth, fmt::format("lanes({}) {{", induction(arguments(n, 0), n.extents)));
+                   close(n, 0, depth, "}");
+                 },
+                 [&](OnFor) { print_for(n, depth); },
+                 [&](OnWhile) { print_while(n, depth); },
+                 [&](OnIf) { print_if(n, depth); },
+                 [&](OnReduction) { print_reduction(n, depth); },
+                 [&](OnCopy) { line(depth, copy(n)); },
+                 [&](OnContract) { line(depth, contract(n)); },
+                 [&](OnYield) {
+                   if (!n.operands.empty()) line(depth, "yield " + values(n.operands));
+                 },
+             });
   }
 
   const Values_& arguments(const Node& n, size_t block) const {
@@ -221,40 +230,27 @@ class KernelPrinter {
     line(depth, "}");
   }
 
-  std::string simple(const Node& n) {
-    const auto type = name_of(n.type);
-    switch (n.op) {
-      case OpCode::kLoad:
-        return results(n) +
-               fmt::format("load {} : {}", element(n.memories[0], n.operands, 0), type);
-      case OpCode::kStore:
-        return fmt::format("store {}, {} : {}", value(n.operands[0]),
-                           element(n.memories[0], n.operands, 1), type);
-      case OpCode::kAtomic:
-        return fmt::format("atomic {} {}, {} : {}", op_name(combination_of(n.atomic)),
-                           value(n.operands[0]), element(n.memories[0], n.operands, 1), type);
-      case OpCode::kScratch:
-      case OpCode::kPrivate: {
-        const Memory& m = kernel_.memory(n.memories[0]);
-        std::string text =
-            fmt::format("{} {} : {}", op_name(n.op), memory(n.memories[0]), shape(m));
-        if (n.op == OpCode::kPrivate) text += fmt::format(" per lanes {}", m.lane_rank);
-        return text;
-      }
-      case OpCode::kCopy:
-        return print_copy(n);
-      case OpCode::kContract:
-        return print_contract(n);
-      default:
-        break;
-    }
+  std::string scalar(const Node& n) {
     const std::string from = scalar_op(n.op).result == ResultType::kStated
                                  ? fmt::format("{} -> ", name_of(n.from))
                                  : std::string();
-    return results(n) + fmt::format("{} {} : {}{}", op_name(n.op), values(n.operands), from, type);
+    return results(n) +
+           fmt::format("{} {} : {}{}", op_name(n.op), values(n.operands), from, name_of(n.type));
   }
 
-  std::string print_copy(const Node& n) {
+  std::string store(std::string_view words, const Node& n) {
+    return fmt::format("{} {}, {} : {}", words, value(n.operands[0]),
+                       element(n.memories[0], n.operands, 1), name_of(n.type));
+  }
+
+  std::string declaration(const Node& n) {
+    const Memory& m = kernel_.memory(n.memories[0]);
+    std::string text = fmt::format("{} {} : {}", op_name(n.op), memory(n.memories[0]), shape(m));
+    if (n.op == OpCode::kPrivate) text += fmt::format(" per lanes {}", m.lane_rank);
+    return text;
+  }
+
+  std::string copy(const Node& n) {
     const CopyOperands operands = copy_operands(kernel_, n);
     const size_t box = n.extents.size();
     const auto by = [&](size_t from) {
@@ -270,7 +266,7 @@ class KernelPrinter {
     return text;
   }
 
-  std::string print_contract(const Node& n) {
+  std::string contract(const Node& n) {
     const ValueId* at = n.operands.data();
     std::vector<std::string> tiles;
     for (size_t i = 0; i < 3; ++i) {

@@ -1,5 +1,6 @@
 #include "core/kernel/transform/rewriter.h"
 
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/verify/proofs.h"
 
 namespace tenon::kernel {
@@ -98,7 +99,7 @@ void Rewriter::copy_node(const Node& n) {
     set(n.results[0], to_.op(n.op, map(n.operands), n.type));
     return;
   }
-  if (n.op == OpCode::kScratch || n.op == OpCode::kPrivate) {
+  if (is<OnDeclaration>(n.op)) {
     const Memory m = memory_for(from_.memory(n.memories[0]));
     memories_[n.memories[0]] = to_.private_memory(m.name, m.type, m.dims, m.lane_rank);
     return;
@@ -106,8 +107,7 @@ void Rewriter::copy_node(const Node& n) {
   Node copy = n;
   copy.operands = parts(n.operands);
   for (MemoryId& m : copy.memories) m = memories_[m];
-  const bool accesses = n.op == OpCode::kLoad || n.op == OpCode::kStore || n.op == OpCode::kAtomic;
-  if (accesses) copy.type = to_.kernel().memory(copy.memories[0]).type;
+  if (is<OnAccess>(n.op)) copy.type = to_.kernel().memory(copy.memories[0]).type;
   for (size_t b = 0; b < n.blocks.size(); ++b) copy.blocks[b] = block(n, b);
   // K5 has to be proved of the combination as it is now.
   copy.commutative = n.commutative && is_symmetric(to_.kernel(), copy);

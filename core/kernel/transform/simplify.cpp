@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
@@ -134,23 +135,20 @@ class Simplifier : public Rewriter {
   };
 
   void node(const Node& n) override {
-    if (is_scalar_op(n.op)) return scalar(n);
-    switch (n.op) {
-      case OpCode::kLoad:
-        if (from().memory(n.memories[0]).access == Access::kIn && is_buffer(n.memories[0])) {
-          return load(n);
-        }
-        return copy_node(n);
-      case OpCode::kIf:
-        return branch(n);
-      case OpCode::kFor:
-        return loop(n);
-      case OpCode::kLanes:
-        if (std::count(n.extents.begin(), n.extents.end(), 0) != 0) return;
-        return copy_node(n);
-      default:
-        return copy_node(n);
-    }
+    visit(n, Overloads{
+                 [&](OnScalar) { scalar(n); },
+                 [&](OnStatement) { copy_node(n); },
+                 [&](OnLoad) {
+                   const MemoryId m = n.memories[0];
+                   const bool fixed = from().memory(m).access == Access::kIn && is_buffer(m);
+                   return fixed ? load(n) : copy_node(n);
+                 },
+                 [&](OnIf) { branch(n); },
+                 [&](OnFor) { loop(n); },
+                 [&](OnLanes) {
+                   if (std::count(n.extents.begin(), n.extents.end(), 0) == 0) copy_node(n);
+                 },
+             });
   }
 
   bool is_buffer(MemoryId m) const { return from().memory(m).space == Space::kBuffer; }
@@ -170,7 +168,7 @@ class Simplifier : public Rewriter {
     ValueScope scope;
     scope.branch = owner.op == OpCode::kIf;
     scope.certain = runs(owner, index);
-    scope.combination = (owner.op == OpCode::kReduce || owner.op == OpCode::kScan) && index == 1;
+    scope.combination = is<OnReduction>(owner.op) && index == 1;
     scopes_.push_back(std::move(scope));
     const BlockId copy = copy_block(owner.blocks[index]);
     scopes_.pop_back();
@@ -178,18 +176,17 @@ class Simplifier : public Rewriter {
   }
 
   bool runs(const Node& owner, size_t index) const {
-    switch (owner.op) {
-      case OpCode::kLanes:
-        return true;
-      case OpCode::kReduce:
-      case OpCode::kScan:
-        return index != 1 && std::count(owner.extents.begin(), owner.extents.end(), 0) == 0;
-      case OpCode::kFor:
-        return forms_.ranges().of(owner.operands[0]).high <
-               forms_.ranges().of(owner.operands[1]).low;
-      default:
-        return false;
-    }
+    const auto all = [&] { return std::count(owner.extents.begin(), owner.extents.end(), 0) == 0; };
+    const auto turns = [&] {
+      const Ranges& ranges = forms_.ranges();
+      return ranges.of(owner.operands[0]).high < ranges.of(owner.operands[1]).low;
+    };
+    return visit(owner, Overloads{
+                            [](OnNode) { return false; },  // It may not run.
+                            [](OnLanes) { return true; },
+                            [&](OnReduction) { return index != 1 && all(); },
+                            [&](OnFor) { return turns(); },
+                        });
   }
 
   ValueId emit(const Node& n, const Values& operands, bool is_load) {
@@ -317,10 +314,8 @@ class Simplifier : public Rewriter {
 
   static bool declares(const Kernel& kernel, BlockId id) {
     const Block& b = kernel.block(id);
-    return std::any_of(b.nodes.begin(), b.nodes.end(), [&](NodeId c) {
-      const OpCode op = kernel.node(c).op;
-      return op == OpCode::kScratch || op == OpCode::kPrivate;
-    });
+    return std::any_of(b.nodes.begin(), b.nodes.end(),
+                       [&](NodeId c) { return is<OnDeclaration>(kernel.node(c).op); });
   }
 
   void branch(const Node& n) {
@@ -377,10 +372,7 @@ class StoreLiveness {
   bool is_live(NodeId n) const { return live_[n]; }
 
  private:
-  static bool is_write(OpCode op) {
-    return op == OpCode::kStore || op == OpCode::kAtomic || op == OpCode::kCopy ||
-           op == OpCode::kContract;
-  }
+  static bool is_write(OpCode op) { return is<OnStore, OnAtomic, OnTile>(op); }
   bool is_buffer(MemoryId m) const { return kernel_.memory(m).space == Space::kBuffer; }
 
   void mark(NodeId n) {
@@ -405,8 +397,7 @@ class StoreLiveness {
       for (NodeId other = 0; other < kernel_.nodes.size(); ++other) {
         const Node& o = kernel_.node(other);
         const bool writes = is_write(o.op) && o.memories[0] == m;
-        const bool declares =
-            (o.op == OpCode::kScratch || o.op == OpCode::kPrivate) && o.memories[0] == m;
+        const bool declares = is<OnDeclaration>(o.op) && o.memories[0] == m;
         if (writes || declares) mark(other);
       }
     }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/kernel/analysis/ranges.h"
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/verify/verification.h"
 
 namespace tenon::kernel {
@@ -59,7 +60,7 @@ class IndexVerifier {
     for (NodeId n = 0; n < kernel_.nodes.size() && !violation_; ++n) {
       const Node& node = kernel_.node(n);
       at_ = n;
-      if (node.op == OpCode::kCopy || node.op == OpCode::kContract) {
+      if (is<OnTile>(node.op)) {
         tile_indices(node, ranges, proved);
         continue;
       }
@@ -70,13 +71,10 @@ class IndexVerifier {
         }
         continue;
       }
-      if (node.op != OpCode::kLoad && node.op != OpCode::kStore && node.op != OpCode::kAtomic) {
-        continue;
-      }
+      if (!is<OnAccess>(node.op)) continue;
       const Memory& m = kernel_.memory(node.memories[0]);
-      const size_t first = node.op == OpCode::kLoad ? 0 : 1;
       for (size_t d = 0; d < m.dims.size(); ++d) {
-        const ValueId index = node.operands[first + d];
+        const ValueId index = indices_of(node)[d];
         if (!arithmetic_fits(index, ranges, proved)) break;
         const IntegerRange& range = ranges.of(index);
         // A conditional statement may never run: the interpreter checks it.

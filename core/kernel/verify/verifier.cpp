@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "core/kernel/ir/structure.h"
+#include "core/kernel/ir/visitor.h"
 #include "core/kernel/text/text.h"
 #include "core/kernel/verify/memory_rules.h"
 #include "core/kernel/verify/proofs.h"
@@ -67,7 +68,7 @@ class Verifier : private MemoryRules {
     for (const NodeId n : b.nodes) {
       at_ = n;
       const Node& node = kernel_.node(n);
-      const bool declares = node.op == OpCode::kScratch || node.op == OpCode::kPrivate;
+      const bool declares = is<OnDeclaration>(node.op);
       if (declares && statements) {
         return fail(KernelRule::kK0,
                     "{} stands behind other statements, not at the head of its body",
@@ -155,7 +156,7 @@ class Verifier : private MemoryRules {
       }
     }
     for (const MemoryId m : node.memories) {
-      const bool declares = node.op == OpCode::kScratch || node.op == OpCode::kPrivate;
+      const bool declares = is<OnDeclaration>(node.op);
       if (!declares && !memory_in_scope_[m]) {
         return fail(KernelRule::kK0, "%{} is not declared here", kernel_.memory(m).name);
       }
@@ -169,10 +170,8 @@ class Verifier : private MemoryRules {
       return fail(KernelRule::kK5, "a leaf, combination or condition only computes: it does not {}",
                   op_name(node.op));
     }
-    const bool workgroup_only =
-        node.op == OpCode::kLanes || node.op == OpCode::kScratch || node.op == OpCode::kPrivate ||
-        node.op == OpCode::kCopy || node.op == OpCode::kContract ||
-        ((node.op == OpCode::kReduce || node.op == OpCode::kScan) && node.over_lanes);
+    const bool workgroup_only = is<OnLanes, OnDeclaration, OnTile>(node.op) ||
+                                (is<OnReduction>(node.op) && node.over_lanes);
     if (workgroup_only && (context.lanes != nullptr || context.pure)) {
       return fail(KernelRule::kK1, "{}{} stands {}; it belongs to the whole workgroup",
                   op_name(node.op), node.over_lanes ? " over lanes" : "",
@@ -183,34 +182,19 @@ class Verifier : private MemoryRules {
 
   bool node(const Node& node, const BlockContext& context) {
     if (!operands_in_scope(node) || !may_stand(node, context)) return false;
-    switch (node.op) {
-      case OpCode::kLoad:
-      case OpCode::kStore:
-      case OpCode::kAtomic:
-        return access(node, context);
-      case OpCode::kScratch:
-      case OpCode::kPrivate:
-        return declare(node);
-      case OpCode::kLanes:
-        return lanes(node, context);
-      case OpCode::kFor:
-        return for_loop(node, context);
-      case OpCode::kWhile:
-        return while_loop(node, context);
-      case OpCode::kIf:
-        return if_else(node, context);
-      case OpCode::kReduce:
-      case OpCode::kScan:
-        return reduction(node, context);
-      case OpCode::kCopy:
-        return copy(node, context);
-      case OpCode::kContract:
-        return contract(node);
-      case OpCode::kYield:
-        return true;
-      default:
-        return scalar(node);
-    }
+    return visit(
+        node,
+        Overloads{
+            [&](OnScalar) { return scalar(node); }, [&](OnAccess) { return access(node, context); },
+            [&](OnDeclaration) { return declare(node); },
+            [&](OnLanes) { return lanes(node, context); },
+            [&](OnFor) { return for_loop(node, context); },
+            [&](OnWhile) { return while_loop(node, context); },
+            [&](OnIf) { return if_else(node, context); },
+            [&](OnReduction) { return reduction(node, context); },
+            [&](OnCopy) { return copy(node, context); }, [&](OnContract) { return contract(node); },
+            [](OnYield) { return true; },  // Checked with its statement.
+        });
   }
 
   bool declare(const Node& node) {
