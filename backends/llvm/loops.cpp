@@ -53,20 +53,81 @@ LlvmValues emit_loop(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high
   return results;
 }
 
+LlvmValues emit_while(llvm::IRBuilderBase& b, const LlvmValues& inits,
+                      const std::function<llvm::Value*(const LlvmValues&)>& condition,
+                      const std::function<LlvmValues()>& body) {
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::Function* const function = before->getParent();
+  llvm::BasicBlock* const test = llvm::BasicBlock::Create(b.getContext(), "test", function);
+  llvm::BasicBlock* const turn = llvm::BasicBlock::Create(b.getContext(), "turn", function);
+  llvm::BasicBlock* const after = llvm::BasicBlock::Create(b.getContext(), "after", function);
+  b.CreateBr(test);
+  b.SetInsertPoint(test);
+  std::vector<llvm::PHINode*> phis;
+  for (llvm::Value* const init : inits) {
+    phis.push_back(b.CreatePHI(init->getType(), 2));
+    phis.back()->addIncoming(init, before);
+  }
+  LlvmValues carried(phis.begin(), phis.end());
+  b.CreateCondBr(condition(carried), turn, after);
+  b.SetInsertPoint(turn);
+  const LlvmValues next = body();
+  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], b.GetInsertBlock());
+  b.CreateBr(test);
+  b.SetInsertPoint(after);
+  return carried;
+}
+
+LlvmValues emit_if(llvm::IRBuilderBase& b, llvm::Value* condition,
+                   const std::function<LlvmValues(size_t)>& side) {
+  llvm::Function* const function = b.GetInsertBlock()->getParent();
+  llvm::BasicBlock* const sides[] = {llvm::BasicBlock::Create(b.getContext(), "then", function),
+                                     llvm::BasicBlock::Create(b.getContext(), "else", function)};
+  llvm::BasicBlock* const after = llvm::BasicBlock::Create(b.getContext(), "after", function);
+  b.CreateCondBr(condition, sides[0], sides[1]);
+  std::vector<llvm::PHINode*> phis;
+  for (size_t s = 0; s < 2; ++s) {
+    b.SetInsertPoint(sides[s]);
+    const LlvmValues given = side(s);
+    llvm::BasicBlock* const end = b.GetInsertBlock();
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (s == 0) phis.push_back(b.CreatePHI(given[i]->getType(), 2));
+      phis[i]->addIncoming(given[i], end);
+    }
+  }
+  return {phis.begin(), phis.end()};
+}
+
 void emit_branch(llvm::IRBuilderBase& b, llvm::Value* condition, const std::function<void()>& then,
                  const std::function<void()>& otherwise) {
-  llvm::Function* const function = b.GetInsertBlock()->getParent();
-  auto* const yes = llvm::BasicBlock::Create(b.getContext(), "then", function);
-  auto* const no = llvm::BasicBlock::Create(b.getContext(), "else", function);
-  auto* const after = llvm::BasicBlock::Create(b.getContext(), "after", function);
-  b.CreateCondBr(condition, yes, no);
-  b.SetInsertPoint(yes);
-  then();
-  b.CreateBr(after);
-  b.SetInsertPoint(no);
-  otherwise();
+  emit_if(b, condition, [&](size_t side) {
+    side == 0 ? then() : otherwise();
+    return LlvmValues();
+  });
+}
+
+LlvmValues emit_where(llvm::IRBuilderBase& b, llvm::Value* condition, const LlvmValues& otherwise,
+                      const std::function<LlvmValues()>& body) {
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::Function* const function = before->getParent();
+  llvm::BasicBlock* const inside = llvm::BasicBlock::Create(b.getContext(), "inside", function);
+  llvm::BasicBlock* const after = llvm::BasicBlock::Create(b.getContext(), "after", function);
+  b.CreateCondBr(condition, inside, after);
+  b.SetInsertPoint(inside);
+  const LlvmValues given = body();
+  llvm::BasicBlock* const end = b.GetInsertBlock();
   b.CreateBr(after);
   b.SetInsertPoint(after);
+  LlvmValues results;
+  for (size_t i = 0; i < given.size(); ++i) {
+    llvm::PHINode* const phi = b.CreatePHI(given[i]->getType(), 2);
+    phi->addIncoming(otherwise[i], before);
+    phi->addIncoming(given[i], end);
+    results.push_back(phi);
+  }
+  return results;
 }
 
 // Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.

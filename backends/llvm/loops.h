@@ -19,10 +19,23 @@ LlvmValues emit_loop(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::Value
                      const std::function<LlvmValues(llvm::Value* i, const LlvmValues&)>& body,
                      bool unrolled = false);
 
-/// Emits a branch to `then` or `otherwise`, neither of which ends its block; the builder then
-/// stands behind both.
+/// Emits a loop with carried values that goes on while condition(carried) holds; body() gives the
+/// next ones. The result is the values of the last test.
+LlvmValues emit_while(llvm::IRBuilderBase& builder, const LlvmValues& inits,
+                      const std::function<llvm::Value*(const LlvmValues&)>& condition,
+                      const std::function<LlvmValues()>& body);
+
+/// Emits a branch to side(0) if `condition` holds, else to side(1), neither of which ends its
+/// block. The result is the values of the side that was taken.
+LlvmValues emit_if(llvm::IRBuilderBase& builder, llvm::Value* condition,
+                   const std::function<LlvmValues(size_t)>& side);
+/// The same of sides that give no values.
 void emit_branch(llvm::IRBuilderBase& builder, llvm::Value* condition,
                  const std::function<void()>& then, const std::function<void()>& otherwise);
+
+/// Emits body() where `condition` holds: its values, else `otherwise`.
+LlvmValues emit_where(llvm::IRBuilderBase& builder, llvm::Value* condition,
+                      const LlvmValues& otherwise, const std::function<LlvmValues()>& body);
 
 /// A number of 64 bits.
 inline llvm::Value* number(llvm::IRBuilderBase& builder, int64_t value) {

@@ -124,7 +124,7 @@ bool CpuKernelEmitter::lanes_down_columns(const Node& n, ValueId lane, int64_t e
   };
   strips(lane, count, [&] {
     before();
-    store(get(r.operands));
+    store(forms(r.operands));
   });
   const Ids& indices = kernel_.block(r.blocks[0]).arguments;
   const auto take = [&](Value* first, int64_t rows) {

@@ -22,60 +22,26 @@ CpuKernelEmitter::Many CpuKernelEmitter::loop(
     Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
     const std::function<Many(Value*, const Many&)>& body) {
   // Indices nearly always have 32 bits; those of 64 bits are places in memory: no step overflows.
-  const auto lanes_of = [&](const codegen::LlvmValues& values) {
-    Many list;
-    for (size_t k = 0; k < like.size(); ++k) list.push_back(from(like[k], values[k]));
-    return list;
-  };
-  const auto values_of = [&](const Many& lanes) {
-    codegen::LlvmValues list;
-    for (size_t k = 0; k < like.size(); ++k) list.push_back(as(like[k], lanes[k]));
-    return list;
-  };
-  return lanes_of(codegen::emit_loop(b_, low, high, step, values_of(inits),
-                                     [&](Value* i, const codegen::LlvmValues& carried) {
-                                       return values_of(body(i, lanes_of(carried)));
-                                     }));
+  return unflatten(like, codegen::emit_loop(b_, low, high, step, flatten(like, inits),
+                                            [&](Value* i, const codegen::LlvmValues& carried) {
+                                              return flatten(like,
+                                                             body(i, unflatten(like, carried)));
+                                            }));
 }
 
 void CpuKernelEmitter::for_loop(const Node& n) {
-  const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
-  set(n.results, loop(wide_of(get(n.operands[0])), wide_of(get(n.operands[1])), n.extents[0],
-                      n.results, get(n.operands, 2), [&](Value* k, const Many& carried) {
-                        values_[arguments[0]] = index_from(k);
-                        set(arguments, carried, 1);
-                        return block(n.blocks[0]);
-                      }));
+  count(n, wide_of(form(n.operands[0])), wide_of(form(n.operands[1])));
 }
 
 // The loop belongs to a workgroup, or to one iteration of a lanes loop: several lanes never go
 // through it together.
 void CpuKernelEmitter::while_loop(const Node& n) {
-  const Many inits = get(n.operands);
-  BasicBlock* const before = b_.GetInsertBlock();
-  BasicBlock* const test = BasicBlock::Create(context_, "test", function_);
-  BasicBlock* const turn = BasicBlock::Create(context_, "turn", function_);
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateBr(test);
-  b_.SetInsertPoint(test);
-  std::vector<llvm::PHINode*> phis;
-  Many carried;
-  for (const Lanes& init : inits) {
-    phis.push_back(b_.CreatePHI(init.scalar->getType(), 2));
-    phis.back()->addIncoming(init.scalar, before);
-    carried.push_back({phis.back(), nullptr, 0});
-  }
-  for (const kernel::BlockId each : n.blocks) set(kernel_.block(each).arguments, carried);
-  const Many go = block(n.blocks[0]);
-  b_.CreateCondBr(go[0].scalar, turn, after);
-  b_.SetInsertPoint(turn);
-  const Many next = block(n.blocks[1]);
-  poll_stop();
-  for (size_t i = 0; i < phis.size(); ++i)
-    phis[i]->addIncoming(next[i].scalar, b_.GetInsertBlock());
-  b_.CreateBr(test);
-  b_.SetInsertPoint(after);
-  set(n.results, carried);
+  const auto condition = [&] { return block(n.blocks[0])[0].scalar; };
+  repeat(n, condition, [&] {
+    Many next = block(n.blocks[1]);
+    poll_stop();
+    return next;
+  });
 }
 
 // Ends the function at this point when the work is to stop (B27).
@@ -86,27 +52,9 @@ void CpuKernelEmitter::poll_stop() {
 }
 
 void CpuKernelEmitter::if_else(const Node& n) {
-  const Lanes condition = get(n.operands[0]);
+  const Lanes condition = form(n.operands[0]);
   if (!condition.same()) return divergent_if(n);
-  BasicBlock* const sides[] = {BasicBlock::Create(context_, "then", function_),
-                               BasicBlock::Create(context_, "else", function_)};
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateCondBr(condition.scalar, sides[0], sides[1]);
-  std::vector<llvm::PHINode*> phis;
-  for (size_t s = 0; s < 2; ++s) {
-    b_.SetInsertPoint(sides[s]);
-    const Many given = block(n.blocks[s]);
-    std::vector<Value*> list;
-    for (size_t i = 0; i < n.results.size(); ++i) list.push_back(as(n.results[i], given[i]));
-    BasicBlock* const end = b_.GetInsertBlock();
-    b_.CreateBr(after);
-    b_.SetInsertPoint(after);
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (s == 0) phis.push_back(b_.CreatePHI(list[i]->getType(), 2));
-      phis[i]->addIncoming(list[i], end);
-    }
-  }
-  for (size_t i = 0; i < phis.size(); ++i) values_[n.results[i]] = from(n.results[i], phis[i]);
+  choose(n, condition.scalar, [&](size_t side) { return block(n.blocks[side]); });
 }
 
 bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
@@ -122,31 +70,25 @@ bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
 // and branches follow from.)
 CpuKernelEmitter::Many CpuKernelEmitter::masked_block(kernel::BlockId id, Value* mask,
                                                       const Ids& like) {
-  BasicBlock* const before = b_.GetInsertBlock();
-  BasicBlock* const some = BasicBlock::Create(context_, "some", function_);
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateCondBr(b_.CreateOrReduce(mask), some, after);
-  b_.SetInsertPoint(some);
-  Value* const outer = std::exchange(mask_, mask);
-  const Many given = block(id);
-  mask_ = outer;
-  std::vector<Value*> list;
-  for (size_t i = 0; i < like.size(); ++i) list.push_back(vector_of(given[i]));
-  BasicBlock* const end = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  Many results;
-  for (Value* const value : list) {
-    llvm::PHINode* const phi = b_.CreatePHI(value->getType(), 2);
-    phi->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
-    phi->addIncoming(value, end);
-    results.push_back({nullptr, phi, 0});
+  codegen::LlvmValues zeros;
+  for (const kernel::ValueId value : like) {
+    zeros.push_back(llvm::Constant::getNullValue(type_of(kernel_.value(value).type, true)));
   }
-  return results;
+  const codegen::LlvmValues results = codegen::emit_where(b_, b_.CreateOrReduce(mask), zeros, [&] {
+    Value* const outer = std::exchange(mask_, mask);
+    const Many given = block(id);
+    mask_ = outer;
+    codegen::LlvmValues list;
+    for (size_t i = 0; i < like.size(); ++i) list.push_back(vector_of(given[i]));
+    return list;
+  });
+  Many vectors;
+  for (Value* const each : results) vectors.push_back({nullptr, each, 0});
+  return vectors;
 }
 
 void CpuKernelEmitter::divergent_if(const Node& n) {
-  Value* const condition = vector_of(get(n.operands[0]));
+  Value* const condition = vector_of(form(n.operands[0]));
   const auto side = [&](size_t which) -> Many {
     const kernel::BlockId id = n.blocks[which];
     if (only_computes(id)) return block(id);

@@ -211,7 +211,7 @@ CpuKernelEmitter::Value* CpuKernelEmitter::bounded(const Block& body, ValueId la
     if (id != last) operation(kernel_.node(id));
   }
   Value* const left =
-      b_.CreateSub(wide_of(get(condition->operands[1])), wide_of(get(condition->operands[0])));
+      b_.CreateSub(wide_of(form(condition->operands[1])), wide_of(form(condition->operands[0])));
   taken_ = last;
   return b_.CreateBinaryIntrinsic(
       llvm::Intrinsic::smax, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, all), number(0));

@@ -102,10 +102,10 @@ void CpuKernelEmitter::math_at_once(const std::vector<NodeId>& nodes, size_t fir
                                                   static_cast<unsigned>(most));
   const auto gather = [&](size_t operand) {
     Value* packed =
-        b_.CreateVectorSplat(static_cast<unsigned>(most), get(like.operands[operand]).scalar);
+        b_.CreateVectorSplat(static_cast<unsigned>(most), form(like.operands[operand]).scalar);
     for (size_t i = 1; i < count; ++i) {
       const Node& n = kernel_.node(batch.functions[i]);
-      packed = b_.CreateInsertElement(packed, get(n.operands[operand]).scalar, i);
+      packed = b_.CreateInsertElement(packed, form(n.operands[operand]).scalar, i);
     }
     return b_.CreateBitCast(packed, vector);
   };

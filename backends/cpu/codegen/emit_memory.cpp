@@ -47,7 +47,7 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
   int64_t stride = 0;
   std::vector<std::pair<Value*, int64_t>> vectors;
   for (size_t d = 0; d < strides.size(); ++d) {
-    const Lanes at = get(indices[first + d]);
+    const Lanes at = form(indices[first + d]);
     if (at.vector != nullptr) {
       vectors.emplace_back(at.vector, strides[d]);
       continue;
@@ -112,7 +112,7 @@ void CpuKernelEmitter::load(const Node& n) {
 
 void CpuKernelEmitter::store(const Node& n) {
   const Address where = address(n.memories[0], n.operands, 1);
-  const Lanes lanes = get(n.operands[0]);
+  const Lanes lanes = form(n.operands[0]);
   const llvm::Align align = align_of(n.type);
   const auto in_memory = [&](Value* value) {
     if (!is_pred(n.type)) return value;
@@ -143,7 +143,7 @@ void CpuKernelEmitter::store(const Node& n) {
 void CpuKernelEmitter::atomic(const Node& n) {
   const Address where = address(n.memories[0], n.operands, 1);
   b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type), where.pointer,
-                     get(n.operands[0]).scalar, align_of(n.type), llvm::AtomicOrdering::Monotonic);
+                     form(n.operands[0]).scalar, align_of(n.type), llvm::AtomicOrdering::Monotonic);
 }
 
 }  // namespace tenon::cpu

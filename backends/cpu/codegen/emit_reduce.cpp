@@ -21,30 +21,14 @@ void CpuKernelEmitter::reduce(const Node& n) {
   reduce_by_one(n);
 }
 
-CpuKernelEmitter::Many CpuKernelEmitter::combine(const Node& n, const Many& left,
-                                                 const Many& right) {
-  Many both = left;
-  both.insert(both.end(), right.begin(), right.end());
-  set(kernel_.block(n.blocks[1]).arguments, both);
-  return block(n.blocks[1]);
-}
-
 void CpuKernelEmitter::reduce_by_one(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
   if (is_tiny(n.extents, n.blocks[0])) {
-    Many carried = get(n.operands);
+    Many carried = forms(n.operands);
     unrolled(indices, n.extents, [&] { carried = combine(n, carried, block(n.blocks[0])); });
     return set(n.results, carried);
   }
-  const std::function<Many(size_t, const Many&)> nested = [&](size_t d, const Many& carried) {
-    if (d == n.extents.size()) return combine(n, carried, block(n.blocks[0]));
-    return loop(number(0), number(n.extents[d]), 1, n.results, carried,
-                [&](Value* i, const Many& inner) {
-                  values_[indices[d]] = index_from(i);
-                  return nested(d + 1, inner);
-                });
-  };
-  set(n.results, nested(0, get(n.operands)));
+  reduce_serially(n);
 }
 
 CpuKernelEmitter::Many CpuKernelEmitter::neutral(const Node& n) {
@@ -187,7 +171,7 @@ class CpuKernelEmitter::PartialSums {
     Value* first = b_.CreateICmpEQ(place, e_.number(0));
     for (size_t d = 0; d < n_.extents.size(); ++d) {
       if (d == dimension_) continue;
-      Value* const index = e_.get(indices_[d]).scalar;
+      Value* const index = e_.form(indices_[d]).scalar;
       first = b_.CreateAnd(first, b_.CreateICmpEQ(index, e_.index(0)));
     }
     return first;
@@ -221,7 +205,7 @@ bool CpuKernelEmitter::reduce_by_vectors(const Node& n) {
   }
   Many total;
   in_lanes(plan.width, varying, [&] { total = horizontal(n, PartialSums(*this, n, plan).run()); });
-  set(n.results, combine(n, get(n.operands), total));
+  set(n.results, combine(n, forms(n.operands), total));
   return true;
 }
 

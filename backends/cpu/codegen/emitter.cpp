@@ -14,14 +14,7 @@ using kernel::ValueKind;
 
 CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel,
                                    int64_t vector_bytes)
-    : module_(module),
-      context_(module.getContext()),
-      kernel_(kernel),
-      vector_bytes_(vector_bytes),
-      ranges_(kernel),
-      b_(context_),
-      values_(kernel.values.size()),
-      memories_(kernel.memories.size()) {}
+    : KernelEmitter(module, kernel), vector_bytes_(vector_bytes) {}
 
 CpuKernelFunction CpuKernelEmitter::run(const std::string& name) {
   make_function(name);
@@ -42,9 +35,7 @@ void CpuKernelEmitter::make_function(const std::string& name) {
   auto* argument = function_->arg_begin();
   for (kernel::MemoryId m = 0; m < kernel_.buffer_count; ++m) {
     const kernel::Memory& buffer = kernel_.memory(m);
-    bool shared = buffer.over != kernel::kNone;
-    for (const kernel::Memory& other : kernel_.memories) shared |= other.over == m;
-    if (!shared) argument->addAttr(llvm::Attribute::NoAlias);
+    if (!may_alias(m)) argument->addAttr(llvm::Attribute::NoAlias);
     if (buffer.access == kernel::Access::kIn) argument->addAttr(llvm::Attribute::ReadOnly);
     memories_[m] = &*argument++;
   }
@@ -61,13 +52,7 @@ void CpuKernelEmitter::grid_loop() {
   exit_ = BasicBlock::Create(context_, "exit", function_);
   const std::vector<ValueId>& indices = kernel_.block(kernel_.body).arguments;
   loop(begin, end, 1, [&](Value* place) {
-    Value* rest = place;
-    for (size_t d = indices.size(); d-- > 0;) {
-      Value* const extent = number(std::max<int64_t>(kernel_.grid[d], 1));
-      Value* const at = d == 0 ? rest : b_.CreateURem(rest, extent);
-      values_[indices[d]] = index_from(at);
-      if (d > 0) rest = b_.CreateUDiv(rest, extent);
-    }
+    set_indices(indices, kernel_.grid, place);
     block(kernel_.body);
   });
   b_.CreateBr(exit_);
@@ -96,22 +81,6 @@ CpuKernelEmitter::Value* CpuKernelEmitter::steps(llvm::Type* element, int64_t st
   return llvm::ConstantVector::get(list);
 }
 
-CpuKernelEmitter::Lanes CpuKernelEmitter::get(ValueId value) {
-  const kernel::Value& v = kernel_.value(value);
-  if (v.kind != ValueKind::kConstant) return values_[value];
-  return {codegen::constant(context_, v.type, v.bits), nullptr, 0};
-}
-
-CpuKernelEmitter::Many CpuKernelEmitter::get(const Ids& values, size_t first) {
-  Many list;
-  for (size_t i = first; i < values.size(); ++i) list.push_back(get(values[i]));
-  return list;
-}
-
-void CpuKernelEmitter::set(const Ids& values, const Many& lanes, size_t first) {
-  for (size_t i = first; i < values.size(); ++i) values_[values[i]] = lanes[i - first];
-}
-
 CpuKernelEmitter::Value* CpuKernelEmitter::vector_of(const Lanes& lanes) {
   if (lanes.vector != nullptr) return lanes.vector;
   Value* const splat = b_.CreateVectorSplat(static_cast<unsigned>(width_), lanes.scalar);
@@ -123,9 +92,22 @@ CpuKernelEmitter::Value* CpuKernelEmitter::as(ValueId like, const Lanes& lanes) 
   return varies(like) ? vector_of(lanes) : lanes.scalar;
 }
 
-CpuKernelEmitter::Lanes CpuKernelEmitter::from(ValueId like, Value* value) {
+Lanes CpuKernelEmitter::from(ValueId like, Value* value) {
   if (varies(like)) return {nullptr, value, 0};
   return {value, nullptr, 0};
+}
+
+codegen::LlvmValues CpuKernelEmitter::flatten(const Ids& like, const Many& lanes) {
+  codegen::LlvmValues list;
+  for (size_t k = 0; k < like.size(); ++k) list.push_back(as(like[k], lanes[k]));
+  return list;
+}
+
+CpuKernelEmitter::Many CpuKernelEmitter::unflatten(const Ids& like,
+                                                   const codegen::LlvmValues& values) {
+  Many list;
+  for (size_t k = 0; k < like.size(); ++k) list.push_back(from(like[k], values[k]));
+  return list;
 }
 
 // --- Operations
@@ -135,7 +117,7 @@ CpuKernelEmitter::Many CpuKernelEmitter::block(kernel::BlockId id) {
   std::set<NodeId> done;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = kernel_.node(nodes[i]);
-    if (node.op == OpCode::kYield) return get(node.operands);
+    if (node.op == OpCode::kYield) return forms(node.operands);
     if (nodes[i] == taken_) {
       block(node.blocks[0]);
       continue;
@@ -149,39 +131,9 @@ CpuKernelEmitter::Many CpuKernelEmitter::block(kernel::BlockId id) {
   return {};
 }
 
-void CpuKernelEmitter::statement(const Node& n) {
-  switch (n.op) {
-    case OpCode::kLoad:
-      return load(n);
-    case OpCode::kStore:
-      return store(n);
-    case OpCode::kAtomic:
-      return atomic(n);
-    case OpCode::kScratch:
-    case OpCode::kPrivate:
-      return declare(n.memories[0]);
-    case OpCode::kLanes:
-      return lanes(n);
-    case OpCode::kFor:
-      return for_loop(n);
-    case OpCode::kWhile:
-      return while_loop(n);
-    case OpCode::kIf:
-      return if_else(n);
-    case OpCode::kReduce:
-      return reduce(n);
-    case OpCode::kContract:
-      return contract(n);
-    default:
-      return operation(n);
-  }
-}
-
 void CpuKernelEmitter::operation(const Node& n) {
   const ValueId result = n.results[0];
-  const ElementType from = kernel_.value(n.operands.back()).type;
-  const bool fits = is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
-  const Many operands = get(n.operands);
+  const Many operands = forms(n.operands);
   const bool same = std::ranges::all_of(operands, [](const Lanes& each) { return each.same(); });
   if (!same) {
     if (auto in_lanes = linear(n)) {
@@ -197,12 +149,12 @@ void CpuKernelEmitter::operation(const Node& n) {
     return;
   }
   // Inactive lanes may compute any value, so only scalars are known not to wrap around.
-  Value* const value = codegen::operation(b_, n, from, x, fits && same);
+  Value* const value = codegen::operation(b_, n, operand_type(n), x, fits(n) && same);
   values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
-  if (same && fits) values_[result].wide = wide(n);
+  if (same && fits(n)) values_[result].wide = wide(n);
 }
 
-CpuKernelEmitter::Lanes CpuKernelEmitter::index_from(Value* wide, int64_t stride) {
+Lanes CpuKernelEmitter::index_from(Value* wide, int64_t stride) {
   return {b_.CreateTrunc(wide, codegen::type_of(context_, kernel_.index_type)), nullptr, stride,
           wide};
 }
@@ -216,7 +168,7 @@ CpuKernelEmitter::Value* CpuKernelEmitter::wide(const Node& n) {
   if (kernel_.value(n.results[0]).type != kernel_.index_type) return nullptr;
   if (n.op != OpCode::kAdd && n.op != OpCode::kSub && n.op != OpCode::kMul) return nullptr;
   Value* x[2];
-  for (size_t i = 0; i < 2; ++i) x[i] = wide_of(get(n.operands[i]));
+  for (size_t i = 0; i < 2; ++i) x[i] = wide_of(form(n.operands[i]));
   if (n.op == OpCode::kAdd) return b_.CreateAdd(x[0], x[1], "", false, true);
   if (n.op == OpCode::kSub) return b_.CreateSub(x[0], x[1], "", false, true);
   return b_.CreateMul(x[0], x[1], "", false, true);
@@ -224,11 +176,11 @@ CpuKernelEmitter::Value* CpuKernelEmitter::wide(const Node& n) {
 
 // Index arithmetic that provably does not wrap, as scalar and stride: sums, differences, products
 // with a constant.
-std::optional<CpuKernelEmitter::Lanes> CpuKernelEmitter::linear(const Node& n) {
+std::optional<Lanes> CpuKernelEmitter::linear(const Node& n) {
   const ValueId result = n.results[0];
   const ElementType type = kernel_.value(result).type;
   if (!is_signed_integer(type) || ranges_.may_overflow(result)) return std::nullopt;
-  const Many x = get(n.operands);
+  const Many x = forms(n.operands);
   for (const Lanes& each : x) {
     if (each.vector != nullptr) return std::nullopt;
   }

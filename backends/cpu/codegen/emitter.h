@@ -15,9 +15,6 @@
 // lanes cannot go through together (Varying::together) run one iteration at a time.
 #pragma once
 
-#include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/Module.h>
-
 #include <functional>
 #include <map>
 #include <optional>
@@ -26,9 +23,8 @@
 #include <vector>
 
 #include "backends/cpu/codegen/varying.h"
+#include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/math.h"
-#include "core/kernel/analysis/ranges.h"
-#include "core/kernel/ir/kernel.h"
 
 namespace tenon::cpu {
 
@@ -42,7 +38,18 @@ struct CpuKernelFunction {
 /// statements that become tiles of sums in registers.
 kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_bytes);
 
-class CpuKernelEmitter {
+/// A value in LLVM IR: a scalar, which is that of lane 0 if `stride` is not 0 (lane l has
+/// scalar + l * stride); or a vector. For an index, `wide` may be the scalar in 64 bits, for
+/// addresses.
+struct Lanes {
+  llvm::Value* scalar = nullptr;
+  llvm::Value* vector = nullptr;
+  int64_t stride = 0;
+  llvm::Value* wide = nullptr;
+  bool same() const { return scalar != nullptr && stride == 0; }
+};
+
+class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
  public:
   /// `kernel` is the result of with_native_tiles() for a verified kernel that is legal for
   /// host_features(). `vector_bytes`: the size of a vector register.
@@ -51,22 +58,6 @@ class CpuKernelEmitter {
   CpuKernelFunction run(const std::string& name);
 
  private:
-  using Value = llvm::Value;
-  using BasicBlock = llvm::BasicBlock;
-
-  /// A value in LLVM IR: a scalar, which is that of lane 0 if `stride` is not 0 (lane l has
-  /// scalar + l * stride); or a vector. For an index, `wide` may be the scalar in 64 bits, for
-  /// addresses.
-  struct Lanes {
-    Value* scalar = nullptr;
-    Value* vector = nullptr;
-    int64_t stride = 0;
-    Value* wide = nullptr;
-    bool same() const { return scalar != nullptr && stride == 0; }
-  };
-  using Many = std::vector<Lanes>;
-  using Ids = std::vector<kernel::ValueId>;
-
   // --- emitter.cpp: values, operations, blocks, the function
   void make_function(const std::string& name);
   void grid_loop();
@@ -74,23 +65,22 @@ class CpuKernelEmitter {
   Value* number(int64_t value) { return b_.getInt64(static_cast<uint64_t>(value)); }
   Value* index(int64_t value);
   Value* steps(llvm::Type* element, int64_t stride);
-  Lanes get(kernel::ValueId value);
-  Many get(const Ids& values, size_t first = 0);
-  void set(const Ids& values, const Many& lanes, size_t first = 0);
   Value* vector_of(const Lanes& lanes);
   /// `lanes` as a scalar, or as a vector if the lanes may have different values of `like`.
   Value* as(kernel::ValueId like, const Lanes& lanes);
   Lanes from(kernel::ValueId like, Value* value);
+  Lanes form_of(Value* scalar) override { return {scalar, nullptr, 0}; }
+  codegen::LlvmValues flatten(const Ids& like, const Many& lanes) override;
+  Many unflatten(const Ids& like, const codegen::LlvmValues& values) override;
   bool varies(kernel::ValueId value) const { return width_ > 1 && (*varying_)(value); }
-  /// Emits the nodes of a block; gives the operands of its yield.
-  Many block(kernel::BlockId id);
-  void statement(const kernel::Node& n);
-  void operation(const kernel::Node& n);
+  Many block(kernel::BlockId id) override;
+  void operation(const kernel::Node& n) override;
   std::optional<Lanes> linear(const kernel::Node& n);
   Value* wide_of(const Lanes& lanes);
   Value* wide(const kernel::Node& n);
   /// An index from a number of 64 bits.
-  Lanes index_from(Value* wide, int64_t stride = 0);
+  Lanes index_from(Value* wide, int64_t stride);
+  Lanes index_from(Value* wide) override { return index_from(wide, 0); }
 
   // --- emit_math.cpp
   Value* math(const kernel::Node& n, Value* x, Value* y);
@@ -115,16 +105,16 @@ class CpuKernelEmitter {
   /// A loop with loop-carried values.
   Many loop(Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
             const std::function<Many(Value*, const Many&)>& body);
-  void for_loop(const kernel::Node& n);
-  void while_loop(const kernel::Node& n);
-  void if_else(const kernel::Node& n);
+  void for_loop(const kernel::Node& n) override;
+  void while_loop(const kernel::Node& n) override;
+  void if_else(const kernel::Node& n) override;
   void divergent_if(const kernel::Node& n);
   bool only_computes(kernel::BlockId id) const;
   Many masked_block(kernel::BlockId id, Value* mask, const Ids& like);
   void poll_stop();
 
   // --- emit_lanes.cpp
-  void lanes(const kernel::Node& n);
+  void lanes(const kernel::Node& n) override;
   /// Whether a loop of these extents over block `id` is to be unrolled.
   bool is_tiny(const Dims& extents, kernel::BlockId id) const;
   /// Calls body() for all indices, which are constants.
@@ -173,10 +163,10 @@ class CpuKernelEmitter {
                  std::map<kernel::NodeId, std::vector<Value*>>& rows);
 
   // --- emit_reduce.cpp
-  void reduce(const kernel::Node& n);
+  void reduce(const kernel::Node& n) override;
   void reduce_by_one(const kernel::Node& n);
+  llvm::IntegerType* counter_type(int64_t) override { return b_.getInt64Ty(); }
   bool reduce_by_vectors(const kernel::Node& n);
-  Many combine(const kernel::Node& n, const Many& left, const Many& right);
   class PartialSums;
   /// Combines the lanes of each of `vectors` into one value.
   Many horizontal(const kernel::Node& n, Many vectors);
@@ -184,7 +174,7 @@ class CpuKernelEmitter {
   Many neutral(const kernel::Node& n);
 
   // --- emit_contract.cpp
-  void contract(const kernel::Node& n);
+  void contract(const kernel::Node& n) override;
 
   // --- emit_memory.cpp
   struct Address {
@@ -193,29 +183,21 @@ class CpuKernelEmitter {
     bool scattered = false;    ///< `pointer` is a vector.
   };
   Address address(kernel::MemoryId memory, const Ids& indices, size_t first);
-  void load(const kernel::Node& n);
-  void store(const kernel::Node& n);
-  void atomic(const kernel::Node& n);
-  void declare(kernel::MemoryId memory);
+  void load(const kernel::Node& n) override;
+  void store(const kernel::Node& n) override;
+  void atomic(const kernel::Node& n) override;
+  void declare(kernel::MemoryId memory) override;
   /// Memory of a workgroup: on the stack or in the scratch memory.
   Value* memory_of(int64_t bytes);
   Value* mask_or_all();
   Value* gathered(const Address& where, llvm::Type* element);
 
-  llvm::Module& module_;
-  llvm::LLVMContext& context_;
-  const kernel::Kernel& kernel_;
   const int64_t vector_bytes_;
-  kernel::Ranges ranges_;
-  llvm::IRBuilder<> b_;
-  llvm::Function* function_ = nullptr;
   BasicBlock* exit_ = nullptr;
   Value* scratch_ = nullptr;
   Value* stops_ = nullptr;
   int64_t scratch_bytes_ = 0;
   std::map<std::pair<kernel::OpCode, ElementType>, int64_t> math_in_place_;  ///< Scalar uses.
-  std::vector<Lanes> values_;
-  std::vector<Value*> memories_;
 
   // The emitter's current state.
   int64_t width_ = 1;

@@ -77,104 +77,41 @@ bool GpuKernelEmitter::is_unrolled(const Node& n) const {
 }
 
 void GpuKernelEmitter::for_loop(const Node& n) {
-  const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const int64_t step = n.extents[0];
   // The last step may leave the type of indices.
   const bool narrow =
       kernel_.index_type == ElementType::kS32 && ranges_.of(n.operands[1]).high + step <= INT32_MAX;
   llvm::Type* const type = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
-  Value* const low = b_.CreateSExtOrTrunc(get(n.operands[0]), type);
-  Value* const high = b_.CreateSExtOrTrunc(get(n.operands[1]), type);
+  Value* const low = b_.CreateSExtOrTrunc(scalar(n.operands[0]), type);
+  Value* const high = b_.CreateSExtOrTrunc(scalar(n.operands[1]), type);
   const AccessSummary before = touched_;
   if (outside()) touched_.add(plan_.touched(n));
-  const auto results = codegen::emit_loop(
-      b_, low, high, step, flatten(n.results, get(n.operands, 2)),
-      [&](Value* k, const std::vector<Value*>& carried) {
-        values_[arguments[0]] = {b_.CreateTrunc(k, codegen::type_of(context_, kernel_.index_type))};
-        set(arguments, unflatten(n.results, carried), 1);
-        return flatten(n.results, block(n.blocks[0]));
-      },
-      is_unrolled(n));
-  set(n.results, unflatten(n.results, results));
+  count(n, low, high, is_unrolled(n));
   touched_.add(before);
 }
 
 void GpuKernelEmitter::while_loop(const Node& n) {
-  const std::vector<Value*> inits = flatten(n.results, get(n.operands));
-  BasicBlock* const before = b_.GetInsertBlock();
-  BasicBlock* const test = BasicBlock::Create(context_, "test", function_);
-  BasicBlock* const turn = BasicBlock::Create(context_, "turn", function_);
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateBr(test);
-  b_.SetInsertPoint(test);
-  std::vector<llvm::PHINode*> phis;
-  std::vector<Value*> carried;
-  for (Value* const init : inits) {
-    phis.push_back(b_.CreatePHI(init->getType(), 2));
-    phis.back()->addIncoming(init, before);
-    carried.push_back(phis.back());
-  }
-  for (const kernel::BlockId each : n.blocks) {
-    set(kernel_.block(each).arguments, unflatten(n.results, carried));
-  }
-  if (outside()) touched_.add(plan_.touched(n));
-  const Many go = block(n.blocks[0]);
-  const AccessSummary tested = touched_;
-  b_.CreateCondBr(go[0][0], turn, after);
-  b_.SetInsertPoint(turn);
-  const std::vector<Value*> next = flatten(n.results, block(n.blocks[1]));
-  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], b_.GetInsertBlock());
-  b_.CreateBr(test);
-  b_.SetInsertPoint(after);
-  set(n.results, unflatten(n.results, carried));
-  touched_ = tested;
+  AccessSummary tested;
+  const auto condition = [&] {
+    if (outside()) touched_.add(plan_.touched(n));
+    const Many go = block(n.blocks[0]);
+    tested = touched_;
+    return go[0][0];
+  };
+  repeat(n, condition, [&] { return block(n.blocks[1]); });
+  touched_ = std::move(tested);
 }
 
 void GpuKernelEmitter::if_else(const Node& n) {
-  BasicBlock* const sides[] = {BasicBlock::Create(context_, "then", function_),
-                               BasicBlock::Create(context_, "else", function_)};
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateCondBr(get(n.operands[0]), sides[0], sides[1]);
   const AccessSummary before = touched_;
   AccessSummary either;
-  std::vector<llvm::PHINode*> phis;
-  for (size_t s = 0; s < 2; ++s) {
-    b_.SetInsertPoint(sides[s]);
+  choose(n, scalar(n.operands[0]), [&](size_t side) {
     touched_ = before;
-    const std::vector<Value*> given = flatten(n.results, block(n.blocks[s]));
+    Many given = block(n.blocks[side]);
     either.add(touched_);
-    BasicBlock* const end = b_.GetInsertBlock();
-    b_.CreateBr(after);
-    b_.SetInsertPoint(after);
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (s == 0) phis.push_back(b_.CreatePHI(given[i]->getType(), 2));
-      phis[i]->addIncoming(given[i], end);
-    }
-  }
-  set(n.results, unflatten(n.results, {phis.begin(), phis.end()}));
+    return given;
+  });
   touched_ = std::move(either);
-}
-
-std::vector<llvm::Value*> GpuKernelEmitter::where(
-    Value* condition, const std::vector<Value*>& otherwise,
-    const std::function<std::vector<Value*>()>& body) {
-  BasicBlock* const before = b_.GetInsertBlock();
-  BasicBlock* const inside = BasicBlock::Create(context_, "inside", function_);
-  BasicBlock* const after = BasicBlock::Create(context_, "after", function_);
-  b_.CreateCondBr(condition, inside, after);
-  b_.SetInsertPoint(inside);
-  const std::vector<Value*> given = body();
-  BasicBlock* const end = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  std::vector<Value*> results;
-  for (size_t i = 0; i < given.size(); ++i) {
-    llvm::PHINode* const phi = b_.CreatePHI(given[i]->getType(), 2);
-    phi->addIncoming(otherwise[i], before);
-    phi->addIncoming(given[i], end);
-    results.push_back(phi);
-  }
-  return results;
 }
 
 }  // namespace tenon::gpu

@@ -29,7 +29,7 @@ void GpuKernelEmitter::touch(const AccessSummary& touched) {
 }
 
 void GpuKernelEmitter::as_first(const std::function<void()>& body) {
-  where(b_.CreateICmpEQ(thread_, b_.getInt32(0)), {}, [&] {
+  codegen::emit_where(b_, b_.CreateICmpEQ(thread_, b_.getInt32(0)), {}, [&] {
     body();
     return std::vector<Value*>{};
   });
@@ -55,7 +55,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::own_runs(
     const auto inside = [&] {
       set_indices(indices, extents, run);
       if (runs.width() > 1) {
-        Elements& last = values_[indices.back()];
+        RunValues& last = values_[indices.back()];
         Value* const start =
             b_.CreateMul(last[0], number(last[0]->getType(), runs.width()), "", true, true);
         last.clear();
@@ -66,7 +66,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::own_runs(
       return body(number_of_turn, carried);
     };
     if (count % threads == 0) return inside();
-    return where(b_.CreateICmpULT(run, number(type, count)), carried, inside);
+    return codegen::emit_where(b_, b_.CreateICmpULT(run, number(type, count)), carried, inside);
   };
   if (turns == 1) return turn(number(type, 0), inits);
   return codegen::emit_loop(b_, number(type, 0), number(type, turns), 1, inits, turn, unrolled);

@@ -58,7 +58,7 @@ llvm::Value* GpuKernelEmitter::address(kernel::MemoryId memory, const Ids& indic
     add(b_.CreateZExtOrTrunc(turn_, type), elements);
   }
   for (size_t d = own ? m.lane_rank : 0; d < strides.size(); ++d) {
-    add(b_.CreateSExt(get(indices[first + d], i), type), strides[d]);
+    add(b_.CreateSExt(scalar(indices[first + d], i), type), strides[d]);
   }
   return b_.CreateInBoundsGEP(codegen::memory_type_of(context_, m.type), memories_[memory], place);
 }
@@ -94,7 +94,7 @@ void GpuKernelEmitter::load(const Node& n) {
   }
   Value* const run =
       b_.CreateAlignedLoad(run_type(n.type), place, llvm::Align(width * storage_bytes(n.type)));
-  Elements list;
+  RunValues list;
   for (size_t i = 0; i < width; ++i) list.push_back(value_of(b_.CreateExtractElement(run, i)));
   values_[result] = std::move(list);
 }
@@ -107,7 +107,7 @@ void GpuKernelEmitter::store(const Node& n) {
     const auto width = static_cast<size_t>(runs_->width());
     Value* run = llvm::PoisonValue::get(run_type(n.type));
     for (size_t i = 0; i < width; ++i) {
-      run = b_.CreateInsertElement(run, in_memory(get(n.operands[0], i)), i);
+      run = b_.CreateInsertElement(run, in_memory(scalar(n.operands[0], i)), i);
     }
     run = b_.CreateBitCast(run, access_type(n.type));
     b_.CreateAlignedStore(run, address(n.memories[0], n.operands, 1),
@@ -115,7 +115,7 @@ void GpuKernelEmitter::store(const Node& n) {
     return;
   }
   const auto emit = [&] {
-    b_.CreateAlignedStore(in_memory(get(n.operands[0])), address(n.memories[0], n.operands, 1),
+    b_.CreateAlignedStore(in_memory(scalar(n.operands[0])), address(n.memories[0], n.operands, 1),
                           align_of(n.type));
   };
   if (!outside()) return emit();
@@ -126,8 +126,8 @@ void GpuKernelEmitter::store(const Node& n) {
 void GpuKernelEmitter::atomic(const Node& n) {
   const auto emit = [&] {
     b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type),
-                       address(n.memories[0], n.operands, 1), get(n.operands[0]), align_of(n.type),
-                       llvm::AtomicOrdering::Monotonic);
+                       address(n.memories[0], n.operands, 1), scalar(n.operands[0]),
+                       align_of(n.type), llvm::AtomicOrdering::Monotonic);
   };
   if (!outside()) return emit();
   touch(plan_.touched(n));

@@ -27,20 +27,15 @@ bool may_loop(const kernel::Kernel& kernel, kernel::BlockId id) {
 
 void GpuKernelEmitter::reduce(const Node& n) {
   if (n.over_lanes && outside()) return reduce_over_lanes(n);
+  const AccessSummary before = touched_;
+  if (outside()) touched_.add(plan_.touched(n));
   reduce_serially(n);
+  touched_.add(before);
 }
 
-GpuKernelEmitter::Many GpuKernelEmitter::combine(const Node& n, const Many& left,
-                                                 const Many& right) {
-  Many both = left;
-  both.insert(both.end(), right.begin(), right.end());
-  set(kernel_.block(n.blocks[1]).arguments, both);
-  return block(n.blocks[1]);
-}
-
-// Combines the values of single iterations, also inside a run.
-std::vector<llvm::Value*> GpuKernelEmitter::combine(const Node& n, const std::vector<Value*>& left,
-                                                    const std::vector<Value*>& right) {
+std::vector<llvm::Value*> GpuKernelEmitter::combine_scalars(const Node& n,
+                                                            const std::vector<Value*>& left,
+                                                            const std::vector<Value*>& right) {
   const auto lists = [](const std::vector<Value*>& values) {
     Many many;
     for (Value* const value : values) many.push_back({value});
@@ -50,7 +45,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::combine(const Node& n, const std::ve
   const Many result = combine(n, lists(left), lists(right));
   runs_ = outer;
   std::vector<Value*> values;
-  for (const Elements& each : result) values.push_back(each[0]);
+  for (const RunValues& each : result) values.push_back(each[0]);
   return values;
 }
 
@@ -60,39 +55,20 @@ std::vector<llvm::Value*> GpuKernelEmitter::combine_if(Value* condition,
                                                        const std::vector<Value*>& left,
                                                        const std::vector<Value*>& right) {
   if (may_loop(kernel_, n.blocks[1])) {
-    return where(condition, otherwise, [&] { return combine(n, left, right); });
+    return codegen::emit_where(b_, condition, otherwise,
+                               [&] { return combine_scalars(n, left, right); });
   }
-  std::vector<Value*> values = combine(n, left, right);
+  std::vector<Value*> values = combine_scalars(n, left, right);
   for (size_t k = 0; k < values.size(); ++k) {
     values[k] = b_.CreateSelect(condition, values[k], otherwise[k]);
   }
   return values;
 }
 
-void GpuKernelEmitter::reduce_serially(const Node& n) {
-  const Ids& indices = kernel_.block(n.blocks[0]).arguments;
-  const AccessSummary before = touched_;
-  if (outside()) touched_.add(plan_.touched(n));
-  const std::function<std::vector<Value*>(size_t, const std::vector<Value*>&)> nested =
-      [&](size_t d, const std::vector<Value*>& carried) {
-        if (d == n.extents.size()) {
-          return flatten(n.results, combine(n, unflatten(n.results, carried), block(n.blocks[0])));
-        }
-        llvm::Type* const type = n.extents[d] < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
-        return codegen::emit_loop(b_, number(type, 0), number(type, n.extents[d]), 1, carried,
-                                  [&](Value* i, const std::vector<Value*>& inner) {
-                                    values_[indices[d]] = {index_from(i)};
-                                    return nested(d + 1, inner);
-                                  });
-      };
-  set(n.results, unflatten(n.results, nested(0, flatten(n.results, get(n.operands)))));
-  touched_.add(before);
-}
-
 void GpuKernelEmitter::reduce_over_lanes(const Node& n) {
   touch(plan_.touched(n));
   const int64_t count = element_count(n.extents);
-  const Many inits = get(n.operands);
+  const Many inits = forms(n.operands);
   if (count == 0) return set(n.results, inits);
   const auto threads = static_cast<int64_t>(plan_.threads());
   // Threads that have a leaf: the first ones. With a neutral element all others have that.
@@ -132,14 +108,14 @@ std::vector<llvm::Value*> GpuKernelEmitter::strided_partials(const Node& n) {
     runs_ = nullptr;
     std::vector<std::vector<Value*>> leaves(width);
     for (size_t i = 0; i < width; ++i) {
-      for (const Elements& each : given) leaves[i].push_back(each[each.size() == 1 ? 0 : i]);
+      for (const RunValues& each : given) leaves[i].push_back(each[each.size() == 1 ? 0 : i]);
     }
     for (size_t half = width / 2; half > 0; half /= 2) {
       for (size_t i = 0; i < half; ++i) {
-        leaves[i] = combine(n, leaves[2 * i], leaves[2 * i + 1]);
+        leaves[i] = combine_scalars(n, leaves[2 * i], leaves[2 * i + 1]);
       }
     }
-    if (neutral != nullptr) return combine(n, carried, leaves[0]);
+    if (neutral != nullptr) return combine_scalars(n, carried, leaves[0]);
     Value* const later = b_.CreateICmpNE(turn, number(turn->getType(), 0));
     return combine_if(later, leaves[0], n, carried, leaves[0]);
   });
@@ -160,10 +136,10 @@ std::vector<llvm::Value*> GpuKernelEmitter::ordered_partials(const Node& n) {
       b_, number(type, 0), number(type, run), 1, none,
       [&](Value* i, const std::vector<Value*>& carried) {
         Value* const place = b_.CreateAdd(start, i);
-        return where(b_.CreateICmpULT(place, number(type, count)), carried, [&] {
+        return codegen::emit_where(b_, b_.CreateICmpULT(place, number(type, count)), carried, [&] {
           set_indices(kernel_.block(n.blocks[0]).arguments, n.extents, place);
           std::vector<Value*> leaf;
-          for (const Elements& each : block(n.blocks[0])) leaf.push_back(each[0]);
+          for (const RunValues& each : block(n.blocks[0])) leaf.push_back(each[0]);
           return combine_if(b_.CreateICmpNE(i, number(type, 0)), leaf, n, carried, leaf);
         });
       });
@@ -204,7 +180,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::within_warps(const Node& n,
     }
     const bool loops = may_loop(kernel_, n.blocks[1]);
     if (active % kWarp == 0 && !loops) {
-      partials = combine(n, partials, others);
+      partials = combine_scalars(n, partials, others);
       continue;
     }
     Value* is_there = b_.CreateICmpULT(b_.CreateAdd(thread_, b_.getInt32(distance)),
@@ -224,13 +200,13 @@ std::vector<llvm::Value*> GpuKernelEmitter::between_warps(const Node& n,
                                                           const std::vector<Value*>& partials,
                                                           int64_t warps) {
   std::vector<Value*> total;
-  for (const Elements& init : get(n.operands)) total.push_back(init[0]);
+  for (const RunValues& init : forms(n.operands)) total.push_back(init[0]);
   if (plan_.threads() == kWarp) {
     std::vector<Value*> first;
     for (Value* const each : partials) {
       first.push_back(shuffle(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, each, 0));
     }
-    return combine(n, total, first);
+    return combine_scalars(n, total, first);
   }
   const auto stride = static_cast<int64_t>(plan_.threads() / kWarp);
   const auto place = [&](size_t k, Value* warp) {
@@ -241,7 +217,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::between_warps(const Node& n,
   };
   const auto type = [&](size_t k) { return kernel_.value(n.results[k]).type; };
   Value* const lane = b_.CreateAnd(thread_, b_.getInt32(kWarp - 1));
-  where(b_.CreateICmpEQ(lane, b_.getInt32(0)), {}, [&] {
+  codegen::emit_where(b_, b_.CreateICmpEQ(lane, b_.getInt32(0)), {}, [&] {
     Value* const warp = b_.CreateLShr(thread_, b_.getInt32(5));
     for (size_t k = 0; k < partials.size(); ++k) {
       Value* const stored =
@@ -261,7 +237,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::between_warps(const Node& n,
               b_.CreateLoad(codegen::memory_type_of(context_, type(k)), place(k, warp));
           mine.push_back(is_pred(type(k)) ? b_.CreateTrunc(loaded, b_.getInt1Ty()) : loaded);
         }
-        return combine(n, carried, mine);
+        return combine_scalars(n, carried, mine);
       });
 }
 

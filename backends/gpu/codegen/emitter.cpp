@@ -25,14 +25,7 @@ constexpr int64_t kBlocksAlongX = INT32_MAX;
 }  // namespace
 
 GpuKernelEmitter::GpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel)
-    : module_(module),
-      context_(module.getContext()),
-      kernel_(kernel),
-      ranges_(kernel),
-      plan_(kernel, ranges_),
-      b_(context_),
-      values_(kernel.values.size()),
-      memories_(kernel.memories.size()) {}
+    : KernelEmitter(module, kernel), plan_(kernel, ranges_) {}
 
 GpuKernelFunction GpuKernelEmitter::run(const std::string& name) {
   make_function(name);
@@ -62,12 +55,10 @@ void GpuKernelEmitter::make_function(const std::string& name) {
   auto* argument = function_->arg_begin();
   for (kernel::MemoryId m = 0; m < kernel_.buffer_count; ++m) {
     const kernel::Memory& buffer = kernel_.memory(m);
-    bool alone = buffer.over == kernel::kNone;
-    for (const kernel::Memory& other : kernel_.memories) alone &= other.over != m;
     const bool only_read = buffer.access == kernel::Access::kIn;
     // A buffer that one thread stores to and another loads from must not be noalias: passes would
     // carry its values across barriers.
-    if (alone && buffer.access != kernel::Access::kInOut) {
+    if (!may_alias(m) && buffer.access != kernel::Access::kInOut) {
       argument->addAttr(llvm::Attribute::NoAlias);
     }
     if (only_read) argument->addAttr(llvm::Attribute::ReadOnly);
@@ -121,16 +112,8 @@ void GpuKernelEmitter::grid_indices() {
   set_indices(kernel_.block(kernel_.body).arguments, kernel_.grid, place);
 }
 
-void GpuKernelEmitter::set_indices(const Ids& indices, const Dims& extents, Value* place) {
-  for (size_t d = extents.size(); d-- > 0;) {
-    Value* const extent = number(place->getType(), std::max<int64_t>(extents[d], 1));
-    values_[indices[d]] = {index_from(d == 0 ? place : b_.CreateURem(place, extent))};
-    if (d > 0) place = b_.CreateUDiv(place, extent);
-  }
-}
-
-GpuKernelEmitter::Value* GpuKernelEmitter::index_from(Value* number) {
-  return b_.CreateZExtOrTrunc(number, codegen::type_of(context_, kernel_.index_type));
+RunValues GpuKernelEmitter::index_from(Value* place) {
+  return {b_.CreateZExtOrTrunc(place, codegen::type_of(context_, kernel_.index_type))};
 }
 
 // --- Values
@@ -140,38 +123,22 @@ size_t GpuKernelEmitter::width_of(ValueId value) const {
   return static_cast<size_t>(runs_->width());
 }
 
-GpuKernelEmitter::Elements GpuKernelEmitter::elements(ValueId value) {
-  const kernel::Value& v = kernel_.value(value);
-  if (v.kind != ValueKind::kConstant) return values_[value];
-  return {codegen::constant(context_, v.type, v.bits)};
-}
-
-GpuKernelEmitter::Value* GpuKernelEmitter::get(ValueId value, size_t i) {
-  const Elements list = elements(value);
+llvm::Value* GpuKernelEmitter::scalar(ValueId value, size_t i) {
+  const RunValues list = form(value);
   return list[list.size() == 1 ? 0 : i];
 }
 
-GpuKernelEmitter::Many GpuKernelEmitter::get(const Ids& values, size_t first) {
-  Many list;
-  for (size_t i = first; i < values.size(); ++i) list.push_back(elements(values[i]));
-  return list;
-}
-
-void GpuKernelEmitter::set(const Ids& values, const Many& elements, size_t first) {
-  for (size_t i = first; i < values.size(); ++i) values_[values[i]] = elements[i - first];
-}
-
-std::vector<llvm::Value*> GpuKernelEmitter::flatten(const Ids& like, const Many& lists) const {
-  std::vector<Value*> values;
+codegen::LlvmValues GpuKernelEmitter::flatten(const Ids& like, const Many& lists) {
+  codegen::LlvmValues values;
   for (size_t k = 0; k < like.size(); ++k) {
-    const Elements& list = lists[k];
+    const RunValues& list = lists[k];
     for (size_t i = 0; i < width_of(like[k]); ++i) values.push_back(list[list.size() == 1 ? 0 : i]);
   }
   return values;
 }
 
 GpuKernelEmitter::Many GpuKernelEmitter::unflatten(const Ids& like,
-                                                   const std::vector<Value*>& values) const {
+                                                   const codegen::LlvmValues& values) {
   Many lists;
   auto at = values.begin();
   for (const ValueId each : like) {
@@ -184,52 +151,16 @@ GpuKernelEmitter::Many GpuKernelEmitter::unflatten(const Ids& like,
 
 // --- Operations
 
-GpuKernelEmitter::Many GpuKernelEmitter::block(kernel::BlockId id) {
-  for (const NodeId n : kernel_.block(id).nodes) {
-    const Node& node = kernel_.node(n);
-    if (node.op == OpCode::kYield) return get(node.operands);
-    statement(node);
-  }
-  return {};
-}
-
-void GpuKernelEmitter::statement(const Node& n) {
-  switch (n.op) {
-    case OpCode::kLoad:
-      return load(n);
-    case OpCode::kStore:
-      return store(n);
-    case OpCode::kAtomic:
-      return atomic(n);
-    case OpCode::kScratch:
-    case OpCode::kPrivate:
-      return declare(n.memories[0]);
-    case OpCode::kLanes:
-      return lanes(n);
-    case OpCode::kFor:
-      return for_loop(n);
-    case OpCode::kWhile:
-      return while_loop(n);
-    case OpCode::kIf:
-      return if_else(n);
-    case OpCode::kReduce:
-      return reduce(n);
-    default:
-      return operation(n);
-  }
-}
-
 void GpuKernelEmitter::operation(const Node& n) {
   const ValueId result = n.results[0];
-  const ElementType from = kernel_.value(n.operands.back()).type;
-  const bool fits = is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
-  Elements list;
+  const ElementType from = operand_type(n);
+  RunValues list;
   for (size_t i = 0; i < width_of(result); ++i) {
     std::vector<Value*> x;
-    for (const ValueId operand : n.operands) x.push_back(get(operand, i));
+    for (const ValueId operand : n.operands) x.push_back(scalar(operand, i));
     const bool real_remainder = n.op == OpCode::kRem && is_float(from);
     list.push_back(real_remainder ? remainder(from, x[0], x[1])
-                                  : codegen::operation(b_, n, from, x, fits));
+                                  : codegen::operation(b_, n, from, x, fits(n)));
   }
   values_[result] = std::move(list);
 }

@@ -11,8 +11,6 @@
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
-#include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/Module.h>
 
 #include <functional>
 #include <optional>
@@ -21,8 +19,7 @@
 #include <vector>
 
 #include "backends/gpu/codegen/block_plan.h"
-#include "core/kernel/analysis/ranges.h"
-#include "core/kernel/ir/kernel.h"
+#include "backends/llvm/kernel_emitter.h"
 
 namespace tenon::gpu {
 
@@ -34,7 +31,10 @@ struct GpuKernelFunction {
   int64_t private_bytes = 0;  ///< For each thread.
 };
 
-class GpuKernelEmitter {
+/// A value in LLVM IR: one scalar, or one for each iteration of a run.
+using RunValues = llvm::SmallVector<llvm::Value*, 1>;
+
+class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
  public:
   /// `kernel` is legal for gpu_features() and has been verified.
   GpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel);
@@ -42,48 +42,30 @@ class GpuKernelEmitter {
   GpuKernelFunction run(const std::string& name);
 
  private:
-  using Value = llvm::Value;
-  using BasicBlock = llvm::BasicBlock;
-
-  /// A value in LLVM IR: one scalar, or one for each iteration of a run.
-  using Elements = llvm::SmallVector<Value*, 1>;
-  using Many = std::vector<Elements>;
-  using Ids = std::vector<kernel::ValueId>;
-
   // --- emitter.cpp: values, operations, blocks, the function
   void make_function(const std::string& name);
   void make_shared_memory(const std::string& name);
   void grid_indices();
   Value* special(llvm::Intrinsic::ID id, uint64_t below);
-  /// Sets `indices` to those of position `place` in row-major order.
-  void set_indices(const Ids& indices, const Dims& extents, Value* place);
-  Value* index_from(Value* number);
+  RunValues form_of(Value* scalar) override { return {scalar}; }
+  RunValues index_from(Value* place) override;
   Value* number(llvm::Type* type, int64_t value) {
     return llvm::ConstantInt::getSigned(type, value);
   }
   /// The number of scalars that represent a value.
   size_t width_of(kernel::ValueId value) const;
   /// The only scalar of a value, or that of iteration `i` of the run.
-  Value* get(kernel::ValueId value, size_t i = 0);
-  Elements elements(kernel::ValueId value);
-  Many get(const Ids& values, size_t first = 0);
-  void set(const Ids& values, const Many& elements, size_t first = 0);
+  Value* scalar(kernel::ValueId value, size_t i = 0);
   /// Concatenate lists of scalars, each with width_of() the value that it is like; and back.
-  std::vector<Value*> flatten(const Ids& like, const Many& lists) const;
-  Many unflatten(const Ids& like, const std::vector<Value*>& values) const;
-  /// Emits the nodes of a block; gives the operands of its yield.
-  Many block(kernel::BlockId id);
-  void statement(const kernel::Node& n);
-  void operation(const kernel::Node& n);
+  codegen::LlvmValues flatten(const Ids& like, const Many& lists) override;
+  Many unflatten(const Ids& like, const codegen::LlvmValues& values) override;
+  void operation(const kernel::Node& n) override;
   Value* remainder(ElementType type, Value* x, Value* y);
 
   // --- emit_control.cpp
-  void for_loop(const kernel::Node& n);
-  void while_loop(const kernel::Node& n);
-  void if_else(const kernel::Node& n);
-  /// Runs body() where `condition` holds. The result is that of body(), else `otherwise`.
-  std::vector<Value*> where(Value* condition, const std::vector<Value*>& otherwise,
-                            const std::function<std::vector<Value*>()>& body);
+  void for_loop(const kernel::Node& n) override;
+  void while_loop(const kernel::Node& n) override;
+  void if_else(const kernel::Node& n) override;
   bool touches_private(kernel::BlockId id) const;
   bool names_private(const kernel::Node& n) const;
   bool indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const;
@@ -99,7 +81,7 @@ class GpuKernelEmitter {
   void barrier();
   /// Runs body() on thread 0 alone.
   void as_first(const std::function<void()>& body);
-  void lanes(const kernel::Node& n);
+  void lanes(const kernel::Node& n) override;
   /// Loops over this thread's runs of the iterations of `n`, with the indices set: body(turn,
   /// carried) gives the values carried to the next run.
   std::vector<Value*> own_runs(
@@ -107,8 +89,10 @@ class GpuKernelEmitter {
       const std::function<std::vector<Value*>(Value* turn, const std::vector<Value*>&)>& body);
 
   // --- emit_reduce.cpp
-  void reduce(const kernel::Node& n);
-  void reduce_serially(const kernel::Node& n);
+  void reduce(const kernel::Node& n) override;
+  llvm::IntegerType* counter_type(int64_t extent) override {
+    return extent < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
+  }
   void reduce_over_lanes(const kernel::Node& n);
   /// Partial results of a thread that takes iterations far apart, or a run of neighbours in order.
   std::vector<Value*> strided_partials(const kernel::Node& n);
@@ -118,37 +102,29 @@ class GpuKernelEmitter {
   std::vector<Value*> between_warps(const kernel::Node& n, const std::vector<Value*>& partials,
                                     int64_t warps);
   Value* shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane);
-  Many combine(const kernel::Node& n, const Many& left, const Many& right);
   /// `combine` if `condition`, else `otherwise`: values that come from no element are not combined
   /// where that might not terminate.
   std::vector<Value*> combine_if(Value* condition, const std::vector<Value*>& otherwise,
                                  const kernel::Node& n, const std::vector<Value*>& left,
                                  const std::vector<Value*>& right);
-  std::vector<Value*> combine(const kernel::Node& n, const std::vector<Value*>& left,
-                              const std::vector<Value*>& right);
+  /// Combines the values of single iterations, also inside a run.
+  std::vector<Value*> combine_scalars(const kernel::Node& n, const std::vector<Value*>& left,
+                                      const std::vector<Value*>& right);
 
   // --- emit_memory.cpp
-  void declare(kernel::MemoryId memory);
+  void declare(kernel::MemoryId memory) override;
   Value* shared_place(int64_t offset);
   /// The address of the element of iteration `i` of a run.
   Value* address(kernel::MemoryId memory, const Ids& indices, size_t first, size_t i = 0);
-  void load(const kernel::Node& n);
-  void store(const kernel::Node& n);
-  void atomic(const kernel::Node& n);
+  void load(const kernel::Node& n) override;
+  void store(const kernel::Node& n) override;
+  void atomic(const kernel::Node& n) override;
   llvm::FixedVectorType* run_type(ElementType type) const;
   llvm::Type* access_type(ElementType type);
 
-  llvm::Module& module_;
-  llvm::LLVMContext& context_;
-  const kernel::Kernel& kernel_;
-  kernel::Ranges ranges_;
   BlockPlan plan_;
-  llvm::IRBuilder<> b_;
-  llvm::Function* function_ = nullptr;
   llvm::GlobalVariable* shared_ = nullptr;
   Value* thread_ = nullptr;  // Its number in the block, of 32 bits.
-  std::vector<Elements> values_;
-  std::vector<Value*> memories_;
 
   // The emitter's current state.
   bool in_lanes_ = false;
