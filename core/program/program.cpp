@@ -28,26 +28,6 @@ void add_sequence(const Program& program, SequenceId id, Accesses& to) {
   }
 }
 
-// The bytes of a buffer in the address space of its kind of memory.
-struct ByteRange {
-  BufferKind kind{};
-  uint32_t index = 0;  // 0 of temporaries
-  int64_t begin = 0;
-  int64_t end = 0;
-
-  bool overlaps(const ByteRange& other) const {
-    return kind == other.kind && index == other.index && begin < other.end && other.begin < end;
-  }
-};
-
-ByteRange range_of(const Program& program, BufferId id) {
-  const Buffer& buffer = program.buffer(program.root(id));
-  if (buffer.kind == BufferKind::kTemporary) {
-    return {buffer.kind, 0, buffer.offset, buffer.offset + buffer.bytes()};
-  }
-  return {buffer.kind, buffer.index, 0, std::max<int64_t>(buffer.bytes(), 1)};
-}
-
 // The last steps that touched each piece of memory.
 class Tracker {
  public:
@@ -179,6 +159,14 @@ Accesses accesses_of(const Program& program, const Step& step) {
   unique(a.reads);
   unique(a.writes);
   return a;
+}
+
+ByteRange range_of(const Program& program, BufferId id) {
+  const Buffer& buffer = program.buffer(program.root(id));
+  if (buffer.kind == BufferKind::kTemporary) {
+    return {buffer.kind, 0, buffer.offset, buffer.offset + buffer.bytes()};
+  }
+  return {buffer.kind, buffer.index, 0, std::max<int64_t>(buffer.bytes(), 1)};
 }
 
 bool overlap(const Program& program, BufferId a, BufferId b) {

@@ -150,6 +150,19 @@ struct Accesses {
 };
 Accesses accesses_of(const Program& program, const Step& step);
 
+/// The bytes of a buffer in the address space of its kind of memory.
+struct ByteRange {
+  BufferKind kind{};
+  uint32_t index = 0;  ///< 0 of temporaries.
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  bool overlaps(const ByteRange& other) const {
+    return kind == other.kind && index == other.index && begin < other.end && other.begin < end;
+  }
+};
+ByteRange range_of(const Program& program, BufferId id);
+
 /// Whether two buffers have bytes in common.
 bool overlap(const Program& program, BufferId a, BufferId b);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/kernel/ir/structure.h"
 #include "core/kernel/verify/verifier.h"
@@ -223,26 +224,53 @@ class Validator {
     return aliases(launch, kernel);
   }
 
-  bool in_one_place(BufferId a, BufferId b) const {
-    const Buffer& x = program_.buffer(program_.root(a));
-    const Buffer& y = program_.buffer(program_.root(b));
-    return x.kind == y.kind && x.index == y.index && x.offset == y.offset;
-  }
+  struct Place {
+    ByteRange range;
+    uint32_t number = 0;  // Of the kernel's buffer.
+  };
 
-  // A buffer that a kernel stores to overlaps no other buffer, unless the kernel says so (K4).
+  // A buffer that a kernel stores to overlaps no other buffer, unless the kernel says so (K4). The
+  // buffers are looked at in the order of their places, with those before that reach so far.
   Status aliases(const Launch& launch, const kernel::Kernel& kernel) const {
-    for (size_t i = 0; i < launch.buffers.size(); ++i) {
-      const kernel::Memory& written = kernel.memories[i];
-      if (written.access == kernel::Access::kIn) continue;
-      for (size_t k = 0; k < launch.buffers.size(); ++k) {
-        const bool both = k < i && kernel.memories[k].access != kernel::Access::kIn;
-        if (k == i || both || !overlap(program_, launch.buffers[i], launch.buffers[k])) continue;
-        if (written.over == k && in_one_place(launch.buffers[i], launch.buffers[k])) continue;
-        return bad("@{}: %{} lies in the memory of %{}", kernel.name, written.name,
-                   kernel.memories[k].name);
+    std::vector<Place> places;
+    for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
+      const ByteRange range = range_of(program_, launch.buffers[i]);
+      if (range.begin < range.end) places.push_back({range, i});
+    }
+    std::ranges::sort(places, {}, [](const Place& place) {
+      const ByteRange& range = place.range;
+      return std::tuple(range.kind, range.index, range.begin, place.number);
+    });
+    std::vector<Place> written;  // Those that reach so far: one, or two that are in place.
+    std::vector<Place> read;
+    for (const Place& place : places) {
+      const auto is_behind = [&](const Place& other) { return !other.range.overlaps(place.range); };
+      const bool writes = kernel.memories[place.number].access != kernel::Access::kIn;
+      std::erase_if(written, is_behind);
+      for (const Place& other : written) TENON_TRY(apart(kernel, place, other));
+      if (!writes) {  // What is only read may overlap what is only read.
+        read.push_back(place);
+        continue;
       }
+      std::erase_if(read, is_behind);
+      for (const Place& other : read) TENON_TRY(apart(kernel, place, other));
+      written.push_back(place);
     }
     return {};
+  }
+
+  // Refuses two buffers of a launch that overlap, unless one lies over the other.
+  Status apart(const kernel::Kernel& kernel, const Place& a, const Place& b) const {
+    const auto writes = [&](const Place& place) {
+      return kernel.memories[place.number].access != kernel::Access::kIn;
+    };
+    const bool first = writes(a) && (!writes(b) || a.number < b.number);
+    const Place& over = first ? a : b;
+    const Place& under = first ? b : a;
+    const kernel::Memory& written = kernel.memories[over.number];
+    if (written.over == under.number && over.range.begin == under.range.begin) return {};
+    return bad("@{}: %{} lies in the memory of %{}", kernel.name, written.name,
+               kernel.memories[under.number].name);
   }
 
   Status step(const Copy& copy) {

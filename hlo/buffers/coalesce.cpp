@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "hlo/buffers/interference.h"
 
@@ -131,13 +132,16 @@ using Over = std::vector<std::pair<uint32_t, uint32_t>>;
 Over over_of(const Program& program, const program::Launch& launch) {
   const kernel::Kernel& kernel = program.kernels[launch.kernel];
   Over over;
-  for (uint32_t out = 0; out < launch.buffers.size(); ++out) {
-    if (kernel.memories[out].access != kernel::Access::kOut) continue;
-    for (uint32_t in = 0; in < out; ++in) {
-      const bool one = program.root(launch.buffers[in]) == program.root(launch.buffers[out]);
-      if (one && kernel.memories[in].access == kernel::Access::kIn) over.emplace_back(out, in);
-    }
+  std::unordered_multimap<BufferId, uint32_t> inputs;  // Those before `at`, by what they lie in.
+  for (uint32_t at = 0; at < launch.buffers.size(); ++at) {
+    const BufferId root = program.root(launch.buffers[at]);
+    const kernel::Access access = kernel.memories[at].access;
+    if (access == kernel::Access::kIn) inputs.emplace(root, at);
+    if (access != kernel::Access::kOut) continue;
+    const auto [begin, end] = inputs.equal_range(root);
+    for (auto in = begin; in != end; ++in) over.emplace_back(at, in->second);
   }
+  std::ranges::sort(over);
   return over;
 }
 

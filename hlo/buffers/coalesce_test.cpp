@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/kernel/ir/builder.h"
 #include "hlo/buffers/interference.h"
 #include "hlo/import/import.h"
 #include "hlo/lower/lower.h"
@@ -76,23 +77,65 @@ TEST(Coalesce, EveryDonatedParameterBecomesAResultWhereItLies) {
   EXPECT_EQ(program.temporary_bytes, 0);
 }
 
+// A launch of one kernel of `n` outputs, each the sum of two of `n` inputs, of one element each:
+// any output may lie over any input.
+program::Program sums(uint32_t n) {
+  program::Program program;
+  kernel::Builder b("sums");
+  std::vector<kernel::MemoryId> memories;
+  program::Launch launch;
+  for (uint32_t i = 0; i < 2 * n; ++i) {
+    const bool input = i < n;
+    memories.push_back(b.buffer(fmt::format("m{}", i), ElementType::kF32, {},
+                                input ? kernel::Access::kIn : kernel::Access::kOut));
+    program::Buffer buffer;
+    buffer.type = ElementType::kF32;
+    buffer.kind = input ? program::BufferKind::kTemporary : program::BufferKind::kResult;
+    buffer.index = input ? 0 : i - n;
+    program.buffers.push_back(std::move(buffer));
+    launch.buffers.push_back(i);
+    if (!input) program.results.push_back(i);
+  }
+  b.grid({});
+  kernel::Values elements;
+  for (uint32_t i = 0; i < n; ++i) elements.push_back(b.load(memories[i], {}));
+  for (uint32_t i = 0; i < n; ++i) {
+    b.store(b.add(elements[i], elements[(i + 1) % n]), memories[n + i], {});
+  }
+  program.kernels.push_back(b.finish());
+  program.sequences.resize(1);
+  program.sequences[0].steps.push_back({std::move(launch), {}, ""});
+  return program;
+}
+
+int64_t work_of(const program::Program& program) {
+  Interference interference(program);
+  for (const CoalesceCandidate& each : interference.candidates()) {
+    const program::BufferId a = interference.classes().find(each.a);
+    const program::BufferId b = interference.classes().find(each.b);
+    if (a != b && !interference.between(a, b)) interference.join(a, b);
+  }
+  return interference.work();
+}
+
+// A kernel of many outputs: as many pairs as their square may lie in place.
+TEST(Coalesce, AKernelOfManyOutputsIsSeenInLinearWork) {
+  const int64_t small = work_of(sums(200));
+  EXPECT_GT(small, 200);
+  EXPECT_LE(work_of(sums(800)), 5 * small);
+  // Each result takes the memory of one input.
+  program::Program program = sums(200);
+  coalesce_buffers(program);
+  EXPECT_EQ(program.buffers.size(), 200u);
+}
+
 // The work is linear in the length of the Program, although all buffers have one size and live at
 // one time.
 TEST(Coalesce, InterferenceIsFoundInLinearWork) {
   for (const bool in_a_row : {false, true}) {
-    const auto work_of = [&](uint32_t n) {
-      const program::Program program = copies(n, in_a_row);
-      Interference interference(program);
-      for (const CoalesceCandidate& each : interference.candidates()) {
-        const program::BufferId a = interference.classes().find(each.a);
-        const program::BufferId b = interference.classes().find(each.b);
-        if (a != b && !interference.between(a, b)) interference.join(a, b);
-      }
-      return interference.work();
-    };
-    const int64_t small = work_of(250);
+    const int64_t small = work_of(copies(250, in_a_row));
     EXPECT_GT(small, 250);
-    EXPECT_LE(work_of(1000), 5 * small);
+    EXPECT_LE(work_of(copies(1000, in_a_row)), 5 * small);
   }
 }
 

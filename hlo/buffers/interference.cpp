@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/kernel/analysis/in_place.h"
-
 namespace tenon::hlo {
 
 using program::BufferId;
@@ -84,22 +82,9 @@ class Interference::Walk {
     if (is_movable(id) && !is_live(id)) add(found_.of_[id].live, now_, {now_, id});
   }
 
-  void conflict(BufferId a, BufferId b) {
-    if (!are_alike(a, b)) return;
-    found_.of_[a].conflicts.emplace_back(a, b);
-    found_.of_[b].conflicts.emplace_back(b, a);
-  }
-
   void candidate(BufferId a, BufferId b, bool copy, int depth) {
     // The lowered steps of a call write only its results and their own temporaries.
     if (!in_call_ && are_alike(a, b)) found_.candidates_.push_back({a, b, copy, depth});
-  }
-
-  void choice(ExclusiveAlias choice) {
-    const auto number = static_cast<uint32_t>(found_.choices_.size());
-    found_.of_[choice.result].choices.push_back(number);
-    for (const BufferId input : choice.inputs) found_.of_[input].choices.push_back(number);
-    found_.choices_.push_back(std::move(choice));
   }
 
   // --- Steps
@@ -118,36 +103,26 @@ class Interference::Walk {
 
   void step(const program::Launch& launch, int depth) {
     const kernel::Kernel& kernel = program_.kernels[launch.kernel];
-    for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
+    found_.kernels_.emplace(now_, launch.kernel);
+    std::unordered_map<BufferId, int> uses;
+    for (kernel::MemoryId i = 0; i < launch.buffers.size(); ++i) {
+      const BufferId id = root(launch.buffers[i]);
+      ++uses[id];
+      if (is_movable(id)) found_.of_[id].uses[now_].push_back(i);
+    }
+    const bool may_merge =
+        std::ranges::any_of(launch.buffers, [&](BufferId id) { return is_movable(root(id)); });
+    if (!may_merge) return;
+    const kernel::InPlacePairs& pairs = found_.pairs_of(launch.kernel);
+    for (kernel::MemoryId i = 0; i < launch.buffers.size(); ++i) {
       if (kernel.memories[i].access == kernel::Access::kIn) continue;
       const BufferId out = root(launch.buffers[i]);
       define(out);
-      ExclusiveAlias inputs{out, {}};
-      for (uint32_t k = 0; k < launch.buffers.size(); ++k) {
-        const BufferId other = root(launch.buffers[k]);
-        if (k == i || !are_alike(out, other)) continue;
-        if (may_be_over(launch, i, k)) {
-          candidate(out, other, false, depth);
-          inputs.inputs.push_back(other);
-        } else {
-          conflict(out, other);
-        }
+      for (const kernel::MemoryId in : pairs.inputs_of(i)) {
+        const BufferId other = root(launch.buffers[in]);
+        if (uses[other] == 1) candidate(out, other, false, depth);
       }
-      if (inputs.inputs.size() > 1) choice(std::move(inputs));
     }
-  }
-
-  // Whether buffer `out` of the launch may lie over `in`, and no other buffer does.
-  bool may_be_over(const program::Launch& launch, uint32_t out, uint32_t in) {
-    auto found = pairs_.find(launch.kernel);
-    if (found == pairs_.end()) {
-      found = pairs_.emplace(launch.kernel, kernel::in_place_pairs(program_.kernels[launch.kernel]))
-                  .first;
-    }
-    const std::pair<kernel::MemoryId, kernel::MemoryId> pair{out, in};
-    if (std::ranges::find(found->second, pair) == found->second.end()) return false;
-    const BufferId under = root(launch.buffers[in]);
-    return std::ranges::count(launch.buffers, under, [&](BufferId id) { return root(id); }) == 1;
   }
 
   void step(const program::Copy& copy, int depth) {
@@ -252,12 +227,11 @@ class Interference::Walk {
   Time now_ = 0;
   std::vector<Time> since_;  // The first time of each live buffer, else kNone.
   std::vector<BufferId> changes_;
-  std::unordered_map<uint32_t, std::vector<std::pair<kernel::MemoryId, kernel::MemoryId>>> pairs_;
   bool in_call_ = false;
 };
 
 Interference::Interference(const Program& program)
-    : of_(program.buffers.size()), classes_(program.buffers.size()) {
+    : program_(program), of_(program.buffers.size()), classes_(program.buffers.size()) {
   Walk(program, *this).run();
 }
 
@@ -316,22 +290,35 @@ bool Interference::defines_within(const Class& defined, const Class& live) {
   });
 }
 
-bool Interference::conflicts(const Class& from, BufferId with) {
-  work_ += static_cast<int64_t>(from.conflicts.size());
-  return std::ranges::any_of(from.conflicts,
-                             [&](const auto& each) { return classes_.find(each.second) == with; });
+const kernel::InPlacePairs& Interference::pairs_of(uint32_t kernel) {
+  return pairs_.try_emplace(kernel, program_.kernels[kernel]).first->second;
 }
 
-// Whether a choice (ExclusiveAlias) that both classes are part of forbids the merge.
-bool Interference::excluded(const Class& from, BufferId a, BufferId b) {
-  work_ += static_cast<int64_t>(from.choices.size());
-  return std::ranges::any_of(from.choices, [&](uint32_t number) {
-    const ExclusiveAlias& choice = choices_[number];
-    const auto joined = [&](BufferId id) {
-      const BufferId stands = classes_.find(id);
-      return stands == a || stands == b;
-    };
-    return joined(choice.result) && std::ranges::count_if(choice.inputs, joined) > 1;
+// Whether a launch may use one memory for these buffers of its kernel: for inputs, or for one that
+// is written, alone or over one input. A kernel cannot declare more.
+bool Interference::may_share(Time launch, const std::vector<kernel::MemoryId>& x,
+                             const std::vector<kernel::MemoryId>& y) {
+  const uint32_t number = kernels_.at(launch);
+  const kernel::Kernel& kernel = program_.kernels[number];
+  const auto is_read = [&](kernel::MemoryId m) {
+    return kernel.memories[m].access == kernel::Access::kIn;
+  };
+  work_ += static_cast<int64_t>(x.size() + y.size());
+  if (std::ranges::all_of(x, is_read) && std::ranges::all_of(y, is_read)) return true;
+  if (x.size() != 1 || y.size() != 1) return false;
+  const kernel::InPlacePairs& pairs = pairs_of(number);
+  return pairs.contains(x[0], y[0]) || pairs.contains(y[0], x[0]);
+}
+
+// Whether some launch that uses both classes keeps them apart.
+bool Interference::conflicts(const Class& x, const Class& y) {
+  const bool fewer = x.uses.size() <= y.uses.size();
+  const auto& some = fewer ? x.uses : y.uses;
+  const auto& others = fewer ? y.uses : x.uses;
+  work_ += static_cast<int64_t>(some.size());
+  return std::ranges::any_of(some, [&](const auto& each) {
+    const auto other = others.find(each.first);
+    return other != others.end() && !may_share(each.first, each.second, other->second);
   });
 }
 
@@ -340,10 +327,7 @@ bool Interference::between(BufferId a, BufferId b) {
   if (refused_.contains(pair)) return true;
   const Class& x = of_[a];
   const Class& y = of_[b];
-  const bool found =
-      defines_within(x, y) || defines_within(y, x) ||
-      (x.conflicts.size() < y.conflicts.size() ? conflicts(x, b) : conflicts(y, a)) ||
-      excluded(x.choices.size() < y.choices.size() ? x : y, a, b);
+  const bool found = defines_within(x, y) || defines_within(y, x) || conflicts(x, y);
   if (found) refused_.insert(pair);
   return found;
 }
@@ -356,8 +340,10 @@ void Interference::join(BufferId kept, BufferId other) {
   work_ += static_cast<int64_t>(from.size());
   into.definitions.merge(from.definitions);
   for (const auto& [first, range] : from.live) add(into.live, first, range);
-  into.conflicts.insert(into.conflicts.end(), from.conflicts.begin(), from.conflicts.end());
-  into.choices.insert(into.choices.end(), from.choices.begin(), from.choices.end());
+  for (auto& [launch, buffers] : from.uses) {
+    std::vector<kernel::MemoryId>& all = into.uses[launch];
+    all.insert(all.end(), buffers.begin(), buffers.end());
+  }
   from = {};
 }
 

@@ -8,10 +8,12 @@
 
 #include <map>
 #include <numeric>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "core/kernel/analysis/in_place.h"
 #include "hlo/buffers/liveness.h"
 
 namespace tenon::hlo {
@@ -42,18 +44,12 @@ struct CoalesceCandidate {
   int depth = 0;  ///< The number of loops around.
 };
 
-/// A result that may lie over any one of these inputs, but not over two: a kernel cannot declare
-/// more.
-struct ExclusiveAlias {
-  program::BufferId result = 0;
-  std::vector<program::BufferId> inputs;
-};
-
 /// The interference graph of a Program's buffers, if they lie in temporaries or results; only
 /// buffers of the same size are compared. Two interfere if one is written while the other holds a
 /// value that will be read, unless it is written with that value (a copy), or in its place (K4).
 class Interference {
  public:
+  /// The program outlives the object.
   explicit Interference(const program::Program& program);
 
   const std::vector<CoalesceCandidate>& candidates() const { return candidates_; }
@@ -77,21 +73,23 @@ class Interference {
   struct Class {
     std::map<Time, program::BufferId> definitions;  // The buffer that a copy reads, or kNone.
     Ranges live;
-    std::vector<std::pair<program::BufferId, program::BufferId>> conflicts;  // A member, another.
-    std::vector<uint32_t> choices;
-    size_t size() const {
-      return definitions.size() + live.size() + conflicts.size() + choices.size();
-    }
+    // The launches that use its members, and as which of the kernel's buffers.
+    std::map<Time, std::vector<kernel::MemoryId>> uses;
+    size_t size() const { return definitions.size() + live.size() + uses.size(); }
   };
 
   static void add(Ranges& live, Time first, LiveRange range);
   bool defines_within(const Class& defined, const Class& live);
-  bool conflicts(const Class& from, program::BufferId with);
-  bool excluded(const Class& from, program::BufferId a, program::BufferId b);
+  bool conflicts(const Class& x, const Class& y);
+  bool may_share(Time launch, const std::vector<kernel::MemoryId>& x,
+                 const std::vector<kernel::MemoryId>& y);
+  const kernel::InPlacePairs& pairs_of(uint32_t kernel);
 
+  const program::Program& program_;
   std::vector<Class> of_;  // By representative.
   UnionFind classes_;
-  std::vector<ExclusiveAlias> choices_;
+  std::unordered_map<Time, uint32_t> kernels_;  // Of the launches.
+  std::unordered_map<uint32_t, kernel::InPlacePairs> pairs_;
   std::vector<CoalesceCandidate> candidates_;
   std::unordered_set<uint64_t> refused_;  // Pairs of representatives: classes only grow.
   int64_t work_ = 0;

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "core/kernel/ir/builder.h"
 #include "core/kernel/text/text.h"
 #include "core/kernel/verify/verifier.h"
 
@@ -22,7 +25,59 @@ Pairs pairs_of(std::string_view body, std::string_view grid = "grid()",
   EXPECT_TRUE(kernel) << kernel.error().to_string();
   const Status status = verify(*kernel);
   EXPECT_TRUE(status.ok()) << status.to_string();
-  return in_place_pairs(*kernel);
+  const InPlacePairs analysis(*kernel);
+  Pairs pairs;
+  for (MemoryId m = 0; m < kernel->buffer_count; ++m) {
+    Pairs of_m;
+    for (MemoryId in = 0; in < kernel->buffer_count; ++in) {
+      if (analysis.contains(m, in)) of_m.emplace_back(m, in);
+    }
+    // The list has what the question says.
+    Pairs listed;
+    for (const MemoryId in : analysis.inputs_of(m)) listed.emplace_back(m, in);
+    EXPECT_EQ(listed, of_m);
+    pairs.insert(pairs.end(), of_m.begin(), of_m.end());
+  }
+  return pairs;
+}
+
+// `count` outputs, each the sum of two inputs of as many: of one element each, so that any output
+// may be over any input that is loaded before.
+Kernel sums_of_scalars(size_t count) {
+  Builder b("sums");
+  Values elements;
+  std::vector<MemoryId> inputs;
+  for (size_t i = 0; i < count; ++i) {
+    inputs.push_back(b.buffer(fmt::format("x{}", i), ElementType::kF32, {}, Access::kIn));
+  }
+  std::vector<MemoryId> outputs;
+  for (size_t i = 0; i < count; ++i) {
+    outputs.push_back(b.buffer(fmt::format("y{}", i), ElementType::kF32, {}, Access::kOut));
+  }
+  b.grid({});
+  for (size_t i = 0; i < count; ++i) elements.push_back(b.load(inputs[i], {}));
+  for (size_t i = 0; i < count; ++i) {
+    b.store(b.add(elements[i], elements[(i + 1) % count]), outputs[i], {});
+  }
+  return b.finish();
+}
+
+int64_t work_on(size_t count) {
+  const Kernel kernel = sums_of_scalars(count);
+  const InPlacePairs pairs(kernel);
+  for (size_t i = 0; i < count; ++i) {
+    const auto out = static_cast<MemoryId>(count + i);
+    // Some inputs of all that there are.
+    EXPECT_EQ(pairs.inputs_of(out).size(), std::min(count, InPlacePairs::kMostInputs));
+    EXPECT_TRUE(pairs.contains(out, static_cast<MemoryId>(i)));
+  }
+  return pairs.work();
+}
+
+TEST(InPlace, WorkGrowsAsTheKernelDoes) {
+  const int64_t some = work_on(1000);
+  EXPECT_GT(some, 1000);
+  EXPECT_LE(work_on(4000), 4 * some + 1000);
 }
 
 constexpr std::string_view kLoadX = "%v = load %x[%i] : f32\n";
