@@ -20,6 +20,8 @@
 namespace tenon::backend {
 namespace {
 
+using Json = TraceFile::Json;
+
 // How long a device that is closed with work on it may take to do it, in seconds, and how often
 // that is looked at, in nanoseconds.
 constexpr double kClosingTime = 1;
@@ -28,7 +30,7 @@ constexpr int64_t kLook = 20'000'000;
 // A call of the host, from its making to its end.
 class HostCall {
  public:
-  HostCall(TraceFile& file, uint64_t process, std::string name, std::string arguments = {})
+  HostCall(TraceFile& file, uint64_t process, std::string name, Json arguments = Json::object())
       : file_(file),
         process_(process),
         name_(std::move(name)),
@@ -45,16 +47,16 @@ class HostCall {
   TraceFile& file_;
   const uint64_t process_;
   const std::string name_;
-  const std::string arguments_;
+  const Json arguments_;
   const double begin_;
 };
 
-std::string bytes_argument(int64_t bytes) { return fmt::format(R"("bytes": {})", bytes); }
+Json bytes_argument(int64_t bytes) { return {{"bytes", bytes}}; }
 
 // Work behind which the layer recorded an event: a launch or a copy.
 struct TracedWork {
   std::string name;
-  std::string arguments;
+  Json arguments = Json::object();
   double given = 0;
   EventHandle event = 0;
 };
@@ -246,8 +248,7 @@ class TraceDevice final : public ForwardingDevice {
                             : destination.on_host() ? "device to host"
                                                     : "device to device";
     give(queue, call,
-         {fmt::format("copy {}", direction),
-          fmt::format(R"({}, "direction": "{}")", bytes_argument(bytes), direction)});
+         {fmt::format("copy {}", direction), Json{{"bytes", bytes}, {"direction", direction}}});
     return {};
   }
 
@@ -291,8 +292,7 @@ class TraceDevice final : public ForwardingDevice {
     const std::string_view label = call.label == nullptr ? "" : call.label;
     give(queue, made,
          {std::string(label.empty() ? "call" : label),
-          fmt::format(R"("operands": {}, "results": {})", call.operands.size(),
-                      call.results.size())});
+          Json{{"operands", call.operands.size()}, {"results", call.results.size()}}});
     return {};
   }
 
@@ -300,7 +300,7 @@ class TraceDevice final : public ForwardingDevice {
               const MemoryAddress& destination, const MemoryAddress& source) override {
     const HostCall made(*file_, process_, "give pack");
     TENON_TRY(ForwardingDevice::pack(queue, plan, operand, destination, source));
-    give(queue, made, {"pack", fmt::format(R"("operand": {})", operand)});
+    give(queue, made, {"pack", Json{{"operand", operand}}});
     return {};
   }
 
@@ -355,7 +355,7 @@ class TraceDevice final : public ForwardingDevice {
  private:
   struct TracedKernel {
     std::string name;
-    std::string arguments;
+    Json arguments = Json::object();
   };
   struct TracedMemory {
     uint32_t space = 0;
@@ -369,15 +369,17 @@ class TraceDevice final : public ForwardingDevice {
   };
   struct What {
     std::string name;
-    std::string arguments;
+    Json arguments = Json::object();
   };
 
-  static std::string arguments_of(const kernel::Kernel& kernel) {
+  static Json arguments_of(const kernel::Kernel& kernel) {
     const kernel::Cost cost = kernel::cost_of(kernel);
-    return fmt::format(R"("kernel": {}, "bytes_read": {}, "bytes_written": {}, "flops": {:.0f}, )"
-                       R"("transcendentals": {:.0f}, "counted": "{}")",
-                       json_string(kernel.name), cost.bytes_read, cost.bytes_written, cost.flops,
-                       cost.transcendentals, cost.exact ? "exactly" : "roughly");
+    return {{"kernel", kernel.name},
+            {"bytes_read", cost.bytes_read},
+            {"bytes_written", cost.bytes_written},
+            {"flops", cost.flops},
+            {"transcendentals", cost.transcendentals},
+            {"counted", cost.exact ? "exactly" : "roughly"}};
   }
 
   // With the lock.
@@ -431,9 +433,8 @@ class TraceBackend final : public ForwardingBackend {
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
-    const HostCall call(
-        *file_, 0, "compile",
-        fmt::format(R"("kernels": {}, "target": {})", kernels.size(), json_string(target.name)));
+    const HostCall call(*file_, 0, "compile",
+                        Json{{"kernels", kernels.size()}, {"target", target.name}});
     return ForwardingBackend::compile(target, kernels);
   }
 

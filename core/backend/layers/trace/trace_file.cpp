@@ -1,29 +1,12 @@
 #include "core/backend/layers/trace/trace_file.h"
 
-#include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "core/backend/adapter/adapter.h"
 
 namespace tenon::backend {
 namespace {
-
-// Bytes of the UTF-8 character at the beginning; 0 if the text begins with no valid one.
-size_t character(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Longer than need be, surrogates, above the last character.
-  const uint8_t second = byte(1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
-  if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
-  return size;
-}
 
 constexpr std::string_view kHead = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
 constexpr std::string_view kTail = "\n]}\n";
@@ -31,29 +14,10 @@ constexpr std::string_view kTail = "\n]}\n";
 // Rows of the host's threads come behind those of queues.
 constexpr uint64_t kFirstThread = 1000;
 
-double microseconds(double seconds) { return seconds * 1e6; }
+// To a nanosecond.
+double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 }  // namespace
-
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  while (!text.empty()) {
-    const char c = text.front();
-    const size_t size = character(text);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (size == 0) {
-      result += "\\ufffd";
-    } else if (static_cast<uint8_t>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      result += text.substr(0, size);
-    }
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return result + '"';
-}
 
 Result<std::shared_ptr<TraceFile>> TraceFile::create(const std::string& path) {
   TENON_ASSIGN(OutputFile output, OutputFile::create(path));
@@ -75,36 +39,44 @@ double TraceFile::host_clock() {
 }
 
 // Writes the event over the closing text of the file, and that text again behind it.
-void TraceFile::add(std::string_view event) {
+void TraceFile::add(const Json& event) {
+  const std::string line = event.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::lock_guard lock(mutex_);
   if (!status_.ok()) return;
-  const std::string text = fmt::format("{}\n{}", end_ == kHead.size() ? "" : ",", event);
+  const std::string text = fmt::format("{}\n{}", end_ == kHead.size() ? "" : ",", line);
   status_ = file_.write(end_, text + std::string(kTail));
   end_ += text.size();
 }
 
 void TraceFile::slice(TraceTrack row, std::string_view name, double begin, double end,
-                      std::string_view arguments) {
-  add(fmt::format(R"({{"ph": "X", "pid": {}, "tid": {}, "name": {}, "ts": {:.3f}, "dur": {:.3f}, )"
-                  R"("args": {{{}}}}})",
-                  row.process, row.thread, json_string(name), microseconds(begin),
-                  microseconds(end - begin), arguments));
+                      const Json& arguments) {
+  add({{"ph", "X"},
+       {"pid", row.process},
+       {"tid", row.thread},
+       {"name", name},
+       {"ts", microseconds(begin)},
+       {"dur", microseconds(end - begin)},
+       {"args", arguments}});
 }
 
 void TraceFile::counter(uint64_t process, std::string_view name, double at, int64_t value) {
-  add(fmt::format(R"({{"ph": "C", "pid": {}, "name": {}, "ts": {:.3f}, "args": {{"bytes": {}}}}})",
-                  process, json_string(name), microseconds(at), value));
+  add({{"ph", "C"},
+       {"pid", process},
+       {"name", name},
+       {"ts", microseconds(at)},
+       {"args", {{"bytes", value}}}});
 }
 
 void TraceFile::name_process(uint64_t process, std::string_view name) {
-  add(fmt::format(R"({{"ph": "M", "pid": {}, "name": "process_name", "args": {{"name": {}}}}})",
-                  process, json_string(name)));
+  add({{"ph", "M"}, {"pid", process}, {"name", "process_name"}, {"args", {{"name", name}}}});
 }
 
 void TraceFile::name_track(TraceTrack row, std::string_view name) {
-  add(fmt::format(
-      R"({{"ph": "M", "pid": {}, "tid": {}, "name": "thread_name", "args": {{"name": {}}}}})",
-      row.process, row.thread, json_string(name)));
+  add({{"ph", "M"},
+       {"pid", row.process},
+       {"tid", row.thread},
+       {"name", "thread_name"},
+       {"args", {{"name", name}}}});
 }
 
 TraceFile::TraceTrack TraceFile::track_of_this_thread(uint64_t process) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -15,11 +16,10 @@
 
 namespace tenon::backend {
 
-/// A string of JSON, in quotes. Bytes that are not UTF-8 become U+FFFD.
-std::string json_string(std::string_view text);
-
 class TraceFile {
  public:
+  using Json = nlohmann::ordered_json;
+
   /// A row: of a process (a device, or 0, the host) and a thread (a queue, or a thread of the
   /// host).
   struct TraceTrack {
@@ -37,9 +37,9 @@ class TraceFile {
   double now() const { return host_clock() - start_; }
   static double host_clock();
 
-  /// `arguments` are members of a JSON object: "\"bytes\": 4".
+  /// `arguments` is an object. In strings, bytes that are not UTF-8 become U+FFFD.
   void slice(TraceTrack row, std::string_view name, double begin, double end,
-             std::string_view arguments);
+             const Json& arguments);
   void counter(uint64_t process, std::string_view name, double at, int64_t value);
   void name_process(uint64_t process, std::string_view name);
   void name_track(TraceTrack row, std::string_view name);
@@ -48,7 +48,7 @@ class TraceFile {
 
  private:
   explicit TraceFile(OutputFile file) : file_(std::move(file)), start_(host_clock()) {}
-  void add(std::string_view event);
+  void add(const Json& event);
 
   const OutputFile file_;
   const double start_;
