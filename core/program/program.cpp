@@ -20,14 +20,6 @@ void unique(std::vector<BufferId>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-void add_sequence(const Program& program, SequenceId id, Accesses& to) {
-  for (const Step& step : program.sequences[id].steps) {
-    const Accesses inner = accesses_of(program, step);
-    to.reads.insert(to.reads.end(), inner.reads.begin(), inner.reads.end());
-    to.writes.insert(to.writes.end(), inner.writes.begin(), inner.writes.end());
-  }
-}
-
 // The last steps that touched each piece of memory.
 class Tracker {
  public:
@@ -114,23 +106,32 @@ class Tracker {
 
 // Whether the step, or one within it, makes a custom call.
 bool calls(const Program& program, const Step& step) {
-  const auto any = [&](SequenceId id) {
-    const std::vector<Step>& steps = program.sequences[id].steps;
-    return std::any_of(steps.begin(), steps.end(),
-                       [&](const Step& inner) { return calls(program, inner); });
-  };
   if (std::holds_alternative<CustomCall>(step.action)) return true;
-  if (const auto* loop = std::get_if<While>(&step.action)) {
-    return any(loop->condition) || any(loop->body);
+  return std::ranges::any_of(sequences_within(step), [&](SequenceId id) {
+    return std::ranges::any_of(program.sequences[id].steps,
+                               [&](const Step& inner) { return calls(program, inner); });
+  });
+}
+
+void add_accesses(const Program& program, const Step& step, Accesses& to) {
+  const Accesses own = own_accesses_of(program, step);
+  to.reads.insert(to.reads.end(), own.reads.begin(), own.reads.end());
+  to.writes.insert(to.writes.end(), own.writes.begin(), own.writes.end());
+  for (const SequenceId id : sequences_within(step)) {
+    for (const Step& inner : program.sequences[id].steps) add_accesses(program, inner, to);
   }
-  if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) return any(call->lowered);
-  const auto* branch = std::get_if<Conditional>(&step.action);
-  return branch != nullptr && std::any_of(branch->branches.begin(), branch->branches.end(), any);
 }
 
 }  // namespace
 
-Accesses accesses_of(const Program& program, const Step& step) {
+std::vector<SequenceId> sequences_within(const Step& step) {
+  if (const auto* loop = std::get_if<While>(&step.action)) return {loop->condition, loop->body};
+  if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) return {call->lowered};
+  const auto* branch = std::get_if<Conditional>(&step.action);
+  return branch == nullptr ? std::vector<SequenceId>() : branch->branches;
+}
+
+Accesses own_accesses_of(const Program& program, const Step& step) {
   Accesses a;
   if (const auto* launch = std::get_if<Launch>(&step.action)) {
     const kernel::Kernel& kernel = program.kernels[launch->kernel];
@@ -143,19 +144,23 @@ Accesses accesses_of(const Program& program, const Step& step) {
     a = {{copy->source}, {copy->destination}};
   } else if (const auto* loop = std::get_if<While>(&step.action)) {
     a.reads.push_back(loop->predicate);
-    add_sequence(program, loop->condition, a);
-    add_sequence(program, loop->body, a);
   } else if (const auto* branch = std::get_if<Conditional>(&step.action)) {
     a.reads.push_back(branch->index);
-    for (const SequenceId id : branch->branches) add_sequence(program, id, a);
   } else if (const auto* custom = std::get_if<CustomCall>(&step.action)) {
     a = {custom->operands, custom->results};
   } else if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) {
     a = {call->operands, call->results};
-    add_sequence(program, call->lowered, a);
   }
   for (BufferId& id : a.reads) id = program.root(id);
   for (BufferId& id : a.writes) id = program.root(id);
+  unique(a.reads);
+  unique(a.writes);
+  return a;
+}
+
+Accesses accesses_of(const Program& program, const Step& step) {
+  Accesses a;
+  add_accesses(program, step, a);
   unique(a.reads);
   unique(a.writes);
   return a;

@@ -142,13 +142,18 @@ struct Program {
   }
 };
 
-/// The buffers that a step reads and writes, in the sequences inside it too; views are given as
-/// their roots.
+/// The sequences directly inside a step: of a loop its condition and body, of a conditional the
+/// branches, of a library call the steps that do the same.
+std::vector<SequenceId> sequences_within(const Step& step);
+
+/// Buffers that are read and written; views are given as their roots.
 struct Accesses {
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
 };
+/// The accesses of a step, those in the sequences inside it too; and those of the step itself.
 Accesses accesses_of(const Program& program, const Step& step);
+Accesses own_accesses_of(const Program& program, const Step& step);
 
 /// The bytes of a buffer in the address space of its kind of memory.
 struct ByteRange {

@@ -9,7 +9,7 @@
 namespace tenon::program {
 namespace {
 
-// The sequences directly within a step.
+// The same as sequences_within(), to be changed.
 std::vector<SequenceId*> within(Step& step) {
   if (auto* loop = std::get_if<While>(&step.action)) return {&loop->condition, &loop->body};
   if (auto* call = std::get_if<LibraryCallStep>(&step.action)) return {&call->lowered};
@@ -19,12 +19,6 @@ std::vector<SequenceId*> within(Step& step) {
   }
   return branches;
 }
-std::vector<SequenceId> within(const Step& step) {
-  std::vector<SequenceId> ids;
-  for (const SequenceId* id : within(const_cast<Step&>(step))) ids.push_back(*id);
-  return ids;
-}
-
 class Search {
  public:
   Search(const Program& program, const std::function<bool(const Step&)>& apart)
@@ -38,7 +32,7 @@ class Search {
  private:
   bool whole(const Step& step) const {
     if (apart_(step)) return false;
-    return std::ranges::all_of(within(step), [&](SequenceId id) {
+    return std::ranges::all_of(sequences_within(step), [&](SequenceId id) {
       return std::ranges::all_of(program_.sequences[id].steps,
                                  [&](const Step& inner) { return whole(inner); });
     });
@@ -52,12 +46,13 @@ class Search {
       while (end < size && whole(steps[end])) ++end;
       if (end == begin) {
         if (!apart_(steps[begin])) {
-          for (const SequenceId inner : within(steps[begin])) search(inner);
+          for (const SequenceId inner : sequences_within(steps[begin])) search(inner);
         }
         ++begin;
         continue;
       }
-      if (end - begin > 1 || !within(steps[begin]).empty()) found_.push_back({id, begin, end});
+      if (end - begin > 1 || !sequences_within(steps[begin]).empty())
+        found_.push_back({id, begin, end});
       begin = end;
     }
   }
@@ -203,7 +198,7 @@ StepCounts count_steps(const Program& program, const StepRange& range,
       counts.host += std::holds_alternative<CustomCall>(step.action) ? 1 : 0;
       counts.calls += taken ? 1 : 0;
       if (taken) continue;
-      for (const SequenceId inner : within(step)) add(program.sequences[inner].steps);
+      for (const SequenceId inner : sequences_within(step)) add(program.sequences[inner].steps);
     }
   };
   const std::span<const Step> steps = program.sequences[range.sequence].steps;
@@ -238,7 +233,7 @@ void for_each_step(const Program& program, const std::vector<StepRange>& segment
       }
       visit(steps[i]);
       if (!std::holds_alternative<LibraryCallStep>(steps[i].action) || descends(steps[i])) {
-        for (const SequenceId inner : within(steps[i])) walk(inner);
+        for (const SequenceId inner : sequences_within(steps[i])) walk(inner);
       }
       ++i;
     }

@@ -2,66 +2,16 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
 #include <set>
+
+#include "hlo/buffers/liveness.h"
 
 namespace tenon::hlo {
 namespace {
 
 using program::BufferId;
 using program::Program;
-using program::Step;
-
-struct Life {
-  int64_t first = std::numeric_limits<int64_t>::max();
-  int64_t last = -1;
-};
-
-class BufferLiveness {
- public:
-  explicit BufferLiveness(const Program& program)
-      : program_(program), lives_(program.buffers.size()) {
-    sequence(0);
-  }
-  const std::vector<Life>& lives() const { return lives_; }
-
- private:
-  void touch(BufferId id, int64_t at) {
-    Life& life = lives_[program_.root(id)];
-    life.first = std::min(life.first, at);
-    life.last = std::max(life.last, at);
-  }
-
-  void sequence(program::SequenceId id) {
-    for (const Step& s : program_.sequences[id].steps) step(s);
-  }
-
-  void step(const Step& s) {
-    const int64_t begin = clock_++;
-    const program::Accesses accesses = program::accesses_of(program_, s);
-    if (const auto* loop = std::get_if<program::While>(&s.action)) {
-      sequence(loop->condition);
-      sequence(loop->body);
-    } else if (const auto* branch = std::get_if<program::Conditional>(&s.action)) {
-      for (const program::SequenceId id : branch->branches) sequence(id);
-    } else if (const auto* call = std::get_if<program::LibraryCallStep>(&s.action)) {
-      sequence(call->lowered);
-    }
-    const int64_t end = clock_++;
-    // A loop reuses the buffers that it touched: all of them live as long as the loop.
-    for (const std::vector<BufferId>* list : {&accesses.reads, &accesses.writes}) {
-      for (const BufferId id : *list) {
-        touch(id, begin);
-        touch(id, end);
-      }
-    }
-  }
-
-  const Program& program_;
-  std::vector<Life> lives_;
-  int64_t clock_ = 0;
-};
 
 int64_t rounded(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -71,7 +21,7 @@ int64_t rounded(int64_t bytes, int64_t alignment) {
 // over the buffers, in the order of their first uses, holds the last end of the placed ones.
 class Placed {
  public:
-  Placed(std::vector<BufferId> ids, const std::vector<Life>& lives)
+  Placed(std::vector<BufferId> ids, const std::vector<Lifetime>& lives)
       : ids_(std::move(ids)), lives_(lives), position_(lives.size()) {
     std::ranges::sort(ids_, {}, [&](BufferId id) { return std::pair(lives[id].first, id); });
     for (size_t i = 0; i < ids_.size(); ++i) position_[ids_[i]] = i;
@@ -92,7 +42,7 @@ class Placed {
   }
 
  private:
-  void find(size_t node, size_t begin, size_t count, const Life& life,
+  void find(size_t node, size_t begin, size_t count, const Lifetime& life,
             std::vector<BufferId>& found) const {
     if (last_[node] < life.first || begin >= ids_.size()) return;
     if (lives_[ids_[begin]].first > life.last) return;
@@ -105,7 +55,7 @@ class Placed {
   }
 
   std::vector<BufferId> ids_;  // Sorted by first use.
-  const std::vector<Life>& lives_;
+  const std::vector<Lifetime>& lives_;
   std::vector<size_t> position_;
   size_t leaves_ = 1;
   std::vector<int64_t> last_;
@@ -115,7 +65,8 @@ class Placed {
 // it fits in: this takes little time even if many are live at once. Returns the end of the memory
 // in use.
 int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
-                               const std::vector<Life>& lives, int64_t alignment, int64_t base) {
+                               const std::vector<Lifetime>& lives, int64_t alignment,
+                               int64_t base) {
   std::ranges::sort(ids, {}, [&](BufferId id) { return std::pair(lives[id].first, id); });
   std::set<std::pair<int64_t, int64_t>> by_size;  // Free blocks: size, offset.
   std::map<int64_t, int64_t> by_offset;           // Offset to size.
@@ -170,7 +121,7 @@ int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
 void assign_buffers(Program& program, int64_t alignment) {
   // Pairs of buffers alive at one time: about a second of work.
   constexpr size_t kMostPairs = size_t{1} << 25;
-  const std::vector<Life> lives = BufferLiveness(program).lives();
+  const std::vector<Lifetime> lives = lifetimes_of(program);
   std::vector<BufferId> order;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     program::Buffer& b = program.buffers[id];

@@ -8,10 +8,8 @@
 namespace tenon::hlo {
 
 /// Gives each temporary other than a view its offset, so that buffers whose lives overlap do not
-/// share memory, and sets temporary_bytes. A buffer lives from the first step of the flattened
-/// order that touches it to the last; one touched inside a loop or branch and outside it lives
-/// through the whole loop. Offsets are multiples of `alignment`, a power of two of at least
-/// program::kAlignment.
+/// share memory, and sets temporary_bytes. Lives are those of lifetimes_of(). Offsets are multiples
+/// of `alignment`, a power of two of at least program::kAlignment.
 void assign_buffers(program::Program& program, int64_t alignment = program::kAlignment);
 
 }  // namespace tenon::hlo

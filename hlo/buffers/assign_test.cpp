@@ -4,6 +4,7 @@
 
 #include "core/base/random.h"
 #include "core/kernel/ir/builder.h"
+#include "hlo/buffers/liveness.h"
 
 namespace tenon::hlo {
 namespace {
@@ -57,6 +58,71 @@ TEST(Assign, MemoryIsUsedAgain) {
   program::Program program = copies(10'000, 2, 1);
   assign_buffers(program);
   EXPECT_LE(program.temporary_bytes, 4 * 3072);
+}
+
+// A loop whose body is a chain of `length` copies: from the state that it carries through
+// temporaries of its own, and back.
+program::Program loop(uint32_t length) {
+  program::Program program;
+  program.name = "loop";
+  const auto buffer = [&](Dims dims, ElementType type) {
+    program::Buffer made;
+    made.type = type;
+    made.dims = std::move(dims);
+    program.buffers.push_back(std::move(made));
+    return static_cast<program::BufferId>(program.buffers.size() - 1);
+  };
+  const program::BufferId predicate = buffer({}, ElementType::kPred);
+  const program::BufferId go = buffer({}, ElementType::kPred);
+  const program::BufferId state = buffer({1024}, ElementType::kU8);
+  const program::BufferId first = buffer({1024}, ElementType::kU8);
+  program.sequences.resize(3);
+  const auto add = [&](size_t sequence, auto action) {
+    program.sequences[sequence].steps.emplace_back().action = std::move(action);
+  };
+  add(0, program::Copy{state, first});
+  add(0, program::While{1, 2, predicate});
+  add(0, program::Copy{first, state});
+  add(1, program::Copy{predicate, go});
+  program::BufferId last = state;
+  for (uint32_t i = 0; i < length; ++i) {
+    const program::BufferId next = buffer({1024}, ElementType::kU8);
+    add(2, program::Copy{next, last});
+    last = next;
+  }
+  add(2, program::Copy{state, last});
+  return program;
+}
+
+TEST(Assign, TemporariesOfALoopsBodyAreUsedAgainWithinIt) {
+  program::Program program = loop(20);
+  const std::vector<Lifetime> lives = lifetimes_of(program);
+  // The state lives through the loop and beyond; the body's own temporaries for two steps each.
+  EXPECT_LT(lives[2].first, lives[4].first);
+  EXPECT_GT(lives[2].last, lives[23].last);
+  EXPECT_LT(lives[4].last, lives[23].first);
+  assign_buffers(program);
+  // Two of them at one time, the state, its first value, and two predicates.
+  EXPECT_LE(program.temporary_bytes, 4 * 1024 + 2 * program::kAlignment);
+  const auto apart = [&](program::BufferId a, program::BufferId b) {
+    return !program::overlap(program, a, b);
+  };
+  for (program::BufferId id = 4; id < 24; ++id) {
+    EXPECT_TRUE(apart(id, 0) && apart(id, 1) && apart(id, 2) && apart(id, 3)) << id;
+    EXPECT_TRUE(apart(id, id - 1)) << id;
+  }
+}
+
+// A buffer that a turn reads and the turn before wrote lives through the loop, though nothing else
+// touches it.
+TEST(Assign, WhatATurnLeavesToTheNextLivesThroughTheLoop) {
+  program::Program program = loop(20);
+  // The first step of the body reads a temporary that its last step writes.
+  std::get<program::Copy>(program.sequences[2].steps.front().action).source = 23;
+  assign_buffers(program);
+  for (program::BufferId id = 0; id < 23; ++id) {
+    EXPECT_FALSE(program::overlap(program, id, 23)) << id;
+  }
 }
 
 // So many buffers live at one time that the rest are placed in the order of time.

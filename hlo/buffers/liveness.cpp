@@ -1,5 +1,8 @@
 #include "hlo/buffers/liveness.h"
 
+#include <algorithm>
+#include <unordered_map>
+
 namespace tenon::hlo {
 namespace {
 
@@ -83,14 +86,7 @@ void SequenceEffects::find(program::SequenceId sequence) {
   const std::vector<Step>& steps = program_.sequences[sequence].steps;
   Effect whole;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (const auto* loop = std::get_if<program::While>(&step->action)) {
-      find(loop->condition);
-      find(loop->body);
-    } else if (const auto* call = std::get_if<program::LibraryCallStep>(&step->action)) {
-      find(call->lowered);
-    } else if (const auto* branch = std::get_if<program::Conditional>(&step->action)) {
-      for (const program::SequenceId id : branch->branches) find(id);
-    }
+    for (const program::SequenceId id : program::sequences_within(*step)) find(id);
     const Effect effect = of(*step);
     step_back(whole.reads, effect);
     add(whole.writes, effect.writes);
@@ -106,5 +102,84 @@ void step_back(BufferSet& live, const Effect& effect) {
   for (const BufferId id : effect.writes) live.erase(id);
   add(live, effect.reads);
 }
+
+// --- Lifetimes
+
+namespace {
+
+class Lifetimes {
+ public:
+  explicit Lifetimes(const Program& program)
+      : program_(program),
+        effects_(program),
+        lifetimes_(program.buffers.size()),
+        touches_(program.buffers.size()) {
+    for (const program::Sequence& sequence : program.sequences) {
+      for (const Step& step : sequence.steps) {
+        for (const BufferId id : touched_by(step)) ++touches_[id];
+      }
+    }
+    sequence(0);
+  }
+
+  std::vector<Lifetime> take() { return std::move(lifetimes_); }
+
+ private:
+  using Touches = std::unordered_map<BufferId, int64_t>;  // How many steps touch each buffer.
+
+  std::vector<BufferId> touched_by(const Step& step) const {
+    program::Accesses own = program::own_accesses_of(program_, step);
+    for (const BufferId id : own.writes) {
+      if (!std::ranges::binary_search(own.reads, id)) own.reads.push_back(id);
+    }
+    return std::move(own.reads);
+  }
+
+  void touch(BufferId id, int64_t at) {
+    lifetimes_[id].first = std::min(lifetimes_[id].first, at);
+    lifetimes_[id].last = std::max(lifetimes_[id].last, at);
+  }
+
+  Touches sequence(program::SequenceId id) {
+    Touches all;
+    for (const Step& each : program_.sequences[id].steps) merge(all, step(each));
+    return all;
+  }
+
+  Touches step(const Step& step) {
+    const int64_t begin = clock_++;
+    const std::vector<program::SequenceId> sequences = program::sequences_within(step);
+    Touches inside;
+    for (const program::SequenceId id : sequences) merge(inside, sequence(id));
+    const int64_t end = clock_++;
+    const std::vector<BufferId> own = touched_by(step);
+    for (const BufferId id : own) ++inside[id];
+    for (const auto& [id, count] : inside) {
+      const bool carries = std::ranges::any_of(sequences, [&](program::SequenceId inner) {
+        return effects_.of(inner).reads.contains(id);
+      });
+      if (carries || count < touches_[id] || std::ranges::find(own, id) != own.end()) {
+        touch(id, begin);
+        touch(id, end);
+      }
+    }
+    return inside;
+  }
+
+  static void merge(Touches& to, Touches from) {
+    if (to.size() < from.size()) std::swap(to, from);
+    for (const auto& [id, count] : from) to[id] += count;
+  }
+
+  const Program& program_;
+  const SequenceEffects effects_;
+  std::vector<Lifetime> lifetimes_;
+  std::vector<int64_t> touches_;
+  int64_t clock_ = 0;
+};
+
+}  // namespace
+
+std::vector<Lifetime> lifetimes_of(const Program& program) { return Lifetimes(program).take(); }
 
 }  // namespace tenon::hlo

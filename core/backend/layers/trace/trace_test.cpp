@@ -221,7 +221,7 @@ TEST(TraceFile, APathThatCannotBeWritten) {
   EXPECT_TRUE(layer.error().message().starts_with("cannot write /nowhere/at/all"));
 }
 
-// What a name is in a file that was written and read again.
+// The name in a file that was written and read again.
 std::string written_and_read(const std::string& name) {
   const fs::path path =
       fs::temp_directory_path() / fs::path("tenon_trace_names_" + std::to_string(getpid()));
