@@ -420,7 +420,10 @@ class FunctionEmitter {
     run_workgroups(kernel, contraction_function(found->second), buffers_of(call), {});
   }
   // Stands outside of segments.
-  void emit(const program::CustomCall&) {}
+  // The host runs it: it is part of no segment.
+  template <class Action>
+    requires(Action::kOnHost)
+  void emit(const Action&) {}
 
   llvm::Module& module_;
   const SegmentSource& segment_;

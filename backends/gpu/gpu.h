@@ -18,8 +18,8 @@ struct GpuSimConfig {
   size_t devices = 1;
   /// Looks for races and accesses out of range: slower, and each is the launch's error.
   bool checks = false;
-  /// Runs what ptxas gets: the code behind the passes for GPUs. Checks see less then, since a pass
-  /// may take away the access that was wrong.
+  /// Runs what ptxas gets: the code behind the passes for GPUs. Checks see less then, since a
+  /// pass may take away the access that was wrong.
   bool optimized = false;
 };
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config);

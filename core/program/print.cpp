@@ -92,6 +92,26 @@ class ProgramPrinter {
     sequence(call.lowered, depth + 2);
   }
 
+  // A step without a form of its own.
+  template <class Action>
+  void step(const Action& action, size_t i, const std::string& tail, int depth) {
+    std::string buffers;
+    std::vector<SequenceId> inside;
+    action.members(action, [&](auto role, const auto& member) {
+      using Role = decltype(role);
+      if constexpr (detail::kIsBuffer<Role>) {
+        detail::each(member, [&](BufferId id) {
+          buffers += fmt::format("{}{}%{}", buffers.empty() ? "" : ", ",
+                                 std::is_same_v<Role, role::Writes> ? "=" : "", id);
+        });
+      } else if constexpr (std::is_same_v<Role, role::Runs>) {
+        detail::each(member, [&](SequenceId id) { inside.push_back(id); });
+      }
+    });
+    line(depth, fmt::format("{}: {}({}){}", i, Action::kName, buffers, tail));
+    for (const SequenceId id : inside) sequence(id, depth + 2);
+  }
+
   const Program& program_;
   std::string out_;
 };

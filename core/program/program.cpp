@@ -104,9 +104,9 @@ class Tracker {
   std::unordered_map<uint64_t, Pieces> memories_;
 };
 
-// Whether the step, or one within it, makes a custom call.
+// Whether the step, or one within it, is the host's: such steps may have effects.
 bool calls(const Program& program, const Step& step) {
-  if (std::holds_alternative<CustomCall>(step.action)) return true;
+  if (is_on_host(step)) return true;
   return std::ranges::any_of(sequences_within(step), [&](SequenceId id) {
     return std::ranges::any_of(program.sequences[id].steps,
                                [&](const Step& inner) { return calls(program, inner); });
@@ -125,32 +125,40 @@ void add_accesses(const Program& program, const Step& step, Accesses& to) {
 }  // namespace
 
 std::vector<SequenceId> sequences_within(const Step& step) {
-  if (const auto* loop = std::get_if<While>(&step.action)) return {loop->condition, loop->body};
-  if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) return {call->lowered};
-  const auto* branch = std::get_if<Conditional>(&step.action);
-  return branch == nullptr ? std::vector<SequenceId>() : branch->branches;
+  std::vector<SequenceId> found;
+  for_each_sequence(step, [&](SequenceId id) { found.push_back(id); });
+  return found;
 }
+
+namespace {
+
+// A kernel says how it accesses its buffers.
+void add_launched(const Program& program, const Launch& launch, Accesses& to) {
+  const kernel::Kernel& kernel = program.kernels[launch.kernel];
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const kernel::Access access = kernel.memories[i].access;
+    if (access != kernel::Access::kOut) to.reads.push_back(launch.buffers[i]);
+    if (access != kernel::Access::kIn) to.writes.push_back(launch.buffers[i]);
+  }
+}
+
+template <class Action>
+void add_own(const Action& action, Accesses& to) {
+  action.members(action, [&](auto role, const auto& member) {
+    if constexpr (std::is_same_v<decltype(role), role::Reads>) {
+      detail::each(member, [&](BufferId id) { to.reads.push_back(id); });
+    } else if constexpr (std::is_same_v<decltype(role), role::Writes>) {
+      detail::each(member, [&](BufferId id) { to.writes.push_back(id); });
+    }
+  });
+}
+
+}  // namespace
 
 Accesses own_accesses_of(const Program& program, const Step& step) {
   Accesses a;
-  if (const auto* launch = std::get_if<Launch>(&step.action)) {
-    const kernel::Kernel& kernel = program.kernels[launch->kernel];
-    for (size_t i = 0; i < launch->buffers.size(); ++i) {
-      const kernel::Access access = kernel.memories[i].access;
-      if (access != kernel::Access::kOut) a.reads.push_back(launch->buffers[i]);
-      if (access != kernel::Access::kIn) a.writes.push_back(launch->buffers[i]);
-    }
-  } else if (const auto* copy = std::get_if<Copy>(&step.action)) {
-    a = {{copy->source}, {copy->destination}};
-  } else if (const auto* loop = std::get_if<While>(&step.action)) {
-    a.reads.push_back(loop->predicate);
-  } else if (const auto* branch = std::get_if<Conditional>(&step.action)) {
-    a.reads.push_back(branch->index);
-  } else if (const auto* custom = std::get_if<CustomCall>(&step.action)) {
-    a = {custom->operands, custom->results};
-  } else if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) {
-    a = {call->operands, call->results};
-  }
+  std::visit([&](const auto& action) { add_own(action, a); }, step.action);
+  if (const auto* launch = std::get_if<Launch>(&step.action)) add_launched(program, *launch, a);
   for (BufferId& id : a.reads) id = program.root(id);
   for (BufferId& id : a.writes) id = program.root(id);
   unique(a.reads);

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -50,34 +52,82 @@ struct Buffer {
 };
 inline constexpr int64_t kAlignment = 64;
 
+// --- Steps
+//
+// A step states its members to visitors, with the role of each: visit(role, member), in the order
+// of the serial form. Everything that treats steps alike follows from them: serial form, liveness,
+// dependencies, coalescing, segments, validation, text. docs/adding-a-step.md
+
+namespace role {
+struct Reads {};     ///< A buffer, or buffers, that the step itself reads.
+struct Writes {};    ///< A buffer, or buffers, that it writes.
+struct Launched {};  ///< Buffers of a kernel, which says how it accesses each.
+struct Runs {};      ///< A sequence, or sequences, inside the step.
+struct Other {};     ///< Anything else.
+}  // namespace role
+
 /// Runs a kernel: one buffer for each of its own, in order.
 struct Launch {
+  static constexpr std::string_view kName = "launch";
+  static constexpr bool kOnHost = false;  ///< Whether the host runs it by itself.
   uint32_t kernel = 0;
   std::vector<BufferId> buffers;
   std::vector<uint64_t> scalars;
+
+  template <class Self, class Visit>
+  static void members(Self& self, const Visit& visit) {
+    visit(role::Other{}, self.kernel);
+    visit(role::Launched{}, self.buffers);
+    visit(role::Other{}, self.scalars);
+  }
   bool operator==(const Launch&) const = default;
 };
 
 /// Copies bytes between buffers of one size that do not overlap.
 struct Copy {
+  static constexpr std::string_view kName = "copy";
+  static constexpr bool kOnHost = false;
   BufferId destination = 0;
   BufferId source = 0;
+
+  template <class Self, class Visit>
+  static void members(Self& self, const Visit& visit) {
+    visit(role::Writes{}, self.destination);
+    visit(role::Reads{}, self.source);
+  }
   bool operator==(const Copy&) const = default;
 };
 
 /// Runs `condition`, and as long as it leaves true in `predicate`, `body` and `condition` again.
 struct While {
+  static constexpr std::string_view kName = "while";
+  static constexpr bool kOnHost = false;
   SequenceId condition = 0;
   SequenceId body = 0;
   BufferId predicate = 0;  ///< pred[]
+
+  template <class Self, class Visit>
+  static void members(Self& self, const Visit& visit) {
+    visit(role::Runs{}, self.condition);
+    visit(role::Runs{}, self.body);
+    visit(role::Reads{}, self.predicate);
+  }
   bool operator==(const While&) const = default;
 };
 
 /// Runs branches[i], i the number in `index`: for pred[], true is branch 0; for s32[], a number out
 /// of range is the last one.
 struct Conditional {
+  static constexpr std::string_view kName = "conditional";
+  static constexpr bool kOnHost = false;
   BufferId index = 0;
   std::vector<SequenceId> branches;
+
+  template <class Self, class Visit>
+  static void members(Self& self, const Visit& visit) {
+    visit(role::Reads{}, self.index);
+    visit(role::Runs{}, self.branches);
+  }
   bool operator==(const Conditional&) const = default;
 };
 
@@ -88,20 +138,40 @@ const ConfigValue* find(const Config& config, std::string_view key);
 
 /// A call out of the op set, by target name, on the host or claimed by a backend.
 struct CustomCall {
+  static constexpr std::string_view kName = "custom call";
+  static constexpr bool kOnHost = true;
   std::string target;
   Config config;
   std::vector<BufferId> operands;
   std::vector<BufferId> results;
+
+  template <class Self, class Visit>
+  static void members(Self& self, const Visit& visit) {
+    visit(role::Other{}, self.target);
+    visit(role::Other{}, self.config);
+    visit(role::Reads{}, self.operands);
+    visit(role::Writes{}, self.results);
+  }
   bool operator==(const CustomCall&) const = default;
 };
 
 /// A library call, and steps that do the same with kernels alone: a backend that does not take the
 /// call runs `lowered`.
 struct LibraryCallStep {
+  static constexpr std::string_view kName = "library call";
+  static constexpr bool kOnHost = false;
   LibraryCall call;
   std::vector<BufferId> operands;
   std::vector<BufferId> results;
   SequenceId lowered = 0;
+
+  template <class Self, class Visit>
+  static void members(Self& self, const Visit& visit) {
+    visit(role::Other{}, self.call);
+    visit(role::Reads{}, self.operands);
+    visit(role::Writes{}, self.results);
+    visit(role::Runs{}, self.lowered);
+  }
   bool operator==(const LibraryCallStep&) const = default;
 };
 
@@ -116,6 +186,22 @@ struct Step {
   uint32_t op = kNone;
   bool operator==(const Step&) const = default;
 };
+
+/// Calls visit(id) for each buffer that the step names itself, and for each sequence inside it; it
+/// may change the number if `step` is not const.
+template <class AnyStep, class Visit>
+void for_each_buffer(AnyStep& step, const Visit& visit);
+template <class AnyStep, class Visit>
+void for_each_sequence(AnyStep& step, const Visit& visit);
+/// Whether the host runs the step by itself, so that it is part of no segment.
+inline bool is_on_host(const Step& step) {
+  return std::visit([](const auto& action) { return action.kOnHost; }, step.action);
+}
+
+/// "launch", "custom call" …
+inline std::string_view name_of(const Step& step) {
+  return std::visit([](const auto& action) { return action.kName; }, step.action);
+}
 
 /// Steps in an order in which they may be run one after the other.
 struct Sequence {
@@ -188,5 +274,46 @@ Status validate_steps(const Program& program);
 
 /// As text, for reading: `tenon opt --emit=program`.
 std::string print(const Program& program);
+
+namespace detail {
+template <class Number, class Visit>
+void each(Number& number, const Visit& visit) {
+  visit(number);
+}
+template <class Number, class Visit>
+void each(std::vector<Number>& numbers, const Visit& visit) {
+  for (Number& number : numbers) visit(number);
+}
+template <class Number, class Visit>
+void each(const std::vector<Number>& numbers, const Visit& visit) {
+  for (const Number& number : numbers) visit(number);
+}
+template <class Role>
+inline constexpr bool kIsBuffer =
+    std::is_same_v<Role, role::Reads> || std::is_same_v<Role, role::Writes> ||
+    std::is_same_v<Role, role::Launched>;
+}  // namespace detail
+
+template <class AnyStep, class Visit>
+void for_each_buffer(AnyStep& step, const Visit& visit) {
+  std::visit(
+      [&](auto& action) {
+        action.members(action, [&](auto role, auto& member) {
+          if constexpr (detail::kIsBuffer<decltype(role)>) detail::each(member, visit);
+        });
+      },
+      step.action);
+}
+
+template <class AnyStep, class Visit>
+void for_each_sequence(AnyStep& step, const Visit& visit) {
+  std::visit(
+      [&](auto& action) {
+        action.members(action, [&](auto role, auto& member) {
+          if constexpr (std::is_same_v<decltype(role), role::Runs>) detail::each(member, visit);
+        });
+      },
+      step.action);
+}
 
 }  // namespace tenon::program

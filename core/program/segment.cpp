@@ -9,16 +9,6 @@
 namespace tenon::program {
 namespace {
 
-// The same as sequences_within(), to be changed.
-std::vector<SequenceId*> within(Step& step) {
-  if (auto* loop = std::get_if<While>(&step.action)) return {&loop->condition, &loop->body};
-  if (auto* call = std::get_if<LibraryCallStep>(&step.action)) return {&call->lowered};
-  std::vector<SequenceId*> branches;
-  if (auto* branch = std::get_if<Conditional>(&step.action)) {
-    for (SequenceId& each : branch->branches) branches.push_back(&each);
-  }
-  return branches;
-}
 class Search {
  public:
   Search(const Program& program, const std::function<bool(const Step&)>& apart)
@@ -87,12 +77,13 @@ class SegmentMaker {
     for (const Step& each : steps) {
       // Not a reference: the sequences move when one is added.
       Step step = each;
-      std::visit([&](auto& action) { renumber(action); }, step.action);
-      for (SequenceId* inner : within(step)) {
+      if (auto* launch = std::get_if<Launch>(&step.action)) renumber(*launch);
+      for_each_buffer(step, [&](BufferId& id) { id = buffer(id); });
+      for_each_sequence(step, [&](SequenceId& inner) {
         const auto number = static_cast<SequenceId>(made_.program.sequences.size());
         made_.program.sequences.emplace_back();
-        add(number, whole_.sequences[std::exchange(*inner, number)].steps);
-      }
+        add(number, whole_.sequences[std::exchange(inner, number)].steps);
+      });
       made_.program.sequences[to].steps.push_back(std::move(step));
     }
   }
@@ -102,26 +93,7 @@ class SegmentMaker {
     const auto [known, added] = kernels_.try_emplace(launch.kernel, next);
     if (added) made_.program.kernels.push_back(whole_.kernels[launch.kernel]);
     launch.kernel = known->second;
-    renumber(launch.buffers);
   }
-  void renumber(Copy& copy) {
-    renumber(copy.destination);
-    renumber(copy.source);
-  }
-  void renumber(While& loop) { renumber(loop.predicate); }
-  void renumber(Conditional& conditional) { renumber(conditional.index); }
-  void renumber(CustomCall& call) {
-    renumber(call.operands);
-    renumber(call.results);
-  }
-  void renumber(LibraryCallStep& call) {
-    renumber(call.operands);
-    renumber(call.results);
-  }
-  void renumber(std::vector<BufferId>& ids) {
-    for (BufferId& id : ids) renumber(id);
-  }
-  void renumber(BufferId& id) { id = buffer(id); }
 
   BufferId buffer(BufferId of_whole) {
     if (const auto known = buffers_.find(of_whole); known != buffers_.end()) return known->second;
@@ -195,7 +167,7 @@ StepCounts count_steps(const Program& program, const StepRange& range,
       const auto* call = std::get_if<LibraryCallStep>(&step.action);
       const bool taken = call != nullptr && takes(*call);
       counts.kernels += std::holds_alternative<Launch>(step.action) ? 1 : 0;
-      counts.host += std::holds_alternative<CustomCall>(step.action) ? 1 : 0;
+      counts.host += is_on_host(step) ? 1 : 0;
       counts.calls += taken ? 1 : 0;
       if (taken) continue;
       for (const SequenceId inner : sequences_within(step)) add(program.sequences[inner].steps);

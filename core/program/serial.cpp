@@ -27,26 +27,6 @@ void serialize(A& a, serial::Of<A, Buffer>& b) {
   a(b.type, b.dims, b.kind, b.index, b.offset, b.view_of);
 }
 template <class A>
-void serialize(A& a, serial::Of<A, Launch>& step) {
-  a(step.kernel, step.buffers, step.scalars);
-}
-template <class A>
-void serialize(A& a, serial::Of<A, Copy>& step) {
-  a(step.destination, step.source);
-}
-template <class A>
-void serialize(A& a, serial::Of<A, While>& step) {
-  a(step.condition, step.body, step.predicate);
-}
-template <class A>
-void serialize(A& a, serial::Of<A, Conditional>& step) {
-  a(step.index, step.branches);
-}
-template <class A>
-void serialize(A& a, serial::Of<A, CustomCall>& step) {
-  a(step.target, step.config, step.operands, step.results);
-}
-template <class A>
 void serialize(A& a, serial::Of<A, Contraction>& c) {
   a(c.lhs_batch, c.rhs_batch, c.lhs_contracting, c.rhs_contracting);
 }
@@ -79,9 +59,10 @@ template <class A>
 void serialize(A& a, serial::Of<A, StridedCopy>& c) {
   a(c.start, c.strides);
 }
-template <class A>
-void serialize(A& a, serial::Of<A, LibraryCallStep>& step) {
-  a(step.call, step.operands, step.results, step.lowered);
+template <class A, class Action>
+  requires requires { Action::kOnHost; }
+void serialize(A& a, Action& action) {
+  action.members(action, [&](auto, auto& member) { a(member); });
 }
 template <class A>
 void serialize(A& a, serial::Of<A, Step>& step) {

@@ -306,9 +306,25 @@ class Validator {
     return {};
   }
 
-  Status step(const CustomCall& call) {
-    TENON_TRY(ids(call.operands, "a custom call"));
-    return ids(call.results, "a custom call");
+  // A step without rules of its own: its buffers and sequences exist.
+  template <class Action>
+  Status step(const Action& action) {
+    Status status;
+    action.members(action, [&](auto role, const auto& member) {
+      using Role = decltype(role);
+      if constexpr (detail::kIsBuffer<Role>) {
+        detail::each(member, [&](BufferId id) {
+          if (status.ok() && id >= program_.buffers.size()) {
+            status = bad("a {}: there is no buffer {}", Action::kName, id);
+          }
+        });
+      } else if constexpr (std::is_same_v<Role, role::Runs>) {
+        detail::each(member, [&](SequenceId id) {
+          if (status.ok()) status = sequence(id);
+        });
+      }
+    });
+    return status;
   }
 
   Status step(const LibraryCallStep& call) {

@@ -69,7 +69,9 @@ TEST(CompiledSerial, DamageIsFound) {
     damaged[i] = static_cast<char>(damaged[i] ^ 0x41);
     EXPECT_FALSE(load_compiled_program(damaged, "here")) << i;
     const auto read = load_compiled_program(damaged, "here", true);
-    if (read) EXPECT_EQ(validate_compiled(*read).to_string(), "OK");
+    if (read) {
+      EXPECT_EQ(validate_compiled(*read).to_string(), "OK");
+    }
   }
 }
 

@@ -19,30 +19,6 @@ using program::Program;
 using program::SequenceId;
 using program::Step;
 
-// Calls visit(id) for every mention of a buffer by a step itself; it may change the id.
-template <class Visit>
-void for_each_buffer(Step& step, const Visit& visit) {
-  const auto each = [&](std::vector<BufferId>& ids) {
-    for (BufferId& id : ids) visit(id);
-  };
-  if (auto* launch = std::get_if<program::Launch>(&step.action)) {
-    each(launch->buffers);
-  } else if (auto* copy = std::get_if<program::Copy>(&step.action)) {
-    visit(copy->destination);
-    visit(copy->source);
-  } else if (auto* loop = std::get_if<program::While>(&step.action)) {
-    visit(loop->predicate);
-  } else if (auto* branch = std::get_if<program::Conditional>(&step.action)) {
-    visit(branch->index);
-  } else if (auto* custom = std::get_if<program::CustomCall>(&step.action)) {
-    each(custom->operands);
-    each(custom->results);
-  } else if (auto* call = std::get_if<program::LibraryCallStep>(&step.action)) {
-    each(call->operands);
-    each(call->results);
-  }
-}
-
 template <class Visit>
 void for_each_step(Program& program, const Visit& visit) {
   for (program::Sequence& sequence : program.sequences) {

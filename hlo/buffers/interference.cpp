@@ -209,7 +209,21 @@ class Interference::Walk {
     for (const BufferId id : held) hold(id);
   }
 
-  void step(const program::CustomCall& call, int) { apart(call.results, call.operands); }
+  // A step with no sequences inside, whose results lie apart from its operands.
+  template <class Action>
+  void step(const Action& action, int) {
+    std::vector<BufferId> reads;
+    std::vector<BufferId> writes;
+    action.members(action, [&](auto role, const auto& member) {
+      using Role = decltype(role);
+      if constexpr (std::is_same_v<Role, program::role::Reads>) {
+        program::detail::each(member, [&](BufferId id) { reads.push_back(id); });
+      } else if constexpr (std::is_same_v<Role, program::role::Writes>) {
+        program::detail::each(member, [&](BufferId id) { writes.push_back(id); });
+      }
+    });
+    apart(writes, reads);
+  }
 
   void step(const program::LibraryCallStep& call, int depth) {
     apart(call.results, call.operands);

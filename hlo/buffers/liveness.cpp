@@ -54,8 +54,21 @@ class StepEffect {
     effect.reads.insert(root(conditional.index));
     return effect;
   }
-  Effect operator()(const program::CustomCall& call) const {
-    return {roots(call.operands), roots(call.results)};
+  // A step with no sequences inside.
+  template <class Action>
+  Effect operator()(const Action& action) const {
+    Effect effect;
+    action.members(action, [&](auto role, const auto& member) {
+      using Role = decltype(role);
+      static_assert(!std::is_same_v<Role, program::role::Runs>,
+                    "a step with sequences inside needs an effect of its own");
+      if constexpr (std::is_same_v<Role, program::role::Reads>) {
+        program::detail::each(member, [&](BufferId id) { effect.reads.insert(root(id)); });
+      } else if constexpr (std::is_same_v<Role, program::role::Writes>) {
+        program::detail::each(member, [&](BufferId id) { effect.writes.insert(root(id)); });
+      }
+    });
+    return effect;
   }
   Effect operator()(const program::LibraryCallStep& call) const {
     Effect effect = {roots(call.operands), roots(call.results)};

@@ -313,8 +313,8 @@ class ProgramCompiler {
     attempt.declined_segments.clear();
     const auto apart = [&](const Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
-      return std::holds_alternative<program::CustomCall>(step.action) ||
-             copies_donated(program, donated, step) || (!with_calls && attempt.is_planned(step)) ||
+      return program::is_on_host(step) || copies_donated(program, donated, step) ||
+             (!with_calls && attempt.is_planned(step)) ||
              (launch != nullptr && declined(attempt, launch->kernel) != nullptr);
     };
     for (const program::StepRange& range : program::segments_of(program, apart)) {
@@ -383,9 +383,11 @@ class ProgramCompiler {
       } else if (attempt.is_planned(step)) {
         placement.kind = PlacementKind::kNative;
         placement.reason = to_string(std::get<program::LibraryCallStep>(step.action).call);
-      } else if (const auto* call = std::get_if<program::CustomCall>(&step.action)) {
+      } else if (program::is_on_host(step)) {
+        const auto* call = std::get_if<program::CustomCall>(&step.action);
         placement.kind = PlacementKind::kHost;
-        placement.reason = fmt::format("custom call @{}", call->target);
+        placement.reason = call != nullptr ? fmt::format("custom call @{}", call->target)
+                                           : std::string(program::name_of(step));
       } else {
         return;
       }

@@ -53,7 +53,7 @@ BlockPlan::BlockPlan(const kernel::Kernel& kernel, const kernel::Ranges& ranges)
     : kernel_(kernel), offsets_(kernel.memories.size()) {
   for (const Node& n : kernel.nodes) {
     if (!over_lanes(n)) continue;
-    auto runs = std::make_unique<Runs>(kernel, ranges, n);
+    auto runs = std::make_unique<AccessRuns>(kernel, ranges, n);
     const bool ordered = n.op == OpCode::kReduce && !n.commutative;
     const int64_t threads = element_count(kernel.grid) * (element_count(n.extents) / runs->width());
     if (ordered || (runs->has_loops() && threads < kEnoughThreads)) runs->take_one_by_one();

@@ -46,7 +46,7 @@ class BlockPlan {
   int64_t private_bytes() const { return private_bytes_; }
 
   /// The iterations that a thread takes together in a lanes loop or a reduction over lanes.
-  const Runs& runs(const kernel::Node& n) const { return *runs_.at(&n); }
+  const AccessRuns& runs(const kernel::Node& n) const { return *runs_.at(&n); }
   /// Where scratch memory begins, in bytes.
   int64_t offset(kernel::MemoryId scratch) const { return offsets_[scratch]; }
   /// Where the warps' results of a reduction over lanes begin, each of kPartialBytes: by result,
@@ -70,7 +70,7 @@ class BlockPlan {
   uint32_t threads_ = kWarp;
   int64_t shared_bytes_ = 0;
   int64_t private_bytes_ = 0;
-  std::map<const kernel::Node*, std::unique_ptr<Runs>> runs_;
+  std::map<const kernel::Node*, std::unique_ptr<AccessRuns>> runs_;
   std::vector<int64_t> offsets_;
   std::map<const kernel::Node*, int64_t> partials_;
 };

@@ -38,7 +38,7 @@ void GpuKernelEmitter::as_first(const std::function<void()>& body) {
 // Thread t has the runs t, t + threads …: turn s is run t + s * threads. The loop is over turns,
 // and their number is the same for all threads, so that it can be unrolled.
 std::vector<llvm::Value*> GpuKernelEmitter::own_runs(
-    const Node& n, const Runs& runs, const std::vector<Value*>& inits, bool unrolled,
+    const Node& n, const AccessRuns& runs, const std::vector<Value*>& inits, bool unrolled,
     const std::function<std::vector<Value*>(Value* turn, const std::vector<Value*>&)>& body) {
   const int64_t count = element_count(n.extents) / runs.width();
   if (count == 0) return inits;
@@ -74,7 +74,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::own_runs(
 
 void GpuKernelEmitter::lanes(const Node& n) {
   touch(plan_.touched(n));
-  const Runs& runs = plan_.runs(n);
+  const AccessRuns& runs = plan_.runs(n);
   const bool own = touches_private(n.blocks[0]);
   const int64_t turns = (element_count(n.extents) + plan_.threads() - 1) / plan_.threads();
   in_lanes_ = true;

@@ -41,7 +41,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::combine_scalars(const Node& n,
     for (Value* const value : values) many.push_back({value});
     return many;
   };
-  const Runs* const outer = std::exchange(runs_, nullptr);
+  const AccessRuns* const outer = std::exchange(runs_, nullptr);
   const Many result = combine(n, lists(left), lists(right));
   runs_ = outer;
   std::vector<Value*> values;
@@ -100,7 +100,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::strided_partials(const Node& n) {
     llvm::Type* const type = codegen::type_of(context_, kernel_.value(result).type);
     inits.push_back(neutral != nullptr ? neutral : llvm::Constant::getNullValue(type));
   }
-  const Runs& runs = plan_.runs(n);
+  const AccessRuns& runs = plan_.runs(n);
   const auto width = static_cast<size_t>(runs.width());
   return own_runs(n, runs, inits, false, [&](Value* turn, const std::vector<Value*>& carried) {
     if (width > 1) runs_ = &runs;

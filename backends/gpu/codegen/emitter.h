@@ -85,7 +85,8 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   /// Loops over this thread's runs of the iterations of `n`, with the indices set: body(turn,
   /// carried) gives the values carried to the next run.
   std::vector<Value*> own_runs(
-      const kernel::Node& n, const Runs& runs, const std::vector<Value*>& inits, bool unrolled,
+      const kernel::Node& n, const AccessRuns& runs, const std::vector<Value*>& inits,
+      bool unrolled,
       const std::function<std::vector<Value*>(Value* turn, const std::vector<Value*>&)>& body);
 
   // --- emit_reduce.cpp
@@ -128,9 +129,9 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
 
   // The emitter's current state.
   bool in_lanes_ = false;
-  const Runs* runs_ = nullptr;  // Null: one iteration at a time.
-  Value* turn_ = nullptr;       // The number of this thread's iteration of the lanes loop.
-  AccessSummary touched_;       // Since the last barrier.
+  const AccessRuns* runs_ = nullptr;  // Null: one iteration at a time.
+  Value* turn_ = nullptr;             // The number of this thread's iteration of the lanes loop.
+  AccessSummary touched_;             // Since the last barrier.
 };
 
 }  // namespace tenon::gpu

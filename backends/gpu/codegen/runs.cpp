@@ -31,7 +31,7 @@ int64_t product(int64_t x, int64_t y) { return std::min(x * y, kGreatestDivisor)
 
 }  // namespace
 
-Runs::Runs(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const Node& node)
+AccessRuns::AccessRuns(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const Node& node)
     : kernel_(kernel), ranges_(ranges) {
   const int64_t bytes = widest(node.blocks[0]);
   if (node.extents.empty() || bytes == 0) return;
@@ -48,7 +48,7 @@ Runs::Runs(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const Nod
   facts_.clear();
 }
 
-bool Runs::try_width(const Node& node, int64_t width) {
+bool AccessRuns::try_width(const Node& node, int64_t width) {
   width_ = width;
   facts_.clear();
   has_loops_ = moves_neighbours_ = false;
@@ -59,7 +59,7 @@ bool Runs::try_width(const Node& node, int64_t width) {
   return moves_neighbours_;
 }
 
-int64_t Runs::widest(BlockId id) const {
+int64_t AccessRuns::widest(BlockId id) const {
   int64_t bytes = 0;
   for_each_node(kernel_, id, [&](const Node& node) {
     for (const kernel::MemoryId m : node.memories) {
@@ -69,13 +69,13 @@ int64_t Runs::widest(BlockId id) const {
   return bytes;
 }
 
-size_t Runs::size(BlockId id) const {
+size_t AccessRuns::size(BlockId id) const {
   size_t count = 0;
   for_each_node(kernel_, id, [&](const Node&) { ++count; });
   return count;
 }
 
-Runs::Fact Runs::fact(ValueId value) const {
+AccessRuns::Fact AccessRuns::fact(ValueId value) const {
   const auto found = facts_.find(value);
   if (found != facts_.end()) return found->second;
   const auto [known, is_new] = outside_.try_emplace(value);
@@ -84,7 +84,7 @@ Runs::Fact Runs::fact(ValueId value) const {
 }
 
 // The fact about a value that is defined outside of the loop.
-Runs::Fact Runs::outside(ValueId value) const {
+AccessRuns::Fact AccessRuns::outside(ValueId value) const {
   const kernel::Value& v = kernel_.value(value);
   if (!is_integer(v.type)) return {0, 1};
   if (v.kind == ValueKind::kConstant) {
@@ -100,12 +100,12 @@ Runs::Fact Runs::outside(ValueId value) const {
   return {0, result(n).divisor};
 }
 
-bool Runs::block(BlockId id) {
+bool AccessRuns::block(BlockId id) {
   return std::ranges::all_of(kernel_.block(id).nodes,
                              [&](NodeId n) { return node(kernel_.node(n)); });
 }
 
-bool Runs::node(const Node& n) {
+bool AccessRuns::node(const Node& n) {
   return visit(n, kernel::Overloads{
                       [](kernel::OnStatement) { return false; },  // A run does not go through it.
                       [&](kernel::OnScalar) {
@@ -133,7 +133,7 @@ bool Runs::node(const Node& n) {
 }
 
 // The indices of an inner loop are the same in all iterations; carried values may be anything.
-void Runs::loop(const Node& n) {
+void AccessRuns::loop(const Node& n) {
   has_loops_ = true;
   const auto anything = [&](ValueId value) { facts_[value] = {std::nullopt, 1}; };
   for (const ValueId value : n.results) anything(value);
@@ -147,7 +147,7 @@ void Runs::loop(const Node& n) {
   facts_[arguments[0]] = {0, std::min(fact(n.operands[0]).divisor, divisor_of(n.extents[0]))};
 }
 
-bool Runs::access(const Node& n) {
+bool AccessRuns::access(const Node& n) {
   const Memory& m = kernel_.memory(n.memories[0]);
   if (m.space == kernel::Space::kPrivate || m.packed) return false;
   const Dims strides = m.resolved_strides();
@@ -171,7 +171,7 @@ bool Runs::access(const Node& n) {
 }
 
 // Whether the result of a comparison can change only between runs.
-bool Runs::splits_at_runs(const Node& n) const {
+bool AccessRuns::splits_at_runs(const Node& n) const {
   const bool strict = n.op == OpCode::kLt || n.op == OpCode::kGe;
   const bool mirrored = n.op == OpCode::kGt || n.op == OpCode::kLe;
   if (!strict && !mirrored) return false;
@@ -182,7 +182,7 @@ bool Runs::splits_at_runs(const Node& n) const {
          bound.divisor % width_ == 0;
 }
 
-void Runs::scalar(const Node& n) {
+void AccessRuns::scalar(const Node& n) {
   const bool all_same =
       std::ranges::all_of(n.operands, [&](ValueId each) { return fact(each).growth == 0; });
   if (all_same || splits_at_runs(n)) {
@@ -193,7 +193,7 @@ void Runs::scalar(const Node& n) {
 }
 
 // The fact about a result of index arithmetic that does not wrap.
-Runs::Fact Runs::result(const Node& n) const {
+AccessRuns::Fact AccessRuns::result(const Node& n) const {
   const ValueId value = n.results[0];
   const ElementType type = kernel_.value(value).type;
   if (!is_signed_integer(type) || ranges_.may_overflow(value)) return {std::nullopt, 1};

@@ -15,11 +15,11 @@ namespace tenon::gpu {
 
 /// Analysis of a lanes loop, or of the leaves of a reduction: how wide runs are, and which values
 /// are the same in all iterations of a run.
-class Runs {
+class AccessRuns {
  public:
   /// The widest run of `node`, whose last dimension it goes along: 16 bytes of the widest element
   /// that is moved, or half of that …; 1 if its memory is touched in any other way.
-  Runs(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const kernel::Node& node);
+  AccessRuns(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const kernel::Node& node);
 
   int64_t width() const { return width_; }
   /// Gives up runs.

@@ -1,7 +1,7 @@
 // backends/gpu/simulator/: a GPU simulated on the host: blocks of threads, checked memory.
 //
-// Runs launches of a GPU's code on the host as a GPU would: blocks on the threads of oneTBB, a
-// block's threads as fibers that take turns at barriers and shuffles.
+// Runs launches of a GPU's code on the host as a GPU would: blocks on the threads of oneTBB,
+// a block's threads as fibers that take turns at barriers and shuffles.
 //
 // With checks (SimImage::checks) each access is looked up: outside of the buffers and variables of
 // the launch, or racing with another thread's (shadow.h), it is the launch's error, which names

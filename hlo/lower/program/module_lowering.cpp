@@ -65,9 +65,9 @@ BufferId ModuleLowering::view(BufferId of, const Type& type) {
   return add_buffer(std::move(buffer));
 }
 
-bool ModuleLowering::is_filled(const Instruction& op) {
-  constexpr int64_t kMostKept = 256;
-  return is_inline_constant(op) && element_count(op.result_type().dims()) > kMostKept;
+bool ModuleLowering::is_filled(const Instruction& op) const {
+  return is_inline_constant(op) &&
+         element_count(op.result_type().dims()) > options_.limits.cost.kept_constant;
 }
 
 bool ModuleLowering::is_constant(Value value) {

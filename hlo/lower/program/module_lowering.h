@@ -78,7 +78,7 @@ class ModuleLowering {
   /// The same for a tuple or a token too.
   Result<ValueLocation> place_of(Value value);
   /// Whether a constant is a splat that a kernel stores where it is read.
-  static bool is_filled(const Instruction& op);
+  bool is_filled(const Instruction& op) const;
   /// Whether buffer_of would give a constant of the Program.
   bool is_constant(Value value);
   BufferId new_buffer(const Shape& shape);

@@ -49,31 +49,31 @@ bool fits_lane(const Instruction& op) {
 
 // --- In one workgroup
 
-// More than this in one array, or as many products, is worth more than one workgroup.
-constexpr int64_t kMostElements = 1024;
-constexpr int64_t kMostProducts = 1 << 16;
+// Whether an array is worth more than one workgroup.
+bool is_long(const Type& type, const CostModel& cost) {
+  return element_count(type.dims()) > cost.workgroup_elements;
+}
 
-bool is_long(const Type& type) { return element_count(type.dims()) > kMostElements; }
-
-bool has_few_updates(const Instruction& scatter) {
-  return !is_long(scatter.operand_type(scatter.result_count())) &&
-         !is_long(scatter.operand_type(scatter.result_count() + 1));
+bool has_few_updates(const Instruction& scatter, const CostModel& cost) {
+  return !is_long(scatter.operand_type(scatter.result_count()), cost) &&
+         !is_long(scatter.operand_type(scatter.result_count() + 1), cost);
 }
 
 // Whether the op that defines `value` changes no more of it than a workgroup may.
-bool changes_small_part(Value value) {
+bool changes_small_part(Value value, const CostModel& cost) {
   const Instruction& op = *value.def;
-  if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1));
-  return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op));
+  if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1), cost);
+  return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op, cost));
 }
 
 // Whether array `i` of the state of `op`, a while, may lie where the result does: each turn changes
 // a small part of it.
-bool may_lie_in_result(const Instruction& op, uint32_t i) {
+bool may_lie_in_result(const Instruction& op, uint32_t i, const CostModel& cost) {
   const Type& type = op.result_type(i);
   if (!type.is_tensor() || !type.shape().is_static() || is_number(type)) return false;
   const auto chain = update_chain(op, i);
-  return chain && std::ranges::all_of(*chain, changes_small_part);
+  return chain &&
+         std::ranges::all_of(*chain, [&](Value value) { return changes_small_part(value, cost); });
 }
 
 // Counts the scratch that the arrays within take.
@@ -81,7 +81,8 @@ class WorkgroupSizer {
  public:
   /// For a top-level op. `in_results` says which arrays of the state of a
   /// loop lie where its results do.
-  WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results) {
+  WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results, const CostModel& cost)
+      : cost_(cost) {
     for (uint32_t i = 0; i < in_results.size(); ++i) {
       if (!in_results[i]) continue;
       const auto chain = update_chain(op, i);
@@ -96,13 +97,13 @@ class WorkgroupSizer {
       const Type& type = op.result_type(r);
       if (!type.is_tensor() || !type.shape().is_static()) return false;
       if (in_place_.contains({&op, r})) continue;
-      if (is_long(type)) return false;
+      if (is_long(type, cost_)) return false;
       // Once as a value and once where control flow puts it.
       bytes_ += is_number(type) ? 0 : 2 * type.shape().byte_size();
     }
     if (is_control(op.code())) return add_regions(op);
     if (op.code() == OpCode::kScatter)
-      return changes_small_part({const_cast<Instruction*>(&op), 0});
+      return changes_small_part({const_cast<Instruction*>(&op), 0}, cost_);
     return op.code() == OpCode::kConstant || (is_elemental(op) && is_cheap(op));
   }
   int64_t bytes() const { return bytes_; }
@@ -130,20 +131,22 @@ class WorkgroupSizer {
            holds(combines) <= 1;
   }
 
-  static bool is_cheap(const Instruction& op) {
+  bool is_cheap(const Instruction& op) const {
     if (op.code() == OpCode::kFusion) {
       const Computation& body = op.region(0);
       return std::count_if(body.begin(), body.end(), combines) <= 1 &&
-             std::all_of(body.begin(), body.end(), is_cheap);
+             std::all_of(body.begin(), body.end(),
+                         [&](const Instruction& inner) { return is_cheap(inner); });
     }
     int64_t work = 1;
     for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
       work *= std::max<int64_t>(1, element_count(op.operand_type(i).dims()));
-      if (work > kMostProducts) return false;
+      if (work > cost_.workgroup_products) return false;
     }
     return true;
   }
 
+  const CostModel& cost_;
   int64_t bytes_ = 0;
   std::set<std::pair<const Instruction*, uint32_t>>
       in_place_;  // Values that lie in the memory of results.
@@ -161,15 +164,15 @@ std::optional<WorkgroupForm> workgroup_form(const Instruction& op, const LowerLi
   if (op.result_count() == 0) return std::nullopt;
   const uint32_t states = op.code() == OpCode::kWhile ? op.result_count() : 0;
   std::vector<bool> may(states);
-  for (uint32_t i = 0; i < states; ++i) may[i] = may_lie_in_result(op, i);
+  for (uint32_t i = 0; i < states; ++i) may[i] = may_lie_in_result(op, i, limits.cost);
   // Short ones are as well in scratch memory, as long as there is enough: nothing has to begin
   // them.
   for (const bool only_long : {true, false}) {
     WorkgroupForm form;
     for (uint32_t i = 0; i < states; ++i) {
-      form.in_results.push_back(may[i] && (!only_long || is_long(op.result_type(i))));
+      form.in_results.push_back(may[i] && (!only_long || is_long(op.result_type(i), limits.cost)));
     }
-    WorkgroupSizer sizer(op, form.in_results);
+    WorkgroupSizer sizer(op, form.in_results, limits.cost);
     if (!sizer.add(op)) return std::nullopt;
     if (sizer.bytes() <= limits.scratch_bytes) return form;
   }
