@@ -255,6 +255,7 @@ class ProgramCompiler {
   // declines.
   Result<Compilation> complete(Attempt attempt, const Module* module) {
     int attempts = 1;
+    TENON_TRY(check_sizes(attempt.program, target_));
     while (true) {
       TENON_TRY(compile_segments(attempt));
       TENON_TRY(pool_.offer(kernels_of(attempt, attempt.ranges())));

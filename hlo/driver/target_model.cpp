@@ -43,4 +43,20 @@ Status apply_tuning(const backend::TargetInfo& target, lower::TuningParameters& 
   return {};
 }
 
+Status check_sizes(const program::Program& program, const backend::TargetInfo& target) {
+  if (target.largest_buffer == 0) return {};
+  const auto check = [&](std::string_view what, uint32_t index, int64_t bytes) {
+    if (bytes <= target.largest_buffer) return Status();
+    return Status(resource_exhausted("{} {} takes {} bytes, the largest buffer of {} has {}", what,
+                                     index, bytes, target.name, target.largest_buffer));
+  };
+  for (const program::Buffer& buffer : program.buffers) {
+    if (buffer.kind == program::BufferKind::kTemporary || buffer.view_of != program::kNone)
+      continue;
+    static constexpr std::string_view kKinds[] = {"argument", "result", "constant"};
+    TENON_TRY(check(kKinds[static_cast<size_t>(buffer.kind)], buffer.index, buffer.bytes()));
+  }
+  return check("the block of temporaries", 0, program.temporary_bytes);
+}
+
 }  // namespace tenon::hlo

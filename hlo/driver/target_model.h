@@ -15,4 +15,8 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target);
 /// Errors: an unknown parameter, or a value that it cannot have; the error names the target.
 Status apply_tuning(const backend::TargetInfo& target, lower::TuningParameters& tuning);
 
+/// OK, or an error of kResourceExhausted: an array of the Program, or its block of temporaries, is
+/// larger than the target's largest buffer.
+Status check_sizes(const program::Program& program, const backend::TargetInfo& target);
+
 }  // namespace tenon::hlo

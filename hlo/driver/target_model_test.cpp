@@ -82,6 +82,22 @@ TEST(CostModel, DecidesAmongSchedules) {
   EXPECT_EQ(kernels_of_sum(1, 1 << 12, quick), kStages);
 }
 
+TEST(TargetModel, NoBufferIsLargerThanTheLargest) {
+  const auto module = import_module(
+      "func.func @main(%x: tensor<8xf32>) -> tensor<4xf32> {\n"
+      "  %s = stablehlo.slice %x [0:4] : (tensor<8xf32>) -> tensor<4xf32>\n"
+      "  return %s : tensor<4xf32>\n}",
+      "slice");
+  const auto backend = backend::make_interpreter_backend();
+  backend::TargetInfo target;
+  target.name = "small";
+  target.largest_buffer = 64;
+  EXPECT_TRUE(compile(**module, *backend, target));
+  target.largest_buffer = 31;
+  EXPECT_EQ(compile(**module, *backend, target).error().message(),
+            "argument 0 takes 32 bytes, the largest buffer of small has 31");
+}
+
 TEST(Tuning, OfTheMakerIsTakenAndTheCallersComesFirst) {
   backend::TargetInfo target;
   target.tuning = {{"two-stage", 1}, {"parts", 7}};
