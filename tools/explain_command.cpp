@@ -57,10 +57,12 @@ void print_placement(const hlo::Compilation& compilation, bool json) {
     }
     const nlohmann::json document = {{"summary", hlo::summary(placement)},
                                      {"steps", steps},
-                                     {"declined_segments", compilation.declined_segments}};
+                                     {"declined_segments", compilation.declined_segments},
+                                     {"warnings", compilation.warnings}};
     print_json(document);
     return;
   }
+  for (const std::string& each : compilation.warnings) fmt::print(stderr, "warning: {}\n", each);
   fmt::print("{}\n", hlo::summary(placement));
   for (const std::string& each : compilation.declined_segments) {
     fmt::print("declined as one segment: {}\n", each);

@@ -49,9 +49,11 @@ struct RunOutcome {
   std::optional<program::StepCounts> steps;  ///< None of the evaluator.
   int64_t folded = 0;                        ///< Ops that were computed at compile time.
   std::string declined;                      ///< A step that the device declined, and why.
+  std::vector<std::string> warnings;         ///< Warnings of the compilation.
 };
 
 void set_declined(RunOutcome& outcome, const hlo::RunInfo& info) {
+  outcome.warnings = info.warnings;
   const hlo::Placement* const step = hlo::first_declined(info.placement);
   if (step != nullptr) outcome.declined = fmt::format("{}: {}", step->label, step->reason);
 }
@@ -255,6 +257,7 @@ void print_placement(const RunOutcome& outcome, const RunOptions& options) {
     fmt::print(stderr, "reference: every op evaluated on the host\n");
     return;
   }
+  for (const std::string& each : outcome.warnings) fmt::print(stderr, "warning: {}\n", each);
   const program::StepCounts& steps = *outcome.steps;
   fmt::print(stderr, "{}: {} on the device, {} on the host; {} computed at compile time\n",
              options.device.empty() ? "interp" : options.device, counted(steps.on_device(), "step"),

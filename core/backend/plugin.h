@@ -53,7 +53,8 @@
  * Compiling and loading
  *  B13 compile needs no open device and depends on its arguments and compiler_id alone. It is all or
  *      nothing: it gives bytes to the binary sink and declines nothing, or declines some kernels,
- *      each by its index, a reason and text, and gives no bytes.
+ *      each by its index, a reason and text, and gives no bytes. Whether it takes a kernel may
+ *      depend on those beside it.
  *  B14 What compile gave may be loaded in another process with the same compiler_id and TargetInfo.
  *      load gets the kernels again, in the same order; a kernel is launched by its index there.
  *  B15 Kernels and binaries live until the call returns; the backend copies what it keeps.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 
 #include "core/kernel/ir/ops.h"
 
@@ -24,6 +25,9 @@ Status check(const TargetInfo& target) {
     }
   }
   if (!target.spaces[0].reachable) return bad("kernels do not reach spaces[0]");
+  for (const double figure : {target.flops, target.bytes_per_second, target.launch_seconds}) {
+    if (!std::isfinite(figure) || figure < 0) return bad("a cost is no number, or negative");
+  }
   for (const int64_t number : {target.compute_units, target.preferred_lanes, target.most_lanes,
                                target.vector_bytes, target.scratch_bytes, target.private_bytes,
                                target.most_parameters, target.largest_buffer}) {

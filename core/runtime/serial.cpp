@@ -52,6 +52,7 @@ class CompiledProgramValidator {
                  program_.kernels.size());
     }
     for (const CompiledSegment& each : compiled_.segments) TENON_TRY(segment(each));
+    TENON_TRY(apart());
     std::map<program::SequenceId, const program::LibraryCallStep*> calls;
     for (const program::Sequence& sequence : program_.sequences) {
       for (const program::Step& step : sequence.steps) {
@@ -83,6 +84,21 @@ class CompiledProgramValidator {
     }
     for (const program::MemoryRef& each : segment.memories) {
       if (each.index >= count(each.kind)) return bad("a segment in a memory that there is not");
+    }
+    return {};
+  }
+
+  // Segments share no step.
+  Status apart() const {
+    std::vector<program::StepRange> ranges;
+    for (const CompiledSegment& each : compiled_.segments) ranges.push_back(each.range);
+    std::ranges::sort(ranges, {}, [](const program::StepRange& range) {
+      return std::pair(range.sequence, range.begin);
+    });
+    for (size_t i = 1; i < ranges.size(); ++i) {
+      if (ranges[i].sequence == ranges[i - 1].sequence && ranges[i].begin < ranges[i - 1].end) {
+        return bad("two segments with step {} of sequence {}", ranges[i].begin, ranges[i].sequence);
+      }
     }
     return {};
   }
@@ -122,7 +138,10 @@ class CompiledProgramValidator {
     program::for_each_step(program_, ranges, descends, [&](const program::Step& step) {
       const auto* launch = std::get_if<program::Launch>(&step.action);
       if (launch == nullptr || !status.ok()) return;
-      if (compiled_.kernel_placements[launch->kernel] == KernelPlacement::kInlined) {
+      const KernelPlacement placement = compiled_.kernel_placements[launch->kernel];
+      const bool lacks = placement == KernelPlacement::kInlined ||
+                         (placement == KernelPlacement::kDevice && compiled_.binary.empty());
+      if (lacks) {
         status = bad("@{} is launched, but has no code", program_.kernels[launch->kernel].name);
       }
     });

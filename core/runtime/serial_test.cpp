@@ -89,6 +89,11 @@ TEST(CompiledSerial, RefersToWhatThereIs) {
             "compiled program p: a segment of steps 0 to 4 of sequence 0");
   EXPECT_EQ(error_of([](auto& c) { c.segments[0].memories[0].index = 1; }),
             "compiled program p: a segment in a memory that there is not");
+  EXPECT_EQ(error_of([](auto& c) { c.segments.push_back(c.segments[0]); }),
+            fmt::format("compiled program p: two segments with step {} of sequence 0",
+                        compiled().segments[0].range.begin));
+  EXPECT_EQ(error_of([](auto& c) { c.kernel_placements[1] = KernelPlacement::kDevice; }),
+            "compiled program p: @other is launched, but has no code");
   EXPECT_EQ(error_of([](auto& c) { c.plans[0] = {}; }),
             "compiled program p: a plan of call 0, which there is not");
 }

@@ -7,6 +7,7 @@
 #include "core/backend/registry/registry.h"
 #include "core/runtime/serial.h"
 #include "hlo/driver/host_calls.h"
+#include "pjrt_source_hash.h"
 
 namespace tenon::pjrt {
 namespace {
@@ -143,8 +144,10 @@ class BackendEngine : public Engine {
   }
 
  private:
+  // The backend's own id says nothing of passes and lowering.
   std::string compiled_for(const runtime::Device& device) const {
-    return runtime::compiled_for(client().backend(), device.info().target);
+    return fmt::format("{}\n{}", kCompilerHash,
+                       runtime::compiled_for(client().backend(), device.info().target));
   }
 
   static Result<CompiledModule> load_on(const std::shared_ptr<runtime::Device>& device,

@@ -1,8 +1,10 @@
 // The plug-in without a framework: programs compiled, kept, run.
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <thread>
 
+#include "core/base/archive.h"
 #include "frameworks/pjrt/plugin_test_util.h"
 
 namespace tenon::pjrt::testing {
@@ -541,6 +543,55 @@ TEST(Executables, AreLoadedWithoutCompiling) {
     ASSERT_EQ(load(client, bytes, loaded, "\xa0\x06\x01"), "");
     testing::destroy(loaded);
   }
+}
+
+std::string platform_version(const Client& client) {
+  auto args = uninitialized<PJRT_Client_PlatformVersion_Args>();
+  args.client = client.get();
+  call(api().PJRT_Client_PlatformVersion, args);
+  return {args.platform_version, args.platform_version_size};
+}
+
+// A compiled form that this release does not take, made of other sources or of another form, is
+// left aside for the source behind it. `change` gets the payload; the file around it is sealed
+// again.
+std::string changed(const std::string& bytes, const std::function<void(std::string&)>& change) {
+  constexpr serial::Format kExecutable = {"TNEX", "executable", 1, 2};
+  std::string payload(serial::unseal(bytes, kExecutable)->payload);
+  change(payload);
+  return serial::seal(kExecutable, std::move(payload));
+}
+
+TEST(Executables, AreCompiledFromTheSourceWhereTheCompiledFormIsNotRead) {
+  std::string bytes;
+  std::string version;
+  {
+    const Client client;
+    version = platform_version(client);
+    PJRT_LoadedExecutable* const loaded = client.compiled(sum());
+    bytes = serialized(loaded);
+    testing::destroy(loaded);
+  }
+  // "tenon 0.1.0 0123456789abcdef, interp 1": the hash is of the sources of the whole compiler.
+  const std::string hash = version.substr(version.find(',') - 16, 16);
+  EXPECT_EQ(hash.find_first_not_of("0123456789abcdef"), std::string::npos) << version;
+  EXPECT_NE(bytes.find(hash), std::string::npos);
+  const std::string other = changed(bytes, [&](std::string& payload) {
+    const size_t begin = payload.find("TNCP");  // The compiled form is a file of its own.
+    ASSERT_NE(begin, std::string::npos);
+    payload[payload.find(hash, begin)] ^= 1;  // So that its checksum is wrong, too.
+  });
+  PJRT_LoadedExecutable* loaded = nullptr;
+  {
+    setenv("TENON_FAULTS", "compile%1", 1);
+    const Client client("interp", "faults");
+    unsetenv("TENON_FAULTS");
+    EXPECT_EQ(load(client, other, loaded), "13: a planned fault: compile");
+  }
+  const Client client;
+  ASSERT_EQ(load(client, other, loaded), "");
+  expect_sum(client, loaded);
+  testing::destroy(loaded);
 }
 
 // Options that make other code have it compiled again from the source that is carried along.

@@ -115,12 +115,11 @@ class ProgramCompiler {
     lower_.limits.private_memory = target.accepts_all || features.private_memory;
     lower_.limits.cost = cost_model_of(target);
     lower_.tuning.prefer(std::string(lower::parameters::kLanes.name), lower_.limits.cost.lanes);
-    tuning_applied_ = apply_tuning(target, lower_.tuning);
+    warnings_ = apply_tuning(target, lower_.tuning);
     lower_.cache = &lowering_cache_;
   }
 
   Result<Compilation> run(const Module& module) {
-    TENON_TRY(tuning_applied_);
     TENON_ASSIGN(Attempt attempt, lower(module));
     return complete(std::move(attempt), &module);
   }
@@ -255,7 +254,6 @@ class ProgramCompiler {
   // declines.
   Result<Compilation> complete(Attempt attempt, const Module* module) {
     int attempts = 1;
-    TENON_TRY(check_sizes(attempt.program, target_));
     while (true) {
       TENON_TRY(compile_segments(attempt));
       TENON_TRY(pool_.offer(kernels_of(attempt, attempt.ranges())));
@@ -358,6 +356,8 @@ class ProgramCompiler {
     result.compiled.segments = std::move(attempt.segments);
     result.compiled.plans = std::move(attempt.plans);
     result.declined_segments = std::move(attempt.declined_segments);
+    result.warnings = warnings_;
+    TENON_TRY(check_sizes(result.compiled, target_));
     return result;
   }
 
@@ -413,7 +413,7 @@ class ProgramCompiler {
   const backend::TargetInfo& target_;
   const bool strict_;
   LowerOptions lower_;
-  Status tuning_applied_;
+  std::vector<std::string> warnings_;
   lower::LoweringCache lowering_cache_;
   CallPlanner planner_;
   KernelPool pool_;

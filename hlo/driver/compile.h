@@ -34,6 +34,8 @@ struct Compilation {
   std::vector<Placement> placement;  ///< One for each launch, call and host step, in order.
   /// Runs of steps that the backend declined to compile as one, with its reasons.
   std::vector<std::string> declined_segments;
+  /// Parameters that the target states and this release does not know, a sentence each.
+  std::vector<std::string> warnings;
   int attempts = 1;         ///< Times that the Module was lowered.
   int64_t lowered_ops = 0;  ///< Ops that kernels were made for, in all attempts together.
   int64_t folded = 0;       ///< Ops that were computed, or decided, by constant folding.

@@ -77,13 +77,9 @@ Status KernelPool::compile(const std::vector<Id>& ids) {
                                    ids.size()));
     }
     Entry& entry = entries_[ids[each.kernel]];
-    if (entry.taken) {
-      return Status(internal_error("B13: {} declines kernels that it took", backend_.name()));
-    }
     if (!entry.declined) entry.declined = std::move(each);
   }
   if (!compiled.declined.empty()) return {};
-  for (const Id id : ids) entries_[id].taken = true;
   binary_ = std::move(compiled.binary);
   return {};
 }

@@ -41,7 +41,7 @@ class KernelPool {
   /// Lets the backend compile those of the kernels that it was not offered before.
   Status offer(const std::vector<Id>& ids);
   /// The binary of these kernels, in order; empty if there are none. Nothing if the backend
-  /// declines some that it was offered beside others that it declined (B13).
+  /// declines some of them now: what it takes may depend on the kernels beside it.
   Result<std::optional<std::string>> binary(const std::vector<Id>& ids);
 
  private:
@@ -49,7 +49,6 @@ class KernelPool {
     kernel::Kernel legal;
     std::optional<backend::Declined> declined;
     bool offered = false;
-    bool taken = false;  // The backend gave a binary that holds it.
   };
 
   Status legalize(const kernel::Kernel& kernel, Entry& entry) const;

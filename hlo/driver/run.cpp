@@ -72,6 +72,7 @@ class DeviceRun {
     const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
     if (info != nullptr) {
       info->placement = std::move(compilation.placement);
+      info->warnings = std::move(compilation.warnings);
       info->folded = compilation.folded;
     }
     const auto run_process = [this, &target](const Module& started, std::span<const Literal> values,

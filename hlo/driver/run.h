@@ -17,6 +17,7 @@ struct RunTarget {
 
 struct RunInfo {
   std::vector<Placement> placement;
+  std::vector<std::string> warnings;  ///< Compilation::warnings
   runtime::MemoryStatistics memory;
   /// Steps that the program and the processes that it started ran.
   program::StepCounts steps;

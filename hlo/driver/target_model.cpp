@@ -1,6 +1,8 @@
 #include "hlo/driver/target_model.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 namespace tenon::hlo {
 
@@ -12,7 +14,7 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   if (target.most_lanes > 0) cost.most_lanes = target.most_lanes;
   if (target.preferred_lanes > 1) cost.lanes = target.preferred_lanes;
   cost.lanes = std::min(cost.lanes, cost.most_lanes);
-  if (target.private_bytes > 0) cost.private_bytes = target.private_bytes * cost.lanes;
+  cost.lane_private_bytes = target.private_bytes;
   // Buffers of a kernel are inputs and results.
   if (target.most_parameters > 0) {
     cost.fused_inputs = std::clamp<int64_t>(target.most_parameters - 1, 2, cost.fused_inputs);
@@ -22,41 +24,52 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
     constexpr double kBytesALeaf = 4;
     const double bytes = target.launch_seconds * target.bytes_per_second /
                          static_cast<double>(std::max<int64_t>(target.compute_units, 1));
-    cost.long_reduction = std::max<int64_t>(static_cast<int64_t>(bytes / kBytesALeaf), 1024);
+    cost.long_reduction = static_cast<int64_t>(std::clamp(bytes / kBytesALeaf, 1024.0, 1e12));
   }
-  cost.few_results = std::max<int64_t>(cost.few_results, target.compute_units / 2);
+  cost.few_results = std::clamp<int64_t>(target.compute_units / 2, cost.few_results, 1 << 20);
   return cost;
 }
 
-Status apply_tuning(const backend::TargetInfo& target, lower::TuningParameters& tuning) {
-  std::vector<lower::TuningEntry> entries;
+std::vector<std::string> apply_tuning(const backend::TargetInfo& target,
+                                      lower::TuningParameters& tuning) {
+  std::map<std::string, int64_t> stated;
+  std::vector<std::string> left_out;
   for (const backend::TuningValue& each : target.tuning) {
-    entries.emplace_back(each.name, each.value);
+    const lower::TuningEntry entry(each.name, each.value);
+    const Status status = lower::check(std::span(&entry, 1));
+    if (status.ok()) {
+      stated[each.name] = each.value;
+    } else {
+      left_out.push_back(fmt::format("tuning of device {}: {}", target.name, status.message()));
+    }
   }
-  Status status = lower::check(entries);
-  if (!status.ok()) {
-    return std::move(status).with_context(fmt::format("tuning of device {}", target.name));
-  }
-  for (const auto& [name, value] : entries) {
+  for (const auto& [name, value] : stated) {
     if (!tuning.is_set(name)) tuning.set(name, value);
   }
-  return {};
+  return left_out;
 }
 
-Status check_sizes(const program::Program& program, const backend::TargetInfo& target) {
+Status check_sizes(const runtime::CompiledProgram& compiled, const backend::TargetInfo& target) {
   if (target.largest_buffer == 0) return {};
-  const auto check = [&](std::string_view what, uint32_t index, int64_t bytes) {
+  const auto check = [&](std::string_view what, int64_t bytes) {
     if (bytes <= target.largest_buffer) return Status();
-    return Status(resource_exhausted("{} {} takes {} bytes, the largest buffer of {} has {}", what,
-                                     index, bytes, target.name, target.largest_buffer));
+    return Status(resource_exhausted("{} takes {} bytes, the largest buffer of {} has {}", what,
+                                     bytes, target.name, target.largest_buffer));
   };
+  const program::Program& program = compiled.program;
   for (const program::Buffer& buffer : program.buffers) {
     if (buffer.kind == program::BufferKind::kTemporary || buffer.view_of != program::kNone)
       continue;
     static constexpr std::string_view kKinds[] = {"argument", "result", "constant"};
-    TENON_TRY(check(kKinds[static_cast<size_t>(buffer.kind)], buffer.index, buffer.bytes()));
+    const std::string_view kind = kKinds[static_cast<size_t>(buffer.kind)];
+    TENON_TRY(check(fmt::format("{} {}", kind, buffer.index), buffer.bytes()));
   }
-  return check("the block of temporaries", 0, program.temporary_bytes);
+  int64_t workspace = 0;
+  for (const auto& [lowered, plan] : compiled.plans) {
+    workspace = std::max(workspace, plan.workspace_bytes);
+    for (const int64_t bytes : plan.packed_bytes) TENON_TRY(check("a packed constant", bytes));
+  }
+  return check("the block of temporaries", program.temporary_bytes + workspace);
 }
 
 }  // namespace tenon::hlo

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "core/backend/interpreter/interpreter.h"
 #include "hlo/driver/compile.h"
 #include "hlo/import/import.h"
@@ -45,6 +48,7 @@ TEST(CostModel, DefaultsHoldWhereATargetStatesNothing) {
   EXPECT_EQ(model.fused_inputs, usual.fused_inputs);
   EXPECT_EQ(model.long_reduction, usual.long_reduction);
   EXPECT_EQ(model.private_bytes, usual.private_bytes);
+  EXPECT_EQ(model.lane_private_bytes, 0);
   EXPECT_EQ(model.seconds(1, 1), usual.seconds(1, 1));
 }
 
@@ -60,12 +64,27 @@ TEST(CostModel, ReadsTheTarget) {
   target.flops = 1e13;
   const lower::CostModel model = cost_model_of(target);
   EXPECT_EQ(model.lanes, 64);
-  EXPECT_EQ(model.private_bytes, 64 << 10);
+  EXPECT_EQ(model.lane_private_bytes, 1024);
   EXPECT_EQ(model.fused_inputs, 7);
   EXPECT_EQ(model.few_results, 200);
   EXPECT_EQ(model.long_reduction, 6250);
   EXPECT_DOUBLE_EQ(model.seconds(1e6, 1), 1e-5 + 1e-6);
   EXPECT_DOUBLE_EQ(model.seconds(1, 1e8), 1e-5 + 1e-5);
+}
+
+// The largest numbers of a target overflow nothing.
+TEST(CostModel, TakesAnyTarget) {
+  backend::TargetInfo target;
+  for (auto member : {&backend::TargetInfo::compute_units, &backend::TargetInfo::preferred_lanes,
+                      &backend::TargetInfo::most_lanes, &backend::TargetInfo::private_bytes,
+                      &backend::TargetInfo::most_parameters}) {
+    target.*member = std::numeric_limits<int64_t>::max();
+  }
+  target.launch_seconds = target.bytes_per_second = std::numeric_limits<double>::max();
+  const lower::CostModel model = cost_model_of(target);
+  EXPECT_GT(model.long_reduction, 0);
+  EXPECT_GT(model.few_results, 0);
+  EXPECT_EQ(kernels_of_sum(6, 70, target), kShared);
 }
 
 TEST(CostModel, DecidesAmongSchedules) {
@@ -96,6 +115,43 @@ TEST(TargetModel, NoBufferIsLargerThanTheLargest) {
   target.largest_buffer = 31;
   EXPECT_EQ(compile(**module, *backend, target).error().message(),
             "argument 0 takes 32 bytes, the largest buffer of small has 31");
+  // A call's workspace is a part of the block of temporaries.
+  runtime::CompiledProgram compiled;
+  compiled.program.temporary_bytes = 20;
+  EXPECT_TRUE(check_sizes(compiled, target).ok());
+  compiled.plans[0].workspace_bytes = 12;
+  EXPECT_EQ(check_sizes(compiled, target).message(),
+            "the block of temporaries takes 32 bytes, the largest buffer of small has 31");
+  compiled.plans[0] = {};
+  compiled.plans[0].packed_bytes = {0, 40};
+  EXPECT_EQ(check_sizes(compiled, target).message(),
+            "a packed constant takes 40 bytes, the largest buffer of small has 31");
+}
+
+// A product of 64 x 64 x 64 by tiles, as long as a lane's accumulators and the lanes fit.
+TEST(TargetModel, TilesFitLanesAndTheirPrivateMemory) {
+  const auto module = import_module(
+      "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
+      "  %d = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, "
+      "tensor<64x64xf32>) -> tensor<64x64xf32>\n  return %d : tensor<64x64xf32>\n}",
+      "dot");
+  const auto backend = backend::make_interpreter_backend();
+  const auto kernel_of = [&](const backend::TargetInfo& target) {
+    return compile(**module, *backend, target)->compiled.program.kernels[0];
+  };
+  backend::TargetInfo target = backend->devices().value()[0].target;
+  target.preferred_lanes = 32;
+  target.private_bytes = 64;
+  EXPECT_EQ(kernel_of(target).name, "dot_general_tiles");
+  target.private_bytes = 63;
+  EXPECT_EQ(kernel_of(target).name, "dot_general");
+  target.private_bytes = 0;
+  target.most_lanes = 64;
+  const kernel::Kernel few = kernel_of(target);
+  EXPECT_EQ(few.name, "dot_general_tiles");
+  const auto sums = std::ranges::find(few.memories, "acc", &kernel::Memory::name);
+  ASSERT_NE(sums, few.memories.end());
+  EXPECT_EQ(sums->dims[0] * sums->dims[1], 64);
 }
 
 TEST(Tuning, OfTheMakerIsTakenAndTheCallersComesFirst) {
@@ -105,10 +161,23 @@ TEST(Tuning, OfTheMakerIsTakenAndTheCallersComesFirst) {
   CompileOptions options;
   options.lower.tuning.set("two-stage", 0);
   EXPECT_EQ(kernels_of_sum(6, 70, target, options), kShared);
+  // The file beside a plug-in comes behind what the plug-in states.
+  target.tuning = {{"two-stage", 1}, {"two-stage", 0}};
+  EXPECT_EQ(kernels_of_sum(6, 70, target), kShared);
+}
+
+TEST(Tuning, LeavesOutWhatItDoesNotKnow) {
+  backend::TargetInfo target;
+  target.name = "old";
+  target.tuning = {{"parts", 1 << 20}, {"stages", 1}, {"two-stage", 1}};
   lower::TuningParameters tuning;
-  target.tuning = {{"parts", 1 << 20}};
-  EXPECT_EQ(apply_tuning(target, tuning).to_string(),
-            "error: tuning of device : tuning parameter parts is 1048576, expected 1 to 65536");
+  EXPECT_EQ(apply_tuning(target, tuning),
+            (std::vector<std::string>{
+                "tuning of device old: tuning parameter parts is 1048576, expected 1 to 65536",
+                "tuning of device old: there is no tuning parameter 'stages' (`tenon schedules` "
+                "lists them)"}));
+  EXPECT_FALSE(tuning.is_set("parts"));
+  EXPECT_EQ(kernels_of_sum(6, 70, target), kStages);
 }
 
 }  // namespace

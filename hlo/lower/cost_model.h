@@ -21,10 +21,12 @@ struct CostModel {
 
   /// Elements that a workgroup takes, one a lane.
   int64_t lanes = 256;
-  /// The most lanes of a workgroup.
+  /// The most lanes that share elements or a tile. (Other lanes loops the backend cuts.)
   int64_t most_lanes = 1024;
-  /// Private memory of a workgroup: registers hardly hold more.
+  /// Private memory of a workgroup: registers hardly hold more; and of a lane, if the target states
+  /// it (else 0).
   int64_t private_bytes = 256 << 10;
+  int64_t lane_private_bytes = 0;
   /// Elements of one array, and products of one op, that one workgroup is enough for: a loop over
   /// them is one kernel.
   int64_t workgroup_elements = 1024;

@@ -241,7 +241,10 @@ bool is_dense(const AttrSpec&, const Attribute& value) {
   if (dense == nullptr || !dense->shape.is_static()) return false;
   const Dims& dims = dense->shape.dims();
   const Dims& bounds = dense->shape.bounds();
-  if (!bounds.empty() && bounds.size() != dims.size()) return false;
+  const auto is_bad = [](int64_t bound) { return bound < 0 && bound != kDynamic; };
+  if ((!bounds.empty() && bounds.size() != dims.size()) || std::ranges::any_of(bounds, is_bad)) {
+    return false;
+  }
   if (std::ranges::any_of(dims, [](int64_t size) { return size < 0; }) ||
       !checked_element_count(dims)) {
     return false;

@@ -146,5 +146,19 @@ TEST(Canonical, ShortListsOfUnequalRowsAreNoMatrix) {
             "attribute dimensions is not a two-dimensional list of integers");
 }
 
+// A constant's shape is one that a type could have.
+TEST(AttributeKinds, AConstantHasBoundsThatCanBe) {
+  const AttrSpec spec{AttrKey::value, AttrKind::kDense};
+  const auto holds = [&](const Dims& bounds) {
+    DenseAttr value = dense(kS32, {2}, {1, 2});
+    value.shape = Shape(kS32, {2}, bounds);
+    return attr_kind_info(AttrKind::kDense).holds(spec, Attribute(value));
+  };
+  EXPECT_TRUE(holds({}));
+  EXPECT_TRUE(holds({kDynamic}));
+  EXPECT_FALSE(holds({-5}));
+  EXPECT_FALSE(holds({2, 2}));
+}
+
 }  // namespace
 }  // namespace tenon::hlo

@@ -13,6 +13,7 @@
 #include "core/backend/adapter/c_types.h"
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
+#include "core/backend/registry/tuning_file.h"
 #include "core/base/file.h"
 #include "core/kernel/text/text.h"
 
@@ -217,6 +218,10 @@ TEST(Adapter, ATargetWithoutTuningIsRead) {
   EXPECT_TRUE(target->tuning.empty());
   EXPECT_EQ(target->launch_seconds, 1e-5);
   info.size = sizeof info;
+  info.launch_seconds = -1;
+  EXPECT_EQ(target_of(info).error().message(),
+            "the target 't' cannot be: a cost is no number, or negative");
+  info.launch_seconds = 0;
   info.tuning = "tile_k = many";
   EXPECT_EQ(target_of(info).error().to_string(),
             "error: tuning: line 1: 'tile_k = many' is not of the form NAME = NUMBER");
@@ -234,6 +239,12 @@ TEST(Tuning, IsReadByLines) {
   }
   EXPECT_EQ(parse_tuning("\na = x").error().message(),
             "line 2: 'a = x' is not of the form NAME = NUMBER");
+}
+
+TEST(Tuning, StandsBesideThePlugin) {
+  EXPECT_EQ(tuning_file_of("/lib/libchip.so"), "/lib/libchip.tuning");
+  EXPECT_EQ(tuning_file_of("/lib/libchip.so.1.2"), "/lib/libchip.tuning");
+  EXPECT_EQ(tuning_file_of("chip"), "chip.tuning");
 }
 
 // Each device of a plug-in has the parameters of the file beside it.

@@ -29,7 +29,9 @@ class TunedBackend : public ForwardingBackend {
 }  // namespace
 
 std::string tuning_file_of(const std::string& plugin) {
-  return std::filesystem::path(plugin).replace_extension(".tuning").string();
+  const std::filesystem::path path(plugin);
+  const std::string name = path.filename().string();
+  return (path.parent_path() / (name.substr(0, name.find(".so")) + ".tuning")).string();
 }
 
 Result<std::shared_ptr<Backend>> with_tuning_file(std::shared_ptr<Backend> backend,

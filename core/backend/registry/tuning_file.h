@@ -8,7 +8,7 @@
 
 namespace tenon::backend {
 
-/// The file of parameters of a plug-in: "libchip.tuning" beside "libchip.so".
+/// The file of parameters of a plug-in: "libchip.tuning" beside "libchip.so" or "libchip.so.1".
 std::string tuning_file_of(const std::string& plugin);
 
 /// `backend`, whose devices state the parameters of the plug-in's file too, behind their own, where

@@ -7,6 +7,7 @@
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/objects.h"
 #include "hlo/artifact/artifact.h"
+#include "pjrt_source_hash.h"
 
 namespace tenon::pjrt {
 namespace {
@@ -106,7 +107,7 @@ Status client_create(PJRT_Client_Create_Args& args) {
   TENON_ASSIGN(state->engine, Engine::open(options));
   if (!options.layers.empty()) close_before_the_end();
   state->platform_version =
-      fmt::format("tenon {}, {}", TENON_VERSION, state->engine->description());
+      fmt::format("tenon {} {}, {}", TENON_VERSION, kCompilerHash, state->engine->description());
   describe_devices(*state);
   describe_topology(*state);
   args.client = new PJRT_Client{std::move(state)};

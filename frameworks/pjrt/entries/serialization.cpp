@@ -116,7 +116,11 @@ Result<PJRT_LoadedExecutable*> load(const std::shared_ptr<ClientState>& client,
     const std::string code = saved.code;
     const std::string saved_options = saved.options;
     auto loaded = load_compiled(client, std::move(saved), now);
-    if (loaded || loaded.error().code() != ErrorCode::kFailedPrecondition) return loaded;
+    // Another compiler, or a form that this release does not read; other errors are the device's.
+    if (loaded || loaded.error().code() == ErrorCode::kUnavailable ||
+        loaded.error().code() == ErrorCode::kResourceExhausted) {
+      return loaded;
+    }
     return compile(client, code, saved_options);
   }
   return compile(client, saved.code, saved.options);

@@ -207,6 +207,11 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
   tiles.lanes_n = choose(kLanesN, wide ? most(tiles_of(n, columns), 4) : most(n, 16));
   tiles.each_m = choose(kEachM, wide ? rows : most(tiles_of(m, tiles.lanes_m), 4));
   tiles.each_n = choose(kEachN, wide ? columns : most(tiles_of(n, tiles.lanes_n), 4));
+  // The larger side gives way to the target's bound.
+  while (tiles.lanes_m * tiles.lanes_n > limits.cost.most_lanes) {
+    int64_t& side = tiles.lanes_m > tiles.lanes_n ? tiles.lanes_m : tiles.lanes_n;
+    side = (side + 1) / 2;
+  }
   tiles.k = choose(kTileK, most(k, wide ? 128 : 16));
   return tiles;
 }
@@ -234,7 +239,11 @@ Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                   Shape(tile_type(*dot, 1, limits), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(*dot), {tiles.m(), tiles.n()}).byte_size();
   if (!limits.private_memory) bytes += sums;
-  if (bytes > limits.scratch_bytes || sums > limits.cost.private_bytes) return false;
+  const int64_t of_lane = sums / (tiles.lanes_m * tiles.lanes_n);
+  const CostModel& cost = limits.cost;
+  const bool too_private = sums > cost.private_bytes ||
+                           (cost.lane_private_bytes > 0 && of_lane > cost.lane_private_bytes);
+  if (bytes > limits.scratch_bytes || too_private) return false;
   return try_kernel(lowered, fused.op, "_tiles", [&](KernelMaker& maker) {
     DotKernel(maker, fused, *dot, tiles, limits).run();
   });
