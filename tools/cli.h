@@ -21,6 +21,7 @@ void add_devices_command(CLI::App& app, int* exit_code);
 void add_ops_command(CLI::App& app, int* exit_code);
 void add_passes_command(CLI::App& app, int* exit_code);
 void add_rules_command(CLI::App& app, int* exit_code);
+void add_idioms_command(CLI::App& app, int* exit_code);
 void add_schedules_command(CLI::App& app, int* exit_code);
 void add_explain_command(CLI::App& app, int* exit_code);
 void add_kernel_command(CLI::App& app, int* exit_code);

@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   tenon::tools::add_ops_command(app, &exit_code);
   tenon::tools::add_passes_command(app, &exit_code);
   tenon::tools::add_rules_command(app, &exit_code);
+  tenon::tools::add_idioms_command(app, &exit_code);
   tenon::tools::add_schedules_command(app, &exit_code);
   tenon::tools::add_explain_command(app, &exit_code);
   tenon::tools::add_kernel_command(app, &exit_code);

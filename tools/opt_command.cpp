@@ -7,6 +7,7 @@
 #include "core/kernel/text/text.h"
 #include "core/program/serial.h"
 #include "hlo/driver/compile.h"
+#include "hlo/lower/library_calls.h"
 #include "hlo/lower/lower.h"
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "hlo/passes/pass.h"
@@ -39,6 +40,15 @@ std::string module_text(const hlo::Module& module, const OptOptions& options) {
   return hlo::print_module(module, print);
 }
 
+// Whether a library call is named by --calls.
+bool is_named(const program::LibraryCall& call, const std::vector<std::string>& calls) {
+  const auto* const composite = std::get_if<program::Composite>(&call);
+  return std::ranges::any_of(calls, [&](const std::string& name) {
+    return name == "all" || name == program::name_of(call) ||
+           (composite != nullptr && name == composite->name);
+  });
+}
+
 Status run_passes(hlo::Module& module, const OptOptions& options) {
   for (const std::string& name : options.passes) {
     if (hlo::find_pass(name) != nullptr) continue;
@@ -56,6 +66,12 @@ Status run_passes(hlo::Module& module, const OptOptions& options) {
       fmt::print(stderr, "// after {}\n{}\n", pass.name, module_text(now, options));
     };
   }
+  if (!options.calls.empty()) {
+    pass_options.takes_composite = [&](const hlo::Instruction& op) -> Result<bool> {
+      const auto site = hlo::lower::call_site_of(op);
+      return site && is_named(site->call, options.calls);
+    };
+  }
   TENON_TRY(hlo::run_passes(module, names, pass_options));
   if (options.print_hits) print_rule_hits(stderr, statistics);
   return {};
@@ -66,9 +82,7 @@ Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& op
   hlo::LowerOptions lower;
   if (!options.calls.empty()) {
     lower.takes_call = [&](const hlo::CallOffer& offer) {
-      return std::ranges::find(options.calls, program::name_of(offer.call)) !=
-                 options.calls.end() ||
-             std::ranges::find(options.calls, "all") != options.calls.end();
+      return is_named(offer.call, options.calls);
     };
   }
   TENON_TRY(set_tuning(options.tuning, lower.tuning));
@@ -130,12 +144,18 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   const auto names = program::library_call_names();
   std::vector<std::string> known = {"all"};
   known.insert(known.end(), names.begin(), names.end());
+  const auto check_call = [known](const std::string& name) {
+    const bool is_known =
+        std::ranges::find(known, name) != known.end() || name.find('.') != std::string::npos;
+    return is_known ? std::string() : fmt::format("there is no library call '{}'", name);
+  };
   command
-      ->add_option("--calls", options->calls,
-                   "Make library calls of these of a program, as for a backend that takes them: " +
-                       fmt::format("{}", fmt::join(known, ", ")))
+      ->add_option(
+          "--calls", options->calls,
+          "Make library calls of these of a program, as for a backend that takes them: " +
+              fmt::format("{}, or a composite by its name (tenon idioms)", fmt::join(known, ", ")))
       ->delimiter(',')
-      ->check(CLI::IsMember(known))
+      ->check(check_call)
       ->type_name("CALLS");
   command->add_flag("--print-after-each", options->print_each,
                     "Print the Module on standard error after each pass that changed it");

@@ -1,8 +1,9 @@
-// `tenon rules` and `tenon schedules`: the rewrite rules, with their hits in programs, and the
-// schedules of lowering.
+// `tenon rules`, `tenon idioms` and `tenon schedules`: the rewrite rules, with their hits in
+// programs, the idioms that are recognized, and the schedules of lowering.
 #include <nlohmann/json.hpp>
 
 #include "hlo/lower/schedules/schedules.h"
+#include "hlo/passes/idioms/idiom.h"
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "hlo/passes/pass.h"
 #include "hlo/passes/rewrite/documentation.h"
@@ -64,6 +65,32 @@ int rules(const RulesOptions& options) {
   return 0;
 }
 
+// --- Idioms
+
+struct IdiomsOptions {
+  bool json = false;
+  bool markdown = false;
+};
+
+void idioms(const IdiomsOptions& options) {
+  if (options.markdown) {
+    fmt::print("{}", hlo::idioms::documentation());
+  } else if (options.json) {
+    nlohmann::json document = nlohmann::json::array();
+    for (const hlo::idioms::Idiom& each : hlo::idioms::all_idioms()) {
+      document.push_back({{"name", each.name},
+                          {"summary", each.summary},
+                          {"signature", each.signature},
+                          {"attributes", each.attributes}});
+    }
+    print_json(document);
+  } else {
+    for (const hlo::idioms::Idiom& each : hlo::idioms::all_idioms()) {
+      fmt::print("{:<26} {:<32} {}\n", each.name, each.signature, each.summary);
+    }
+  }
+}
+
 // --- Schedules
 
 struct SchedulesOptions {
@@ -113,6 +140,22 @@ void add_rules_command(CLI::App& app, int* exit_code) {
   command->add_flag("--markdown", options->markdown, "Print docs/rewrites.md");
   command->footer("A rule is left out by --disable-rule NAME of 'tenon opt', 'run' and 'explain'.");
   command->callback([options, exit_code] { *exit_code = rules(*options); });
+}
+
+void add_idioms_command(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<IdiomsOptions>();
+  CLI::App* command =
+      app.add_subcommand("idioms", "List the idioms that are recognized in programs");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--markdown", options->markdown, "Print docs/idioms.md");
+  command->footer(
+      "A backend takes an idiom, or a composite of the program's own, whole by its answer to\n"
+      "plan(); 'tenon opt --passes=inline-calls,decompose,simplify,recognize-idioms --calls=NAME'\n"
+      "shows those of a program.");
+  command->callback([options, exit_code] {
+    idioms(*options);
+    *exit_code = 0;
+  });
 }
 
 void add_schedules_command(CLI::App& app, int* exit_code) {

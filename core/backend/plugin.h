@@ -110,7 +110,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 2
+#define TENON_ABI_MINOR 3
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -280,6 +280,27 @@ typedef struct TenonAttribute {
   size_t count;
 } TenonAttribute;
 
+/* An attribute of a composite: `integers` (a flag is 0 or 1), `reals`, or `text`, which attributes
+ * of any other kind are given as; the other two are null. An empty list is all null. */
+typedef struct TenonCompositeAttribute {
+  size_t size;
+  const char* name; /* "dimension" */
+  const int64_t* integers;
+  const double* reals;
+  const char* text;
+  size_t count; /* Of integers or reals. */
+} TenonCompositeAttribute;
+
+/* A named op with a decomposition, which the host runs instead if the call is declined: one of the
+ * idioms that the host recognizes (docs/idioms.md), or a composite of the program's own. */
+typedef struct TenonComposite {
+  size_t size;
+  const char* name; /* "tenon.softmax", "vendor.flash_attention" */
+  int64_t version;
+  const TenonCompositeAttribute* attributes;
+  size_t attribute_count;
+} TenonComposite;
+
 typedef struct TenonCallInfo {
   size_t size;
   const char* kind; /* "contraction" */
@@ -289,6 +310,7 @@ typedef struct TenonCallInfo {
   size_t result_count;
   const TenonAttribute* attributes;
   size_t attribute_count;
+  const TenonComposite* composite; /* Of the kind "composite", else null. Since 1.3. */
 } TenonCallInfo;
 
 /* A part of a program (core/program/segment.h): as TenonCall. */

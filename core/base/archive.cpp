@@ -83,10 +83,11 @@ size_t ArchiveReader::count() {
   return 0;
 }
 
-std::string seal(const Format& format, std::string_view payload) {
+std::string seal(const Format& format, std::string_view payload, std::optional<uint32_t> version) {
+  const uint32_t number = version.value_or(format.newest);
   std::string bytes(format.letters);
-  bytes += static_cast<char>(format.newest);
-  bytes += as_bytes(checksum_of(payload, format.newest));
+  bytes += static_cast<char>(number);
+  bytes += as_bytes(checksum_of(payload, number));
   return bytes.append(payload);
 }
 

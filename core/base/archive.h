@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -202,8 +203,10 @@ struct Format {
 };
 
 /// A file: letters, version, a checksum of version and payload (FNV-1a of 64 bits, which plug-ins
-/// of earlier releases compute too), the payload.
-std::string seal(const Format& format, std::string_view payload);
+/// of earlier releases compute too), the payload. The version is the newest unless an older one is
+/// given, which holds the same in the same bytes.
+std::string seal(const Format& format, std::string_view payload,
+                 std::optional<uint32_t> version = {});
 
 struct Unsealed {
   std::string_view payload;

@@ -12,7 +12,7 @@ namespace {
 using Shapes = std::span<const Shape>;
 
 constexpr std::array<std::string_view, std::variant_size_v<LibraryCall>> kNames = {
-    "contraction", "convolution", "sort", "scan", "fft", "random_bits", "strided_copy"};
+    "contraction", "convolution", "sort", "scan", "fft", "composite"};
 
 // --- As text
 
@@ -36,9 +36,24 @@ class CallText {
     text_ += fmt::format(" {}=({},{},[{}])", name, dims.batch, dims.feature,
                          fmt::join(dims.spatial, ","));
   }
+  void composite(const Composite& c) {
+    text_ += fmt::format(" {}", c.name);
+    number("version", c.version, 0);
+    for (const CompositeAttribute& attribute : c.attributes) {
+      text_ += fmt::format(" {}=", attribute.name);
+      std::visit([&](const auto& value) { text_ += text_of(value); }, attribute.value);
+    }
+  }
   std::string take() && { return std::move(text_); }
 
  private:
+  static std::string text_of(const std::string& text) { return fmt::format("{:?}", text); }
+  template <class Number>
+  static std::string text_of(const std::vector<Number>& numbers) {
+    if (numbers.size() == 1) return fmt::format("{}", numbers[0]);
+    return fmt::format("[{}]", fmt::join(numbers, ","));
+  }
+
   std::string text_;
 };
 
@@ -56,6 +71,7 @@ class Collector {
     add(fmt::format("{}_feature", name), {dims.feature});
     add(fmt::format("{}_spatial", name), dims.spatial);
   }
+  void composite(const Composite&) {}
   std::vector<LibraryCallAttribute> take() && { return std::move(attributes_); }
 
  private:
@@ -109,14 +125,8 @@ void members(T& t, const Fft& f) {
   t.list("lengths", f.lengths);
 }
 template <class T>
-void members(T& t, const RandomBits& r) {
-  static constexpr std::string_view kAlgorithms[] = {"three_fry", "philox"};
-  t.choice("algorithm", static_cast<size_t>(r.algorithm), kAlgorithms);
-}
-template <class T>
-void members(T& t, const StridedCopy& c) {
-  t.number("start", c.start, 0);
-  t.list("strides", c.strides);
+void members(T& t, const Composite& c) {
+  t.composite(c);
 }
 
 // --- Checks
@@ -316,33 +326,8 @@ Status check_call(const Fft& f, Shapes operands, Shapes results) {
   return bad("{} becomes {}", operands[0].to_string(), results[0].to_string());
 }
 
-Status check_call(const RandomBits&, Shapes operands, Shapes results) {
-  TENON_TRY(counts(operands, results, 1, 2));
-  const bool state = is_integer(operands[0].element_type()) && operands[0].byte_size() >= 16;
-  if (state && operands[0] == results[0] && rank_of(operands[0]) == 1) return {};
-  return bad("a state of {} becomes {}", operands[0].to_string(), results[0].to_string());
-}
-
-Status check_call(const StridedCopy& c, Shapes operands, Shapes results) {
-  TENON_TRY(counts(operands, results, 1, 1));
-  const Dims& dims = results[0].dims();
-  if (operands[0].element_type() != results[0].element_type() || c.strides.size() != dims.size()) {
-    return bad("{} strides from {} to {}", c.strides.size(), operands[0].to_string(),
-               results[0].to_string());
-  }
-  if (results[0].element_count() == 0) return {};
-  int64_t low = c.start;
-  int64_t high = c.start;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    int64_t reach = 0;
-    int64_t& end = c.strides[d] < 0 ? low : high;
-    if (__builtin_mul_overflow(dims[d] - 1, c.strides[d], &reach) ||
-        __builtin_add_overflow(end, reach, &end)) {
-      return bad("strides [{}] reach too far", fmt::join(c.strides, ","));
-    }
-  }
-  if (low >= 0 && high < operands[0].element_count()) return {};
-  return bad("elements {} to {} of {}", low, high, operands[0].to_string());
+Status check_call(const Composite& c, Shapes, Shapes) {
+  return c.name.empty() ? bad("it has no name") : Status();
 }
 
 }  // namespace

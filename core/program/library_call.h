@@ -1,9 +1,10 @@
 // Library calls: work that a backend may take whole, described by value.
 //
-// A closed set, versioned with the serial form of Programs. Each stands beside the steps that do
-// the same with kernels (LibraryCallStep::lowered in program.h): a backend that takes a call
-// replaces them, any other runs them. Arrays are dense and row-major; their types and shapes are
-// those of the call's buffers. Each computes the same as the StableHLO op that it is named after,
+// A set of kinds, versioned with the serial form of Programs; composites open it: their names are
+// the program's. Each call stands beside the steps that do the same with kernels
+// (LibraryCallStep::lowered in program.h): a backend that takes a call replaces them, any other
+// runs them. Arrays are dense and row-major; their types and shapes are those of the call's
+// buffers. Each kind but Composite computes the same as the StableHLO op that it is named after,
 // corner cases too.
 //
 // Thread-safety: values.
@@ -80,27 +81,28 @@ struct Fft {
   bool operator==(const Fft&) const = default;
 };
 
-enum class RandomAlgorithm : uint8_t { kThreeFry, kPhilox };
-
-/// state -> (next state, bits): rng_bit_generator, in the layout that hlo/evaluator/ops/random.cpp
-/// gives its words. The specification's DEFAULT is Philox here.
-struct RandomBits {
-  RandomAlgorithm algorithm = RandomAlgorithm::kPhilox;
-  bool operator==(const RandomBits&) const = default;
+/// A member of a composite's dictionary of attributes: integers and flags, numbers, or text (also
+/// that of a value of any other kind).
+struct CompositeAttribute {
+  std::string name;
+  std::variant<Dims, std::vector<double>, std::string> value;
+  bool operator==(const CompositeAttribute&) const = default;
 };
 
-/// array -> result[i …] = array[start + i · strides], counted in elements of the flat array:
-/// transpose, slice, broadcast_in_dim, reverse.
-struct StridedCopy {
-  int64_t start = 0;
-  Dims strides;  ///< One a dimension of the result; 0 repeats, negative runs backwards.
-  bool operator==(const StridedCopy&) const = default;
+/// (arrays …) -> (arrays …): a composite, by its name: one of the idioms that Tenon recognizes
+/// (docs/idioms.md: "tenon.softmax"), or a name that a program states ("vendor.flash_attention").
+/// What it computes is what its name means to the backend that takes it; the steps beside the call
+/// are its decomposition.
+struct Composite {
+  std::string name;
+  int64_t version = 0;
+  std::vector<CompositeAttribute> attributes;  ///< In the order of their names.
+  bool operator==(const Composite&) const = default;
 };
 
-using LibraryCall =
-    std::variant<Contraction, Convolution, Sort, Scan, Fft, RandomBits, StridedCopy>;
+using LibraryCall = std::variant<Contraction, Convolution, Sort, Scan, Fft, Composite>;
 
-/// "contraction", "strided_copy" …
+/// "contraction", "composite" …
 std::string_view name_of(const LibraryCall& call);
 /// Names of all kinds, in the order of the variant.
 std::span<const std::string_view> library_call_names();
@@ -113,7 +115,8 @@ struct LibraryCallAttribute {
   std::string name;  ///< "lhs_contracting", "input_spatial"
   Dims values;
 };
-/// All members, in the order of their declaration.
+/// All members, in the order of their declaration; of a composite none, whose attributes are not
+/// all integers.
 std::vector<LibraryCallAttribute> attributes_of(const LibraryCall& call);
 
 /// OK, or why there is no such call on arrays of these shapes. Safe on values of any content.

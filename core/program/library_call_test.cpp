@@ -44,9 +44,17 @@ TEST(LibraryCall, Text) {
   EXPECT_EQ(to_string(Scan{0, true, Combiner::kMinimum}),
             "scan combiner=minimum dimension=0 reverse");
   EXPECT_EQ(to_string(Fft{FftKind::kRealInverse, {8}}), "fft kind=real_inverse lengths=[8]");
-  EXPECT_EQ(to_string(RandomBits{RandomAlgorithm::kThreeFry}), "random_bits algorithm=three_fry");
-  EXPECT_EQ(to_string(StridedCopy{3, {-1, 0}}), "strided_copy start=3 strides=[-1,0]");
-  EXPECT_EQ(library_call_names()[6], "strided_copy");
+  EXPECT_EQ(to_string(Composite{"vendor.op",
+                                2,
+                                {{"axes", Dims{1, -1}},
+                                 {"causal", Dims{1}},
+                                 {"mode", std::string("fast \"so\"")},
+                                 {"scale", std::vector<double>{0.25}},
+                                 {"weights", std::vector<double>{0.5, 2}}}}),
+            "composite vendor.op version=2 axes=[1,-1] causal=1 mode=\"fast \\\"so\\\"\" "
+            "scale=0.25 weights=[0.5,2]");
+  EXPECT_EQ(to_string(Composite{"vendor.none"}), "composite vendor.none");
+  EXPECT_EQ(library_call_names()[5], "composite");
 }
 
 TEST(LibraryCall, ContractionsFit) {
@@ -138,12 +146,7 @@ TEST(LibraryCall, RowsFit) {
            {Shape(ElementType::kC64, {2, 8})},
            "fft: f32[2,8] becomes c64[2,8] by lengths [8]"},
           {Fft{FftKind::kForward, {8}}, {f32({8})}, {f32({8})}, "fft: f32[8] becomes f32[8]"},
-          {Fft{FftKind::kForward, {}}, {f32({8})}, {f32({8})}, "fft: 0 lengths of f32[8]"},
-          {RandomBits{},
-           {keys},
-           {keys, f32({4})},
-           "random_bits: a state of s32[3,4] becomes "
-           "s32[3,4]"}});
+          {Fft{FftKind::kForward, {}}, {f32({8})}, {f32({8})}, "fft: 0 lengths of f32[8]"}});
 }
 
 // Calls that no op gives, but a file might.
@@ -172,29 +175,16 @@ TEST(LibraryCall, TypesFit) {
            {c64, Shape(ElementType::kC64, {})},
            {c64},
            "scan: c64 cannot be combined so"},
-          {RandomBits{}, {u64}, {u64, f32({4})}, "random_bits: a state of u64[1] becomes u64[1]"},
           {padded,
            {f32({2, 8, 8, 3}), f32({3, 3, 3, 4})},
            {f32({2, 6, 8, 4})},
            "convolution: padding of -9223372036854775808"}});
 }
 
-TEST(LibraryCall, StridedCopiesFit) {
-  expect({{StridedCopy{0, {1, 3}}, {f32({2, 3})}, {f32({3, 2})}},
-          {StridedCopy{2, {0, -1}}, {f32({3})}, {f32({7, 3})}},
-          {StridedCopy{1, {0, -1}},
-           {f32({3})},
-           {f32({7, 3})},
-           "strided_copy: elements -1 to 1 of f32[3]"},
-          {StridedCopy{0, {int64_t{1} << 62}},
-           {f32({3})},
-           {f32({7})},
-           "strided_copy: strides [4611686018427387904] reach too far"},
-          {StridedCopy{0, {1}},
-           {f32({3})},
-           {f32({1, 3})},
-           "strided_copy: 1 strides from f32[3] to f32[1,3]"},
-          {StridedCopy{9, {1}}, {f32({3})}, {f32({0})}}});
+// A composite means what its name means to a backend, on any arrays.
+TEST(LibraryCall, CompositesFit) {
+  expect({{Composite{"vendor.op"}, {f32({2, 3}), f32({})}, {f32({7})}},
+          {Composite{}, {f32({2})}, {f32({2})}, "composite: it has no name"}});
 }
 
 // A backend that does not take a call runs its lowered steps.

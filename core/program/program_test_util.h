@@ -122,9 +122,10 @@ inline void add_calls(Program& p) {
   call(Scan{0, true, Combiner::kMaximum}, {0, one}, {add({4}, f32)});
   call(Fft{FftKind::kRealForward, {4}}, {0}, {add({3}, ElementType::kC64)});
   const BufferId state = add({2}, ElementType::kU64);
-  call(RandomBits{RandomAlgorithm::kPhilox}, {state},
+  call(Composite{"tenon.random_bits", 0, {{"algorithm", Dims{1}}}}, {state},
        {add({2}, ElementType::kU64), add({4}, ElementType::kU32)});
-  call(StridedCopy{3, {-1}}, {0}, {add({4}, f32)});
+  call(Composite{"tenon.strided_copy", 0, {{"start", Dims{3}}, {"strides", Dims{-1}}}}, {0},
+       {add({4}, f32)});
 }
 
 // Something of each kind: control flow, a constant, a view, a donated parameter, a call with a

@@ -13,9 +13,6 @@ inline constexpr uint64_t kEnumEnd<program::Combiner> =
 template <>
 inline constexpr uint64_t kEnumEnd<program::FftKind> =
     static_cast<uint64_t>(program::FftKind::kRealInverse) + 1;
-template <>
-inline constexpr uint64_t kEnumEnd<program::RandomAlgorithm> =
-    static_cast<uint64_t>(program::RandomAlgorithm::kPhilox) + 1;
 }  // namespace tenon::serial
 
 namespace tenon::program {
@@ -52,17 +49,65 @@ void serialize(A& a, serial::Of<A, Fft>& f) {
   a(f.kind, f.lengths);
 }
 template <class A>
-void serialize(A& a, serial::Of<A, RandomBits>& r) {
-  a(r.algorithm);
+void serialize(A& a, serial::Of<A, CompositeAttribute>& attribute) {
+  a(attribute.name, attribute.value);
 }
 template <class A>
-void serialize(A& a, serial::Of<A, StridedCopy>& c) {
+void serialize(A& a, serial::Of<A, Composite>& c) {
+  a(c.name, c.version, c.attributes);
+}
+
+namespace {
+
+// Version 1 had no composites, and two kinds of calls that no backend took. They become composites
+// of these names: the steps beside them do the same.
+struct RandomBitsOf1 {
+  uint8_t algorithm = 0;
+};
+template <class A>
+void serialize(A& a, serial::Of<A, RandomBitsOf1>& r) {
+  a(r.algorithm);
+}
+struct StridedCopyOf1 {
+  int64_t start = 0;
+  Dims strides;
+};
+template <class A>
+void serialize(A& a, serial::Of<A, StridedCopyOf1>& c) {
   a(c.start, c.strides);
 }
+using LibraryCallOf1 =
+    std::variant<Contraction, Convolution, Sort, Scan, Fft, RandomBitsOf1, StridedCopyOf1>;
+
+LibraryCall upgrade(RandomBitsOf1 call) {
+  return Composite{"tenon.random_bits", 0, {{"algorithm", Dims{call.algorithm}}}};
+}
+LibraryCall upgrade(StridedCopyOf1 call) {
+  return Composite{
+      "tenon.strided_copy", 0, {{"start", Dims{call.start}}, {"strides", std::move(call.strides)}}};
+}
+LibraryCall upgrade(auto call) { return call; }
+
+void call_field(serial::ArchiveWriter& a, const LibraryCall& call) { a(call); }
+void call_field(serial::ArchiveReader& a, LibraryCall& call) {
+  if (a.version() >= 2) return a(call);
+  LibraryCallOf1 old;
+  a(old);
+  call = std::visit([](auto& each) { return upgrade(std::move(each)); }, old);
+}
+
+}  // namespace
+
 template <class A, class Action>
   requires requires { Action::kOnHost; }
 void serialize(A& a, Action& action) {
-  action.members(action, [&](auto, auto& member) { a(member); });
+  action.members(action, [&](auto, auto& member) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, LibraryCall>) {
+      call_field(a, member);
+    } else {
+      a(member);
+    }
+  });
 }
 template <class A>
 void serialize(A& a, serial::Of<A, Step>& step) {
@@ -89,23 +134,43 @@ void serialize(serial::ArchiveReader& a, StepRange& range) {
 void serialize(serial::ArchiveWriter& a, const MemoryRef& ref) { a(ref.kind, ref.index); }
 void serialize(serial::ArchiveReader& a, MemoryRef& ref) { a(ref.kind, ref.index); }
 
+namespace {
+
+// A call other than a composite is written as version 1, which plug-ins of earlier releases read.
+uint32_t version_of(const LibraryCall& call) {
+  return std::holds_alternative<Composite>(call) ? 2 : 1;
+}
+uint32_t version_of(const Program& program) {
+  uint32_t version = 1;
+  for (const Sequence& sequence : program.sequences) {
+    for (const Step& step : sequence.steps) {
+      if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) {
+        version = std::max(version, version_of(call->call));
+      }
+    }
+  }
+  return version;
+}
+
+}  // namespace
+
 std::string save(const Program& program) {
   serial::ArchiveWriter writer;
   writer(program);
-  return seal(kProgramFormat, std::move(writer).take());
+  return seal(kProgramFormat, std::move(writer).take(), version_of(program));
 }
 
 std::string save_call(const LibraryCall& call) {
   serial::ArchiveWriter writer;
   writer(call);
-  return seal(kCallFormat, std::move(writer).take());
+  return seal(kCallFormat, std::move(writer).take(), version_of(call));
 }
 
 Result<LibraryCall> load_call(std::string_view bytes) {
   TENON_ASSIGN(const serial::Unsealed file, serial::unseal(bytes, kCallFormat));
   serial::ArchiveReader reader(file.payload, file.version);
   LibraryCall call;
-  reader(call);
+  call_field(reader, call);
   TENON_TRY(Status(reader.status()));
   return call;
 }

@@ -1,7 +1,8 @@
 // The serial form of Programs: one file with kernels, constants, buffer plan and steps, that
 // another process, machine or release loads.
 //
-// Version 1; `testdata/` keeps a file of each version, which a test loads.
+// Version 2 (1: without composites among library calls); `testdata/` keeps a file of each version,
+// which a test loads. A Program without composites is written as version 1.
 #pragma once
 
 #include <string>
@@ -15,11 +16,11 @@
 namespace tenon::program {
 
 /// A new version of what a kernel is written as is a new version of this too.
-inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 1};
+inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 2};
 static_assert(kernel::kKernelFormat.newest == 1);
 
 /// The serial form of a library call by itself, for plug-ins.
-inline constexpr serial::Format kCallFormat = {"TNCL", "library call", 1, 1};
+inline constexpr serial::Format kCallFormat = {"TNCL", "library call", 1, 2};
 std::string save_call(const LibraryCall& call);
 /// Errors: those of serial::unseal.
 Result<LibraryCall> load_call(std::string_view bytes);

@@ -59,6 +59,26 @@ TEST(ProgramSerial, LoadsFilesOfEveryVersion) {
   }
 }
 
+// Plug-ins of earlier releases read what they know.
+TEST(ProgramSerial, CallsAreSavedInTheOldestVersionThatHoldsThem) {
+  const LibraryCall fused = Composite{"vendor.op",
+                                      3,
+                                      {{"axes", Dims{1, -1}},
+                                       {"mode", std::string("fast")},
+                                       {"none", Dims{}},
+                                       {"scale", std::vector<double>{0.25, -1e300}}}};
+  const LibraryCall plain = Sort{1, 0, true, false};
+  for (const auto& [call, version] : {std::pair{fused, 2}, std::pair{plain, 1}}) {
+    const std::string bytes = save_call(call);
+    EXPECT_EQ(bytes[4], version);
+    const auto read = load_call(bytes);
+    ASSERT_TRUE(read) << read.error().to_string();
+    EXPECT_EQ(*read, call) << to_string(*read);
+  }
+  EXPECT_EQ(save(testing::twice())[4], 1);
+  EXPECT_EQ(save(testing::everything())[4], 2);
+}
+
 TEST(ProgramSerial, NoChangeOfABitBreaksTheReader) {
   int64_t runs = 0;
   for (const Program& program : {testing::twice(), testing::everything()}) {

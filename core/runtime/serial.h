@@ -11,8 +11,8 @@
 namespace tenon::runtime {
 
 /// A new version of a Program's serial form is a new version of this too.
-inline constexpr serial::Format kCompiledProgramFormat = {"TNCP", "compiled program", 1, 1};
-static_assert(program::kProgramFormat.newest == 1);
+inline constexpr serial::Format kCompiledProgramFormat = {"TNCP", "compiled program", 1, 2};
+static_assert(program::kProgramFormat.newest == 2);
 
 /// The compiler and the target that a Program was compiled by and for (B13, B14): the name and
 /// version of the backend, and its TargetInfo with the compiler_id, as text.

@@ -11,6 +11,7 @@
 #include "hlo/driver/kernel_pool.h"
 #include "hlo/driver/target_model.h"
 #include "hlo/ir/inline.h"
+#include "hlo/lower/library_calls.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -117,6 +118,20 @@ class ProgramCompiler {
     lower_.tuning.prefer(std::string(lower::parameters::kLanes.name), lower_.limits.cost.lanes);
     warnings_ = apply_tuning(target, lower_.tuning);
     lower_.cache = &lowering_cache_;
+  }
+
+  // Whether the backend takes a composite whole, as far as its types and constants tell.
+  Result<bool> takes_composite(const Instruction& composite) {
+    const auto site = lower::call_site_of(composite);
+    if (!site) return false;
+    if (lower_.takes_call != nullptr) {
+      TENON_ASSIGN(const bool keeps,
+                   lower_.takes_call({site->call, site->operands, site->results, site->constant}));
+      return keeps;
+    }
+    TENON_ASSIGN(const CallAnswer* const answer,
+                 planner_.plan({site->call, site->operands, site->results, site->constant}));
+    return answer->plan.has_value();
   }
 
   Result<Compilation> run(const Module& module) {
@@ -426,10 +441,14 @@ Result<Compilation> compile(const Module& module, backend::Backend& backend,
   const std::unique_ptr<Module> copy = module.clone();
   TENON_TRY(select_entry(*copy, options.lower.entry));
   int64_t folded = 0;
-  TENON_TRY(
-      run_passes(*copy, optimizing_passes(),
-                 {.rewrites = options.rewrites, .cost = cost_model_of(target), .folded = &folded}));
-  TENON_ASSIGN(Compilation compilation, ProgramCompiler(backend, target, options).run(*copy));
+  ProgramCompiler compiler(backend, target, options);
+  PassOptions passes;
+  passes.rewrites = options.rewrites;
+  passes.cost = cost_model_of(target);
+  passes.folded = &folded;
+  passes.takes_composite = [&](const Instruction& op) { return compiler.takes_composite(op); };
+  TENON_TRY(run_passes(*copy, optimizing_passes(), passes));
+  TENON_ASSIGN(Compilation compilation, compiler.run(*copy));
   compilation.folded = folded;
   return compilation;
 }
@@ -442,7 +461,15 @@ Result<Compilation> compile(const program::Program& program, backend::Backend& b
 Result<program::Program> compile_to_program(const Module& module, const LowerOptions& options) {
   const std::unique_ptr<Module> copy = module.clone();
   TENON_TRY(select_entry(*copy, options.entry));
-  TENON_TRY(run_passes(*copy, lowering_passes()));
+  PassOptions passes;
+  if (options.takes_call != nullptr) {
+    passes.takes_composite = [&](const Instruction& op) -> Result<bool> {
+      const auto site = lower::call_site_of(op);
+      if (!site) return false;
+      return options.takes_call({site->call, site->operands, site->results, site->constant});
+    };
+  }
+  TENON_TRY(run_passes(*copy, lowering_passes(), passes));
   return lower_module(*copy, options);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "hlo/ir/region.h"
+#include "hlo/lower/lower_op.h"
+#include "hlo/text/attribute_printer.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -126,43 +128,62 @@ Call fft(const Instruction& op) {
   return call;
 }
 
-Call random_bits(const Instruction& op) {
-  const auto algorithm = op.enumeration<RngAlgorithm>(AttrKey::rng_algorithm);
-  return program::RandomBits{algorithm == RngAlgorithm::kThreeFry
-                                 ? program::RandomAlgorithm::kThreeFry
-                                 : program::RandomAlgorithm::kPhilox};
+// The numbers of a short list, or nothing.
+std::optional<Dims> integers_of(const Attribute& value) {
+  if (const auto* flag = value.get<bool>()) return Dims{*flag ? 1 : 0};
+  if (const auto* integer = value.get<IntegerAttr>()) return Dims{integer->value};
+  if (const auto* list = value.get<I64s>()) return *list;
+  if (const auto* flags = value.get<BoolsAttr>())
+    return Dims(flags->values.begin(), flags->values.end());
+  if (const auto* array = value.get<ArrayAttr>()) {
+    Dims all;
+    for (const Attribute& each : *array) {
+      const auto* const integer = each.get<IntegerAttr>();
+      if (integer == nullptr) return {};
+      all.push_back(integer->value);
+    }
+    return all;
+  }
+  return {};
 }
 
-Call strided_copy(const Instruction& op) {
-  const Dims& from = op.operand_type(0).dims();
-  const Dims steps = row_major_strides(from);
-  program::StridedCopy call;
-  call.strides.assign(op.result_type().dims().size(), 0);
-  for (size_t d = 0; d < from.size(); ++d) {
-    switch (op.code()) {
-      case OpCode::kTranspose: {
-        const I64s& order = op.i64s(AttrKey::permutation);
-        call.strides[d] = steps[static_cast<size_t>(order[d])];
-        break;
-      }
-      case OpCode::kBroadcastInDim: {
-        const auto to = static_cast<size_t>(op.i64s(AttrKey::broadcast_dimensions)[d]);
-        if (from[d] != 1) call.strides[to] = steps[d];
-        break;
-      }
-      case OpCode::kSlice:
-        call.start += op.i64s(AttrKey::start_indices)[d] * steps[d];
-        // Where there is but one, the step to the next may be past all numbers.
-        if (op.result_type().dims()[d] != 1) {
-          call.strides[d] = op.i64s_or(AttrKey::strides, from.size(), 1)[d] * steps[d];
-        }
-        break;
-      default: {  // reverse
-        const I64s& reversed = op.i64s(AttrKey::dimensions);
-        const bool back = contains(reversed, static_cast<int64_t>(d));
-        call.start += back ? (from[d] - 1) * steps[d] : 0;
-        call.strides[d] = back ? -steps[d] : steps[d];
-      }
+// A dense array, which a program may state to be as large as it likes.
+std::optional<program::CompositeAttribute> dense_attribute(const std::string& name,
+                                                           const DenseAttr& dense) {
+  constexpr int64_t kMost = 1 << 10;
+  const ElementType type = dense.shape.element_type();
+  if (dense.shape.element_count() > kMost || is_complex(type)) return {};
+  const Literal values = dense.expanded();
+  Dims integers;
+  std::vector<double> reals;
+  for (int64_t i = 0; i < values.element_count(); ++i) {
+    if (is_float(type)) {
+      reals.push_back(values.get_double(i));
+    } else {
+      integers.push_back(values.get_integer(i));
+    }
+  }
+  if (is_float(type)) return program::CompositeAttribute{name, std::move(reals)};
+  return program::CompositeAttribute{name, std::move(integers)};
+}
+
+program::CompositeAttribute composite_attribute(const std::string& name, const Attribute& value) {
+  if (const auto integers = integers_of(value)) return {name, *integers};
+  if (const auto* real = value.get<FloatAttr>()) return {name, std::vector<double>{real->value()}};
+  if (const auto* text = value.get<std::string>()) return {name, *text};
+  if (const auto* dense = value.get<DenseAttr>()) {
+    if (auto attribute = dense_attribute(name, *dense)) return *std::move(attribute);
+  }
+  return {name, attribute_text(value, TextForm::kHlo)};
+}
+
+Call composite(const Instruction& op) {
+  program::Composite call;
+  call.name = op.text(AttrKey::name);
+  call.version = op.integer(AttrKey::version, 0);
+  if (const auto* attributes = op.attr<Dict>(AttrKey::composite_attributes)) {
+    for (const auto& [name, value] : *attributes) {
+      call.attributes.push_back(composite_attribute(name, value));
     }
   }
   return call;
@@ -180,13 +201,12 @@ Call sort_of_dimension(const Instruction& op) {
 }  // namespace
 
 namespace calls {
+constinit const LibraryCallRule composite = {lower::composite};
 constinit const LibraryCallRule contraction = {lower::contraction};
 constinit const LibraryCallRule convolution = {lower::convolution};
 constinit const LibraryCallRule fft = {lower::fft};
-constinit const LibraryCallRule random_bits = {lower::random_bits};
 constinit const LibraryCallRule scan = {lower::scan};
 constinit const LibraryCallRule sort = {sort_of_dimension};
-constinit const LibraryCallRule strided_copy = {lower::strided_copy};
 }  // namespace calls
 
 program::Convolution convolution_of(const Instruction& op) {
@@ -223,6 +243,22 @@ std::optional<LibraryCall> library_call_of(const Instruction& op) {
     if (!type.is_tensor() || is_empty(type)) return {};
   }
   return rule->of(op);
+}
+
+std::optional<CallSite> call_site_of(const Instruction& op) {
+  auto call = library_call_of(op);
+  if (!call) return {};
+  CallSite site{.call = *std::move(call), .operands = {}, .results = {}, .constant = {}};
+  for (const Value operand : op.operands()) {
+    site.operands.emplace_back(operand.type().element_type(), operand.type().dims());
+    site.constant.push_back(operand.def->code() == OpCode::kConstant &&
+                            !is_inline_constant(*operand.def));
+  }
+  for (const Type& type : op.result_types()) {
+    site.results.emplace_back(type.element_type(), type.dims());
+  }
+  if (!program::check(site.call, site.operands, site.results).ok()) return {};
+  return site;
 }
 
 }  // namespace tenon::hlo::lower

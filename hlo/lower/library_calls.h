@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/program/library_call.h"
 #include "hlo/ir/instruction.h"
@@ -14,7 +15,7 @@ struct LibraryCallRule {
   std::optional<program::LibraryCall> (*of)(const Instruction& op) = nullptr;
 };
 namespace calls {
-extern const LibraryCallRule contraction, convolution, fft, random_bits, scan, sort, strided_copy;
+extern const LibraryCallRule composite, contraction, convolution, fft, scan, sort;
 }  // namespace calls
 
 /// The library call on the op's operands that gives its results. Nothing for an op without such a
@@ -22,6 +23,16 @@ extern const LibraryCallRule contraction, convolution, fft, random_bits, scan, s
 /// pair of arguments, a reduction other than a prefix scan), one without elements, or one of a type
 /// that lowering treats in its own way (products of operands of different types).
 std::optional<program::LibraryCall> library_call_of(const Instruction& op);
+
+/// A library call and its arrays, as they lie in memory.
+struct CallSite {
+  program::LibraryCall call;
+  std::vector<Shape> operands;
+  std::vector<Shape> results;
+  std::vector<bool> constant;  ///< For each operand, whether it is a constant that is kept.
+};
+/// The library call that the op is, if it is one and its arrays fit.
+std::optional<CallSite> call_site_of(const Instruction& op);
 
 /// The attributes of a convolution, those that are absent too.
 program::Convolution convolution_of(const Instruction& op);

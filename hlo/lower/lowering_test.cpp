@@ -130,42 +130,6 @@ TEST(Lowering, NumbersWithoutASign) {
   EXPECT_EQ((*results)[0].to_string(), "[true, true, true, false, false, false]");
 }
 
-// A strided copy carried out by hand gives the same as its op.
-TEST(Lowering, StridedCopiesAreTheirOps) {
-  Literal x(Shape(ElementType::kS32, {4, 1, 6}));
-  for (int64_t i = 0; i < 24; ++i) x.set_integer(i, i * i);
-  for (const auto& [op, type] : std::vector<std::pair<std::string, std::string>>{
-           {"stablehlo.transpose %x, dims = [2, 0, 1]", "6x4x1"},
-           {"stablehlo.slice %x [1:4:2, 0:1, 2:6:3]", "2x1x2"},
-           {"stablehlo.reverse %x, dims = [0, 2]", "4x1x6"},
-           {"stablehlo.broadcast_in_dim %x, dims = [0, 1, 3]", "4x5x2x6"}}) {
-    SCOPED_TRACE(op);
-    const bool one_type = op.find("reverse") != std::string::npos;
-    const std::string from = one_type ? "" : "(tensor<4x1x6xi32>) -> ";
-    const auto module = hlo::import_module(
-        "func.func @main(%x: tensor<4x1x6xi32>) -> tensor<" + type + "xi32> {\n%y = " + op + " : " +
-            from + "tensor<" + type + "xi32>\nreturn %y : tensor<" + type + "xi32>\n}",
-        "t");
-    ASSERT_TRUE(module) << module.error().to_string();
-    hlo::LowerOptions options;
-    options.takes_call = [](const auto&, auto...) { return true; };
-    const auto program = hlo::compile_to_program(**module, options);
-    ASSERT_TRUE(program) << program.error().to_string();
-    const auto& call = std::get<program::LibraryCallStep>(program->sequences[0].steps[0].action);
-    const auto& copy = std::get<program::StridedCopy>(call.call);
-    const auto expected =
-        hlo::Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>{x});
-    ASSERT_TRUE(expected) << expected.error().to_string();
-    const Dims& dims = expected->front().shape().dims();
-    for (int64_t i = 0; i < element_count(dims); ++i) {
-      int64_t at = copy.start;
-      int64_t rest = i;
-      for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) at += rest % dims[d] * copy.strides[d];
-      EXPECT_EQ(x.get_integer(at), expected->front().get_integer(i)) << i;
-    }
-  }
-}
-
 // LT does not order NaNs: the result is unspecified, but the same in any order of iterations.
 TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
   const auto module = hlo::import_module(

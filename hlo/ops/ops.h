@@ -187,6 +187,7 @@ enum class StepKind : uint8_t {
   kView,          ///< No step where the bytes are the same: a view of its operand's buffer.
   kCompute,       ///< A library call that the backend takes, or kernels.
   kFusion,        ///< Kernels, or the steps of its ops.
+  kComposite,     ///< A library call that the backend takes, or the steps of its decomposition.
   kControl,       ///< One kernel, or a loop or branch of the Program.
   kCustomCall,    ///< A call of a function by name.
   kHost,          ///< A call of the evaluator on the host.

@@ -20,7 +20,7 @@ Result<bool> apply_rules(Module& module, const PassOptions& options) {
 constexpr Pass kPasses[] = {
     {"inline-calls",
      "Calls, composites and asynchronous computations become the ops they stand for.",
-     plain<inline_all_calls>},
+     inline_all_calls},
     {"decompose", "Decomposable ops become primitive ones.", plain<decompose>},
     {"cse", "Replaces ops by earlier identical ones.", plain<share_common>},
     {"constant-fold", "Ops on constants become small constants; known branches are taken.",
@@ -32,6 +32,10 @@ constexpr Pass kPasses[] = {
     {"simplify",
      "algebraic-simplify, constant-fold, cse, loop-carries and dce in turn, until nothing changes.",
      simplify},
+    {"recognize-idioms",
+     "Ops that are an idiom together become a composite, where the target takes it (`tenon "
+     "idioms`).",
+     recognize_idioms},
     {"flatten-fusions", "Fusions within fusions become the ops that they consist of.",
      plain<flatten_fusions>},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
@@ -44,7 +48,8 @@ constexpr Pass kPasses[] = {
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "flatten-fusions",
                                                 "dce"};
 constexpr std::string_view kOptimizingPasses[] = {
-    "inline-calls", "decompose", "simplify", "flatten-fusions", "fusion", "order-updates", "dce"};
+    "inline-calls",    "decompose", "simplify",      "recognize-idioms",
+    "flatten-fusions", "fusion",    "order-updates", "dce"};
 
 }  // namespace
 

@@ -41,6 +41,9 @@ struct PassOptions {
   rewrite::Options rewrites;
   /// Costs of the target, by which fusion chooses.
   lower::CostModel cost;
+  /// Whether the target takes a composite whole, by its name, attributes and types; its operands
+  /// may be constants. Null: it takes none. Others are replaced by their decompositions.
+  std::function<Result<bool>(const Instruction& composite)> takes_composite;
   /// Ops that constant folding computed, or decided, are added to it, if not null.
   int64_t* folded = nullptr;
 };
@@ -57,8 +60,9 @@ std::span<const std::string_view> optimizing_passes();
 // --- The passes, a file each
 
 /// Inlines calls, composites and asynchronous computations: a composite that is named after a CHLO
-/// function becomes that op, any other becomes its decomposition. Removes functions without calls.
-Result<bool> inline_all_calls(Module& module);
+/// function becomes that op, one that the target takes stays, any other becomes its decomposition.
+/// Removes functions without calls.
+Result<bool> inline_all_calls(Module& module, const PassOptions& options = {});
 /// Decomposes ops (hlo/decomposition) for a target that knows primitive ops only. The state behind
 /// `rng` starts from a constant and is carried through control flow.
 Result<bool> decompose(Module& module);
@@ -79,6 +83,8 @@ Result<bool> reduce_carries(Module& module);
 /// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in turn, until nothing
 /// changes.
 Result<bool> simplify(Module& module, const PassOptions& options = {});
+/// Replaces the ops of idioms (idioms/idiom.h) by composites, where the target takes them.
+Result<bool> recognize_idioms(Module& module, const PassOptions& options = {});
 /// Makes fusions of elementwise ops, reductions of their results, and ops that only move elements
 /// for them.
 Result<bool> fuse_elements(Module& module, const PassOptions& options = {});

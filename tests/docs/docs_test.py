@@ -46,6 +46,7 @@ def check_generated_pages(tenon: str, write: bool) -> list[tuple[str, str]]:
     """Pages that the tool prints whole: docs/ops.md is what the op table says, docs/rewrites.md what the rules say."""
     outcomes = []
     for page, words in {"docs/ops.md": ["ops", "--markdown"],
+                        "docs/idioms.md": ["idioms", "--markdown"],
                         "docs/rewrites.md": ["rules", "--markdown", *sorted(ROOT.glob("samples/*/program.mlir"))]}.items():
         printed = subprocess.run([tenon, *words], capture_output=True, text=True, cwd=ROOT).stdout
         same = (ROOT / page).exists() and printed == (ROOT / page).read_text()
@@ -72,7 +73,8 @@ def check_links() -> list[tuple[str, str]]:
     """Relative links of every page lead to files."""
     outcomes = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        prose = re.sub(r"^    .*|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE)  # Without code.
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        prose = re.sub(r"^    .*|`[^`\n]*`", "", text, flags=re.MULTILINE)  # Without code.
         broken = [link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose)
                   if not (page.parent / link).exists()]
         outcomes.append((f"links of {page.name}", ", ".join(broken)))

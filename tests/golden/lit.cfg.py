@@ -10,5 +10,5 @@ config.suffixes = [".mlir"]
 config.test_source_root = os.path.dirname(__file__)
 build = lit_config.params.get("TENON_BUILD", os.environ.get("TENON_BUILD", "build"))
 config.test_exec_root = os.path.join(build, "golden")
-config.substitutions.append(("tenon", os.path.join(build, "tenon")))
+config.substitutions.append((r"\btenon ", os.path.join(build, "tenon") + " "))  # Not in the name of a composite.
 config.substitutions.append(("FileCheck", "FileCheck-19"))

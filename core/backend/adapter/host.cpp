@@ -27,6 +27,8 @@ struct TenonCall::CallDescription {
   std::vector<TenonArrayInfo> results;
   std::vector<tenon::program::LibraryCallAttribute> members;
   std::vector<TenonAttribute> attributes;
+  std::vector<TenonCompositeAttribute> composite_attributes;
+  TenonComposite composite{};
 };
 
 namespace tenon::backend {
@@ -127,6 +129,23 @@ std::vector<TenonArrayInfo> array_infos(std::span<const Shape> shapes,
   return infos;
 }
 
+TenonCompositeAttribute attribute_info(const program::CompositeAttribute& attribute) {
+  TenonCompositeAttribute info{};
+  info.size = sizeof info;
+  info.name = attribute.name.c_str();
+  if (const auto* integers = std::get_if<Dims>(&attribute.value)) {
+    info.integers = integers->data();
+    info.count = integers->size();
+  } else if (const auto* reals = std::get_if<std::vector<double>>(&attribute.value)) {
+    info.reals = reals->data();
+    info.count = reals->size();
+  } else {
+    info.text = std::get<std::string>(attribute.value).c_str();
+  }
+  return info;
+}
+
+// The site outlives the description, which refers to its names and numbers.
 std::shared_ptr<const TenonCall::CallDescription> description_of(const LibraryCallSite& site) {
   auto description = std::make_shared<TenonCall::CallDescription>();
   description->kind = program::name_of(site.call);
@@ -136,6 +155,14 @@ std::shared_ptr<const TenonCall::CallDescription> description_of(const LibraryCa
   for (const program::LibraryCallAttribute& each : description->members) {
     description->attributes.push_back(
         {sizeof(TenonAttribute), each.name.c_str(), each.values.data(), each.values.size()});
+  }
+  if (const auto* composite = std::get_if<program::Composite>(&site.call)) {
+    for (const program::CompositeAttribute& each : composite->attributes) {
+      description->composite_attributes.push_back(attribute_info(each));
+    }
+    description->composite = {sizeof(TenonComposite), composite->name.c_str(), composite->version,
+                              description->composite_attributes.data(),
+                              description->composite_attributes.size()};
   }
   return description;
 }
@@ -155,6 +182,7 @@ TenonCode describe_call(const TenonCall* call, TenonCallInfo* info) {
   all.result_count = d.results.size();
   all.attributes = d.attributes.data();
   all.attribute_count = d.attributes.size();
+  all.composite = d.composite.name == nullptr ? nullptr : &d.composite;
   return give(all, info);
 }
 

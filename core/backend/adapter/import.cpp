@@ -357,7 +357,10 @@ class PluginBackend final : public Backend {
 
   Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     const auto plan = member_or(table_, &TenonBackend::plan, {});
-    if (plan == nullptr) return Backend::plan(target, site);
+    constexpr uint32_t kCompositesSince = 3;
+    const bool is_known = table_.abi_minor >= kCompositesSince ||
+                          !std::holds_alternative<program::Composite>(site.call);
+    if (plan == nullptr || !is_known) return Backend::plan(target, site);
     const CTarget c_target(target);
     const TenonCall call{&site};
     LibraryCallPlan result;

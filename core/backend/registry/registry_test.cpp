@@ -39,10 +39,10 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is no plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.2 of the interface, this is 1.2 "
+            "libbroken2.so: the plug-in was built for version 77.3 of the interface, this is 1.3 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.2 "
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.3 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "

@@ -17,6 +17,10 @@
 #include <pthread.h>
 #include <time.h>
 #endif
+#if STEP >= 6
+
+#include <math.h>
+#endif
 
 #include "core/backend/plugin.h"
 
@@ -171,7 +175,8 @@ typedef struct Event {
 
 /* [sizes] */
 #if STEP >= 6
-/* Of a product: result[rows, columns] = lhs[rows, inner] x rhs[inner, columns]. */
+/* Of a product: result[rows, columns] = lhs[rows, inner] x rhs[inner, columns]. Of a softmax of rows,
+ * `inner` is 0. */
 typedef struct Sizes {
   int64_t rows, inner, columns;
 } Sizes;
@@ -686,16 +691,29 @@ static int is_product(const TenonCallInfo* call) {
   return 1;
 }
 
+/* Whether it is the softmax of each row of a matrix: an idiom that Tenon recognizes (docs/idioms.md).
+ * Composites of a program's own come in the same way, by their names. */
+static int is_softmax(const TenonCallInfo* call) {
+  const TenonComposite* composite = call->composite;
+  if (composite == NULL || strcmp(composite->name, "tenon.softmax") != 0) return 0;
+  const TenonCompositeAttribute* dimension = composite->attributes; /* The only one. */
+  return is_matrix(call->operands) && composite->attribute_count == 1 && dimension->count == 1 &&
+         dimension->integers != NULL && dimension->integers[0] == 1;
+}
+
 static TenonCode plan(const TenonPlanArgs* args) {
   TenonCallInfo call = {.size = sizeof call};
   const TenonCode code = host->describe_call(args->call, &call);
   if (code != TENON_OK) return fail(args->error, code, "the host cannot describe a call");
-  if (!is_product(&call)) {
-    return fail(args->error, TENON_UNIMPLEMENTED, "not a product of two f32 matrices");
-  }
   const TenonArrayInfo* lhs = call.operands;
-  const TenonArrayInfo* rhs = element(call.operands, 1);
-  const Sizes sizes = {lhs->dims[0], lhs->dims[1], rhs->dims[1]};
+  Sizes sizes = {lhs->rank > 0 ? lhs->dims[0] : 0, 0, lhs->rank > 1 ? lhs->dims[1] : 0};
+  if (is_product(&call)) {
+    const TenonArrayInfo* rhs = element(call.operands, 1);
+    sizes.inner = lhs->dims[1];
+    sizes.columns = rhs->dims[1];
+  } else if (!is_softmax(&call)) {
+    return fail(args->error, TENON_UNIMPLEMENTED, "neither a product nor a softmax of f32 matrices");
+  }
   args->plan->write(args->plan->context, (const char*)&sizes, sizeof sizes);
   return TENON_OK;
 }
@@ -770,13 +788,26 @@ static void run_call(const Work* work) {
 #endif
 /* [/multiply] */
 
+static void run_softmax(const Work* work) {
+  const Sizes* sizes = &work->sizes;
+  const float* x = work->places[0];
+  float* y = work->places[2];
+  for (int64_t i = 0; i < sizes->rows; ++i, x += sizes->columns, y += sizes->columns) {
+    float most = x[0], sum = 0;
+    for (int64_t j = 0; j < sizes->columns; ++j) most = x[j] > most || x[j] != x[j] ? x[j] : most;
+    for (int64_t j = 0; j < sizes->columns; ++j) sum += y[j] = expf(x[j] - most);
+    for (int64_t j = 0; j < sizes->columns; ++j) y[j] /= sum;
+  }
+}
+
 static TenonCode call(const TenonCallArgs* args) {
-  const TenonPlace places[] = {args->operands[0], args->operands[1], args->results[0]};
+  const TenonPlace places[] = {args->operands[0], args->operands[args->operand_count - 1],
+                               args->results[0]};
   Work* work = new_work(places, 3, 0);
   if (work != NULL) {
-    work->run = run_call;
-    work->stop = args->stop;
     memcpy(&work->sizes, args->plan, sizeof work->sizes);
+    work->run = work->sizes.inner == 0 ? run_softmax : run_call;
+    work->stop = args->stop;
   }
   return give(args->device, work, args->error);
 }

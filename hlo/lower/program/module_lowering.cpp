@@ -186,17 +186,7 @@ Status ModuleLowering::fusion(const Instruction& op) {
     Status status = kernels(op);
     if (status.code() != ErrorCode::kResourceExhausted) return status;
   }
-  const Computation& body = op.region(0);
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    TENON_ASSIGN(place(body.parameter(i)), place_of(op.operand(i)));
-  }
-  TENON_TRY(instructions(body));
-  for (uint32_t r = 0; r < op.result_count(); ++r) {
-    const Value value = body.return_instruction()->operand(r);
-    TENON_ASSIGN(ValueLocation same, place_of(value));
-    places_[{&op, r}] = std::move(same);
-  }
-  return {};
+  return inlined(op, op.region(0));
 }
 
 Status ModuleLowering::instructions(const Computation& computation) {
@@ -248,6 +238,8 @@ Status ModuleLowering::instruction(const Instruction& op) {
       return host_step(op);
     case StepKind::kCompute:
       return compute(op);
+    case StepKind::kComposite:
+      return composite(op);
     case StepKind::kUnset:  // A decomposable op, which was to be decomposed before.
       break;
   }
@@ -256,10 +248,19 @@ Status ModuleLowering::instruction(const Instruction& op) {
 
 // --- The whole
 
+// The decomposition of a composite, of each once, or null.
+const Computation* ModuleLowering::decomposition_of(const Instruction& op) {
+  if (op.code() != OpCode::kComposite) return nullptr;
+  const Computation* const body = module_.find_function(op.text(AttrKey::decomposition));
+  const bool is_new = body != nullptr && !body->empty() && !numbers_.contains(body->first());
+  return is_new ? body : nullptr;
+}
+
 void ModuleLowering::number(const Computation& computation) {
   for (const Instruction& op : computation) {
     numbers_.emplace(&op, static_cast<uint32_t>(numbers_.size()));
     for (size_t i = 0; i < op.region_count(); ++i) number(op.region(i));
+    if (const Computation* const body = decomposition_of(op)) number(*body);
   }
 }
 
@@ -293,6 +294,10 @@ Status ModuleLowering::check_sizes(const Computation& computation) const {
   for (const Instruction& op : computation) {
     TENON_TRY(check(op));
     for (size_t i = 0; i < op.region_count(); ++i) TENON_TRY(check_sizes(op.region(i)));
+    if (op.code() == OpCode::kComposite) {
+      const Computation* const body = module_.find_function(op.text(AttrKey::decomposition));
+      if (body != nullptr) TENON_TRY(check_sizes(*body));
+    }
   }
   return {};
 }

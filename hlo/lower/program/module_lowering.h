@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,7 @@ class ModuleLowering {
   using Key = ValueKey;
 
   void number(const Computation& computation);
+  const Computation* decomposition_of(const Instruction& op);
   uint32_t number_of(const Instruction& op) const;
   Status check_sizes(const Computation& computation) const;
   Status parameters(const Computation& entry);
@@ -55,8 +57,11 @@ class ModuleLowering {
   int fallback_level(const Instruction& op) const;
   LowerLimits limits_for(const Instruction& op) const;
   Result<LoweredOp> lowered(const Instruction& op);
+  Result<std::optional<program::LibraryCallStep>> taken_call(const Instruction& op);
   /// By a library call that the backend takes, or by kernels.
   Status compute(const Instruction& op);
+  Status composite(const Instruction& op);
+  Status inlined(const Instruction& op, const Computation& body);
   Status kernels(const Instruction& op);
   /// Kernels that leave their results in these buffers.
   Status launches(const Instruction& op, LoweredOp lowered, const std::vector<BufferId>& results);

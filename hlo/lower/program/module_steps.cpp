@@ -1,5 +1,7 @@
 // Turns instructions into steps: library calls, kernels, calls out of the op set, loops and
 // branches.
+#include <algorithm>
+
 #include "hlo/builder/builder.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/library_calls.h"
@@ -10,6 +12,7 @@ namespace tenon::hlo::lower {
 namespace {
 
 using program::BufferId;
+using program::BufferKind;
 
 program::ConfigValue config_value(const Attribute& value) {
   if (const auto* flag = value.get<bool>()) return *flag;
@@ -76,34 +79,79 @@ std::string host_module(const Module& module, const Instruction& op, const std::
 
 }  // namespace
 
-Status ModuleLowering::compute(const Instruction& op) {
-  const auto found = options_.takes_call ? library_call_of(op) : std::nullopt;
-  if (!found) return kernels(op);
-  program::LibraryCallStep step;
-  step.call = *found;
-  std::vector<Shape> operands;
-  std::vector<Shape> results;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    operands.push_back(memory_shape(op.operand_type(i)));
-  }
-  for (const Type& type : op.result_types()) results.push_back(memory_shape(type));
-  if (!program::check(step.call, operands, results).ok()) return kernels(op);
-  std::vector<bool> constant;
-  for (const Value value : op.operands()) constant.push_back(is_constant(value));
+// The step of a library call that the backend takes; nothing if it takes none for the op. What the
+// call is lowered to is still to be entered.
+Result<std::optional<program::LibraryCallStep>> ModuleLowering::taken_call(const Instruction& op) {
+  auto site = options_.takes_call ? call_site_of(op) : std::nullopt;
+  if (!site) return std::nullopt;
+  for (size_t i = 0; i < op.operand_count(); ++i) site->constant[i] = is_constant(op.operand(i));
   const auto next = static_cast<SequenceId>(program_.sequences.size());
-  TENON_ASSIGN(const bool taken,
-               options_.takes_call({step.call, operands, results, constant, number_of(op), next}));
-  if (!taken) return kernels(op);
+  TENON_ASSIGN(const bool taken, options_.takes_call({site->call, site->operands, site->results,
+                                                      site->constant, number_of(op), next}));
+  if (!taken) return std::nullopt;
+  program::LibraryCallStep step;
+  step.call = std::move(site->call);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     TENON_ASSIGN(const BufferId buffer, buffer_of(op.operand(i)));
     step.operands.push_back(buffer);
   }
+  return step;
+}
+
+Status ModuleLowering::compute(const Instruction& op) {
+  TENON_ASSIGN(auto step, taken_call(op));
+  if (!step) return kernels(op);
   TENON_ASSIGN(LoweredOp as_kernels, lowered(op));
-  step.results = result_buffers(op);
-  step.lowered = enter();
-  TENON_TRY(launches(op, std::move(as_kernels), step.results));
+  step->results = result_buffers(op);
+  step->lowered = enter();
+  TENON_TRY(launches(op, std::move(as_kernels), step->results));
   leave();
-  add_step(std::move(step), op);
+  add_step(*std::move(step), op);
+  return {};
+}
+
+// A call that the backend takes beside the steps of the decomposition, or these steps alone.
+Status ModuleLowering::composite(const Instruction& op) {
+  const Computation* const body = module_.find_function(op.text(AttrKey::decomposition));
+  if (body == nullptr || body->is_declaration()) {
+    return unsupported(op, "its decomposition is not defined");
+  }
+  TENON_ASSIGN(auto step, taken_call(op));
+  if (!step) return inlined(op, *body);
+  step->lowered = enter();
+  const auto first_inner = static_cast<BufferId>(program_.buffers.size());
+  TENON_TRY(inlined(op, *body));
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    BufferId result = places_[{&op, r}].buffer;
+    // The call writes the buffer that its decomposition computes, unless that is an operand, a
+    // view, or another result too.
+    const bool is_own = result >= first_inner && program_.root(result) == result &&
+                        program_.buffer(result).kind == BufferKind::kTemporary &&
+                        std::ranges::find(step->results, result) == step->results.end();
+    if (!is_own) {
+      const BufferId own = new_buffer(memory_shape(op.result_type(r)));
+      copy(own, result, op);
+      result = own;
+    }
+    step->results.push_back(result);
+    places_[{&op, r}].buffer = result;
+  }
+  leave();
+  add_step(*std::move(step), op);
+  return {};
+}
+
+// The steps of a body that takes the operands and gives the results.
+Status ModuleLowering::inlined(const Instruction& op, const Computation& body) {
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    TENON_ASSIGN(place(body.parameter(i)), place_of(op.operand(i)));
+  }
+  TENON_TRY(instructions(body));
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    const Value value = body.return_instruction()->operand(r);
+    TENON_ASSIGN(ValueLocation same, place_of(value));
+    places_[{&op, r}] = std::move(same);
+  }
   return {};
 }
 

@@ -1,3 +1,5 @@
+#include <unordered_set>
+
 #include "hlo/builder/builder.h"
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/ir/inline.h"
@@ -52,10 +54,40 @@ Status inline_async(Instruction& start) {
   return {};
 }
 
-Result<bool> replace_wrappers(Computation& computation) {
+// Whether the function, or one that it calls, does something besides computing its results.
+bool has_effects(const Module& module, std::string_view name,
+                 std::unordered_set<std::string_view>& seen) {
+  const Computation* const function = module.find_function(name);
+  if (function == nullptr) return true;
+  if (!seen.insert(function->name()).second) return false;
+  return any_instruction(*function, [&](const Instruction& op) {
+    if (op.code() == OpCode::kCall) return has_effects(module, op.text(AttrKey::callee), seen);
+    if (op.code() == OpCode::kComposite) {
+      return has_effects(module, op.text(AttrKey::decomposition), seen);
+    }
+    return op.is_ordered();
+  });
+}
+
+Result<bool> is_taken(const Instruction& composite, const PassOptions& options) {
+  if (options.takes_composite == nullptr) return false;
+  std::unordered_set<std::string_view> seen;
+  const Module& module = *composite.parent()->module();
+  if (has_effects(module, composite.text(AttrKey::decomposition), seen)) return false;
+  return options.takes_composite(composite);
+}
+
+Result<bool> replace_wrappers(Computation& computation, const PassOptions& options) {
   bool changed = false;
   Instruction* op = computation.first();
   while (op != nullptr) {
+    if (op->code() == OpCode::kComposite) {
+      TENON_ASSIGN(const bool taken, is_taken(*op, options));
+      if (taken) {
+        op = op->next();
+        continue;
+      }
+    }
     if (decomposition::function_of_composite(*op)) {
       TENON_ASSIGN(op, function_of(*op));
       changed = true;
@@ -64,7 +96,7 @@ Result<bool> replace_wrappers(Computation& computation) {
       changed = true;
     }
     for (size_t i = 0; i < op->region_count(); ++i) {
-      TENON_ASSIGN(const bool inner, replace_wrappers(op->region(i)));
+      TENON_ASSIGN(const bool inner, replace_wrappers(op->region(i), options));
       changed |= inner;
     }
     if (op->code() == OpCode::kAsyncStart) {
@@ -79,14 +111,47 @@ Result<bool> replace_wrappers(Computation& computation) {
   return changed;
 }
 
+void append_symbols(const Computation& computation, OpCode code, AttrKey key,
+                    std::vector<std::string>& names) {
+  any_instruction(computation, [&](const Instruction& op) {
+    if (op.code() == code) names.emplace_back(op.text(key));
+    return false;
+  });
+}
+
+// Composites within the decompositions of composites that stay are decomposed, and so in functions
+// that these call: a decomposition is there for those who do not take the whole.
+Result<bool> flatten_decompositions(Module& module) {
+  std::vector<std::string> todo;
+  for (const auto& function : module.functions()) {
+    append_symbols(*function, OpCode::kComposite, AttrKey::decomposition, todo);
+  }
+  std::unordered_set<const Computation*> seen;
+  bool changed = false;
+  while (!todo.empty()) {
+    Computation* const function = module.find_function(todo.back());
+    todo.pop_back();
+    if (function == nullptr || !seen.insert(function).second) continue;
+    TENON_ASSIGN(const bool replaced, replace_wrappers(*function, {}));
+    changed |= replaced;
+    append_symbols(*function, OpCode::kCall, AttrKey::callee, todo);
+  }
+  return changed;
+}
+
 }  // namespace
 
-Result<bool> inline_all_calls(Module& module) {
+Result<bool> inline_all_calls(Module& module, const PassOptions& options) {
   bool changed = false;
   for (const auto& function : module.functions()) {
-    TENON_ASSIGN(const bool replaced, replace_wrappers(*function));
-    changed |= replaced || has_calls(*function);
+    TENON_ASSIGN(const bool replaced, replace_wrappers(*function, options));
+    changed |= replaced;
   }
+  if (options.takes_composite != nullptr) {
+    TENON_ASSIGN(const bool replaced, flatten_decompositions(module));
+    changed |= replaced;
+  }
+  for (const auto& function : module.functions()) changed |= has_calls(*function);
   const size_t before = module.functions().size();
   TENON_TRY(inline_calls(module));
   return changed || module.functions().size() != before;

@@ -20,12 +20,13 @@ namespace tenon::hlo::rewrite {
 
 /// The match of a pattern. Operations are numbered as the pattern names them, from 0, the root.
 struct Match {
-  static constexpr size_t kMostVariables = 6;
+  static constexpr size_t kMostVariables = 16;
   static constexpr size_t kMostOps = 4;
 
   Instruction* ops[kMostOps] = {};
-  Value variables[kMostVariables];  ///< In the order in which the pattern first names them.
-  std::vector<Value> rest;          ///< Those of "xs..."
+  /// In the order in which the pattern first names them; null what took no part in the match.
+  Value variables[kMostVariables];
+  std::vector<Value> rest;  ///< Those of "xs..."
 
   Instruction& root() const { return *ops[0]; }
   Instruction& inner() const { return *ops[1]; }
@@ -51,8 +52,9 @@ enum class Exactness : uint8_t {
 std::string_view name_of(Exactness exactness);
 
 /// Patterns: `op(…)` is an op by its short name, a commutative one with its operands in either
-/// order; `op[EQ|NE](…)` one with that comparison direction; `x` any value, the same at each
-/// occurrence; `xs...` all operands that are left; a number an array all of whose elements are
+/// order; `op[EQ|NE](…)` one with that comparison direction; `reduce[add](…)` one with a region of
+/// that op alone; `x` any value, the same at each occurrence; `y=op(…)` an op whose result is y
+/// from there on; `xs...` all operands that are left; a number an array all of whose elements are
 /// exactly that (0 is not -0.0); `ones` an array of integers or pred with all bits set; `true` and
 /// `false`. Everything that a pattern matches is an array of numbers of known sizes, or a tuple of
 /// such.

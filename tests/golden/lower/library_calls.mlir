@@ -16,21 +16,22 @@
 // CHECK-NOT: scan
 // CHECK: launch @reduce_window
 // CHECK: fft kind=real_forward lengths=[8]
-// CHECK: random_bits algorithm=three_fry
-// CHECK: strided_copy strides=[1,5]
-// CHECK: strided_copy start=4 strides=[5,-1]
-// CHECK: strided_copy start=6 strides=[0,2]
-// CHECK: strided_copy strides=[0,5,1]
+// CHECK: composite vendor.negate version=2 mode="fast"
+// CHECK-NEXT: lowered
+// CHECK-NEXT: launch @negate
 
 // SOME-NOT: contraction
 // SOME: sort dimension=1 key=1 descending total_order
 // SOME: scan combiner=add dimension=1
 // SOME-NOT: fft kind
+func.func private @negate(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %0 = stablehlo.negate %x : tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+}
 func.func @main(%a: tensor<2x3x4xf32>, %b: tensor<2x4x6xf32>, %c: tensor<2x8x8x4xf32>, %k: tensor<3x3x2x6xf32>,
-                %m: tensor<3x5xf32>, %i: tensor<3x5xi32>, %s: tensor<2x8xf32>, %state: tensor<2xui64>)
-    -> (tensor<2x3x6xf32>, tensor<2x4x15x6xf32>, tensor<3x5xi32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>,
-        tensor<2x5xcomplex<f32>>, tensor<2xui64>, tensor<7xui32>, tensor<5x3xf32>, tensor<3x5xf32>, tensor<1x2xf32>,
-        tensor<4x3x5xf32>) {
+                %m: tensor<3x5xf32>, %i: tensor<3x5xi32>, %s: tensor<2x8xf32>)
+    -> (tensor<2x3x6xf32>, tensor<2x4x15x6xf32>, tensor<3x5xi32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>,
+        tensor<2x5xcomplex<f32>>, tensor<3x5xf32>) {
   %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x3x4xf32>, tensor<2x4x6xf32>) -> tensor<2x3x6xf32>
   %1 = stablehlo.convolution(%c, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [2, 1], pad = [[1, 0], [1, 1]], lhs_dilate = [1, 2], rhs_dilate = [1, 1], reverse = [false, true]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<2x8x8x4xf32>, tensor<3x3x2x6xf32>) -> tensor<2x4x15x6xf32>
   %2:2 = "stablehlo.sort"(%i, %m) <{dimension = 1 : i64, is_stable = true}> ({
@@ -57,10 +58,6 @@ func.func @main(%a: tensor<2x3x4xf32>, %b: tensor<2x4x6xf32>, %c: tensor<2x8x8x4
     stablehlo.return %sum : tensor<f32>
   }) : (tensor<3x5xf32>, tensor<f32>) -> tensor<3x5xf32>
   %5 = stablehlo.fft %s, type = RFFT, length = [8] : (tensor<2x8xf32>) -> tensor<2x5xcomplex<f32>>
-  %6:2 = stablehlo.rng_bit_generator %state, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<7xui32>)
-  %7 = stablehlo.transpose %m, dims = [1, 0] : (tensor<3x5xf32>) -> tensor<5x3xf32>
-  %8 = stablehlo.reverse %m, dims = [1] : tensor<3x5xf32>
-  %9 = stablehlo.slice %m [1:3:2, 1:5:2] : (tensor<3x5xf32>) -> tensor<1x2xf32>
-  %10 = stablehlo.broadcast_in_dim %m, dims = [1, 2] : (tensor<3x5xf32>) -> tensor<4x3x5xf32>
-  return %0, %1, %2#0, %2#1, %3, %4, %5, %6#0, %6#1, %7, %8, %9, %10 : tensor<2x3x6xf32>, tensor<2x4x15x6xf32>, tensor<3x5xi32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<2x5xcomplex<f32>>, tensor<2xui64>, tensor<7xui32>, tensor<5x3xf32>, tensor<3x5xf32>, tensor<1x2xf32>, tensor<4x3x5xf32>
+  %6 = stablehlo.composite "vendor.negate" %m {composite_attributes = {mode = "fast"}, decomposition = @negate, version = 2 : i32} : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  return %0, %1, %2#0, %2#1, %3, %4, %none, %5, %6 : tensor<2x3x6xf32>, tensor<2x4x15x6xf32>, tensor<3x5xi32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<2x5xcomplex<f32>>, tensor<3x5xf32>
 }
