@@ -12,7 +12,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kMemoryAlignment{64};
 
 // Sets the default floating-point environment (round to nearest, denormals kept) in place of the
 // calling thread's, so that every run gives the same bits.
@@ -43,13 +43,13 @@ class Scratch {
     if (bytes <= bytes_) return data_;
     release();
     data_ = static_cast<std::byte*>(
-        ::operator new(static_cast<size_t>(bytes), kAlignment, std::nothrow));
+        ::operator new(static_cast<size_t>(bytes), kMemoryAlignment, std::nothrow));
     bytes_ = data_ == nullptr ? 0 : bytes;
     return data_;
   }
 
  private:
-  void release() { ::operator delete(data_, kAlignment); }
+  void release() { ::operator delete(data_, kMemoryAlignment); }
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
 };

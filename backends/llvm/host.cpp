@@ -1,10 +1,29 @@
 #include "backends/llvm/host.h"
 
+#include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Analysis/AssumptionCache.h>
+#include <llvm/Analysis/BasicAliasAnalysis.h>
+#include <llvm/Analysis/BlockFrequencyInfo.h>
+#include <llvm/Analysis/BranchProbabilityInfo.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/InlineAdvisor.h>
+#include <llvm/Analysis/LazyCallGraph.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/MemoryDependenceAnalysis.h>
+#include <llvm/Analysis/MemorySSA.h>
+#include <llvm/Analysis/OptimizationRemarkEmitter.h>
+#include <llvm/Analysis/PhiValues.h>
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/Analysis/ProfileSummaryInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScopedNoAliasAA.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/Analysis/TypeBasedAliasAnalysis.h>
+#include <llvm/IR/Dominators.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -12,6 +31,13 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
 #include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/IPO/Inliner.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,9 +50,48 @@ namespace {
 
 // The passes clean up after the emitter: stack slots become values, repeated index arithmetic goes,
 // small kernels are inlined. Vectors are explicit, so there is no vectoriser.
-constexpr const char* kPasses =
-    "cgscc(inline),function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
-    "loop-mssa(licm<allowspeculation>),early-cse,simplifycfg)";
+void add_passes(llvm::FunctionPassManager& passes) {
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                       /*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::SimplifyCFGPass());
+}
+
+// The analyses of functions that passes ask for.
+void register_analyses(llvm::FunctionAnalysisManager& functions, llvm::TargetMachine& machine) {
+  functions.registerPass([&] {
+    llvm::AAManager aliases;
+    aliases.registerFunctionAnalysis<llvm::BasicAA>();
+    aliases.registerFunctionAnalysis<llvm::ScopedNoAliasAA>();
+    aliases.registerFunctionAnalysis<llvm::TypeBasedAA>();
+    machine.registerDefaultAliasAnalyses(aliases);
+    return aliases;
+  });
+  functions.registerPass([] { return llvm::BasicAA(); });
+  functions.registerPass([] { return llvm::ScopedNoAliasAA(); });
+  functions.registerPass([] { return llvm::TypeBasedAA(); });
+  functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
+  functions.registerPass([&] {
+    return llvm::TargetLibraryAnalysis(llvm::TargetLibraryInfoImpl(machine.getTargetTriple()));
+  });
+  functions.registerPass([] { return llvm::AssumptionAnalysis(); });
+  functions.registerPass([] { return llvm::BlockFrequencyAnalysis(); });
+  functions.registerPass([] { return llvm::BranchProbabilityAnalysis(); });
+  functions.registerPass([] { return llvm::DominatorTreeAnalysis(); });
+  functions.registerPass([] { return llvm::LoopAnalysis(); });
+  functions.registerPass([] { return llvm::MemoryDependenceAnalysis(); });
+  functions.registerPass([] { return llvm::MemorySSAAnalysis(); });
+  functions.registerPass([] { return llvm::OptimizationRemarkEmitterAnalysis(); });
+  functions.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  functions.registerPass([] { return llvm::PhiValuesAnalysis(); });
+  functions.registerPass([] { return llvm::PostDominatorTreeAnalysis(); });
+  functions.registerPass([] { return llvm::ScalarEvolutionAnalysis(); });
+  functions.registerPass([] { return llvm::ShouldNotRunFunctionPassesAnalysis(); });
+}
 
 Host find_host() {
   llvm::InitializeNativeTarget();
@@ -87,25 +152,34 @@ void set_target(llvm::Module& module, const llvm::TargetMachine& machine) {
   module.setDataLayout(machine.createDataLayout());
 }
 
-Status optimize(llvm::Module& module, llvm::TargetMachine& machine, std::string_view pipeline) {
+void optimize(llvm::Module& module, llvm::TargetMachine& machine,
+              void (*add_passes)(llvm::FunctionPassManager& passes)) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  const llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(calls);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, calls, modules);
+  loops.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  loops.registerPass([&] { return llvm::FunctionAnalysisManagerLoopProxy(functions); });
+  register_analyses(functions, machine);
+  functions.registerPass([&] { return llvm::LoopAnalysisManagerFunctionProxy(loops); });
+  functions.registerPass([&] { return llvm::CGSCCAnalysisManagerFunctionProxy(calls); });
+  functions.registerPass([&] { return llvm::ModuleAnalysisManagerFunctionProxy(modules); });
+  calls.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  calls.registerPass([] { return llvm::FunctionAnalysisManagerCGSCCProxy(); });
+  calls.registerPass([&] { return llvm::ModuleAnalysisManagerCGSCCProxy(modules); });
+  modules.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
+  modules.registerPass([] { return llvm::InlineAdvisorAnalysis(); });
+  modules.registerPass([] { return llvm::LazyCallGraphAnalysis(); });
+  modules.registerPass([] { return llvm::ProfileSummaryAnalysis(); });
+  modules.registerPass([&] { return llvm::FunctionAnalysisManagerModuleProxy(functions); });
+  modules.registerPass([&] { return llvm::CGSCCAnalysisManagerModuleProxy(calls); });
+
   llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) {
-    return internal_error("passes '{}': {}", pipeline, llvm::toString(std::move(error)));
-  }
+  passes.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(llvm::InlinerPass()));
+  llvm::FunctionPassManager for_functions;
+  add_passes(for_functions);
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(for_functions)));
   passes.run(module, modules);
-  return {};
 }
 
 Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine,
@@ -116,7 +190,7 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
     return internal_error("the module does not verify: {}", complaints.str());
   }
   if (!dump.empty()) write_text(module, dump + ".before.ll");
-  TENON_TRY(optimize(module, machine, kPasses));
+  optimize(module, machine, add_passes);
   if (!dump.empty()) write_text(module, dump + ".ll");
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);

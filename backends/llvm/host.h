@@ -4,6 +4,7 @@
 #pragma once
 
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PassManager.h>
 
 #include <memory>
 #include <string>
@@ -40,8 +41,10 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();
 /// Sets the module's triple and data layout to those of `machine`.
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine);
 
-/// Runs the passes of a pipeline text as `opt` takes it. Errors: an invalid pipeline text.
-Status optimize(llvm::Module& module, llvm::TargetMachine& machine, std::string_view passes);
+/// Inlines calls, then runs on each function the passes that `add_passes` adds. They are named one
+/// by one: llvm::PassBuilder, which makes pipelines from text, needs every pass of LLVM.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine,
+              void (*add_passes)(llvm::FunctionPassManager& passes));
 
 /// Verifies the module, runs the passes that code of emitters of vectors wants, and generates code:
 /// an object file. The module is changed. With `dump` the module before and after the passes and

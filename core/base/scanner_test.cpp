@@ -137,7 +137,7 @@ TEST(Scanner, TheFirstErrorStaysAndEndsTheText) {
   EXPECT_EQ(s.status().to_string(), "t:1:1: error: expected 'x', found 'a'");
 }
 
-struct Bad {
+struct BadText {
   const char* text;
   std::function<bool(Scanner&)> read;
   const char* error;
@@ -159,7 +159,7 @@ TEST(Scanner, Errors) {
     std::string_view out;
     return s.balanced(out);
   };
-  const Bad cases[] = {
+  const BadText cases[] = {
       {" 18446744073709551616", integer, "t:1:2: error: an integer does not fit 64 bits"},
       {"-9223372036854775809", integer, "t:1:1: error: an integer does not fit 64 bits"},
       {"x", integer, "t:1:1: error: expected an integer, found 'x'"},
@@ -181,7 +181,7 @@ TEST(Scanner, Errors) {
       {"\n  b", [](Scanner& s) { return s.expect_keyword("a"); },
        "t:2:3: error: expected 'a', found 'b'"},
   };
-  for (const Bad& c : cases) {
+  for (const BadText& c : cases) {
     Scanner s = scanner(c.text);
     EXPECT_FALSE(c.read(s)) << c.text;
     EXPECT_EQ(s.status().to_string(), c.error);

@@ -352,11 +352,6 @@ PJRT_Executable* executable_of(PJRT_LoadedExecutable* loaded) {
              &PJRT_LoadedExecutable_GetExecutable_Args::executable);
 }
 
-void destroy(PJRT_Executable* executable) {
-  PJRT_Executable_Destroy_Args args = {sizeof args, nullptr, executable};
-  call(api().PJRT_Executable_Destroy, args);
-}
-
 TEST(Executables, SayWhatTheyAre) {
   const Client client;
   PJRT_LoadedExecutable* loaded = client.compiled(sum());

@@ -193,6 +193,10 @@ inline void destroy(PJRT_LoadedExecutable* executable) {
   PJRT_LoadedExecutable_Destroy_Args args = {sizeof args, nullptr, executable};
   call(api().PJRT_LoadedExecutable_Destroy, args);
 }
+inline void destroy(PJRT_Executable* executable) {
+  PJRT_Executable_Destroy_Args args = {sizeof args, nullptr, executable};
+  call(api().PJRT_Executable_Destroy, args);
+}
 
 /// Runs on one device; the error of the call. `results` has room for what there is.
 inline std::string execute(PJRT_LoadedExecutable* executable,

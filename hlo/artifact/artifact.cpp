@@ -7,10 +7,8 @@
 #include "hlo/artifact/vhlo_ops.h"
 #include "hlo/types/op_location.h"
 
-namespace tenon::hlo {
+namespace tenon::hlo::bytecode {
 namespace {
-
-using namespace bytecode;
 
 constexpr const char* kSection = "IR";
 
@@ -396,14 +394,17 @@ class IrReader {
   RawModule module_;
 };
 
-Result<RawModule> read_artifact(std::string_view bytes, const ImportLimits& limits) {
+}  // namespace
+
+static Result<RawModule> read_artifact(std::string_view bytes, const ImportLimits& limits) {
   TENON_ASSIGN(Container container, read_container(bytes));
   BytecodeReader reader(std::move(container), limits);
   return IrReader(reader).read();
 }
 
-}  // namespace
+}  // namespace tenon::hlo::bytecode
 
+namespace tenon::hlo {
 namespace {
 
 // Gives ops without a location their number in the function, from 1 on, those in regions after the
@@ -434,7 +435,7 @@ void number_ops(RawModule& module, std::string_view file) {
 
 Result<RawModule> parse_artifact(std::string_view bytes, const std::string& file_name,
                                  const ImportLimits& limits) {
-  auto module = read_artifact(bytes, limits);
+  auto module = bytecode::read_artifact(bytes, limits);
   if (!module) {
     return Error(std::move(module.error()).at({file_name, 0, 0}).in_stage("import"));
   }

@@ -125,15 +125,15 @@ SectionHeader read_section(Cursor& cursor) {
 namespace {
 
 enum SectionId : uint8_t {
-  kStrings,
-  kDialects,
-  kAttributeData,
-  kAttributeOffsets,
-  kIr,
-  kResourceData,
-  kResourceOffsets,
-  kDialectVersion,
-  kProperties,
+  kStringsSection,
+  kDialectsSection,
+  kAttributeDataSection,
+  kAttributeOffsetsSection,
+  kIrSection,
+  kResourceDataSection,
+  kResourceOffsetsSection,
+  kDialectVersionSection,
+  kPropertiesSection,
   kSectionCount,
 };
 constexpr std::array<const char*, kSectionCount> kSectionNames = {
@@ -148,16 +148,16 @@ class ContainerReader {
 
   Result<Container> read() {
     TENON_TRY(read_header());
-    TENON_TRY(in_section(kStrings, &ContainerReader::read_strings));
-    TENON_TRY(in_section(kDialects, &ContainerReader::read_dialects));
-    TENON_TRY(in_section(kAttributeOffsets, &ContainerReader::read_entries));
-    if (sections_[kResourceOffsets] && sections_[kResourceData]) {
-      TENON_TRY(in_section(kResourceOffsets, &ContainerReader::read_resources));
+    TENON_TRY(in_section(kStringsSection, &ContainerReader::read_strings));
+    TENON_TRY(in_section(kDialectsSection, &ContainerReader::read_dialects));
+    TENON_TRY(in_section(kAttributeOffsetsSection, &ContainerReader::read_entries));
+    if (sections_[kResourceOffsetsSection] && sections_[kResourceDataSection]) {
+      TENON_TRY(in_section(kResourceOffsetsSection, &ContainerReader::read_resources));
     }
-    if (sections_[kProperties]) {
-      TENON_TRY(in_section(kProperties, &ContainerReader::read_properties));
+    if (sections_[kPropertiesSection]) {
+      TENON_TRY(in_section(kPropertiesSection, &ContainerReader::read_properties));
     }
-    out_.ir = *sections_[kIr];
+    out_.ir = *sections_[kIrSection];
     return std::move(out_);
   }
 
@@ -181,7 +181,7 @@ class ContainerReader {
       const size_t start = cursor.position();
       const SectionHeader header = read_section(cursor);
       if (cursor.failed()) return out_.fault(cursor);
-      if (header.id >= kSectionCount || header.id == kDialectVersion) {
+      if (header.id >= kSectionCount || header.id == kDialectVersionSection) {
         return out_.fault_at(start, "header", fmt::format("section {} is unknown", header.id));
       }
       if (sections_[header.id]) {
@@ -190,12 +190,15 @@ class ContainerReader {
       }
       sections_[header.id] = header.span;
     }
-    for (const uint8_t id : {kStrings, kDialects, kAttributeData, kAttributeOffsets, kIr}) {
+    for (const uint8_t id : {kStringsSection, kDialectsSection, kAttributeDataSection,
+                             kAttributeOffsetsSection, kIrSection}) {
       if (!sections_[id]) return missing(id);
     }
-    if (out_.version >= 5 && !sections_[kProperties]) return missing(kProperties);
-    if (sections_[kResourceData].has_value() != sections_[kResourceOffsets].has_value()) {
-      return missing(sections_[kResourceData] ? kResourceOffsets : kResourceData);
+    if (out_.version >= 5 && !sections_[kPropertiesSection]) return missing(kPropertiesSection);
+    if (sections_[kResourceDataSection].has_value() !=
+        sections_[kResourceOffsetsSection].has_value()) {
+      return missing(sections_[kResourceDataSection] ? kResourceOffsetsSection
+                                                     : kResourceDataSection);
     }
     return {};
   }
@@ -261,7 +264,7 @@ class ContainerReader {
       const Cursor::Flagged name = string_flag(cursor);
       if (cursor.failed()) return;
       out_.dialects.push_back(out_.strings[name.value]);
-      if (name.flag && read_section(cursor).id != kDialectVersion) {
+      if (name.flag && read_section(cursor).id != kDialectVersionSection) {
         cursor.fail("the version of dialect {} is expected here", out_.dialects.back());
       }
     }
@@ -289,18 +292,18 @@ class ContainerReader {
     // An entry takes a byte here and, having a code or a NUL, one in the data.
     const uint64_t attributes = cursor.varint();
     const uint64_t types = cursor.varint();
-    const size_t bound = std::min(cursor.remaining(), sections_[kAttributeData]->size());
+    const size_t bound = std::min(cursor.remaining(), sections_[kAttributeDataSection]->size());
     if (attributes > bound || types > bound - attributes) {
       cursor.fail("{} attributes and {} types do not fit the {} bytes left", attributes, types,
                   bound);
       return;
     }
-    size_t next = sections_[kAttributeData]->begin;
+    size_t next = sections_[kAttributeDataSection]->begin;
     read_groups(cursor, attributes, next, out_.attributes);
     read_groups(cursor, types, next, out_.types);
-    if (next != sections_[kAttributeData]->end) {
+    if (next != sections_[kAttributeDataSection]->end) {
       cursor.fail("the entries end at byte {:#x}, their section at {:#x}", next,
-                  sections_[kAttributeData]->end);
+                  sections_[kAttributeDataSection]->end);
     }
   }
 
@@ -314,9 +317,9 @@ class ContainerReader {
       }
       for (size_t i = 0; i < count && !cursor.failed(); ++i) {
         const Cursor::Flagged size = cursor.varint_flag();
-        if (size.value == 0 || size.value > sections_[kAttributeData]->end - next) {
+        if (size.value == 0 || size.value > sections_[kAttributeDataSection]->end - next) {
           cursor.fail("an entry of {} bytes, {} are left", size.value,
-                      sections_[kAttributeData]->end - next);
+                      sections_[kAttributeDataSection]->end - next);
           return;
         }
         out.push_back({{next, next + size.value}, dialect, size.flag});
@@ -326,7 +329,7 @@ class ContainerReader {
   }
 
   void read_resources(Cursor& cursor) {
-    size_t next = sections_[kResourceData]->begin;
+    size_t next = sections_[kResourceDataSection]->begin;
     const size_t external = cursor.count();
     std::vector<BytecodeResource> unused;
     for (size_t i = 0; i < external && !cursor.failed(); ++i) {
@@ -337,9 +340,9 @@ class ContainerReader {
       cursor.index(out_.dialects.size(), "dialect");
       read_resource_group(cursor, next, out_.resources);
     }
-    if (next != sections_[kResourceData]->end) {
+    if (next != sections_[kResourceDataSection]->end) {
       cursor.fail("the resources end at byte {:#x}, their section at {:#x}", next,
-                  sections_[kResourceData]->end);
+                  sections_[kResourceDataSection]->end);
     }
   }
 
@@ -349,7 +352,7 @@ class ContainerReader {
       const std::string_view key = string(cursor);
       const uint64_t size = cursor.varint();
       const uint8_t kind = cursor.byte();
-      const size_t left = sections_[kResourceData]->end - next;
+      const size_t left = sections_[kResourceDataSection]->end - next;
       if (size > left) {
         cursor.fail("resource {} takes {} bytes, {} are left", key, size, left);
       } else if (kind > static_cast<uint8_t>(ResourceKind::kString)) {

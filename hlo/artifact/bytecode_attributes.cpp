@@ -8,53 +8,53 @@ namespace tenon::hlo::bytecode {
 namespace {
 
 enum BuiltinAttributeCode : uint64_t {
-  kArray,
-  kDictionary,
-  kString,
-  kStringWithType,
-  kFlatSymbolRef,
-  kSymbolRef,
-  kTypeAttr,
-  kUnit,
-  kInteger,
-  kFloat,
-  kCallSiteLocation,
-  kFileLocation,
-  kFusedLocation,
-  kFusedLocationWithMetadata,
-  kNameLocation,
-  kUnknownLocation,
-  kDenseResource,
-  kDenseArray,
-  kDenseElements,
-  kDenseStrings,
-  kSparse,
-  kDistinct,
-  kFileRangeLocation,
+  kBuiltinArray,
+  kBuiltinDictionary,
+  kBuiltinString,
+  kBuiltinStringWithType,
+  kBuiltinFlatSymbolRef,
+  kBuiltinSymbolRef,
+  kBuiltinTypeAttr,
+  kBuiltinUnit,
+  kBuiltinInteger,
+  kBuiltinFloat,
+  kBuiltinCallSiteLocation,
+  kBuiltinFileLocation,
+  kBuiltinFusedLocation,
+  kBuiltinFusedLocationWithMetadata,
+  kBuiltinNameLocation,
+  kBuiltinUnknownLocation,
+  kBuiltinDenseResource,
+  kBuiltinDenseArray,
+  kBuiltinDenseElements,
+  kBuiltinDenseStrings,
+  kBuiltinSparse,
+  kBuiltinDistinct,
+  kBuiltinFileRangeLocation,
 };
 
 enum BuiltinTypeCode : uint64_t {
-  kIntegerType,
-  kIndexType,
-  kFunctionType,
-  kBf16,
-  kF16,
-  kF32,
-  kF64,
-  kF80,
-  kF128,
-  kComplexType,
-  kMemRef,
-  kMemRefWithSpace,
-  kNoneType,
-  kTensor,
-  kTensorWithEncoding,
-  kTuple,
-  kUnrankedMemRef,
-  kUnrankedMemRefWithSpace,
-  kUnrankedTensor,
-  kVector,
-  kScalableVector,
+  kBuiltinIntegerType,
+  kBuiltinIndexType,
+  kBuiltinFunctionType,
+  kBuiltinBf16,
+  kBuiltinF16,
+  kBuiltinF32,
+  kBuiltinF64,
+  kBuiltinF80,
+  kBuiltinF128,
+  kBuiltinComplexType,
+  kBuiltinMemRef,
+  kBuiltinMemRefWithSpace,
+  kBuiltinNoneType,
+  kBuiltinTensor,
+  kBuiltinTensorWithEncoding,
+  kBuiltinTuple,
+  kBuiltinUnrankedMemRef,
+  kBuiltinUnrankedMemRefWithSpace,
+  kBuiltinUnrankedTensor,
+  kBuiltinVector,
+  kBuiltinScalableVector,
 };
 
 Result<Attribute> read_dictionary(BytecodeReader& reader, Cursor& cursor) {
@@ -137,11 +137,11 @@ Result<Attribute> read_dense_array(BytecodeReader& reader, Cursor& cursor) {
 
 std::string_view kind_name(uint64_t code) {
   switch (code) {
-    case kDenseStrings:
+    case kBuiltinDenseStrings:
       return "dense strings";
-    case kSparse:
+    case kBuiltinSparse:
       return "sparse elements";
-    case kDistinct:
+    case kBuiltinDistinct:
       return "distinct";
     default:
       return "a location";
@@ -197,50 +197,50 @@ Result<Location> read_file_range(BytecodeReader& reader, Cursor& cursor) {
 
 Result<Attribute> decode_builtin_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
-    case kArray: {
+    case kBuiltinArray: {
       TENON_ASSIGN(ArrayAttr elements, reader.attributes_at(cursor));
       return Attribute(std::move(elements));
     }
-    case kDictionary:
+    case kBuiltinDictionary:
       return read_dictionary(reader, cursor);
-    case kString:
-    case kStringWithType: {
+    case kBuiltinString:
+    case kBuiltinStringWithType: {
       const std::string_view text = reader.string_at(cursor);
-      if (code == kStringWithType) cursor.varint();
+      if (code == kBuiltinStringWithType) cursor.varint();
       TENON_TRY(reader.pay(text.size()));
       return Attribute(std::string(text));
     }
-    case kFlatSymbolRef: {
+    case kBuiltinFlatSymbolRef: {
       TENON_ASSIGN(const std::string_view name, reader.text_at(cursor));
       TENON_TRY(reader.pay(name.size()));
       return Attribute(SymbolAttr{std::string(name)});
     }
-    case kSymbolRef:
+    case kBuiltinSymbolRef:
       return read_symbol(reader, cursor);
-    case kTypeAttr:
+    case kBuiltinTypeAttr:
       return reader.type_attribute_at(cursor);
-    case kUnit:
+    case kBuiltinUnit:
       return Attribute(Unit{});
-    case kInteger:
+    case kBuiltinInteger:
       return reader.integer_at(cursor);
-    case kFloat:
+    case kBuiltinFloat:
       return reader.float_at(cursor);
-    case kDenseResource:
+    case kBuiltinDenseResource:
       return read_resource(reader, cursor);
-    case kDenseArray:
+    case kBuiltinDenseArray:
       return read_dense_array(reader, cursor);
-    case kDenseElements:
+    case kBuiltinDenseElements:
       return reader.dense_at(cursor);
-    case kDenseStrings:
-    case kSparse:
-    case kDistinct:
-    case kCallSiteLocation:
-    case kFileLocation:
-    case kFusedLocation:
-    case kFusedLocationWithMetadata:
-    case kNameLocation:
-    case kUnknownLocation:
-    case kFileRangeLocation:
+    case kBuiltinDenseStrings:
+    case kBuiltinSparse:
+    case kBuiltinDistinct:
+    case kBuiltinCallSiteLocation:
+    case kBuiltinFileLocation:
+    case kBuiltinFusedLocation:
+    case kBuiltinFusedLocationWithMetadata:
+    case kBuiltinNameLocation:
+    case kBuiltinUnknownLocation:
+    case kBuiltinFileRangeLocation:
       return unimplemented("artifact of {}: an attribute of kind '{}' cannot be read",
                            reader.container().producer, kind_name(code));
     default:
@@ -250,56 +250,56 @@ Result<Attribute> decode_builtin_attribute(BytecodeReader& reader, uint64_t code
 
 Result<TableType> decode_builtin_type(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
-    case kIntegerType:
+    case kBuiltinIntegerType:
       return read_integer_type(reader, cursor);
-    case kIndexType:
+    case kBuiltinIndexType:
       return TableType::of(ElementType::kS64);
-    case kFunctionType:
+    case kBuiltinFunctionType:
       return read_function_type(reader, cursor);
-    case kBf16:
+    case kBuiltinBf16:
       return TableType::of(ElementType::kBF16);
-    case kF16:
+    case kBuiltinF16:
       return TableType::of(ElementType::kF16);
-    case kF32:
+    case kBuiltinF32:
       return TableType::of(ElementType::kF32);
-    case kF64:
+    case kBuiltinF64:
       return TableType::of(ElementType::kF64);
-    case kComplexType: {
+    case kBuiltinComplexType: {
       TENON_ASSIGN(const ElementType part, reader.element_type_at(cursor));
       const auto type = complex_of(part);
       if (!type) return reader.error(cursor, "complex<{}> does not exist", name_of(part));
       return TableType::of(*type);
     }
-    case kNoneType:
+    case kBuiltinNoneType:
       return TableType::of(Type::none());
-    case kTensor:
-    case kTensorWithEncoding: {
+    case kBuiltinTensor:
+    case kBuiltinTensorWithEncoding: {
       Dims bounds;
-      if (code == kTensorWithEncoding) {
+      if (code == kBuiltinTensorWithEncoding) {
         TENON_ASSIGN(bounds, reader.bounds_at(cursor));
       }
       TENON_ASSIGN(Type type, reader.shaped_type_at(cursor, std::move(bounds), false));
       return TableType::of(std::move(type));
     }
-    case kTuple: {
+    case kBuiltinTuple: {
       TENON_ASSIGN(std::vector<Type> types, reader.value_types_at(cursor));
       return TableType::of(Type::tuple(std::move(types)));
     }
-    case kF80:
-    case kF128:
-    case kMemRef:
-    case kMemRefWithSpace:
-    case kUnrankedMemRef:
-    case kUnrankedMemRefWithSpace:
-    case kUnrankedTensor:
-    case kVector:
-    case kScalableVector: {
+    case kBuiltinF80:
+    case kBuiltinF128:
+    case kBuiltinMemRef:
+    case kBuiltinMemRefWithSpace:
+    case kBuiltinUnrankedMemRef:
+    case kBuiltinUnrankedMemRefWithSpace:
+    case kBuiltinUnrankedTensor:
+    case kBuiltinVector:
+    case kBuiltinScalableVector: {
       constexpr const char* kNames[] = {
           "f80",    "f128",  "", "memref",          "memref",          "",
           "",       "",      "", "unranked memref", "unranked memref", "unranked tensor",
           "vector", "vector"};
       return unimplemented("artifact of {}: a type of kind '{}' cannot be read",
-                           reader.container().producer, kNames[code - kF80]);
+                           reader.container().producer, kNames[code - kBuiltinF80]);
     }
     default:
       return reader.unknown(fmt::format("type {} of dialect builtin", code));
@@ -308,25 +308,25 @@ Result<TableType> decode_builtin_type(BytecodeReader& reader, uint64_t code, Cur
 
 Result<Location> decode_builtin_location(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
-    case kUnknownLocation:
+    case kBuiltinUnknownLocation:
       return Location();
-    case kFileLocation: {
+    case kBuiltinFileLocation: {
       TENON_ASSIGN(const std::string_view file, reader.text_at(cursor));
       TENON_ASSIGN(auto result, node(reader, LocationKind::kFile, file));
       result->line = static_cast<uint32_t>(cursor.varint());
       result->column = static_cast<uint32_t>(cursor.varint());
       return Location(std::move(result));
     }
-    case kFileRangeLocation:
+    case kBuiltinFileRangeLocation:
       return read_file_range(reader, cursor);
-    case kNameLocation: {
+    case kBuiltinNameLocation: {
       TENON_ASSIGN(const std::string_view name, reader.text_at(cursor));
       TENON_ASSIGN(auto result, node(reader, LocationKind::kName, name));
       TENON_ASSIGN(Location child, reader.location(cursor.varint()));
       if (child != nullptr) result->children.push_back(std::move(child));
       return Location(std::move(result));
     }
-    case kCallSiteLocation: {
+    case kBuiltinCallSiteLocation: {
       TENON_ASSIGN(auto result, node(reader, LocationKind::kCallSite, ""));
       for (int i = 0; i < 2; ++i) {
         TENON_ASSIGN(Location child, reader.location(cursor.varint()));
@@ -334,8 +334,8 @@ Result<Location> decode_builtin_location(BytecodeReader& reader, uint64_t code, 
       }
       return Location(std::move(result));
     }
-    case kFusedLocation:
-    case kFusedLocationWithMetadata: {
+    case kBuiltinFusedLocation:
+    case kBuiltinFusedLocationWithMetadata: {
       TENON_ASSIGN(auto result, node(reader, LocationKind::kFused, ""));
       const size_t n = cursor.count();
       result->children.reserve(n);
@@ -343,7 +343,7 @@ Result<Location> decode_builtin_location(BytecodeReader& reader, uint64_t code, 
         TENON_ASSIGN(Location child, reader.location(cursor.varint()));
         result->children.push_back(std::move(child));
       }
-      if (code == kFusedLocationWithMetadata) cursor.varint();
+      if (code == kBuiltinFusedLocationWithMetadata) cursor.varint();
       return Location(std::move(result));
     }
     default:

@@ -6,24 +6,24 @@ namespace tenon::hlo::bytecode {
 namespace {
 
 enum SdyAttributeCode : uint64_t {
-  kManualAxes,
-  kMeshAxis,
-  kMesh,
-  kSubAxisInfo,
-  kAxisRef,
-  kDimensionSharding,
-  kSharding,
-  kShardingPerValue,
-  kDimMapping,
-  kTensorMapping,
-  kOpShardingRule,
-  kAxisRefList,
-  kListOfAxisRefLists,
-  kAllToAllParam,
-  kAllToAllParamList,
-  kShardingWithUnreduced,
-  kShardingPerValueWithUnreduced,
-  kShardingWithReduction,
+  kSdyManualAxes,
+  kSdyMeshAxis,
+  kSdyMesh,
+  kSdySubAxisInfo,
+  kSdyAxisRef,
+  kSdyDimensionSharding,
+  kSdySharding,
+  kSdyShardingPerValue,
+  kSdyDimMapping,
+  kSdyTensorMapping,
+  kSdyOpShardingRule,
+  kSdyAxisRefList,
+  kSdyListOfAxisRefLists,
+  kSdyAllToAllParam,
+  kSdyAllToAllParamList,
+  kSdyShardingWithUnreduced,
+  kSdyShardingPerValueWithUnreduced,
+  kSdyShardingWithReduction,
 };
 
 constexpr std::string_view kPrefix = "#sdy.";
@@ -89,9 +89,9 @@ class SdyPrinter {
     if (const std::string axes = parts(); !axes.empty()) {
       out += fmt::format(", replicated={{{}}}", axes);
     }
-    if (code == kSharding) return out + ">";
+    if (code == kSdySharding) return out + ">";
     const std::string unreduced = parts();
-    const int64_t reduction = code == kShardingWithReduction ? cursor_.svarint() : 0;
+    const int64_t reduction = code == kSdyShardingWithReduction ? cursor_.svarint() : 0;
     constexpr std::string_view kReductions[] = {"", "max", "min"};
     if (reduction < 0 || reduction > 2) cursor_.fail("reduction {} does not exist", reduction);
     if (!unreduced.empty() && !failed()) {
@@ -165,37 +165,37 @@ class SdyPrinter {
 
 std::string SdyPrinter::text_of(uint64_t code) {
   switch (code) {
-    case kManualAxes:
+    case kSdyManualAxes:
       return fmt::format("#sdy<manual_axes{{{}}}>", parts());
-    case kMeshAxis:
+    case kSdyMeshAxis:
       return mesh_axis();
-    case kMesh:
+    case kSdyMesh:
       return mesh();
-    case kSubAxisInfo:
+    case kSdySubAxisInfo:
       return sub_axis_info();
-    case kAxisRef:
+    case kSdyAxisRef:
       return axis_ref();
-    case kDimensionSharding:
+    case kSdyDimensionSharding:
       return dimension_sharding();
-    case kSharding:
-    case kShardingWithUnreduced:
-    case kShardingWithReduction:
+    case kSdySharding:
+    case kSdyShardingWithUnreduced:
+    case kSdyShardingWithReduction:
       return sharding(code);
-    case kShardingPerValue:
-    case kShardingPerValueWithUnreduced:
+    case kSdyShardingPerValue:
+    case kSdyShardingPerValueWithUnreduced:
       return fmt::format("#sdy.sharding_per_value<[{}]>", parts());
-    case kDimMapping:
+    case kSdyDimMapping:
       return dim_mapping();
-    case kTensorMapping:
+    case kSdyTensorMapping:
       return fmt::format("[{}]", parts());
-    case kOpShardingRule:
+    case kSdyOpShardingRule:
       return op_sharding_rule();
-    case kAxisRefList:
+    case kSdyAxisRefList:
       return fmt::format("{{{}}}", parts());
-    case kListOfAxisRefLists:
-    case kAllToAllParamList:
+    case kSdyListOfAxisRefLists:
+    case kSdyAllToAllParamList:
       return fmt::format("[{}]", parts());
-    case kAllToAllParam:
+    case kSdyAllToAllParam:
       return all_to_all_param();
     default:
       return {};
@@ -203,7 +203,7 @@ std::string SdyPrinter::text_of(uint64_t code) {
 }
 
 Result<Attribute> SdyPrinter::print(uint64_t code) {
-  if (code > kShardingWithReduction) {
+  if (code > kSdyShardingWithReduction) {
     return unimplemented("artifact of {}: attribute {} of dialect sdy is unknown",
                          reader_.container().producer, code);
   }

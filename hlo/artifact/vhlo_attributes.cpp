@@ -9,48 +9,48 @@ namespace tenon::hlo::bytecode {
 namespace {
 
 enum VhloAttributeCode : uint64_t {
-  kArray = 1,
-  kBool,
-  kComparisonDirection,
-  kComparisonType,
-  kApiVersion,
-  kDict,
-  kFftType,
-  kFloat,
-  kInteger,
-  kOutputOperandAlias,
-  kPrecision,
-  kRngAlgorithm,
-  kRngDistribution,
-  kString,
-  kTensor,
-  kTranspose,
-  kType,
-  kTypeExtensions,
-  kResultAccuracyMode,
-  kResultAccuracy,
-  kSubAxisInfo,
-  kAxisRef,
-  kReplicaGroupMeshAxes,
-  kMeshAxis,
-  kMesh,
+  kVhloArray = 1,
+  kVhloBool,
+  kVhloComparisonDirection,
+  kVhloComparisonType,
+  kVhloApiVersion,
+  kVhloDict,
+  kVhloFftType,
+  kVhloFloat,
+  kVhloInteger,
+  kVhloOutputOperandAlias,
+  kVhloPrecision,
+  kVhloRngAlgorithm,
+  kVhloRngDistribution,
+  kVhloString,
+  kVhloTensor,
+  kVhloTranspose,
+  kVhloType,
+  kVhloTypeExtensions,
+  kVhloResultAccuracyMode,
+  kVhloResultAccuracy,
+  kVhloSubAxisInfo,
+  kVhloAxisRef,
+  kVhloReplicaGroupMeshAxes,
+  kVhloMeshAxis,
+  kVhloMesh,
 };
 
 enum VhloTypeCode : uint64_t {
-  kComplexType = 1,
-  kFunctionType = 8,
-  kTensorType = 20,
-  kTensorWithEncodingType = 21,
-  kTokenType = 22,
-  kTupleType = 23,
-  kQuantizedType = 24,
-  kUnrankedTensorType = 25,
-  kWitnessType = 26,
-  kQuantizedPerAxisType = 30,
-  kNoneType = 33,
-  kTf32Type = 34,
-  kBufferType = 41,
-  kFutureType = 42,
+  kVhloComplexType = 1,
+  kVhloFunctionType = 8,
+  kVhloTensorType = 20,
+  kVhloTensorWithEncodingType = 21,
+  kVhloTokenType = 22,
+  kVhloTupleType = 23,
+  kVhloQuantizedType = 24,
+  kVhloUnrankedTensorType = 25,
+  kVhloWitnessType = 26,
+  kVhloQuantizedPerAxisType = 30,
+  kVhloNoneType = 33,
+  kVhloTf32Type = 34,
+  kVhloBufferType = 41,
+  kVhloFutureType = 42,
 };
 
 // Element types by code; kPred stands at 0 for i1 and elsewhere for "not an element type".
@@ -212,74 +212,74 @@ Result<TableType> read_quantized(BytecodeReader& reader, bool per_axis, Cursor& 
 
 Result<Attribute> decode_vhlo_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
-    case kArray: {
+    case kVhloArray: {
       TENON_ASSIGN(ArrayAttr elements, reader.attributes_at(cursor));
       return Attribute(std::move(elements));
     }
-    case kBool: {
+    case kVhloBool: {
       const uint64_t value = cursor.varint();
       if (value > 1) return reader.error(cursor, "{} is neither false nor true", value);
       return Attribute(value == 1);
     }
-    case kComparisonDirection:
+    case kVhloComparisonDirection:
       return read_enum(reader, EnumKind::kComparisonDirection, cursor);
-    case kComparisonType:
+    case kVhloComparisonType:
       return read_enum(reader, EnumKind::kComparisonType, cursor);
-    case kApiVersion:
+    case kVhloApiVersion:
       return read_enum(reader, EnumKind::kCustomCallApiVersion, cursor);
-    case kFftType:
+    case kVhloFftType:
       return read_enum(reader, EnumKind::kFftType, cursor);
-    case kPrecision:
+    case kVhloPrecision:
       return read_enum(reader, EnumKind::kPrecision, cursor);
-    case kRngAlgorithm:
+    case kVhloRngAlgorithm:
       return read_enum(reader, EnumKind::kRngAlgorithm, cursor);
-    case kRngDistribution:
+    case kVhloRngDistribution:
       return read_enum(reader, EnumKind::kRngDistribution, cursor);
-    case kTranspose:
+    case kVhloTranspose:
       return read_enum(reader, EnumKind::kTranspose, cursor);
-    case kResultAccuracyMode:
+    case kVhloResultAccuracyMode:
       return read_enum(reader, EnumKind::kResultAccuracyMode, cursor);
-    case kDict:
+    case kVhloDict:
       return read_dict(reader, cursor);
-    case kFloat:
+    case kVhloFloat:
       return reader.float_at(cursor);
-    case kInteger:
+    case kVhloInteger:
       return reader.integer_at(cursor);
-    case kOutputOperandAlias: {
+    case kVhloOutputOperandAlias: {
       OutputOperandAlias alias;
       alias.output_tuple_indices = reader.svarints_at(cursor);
       alias.operand_index = cursor.svarint();
       alias.operand_tuple_indices = reader.svarints_at(cursor);
       return Attribute(std::move(alias));
     }
-    case kString: {
+    case kVhloString: {
       const std::string_view text = reader.string_at(cursor);
       TENON_TRY(reader.pay(text.size()));
       return Attribute(std::string(text));
     }
-    case kTensor:
+    case kVhloTensor:
       return reader.dense_at(cursor);
-    case kType:
+    case kVhloType:
       return reader.type_attribute_at(cursor);
-    case kTypeExtensions:
+    case kVhloTypeExtensions:
       return Attribute(reader.svarints_at(cursor));
-    case kResultAccuracy:
+    case kVhloResultAccuracy:
       return read_result_accuracy(reader, cursor);
-    case kSubAxisInfo: {
+    case kVhloSubAxisInfo: {
       const int64_t pre_size = cursor.svarint();
       return Attribute(OpaqueAttr{fmt::format("({}){}", pre_size, cursor.svarint())});
     }
-    case kAxisRef:
+    case kVhloAxisRef:
       return read_axis_ref(reader, cursor);
-    case kReplicaGroupMeshAxes:
+    case kVhloReplicaGroupMeshAxes:
       return read_replica_group_mesh_axes(reader, cursor);
-    case kMeshAxis: {
+    case kVhloMeshAxis: {
       TENON_ASSIGN(const std::string_view name, reader.text_at(cursor));
       TENON_TRY(reader.pay(name.size() * 3));
       return Attribute(OpaqueAttr{fmt::format("#stablehlo.mesh_axis<name = {}, size = {}>",
                                               quoted(name), cursor.svarint())});
     }
-    case kMesh:
+    case kVhloMesh:
       return read_mesh(reader, cursor);
     default:
       return reader.unknown(fmt::format("attribute {} of dialect vhlo", code));
@@ -288,49 +288,49 @@ Result<Attribute> decode_vhlo_attribute(BytecodeReader& reader, uint64_t code, C
 
 Result<TableType> decode_vhlo_type(BytecodeReader& reader, uint64_t code, Cursor& cursor) {
   switch (code) {
-    case kComplexType: {
+    case kVhloComplexType: {
       TENON_ASSIGN(const ElementType part, reader.element_type_at(cursor));
       const auto type = complex_of(part);
       if (!type) return reader.error(cursor, "complex<{}> does not exist", name_of(part));
       return TableType::of(*type);
     }
-    case kFunctionType: {
+    case kVhloFunctionType: {
       TENON_ASSIGN(std::vector<Type> inputs, reader.value_types_at(cursor));
       TENON_ASSIGN(std::vector<Type> results, reader.value_types_at(cursor));
       return TableType::of(Type::function(std::move(inputs), std::move(results)));
     }
-    case kTensorType:
-    case kTensorWithEncodingType:
-    case kBufferType: {
+    case kVhloTensorType:
+    case kVhloTensorWithEncodingType:
+    case kVhloBufferType: {
       Dims bounds;
-      if (code == kTensorWithEncodingType) {
+      if (code == kVhloTensorWithEncodingType) {
         TENON_ASSIGN(bounds, reader.bounds_at(cursor));
       }
       TENON_ASSIGN(Type type,
-                   reader.shaped_type_at(cursor, std::move(bounds), code == kBufferType));
+                   reader.shaped_type_at(cursor, std::move(bounds), code == kVhloBufferType));
       return TableType::of(std::move(type));
     }
-    case kTokenType:
+    case kVhloTokenType:
       return TableType::of(Type::token());
-    case kNoneType:
+    case kVhloNoneType:
       return TableType::of(Type::none());
-    case kTf32Type:
+    case kVhloTf32Type:
       return TableType{TableType::DecodedTypeKind::kTf32, {}, {}, nullptr};
-    case kTupleType:
-    case kFutureType: {
+    case kVhloTupleType:
+    case kVhloFutureType: {
       TENON_ASSIGN(std::vector<Type> types, reader.value_types_at(cursor));
-      return TableType::of(code == kTupleType ? Type::tuple(std::move(types))
-                                              : Type::future(std::move(types)));
+      return TableType::of(code == kVhloTupleType ? Type::tuple(std::move(types))
+                                                  : Type::future(std::move(types)));
     }
-    case kQuantizedType:
+    case kVhloQuantizedType:
       return read_quantized(reader, false, cursor);
-    case kQuantizedPerAxisType:
+    case kVhloQuantizedPerAxisType:
       return read_quantized(reader, true, cursor);
-    case kUnrankedTensorType:
-    case kWitnessType:
+    case kVhloUnrankedTensorType:
+    case kVhloWitnessType:
       return unimplemented("artifact of {}: a type of kind '{}' cannot be read",
                            reader.container().producer,
-                           code == kWitnessType ? "witness" : "unranked tensor");
+                           code == kVhloWitnessType ? "witness" : "unranked tensor");
     default:
       if (code < std::size(kElementTypes)) return TableType::of(kElementTypes[code]);
       return reader.unknown(fmt::format("type {} of dialect vhlo", code));

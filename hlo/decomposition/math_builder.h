@@ -2,11 +2,17 @@
 // arithmetic. Private to hlo/decomposition.
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include "hlo/decomposition/decomposition.h"
 
 namespace tenon::hlo::decomposition {
+
+inline constexpr double kPi = 3.14159265358979323846;
+inline constexpr double kLogOf2 = 0.69314718055994530942;
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// A value being computed, with the operators of its element type: `exp(-x * x) / 2.0` appends the
 /// ops that it reads as. Numbers take the shape and type of the expression beside them. Comparisons

@@ -82,4 +82,29 @@ inline std::string binary(std::string_view op, std::string_view type, std::strin
       "%r", to);
 }
 
+/// An op of one operand, and what it gives.
+struct Unary {
+  const char* op;
+  const char* type;
+  const char* x;
+  const char* expected;
+};
+inline void check(const std::vector<Unary>& cases) {
+  for (const Unary& c : cases)
+    EXPECT_EQ(unary(c.op, c.type, c.x), c.expected) << c.op << " " << c.type;
+}
+
+/// An op of two operands, and what it gives.
+struct Binary {
+  const char* op;
+  const char* type;
+  const char* x;
+  const char* y;
+  const char* expected;
+};
+inline void check(const std::vector<Binary>& cases) {
+  for (const Binary& c : cases)
+    EXPECT_EQ(binary(c.op, c.type, c.x, c.y), c.expected) << c.op << " " << c.type;
+}
+
 }  // namespace tenon::hlo::testing

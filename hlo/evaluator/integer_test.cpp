@@ -4,30 +4,11 @@
 namespace tenon::hlo {
 namespace {
 
+using testing::Binary;
 using testing::binary;
+using testing::check;
+using testing::Unary;
 using testing::unary;
-
-struct Binary {
-  const char* op;
-  const char* type;
-  const char* x;
-  const char* y;
-  const char* expected;
-};
-struct Unary {
-  const char* op;
-  const char* type;
-  const char* x;
-  const char* expected;
-};
-void check(const std::vector<Binary>& cases) {
-  for (const Binary& c : cases)
-    EXPECT_EQ(binary(c.op, c.type, c.x, c.y), c.expected) << c.op << " " << c.type;
-}
-void check(const std::vector<Unary>& cases) {
-  for (const Unary& c : cases)
-    EXPECT_EQ(unary(c.op, c.type, c.x), c.expected) << c.op << " " << c.type;
-}
 
 TEST(Integer, OverflowWraps) {
   check(std::vector<Binary>{

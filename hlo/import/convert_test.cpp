@@ -13,7 +13,7 @@ std::string import_error(std::string_view text) {
 }
 
 // The HLO text of the instructions of `@f(%x: tensor<4xf32>)` around `body`.
-std::string body(std::string_view text, std::string_view around = "") {
+std::string converted_body(std::string_view text, std::string_view around = "") {
   const auto module = import_module(
       fmt::format("{}\nfunc.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{}\n}}", around, text),
       "t");
@@ -47,7 +47,7 @@ TEST(Convert, ArgumentsOfABodyHaveTheTypesOfTheFunction) {
 }
 
 TEST(Convert, TypesOfAResultAreTheStatedOnes) {
-  EXPECT_EQ(body("%0 = stablehlo.abs %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+  EXPECT_EQ(converted_body("%0 = stablehlo.abs %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
             "%0 = stablehlo.abs(%1) : f32[4]\nreturn");
 }
 
@@ -55,7 +55,7 @@ TEST(Convert, ShardingCallsAreIdentities) {
   for (const char* target :
        {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding",
         "annotate_device_placement", "LayoutConstraint"}) {
-    EXPECT_EQ(body(fmt::format(
+    EXPECT_EQ(converted_body(fmt::format(
                   "%0 = stablehlo.custom_call @{}(%x) {{mhlo.sharding = \"{{replicated}}\"}} : "
                   "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>",
                   target)),
@@ -65,47 +65,52 @@ TEST(Convert, ShardingCallsAreIdentities) {
 
 TEST(Convert, ShardingCallsOfSeveralDevicesAreRefused) {
   EXPECT_EQ(
-      body("%0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = \"{devices=[2]0,1}\"} : "
-           "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+      converted_body(
+          "%0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = \"{devices=[2]0,1}\"} : "
+          "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
       "t:3:6: error: custom_call @Sharding: sharding {devices=[2]0,1} needs partitioning; programs "
       "run on "
       "one device");
   EXPECT_EQ(
-      body("%0 = stablehlo.custom_call @SPMDFullToShardShape(%x) : (tensor<4xf32>) -> "
-           "tensor<2xf32>\n"
-           "return %x : tensor<4xf32>"),
+      converted_body("%0 = stablehlo.custom_call @SPMDFullToShardShape(%x) : (tensor<4xf32>) -> "
+                     "tensor<2xf32>\n"
+                     "return %x : tensor<4xf32>"),
       "t:3:6: error: stablehlo.custom_call: an identity from f32[4] to f32[2] needs partitioning");
 }
 
 TEST(Convert, OtherCustomCallsStay) {
-  EXPECT_EQ(body("%0 = stablehlo.custom_call @foo(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn "
-                 "%0 : tensor<4xf32>"),
+  EXPECT_EQ(converted_body(
+                "%0 = stablehlo.custom_call @foo(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn "
+                "%0 : tensor<4xf32>"),
             "%0 = stablehlo.custom_call(%1) {call_target_name = \"foo\"} : f32[4]\nreturn");
 }
 
 TEST(Convert, ShardyOps) {
   const std::string mesh = "sdy.mesh @mesh = <[\"a\"=2, \"b\"=1]>";
-  EXPECT_EQ(body("%0 = sdy.sharding_constraint %x <@mesh, [{\"b\"}]> : tensor<4xf32>\nreturn %0 : "
-                 "tensor<4xf32>",
-                 mesh),
+  EXPECT_EQ(converted_body(
+                "%0 = sdy.sharding_constraint %x <@mesh, [{\"b\"}]> : tensor<4xf32>\nreturn %0 : "
+                "tensor<4xf32>",
+                mesh),
             "return %x");
-  EXPECT_EQ(body("%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}]> : tensor<4xf32>\nreturn %0 : "
-                 "tensor<4xf32>",
-                 mesh),
+  EXPECT_EQ(converted_body(
+                "%0 = sdy.sharding_constraint %x <@mesh, [{\"a\"}]> : tensor<4xf32>\nreturn %0 : "
+                "tensor<4xf32>",
+                mesh),
             "t:3:6: error: sdy.sharding_constraint: sharding <@mesh, [{\"a\"}]> needs partitioning "
             "over axis "
             "\"a\" of 2 devices; programs run on one device");
-  EXPECT_EQ(body("%0 = \"sdy.propagation_barrier\"(%x) {allowed_direction = 1 : i32} : "
-                 "(tensor<4xf32>) -> tensor<4xf32>\n"
-                 "return %0 : tensor<4xf32>",
-                 mesh),
+  EXPECT_EQ(converted_body("%0 = \"sdy.propagation_barrier\"(%x) {allowed_direction = 1 : i32} : "
+                           "(tensor<4xf32>) -> tensor<4xf32>\n"
+                           "return %0 : tensor<4xf32>",
+                           mesh),
             "return %x");
   EXPECT_EQ(
-      body("%0 = \"builtin.unrealized_conversion_cast\"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
-           "return %0 : tensor<4xf32>"),
+      converted_body(
+          "%0 = \"builtin.unrealized_conversion_cast\"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
+          "return %0 : tensor<4xf32>"),
       "return %x");
   EXPECT_EQ(
-      body(
+      converted_body(
           "%0 = stablehlo.abs %x {sdy.sharding = #sdy.sharding<@mesh, [{\"a\"}]>} : tensor<4xf32>\n"
           "return %0 : tensor<4xf32>",
           mesh),
@@ -139,8 +144,8 @@ constexpr std::string_view kManual =
 }} : (tensor<4xf32>) -> tensor<4xf32>
 return %0 : tensor<4xf32>)";
 std::string manual(std::string_view axes, std::string_view type, std::string_view end) {
-  return body(fmt::format(fmt::runtime(kManual), axes, type, type, end),
-              "sdy.mesh @mesh = <[\"a\"=2]>");
+  return converted_body(fmt::format(fmt::runtime(kManual), axes, type, type, end),
+                        "sdy.mesh @mesh = <[\"a\"=2]>");
 }
 
 TEST(Convert, ManualComputations) {
@@ -163,8 +168,9 @@ TEST(Convert, ManualComputations) {
             "expected "
             "sdy.return with 1");
   EXPECT_EQ(
-      body("%0 = \"sdy.manual_computation\"(%x) ({ \"sdy.return\"(%x) : (tensor<4xf32>) -> () }) : "
-           "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+      converted_body(
+          "%0 = \"sdy.manual_computation\"(%x) ({ \"sdy.return\"(%x) : (tensor<4xf32>) -> () }) : "
+          "(tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
       "t:3:6: error: sdy.manual_computation: one region with as many arguments as operands is "
       "expected");
 }

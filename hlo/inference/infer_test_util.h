@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -87,6 +88,13 @@ struct Draft {
   /// Operands that are constants of 64-bit integers rather than parameters.
   std::map<size_t, I64s> constants;
 };
+
+/// A change of a draft: the attribute set to that value.
+inline auto set(AttrKey key, const auto& value) {
+  return [=](Draft& d) { d.attributes[key] = value; };
+}
+
+inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
 inline void fill_region(const RegionDraft& draft, Computation& region) {
   for (const TypeArg& parameter : draft.parameters) region.add_parameter(parameter.type);

@@ -10,6 +10,8 @@
 
 namespace tenon::hlo::lower {
 
+inline bool has_no_elements(const Type& type) { return element_count(type.dims()) == 0; }
+
 /// The kernel being made, with an emitter that reads the op's inputs.
 class KernelMaker {
  public:

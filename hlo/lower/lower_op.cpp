@@ -34,8 +34,6 @@ std::vector<Value> inputs_of(const Instruction& op) {
   return inputs;
 }
 
-bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
-
 // The time of one element a lane, by the bytes that are moved and the operations; reductions within
 // a fusion count once.
 double elements_seconds(const FusedOp& fused, const LoweredOp& lowered, const CostModel& cost) {
@@ -96,9 +94,9 @@ Status lower_by_schedule(LoweredOp& lowered, const Instruction& op, TuningParame
 Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits) {
   const bool nothing = op.code() == OpCode::kFusion && op.result_count() == 0;
-  if (nothing || (is_empty(op.result_type()) && op.result_count() == 1)) return {};
+  if (nothing || (has_no_elements(op.result_type()) && op.result_count() == 1)) return {};
   if (const KernelsFunction kernels = op.info().kernels; kernels != nullptr) {
-    return is_empty(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
+    return has_no_elements(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
   }
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;

@@ -24,7 +24,7 @@ std::string canonical(AttrKind kind, const Attribute& raw,
   return value ? attribute_text(*value, TextForm::kHlo) : value.error().message();
 }
 
-struct Case {
+struct KindCase {
   AttrKind kind;
   Attribute raw;
   const char* text;
@@ -33,7 +33,7 @@ struct Case {
 TEST(Canonical, EverySpellingBecomesOneForm) {
   const Attribute one(int64_t{1});
   const Attribute f(FloatAttr::of(kF64, 0.1));
-  const Case cases[] = {
+  const KindCase cases[] = {
       {AttrKind::kBool, true, "true"},
       {AttrKind::kBool, Unit{}, "true"},
       {AttrKind::kBool, IntegerAttr{0, kPred}, "false"},
@@ -92,12 +92,12 @@ TEST(Canonical, EverySpellingBecomesOneForm) {
       {AttrKind::kDict, Dict{{"k", one}}, "{k = 1 : i64}"},
       {AttrKind::kAny, f, "0.1 : f64"},
   };
-  for (const Case& c : cases) EXPECT_EQ(canonical(c.kind, c.raw), c.text);
+  for (const KindCase& c : cases) EXPECT_EQ(canonical(c.kind, c.raw), c.text);
 }
 
 TEST(Canonical, WhatHasAnotherFormIsRefused) {
   const Attribute text("s");
-  const Case cases[] = {
+  const KindCase cases[] = {
       {AttrKind::kBool, text, "true or false"},
       {AttrKind::kBool, int64_t{1}, "true or false"},
       {AttrKind::kUnit, text, "true or false"},
@@ -135,7 +135,7 @@ TEST(Canonical, WhatHasAnotherFormIsRefused) {
       {AttrKind::kAliases, ArrayAttr{text}, "its structure"},
       {AttrKind::kDict, text, "a dictionary"},
   };
-  for (const Case& c : cases) {
+  for (const KindCase& c : cases) {
     EXPECT_EQ(canonical(c.kind, c.raw), fmt::format("attribute dimensions is not {}", c.text));
   }
 }

@@ -5,14 +5,14 @@ namespace {
 
 using testing::parse_attribute;
 
-struct Case {
+struct AttributeCase {
   const char* text;
   Attribute value;
 };
 
 // Each is read, printed in both forms and read again.
-void check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
+void check(const std::vector<AttributeCase>& cases) {
+  for (const AttributeCase& c : cases) {
     const auto value = parse_attribute(c.text);
     ASSERT_TRUE(value) << c.text << ": " << value.error().to_string();
     EXPECT_EQ(*value, c.value) << c.text << " is " << attribute_text(*value, TextForm::kHlo);

@@ -14,7 +14,7 @@ TEST_P(RegionForm, IsReadAndRoundTrips) {
   testing::expect_round_trip(*module);
 }
 
-const Form kForms[] = {
+const Form kRegionForms[] = {
     Form{
         "ReduceApplies",
         R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>)",
@@ -237,7 +237,7 @@ stablehlo.while() ({
         R"(%0 = "stablehlo.send"(%a, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true} : (tensor<2x3xf32>, !stablehlo.token) -> !stablehlo.token)",
         R"(%0 = stablehlo.send(%arg0, %arg7) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = true} : token
 )"}};
-INSTANTIATE_TEST_SUITE_P(Table, RegionForm, ::testing::ValuesIn(kForms),
+INSTANTIATE_TEST_SUITE_P(Table, RegionForm, ::testing::ValuesIn(kRegionForms),
                          [](const auto& p) { return std::string(p.param.name); });
 
 }  // namespace

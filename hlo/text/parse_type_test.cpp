@@ -5,7 +5,7 @@ namespace {
 
 using testing::parse_type;
 
-struct Case {
+struct TypeCase {
   const char* text;
   const char* hlo;
 };
@@ -20,7 +20,7 @@ TEST(ParseType, EveryElementType) {
 }
 
 TEST(ParseType, FormsOfStableHlo) {
-  const Case cases[] = {
+  const TypeCase cases[] = {
       {"tensor<f32>", "f32[]"},
       {"tensor<0x3xf32>", "f32[0,3]"},  // no hexadecimal number
       {"tensor<0x0x0xi8>", "s8[0,0,0]"},
@@ -50,7 +50,7 @@ TEST(ParseType, FormsOfStableHlo) {
       {"tensor<2x3x!quant.uniform<i4:f32:1, {0.1, 0.2:5, 0.3:-6}>>",
        "q<s4:f32:1, {0.1, 0.2:5, 0.3:-6}>[2,3]"},
   };
-  for (const Case& c : cases) {
+  for (const TypeCase& c : cases) {
     const auto type = parse_type(c.text);
     if (c.hlo == nullptr) {
       EXPECT_FALSE(type) << c.text;
@@ -82,7 +82,7 @@ TEST(ParseType, BoundedQuantizedTypesKeepTheirQuantization) {
 }
 
 TEST(ParseType, Errors) {
-  const Case cases[] = {
+  const TypeCase cases[] = {
       {"tensor<2xf33>", "t:1:31: error: unknown type 'f33'"},
       {"tensor<2x>", "t:1:31: error: expected a type, found '>'"},
       {"tensor<2f32>", "t:1:30: error: expected 'x' after a dimension size"},
@@ -108,7 +108,7 @@ TEST(ParseType, Errors) {
       {"tuple<tensor<f32>", "t:1:39: error: expected '>', found ')'"},
       {"foo", "t:1:22: error: unknown type 'foo'"},
   };
-  for (const Case& c : cases) {
+  for (const TypeCase& c : cases) {
     const auto type = parse_type(c.text);
     ASSERT_FALSE(type) << c.text;
     EXPECT_EQ(type.error().to_string(), c.hlo);

@@ -52,8 +52,9 @@ def compiled(command: list[str], folder: pathlib.Path, build: pathlib.Path, tabl
 def main() -> int:
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
     commands = json.loads((build / "compile_commands.json").read_text())
-    mine = next(each for each in commands if each["file"].endswith("hlo/registry/op_registry.cpp"))
-    command = shlex.split(mine["command"])
+    # Files of the library may be compiled together; their flags are the same.
+    mine = next(each for each in commands if "libtenon_hlo.a.p/" in each["output"])
+    command = [*shlex.split(mine["command"])[:-1], str(ROOT / "hlo/registry/op_registry.cpp")]
     if command[0].endswith("ccache"):
         command = command[1:]
     # The include folders of the project come behind the one with the changed table.

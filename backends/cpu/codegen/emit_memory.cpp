@@ -11,7 +11,7 @@ using kernel::Node;
 
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kScratchAlignment = 64;
 constexpr int64_t kMostOnStack = 4096;  // Size of one memory, in bytes.
 
 llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type)); }
@@ -30,11 +30,11 @@ CpuKernelEmitter::Value* CpuKernelEmitter::memory_of(int64_t bytes) {
     b_.SetInsertPoint(&entry, entry.begin());
     llvm::AllocaInst* const place =
         b_.CreateAlloca(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes)));
-    place->setAlignment(llvm::Align(kAlignment));
+    place->setAlignment(llvm::Align(kScratchAlignment));
     return place;
   }
   Value* const place = b_.CreatePtrAdd(scratch_, number(scratch_bytes_));
-  scratch_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
   return place;
 }
 

@@ -6,6 +6,18 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/IndVarSimplify.h>
+#include <llvm/Transforms/Scalar/InferAlignment.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopDeletion.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopUnrollPass.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <mutex>
 
@@ -24,12 +36,31 @@ namespace {
 
 // Loops over a thread's own arrays are unrolled first, so that the arrays become registers; then
 // the emitter's repetitions are removed: index arithmetic, loads from memory without stores.
-constexpr const char* kPasses =
-    "cgscc(inline),function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
-    "loop-mssa(licm<allowspeculation>),loop(indvars,loop-deletion,loop-unroll-full),sroa,"
-    "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
-    "gvn,dse,loop-mssa(licm<allowspeculation>),instcombine<no-verify-fixpoint>,simplifycfg,infer-"
-    "alignment)";
+void add_passes(llvm::FunctionPassManager& passes) {
+  const auto add_licm = [&] {
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                         /*UseMemorySSA=*/true));
+  };
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  add_licm();
+  llvm::LoopPassManager unroll;
+  unroll.addPass(llvm::IndVarSimplifyPass());
+  unroll.addPass(llvm::LoopDeletionPass());
+  unroll.addPass(llvm::LoopFullUnrollPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(unroll)));
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::GVNPass());
+  passes.addPass(llvm::DSEPass());
+  add_licm();
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InferAlignmentPass());
+}
 
 // The PTX version of CUDA 11.8, the first that knows all of these chips; drivers since then compile
 // it.
@@ -73,7 +104,7 @@ Status optimize_on(llvm::TargetMachine& machine, llvm::Module& module, const std
   }
   codegen::set_target(module, machine);
   if (!dump.empty()) codegen::write_text(module, dump + ".before.ll");
-  TENON_TRY(codegen::optimize(module, machine, kPasses));
+  codegen::optimize(module, machine, add_passes);
   if (!dump.empty()) codegen::write_text(module, dump + ".ll");
   return {};
 }

@@ -17,7 +17,7 @@ using kernel::ValueKind;
 namespace {
 
 constexpr int64_t kAccessBytes = 16;
-constexpr size_t kMostNodes = 2000;  // In a run: each node is emitted once for an iteration.
+constexpr size_t kMostNodesInRun = 2000;  // In a run: each node is emitted once for an iteration.
 // Divisors are powers of two, of interest up to the widest run.
 constexpr int64_t kGreatestDivisor = kAccessBytes;
 
@@ -41,7 +41,7 @@ AccessRuns::AccessRuns(const kernel::Kernel& kernel, const kernel::Ranges& range
   const size_t nodes = size(node.blocks[0]);
   for (int64_t width = kAccessBytes / bytes; width > 1; width /= 2) {
     if (node.extents.back() == 0 || node.extents.back() % width != 0) continue;
-    if (nodes * static_cast<size_t>(width) > kMostNodes) continue;
+    if (nodes * static_cast<size_t>(width) > kMostNodesInRun) continue;
     if (try_width(node, width)) return;
   }
   width_ = 1;

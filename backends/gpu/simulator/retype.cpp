@@ -9,7 +9,7 @@
 namespace tenon::gpu {
 namespace {
 
-constexpr unsigned kSharedSpace = 3;
+constexpr unsigned kSharedAddressSpace = 3;
 constexpr const char* kThreadPlaceholder = "tenon_sim_thread";
 
 // Every pointer of one address space.
@@ -108,7 +108,7 @@ class Retyper {
     std::vector<llvm::GlobalVariable*> tables;
     for (llvm::GlobalVariable& each : module_.globals()) {
       const unsigned space = each.getAddressSpace();
-      if (space != 0 && space != kSharedSpace) tables.push_back(&each);
+      if (space != 0 && space != kSharedAddressSpace) tables.push_back(&each);
     }
     for (llvm::GlobalVariable* each : tables) {
       auto* const table =

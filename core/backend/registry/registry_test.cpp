@@ -20,15 +20,15 @@
 namespace tenon::backend {
 namespace {
 
-const std::string kFolder = TENON_PLUGINS;
+const std::string kPluginFolder = TENON_PLUGINS;
 
 std::string error_of(const std::string& file) {
-  const auto backend = load_plugin(kFolder + "/" + file);
+  const auto backend = load_plugin(kPluginFolder + "/" + file);
   if (backend) return "OK";
   std::string text = backend.error().message();
-  for (size_t at = text.find(kFolder + "/"); at != std::string::npos;
-       at = text.find(kFolder + "/")) {
-    text.erase(at, kFolder.size() + 1);
+  for (size_t at = text.find(kPluginFolder + "/"); at != std::string::npos;
+       at = text.find(kPluginFolder + "/")) {
+    text.erase(at, kPluginFolder.size() + 1);
   }
   return text;
 }
@@ -66,14 +66,14 @@ TEST(Registry, ByNameAndByPath) {
   EXPECT_EQ(registry.get("none").error().message(),
             "there is no backend 'none'; there are interp (TENON_PLUGIN_PATH names plug-ins, or "
             "give the path of one)");
-  const std::string path = kFolder + "/libtenon_interp.so";
+  const std::string path = kPluginFolder + "/libtenon_interp.so";
   const auto plugin = registry.get(path);
   ASSERT_TRUE(plugin) << plugin.error().to_string();
   EXPECT_EQ((*plugin)->name(), "interp");
   EXPECT_TRUE((*plugin)->takes_segments());
-  EXPECT_FALSE(registry.get(kFolder + "/libcalls.so").value()->takes_segments());
+  EXPECT_FALSE(registry.get(kPluginFolder + "/libcalls.so").value()->takes_segments());
   // One file loaded twice is one backend.
-  EXPECT_EQ(registry.get(kFolder + "/../core/libtenon_interp.so").value(), *plugin);
+  EXPECT_EQ(registry.get(kPluginFolder + "/../core/libtenon_interp.so").value(), *plugin);
   EXPECT_EQ(registry.add("interp", nullptr).message(),
             "there is a backend interp already (built in)");
   EXPECT_TRUE(
@@ -87,7 +87,8 @@ TEST(Registry, ByNameAndByPath) {
 
 // Two backends of one name are an error of the plug-in; the built-in one stays.
 TEST(Registry, ListsWhatFailsToo) {
-  Registry registry("/nowhere:" + kFolder + "/libbroken5.so:" + kFolder + "/libtenon_interp.so");
+  Registry registry("/nowhere:" + kPluginFolder + "/libbroken5.so:" + kPluginFolder +
+                    "/libtenon_interp.so");
   std::vector<std::string> lines;
   for (const Listed& each : registry.list()) {
     lines.push_back(each.name + ": " + (each.backend ? "OK" : each.backend.error().message()));
@@ -253,7 +254,8 @@ TEST(Tuning, IsReadFromAFileBesideThePlugin) {
   const fs::path folder = fs::path(testing::TempDir()) / fmt::format("tuning_{}", getpid());
   fs::create_directories(folder);
   const std::string plugin = (folder / "libtenon_interp.so").string();
-  fs::copy_file(kFolder + "/libtenon_interp.so", plugin, fs::copy_options::overwrite_existing);
+  fs::copy_file(kPluginFolder + "/libtenon_interp.so", plugin,
+                fs::copy_options::overwrite_existing);
   const auto tuning_of = [&]() -> Result<std::vector<TuningValue>> {
     TENON_ASSIGN(const auto backend, load_plugin(plugin));
     TENON_ASSIGN(const std::vector<DeviceInfo> devices, backend->devices());

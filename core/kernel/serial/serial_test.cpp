@@ -14,14 +14,14 @@
 namespace tenon::kernel {
 namespace {
 
-Kernel example(const std::string& name) {
+Kernel kernel_of_example(const std::string& name) {
   const std::string path = std::string(TENON_SOURCE) + "/core/kernel/examples/" + name + ".kernel";
   return parse(read_file(path).value(), name).value();
 }
 
 TEST(KernelSerial, RoundTripsExamples) {
   for (const char* name : {"attention", "cumsum", "dot", "softmax", "sort", "transpose"}) {
-    const Kernel kernel = example(name);
+    const Kernel kernel = kernel_of_example(name);
     const std::string bytes = save(kernel);
     const auto read = load_kernel(bytes);
     ASSERT_TRUE(read) << name << read.error().to_string();
@@ -52,7 +52,7 @@ TEST(KernelSerial, LoadsFilesOfEveryVersion) {
       ASSERT_TRUE(bytes) << bytes.error().to_string();
       const auto read = load_kernel(*bytes);
       ASSERT_TRUE(read) << read.error().to_string();
-      EXPECT_TRUE(equal(*read, example(name)));
+      EXPECT_TRUE(equal(*read, kernel_of_example(name)));
     }
     // Every statement, flag and kind of memory.
     const auto bytes = read_file(folder + fmt::format("everything.v{}.tnkn", version));
@@ -64,7 +64,7 @@ TEST(KernelSerial, LoadsFilesOfEveryVersion) {
 }
 
 TEST(KernelSerial, DamageIsFound) {
-  std::string bytes = save(example("softmax"));
+  std::string bytes = save(kernel_of_example("softmax"));
   EXPECT_EQ(load_kernel("softmax").error().message(),
             "this is no kernel: it does not begin with 'TNKN'");
   bytes[bytes.size() / 2] ^= 4;
@@ -75,7 +75,7 @@ TEST(KernelSerial, DamageIsFound) {
 TEST(KernelSerial, NoChangeOfABitBreaksTheReader) {
   int64_t kernels = 0;
   for (const char* name : {"dot", "softmax", "transpose"}) {
-    const std::string whole = save(example(name));
+    const std::string whole = save(kernel_of_example(name));
     for (size_t i = 13; i < whole.size(); ++i) {
       for (int bit = 0; bit < 8; ++bit) {
         std::string bytes = whole;
@@ -98,7 +98,7 @@ TEST(KernelSerial, NoChangeOfABitBreaksTheReader) {
 }
 
 TEST(KernelSerial, WhatComesBehindIsAnError) {
-  std::string payload = save(example("dot")).substr(13);
+  std::string payload = save(kernel_of_example("dot")).substr(13);
   const std::string bytes = seal(kKernelFormat, payload + "x");
   EXPECT_NE(load_kernel(bytes).error().message().find("1 bytes behind the kernel"),
             std::string::npos);

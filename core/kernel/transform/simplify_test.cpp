@@ -26,13 +26,13 @@ void set(Literal& buffer, int64_t i, double value) {
   }
 }
 
-struct Case {
+struct SimplifyCase {
   const char* name;
   const char* before;
   const char* after;  // the body
 };
 
-class Simplify : public ::testing::TestWithParam<Case> {};
+class Simplify : public ::testing::TestWithParam<SimplifyCase> {};
 
 TEST_P(Simplify, Gives) {
   const std::string before = GetParam().before;
@@ -42,7 +42,7 @@ TEST_P(Simplify, Gives) {
   EXPECT_EQ(print(simple), print(parsed(head + GetParam().after + "}")));
 }
 
-const Case kCases[] = {
+const SimplifyCase kCases[] = {
     {"DivisionAndRemainder",
      R"(kernel @f(%y: out s32[32,2]) index s32 grid(%i: 4, %j: 8) {
   %a = mul %i, 8 : s32

@@ -16,13 +16,13 @@ std::string kernel(std::string_view body, std::string_view grid = "", std::strin
                      more, grid, body);
 }
 
-struct Case {
+struct RuleCase {
   std::string text;
   const char* error;
 };
 
-void expect_violations(const std::vector<Case>& cases) {
-  for (const Case& c : cases) EXPECT_EQ(violation(c.text), c.error) << c.text;
+void expect_violations(const std::vector<RuleCase>& cases) {
+  for (const RuleCase& c : cases) EXPECT_EQ(violation(c.text), c.error) << c.text;
 }
 
 TEST(Rules, APlainKernelBreaksNone) {

@@ -85,7 +85,7 @@ Status local_hardware_id(PJRT_Device_LocalHardwareId_Args& args) {
   return {};
 }
 
-Status addressable_memories(PJRT_Device_AddressableMemories_Args& args) {
+Status device_memories(PJRT_Device_AddressableMemories_Args& args) {
   args.memories = args.device->memories.data();
   args.num_memories = args.device->memories.size();
   return {};
@@ -219,7 +219,7 @@ void add_devices(PJRT_Api& api) {
   api.PJRT_Device_GetDescription = entry<get_description>;
   api.PJRT_Device_IsAddressable = entry<is_addressable>;
   api.PJRT_Device_LocalHardwareId = entry<local_hardware_id>;
-  api.PJRT_Device_AddressableMemories = entry<addressable_memories>;
+  api.PJRT_Device_AddressableMemories = entry<device_memories>;
   api.PJRT_Device_DefaultMemory = entry<default_memory>;
   api.PJRT_Device_MemoryStats = entry<memory_stats>;
   api.PJRT_Device_PoisonExecution = refuse<"Device_PoisonExecution: executions are not poisoned">;

@@ -108,7 +108,7 @@ Status output_dimensions(PJRT_Executable_OutputDimensions_Args& args) {
   return {};
 }
 
-Status fingerprint(PJRT_Executable_Fingerprint_Args& args) {
+Status executable_fingerprint(PJRT_Executable_Fingerprint_Args& args) {
   args.executable_fingerprint = args.executable->state->fingerprint.c_str();
   args.executable_fingerprint_size = args.executable->state->fingerprint.size();
   return {};
@@ -159,7 +159,7 @@ Status get_executable(PJRT_LoadedExecutable_GetExecutable_Args& args) {
   return {};
 }
 
-Status addressable_devices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
+Status executable_addressable_devices(PJRT_LoadedExecutable_AddressableDevices_Args& args) {
   args.addressable_devices = &args.executable->state->device;
   args.num_addressable_devices = 1;
   return {};
@@ -188,7 +188,7 @@ Status loaded_delete(PJRT_LoadedExecutable_Delete_Args& args) {
   return {};
 }
 
-Status is_deleted(PJRT_LoadedExecutable_IsDeleted_Args& args) {
+Status executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args& args) {
   const std::lock_guard lock(args.executable->mutex);
   args.is_deleted = args.executable->executable == nullptr;
   return {};
@@ -212,16 +212,16 @@ void add_executables(PJRT_Api& api) {
   api.PJRT_Executable_DeserializeAndLoad = entry<deserialize_and_load>;
   api.PJRT_Executable_OutputElementTypes = entry<output_element_types>;
   api.PJRT_Executable_OutputDimensions = entry<output_dimensions>;
-  api.PJRT_Executable_Fingerprint = entry<fingerprint>;
+  api.PJRT_Executable_Fingerprint = entry<executable_fingerprint>;
   api.PJRT_Executable_GetCompiledMemoryStats = entry<memory_statistics>;
   api.PJRT_Executable_GetCompileOptions = entry<compile_options>;
   api.PJRT_LoadedExecutable_Destroy = entry<loaded_destroy>;
   api.PJRT_LoadedExecutable_GetExecutable = entry<get_executable>;
-  api.PJRT_LoadedExecutable_AddressableDevices = entry<addressable_devices>;
+  api.PJRT_LoadedExecutable_AddressableDevices = entry<executable_addressable_devices>;
   api.PJRT_LoadedExecutable_GetDeviceAssignment = entry<device_assignment>;
   api.PJRT_LoadedExecutable_Fingerprint = entry<loaded_fingerprint>;
   api.PJRT_LoadedExecutable_Delete = entry<loaded_delete>;
-  api.PJRT_LoadedExecutable_IsDeleted = entry<is_deleted>;
+  api.PJRT_LoadedExecutable_IsDeleted = entry<executable_is_deleted>;
   // Callers that find it null take the one device for replica 0 of partition 0.
   api.PJRT_LoadedExecutable_AddressableDeviceLogicalIds = nullptr;
 }

@@ -9,13 +9,13 @@ struct PJRT_SerializedTopology {};
 namespace tenon::pjrt {
 namespace {
 
-Status platform_name(PJRT_TopologyDescription_PlatformName_Args& args) {
+Status topology_platform_name(PJRT_TopologyDescription_PlatformName_Args& args) {
   args.platform_name = kPlatformName.data();
   args.platform_name_size = kPlatformName.size();
   return {};
 }
 
-Status platform_version(PJRT_TopologyDescription_PlatformVersion_Args& args) {
+Status topology_platform_version(PJRT_TopologyDescription_PlatformVersion_Args& args) {
   args.platform_version = args.topology->platform_version.c_str();
   args.platform_version_size = args.topology->platform_version.size();
   return {};
@@ -33,12 +33,12 @@ Status attributes(PJRT_TopologyDescription_Attributes_Args& args) {
   return {};
 }
 
-Status fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
+Status topology_fingerprint(PJRT_TopologyDescription_Fingerprint_Args& args) {
   args.fingerprint = args.topology->fingerprint;
   return {};
 }
 
-Status serialize(PJRT_TopologyDescription_Serialize_Args& args) {
+Status topology_serialize(PJRT_TopologyDescription_Serialize_Args& args) {
   args.serialized_bytes = args.topology->serialized.data();
   args.serialized_bytes_size = args.topology->serialized.size();
   args.serialized_topology = new PJRT_SerializedTopology();
@@ -47,7 +47,7 @@ Status serialize(PJRT_TopologyDescription_Serialize_Args& args) {
 }
 
 // Topologies belong to their clients.
-Status destroy(PJRT_TopologyDescription_Destroy_Args&) { return {}; }
+Status topology_destroy(PJRT_TopologyDescription_Destroy_Args&) { return {}; }
 
 }  // namespace
 
@@ -66,15 +66,15 @@ void describe_topology(ClientState& state) {
 void add_topology(PJRT_Api& api) {
   api.PJRT_TopologyDescription_Create =
       refuse<"TopologyDescription_Create: a topology comes with a client of its devices">;
-  api.PJRT_TopologyDescription_Destroy = entry<destroy>;
-  api.PJRT_TopologyDescription_PlatformName = entry<platform_name>;
-  api.PJRT_TopologyDescription_PlatformVersion = entry<platform_version>;
+  api.PJRT_TopologyDescription_Destroy = entry<topology_destroy>;
+  api.PJRT_TopologyDescription_PlatformName = entry<topology_platform_name>;
+  api.PJRT_TopologyDescription_PlatformVersion = entry<topology_platform_version>;
   api.PJRT_TopologyDescription_GetDeviceDescriptions = entry<device_descriptions>;
-  api.PJRT_TopologyDescription_Serialize = entry<serialize>;
+  api.PJRT_TopologyDescription_Serialize = entry<topology_serialize>;
   api.PJRT_TopologyDescription_Attributes = entry<attributes>;
   api.PJRT_TopologyDescription_Deserialize =
       refuse<"TopologyDescription_Deserialize: a topology comes with a client of its devices">;
-  api.PJRT_TopologyDescription_Fingerprint = entry<fingerprint>;
+  api.PJRT_TopologyDescription_Fingerprint = entry<topology_fingerprint>;
   // Callers that find these null take row-major shapes and one kind of memory space.
   api.PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace = nullptr;
   api.PJRT_TopologyDescription_GetMemorySpaceKindIds = nullptr;

@@ -151,8 +151,6 @@ Values equals(Builder& b, const Instruction& op, const Expr& x, double number) {
   return finished(b, {(convert(x, computed) == number).value()});
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 }  // namespace
 
 Values chlo_is_inf(Builder& b, const Instruction& op) {

@@ -2,15 +2,11 @@
 //
 // Branch cuts are those of C's Annex G: on a cut the sign of the zero part chooses the side.
 #include <cmath>
-#include <limits>
 
 #include "hlo/decomposition/math_builder.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kLogOf2 = 0.69314718055994530942;
 
 Expr hypotenuse(const Expr& x, const Expr& y) { return sqrt(x * x + y * y); }
 
@@ -79,8 +75,7 @@ namespace {
 Expr real_of_inverse(const Expr& x, const Expr& y) {
   const Expr greater = max(x, y), ratio = min(x, y) / greater;
   const Expr inverse = 1.0 / (greater * (1.0 + ratio * ratio));
-  return select(greater == std::numeric_limits<double>::infinity(), 0.0,
-                select(x < y, ratio * inverse, inverse));
+  return select(greater == kInfinity, 0.0, select(x < y, ratio * inverse, inverse));
 }
 
 }  // namespace

@@ -5,15 +5,11 @@
 // interpolations at Chebyshev nodes, computed with 60 digits; their relative errors are below a
 // tenth of a unit in the last place.
 #include <cmath>
-#include <limits>
 
 #include "hlo/decomposition/math_builder.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // lgamma(1 + y) / (y (y - 1)) in y - 0.75, for 0 <= y <= 1.5.
 constexpr double kLgammaF32[] = {
@@ -147,8 +143,7 @@ Expr digamma(const Expr& x) {
   const Expr cotangent = kPi * (cos(angle) / sin(angle));
   const Expr reflected = select(below_one, above, above + 1.0 / a) - cotangent;
   const Expr is_pole = (x <= 0.0) & (x == floor(x));
-  return select(is_pole, std::numeric_limits<double>::quiet_NaN(),
-                select(x < 0.0, reflected, positive));
+  return select(is_pole, kNan, select(x < 0.0, reflected, positive));
 }
 
 Values chlo_digamma(Builder& b, const Instruction& op) { return elementwise(b, op, digamma); }

@@ -2,16 +2,12 @@
 // real and complex. Formulas are chosen for small relative errors everywhere: no cancellation near
 // zeros, no overflow before the result overflows.
 #include <cmath>
-#include <limits>
 
 #include "hlo/decomposition/decomposition_util.h"
 #include "hlo/decomposition/math_builder.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
-
-constexpr double kLogOf2 = 0.69314718055994530942;
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // From here on x^2 + 1 rounds to x^2, and the logarithm of 2 x is exact enough.
 double large(const Expr& x) { return for_type(x, 0x1p14, 0x1p28); }

@@ -1,13 +1,9 @@
 // The Hurwitz zeta function, and with it the polygamma functions.
-#include <limits>
 
 #include "hlo/decomposition/math_builder.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // B(2k) / (2k)!
 constexpr double kBernoulliF32[] = {-5.2841901386874932e-10, 2.0876756987868099e-8,

@@ -4,10 +4,6 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
-
 TEST(InferChloBroadcast, every_binary_op) {
   for (const OpInfo& info : all_ops()) {
     if (info.infer != infer::chlo_broadcast || info.operand_names().size() != 2) continue;

@@ -1,15 +1,8 @@
-#include <limits>
-
 #include "hlo/inference/infer_test_util.h"
 
 namespace tenon::hlo::testing {
 namespace {
 
-constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
-
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
 auto groups(int64_t rows, int64_t columns, I64s ids) {
   return set(AttrKey::replica_groups, I64Matrix{rows, columns, std::move(ids)});
 }

@@ -1,15 +1,8 @@
-#include <limits>
-
 #include "hlo/inference/infer_test_util.h"
 
 namespace tenon::hlo::testing {
 namespace {
 
-constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
-
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
 auto numbers(const DotDims& dims) { return set(AttrKey::dot_dimension_numbers, dims); }
 Attribute precisions(std::initializer_list<Precision> values) {
   ArrayAttr list;

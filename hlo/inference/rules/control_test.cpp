@@ -3,9 +3,6 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
 RegionDraft branch(TypeArgs results) { return {{}, std::move(results), true}; }
 
 TEST(InferIf, clauses) {

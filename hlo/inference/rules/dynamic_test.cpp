@@ -3,9 +3,6 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
 auto constant(size_t operand, const I64s& values) {
   return [=](Draft& d) { d.constants[operand] = values; };
 }

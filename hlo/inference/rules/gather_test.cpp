@@ -3,10 +3,6 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
-
 // Operand [batch 2, 5, 6, 7]; indices [4, batch 2, 2]: slices of 1 x 3 x 7 at dimensions 1 and 2.
 GatherDims gather_dims() {
   GatherDims dims;

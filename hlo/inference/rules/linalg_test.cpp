@@ -3,10 +3,6 @@
 namespace tenon::hlo::testing {
 namespace {
 
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
-
 TEST(InferCholesky, clauses) {
   check_clauses({OpCode::kCholesky, {"f32[2,3,3]"}, {}, {}, {}, {}}, "f32[2,3,3]",
                 {{"C1", [](Draft& d) { d.stated = {"f64[2,3,3]"}; },

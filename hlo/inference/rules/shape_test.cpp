@@ -1,15 +1,7 @@
-#include <limits>
-
 #include "hlo/inference/infer_test_util.h"
 
 namespace tenon::hlo::testing {
 namespace {
-
-constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
-
-auto set(AttrKey key, const auto& value) {
-  return [=](Draft& d) { d.attributes[key] = value; };
-}
 
 TEST(InferConstant, clauses) {
   const auto value = DenseAttr::of(Literal::from_i64s(I64s{1, 2}));

@@ -10,8 +10,6 @@
 namespace tenon::hlo::lower {
 namespace {
 
-bool is_empty(const Type& type) { return element_count(type.dims()) == 0; }
-
 // --- One element a lane
 
 // Whether two results can be stored by one kernel, and which come first. A result that another
@@ -56,7 +54,7 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
   return add_kernel(lowered, fused.op, suffix, [&](KernelMaker& maker) {
     maker.inputs();
     for (uint32_t r = 0; r < stored.size(); ++r) {
-      if (!stored[r] || is_empty(fused.results[r].type())) continue;
+      if (!stored[r] || has_no_elements(fused.results[r].type())) continue;
       maker.e().bind(fused.results[r], maker.result(r, kernel::Access::kIn));
     }
     std::vector<kernel::MemoryId> memories;
@@ -73,7 +71,7 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
   std::vector<uint32_t> rest;
   for (uint32_t r = 0; r < fused.results.size(); ++r) {
     // An empty result needs neither a store nor a load.
-    stored[r] = is_empty(fused.results[r].type());
+    stored[r] = has_no_elements(fused.results[r].type());
     if (!stored[r]) rest.push_back(r);
   }
   // Takes the results in the order in which they are computed.
@@ -129,7 +127,7 @@ const Instruction* shared_op(const FusedOp& fused) {
   const Instruction* op = only_op(fused);
   const bool combines =
       op != nullptr && (op->code() == OpCode::kReduce || op->code() == OpCode::kDotGeneral);
-  const bool any_empty = std::ranges::any_of(fused.op.result_types(), is_empty);
+  const bool any_empty = std::ranges::any_of(fused.op.result_types(), has_no_elements);
   return combines && !any_empty ? op : nullptr;
 }
 

@@ -40,7 +40,7 @@ std::optional<SliceUpdate> update_of(const FusedOp& fused, const LoweredOp& lowe
 }
 
 // By the elements that are stored. Where the operand lives on, the copy takes the time of all.
-std::optional<double> estimate(const ScheduleInput& input) {
+std::optional<double> estimate_slice_update(const ScheduleInput& input) {
   const auto update = update_of(input.fused, input.lowered);
   if (!update) return std::nullopt;
   const auto part = static_cast<double>(element_count(update->op->operand_type(1).dims()));
@@ -49,7 +49,8 @@ std::optional<double> estimate(const ScheduleInput& input) {
   return input.elements_seconds * (copied + part / std::max(whole, 1.0));
 }
 
-Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning, const LowerLimits&) {
+Taken emit_slice_update(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                        const LowerLimits&) {
   const auto found = update_of(fused, lowered);
   if (!found) return false;
   const Instruction* const update = found->op;
@@ -78,7 +79,7 @@ constinit const Schedule kSliceUpdate = {
     "a dynamic_update_slice of an operand that nothing reads any more",
     "one element of the slice a lane, stored in the memory of the whole",
     {},
-    estimate,
-    emit};
+    estimate_slice_update,
+    emit_slice_update};
 
 }  // namespace tenon::hlo::lower

@@ -14,7 +14,7 @@ using kernel::Builder;
 using kernel::MemoryId;
 using K = kernel::OpCode;
 
-constexpr TuningParameterInfo kParameters[] = {
+constexpr TuningParameterInfo kDotParameters[] = {
     {"lanes_m", "rows of lanes in a workgroup", 256, {1, 3, 8}},
     {"lanes_n", "columns of lanes in a workgroup", 256, {1, 5, 8}},
     {"each_m", "rows of results of a lane", 256, {1, 2, 3}},
@@ -201,7 +201,7 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
   const int64_t columns = wide ? most(n, 2 * vector) : 0;
   Tiles tiles = {};
   const auto choose = [&](ParameterIndex parameter, int64_t preferred) {
-    return tuning.choose(kParameters[parameter], preferred);
+    return tuning.choose(kDotParameters[parameter], preferred);
   };
   tiles.lanes_m = choose(kLanesM, wide ? most(tiles_of(m, rows), 8) : most(m, 16));
   tiles.lanes_n = choose(kLanesN, wide ? most(tiles_of(n, columns), 4) : most(n, 16));
@@ -218,7 +218,7 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
 
 // Each element of a tile is used as often as the other factor's tile is wide: the gain is that of
 // the least dimension.
-std::optional<double> estimate(const ScheduleInput& input) {
+std::optional<double> estimate_tiled_dot(const ScheduleInput& input) {
   const Instruction* dot = input.fused.only(OpCode::kDotGeneral);
   if (dot == nullptr || input.fused.results.empty() ||
       !fits_tiles(input.fused, *dot, input.limits)) {
@@ -231,8 +231,8 @@ std::optional<double> estimate(const ScheduleInput& input) {
          static_cast<double>(std::max<int64_t>(least, 1));
 }
 
-Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-           const LowerLimits& limits) {
+Taken emit_tiled_dot(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                     const LowerLimits& limits) {
   const Instruction* dot = fused.only(OpCode::kDotGeneral);
   const Tiles tiles = choose_tiles(tuning, DotShape(*dot), accumulator(*dot), limits);
   int64_t bytes = Shape(tile_type(*dot, 0, limits), {tiles.m(), tiles.k}).byte_size() +
@@ -259,8 +259,8 @@ constinit const Schedule kTiledDot = {
     "else computed on the way), `contract`s them into private accumulators, and computes the rest "
     "on the way out; where a register (`vector_bytes`) holds many numbers a lane's results are "
     "some registers of them",
-    kParameters,
-    estimate,
-    emit};
+    kDotParameters,
+    estimate_tiled_dot,
+    emit_tiled_dot};
 
 }  // namespace tenon::hlo::lower

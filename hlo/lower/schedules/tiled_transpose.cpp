@@ -118,7 +118,7 @@ class TransposeKernel {
   int64_t tile_across_;
 };
 
-constexpr TuningParameterInfo kParameters[] = {
+constexpr TuningParameterInfo kTransposeParameters[] = {
     {"tile_along", "size of a tile along the rows of the result", 1024, {1, 3, 16, 64}},
     {"tile_across", "size of a tile across them", 1024, {1, 5, 16}}};
 
@@ -129,7 +129,7 @@ std::vector<Transposed> transposes_of(const FusedOp& fused, const LoweredOp& low
   return transposes_of(fused, probe.e());
 }
 
-std::optional<double> estimate(const ScheduleInput& input) {
+std::optional<double> estimate_tiled_transpose(const ScheduleInput& input) {
   const bool any = std::ranges::any_of(
       input.fused.inner, [](const Instruction* op) { return op->code() == OpCode::kTranspose; });
   if (!any) return std::nullopt;
@@ -143,11 +143,11 @@ std::optional<double> estimate(const ScheduleInput& input) {
          static_cast<double>(least);
 }
 
-Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-           const LowerLimits& limits) {
+Taken emit_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                           const LowerLimits& limits) {
   const std::vector<Transposed> found = transposes_of(fused, lowered);
-  const int64_t along = tuning.choose(kParameters[0], 32);
-  const int64_t across = tuning.choose(kParameters[1], 32);
+  const int64_t along = tuning.choose(kTransposeParameters[0], 32);
+  const int64_t across = tuning.choose(kTransposeParameters[1], 32);
   int64_t bytes = 0;
   for (const Transposed& t : found) {
     bytes += Shape(t.op->result_type().element_type(), {along, across + 1}).byte_size();
@@ -164,8 +164,8 @@ constinit const Schedule kTiledTranspose = {
     "tiled-transpose",
     "ops on transposed operands",
     "a tile comes in by rows and is read by columns, one element more a row against bank conflicts",
-    kParameters,
-    estimate,
-    emit};
+    kTransposeParameters,
+    estimate_tiled_transpose,
+    emit_tiled_transpose};
 
 }  // namespace tenon::hlo::lower

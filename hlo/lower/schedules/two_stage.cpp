@@ -131,12 +131,12 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
   for (size_t k = 0; k < r.count; ++k) e.store(sums[k], results[k], kept);
 }
 
-constexpr TuningParameterInfo kParameters[] = {
+constexpr TuningParameterInfo kTwoStageParameters[] = {
     {"parts", "workgroups that share the leaves of a result", 1 << 16, {2, 3, 7}}};
 
 // A second launch for a device that is busy in the first: the gain over lanes that share a
 // reduction grows with the leaves.
-std::optional<double> estimate(const ScheduleInput& input) {
+std::optional<double> estimate_two_stage(const ScheduleInput& input) {
   const Instruction* reduce = root_of(input.fused);
   if (reduce == nullptr) return std::nullopt;
   const CostModel& cost = input.limits.cost;
@@ -149,8 +149,8 @@ std::optional<double> estimate(const ScheduleInput& input) {
   return input.elements_seconds * shared * launches;
 }
 
-Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-           const LowerLimits& limits) {
+Taken emit_two_stage(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                     const LowerLimits& limits) {
   const Instruction* reduce = root_of(fused);
   Parts parts = {element_count(reduced_extents(*reduce)), 1};
   const Dims extents = reduced_extents(*reduce);
@@ -159,7 +159,7 @@ Taken emit(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
   int64_t preferred = std::clamp<int64_t>(parts.leaves / limits.cost.leaves_a_part, 2, 256);
   const int64_t even = identity ? even_parts(extents[0], preferred) : 1;
   if (even > 1) preferred = even;
-  parts.count = std::min(tuning.choose(kParameters[0], preferred), parts.leaves / 2);
+  parts.count = std::min(tuning.choose(kTwoStageParameters[0], preferred), parts.leaves / 2);
   if (extents[0] % parts.count == 0) parts.identity = identity;
   Dims dims = reduce->result_type().dims();
   dims.push_back(parts.count);
@@ -178,8 +178,8 @@ constinit const Schedule kTwoStage = {
     "a reduce to few results, and the ops before it",
     "workgroups reduce parts, each beginning with its first leaf; then one a result reduces these "
     "from the init value, which so enters once",
-    kParameters,
-    estimate,
-    emit};
+    kTwoStageParameters,
+    estimate_two_stage,
+    emit_two_stage};
 
 }  // namespace tenon::hlo::lower

@@ -24,7 +24,7 @@ using Json = TraceFile::Json;
 
 // How long a device that is closed with work on it may take to do it, in seconds, and how often
 // that is looked at, in nanoseconds.
-constexpr double kClosingTime = 1;
+constexpr double kMostClosingSeconds = 1;
 constexpr int64_t kLook = 20'000'000;
 
 // A call of the host, from its making to its end.
@@ -95,9 +95,9 @@ class QueueTrace {
     return error != errors_.end() && error->first <= to ? error->second : Status();
   }
 
-  // Ends the thread when all given work is done, or after kClosingTime.
+  // Ends the thread when all given work is done, or after kMostClosingSeconds.
   void finish() {
-    deadline_ = file_.now() + kClosingTime;
+    deadline_ = file_.now() + kMostClosingSeconds;
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
