@@ -1,6 +1,6 @@
 // backends/: the backends of this tree, one folder each, and what they share.
 //
-// The backends of this tree, for programs that have them built in.
+// Registers these backends, for programs that have them built in.
 #pragma once
 
 #include "core/backend/registry/registry.h"

@@ -1,5 +1,5 @@
-// Time of importing a program: read, build, verify. The program of 5,000 ops as text and as
-// artifact, and the files named as arguments. --print prints that program instead.
+// The time of importing a program: read, build, verify. Measures the program of 5,000 ops as text
+// and as artifact, and the files named as arguments. --print prints that program instead.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// A chain of 5,000 ops with locations, as a model's program looks.
+// A chain of 5,000 ops with locations, similar to a model's program.
 std::string generated_program() {
   std::string text =
       "module @chain {\n  func.func public @main(%arg0: tensor<64x64xf32>, "

@@ -1,14 +1,15 @@
 // bench/: benchmarks: imports, kernels, compile time.
 //
 // Times kernels on an open device, without a framework: those of the programs in bench/rows
-// (bench/peers/export writes them), and one that adds two numbers, which shows what a launch costs.
+// (bench/peers/export writes them), and one that adds two numbers, which shows the cost of a
+// launch.
 //
 //   kernel_bench [--device NAME] [PROGRAM.mlir …] [--benchmark_…]
 //
 // `launch/PROGRAM/KERNEL` is the time from a launch to its event; bytes_per_second counts each
 // buffer that the kernel reads or writes once, ops/s its arithmetic as the target gets it (math
-// functions are arithmetic where they have been expanded). `compile/…` is the backend's compile of
-// that kernel alone.
+// functions count as arithmetic if they have been expanded). `compile/…` is the backend's
+// compilation of that kernel alone.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ using tenon::Status;
 namespace backend = tenon::backend;
 namespace kernel = tenon::kernel;
 
-// Errors end the program with their text.
+// Prints an error and ends the program.
 [[noreturn]] void fail(const std::string& text) {
   fmt::print(stderr, "kernel_bench: {}\n", text);
   std::exit(1);
@@ -70,7 +71,7 @@ struct Case {
   std::vector<uint64_t> scalars;
 };
 
-// Memory for each buffer of a kernel, of random numbers where it is f32, else of zeros.
+// Memory for each buffer of a kernel, filled with random numbers for f32, else with zeros.
 std::vector<backend::MemoryAddress> allocate_buffers(backend::Device& device,
                                                      const kernel::Kernel& k) {
   std::vector<backend::MemoryAddress> places;
@@ -89,7 +90,7 @@ std::vector<backend::MemoryAddress> allocate_buffers(backend::Device& device,
     places.push_back({must(device.allocate(0, size)), 0, nullptr});
     must(device.copy(0, places.back(), backend::MemoryAddress::of_host(bytes.data()), size));
     const backend::EventHandle copied = must(device.record(0));
-    must(device.await(copied, -1));  // The bytes live until here.
+    must(device.await(copied, -1));  // The bytes must live until here.
     device.release(copied);
   }
   return places;

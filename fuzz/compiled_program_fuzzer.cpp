@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon::runtime;
-  // The checksum is left out: it can only be met by knowing it. The corpus is compiled for "here".
+  // The checksum is skipped, because a fuzzer cannot guess it. The corpus is compiled for "here".
   const auto compiled =
       load_compiled_program({reinterpret_cast<const char*>(data), size}, "here", true);
   if (!compiled) return 0;

@@ -1,4 +1,4 @@
-// The serial form of kernels: bytes through reader and verifier, then everything that takes a
+// The serial form of kernels: bytes through reader and verifier, then through all code that takes a
 // kernel.
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon::kernel;
-  // The checksum is left out: it can only be met by knowing it.
+  // The checksum is skipped, because a fuzzer cannot guess it.
   const auto kernel = load_kernel({reinterpret_cast<const char*>(data), size}, true);
   if (!kernel) return 0;
   const auto again = load_kernel(save(*kernel));

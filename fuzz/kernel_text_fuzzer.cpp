@@ -1,4 +1,4 @@
-// Kernel text through parser and verifier, then everything that takes a kernel.
+// Kernel text through parser and verifier, then through all code that takes a kernel.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +13,7 @@ void check(const tenon::kernel::Kernel& kernel) {
   using namespace tenon::kernel;
   const auto again = parse(print(kernel), "printed");
   if (!again || !equal(kernel, *again)) std::abort();
-  // A verified kernel must stay sound under every transformation.
+  // A verified kernel must stay valid under every transformation.
   if (!verify(kernel).ok()) return;
   if (const std::string wrong = exercise(kernel); !wrong.empty()) {
     std::fprintf(stderr, "%s\n%s", wrong.c_str(), print(kernel).c_str());

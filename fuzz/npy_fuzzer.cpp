@@ -1,4 +1,4 @@
-// .npy files: what is read must be written so that it reads back equal.
+// .npy files: an array that was read must be written so that it reads back equal.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

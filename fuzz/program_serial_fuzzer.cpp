@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon::program;
-  // The checksum is left out: it can only be met by knowing it.
+  // The checksum is skipped, because a fuzzer cannot guess it.
   const auto program = load_program({reinterpret_cast<const char*>(data), size}, true);
   if (!program) return 0;
   const auto again = load_program(save(*program));

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMostElements = 256;
 constexpr int kMostOps = 8;
 
-// Builds a Module that need not be sound; RawOps are read off it at the end.
+// Builds a Module that need not be valid, and converts it to RawOps at the end.
 class ModuleMaker {
  public:
   ModuleMaker(const uint8_t* data, size_t size) : bytes_(data, size) {}
@@ -91,7 +91,7 @@ class ModuleMaker {
     return Type::tensor(element(), dims());
   }
 
-  // A type that goes well with `like`.
+  // A type that is often compatible with `like`.
   Type type_like(const Type& like) {
     if (!like.is_tensor()) return like;
     switch (integer(0, 11)) {
@@ -123,7 +123,7 @@ class ModuleMaker {
 
   // --- Values
 
-  // A value of the type: one there is, else a new parameter of the program, or a constant.
+  // A value of the type: an existing one, else a new parameter of the program, or a constant.
   Value value_of(const Type& type, const std::vector<Value>& values) {
     std::vector<Value> fitting;
     for (const Value value : values) {
@@ -170,7 +170,7 @@ class ModuleMaker {
 
   // --- Ops
 
-  // Draws again what the verifier refuses, but now and then leaves a mistake in.
+  // Usually draws again if the verifier refuses the op, but sometimes keeps the mistake.
   void add_op(Computation& into, std::vector<Value>& values, int depth) {
     constexpr int kTries = 12;
     const OpCode code = op_code();
@@ -207,14 +207,14 @@ class ModuleMaker {
     return placed;
   }
 
-  // Half of the mathematics of CHLO: it is long, and decompositions have tests of their own.
+  // Skips half of CHLO's math functions: they are large, and decompositions have their own tests.
   OpCode op_code() {
     const auto code = static_cast<OpCode>(integer(0, static_cast<int>(kOpCount) - 1));
     if (op_info(code).dialect() != "chlo" || one_in(3)) return code;
     return static_cast<OpCode>(integer(0, static_cast<int>(kOpCount) - 1));
   }
 
-  // Whether operands of the type may stand in the op's row.
+  // Whether the op's row allows operands of the type.
   static bool takes(const OpInfo& info, const Type& type) {
     if (!type.is_tensor()) return (info.types & kTypesToken) != 0;
     if (type.is_quantized()) return (info.types & kTypesQuantized) != 0;
@@ -255,7 +255,7 @@ class ModuleMaker {
     return operands;
   }
 
-  // Where the rule says what the results are, mostly that.
+  // If the rule infers the result types, usually takes them.
   void set_results(Instruction& op) {
     const auto names = op.info().result_names();
     auto inferred = infer_types(op);
@@ -267,7 +267,7 @@ class ModuleMaker {
         for (int i = 0; i < count; ++i) stated.push_back(type_like(like));
       }
       op.set_result_types(stated);
-      inferred = infer_types(op);  // For ops that take their result's type as given.
+      inferred = infer_types(op);  // For ops whose result type is stated.
       if (!inferred) inferred = stated;
     }
     if (!inferred) return;
@@ -361,7 +361,7 @@ class ModuleMaker {
                                       : std::vector<Type>{arguments.empty() ? pred : arguments[0]};
       case OpCode::kIf:
       case OpCode::kCase:
-        // The other branches give what the first gives.
+        // The other branches return the types of the first.
         if (op.region_count() > 1 && op.region(0).return_instruction() != nullptr) {
           return op.region(0).result_types();
         }
@@ -404,7 +404,7 @@ class ModuleMaker {
     return integer(0, 4);
   }
 
-  // A list of numbers: as many as dimensions, of dimensions, sizes or strides.
+  // A list of numbers, with one entry per dimension: dimensions, sizes or strides.
   I64s list(size_t rank, AttrKey key) {
     size_t length = rank;
     if (one_in(8)) length = static_cast<size_t>(integer(0, 4));
@@ -558,7 +558,7 @@ class ModuleMaker {
   Value end_value_;
 };
 
-// A Module as readers would give it.
+// Writes a Module in the form that readers produce.
 class RawWriter {
  public:
   RawModule run(const Module& module) {

@@ -1,5 +1,5 @@
-// Modules made of bytes: ops are drawn from the op table, nearly as it and the shape rules want
-// them, so that most of what the bytes say passes the verifier and much of the rest fails late.
+// Modules made from bytes: ops are drawn from the op table, nearly as it and the shape rules
+// require, so that most of them pass the verifier and many others fail late.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tenon::hlo {
 
-/// The program that `data` stands for. Its arrays are small: what runs on it takes no time.
+/// The program for `data`. Its arrays are small, so that running it takes no time.
 RawModule raw_module_of(const uint8_t* data, size_t size);
 
 }  // namespace tenon::hlo

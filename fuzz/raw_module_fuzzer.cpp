@@ -1,5 +1,5 @@
-// Nearly valid modules through the builder, the passes, lowering and the legal form of each kind of
-// target. Behind the readers, which the other fuzzers are for.
+// Nearly valid modules through the builder, the passes, lowering and legalisation for each kind of
+// target. Readers are skipped; the other fuzzers cover them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,14 +17,14 @@
 namespace tenon::hlo {
 namespace {
 
-// A broken promise is a crash for the fuzzer to keep.
+// A violated invariant becomes a crash, which the fuzzer saves.
 [[noreturn]] void broken(const Module& module, const std::string& promise, const Status& error) {
   std::fprintf(stderr, "%s: %s\n%s\n", promise.c_str(), error.to_string().c_str(),
                print_module(module).c_str());
   std::abort();
 }
 
-// Runs passes one by one. What they do not take they refuse; what they give is sound.
+// Runs passes one by one. A pass may refuse a Module; its result must be valid.
 bool run(Module& module, const Module& original, std::span<const std::string_view> passes) {
   for (const std::string_view name : passes) {
     Result<bool> changed = find_pass(name)->run(module, {});
@@ -41,7 +41,7 @@ bool run(Module& module, const Module& original, std::span<const std::string_vie
 }
 
 struct Target {
-  const char* form;  ///< Empty: kernels stay as they are.
+  const char* form;  ///< Empty: kernels are not legalised.
   int64_t scratch_bytes;
 };
 constexpr Target kTargets[] = {
@@ -52,8 +52,8 @@ constexpr Target kTargets[] = {
      256},
 };
 
-// The estimated number of operations after legalisation: if a target lacks f64 or fma, hundreds
-// replace one operation on f64, one fma or one math function.
+// The estimated number of operations after legalisation: on a target without f64 or fma, hundreds
+// replace each operation on f64, fma and math function.
 size_t cost_of(const kernel::Kernel& kernel, const kernel::TargetFeatures& form) {
   const auto has = [&](ElementType type) {
     return std::ranges::any_of(kernel.values,
@@ -101,7 +101,7 @@ void lower(const Module& module, const Module& original, const Target& target) {
   }
 }
 
-// `choice` says which passes and which target: one of each, since all take long.
+// `choice` selects the passes and the target: one of each, since all would take long.
 void check(const RawModule& raw, uint8_t choice) {
   const auto module = build_module(raw);
   if (!module) return;

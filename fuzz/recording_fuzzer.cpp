@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon::backend;
-  // The checksums are left out: they can only be met by knowing them.
+  // The checksums are skipped, because a fuzzer cannot guess them.
   const auto recording = read_recording({reinterpret_cast<const char*>(data), size}, true);
   if (!recording) return 0;
   for (const recorded::Entry& entry : recording->entries) {

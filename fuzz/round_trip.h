@@ -1,7 +1,7 @@
 // fuzz/: fuzzers of every reader of outside bytes, and of modules drawn from the op table.
 //
-// The check of every program fuzzer: a Module that imports must print and read back as an equal
-// Module.
+// The check of every program fuzzer: a Module that can be imported must print and read back as an
+// equal Module.
 #pragma once
 
 #include <cstdio>
@@ -28,7 +28,7 @@ inline void check_round_trip(std::string_view bytes) {
     const auto again = import_module(text, "printed", fuzz_limits());
     std::string why;
     if (again && equal(**module, **again, &why)) continue;
-    // A broken promise is a crash for the fuzzer to keep.
+    // A violated invariant becomes a crash, which the fuzzer saves.
     std::fprintf(stderr, "round trip: %s\n%s\n",
                  again ? why.c_str() : again.error().to_string().c_str(), text.c_str());
     std::abort();

@@ -65,7 +65,7 @@ def show_training(tenon: str, work: pathlib.Path) -> None:
 
 
 def jax_python(build: pathlib.Path) -> pathlib.Path | None:
-    """An environment with an unmodified JAX; none if pip cannot get it."""
+    """An environment with an unmodified JAX; None if pip cannot get it."""
     folder = ROOT / "frameworks/jax"
     made = subprocess.run([folder / "make-venv"], env={**os.environ, "BUILD_DIR": str(build)}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -84,7 +84,7 @@ def show_jax(python: pathlib.Path, device: str) -> None:
 
 
 def new_device(build: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
-    """A backend that `tenon new-backend` writes, built against what is installed in `work`: its plug-in."""
+    """The plug-in of a backend that `tenon new-backend` writes, built against the installation in `work`."""
     listing = subprocess.run(["meson", "introspect", "--buildoptions", str(build)], check=True, capture_output=True, text=True)
     options = {option["name"]: option["value"] for option in json.loads(listing.stdout)}
     subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", work / "installed"], check=True)
@@ -102,7 +102,7 @@ def new_device(build: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
 
 def main() -> int:
     tenon = sys.argv[1]
-    # What the programs that it runs print stands between its own lines, in a file too.
+    # Flushed, so that the output of the programs that it runs is in order, also in a file.
     sys.stdout.reconfigure(line_buffering=True)
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

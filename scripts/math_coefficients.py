@@ -113,7 +113,7 @@ for is_float in (True, False):
     print("};\n")
 
 words = words_of_two_over_pi(40)
-print("/// 2 / pi in words of 32 bits, the first behind the point.")
+print("/// 2 / pi in words of 32 bits, the first after the point.")
 print(f"inline constexpr std::array<uint32_t, {len(words)}> kTwoOverPiWords = {{")
 print(",\n".join("    " + ", ".join(f"0x{w:08X}" for w in words[i:i + 6]) for i in range(0, len(words), 6)) + "};\n")
 print("}  // namespace tenon::kernel::math")

@@ -21,7 +21,7 @@ def load(path: pathlib.Path) -> Array:
     """Reads a little-endian, row-major file of a type in CODES (complex64 as pairs of floats)."""
     data = path.read_bytes()
     if data[:6] != b"\x93NUMPY":
-        raise ValueError(f"{path} is no .npy file")
+        raise ValueError(f"{path} is not a .npy file")
     start = 10 if data[6] == 1 else 12
     length = int.from_bytes(data[8:start], "little")
     header = ast.literal_eval(data[start:start + length].decode("latin1"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every group of tests and adds up what they say.
+"""Runs every group of tests and adds up the results.
 
 A group is a GoogleTest executable of the build, the golden tests (lit), or a Python script that
 prints lines "PASS name", "FAIL name: why" and "SKIP name: why". The last line printed is
@@ -31,8 +31,8 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     notes: list[str] = field(default_factory=list)
-    absent: bool = False  # What it needs is not there.
-    suites: dict[str, collections.Counter] = field(default_factory=dict)  # Those that say what ran on a device.
+    absent: bool = False  # A prerequisite is missing.
+    suites: dict[str, collections.Counter] = field(default_factory=dict)  # Those that report the steps that ran on a device.
 
     def add(self, other: "Outcome") -> None:
         self.passed += other.passed
@@ -51,7 +51,7 @@ class Outcome:
             counts["skipped: " + case["skip_reason"]] += 1
 
     def suite_lines(self) -> list[str]:
-        """What ran on the device, a line a suite."""
+        """The steps that ran on the device, one line per suite."""
         lines = []
         for name, counts in self.suites.items():
             reasons = "".join(f"; {count} {reason}" for reason, count in counts.items() if reason.startswith("skipped: "))
@@ -71,8 +71,8 @@ def run(command: list[str], timeout: float, variables: dict[str, str] | None = N
 
 
 def run_gtest(command: list[str], shards: int = 1) -> Outcome:
-    """A GoogleTest executable, its tests dealt out to as many processes as `shards`; status 77 means that it needs
-    something that is not there."""
+    """A GoogleTest executable, with its tests distributed over `shards` processes; status 77 means that a
+    prerequisite is missing."""
     with concurrent.futures.ThreadPoolExecutor(shards) as pool:
         outcomes = list(pool.map(lambda shard: run_shard(command, shard, shards), range(shards)))
     if all(each.absent for each in outcomes):
@@ -110,7 +110,7 @@ def run_shard(command: list[str], shard: int, shards: int) -> Outcome:
                     outcome.notes.append(f"FAILED {name}\n{case['failures'][0]['failure'][:2000]}")
                 elif skipped:
                     outcome.skipped += 1
-                    if "skip_reason" not in case:  # Else counted by its suite.
+                    if "skip_reason" not in case:  # Otherwise counted with its suite.
                         outcome.notes.append(f"skipped {name}")
                 else:
                     outcome.passed += 1

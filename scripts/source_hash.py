@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A header with a hash of sources, by which the compiler of a backend says that it is another one.
+"""Writes a header with a hash of sources, which becomes part of a backend's compiler_id.
 
     source_hash.py OUTPUT DEPFILE ROOT NAMESPACE FOLDER…      folders are given relative to ROOT
 
-All sources and headers count, those of subfolders too, but for tests. The depfile names them and their
-folders, so that the header is made again when one is changed, added or taken away.
+All sources and headers count, including those of subfolders, except tests. The depfile names them and their
+folders, so that the header is made again when one is changed, added or removed.
 """
 
 import hashlib

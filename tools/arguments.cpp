@@ -17,7 +17,7 @@ struct Spec {
   std::string value;
 };
 
-/// A mistake of form: exit code 2.
+/// A malformed argument: exit code 2.
 template <class... Args>
 Error usage(fmt::format_string<Args...> format, Args&&... args) {
   Status status = invalid_argument(format, std::forward<Args>(args)...);
@@ -59,7 +59,7 @@ Result<Literal> parse_value(const Shape& shape, const std::string& text) {
       value = static_cast<int64_t>(bits);
     }
     if (error != std::errc() || stop != last) {
-      return invalid_argument("'{}' is no {} value", text, name_of(type));
+      return invalid_argument("'{}' is not a value of type {}", text, name_of(type));
     }
     const Literal literal = Literal::scalar_integer(type, value);
     const bool negative_unsigned = type == ElementType::kU64 && text.starts_with('-') && value != 0;
@@ -70,7 +70,7 @@ Result<Literal> parse_value(const Shape& shape, const std::string& text) {
   }
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0') {
-    return invalid_argument("'{}' is no {} value", text, name_of(type));
+    return invalid_argument("'{}' is not a value of type {}", text, name_of(type));
   }
   const ElementType part = complex_part(type);
   const bool named = text.find_first_of("nN") != std::string::npos;  // nan, inf
@@ -83,7 +83,7 @@ Result<Literal> parse_value(const Shape& shape, const std::string& text) {
   return Literal::scalar(type, value).splat_to(shape);
 }
 
-/// Most bytes of one argument.
+/// The maximum size of one argument in bytes.
 constexpr int64_t kMaxArgumentBytes = int64_t{16} << 30;
 
 Result<Literal> parse_argument(const hlo::Type& type, size_t index, const std::string& value) {
@@ -106,7 +106,7 @@ Result<Literal> parse_argument(const hlo::Type& type, size_t index, const std::s
       const char* last = value.data() + value.size();
       const auto [end, error] = std::from_chars(value.data() + 7, last, seed);
       if (error != std::errc() || end != last) {
-        return invalid_argument("'{}' is no seed", value.substr(7));
+        return invalid_argument("'{}' is not a seed", value.substr(7));
       }
     }
     return random_literal(type.shape(), seed + index);

@@ -1,4 +1,4 @@
-// Arguments of a program from the command line.
+// The arguments of a program from the command line.
 #pragma once
 
 #include <map>
@@ -11,20 +11,21 @@
 
 namespace tenon::tools {
 
-/// Arguments as they were given: `--arg N=@x.npy`, `--arg N=VALUE` (a number for every element, or
+/// Arguments as given: `--arg N=@x.npy`, `--arg N=VALUE` (a number for every element, or
 /// true/false) and `--arg N=random[:seed]`. Files have been read.
 class GivenArguments {
  public:
-  /// For the parameters of `function`; errors of form, in the stage "usage", name the argument.
+  /// Reads the arguments for the parameters of `function`. Errors of form, in the stage "usage",
+  /// name the argument.
   static Result<GivenArguments> read(const hlo::Computation& function,
                                      const std::vector<std::string>& specs);
 
   /// Adds the facts that make a dynamic function static: the shapes of arrays, and integer values,
-  /// which may be a shape.
+  /// which may be shapes.
   Status add_to(hlo::ArgumentKnowledge& known, const hlo::Computation& function) const;
 
-  /// One array for each parameter of `function`, now static. Every parameter must be given; errors
-  /// name the arguments that are missing or of a wrong shape.
+  /// One array for each parameter of `function`, which must be static now. Every parameter must be
+  /// given; errors name the arguments that are missing or have a wrong shape.
   Result<std::vector<Literal>> complete(const hlo::Computation& function) const;
 
  private:
@@ -42,8 +43,8 @@ Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
 /// `--shape N=2x3` as sizes by parameter; "N=scalar" for rank 0.
 Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& specs);
 
-/// Pseudo-random numbers of any element type: floats in [-1, 1), integers in a small range around
-/// 0, the same for a seed on every machine.
+/// Pseudorandom numbers of any element type: floats in [-1, 1), integers in a small range around 0;
+/// for a seed, the same on every machine.
 Literal random_literal(const Shape& shape, uint64_t seed);
 
 }  // namespace tenon::tools

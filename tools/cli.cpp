@@ -19,7 +19,7 @@ double seconds_now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-// The text of line `line` of a file, without its newline; empty when there is none.
+// The text of line `line` of a file, without its newline; empty if there is no such line.
 std::string source_line(const std::string& path, uint32_t line) {
   const auto bytes = read_file(path);
   if (!bytes) return {};
@@ -52,7 +52,7 @@ int report(const Status& status) {
   fmt::print(stderr, "{}{}{}error:{} {}\n", bold, where, red, plain, status.message());
   if (!at.known()) return status.stage() == kUsageStage ? kExitUsage : kExitError;
   std::string line = source_line(at.file, at.line);
-  // A caret under a very long line helps nobody.
+  // A caret below a very long line is no help.
   if (line.empty() || at.column > 160) return kExitError;
   if (line.size() > 200) line = line.substr(0, 200) + " …";
   fmt::print(stderr, "{}\n", line);

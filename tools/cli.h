@@ -9,9 +9,9 @@
 
 namespace tenon::tools {
 
-inline constexpr int kExitError = 1;  ///< The input or its execution is at fault.
-inline constexpr int kExitUsage = 2;  ///< The command line is at fault.
-/// Stage of errors that are the command line's.
+inline constexpr int kExitError = 1;  ///< The input or its execution is wrong.
+inline constexpr int kExitUsage = 2;  ///< The command line is wrong.
+/// The stage of errors of the command line.
 inline constexpr std::string_view kUsageStage = "usage";
 
 /// Adds the subcommands to `app`. Each sets `*exit_code` when it runs.
@@ -28,15 +28,15 @@ void add_kernel_command(CLI::App& app, int* exit_code);
 void add_replay_command(CLI::App& app, int* exit_code);
 void add_new_backend_command(CLI::App& app, int* exit_code);
 
-/// Whether to colour what goes to `stream`: a terminal, and NO_COLOR not set.
+/// Whether to colour output to `stream`: it is a terminal, and NO_COLOR is not set.
 bool use_colour(FILE* stream);
 
-/// Prints "file:line:col: error: …" on stderr, the source line and a caret below it when the file
-/// can be read. Gives kExitError, or kExitUsage for an error of the stage kUsageStage.
+/// Prints "file:line:col: error: …" on stderr, the source line and a caret below it if the file can
+/// be read. Returns kExitError, or kExitUsage for an error of the stage kUsageStage.
 int report(const Status& status);
 
-/// Prints on stdout, on one line if `indent` is -1. Names and labels may be any bytes of a file:
-/// invalid UTF-8 in them is shown as U+FFFD.
+/// Prints on stdout, on one line if `indent` is -1. Names and labels may contain any bytes of a
+/// file: invalid UTF-8 is shown as U+FFFD.
 void print_json(const nlohmann::json& document, int indent = 2);
 
 /// Reads and imports a program; "-" is standard input.

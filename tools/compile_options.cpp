@@ -13,7 +13,7 @@ namespace tenon::tools {
 void add_rule_options(CLI::App& command, hlo::rewrite::Options& options) {
   command
       .add_option("--disable-rule", options.disabled,
-                  "Leave out a rewrite rule; 'tenon rules' lists them")
+                  "Disable a rewrite rule; 'tenon rules' lists them")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check([](const std::string& name) {
@@ -32,14 +32,14 @@ void print_rule_hits(std::FILE* stream, const hlo::rewrite::Statistics& statisti
   }
   std::ranges::stable_sort(hits, std::greater(), &std::pair<int64_t, std::string_view>::first);
   for (const auto& [count, name] : hits) fmt::print(stream, "{:>8} {}\n", count, name);
-  fmt::print(stream, "{:>8} of {} instructions looked at{}\n", statistics.total(),
-             statistics.visited, statistics.is_exhausted ? ", then the budget ended" : "");
+  fmt::print(stream, "{:>8} of {} instructions visited{}\n", statistics.total(), statistics.visited,
+             statistics.is_exhausted ? ", then the budget ended" : "");
 }
 
 void add_tuning_options(CLI::App& command, std::vector<std::string>& entries) {
   command
       .add_option("--tune", entries,
-                  "Set a parameter of lowering, or a schedule to 0 (never) or 1 (if it fits); "
+                  "Set a tuning parameter, or a schedule to 0 (never) or 1 (if it fits); "
                   "'tenon schedules' lists them")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

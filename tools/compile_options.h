@@ -1,4 +1,4 @@
-// Rewrite rules and parameters of lowering: options that several commands share.
+// Rewrite rules and tuning parameters: options that several commands share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,12 +12,12 @@ namespace tenon::tools {
 /// --disable-rule
 void add_rule_options(CLI::App& command, hlo::rewrite::Options& options);
 
-/// Prints the rules that were applied, the most frequent first.
+/// Prints the applied rules, most frequent first.
 void print_rule_hits(std::FILE* stream, const hlo::rewrite::Statistics& statistics);
 
 /// --tune NAME=VALUE
 void add_tuning_options(CLI::App& command, std::vector<std::string>& entries);
-/// Sets the parameters that were given. Errors: an unknown one, or a value that it cannot have.
+/// Sets the given parameters. Errors: an unknown parameter, or an illegal value.
 Status set_tuning(const std::vector<std::string>& entries, hlo::lower::TuningParameters& tuning);
 
 }  // namespace tenon::tools

@@ -13,21 +13,21 @@ void add_layer_option(CLI::App& command, DeviceOptions& options) {
   command
       .add_option(
           "--layer", options.layers,
-          "Layers between Tenon and the backend, the outermost first: validate (checks the "
-          "rules of the interface), faults (fails by the plan in TENON_FAULTS), cache (keeps what "
-          "was compiled in the folder TENON_CACHE), record "
-          "(writes the file TENON_RECORD, tenon.record unless set, for 'tenon replay'), trace "
+          "Layers between Tenon and the backend, outermost first: validate (checks the "
+          "rules of the interface), faults (fails by the plan in TENON_FAULTS), cache (keeps "
+          "compiled code in the folder TENON_CACHE), record "
+          "(writes the file TENON_RECORD, default tenon.record, for 'tenon replay'), trace "
           "(writes a timeline for Perfetto or chrome://tracing to the file TENON_TRACE, "
-          "tenon.trace.json unless set); those in TENON_LAYERS unless given")
+          "default tenon.trace.json); default: the layers in TENON_LAYERS")
       ->type_name("LAYER,…");
 }
 
 namespace {
 
-// A name, a number or a list on the command line.
+// An error of a name, a number or a list on the command line.
 Error usage(Status status) { return Error(std::move(status).in_stage(kUsageStage)); }
 
-// A device that is there but does not start is not the command line's fault.
+// If a device exists but does not start, the command line is not wrong.
 Result<std::shared_ptr<backend::Backend>> backend_named(const std::string& name) {
   if (name == "reference") {
     return usage(invalid_argument(
@@ -55,7 +55,7 @@ Result<ChosenDevice> choose_device(const DeviceOptions& options) {
   chosen.index = name->index;
   if (!options.legalize.empty()) {
     if (name->backend != "interp") {
-      return usage(invalid_argument("--legalize is of --device=interp, not of '{}'", text));
+      return usage(invalid_argument("--legalize needs --device=interp, not '{}'", text));
     }
     const auto form = kernel::TargetFeatures::parse(options.legalize);
     if (!form) return usage(form.error());

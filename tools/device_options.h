@@ -1,4 +1,4 @@
-// Which device, within which layers: options that several commands share.
+// The device and its layers: options that several commands share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,8 +13,8 @@ namespace tenon::tools {
 
 struct DeviceOptions {
   std::string device;
-  std::optional<std::string> layers;  ///< The value of --layer; absent: that of TENON_LAYERS.
-  std::string legalize;  ///< For interp: the target features its kernels are legalised to.
+  std::optional<std::string> layers;  ///< The value of --layer; if absent, TENON_LAYERS is used.
+  std::string legalize;  ///< For interp: the features for which its kernels are legalised.
 };
 
 /// --layer

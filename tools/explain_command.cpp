@@ -1,4 +1,4 @@
-// `tenon explain`: what becomes of a program on a device, without running it.
+// `tenon explain`: how a program is compiled for a device, without running it.
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -85,13 +85,13 @@ int explain(const ExplainOptions& options) {
 void add_explain_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
-      app.add_subcommand("explain", "Say where each step of a program would run on a device");
+      app.add_subcommand("explain", "Show where each step of a program would run on a device");
   command
       ->add_option("FILE", options->file,
                    "StableHLO text, HLO text or portable artifact; '-' is standard input")
       ->required();
   command->add_option("--device", options->device.device,
-                      "Device, as 'tenon run' takes it: interp unless given");
+                      "Device, as for 'tenon run' (default: interp)");
   add_layer_option(*command, options->device);
   add_rule_options(*command, options->rewrites);
   add_tuning_options(*command, options->tuning);
@@ -103,12 +103,12 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   command->add_option("--entry", options->entry, "Function to compile instead of the main one");
   command->add_flag(
       "--placement", options->placement,
-      "Where each step runs: as a native call, a kernel or on the host (all that there is)");
+      "Show where each step runs: as a native call, as a kernel or on the host (the only report)");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
-      "native: a call that the backend took. kernel: compiled for the device. host: what the "
-      "device "
-      "declined,\nor a function of the host; the bytes are those that the step reads and writes.\n"
+      "native: a call that the backend took. kernel: compiled for the device. host: declined by "
+      "the "
+      "device,\nor a function of the host; the bytes are those that the step reads and writes.\n"
       "In brackets: the call, the segment, or the device's reason for declining them.");
   command->callback([options, exit_code] { *exit_code = explain(*options); });
 }

@@ -1,4 +1,4 @@
-// `tenon devices`, `tenon ops` and `tenon passes` list what there is.
+// `tenon devices`, `tenon ops` and `tenon passes`.
 #include <nlohmann/json.hpp>
 
 #include "core/backend/registry/registry.h"
@@ -12,7 +12,7 @@ struct DeviceRow {
   std::string name;
   std::string state;
   std::string description;
-  std::string target;  ///< The target of the first device, one line for each property; or empty.
+  std::string target;  ///< The target of the first device, one line per property; or empty.
 };
 
 // The row of a backend: its devices, or the reason why there are none.
@@ -52,7 +52,8 @@ void print_indented(std::string_view text) {
 
 void print_devices(bool json, bool verbose) {
   std::vector<DeviceRow> rows = {
-      {"reference", "available", "evaluates the Module op by op: the oracle, slow on purpose"}};
+      {"reference", "available",
+       "evaluates the Module op by op: the oracle, which favours obviousness over speed"}};
   for (const backend::Listed& each : backend::Registry::instance().list()) {
     rows.push_back(row_of(each));
   }
@@ -107,12 +108,12 @@ void add_devices_command(CLI::App& app, int* exit_code) {
   auto json = std::make_shared<bool>(false);
   auto verbose = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("devices", "List the devices");
-  command->footer(
-      "Plug-ins are looked for in TENON_PLUGIN_PATH: files and folders, separated by colons.");
-  command->add_flag("--json", *json, "Print JSON, what targets say included");
-  command->add_flag("--verbose", *verbose,
-                    "Print what the target of a backend's first device says, where it is not as by "
-                    "default");
+  command->footer("TENON_PLUGIN_PATH lists plug-ins: files and folders, separated by colons.");
+  command->add_flag("--json", *json, "Print JSON, including the targets");
+  command->add_flag(
+      "--verbose", *verbose,
+      "Print the members of the target of each backend's first device that differ from "
+      "their defaults");
   command->callback([json, verbose, exit_code] {
     print_devices(*json, *verbose);
     *exit_code = 0;
@@ -132,7 +133,8 @@ void add_ops_command(CLI::App& app, int* exit_code) {
 void add_passes_command(CLI::App& app, int* exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("passes", "List the passes");
-  command->add_flag("--json", *json, "Print JSON: also whether devices are compiled for with it");
+  command->add_flag("--json", *json,
+                    "Print JSON: also whether the pass is used in compiling for devices");
   command->footer("'tenon opt FILE --passes=NAME,…' runs them.");
   command->callback([json, exit_code] {
     print_passes(*json);

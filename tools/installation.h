@@ -1,6 +1,7 @@
-// Where this Tenon is installed: found from the running program, so that the prefix may be moved.
+// The location of this installation: computed from the running program, so that the prefix may be
+// moved.
 //
-// Thread-safety: all of it.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,7 @@ struct Installation {
 /// The installation; nothing if the program runs from a build folder.
 std::optional<Installation> installation();
 
-/// The folder that `tool` lies in BINDIR/tenon below; nothing if it lies elsewhere.
+/// The prefix for a `tool` at BINDIR/tenon below it; nothing if it is elsewhere.
 std::optional<std::filesystem::path> prefix_of(const std::filesystem::path& tool,
                                                const std::filesystem::path& bindir);
 

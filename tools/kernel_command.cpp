@@ -54,7 +54,7 @@ Result<std::string> process(const KernelOptions& options) {
   std::string printed;
   for (kernel::Kernel& kernel : kernels) {
     if (const Status status = kernel::verify(kernel); !status.ok()) {
-      // Kernels go by their own names; here the file is at hand.
+      // Kernel errors are located by kernel name; here the file is known.
       return Error(Status(status.code(), status.message()).at({name, status.position().line, 0}));
     }
     if (options.expand_tiles) kernel = kernel::expand_tiles(kernel);
@@ -88,19 +88,21 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<KernelOptions>();
   CLI::App* command = app.add_subcommand("kernel", "Check kernels written as text and print them");
   command
-      ->add_option("FILE", options->file, "Kernels as text, or a saved one; '-' is standard input")
+      ->add_option("FILE", options->file,
+                   "Kernels as text, or a saved kernel; '-' is standard input")
       ->required();
   command->add_flag("--check", options->check, "Check only");
   command->add_flag("--expand-tiles", options->expand_tiles, "Expand copy and contract into loops");
-  command->add_option("--legalize", options->legalize,
-                      "Print the form for a target of f32, 32-bit integers and these: least, or a "
-                      "list of element types and fma, math, dimensions, …");
+  command->add_option(
+      "--legalize", options->legalize,
+      "Print the kernels legalised for a target with f32, 32-bit integers and these "
+      "features: least, or a list of element types and fma, math, dimensions, …");
   command->add_option("--emit", options->emit, "Print source of a C-like language instead")
       ->check(CLI::IsMember({"c", "opencl", "cuda"}));
-  command->add_option("--lanes", options->lanes, "Lanes of a workgroup in opencl and cuda")
+  command->add_option("--lanes", options->lanes, "Lanes per workgroup in opencl and cuda")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_option("--save", options->save, "Write the kernel's serial form to FILE too")
+  command->add_option("--save", options->save, "Also write the kernel's serial form to FILE")
       ->type_name("FILE");
   command->add_flag("--simplify", options->simplify, "Print the simplified kernels");
   command->footer(

@@ -30,11 +30,10 @@ int run(int argc, char** argv) {
                        is_command ? " " + first : "");
   });
   app.footer(
-      "'tenon COMMAND --help' tells the options of a command.\n"
-      "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.");
+      "'tenon COMMAND --help' lists the options of a command.\n"
+      "Exit codes: 0 success, 1 an error in the program or its input, 2 wrong usage.");
   int exit_code = 0;
-  // The simulated chip that was installed with this tool; in a build folder, the one that was
-  // built.
+  // The simulated chip installed with this tool; in a build folder, the one that was built.
   if (const auto installed = tenon::tools::installation()) {
     setenv("TENON_CHIP", installed->chip.c_str(), 0);
   }
@@ -54,10 +53,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // CLI11 reports through exceptions; help and version are successes.
+    // CLI11 reports through exceptions; help and version count as success.
     return app.exit(error) == 0 ? 0 : tenon::tools::kExitUsage;
   }
-  // Devices close on threads of their own, and layers write the ends of their files then.
+  // Devices close on threads of their own, and layers complete their files then.
   constexpr int64_t kLongest = 5'000'000'000;
   static_cast<void>(tenon::runtime::await_all_closed(kLongest));
   if (std::fflush(stdout) != 0) {
@@ -73,7 +72,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    // Errors are values everywhere below; what is left is the memory running out.
+    // All errors are values; the only exception left is running out of memory.
     std::fprintf(stderr, "tenon: error: %s\n", error.what());
     return tenon::tools::kExitError;
   }

@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names that files of the project have, or devices that are no backend's.
+// Names of files of the project, or of devices without a backend.
 constexpr std::array<std::string_view, 3> kTaken = {"plugin", "reference", "tenon"};
-// Names that Meson gives to targets of its own, and lets no project give.
+// Names that Meson reserves for its own targets.
 constexpr std::array<std::string_view, 11> kOfMeson = {
     "all",     "benchmark", "clean",       "coverage", "dist",     "distcheck",
     "install", "phony",     "reconfigure", "test",     "uninstall"};
@@ -35,7 +35,7 @@ std::string upper_case(std::string_view name) {
   return upper;
 }
 
-// Without the line that says what the folder is for in Tenon's tree.
+// Removes the line that describes the folder in Tenon's tree.
 std::string_view without_folder_line(std::string_view text) {
   const size_t end = text.find('\n');
   if (text.substr(0, end).find("backends/template/") == std::string_view::npos ||
@@ -47,7 +47,7 @@ std::string_view without_folder_line(std::string_view text) {
   return text;
 }
 
-// The template's words as this backend's. Headers of its own lie beside it in a project.
+// Renames the template's names for this backend. Its headers are in the same folder of the project.
 std::string renamed(std::string_view text, std::string_view name) {
   constexpr std::string_view kKeyword = "template <";
   constexpr std::string_view kKept = "\x01 <";
@@ -61,7 +61,7 @@ std::string renamed(std::string_view text, std::string_view name) {
   return result;
 }
 
-// Where a file of the template goes in a project; empty: it is of the other language.
+// The path of a template file in a project; empty if it is for the other language.
 std::string place_of(std::string_view path, BackendLanguage language) {
   const bool c = language == BackendLanguage::kC;
   for (const std::string_view prefix : {"project/cpp/", "project/c/", "project/", "c/", ""}) {
@@ -83,7 +83,8 @@ Status check_backend_name(std::string_view name) {
       });
   if (!well_formed) {
     return invalid_argument(
-        "'{}' is no name of a backend: lower-case letters, digits and '_', a letter first", name);
+        "'{}' is not a valid backend name: lower-case letters, digits and '_', a letter first",
+        name);
   }
   if (std::ranges::find(kTaken, name) != kTaken.end() ||
       backend::Registry::instance().is_built_in(name)) {
@@ -137,7 +138,7 @@ Status write_project(const std::vector<ProjectFile>& files, const std::string& f
   const auto failed = [&](std::string_view what) {
     return failed_precondition("cannot {} {}: {}", what, target.string(), error.message());
   };
-  // Made beside its place and then put there.
+  // Written to a temporary folder beside it, then renamed.
   const fs::path staging = target.string() + fmt::format(".new-{}", getpid());
   Status status;
   for (const ProjectFile& file : files) {

@@ -1,6 +1,6 @@
-// A backend's project out of the template: the sources of backends/template, under another name.
+// The project for a new backend, made from the template: the sources of backends/template, renamed.
 //
-// Thread-safety: all of it.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <string>
@@ -19,18 +19,18 @@ struct ProjectFile {
   bool executable = false;
 };
 
-/// OK, or why no backend can be called so: names are lower-case identifiers that no backend of
-/// Tenon's and no file of the project has. Errors: kInvalidArgument.
+/// OK, or the reason why a backend cannot have this name: names are lower-case identifiers that
+/// differ from Tenon's backends and from the files of the project. Errors: kInvalidArgument.
 Status check_backend_name(std::string_view name);
 
-/// "npu_2" as a type is called: "Npu2".
+/// "npu_2" as a type name: "Npu2".
 std::string type_name_of(std::string_view name);
 
-/// The files of a project, in the order of their paths. `name` has passed check_backend_name.
+/// The files of a project, in the order of their paths. `name` must have passed check_backend_name.
 std::vector<ProjectFile> backend_project(std::string_view name, BackendLanguage language);
 
-/// All files or none: `folder` does not exist, or is empty. Errors: kAlreadyExists, and what the
-/// file system says.
+/// Writes all files or none: `folder` must not exist, or be empty. Errors: kAlreadyExists, and
+/// those of the file system.
 Status write_project(const std::vector<ProjectFile>& files, const std::string& folder);
 
 }  // namespace tenon::tools

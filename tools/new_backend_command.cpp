@@ -1,4 +1,4 @@
-// `tenon new-backend`: the project of a backend that works, for its maker to change.
+// `tenon new-backend`: writes a project with a working backend, to be changed by a vendor.
 #include "tools/cli.h"
 #include "tools/installation.h"
 #include "tools/new_backend.h"
@@ -12,7 +12,7 @@ struct NewBackendOptions {
   std::string language = "c++";
 };
 
-// In single quotes, if the shell would take it apart.
+// Quoted for the shell, if necessary.
 std::string quoted(const std::string& word) {
   if (word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) return word;
   std::string text = "'";
@@ -21,8 +21,7 @@ std::string quoted(const std::string& word) {
 }
 
 void print_next_steps(const NewBackendOptions& options, size_t files) {
-  fmt::print("{}: {} files in {}; every op works as it is\n\n", options.name, files,
-             options.folder);
+  fmt::print("{}: {} files in {}; every op works already\n\n", options.name, files, options.folder);
   fmt::print("  cd {}\n", quoted(options.folder));
   const auto installed = installation();
   if (installed) {
@@ -52,25 +51,24 @@ int new_backend(NewBackendOptions options) {
 void add_new_backend_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<NewBackendOptions>();
   CLI::App* command =
-      app.add_subcommand("new-backend", "Write the project of a backend, for a device of yours");
+      app.add_subcommand("new-backend", "Write a project with a working backend, for a new device");
   command
       ->add_option("NAME", options->name,
-                   "What --device will call it: lower-case letters, digits and '_'")
+                   "The backend's name, for --device: lower-case letters, digits and '_'")
       ->required();
   command
       ->add_option("--dir", options->folder,
-                   "The project's folder, which is empty or does not exist: ./NAME unless given")
+                   "The project's folder, which must be empty or not exist (default: ./NAME)")
       ->type_name("DIR");
   command
-      ->add_option(
-          "--lang", options->language,
-          "c++ (backend.h, with Tenon's libraries) or c (plugin.h alone): c++ unless given")
+      ->add_option("--lang", options->language,
+                   "c++ (backend.h, with Tenon's libraries) or c (only plugin.h); default: c++")
       ->type_name("LANGUAGE")
       ->check(CLI::IsMember({"c++", "c"}))
       ->capture_default_str();
   command->footer(
-      "The project is complete: it drives the simulated chip that Tenon is installed with, builds\n"
-      "against an installed Tenon and passes its tests. Replace what is marked PORT: in it.");
+      "The project is complete: it drives the simulated chip that is installed with Tenon, builds\n"
+      "against an installed Tenon and passes its tests. Replace the parts marked PORT: in it.");
   command->callback([options, exit_code] { *exit_code = new_backend(*options); });
 }
 

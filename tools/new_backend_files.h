@@ -1,6 +1,5 @@
-// The files that `tenon new-backend` writes: the template's own sources, as they are compiled in
-// this tree, and the files of a project around them. scripts/embed generates their definition when
-// Tenon is built.
+// The files that `tenon new-backend` writes: the template's own sources, as compiled in this tree,
+// and the other files of a project. scripts/embed generates their definition when Tenon is built.
 #pragma once
 
 #include <span>

@@ -73,7 +73,7 @@ TEST(BackendProject, HasItsNameEverywhere) {
       for (const char* word : {"Template", "TEMPLATE", "backends/", "@SOURCE@", "@SKIN@", "\x01"}) {
         EXPECT_EQ(file.text.find(word), std::string::npos) << file.path << ": " << word;
       }
-      // Head files of Tenon's folders say what the folder is for; in a project that means nothing.
+      // The first lines of Tenon's head files describe folders; a project must not contain them.
       EXPECT_EQ(file.text.substr(0, file.text.find('\n')).find("/: "), std::string::npos)
           << file.path;
       EXPECT_EQ(file.executable, file.path == "tests/run.py") << file.path;

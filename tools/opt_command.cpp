@@ -1,4 +1,4 @@
-// `tenon opt`: a program through the compiler's stages, as text.
+// `tenon opt`: runs compiler stages on a program and prints the result.
 #include <fmt/ranges.h>
 
 #include <algorithm>

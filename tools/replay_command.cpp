@@ -1,4 +1,4 @@
-// `tenon replay`: a recorded run again, here or on another device, or its entries as text.
+// `tenon replay`: repeats a recorded run, here or on another device, or prints its entries.
 #include <nlohmann/json.hpp>
 
 #include "core/backend/layers/record/replay.h"
@@ -20,7 +20,7 @@ struct ReplayCommand {
 
 void print_cut(const backend::Recording& recording) {
   if (recording.cut == 0) return;
-  fmt::print("the file is cut off: it ends in an entry, {} bytes of which are there\n",
+  fmt::print("the file is truncated: it ends within an entry, of which it has {} bytes\n",
              recording.cut);
 }
 
@@ -46,7 +46,7 @@ void print_report(const backend::Recording& recording, const backend::ReplayRepo
   for (const backend::Difference& each : report.differences) fmt::print("{}\n", each.to_string());
   fmt::print("{} launches, {} copies; modules: {} loaded, {} compiled; ", report.launches,
              report.copies, report.modules_loaded, report.modules_compiled);
-  if (report.skipped != 0) fmt::print("{} entries left out; ", report.skipped);
+  if (report.skipped != 0) fmt::print("{} entries skipped; ", report.skipped);
   fmt::print("{} values of {} bytes compared, {} differ{}\n", report.compared,
              report.compared_bytes, report.differences.size(),
              report.stopped ? "; stopped there" : "");
@@ -103,22 +103,24 @@ Result<int> run(const ReplayCommand& command) {
 void add_replay_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<ReplayCommand>();
   CLI::App* command = app.add_subcommand(
-      "replay", "Do again what the layer record wrote down, and compare what comes out");
+      "replay", "Repeat a run that the layer record recorded, and compare the values");
   command->add_option("FILE", options->file, "A recording: TENON_RECORD=FILE … --layer=record")
       ->required();
   command->add_option("--device", options->device.device,
-                      "Device, as 'tenon run' takes it: interp unless given");
+                      "Device, as for 'tenon run' (default: interp)");
   add_layer_option(*command, options->device);
-  command->add_flag("--list", options->list, "Print the entries, a line each, and do nothing");
+  command->add_flag("--list", options->list, "Print the entries, one per line, and run nothing");
   command->add_flag("--keep-going", options->keep_going,
-                    "Go on after the first value that differs, with the recorded one in its place");
-  command->add_option("--most", options->most, "With --keep-going, stop at so many")
+                    "Continue after the first value that differs, with the recorded value");
+  command
+      ->add_option("--most", options->most, "With --keep-going, stop after this many differences")
       ->check(CLI::Range(size_t{1}, size_t{1} << 32))
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(
-      "A device of the recording's target takes the recorded binary; any other compiles the "
-      "recorded kernels.\nValues are equal if their bits are, or if both are NaN. The exit code is "
+      "A device of the recording's target loads the recorded binary; for any other device the "
+      "recorded kernels are compiled.\nValues are equal if their bits are, or if both are NaN. The "
+      "exit code is "
       "1 if one differs.\n\nExample:\n"
       "  TENON_RECORD=add.record tenon run add.mlir --device=interp --layer=record --arg 0=1 --arg "
       "1=2\n"

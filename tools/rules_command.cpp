@@ -1,5 +1,5 @@
 // `tenon rules`, `tenon idioms` and `tenon schedules`: the rewrite rules, with their hits in
-// programs, the idioms that are recognized, and the schedules of lowering.
+// programs, the idioms, and the schedules of lowering.
 #include <nlohmann/json.hpp>
 
 #include "hlo/lower/schedules/schedules.h"
@@ -19,8 +19,8 @@ struct RulesOptions {
   bool markdown = false;
 };
 
-// Adds what the rules do in a program on its way to a device. Dynamic programs are not counted:
-// their rules wait for sizes.
+// Adds the applications of the rules to a program that is compiled for a device. Dynamic programs
+// are not counted, because rules need static sizes.
 Status count_hits(const std::string& file, hlo::rewrite::Statistics& statistics) {
   TENON_ASSIGN(const std::unique_ptr<hlo::Module> module, load_module(file));
   if (hlo::is_dynamic(*module)) return {};
@@ -138,20 +138,20 @@ void add_rules_command(CLI::App& app, int* exit_code) {
                       "Count how often each rule is applied in these programs");
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--markdown", options->markdown, "Print docs/rewrites.md");
-  command->footer("A rule is left out by --disable-rule NAME of 'tenon opt', 'run' and 'explain'.");
+  command->footer("--disable-rule NAME of 'tenon opt', 'run' and 'explain' disables a rule.");
   command->callback([options, exit_code] { *exit_code = rules(*options); });
 }
 
 void add_idioms_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<IdiomsOptions>();
   CLI::App* command =
-      app.add_subcommand("idioms", "List the idioms that are recognized in programs");
+      app.add_subcommand("idioms", "List the idioms that Tenon recognizes in programs");
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--markdown", options->markdown, "Print docs/idioms.md");
   command->footer(
-      "A backend takes an idiom, or a composite of the program's own, whole by its answer to\n"
+      "A backend takes an idiom, or a composite that the program states, whole by its answer to\n"
       "plan(); 'tenon opt --passes=inline-calls,decompose,simplify,recognize-idioms --calls=NAME'\n"
-      "shows those of a program.");
+      "shows the composites of a program.");
   command->callback([options, exit_code] {
     idioms(*options);
     *exit_code = 0;
@@ -165,8 +165,8 @@ void add_schedules_command(CLI::App& app, int* exit_code) {
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--markdown", options->markdown, "Print the tables of docs/lowering.md");
   command->footer(
-      "The schedule that takes the least time by the cost model is taken. --tune NAME=VALUE of\n"
-      "'tenon opt', 'run' and 'explain' sets a parameter; the maker of a device states them in\n"
+      "The schedule with the least time in the cost model is used. --tune NAME=VALUE of\n"
+      "'tenon opt', 'run' and 'explain' sets a parameter; a vendor states parameters in\n"
       "TargetInfo, or in a file beside the plug-in (libchip.tuning, lines NAME = VALUE).");
   command->callback([options, exit_code] {
     schedules(*options);

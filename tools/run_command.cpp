@@ -1,4 +1,4 @@
-// `tenon run`: a program on a device.
+// `tenon run`: runs a program on a device.
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,9 +46,9 @@ struct RunOutcome {
   std::vector<Literal> results;
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
-  std::optional<program::StepCounts> steps;  ///< None of the evaluator.
-  int64_t folded = 0;                        ///< Ops that were computed at compile time.
-  std::string declined;                      ///< A step that the device declined, and why.
+  std::optional<program::StepCounts> steps;  ///< Absent for the evaluator.
+  int64_t folded = 0;                        ///< Ops that were evaluated at compile time.
+  std::string declined;                      ///< A step that the device declined, with the reason.
   std::vector<std::string> warnings;         ///< Warnings of the compilation.
 };
 
@@ -74,7 +74,7 @@ Result<std::unique_ptr<hlo::Module>> make_static(std::unique_ptr<hlo::Module> mo
   return hlo::refine(*module, known);
 }
 
-// Arrays can be shown and written; tokens come last, if at all, and show nothing.
+// Arrays can be shown and written; tokens may only be the last results, and are not shown.
 Status check_results(const hlo::Computation& entry) {
   const std::vector<hlo::Type> types = entry.result_types();
   bool token = false;
@@ -85,19 +85,20 @@ Status check_results(const hlo::Computation& entry) {
                            types[i].to_string());
     }
     if (array && token) {
-      return unimplemented("result {} of @{} stands behind a token", i, entry.name());
+      return unimplemented("result {} of @{} follows a token", i, entry.name());
     }
     token |= !array;
   }
   return {};
 }
 
-// Refuses options that the chosen way to run would ignore.
+// Refuses options that the selected mode would ignore.
 Status check_options(const RunOptions& options, bool evaluates) {
   const auto refused = [](std::string_view option, std::string_view why) {
     return Status(invalid_argument("{} {}", option, why)).in_stage(kUsageStage);
   };
-  if (!evaluates) return options.wide ? refused("--wide", "is of the reference device") : Status();
+  if (!evaluates)
+    return options.wide ? refused("--wide", "is only for the reference device") : Status();
   constexpr std::string_view kWhy =
       "needs a --device: without one, or with 'reference', the program is evaluated op by op";
   if (options.device_options.layers) return refused("--layer", kWhy);
@@ -105,7 +106,7 @@ Status check_options(const RunOptions& options, bool evaluates) {
   return options.legalize.empty() ? Status() : refused("--legalize", kWhy);
 }
 
-// The device to run on, opened; others of its backend are for processes that a program starts.
+// Opens the device; other devices of its backend are for processes that a program starts.
 Result<hlo::RunTarget> open_target(const RunOptions& options) {
   TENON_ASSIGN(ChosenDevice chosen,
                choose_device({options.device, options.device_options.layers, options.legalize}));
@@ -125,7 +126,7 @@ Result<hlo::CompileOptions> compile_options(const RunOptions& options) {
   return compile;
 }
 
-// A saved Program: what is left is to run it.
+// Runs a saved Program.
 Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options) {
   if (options.device == "reference") {
     return invalid_argument(
@@ -136,7 +137,7 @@ Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options
   }
   TENON_TRY(check_options(options, false));
   TENON_ASSIGN(const program::Program program, program::load_program(bytes));
-  // Arguments are given as to a function of these parameters.
+  // The arguments are parsed as for a function with these parameters.
   hlo::Module signature;
   hlo::Computation& entry = signature.add_function("main");
   for (const program::BufferId id : program.parameters) {
@@ -199,7 +200,7 @@ Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOpti
   return outcome;
 }
 
-// All results or none: they are written beside each other and then put in place.
+// Writes all results or none: first to temporary files, which are then renamed.
 Status write_results(const RunOutcome& outcome, const std::string& directory) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -227,7 +228,7 @@ Status write_results(const RunOutcome& outcome, const std::string& directory) {
 
 nlohmann::json element_json(const Literal& literal, int64_t index) {
   const ElementType type = literal.element_type();
-  // JSON has no infinities: those and NaN are strings.
+  // JSON has no infinities or NaN: they are strings.
   const auto real = [](double value) {
     return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::format("{}", value));
   };
@@ -251,7 +252,7 @@ std::string counted(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Where the program ran, on standard error: results alone are the output.
+// Prints where the program ran on standard error, because standard output has only the results.
 void print_placement(const RunOutcome& outcome, const RunOptions& options) {
   if (!outcome.steps) {
     fmt::print(stderr, "reference: every op evaluated on the host\n");
@@ -330,8 +331,8 @@ int run_one(std::string_view bytes, const std::string& name, const RunOptions& o
   return report(Status(ErrorCode::kFailedPrecondition, first.text).at(first.position));
 }
 
-// Test files hold several programs, separated by lines "// -----". Each part is padded with the
-// lines before it, so that positions are those of the file.
+// A test file contains several programs, separated by lines "// -----". Each part is padded with
+// the lines before it, so that positions are those of the file.
 std::vector<std::string> split_programs(std::string_view bytes) {
   std::vector<std::string> parts(1);
   size_t lines = 0;
@@ -349,7 +350,7 @@ std::vector<std::string> split_programs(std::string_view bytes) {
   return parts;
 }
 
-/// Nothing but space and comments.
+/// Only space and comments.
 bool is_blank(std::string_view text) {
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
@@ -361,7 +362,7 @@ bool is_blank(std::string_view text) {
   return true;
 }
 
-// A name that there is, or a path: what is wrong with a plug-in is said when it is opened.
+// A known name, or a path: a plug-in's errors are reported when it is opened.
 bool is_known(const std::string& device) {
   const auto name = backend::parse_device_name(device);
   if (!name) return false;
@@ -389,7 +390,7 @@ int run(const RunOptions& options) {
   if (!options.split) return run_one(bytes, name, options);
   int exit_code = 0;
   const std::vector<std::string> parts = split_programs(bytes);
-  // A file of nothing but comments is no program, but a part of one may be.
+  // A file with only comments is not a program, but a part of a file may be.
   const bool all_blank = std::all_of(parts.begin(), parts.end(), is_blank);
   for (const std::string& part : parts) {
     if (is_blank(part) && !all_blank) continue;
@@ -410,8 +411,8 @@ void add_run_command(CLI::App& app, int* exit_code) {
       ->required();
   command->add_option(
       "--device", options->device,
-      "Device to run on: reference unless given (of a saved program interp), a backend's "
-      "NAME or NAME:NUMBER, or the path of a plug-in");
+      "Device to run on: a backend's NAME or NAME:NUMBER, or the path of a plug-in (default: "
+      "reference; for a saved program interp)");
   command
       ->add_option("--arg", options->args,
                    "Argument N: N=@FILE.npy, N=VALUE (every element) or N=random[:SEED]")
@@ -431,21 +432,23 @@ void add_run_command(CLI::App& app, int* exit_code) {
   command->add_option("--entry", options->entry, "Function to run, if not @main")
       ->type_name("NAME");
   CLI::Option* json = command->add_flag("--json", options->json, "Print the results as JSON");
-  command->add_flag("--wide", options->wide,
-                    "Evaluate floats in a wider type without rounding in between (reference only)");
+  command->add_flag(
+      "--wide", options->wide,
+      "Evaluate floats in a wider type without intermediate rounding (reference only)");
   command
-      ->add_option("--legalize", options->legalize,
-                   "Run kernels in the form for a target of f32, 32-bit integers and these "
-                   "(interp only): least, or a list as 'tenon kernel' takes")
+      ->add_option(
+          "--legalize", options->legalize,
+          "Run kernels legalised for a target with f32, 32-bit integers and these features "
+          "(interp only): least, or a list as for 'tenon kernel'")
       ->type_name("FORM");
-  command->add_flag("--split", options->split, "Run each part between '// -----' lines by itself")
+  command->add_flag("--split", options->split, "Run each part between '// -----' lines separately")
       ->excludes(out)
       ->excludes(json);
   add_layer_option(*command, options->device_options);
   add_rule_options(*command, options->rewrites);
   add_tuning_options(*command, options->tuning);
   command->add_flag("--strict", options->strict,
-                    "Fail if a step would run on the host, since the device declines it");
+                    "Fail if a step would run on the host because the device declines it");
   command->add_flag("--quiet", options->quiet, "Do not print results");
   command->footer(
       "Programs that call check.* targets exit with 1 and the first mismatch when a check\n"

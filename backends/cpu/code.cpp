@@ -43,8 +43,8 @@ double nanoseconds_of(const kernel::Kernel& kernel) {
 }  // namespace
 
 int64_t grain_of(double nanoseconds, int64_t workgroups) {
-  // Shorter work gained nothing from several threads: a step of an LSTM, whose kernels are
-  // estimated at 20 to 100 us, was no faster on two threads.
+  // Shorter work does not gain from several threads: a step of an LSTM, whose kernels are estimated
+  // at 20 to 100 us, was no faster on two threads.
   constexpr double kWorthSeveral = 100'000;
   constexpr double kTask = 20'000;
   if (nanoseconds < kWorthSeveral || workgroups < 2) return workgroups;
@@ -97,7 +97,7 @@ void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
     arguments.push_back(b.CreateBitCast(bits, codegen::type_of(context, type)));
   }
   for (unsigned i = 2; i < 6; ++i) arguments.push_back(entry->getArg(i));
-  b.CreateCall(function, arguments)->setIsNoInline();  // It is code once, not twice.
+  b.CreateCall(function, arguments)->setIsNoInline();  // So that the code exists once, not twice.
   b.CreateRetVoid();
 }
 

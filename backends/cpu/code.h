@@ -1,4 +1,4 @@
-// Compiled kernels: object files and what a launch needs to know of each kernel.
+// Compiled kernels: object files, and the data that a launch of each kernel needs.
 //
 // Thread-safety: compile from any thread; a value otherwise.
 #pragma once
@@ -11,12 +11,12 @@
 
 namespace tenon::cpu {
 
-/// A kernel's symbol and what a launch of it needs.
+/// A kernel's symbol and the data that a launch of it needs.
 struct CpuKernelCode {
   std::string symbol;
   int64_t workgroups = 1;
   int64_t scratch_bytes = 0;
-  /// Workgroups that are worth a task of their own.
+  /// The number of workgroups per task.
   int64_t grain = 1;
   double nanoseconds = 0;  ///< Estimated time of all workgroups on one thread.
   /// Bytes of each buffer.
@@ -29,12 +29,12 @@ struct CpuCode {
   std::vector<CpuKernelCode> kernels;
 };
 
-/// The number of workgroups in a task. All `workgroups` take `nanoseconds`; a task takes some tens
-/// of microseconds, since handing it out costs about one. All of them if they end before other
-/// threads could help.
+/// The number of workgroups in a task, if all `workgroups` take `nanoseconds`. A task takes some
+/// tens of microseconds, because starting one costs about one. Returns all workgroups if they would
+/// end before other threads could help.
 int64_t grain_of(double nanoseconds, int64_t workgroups);
 
-/// The type of each symbol. `stops`: two words; either one, if it is not 0, ends the loops (B27).
+/// The type of each symbol. `stops`: two words; the loops end when either becomes nonzero (B27).
 using Entry = void (*)(std::byte* const* buffers, const uint64_t* scalars, int64_t begin,
                        int64_t end, std::byte* scratch, const volatile uint32_t* const* stops);
 
@@ -51,7 +51,7 @@ Result<CpuCode> compile(backend::Kernels kernels, int64_t vector_bytes = 0);
 Result<CpuCode> compile_segment(const program::Program& program, int64_t threads);
 
 std::string save(const CpuCode& code);
-/// Errors: kDataLoss, bytes that save() did not write.
+/// Errors: kDataLoss for bytes that save() did not write.
 Result<CpuCode> load_code(std::string_view bytes);
 
 }  // namespace tenon::cpu

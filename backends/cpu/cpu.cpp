@@ -23,10 +23,11 @@ class CpuDevice final : public HostDevice {
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     TENON_ASSIGN(cpu::CpuCode code, cpu::load_code(binary));
-    // A segment is loaded without kernels, and is one.
+    // A segment is loaded without kernels, and counts as one.
     const size_t count = kernels.empty() ? 1 : kernels.size();
     if (code.kernels.size() != count) {
-      return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
+      return tl::make_unexpected(
+          rule_violation("B14", "the binary has a different number of kernels"));
     }
     TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
     return modules_.add(std::move(library));
@@ -79,7 +80,7 @@ class CpuDevice final : public HostDevice {
     TENON_ASSIGN(cpu::CpuCode code, cpu::load_code(plan));
     TENON_ASSIGN(auto library, cpu::load_library(std::move(code)));
     constexpr size_t kMostKept = 256;
-    if (planned_.size() >= kMostKept) planned_.clear();  // Work that is on its way keeps its own.
+    if (planned_.size() >= kMostKept) planned_.clear();  // Work in flight keeps its own code.
     return planned_.emplace(plan, std::move(library)).first->second;
   }
 
@@ -104,7 +105,7 @@ class CpuDevice final : public HostDevice {
   std::map<std::string, std::shared_ptr<cpu::Library>, std::less<>> planned_;
 };
 
-// All functions, by the shared expansions: their bits.
+// All functions, with the bits of the shared expansions.
 std::vector<MathInfo> shared_math() {
   std::vector<MathInfo> list;
   for (size_t i = 0; i < static_cast<size_t>(kernel::kScalarOpCount); ++i) {
@@ -132,7 +133,7 @@ class CpuBackend final : public Backend {
                                      LLVM_VERSION_STRING, host.cpu, host.features);
     target.features = cpu::host_features();
     target.math = shared_math();
-    // Not those of the caller's arena, which may be fewer.
+    // Not the threads of the caller's arena, which may be fewer.
     target.compute_units = tbb::info::default_concurrency();
     target.vector_bytes = host.vector_bytes;
     target.scratch_bytes = 256 << 10;
@@ -155,7 +156,7 @@ class CpuBackend final : public Backend {
 
   Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     const auto* contraction = std::get_if<program::Contraction>(&site.call);
-    // Without the instruction each product would be a call of fmaf.
+    // Without an fma instruction each product would be a call of fmaf.
     const auto loops = contraction == nullptr || !codegen::host().fused
                            ? std::nullopt
                            : cpu::loops_of(*contraction, site.operands, site.results[0]);

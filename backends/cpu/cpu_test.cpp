@@ -20,7 +20,7 @@ using enum ElementType;
 using kernel::Kernel;
 using kernel::testing::Case;
 
-// The vector width of the host, and narrower ones that it also has, in bytes.
+// The vector width of the host, and narrower ones that it also supports, in bytes.
 std::vector<int64_t> widths() {
   std::vector<int64_t> list;
   for (const int64_t bytes : {4, 16, 32, 64}) {
@@ -146,8 +146,8 @@ TEST(Cpu, ContractStatements) {
   expect_interpreters_bits(cases);
 }
 
-// A `contract` statement becomes loops where sums cannot be kept in registers: narrow floats, a
-// part of a tile, columns apart.
+// A `contract` statement becomes loops if its sums cannot be kept in registers: narrow floats, a
+// part of a tile, columns that are not adjacent.
 TEST(Cpu, ContractStatementsAsLoops) {
   const std::string tile = "private %c : f32[4,2,8,32] per lanes 2";
   std::vector<Case> cases = {contract_case("bf16", "f32", tile, "32,24", ""),
@@ -172,7 +172,7 @@ TEST(Cpu, ContractStatementsAsLoops) {
   expect_interpreters_bits(cases);
 }
 
-// A load behind the store of an iteration reads the stored value, though loads go along the rows.
+// A load after the store of an iteration reads the stored value, although loads go along the rows.
 TEST(Cpu, TransposesKeepLoadsBehindStores) {
   const auto with_numbers = [](std::string_view text) {
     const Kernel kernel = kernel::parse(text, "k").value();
@@ -222,7 +222,7 @@ TEST(Cpu, MathFunctionsOfManyScalars) {
   expect_interpreters_bits(cases);
 }
 
-// Lanes that are off take no part in a branch that is passed over, nor in what is asked of it.
+// Inactive lanes affect neither a skipped branch nor its condition.
 TEST(Cpu, WhatNoLaneDoes) {
   const Kernel kernel =
       kernel::parse(R"(kernel @k(%x: in f32[16], %y: inout f32[5]) index s32 grid() {
@@ -249,7 +249,7 @@ TEST(Cpu, WhatNoLaneDoes) {
   expect_interpreters_bits(cases);
 }
 
-// The first lane's place lies outside what 32 bits hold, but only the last lane has one.
+// The first lane's address does not fit 32 bits, but only the last lane is active.
 TEST(Cpu, PlacesOfLanesThatAreOff) {
   const Kernel kernel =
       kernel::parse(
@@ -293,7 +293,7 @@ TEST(Cpu, CodeIsWhatWasSaved) {
   EXPECT_EQ(load_library(broken).error().code(), ErrorCode::kInternal);
 }
 
-// Where several threads would not pay there are no tasks; else each has some of the workgroups.
+// If several threads would not pay there are no tasks; else each task runs some of the workgroups.
 TEST(Cpu, TasksOfAKernel) {
   EXPECT_EQ(grain_of(90'000, 1000), 1000);
   EXPECT_EQ(grain_of(200'000, 1000), 100);
@@ -302,7 +302,7 @@ TEST(Cpu, TasksOfAKernel) {
   EXPECT_EQ(grain_of(0, 1000), 1000);
 }
 
-// An application may call from a task of its own, whose group another has ended.
+// An application may call from a task of its own, whose group another thread has cancelled.
 TEST(Cpu, CompilesWithinTasksThatAreCancelled) {
   const Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, kF32, {}, 40);
   const std::vector<const Kernel*> kernels(20, &kernel);  // Several objects.
@@ -325,7 +325,7 @@ TEST(Cpu, WhatMachinesHaveFma) {
   EXPECT_TRUE(codegen::has_fma("aarch64-unknown-linux-gnu", "+neon"));
 }
 
-// The target describes the machine, in every task arena; its compiler_id names these sources.
+// The target describes the machine, in every task arena; its compiler_id identifies these sources.
 TEST(Cpu, TargetDependsOnTheMachineAlone) {
   const auto backend = backend::make_cpu_backend(1);
   const backend::TargetInfo target = backend->devices().value()[0].target;

@@ -17,7 +17,7 @@ inline void run(const Library& library, size_t number, std::vector<Literal>& buf
   while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) ++aligned;
   const volatile uint32_t go = 0;
   const volatile uint32_t* const stops[] = {&go, &go};
-  // In two parts, as two tasks do it.
+  // In two parts, as two tasks would run it.
   const int64_t half = kernel.workgroups / 2;
   library.entry(number)(data.data(), nullptr, half, kernel.workgroups, aligned, stops);
   library.entry(number)(data.data(), nullptr, 0, half, aligned, stops);

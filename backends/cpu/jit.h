@@ -1,6 +1,6 @@
-// Object files in memory, ready to be called.
+// Object files in memory, loaded and ready to call.
 //
-// Thread-safety: all of it from any thread.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tenon::cpu {
 
-/// Code that is loaded; the destructor unloads it.
+/// Loaded code; the destructor unloads it.
 class Library {
  public:
   Library() = default;

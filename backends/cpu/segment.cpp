@@ -1,5 +1,5 @@
-// A Program as native code: its steps in a row, kernels called in place. Long ones are several
-// functions (segment_plan.h).
+// Compiles a Program to native code: its steps in sequence, with direct calls of kernels. Long
+// Programs become several functions (segment_plan.h).
 #include <llvm/IR/IRBuilder.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using program::Step;
 std::optional<ContractionLoops> loops_of(const Program& program,
                                          const program::LibraryCallStep& call) {
   const auto* contraction = std::get_if<program::Contraction>(&call.call);
-  // Without the instruction each product would be a call of fmaf, as for CpuBackend::plan.
+  // As in CpuBackend::plan: without an fma instruction each product would be a call of fmaf.
   if (contraction == nullptr || !codegen::host().fused) return std::nullopt;
   const auto shape = [&](BufferId id) {
     return Shape(program.buffer(id).type, program.buffer(id).dims);
@@ -63,7 +63,7 @@ struct SegmentSource {
   const std::vector<CpuKernelCode>& kernels;  ///< Complete for kernels compiled in other modules.
 };
 
-// Kernels in a module: those compiled in it, and declarations of others.
+// The kernels of a module: those compiled in it, and declarations of others.
 class ModuleKernels {
  public:
   /// `number` distinguishes the symbols of this module from those of others.
@@ -100,7 +100,7 @@ class ModuleKernels {
         in_place_.emplace(k, emit_kernel(module_, kernel, symbol, codegen::host().vector_bytes))
             .first->second;
     if (segment_.plan.is_shared(k)) emitted.function->addFnAttr(llvm::Attribute::NoInline);
-    // No function of a kernel that is never cut into tasks is called from outside the module.
+    // If a kernel is never split into tasks, nothing outside the module calls its functions.
     if (emitted.code.workgroups <= emitted.code.grain) {
       module_.getFunction(emitted.code.symbol)->eraseFromParent();
       emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -140,8 +140,8 @@ class FunctionEmitter {
         kernels_(kernels),
         b_(module.getContext()) {}
 
-  /// The whole segment as a function of the type Entry. Gives the bytes of scratch memory that its
-  /// calls take.
+  /// Emits the whole segment as a function of type Entry. Returns the bytes of scratch memory that
+  /// its calls need.
   int64_t whole() {
     function_ = make_entry_function(module_, kSegmentSymbol);
     begin(function_->getArg(0), function_->getArg(4), function_->getArg(5));
@@ -150,7 +150,7 @@ class FunctionEmitter {
     return scratch_bytes_;
   }
 
-  /// i1 (ptr memories, ptr scratch, ptr stops): whether the work goes on.
+  /// i1 (ptr memories, ptr scratch, ptr stops): whether the work continues.
   int64_t part(size_t number) {
     function_ = part_function(number);
     begin(function_->getArg(0), function_->getArg(1), function_->getArg(2));
@@ -163,7 +163,7 @@ class FunctionEmitter {
  private:
   llvm::LLVMContext& context() { return module_.getContext(); }
 
-  // The first block loads what is used.
+  // The first block loads the addresses that are used.
   void begin(llvm::Value* memories, llvm::Value* scratch, llvm::Value* stops) {
     memories_ = memories;
     scratch_ = scratch;
@@ -217,7 +217,7 @@ class FunctionEmitter {
       case program::BufferKind::kTemporary:
         break;
     }
-    // An empty one may have no block to lie in.
+    // An empty buffer may have no block that contains it.
     if (program_.temporary_bytes == 0) return llvm::ConstantPointerNull::get(b_.getPtrTy());
     return b_.CreateConstGEP1_64(b_.getInt8Ty(), memory(constants + program_.constants.size()),
                                  static_cast<uint64_t>(buffer.offset));
@@ -254,7 +254,7 @@ class FunctionEmitter {
     }
   }
 
-  // --- Contractions with what goes through their rows
+  // --- Contractions with epilogues
 
   void emit_epilogue_fusion(const program::Sequence& sequence, const program::LibraryCallStep& call,
                             const std::vector<EpilogueLaunch>& epilogue, const std::string& name) {
@@ -327,7 +327,7 @@ class FunctionEmitter {
     b_.CreateCall(function, arguments);
   }
 
-  // Through kTaskFunction: workgroups shared out among threads.
+  // Through kTaskFunction, which distributes workgroups over threads.
   void run_tasks(const CpuKernelCode& kernel, const std::vector<BufferId>& ids,
                  const std::vector<llvm::Constant*>& numbers) {
     llvm::Value* const buffers = array(b_.getPtrTy(), ids.size());
@@ -411,7 +411,7 @@ class FunctionEmitter {
     b_.SetInsertPoint(after);
   }
 
-  // By code of its own if it is a contraction that has some.
+  // Calls separate code if it is a contraction that has some.
   void emit(const program::LibraryCallStep& call) {
     const auto found = segment_.contractions.find(&call);
     if (found == segment_.contractions.end()) return sequence(call.lowered);
@@ -419,8 +419,7 @@ class FunctionEmitter {
     scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes);
     run_workgroups(kernel, contraction_function(found->second), buffers_of(call), {});
   }
-  // Stands outside of segments.
-  // The host runs it: it is part of no segment.
+  // Never part of a segment: the host runs it.
   template <class Action>
     requires(Action::kOnHost)
   void emit(const Action&) {}
@@ -441,8 +440,7 @@ class FunctionEmitter {
   int64_t scratch_bytes_ = 0;
 };
 
-// The kernels that steps launch, without the steps of library calls that have functions of their
-// own.
+// The kernels that steps launch, without the steps of library calls with separate functions.
 std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractions& contractions) {
   std::set<uint32_t> used;
   program::for_each_step(
@@ -458,7 +456,7 @@ std::vector<uint32_t> kernels_of(const Program& program, const SegmentContractio
   return {used.begin(), used.end()};
 }
 
-// Compiles the functions: several parts to a module, the whole segment in a module of its own. Adds
+// Compiles the functions: several parts per module, the whole segment in a module of its own. Adds
 // their scratch memory to `scratch`.
 Result<std::vector<std::string>> compile_functions(const SegmentSource& segment, int64_t& scratch) {
   constexpr size_t kPartsAModule = 8;

@@ -35,7 +35,7 @@ const std::vector<EpilogueLaunch>& SegmentPlan::epilogue_at(SequenceId sequence,
   return found == epilogues_.end() ? kNone : found->second;
 }
 
-// The number of nodes that the sequence adds to its function: all of its own, or the calls of its
+// The number of nodes that the sequence adds to its function: all of its nodes, or the calls of its
 // parts.
 size_t SegmentPlan::plan(SequenceId sequence) {
   constexpr size_t kCall = 4;
@@ -60,7 +60,7 @@ size_t SegmentPlan::plan(SequenceId sequence) {
 }
 
 size_t SegmentPlan::nodes_of(const Step& step) {
-  constexpr size_t kCall = 8;  // And other steps that are a few instructions.
+  constexpr size_t kCall = 8;  // Also for other steps of a few instructions.
   if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
     const uint32_t kernel = launch->kernel;
     const bool is_inlined = is_in_place(kernel) && !is_shared(kernel);
@@ -92,7 +92,7 @@ void SegmentPlan::find_epilogues(SequenceId id) {
 }
 
 // The epilogue of a contraction. Empty unless the result is too large for a near cache and, if the
-// work is worth several threads, there are enough groups of rows for all.
+// work should use several threads, there are enough groups of rows for all of them.
 std::vector<EpilogueLaunch> SegmentPlan::epilogue_behind(const program::Sequence& sequence,
                                                          size_t step) const {
   const auto* call = std::get_if<program::LibraryCallStep>(&sequence.steps[step].action);

@@ -1,8 +1,8 @@
-// How a Program becomes functions: which steps each has, and which launches follow a contraction
-// row by row.
+// How a Program becomes functions: the steps of each function, and the launches that follow a
+// contraction row by row.
 //
-// Code generators take more than linear time for a function, so a long sequence of steps is cut
-// into parts, each a function of its own. A sequence that is short stands where it is used.
+// Code generators take more than linear time per function, so a long sequence of steps is split
+// into parts, each a function of its own. A short sequence becomes inline code.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tenon::cpu {
 
-/// A library call that has code of its own.
+/// A library call with separate code.
 struct SegmentContraction {
   std::shared_ptr<const CpuCode> code;
   std::optional<RowGroups> rows;
@@ -28,23 +28,23 @@ class SegmentPlan {
   /// Kernels with more nodes are compiled in other modules, several in each, by several threads.
   static constexpr size_t kMostNodesInPlace = 150;
   /// The approximate limit for a function: from some thousands of nodes on LLVM's time grows with
-  /// their square.
+  /// the square of their number.
   static constexpr size_t kMostNodes = 600;
 
-  /// `kernels`: the result of describe() for each kernel. All arguments outlive the plan.
+  /// `kernels`: the result of describe() for each kernel. All arguments must outlive the plan.
   SegmentPlan(const program::Program& program, const SegmentContractions& contractions,
               const std::vector<CpuKernelCode>& kernels, int64_t threads);
 
   /// The ranges of steps that become functions.
   const std::vector<program::StepRange>& parts() const { return parts_; }
-  /// Numbers of the parts that a sequence is cut into, in order; none if it is not cut.
+  /// Indices of the parts into which a sequence is split, in order; empty if it is not split.
   const std::vector<uint32_t>& parts_of(program::SequenceId sequence) const;
   /// Whether the kernel is compiled in the module of each function that launches it, so that small
   /// kernels can be inlined.
   bool is_in_place(uint32_t kernel) const {
     return program_.kernels[kernel].nodes.size() <= kMostNodesInPlace;
   }
-  /// Whether the kernel has so many launches that inlined copies would be most of the code.
+  /// Whether the kernel has so many launches that inlined copies would dominate the code.
   bool is_shared(uint32_t kernel) const {
     return launches_[kernel] * program_.kernels[kernel].nodes.size() > kMostNodes;
   }

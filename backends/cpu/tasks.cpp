@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::align_val_t kMemoryAlignment{64};
 
-// Sets the default floating-point environment (round to nearest, denormals kept) in place of the
+// Sets the default floating-point environment (round to nearest, denormals kept) instead of the
 // calling thread's, so that every run gives the same bits.
 class FloatMode {
  public:
@@ -30,7 +30,7 @@ class FloatMode {
   std::fenv_t before_;
 };
 
-// Memory that grows with what runs on its thread.
+// Scratch memory of a thread, which grows on demand.
 class Scratch {
  public:
   Scratch() = default;
@@ -38,7 +38,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() { release(); }
 
-  /// Null if there is not so much.
+  /// Null if there is not enough memory.
   std::byte* at_least(int64_t bytes) {
     if (bytes <= bytes_) return data_;
     release();
@@ -70,9 +70,9 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
     entry(buffers, scalars, 0, workgroups, mine, stops);
     return true;
   }
-  // `ran` tells for each part whether it ran. This thread runs the parts that other threads had no
-  // scratch memory for, and all that never began if oneTBB ends early: no exception may pass
-  // through generated code.
+  // `ran` tells for each part whether it ran. This thread runs the parts for which other threads
+  // had no scratch memory, and all parts that never began if oneTBB stops early: no exception may
+  // pass through generated code.
   const int64_t parts = (workgroups + grain - 1) / grain;
   const std::unique_ptr<std::atomic<bool>[]> ran(
       new (std::nothrow) std::atomic<bool>[static_cast<size_t>(parts)]());
@@ -86,12 +86,12 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
     run(i, scratch);
     ran[static_cast<size_t>(i)] = true;
   };
-  // While it waits this thread must not begin what others wait for: it may be within a segment,
-  // whose scratch memory would grow under it.
+  // While this thread waits it must not begin tasks of other loops: it may be within a segment,
+  // whose scratch memory must not be reallocated.
   try {
     if (ran != nullptr) parallel_for(parts, part);
   } catch (const std::exception&) {
-    // oneTBB had no memory for tasks; the parts that did not run do so below.
+    // oneTBB had no memory for tasks; the remaining parts run below.
   }
   for (int64_t i = 0; i < parts; ++i) {
     if (ran == nullptr || !ran[static_cast<size_t>(i)]) run(i, mine);

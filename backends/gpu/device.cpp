@@ -34,7 +34,7 @@ struct DeviceMemory {
   int64_t bytes = 0;
 };
 
-// An event of the context, and what is known of it.
+// An event of the context, with its outcome if known.
 class GpuEvent {
  public:
   GpuEvent(Context& context, Event event) : context_(context), event_(event) {}
@@ -47,7 +47,7 @@ class GpuEvent {
     const std::lock_guard lock(mutex_);
     return outcome_;
   }
-  /// The first outcome stays (B25).
+  /// The first outcome is final (B25).
   Status finish(Status status) {
     const std::lock_guard lock(mutex_);
     if (!outcome_) outcome_ = std::move(status);
@@ -61,7 +61,7 @@ class GpuEvent {
   std::optional<Status> outcome_;
 };
 
-// The shortest pattern that gives the same bytes.
+// The shortest pattern with the same effect.
 std::span<const std::byte> shortest(std::span<const std::byte> pattern) {
   while (pattern.size() > 1) {
     const auto half = pattern.size() / 2;
@@ -81,7 +81,8 @@ class GpuDevice final : public backend::Device {
     auto loaded = std::make_shared<LoadedModule>();
     TENON_ASSIGN(loaded->code, load_code(binary));
     if (loaded->code.kernels.size() != kernels.size()) {
-      return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
+      return tl::make_unexpected(
+          rule_violation("B14", "the binary has a different number of kernels"));
     }
     if (!kernels.empty()) {
       TENON_ASSIGN(loaded->module, load(loaded->code.images));
@@ -105,7 +106,8 @@ class GpuDevice final : public backend::Device {
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
     TENON_TRY(check());
     if (space != 0 || bytes <= 0) {
-      return tl::make_unexpected(rule_violation("B16", "an allocation of nothing, or in no space"));
+      return tl::make_unexpected(
+          rule_violation("B16", "an allocation of 0 bytes, or in an unknown space"));
     }
     TENON_ASSIGN(const Address address, heard(context_->allocate(bytes)));
     used_ += bytes;
@@ -172,7 +174,7 @@ class GpuDevice final : public backend::Device {
     }
     values.insert(values.end(), launch.scalars.begin(), launch.scalars.end());
     if (kernel.blocks == 0) return {};
-    // The driver reads the first bytes of a scalar: GPUs and their hosts are little-endian.
+    // The driver reads the low bytes of a scalar: GPUs and their hosts are little-endian.
     std::vector<const void*> arguments;
     for (const uint64_t& each : values) arguments.push_back(&each);
     ++launches_;
@@ -229,7 +231,7 @@ class GpuDevice final : public backend::Device {
                       : rule_violation("B10", fmt::format("there is no queue {}", queue));
   }
 
-  // Passes on the context's status; once it is kUnavailable the GPU stays lost (B12).
+  // Returns the context's status; once it is kUnavailable the GPU stays lost (B12).
   Status heard(Status status) {
     if (status.code() == ErrorCode::kUnavailable) {
       const std::lock_guard lock(mutex_);
@@ -269,7 +271,7 @@ class GpuDevice final : public backend::Device {
     return {};
   }
 
-  // The module of the first image that the driver accepts, or why it refuses the last one.
+  // The module of the first image that the driver accepts, or the error for the last one.
   Result<Module> load(const std::vector<std::string>& images) {
     Result<Module> module = internal_error("gpu: the code has no image");
     for (const std::string& image : images) {
@@ -314,7 +316,7 @@ class GpuDevice final : public backend::Device {
   std::string lost_text_;
   Handles<DeviceMemory> memories_;
   Handles<LoadedModule> modules_;
-  Handles<GpuEvent> events_;  // They go before the context.
+  Handles<GpuEvent> events_;  // Destroyed before the context.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A GPU as a device of the seam, on any Driver.
+// A GPU as a device of the seam, through any Driver.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace tenon::gpu {
 
-/// Buffers begin at multiples of it.
+/// The alignment of buffers.
 constexpr int64_t kBufferAlignment = 256;
 
-/// `name` for messages. Loads binaries of save(Code) (code.h). Lost once the context answers
-/// kUnavailable (B12). Thread-safety: rule B7.
+/// `name` is for messages. Loads binaries of save(Code) (code.h). The device is lost once the
+/// context returns kUnavailable (B12). Thread-safety: rule B7.
 Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,
                                                          std::unique_ptr<Context> context);
 

@@ -1,9 +1,10 @@
 // The interface to a GPU: the CUDA driver or the simulator implements it, device.h uses it.
 //
-// The functions mean what those of the CUDA driver API of the same purpose mean. Device memory is
-// an address that only the driver may look behind; streams are in order; functions but
-// synchronize() and the blocking ones named so return before the work is done, copies to and from
-// the host perhaps only after it: CUDA may wait for the stream where memory is pageable.
+// Each function corresponds to the function of the CUDA driver API with the same purpose. Device
+// memory is an address that only the driver may dereference; streams are in order. Functions other
+// than synchronize() and those whose names say that they block return before the work is done;
+// copies to and from the host may return only after it, because CUDA may wait for the stream if
+// memory is pageable.
 //
 // Thread-safety: a Driver from any thread; a Context as rule B7 says of a device.
 #pragma once
@@ -28,21 +29,21 @@ struct GpuChip {
   int32_t compute_capability = 0;  ///< 90: sm_90
   int64_t memory_bytes = 0;
   int64_t multiprocessors = 1;
-  int64_t shared_bytes = 48 << 10;  ///< For a block, without asking for more.
-  int64_t most_threads = 1024;      ///< In a block.
+  int64_t shared_bytes = 48 << 10;  ///< Per block, without a special request.
+  int64_t most_threads = 1024;      ///< Per block.
 };
 
 /// A launch of one-dimensional blocks; more than 2^31 - 1 blocks go along y.
 struct LaunchShape {
   int64_t blocks = 1;
   uint32_t threads = 32;
-  /// The bytes that may be accessed behind each argument that is an address, for drivers that check
-  /// accesses; empty: not known.
+  /// The accessible bytes from each argument that is an address, for drivers that check accesses;
+  /// empty: unknown.
   std::span<const int64_t> buffer_bytes;
 };
 
-/// How the blocks of a launch are numbered: block y * x + x of a grid of `x` columns and `y` rows,
-/// whose last row may have more than there are.
+/// How the blocks of a launch are numbered: block y * x + x in a grid of `x` columns and `y` rows,
+/// whose last row may be longer than needed.
 struct Grid {
   uint32_t x = 1;
   uint32_t y = 1;
@@ -76,12 +77,12 @@ class Context {
   virtual Status unload(Module module) = 0;
   virtual Result<Function> function(Module module, const std::string& symbol) = 0;
   /// `arguments`: a pointer to each parameter's value, read before this returns. `stop`: when it is
-  /// not 0, work ends that the driver can end early (B27).
+  /// not 0, the driver ends the work early if it can (B27).
   virtual Status launch(Stream stream, Function function, const LaunchShape& shape,
                         std::span<const void* const> arguments, const volatile uint32_t* stop) = 0;
   virtual Result<Event> record(Stream stream) = 0;
   virtual Status wait(Stream stream, Event event) = 0;
-  /// Whether the work before the event is done; gives an error of that work.
+  /// Whether the work before the event is done; returns an error of that work.
   virtual Result<bool> query(Event event) = 0;
   /// Blocks until the work before the event is done.
   virtual Status synchronize(Event event) = 0;

@@ -1,4 +1,4 @@
-// The drivers and the device on them: what they answer, and what becomes of errors.
+// The drivers and the device that uses them: their results and errors.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 #include "core/backend/testing/backend_test_util.h"
 
 #if defined(TENON_CUDA_H)
-// Our own declarations are those of the toolkit.
+// Our own declarations must equal those of the toolkit.
 namespace ours {
 #include "backends/gpu/cuda/cuda_declarations.h"
 }
@@ -34,7 +34,7 @@ static_assert(same_layout<ours::CUevent, CUevent> && same_layout<ours::CUresult,
 static_assert(same_layout<ours::CUdevice_attribute, CUdevice_attribute> &&
               same_layout<ours::CUjit_option, CUjit_option>);
 
-// A number of ours and the toolkit's.
+// One of our numbers and the toolkit's.
 struct Pair {
   int ours;
   int theirs;
@@ -122,13 +122,13 @@ TEST(CudaDriver, SaysWhatIsNotThere) {
   EXPECT_EQ(none.error().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(none.error().message().find("there is no CUDA driver: libtenon-no-such-driver.so.1: "),
             0);
-  // A library that is not CUDA's.
+  // A library other than CUDA's.
   const auto other = make_cuda_driver("libm.so.6")->open(0);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().message(), "the CUDA driver libm.so.6 has no function cuInit");
 }
 
-// On a driver that works on memory of the host (test_cuda_driver.cpp).
+// Uses a driver that works on host memory (test_cuda_driver.cpp).
 class CudaContextTest : public testing::Test {
  protected:
   std::unique_ptr<Driver> driver = make_cuda_driver(TENON_TEST_CUDA_DRIVER);
@@ -186,7 +186,7 @@ TEST_F(CudaContextTest, LaunchesCopiesAndFills) {
 
 TEST_F(CudaContextTest, TellsTheTime) {
   const Event first = context->record(stream).value();
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // By way of another moment.
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // Through another reference event.
   const Event second = context->record(stream).value();
   const double between = context->seconds(second).value() - context->seconds(first).value();
   EXPECT_GE(between, 0.59);
@@ -204,10 +204,10 @@ TEST_F(CudaContextTest, ErrorsAreTheDrivers) {
   EXPECT_EQ(module.error().code(), ErrorCode::kInternal);
   EXPECT_EQ(module.error().message(),
             "the CUDA driver cannot load a module: CUDA_ERROR_OTHER (218): as the test wants: line "
-            "1: this is no module");
+            "1: this is not a module");
 }
 
-// A kernel that touches what is not there takes the context with it; another one is whole.
+// A kernel that accesses an invalid address loses its context; other contexts are not affected.
 TEST_F(CudaContextTest, IsLostByWhatAKernelDoes) {
   const Module module = context->load("a module").value();
   const Function lose = context->function(module, "lose").value();
@@ -278,7 +278,7 @@ TEST(GpuDevice, LoadsTheFirstImageThatTheDriverTakes) {
   EXPECT_EQ(device->load(save(code), kernels).error().message(), "gpu: the code has no image");
 }
 
-// Other bytes come of another ptxas, and of none (B13).
+// A different ptxas, or none, gives other bytes (B13).
 TEST(GpuBackend, SaysWhichPtxasItHas) {
   std::string folder = testing::TempDir() + "/tenon-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -374,7 +374,7 @@ TEST_F(GpuDeviceTest, Fills) {
   EXPECT_EQ(filled(2, 4, {1, 2}), (Bytes{0, 0, 1, 2, 1, 2}));
   EXPECT_EQ(filled(8, 8, {1, 2, 3, 4, 5, 6, 7, 8}),
             (Bytes{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}));
-  // A pattern of equal bytes may begin anywhere; another one is the host's.
+  // A pattern of equal bytes may begin anywhere; the host writes other patterns.
   EXPECT_EQ(filled(3, 4, {9, 9, 9, 9}), (Bytes{0, 0, 0, 9, 9, 9, 9}));
   EXPECT_EQ(device->fill(0, {x, 3, nullptr}, 4, std::array<std::byte, 2>{std::byte{1}}).code(),
             ErrorCode::kUnimplemented);
@@ -391,18 +391,18 @@ TEST_F(GpuDeviceTest, CallsThatBreakRulesAreErrors) {
   EXPECT_EQ(device->record(1).error().message(), "B10: there is no queue 1");
   EXPECT_EQ(device->await(9, 0).error().message(), "B10: no such event");
   EXPECT_EQ(device->allocate(0, 0).error().message(),
-            "B16: an allocation of nothing, or in no space");
+            "B16: an allocation of 0 bytes, or in an unknown space");
   EXPECT_EQ(backend->open(1).error().message(), "gpu-sim: there is no device 1");
   EXPECT_EQ(device->load(binary, {}).error().message(),
-            "B14: the binary has another number of kernels");
+            "B14: the binary has a different number of kernels");
   EXPECT_EQ(device->load("nothing", {}).error().code(), ErrorCode::kInvalidArgument);
   backend::TargetInfo cpu = target;
   cpu.name = "znver4";
   EXPECT_EQ(backend->compile(cpu, {}).error().message(),
-            "gpu: the target 'znver4' is no GPU: expected sm_ and a number");
+            "gpu: the target 'znver4' is not a GPU: expected sm_ and a number");
 }
 
-// The same kernels give the same bytes (B13), with checks others than without.
+// The same kernels give the same bytes (B13); with checks, other bytes than without.
 TEST_F(GpuDeviceTest, CompilesToTheSameBytes) {
   const kernel::Kernel* const kernels[] = {&kernel, &kernel};
   const std::string once = backend->compile(target, kernels)->binary;
@@ -412,8 +412,8 @@ TEST_F(GpuDeviceTest, CompilesToTheSameBytes) {
   EXPECT_NE(unchecked->devices().value()[0].target.compiler_id, target.compiler_id);
 }
 
-// An error of work is the next event's, and no other's (B6, B23): here a race, of a launch whose
-// buffers overlap (K4).
+// An error of work belongs to the next event, and to no other (B6, B23): here a race in a launch
+// whose buffers overlap (K4).
 TEST_F(GpuDeviceTest, AnErrorIsTheNextEvents) {
   ASSERT_TRUE(launch({{x, 4, nullptr}, {x, 0, nullptr}}).ok());
   const EventHandle first = device->record(0).value();
@@ -422,7 +422,7 @@ TEST_F(GpuDeviceTest, AnErrorIsTheNextEvents) {
   ASSERT_FALSE(outcome);
   EXPECT_NE(outcome.error().message().find("a race"), std::string::npos)
       << outcome.error().message();
-  EXPECT_FALSE(device->await(first, 0));  // Still.
+  EXPECT_FALSE(device->await(first, 0));  // Still pending.
   EXPECT_TRUE(device->await(second, -1).value());
 }
 
@@ -431,7 +431,7 @@ TEST_F(GpuDeviceTest, ClosingEndsWorkThatIsLeft) {
   device = nullptr;
 }
 
-// A context that works until it is told otherwise, as a GPU that falls off the bus.
+// A context that works until a test makes it fail, like a GPU that falls off the bus.
 class FailingContext final : public Context {
  public:
   explicit FailingContext(const bool* gone) : gone_(gone) {}

@@ -43,13 +43,14 @@ Result<int32_t> compute_capability_of(const TargetInfo& target) {
   const bool named = target.name.starts_with(kPrefix);
   const auto read = std::from_chars(target.name.data() + (named ? kPrefix.size() : 0), end, number);
   if (named && read.ec == std::errc() && read.ptr == end) return number;
-  return invalid_argument("gpu: the target '{}' is no GPU: expected sm_ and a number", target.name);
+  return invalid_argument("gpu: the target '{}' is not a GPU: expected sm_ and a number",
+                          target.name);
 }
 
 class GpuBackend final : public Backend {
  public:
-  /// `compiler` goes before the compiler_id of targets, since other images come of the same IR. It
-  /// is asked once there are devices.
+  /// `compiler` becomes the prefix of the compiler_id of targets, because another compiler makes
+  /// other images of the same IR. It is called when there are devices.
   GpuBackend(std::string name, std::function<std::string()> compiler,
              std::unique_ptr<gpu::Driver> driver, AssemblerFor assembler)
       : name_(std::move(name)),

@@ -1,7 +1,7 @@
 // backends/gpu/: the GPU backends: NVIDIA GPUs by the CUDA driver, and a simulated one.
 //
-// The GPU backends: kernels become code of NVIDIA GPUs by LLVM; `gpu` runs it by the CUDA driver,
-// `gpu-sim` on the host.
+// LLVM compiles kernels to code for NVIDIA GPUs; `gpu` runs it through the CUDA driver, `gpu-sim`
+// on the host.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,16 @@
 
 namespace tenon::backend {
 
-/// The GPUs of the machine, `gpu:0` …; devices() says why there are none. The driver is loaded when
-/// it is first asked; `library` is the CUDA driver's.
+/// The GPUs of the machine, `gpu:0` …; if there are none, devices() returns the reason. The driver
+/// is loaded at the first use; `library` is the CUDA driver's.
 std::unique_ptr<Backend> make_gpu_backend(const std::string& library = "libcuda.so.1");
 
 struct GpuSimConfig {
   size_t devices = 1;
-  /// Looks for races and accesses out of range: slower, and each is the launch's error.
+  /// Checks for races and accesses out of range: slower; each is an error of the launch.
   bool checks = false;
-  /// Runs what ptxas gets: the code behind the passes for GPUs. Checks see less then, since a
-  /// pass may take away the access that was wrong.
+  /// Runs the code that ptxas gets: after the passes for GPUs. Checks then detect less, because a
+  /// pass may remove a wrong access.
   bool optimized = false;
 };
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config);

@@ -18,7 +18,7 @@ using kernel::testing::Case;
 
 constexpr int32_t kChip = 90;
 
-// For the simulator with all checks: of the code as it is emitted, or as ptxas gets it.
+// For the simulator with all checks: of the code as emitted, or as ptxas gets it.
 class CheckingAssembler final : public Assembler {
  public:
   explicit CheckingAssembler(bool optimized) : optimized_(optimized) {}
@@ -32,7 +32,7 @@ class CheckingAssembler final : public Assembler {
   const bool optimized_;
 };
 
-// In memory that is aligned as a device's.
+// Memory with a device's alignment.
 class Aligned {
  public:
   explicit Aligned(const Literal& value)
@@ -127,7 +127,7 @@ TEST(GpuRun, Reductions) {
   expect_interpreters_bits(kernel::testing::ordered_reduction_cases());
 }
 
-// Reductions of each type that shuffles and shared memory carry, in runs and one by one.
+// Reductions of each type that shuffles and shared memory support, with and without runs.
 TEST(GpuRun, ReductionsOfEveryType) {
   std::vector<Case> cases;
   for (const ElementType type : {kPred, kS8, kU8, kS16, kU16, kS32, kU32, kS64, kU64, kF32, kF64}) {
@@ -174,7 +174,8 @@ Case with_numbers(const std::string& text) {
   return c;
 }
 
-// A combiner that never ends on what no element gave: the greatest common divisor by subtraction.
+// A combiner that never terminates on values that belong to no element: the greatest common divisor
+// by subtraction.
 TEST(GpuRun, CombinersThatLoop) {
   std::vector<Case> cases;
   for (const int count : {40, 200, 256, 2048}) {
@@ -207,7 +208,7 @@ TEST(GpuRun, CombinersThatLoop) {
   expect_interpreters_bits(cases);
 }
 
-// Private memory of more lanes than a block has threads: a thread has that of several.
+// Private memory for more lanes than a block has threads: a thread has the memory of several lanes.
 TEST(GpuRun, LanesOwnMemoryAcrossLoops) {
   expect_interpreters_bits({with_numbers(
       R"(kernel @own(%x: in s32[2,70,9], %y: out s32[2,70,9]) index s32 grid(%g: 2) {
@@ -244,7 +245,7 @@ TEST(GpuRun, LanesOwnMemoryAcrossLoops) {
 )")});
 }
 
-// Scratch that takes turns in one place, around loops, branches and stores of the workgroup.
+// Scratch memories that share an offset, across loops, branches and stores of the workgroup.
 TEST(GpuRun, WhatThreadsPassToEachOther) {
   expect_interpreters_bits({with_numbers(
       R"(kernel @pass(%x: in s32[3,100], %y: out s32[3,100], %z: inout s32[3]) index s32 grid(%g: 3) {
@@ -315,7 +316,7 @@ TEST(GpuRun, WhatThreadsPassToEachOther) {
 )")});
 }
 
-// A launch in the memory of what it reads, which another thread reads first.
+// A launch that writes over its input, which another thread reads first.
 TEST(GpuRun, InPlace) {
   Case c = with_numbers(
       R"(kernel @swap(%x: in s32[64], %y: out s32[64] over %x) index s32 grid() {
@@ -334,7 +335,7 @@ TEST(GpuRun, InPlace) {
   expect_interpreters_bits({c});
 }
 
-// Indices of 64 bits, strides, and nothing to do.
+// Indices of 64 bits, strides, and empty loops.
 TEST(GpuRun, IndicesAndExtents) {
   expect_interpreters_bits(
       {with_numbers(
@@ -377,7 +378,7 @@ TEST(GpuRun, IndicesAndExtents) {
 )")});
 }
 
-// Tiles at the edges of what they cover, of every kind of factor.
+// Tiles at the edges of arrays, with every kind of factor.
 TEST(GpuRun, Products) {
   expect_interpreters_bits({with_numbers(
       R"(kernel @product(%x: in s32[20,33], %y: in s32[21,33], %z: out s32[20,21]) index s32 grid(%i: 2, %j: 2) {

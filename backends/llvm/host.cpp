@@ -48,8 +48,8 @@
 namespace tenon::codegen {
 namespace {
 
-// The passes clean up after the emitter: stack slots become values, repeated index arithmetic goes,
-// small kernels are inlined. Vectors are explicit, so there is no vectoriser.
+// The passes clean up after the emitter: stack slots become values, repeated index arithmetic is
+// removed, small kernels are inlined. Vectors are explicit, so there is no vectoriser.
 void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));

@@ -1,6 +1,7 @@
-// The machine that this process runs on, as a target of LLVM, and code of it.
+// The machine that runs this process, as an LLVM target, and compilation for it.
 //
-// Thread-safety: all of it from any thread; a module and a machine from one at a time.
+// Thread-safety: all functions may be called from any thread; a module and a machine from one at a
+// time.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -26,33 +27,32 @@ struct Host {
   bool converts_half;    ///< So are conversions of f16.
 };
 
-/// Found once.
+/// Detected once.
 const Host& host();
 
-/// Whether a machine with those features, as in Host, has an instruction for fma. All but x86 do.
+/// Whether a machine with these features, as in Host, has an fma instruction. All except x86 do.
 bool has_fma(std::string_view triple, std::string_view features);
 
-/// Whether it has instructions for conversions between f16 and f32. All but x86 do.
+/// Whether it has instructions for conversions between f16 and f32. All except x86 do.
 bool converts_half(std::string_view triple, std::string_view features);
 
-/// A machine of its own for a thread. Errors: kUnimplemented, LLVM has no such target.
+/// A machine for one thread. Errors: kUnimplemented if LLVM has no such target.
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();
 
 /// Sets the module's triple and data layout to those of `machine`.
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine);
 
-/// Inlines calls, then runs on each function the passes that `add_passes` adds. They are named one
-/// by one: llvm::PassBuilder, which makes pipelines from text, needs every pass of LLVM.
+/// Runs the passes of a pipeline text as accepted by `opt`. Errors: an invalid pipeline text.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine,
               void (*add_passes)(llvm::FunctionPassManager& passes));
 
-/// Verifies the module, runs the passes that code of emitters of vectors wants, and generates code:
-/// an object file. The module is changed. With `dump` the module before and after the passes and
-/// the object are written to files of that name and an ending.
+/// Verifies the module, runs the passes for explicitly vectorised code, and generates code: an
+/// object file. Modifies the module. With `dump`, the module before and after the passes and the
+/// object are written to files with that name and a suffix.
 Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine,
                                       const std::string& dump = "");
 
-/// FOLDER/0, FOLDER/1 … of the folder that the environment variable names; empty if it is not set.
+/// FOLDER/0, FOLDER/1 … in the folder that the environment variable names; empty if it is not set.
 std::string next_dump(const char* variable);
 /// Writes a module's text to a file, for people; errors are ignored.
 void write_text(const llvm::Module& module, const std::string& path);

@@ -16,7 +16,7 @@ namespace orc = llvm::orc;
 
 std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
 
-// Defines the functions that host code calls where there is no instruction, and `functions`.
+// Defines `functions`, and those that host code calls if there is no instruction.
 void define_functions(orc::LLJIT& jit, orc::JITDylib& library,
                       std::span<const HostFunction> functions) {
   orc::SymbolMap symbols;
@@ -73,7 +73,7 @@ JitEngine& engine() {
                    .create();
     if (jit) {
       made->jit = std::move(*jit);
-      // Errors are reported by the error that the caller gets.
+      // Errors are returned to the caller instead.
       made->jit->getExecutionSession().setErrorReporter(
           [](llvm::Error error) { llvm::consumeError(std::move(error)); });
     } else {

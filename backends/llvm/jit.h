@@ -1,6 +1,6 @@
-// Object files in memory, ready to be called.
+// Object files in memory, loaded and ready to call.
 //
-// Thread-safety: all of it from any thread.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct HostFunction {
   void* address;
 };
 
-/// Code that is loaded; the destructor unloads it.
+/// Loaded code; the destructor unloads it.
 class LoadedObjects {
  public:
   LoadedObjects() = default;
@@ -26,7 +26,7 @@ class LoadedObjects {
   LoadedObjects& operator=(const LoadedObjects&) = delete;
   virtual ~LoadedObjects() = default;
 
-  /// Errors: kNotFound, no such symbol.
+  /// Errors: kNotFound if there is no such symbol.
   virtual Result<void*> address(const std::string& symbol) = 0;
 };
 

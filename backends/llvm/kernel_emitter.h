@@ -1,9 +1,9 @@
-// The part of code generation for a kernel that is alike on every target of LLVM: values by id,
+// The part of code generation for a kernel that is the same for all LLVM targets: values by id,
 // blocks, the dispatch of statements, loops of a reduction, structured control flow.
 //
-// A target derives from KernelEmitter. It says how a value of the kernel is represented in LLVM IR
-// (`Form`: a scalar, a vector, a list of scalars …) and emits what depends on that: operations,
-// accesses to memory, lanes loops, reductions over lanes.
+// A target derives from KernelEmitter. It defines how a value of the kernel is represented in LLVM
+// IR (`Form`: a scalar, a vector, a list of scalars …) and emits the code that depends on it:
+// operations, accesses to memory, lanes loops, reductions over lanes.
 //
 // Thread-safety: that of the module's LLVMContext.
 #pragma once
@@ -34,7 +34,7 @@ class KernelEmitter {
   using Ids = std::vector<kernel::ValueId>;
   using Many = std::vector<Form>;
 
-  /// `kernel` has been verified and legalised; module and kernel outlive the emitter.
+  /// `kernel` must be verified and legalised; module and kernel must outlive the emitter.
   KernelEmitter(llvm::Module& module, const kernel::Kernel& kernel)
       : module_(module),
         context_(module.getContext()),
@@ -53,11 +53,11 @@ class KernelEmitter {
 
   // --- Forms of values
 
-  /// A value that is the same in all iterations, and a loop's index from its place, whose type may
-  /// be wider.
+  /// The form of a value that is the same in all iterations; and of a loop's index from its
+  /// position, whose type may be wider.
   virtual Form form_of(Value* scalar) = 0;
   virtual Form index_from(Value* place) = 0;
-  /// The LLVM values that phi nodes carry for values like these; and the forms from these.
+  /// The LLVM values that phi nodes carry for such values; and the forms made from them.
   virtual LlvmValues flatten(const Ids& like, const Many& forms) = 0;
   virtual Many unflatten(const Ids& like, const LlvmValues& values) = 0;
 
@@ -74,7 +74,7 @@ class KernelEmitter {
   void set(const Ids& values, const Many& forms, size_t first = 0) {
     for (size_t i = first; i < values.size(); ++i) values_[values[i]] = forms[i - first];
   }
-  /// Sets `indices` to those of position `place` in row-major order.
+  /// Sets `indices` to those at position `place` in row-major order.
   void set_indices(const Ids& indices, const Dims& extents, Value* place) {
     for (size_t d = extents.size(); d-- > 0;) {
       Value* const extent =
@@ -91,7 +91,7 @@ class KernelEmitter {
     const kernel::ValueId result = n.results[0];
     return is_integer(kernel_.value(result).type) && !ranges_.may_overflow(result);
   }
-  /// The type of the last operand, which operation() asks for.
+  /// The type of the last operand, which operation() needs.
   ElementType operand_type(const kernel::Node& n) const {
     return kernel_.value(n.operands.back()).type;
   }
@@ -100,7 +100,7 @@ class KernelEmitter {
 
   // --- Statements
 
-  /// Emits the nodes of a block; gives the operands of its yield.
+  /// Emits the nodes of a block; returns the operands of its yield.
   virtual Many block(kernel::BlockId id) {
     for (const kernel::NodeId n : kernel_.block(id).nodes) {
       const kernel::Node& node = kernel_.node(n);
@@ -134,12 +134,12 @@ class KernelEmitter {
   virtual void while_loop(const kernel::Node& n) = 0;
   virtual void if_else(const kernel::Node& n) = 0;
   virtual void reduce(const kernel::Node& n) = 0;
-  /// For a target without tile statements, which are legalised away for it, nothing.
+  /// Does nothing for a target without tile statements, which are legalised away for it.
   virtual void contract(const kernel::Node&) {}
 
   // --- Control flow
 
-  /// A `for` that counts from `low` to `high`, whose type holds the end of the last step too.
+  /// A `for` from `low` to `high`, whose type must also represent the end of the last step.
   void count(const kernel::Node& n, Value* low, Value* high, bool unrolled = false) {
     const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
     const LlvmValues results = emit_loop(
@@ -153,8 +153,8 @@ class KernelEmitter {
     set(n.results, unflatten(n.results, results));
   }
 
-  /// A `while` whose lanes go through it together. condition() and body() emit its blocks, with
-  /// their arguments set.
+  /// A `while` that all lanes run together. condition() and body() emit its blocks, with their
+  /// arguments set.
   void repeat(const kernel::Node& n, const std::function<Value*()>& condition,
               const std::function<Many()>& body) {
     const LlvmValues results = emit_while(
@@ -170,7 +170,7 @@ class KernelEmitter {
     set(n.results, unflatten(n.results, results));
   }
 
-  /// An `if` of one condition for all lanes. side(s) emits block s of it.
+  /// An `if` with one condition for all lanes. side(s) emits its block s.
   void choose(const kernel::Node& n, Value* condition, const std::function<Many(size_t)>& side) {
     const LlvmValues results =
         emit_if(b_, condition, [&](size_t s) { return flatten(n.results, side(s)); });
@@ -187,7 +187,7 @@ class KernelEmitter {
     return block(n.blocks[1]);
   }
 
-  /// A reduction by loops, one leaf after the other. The type that counts a loop to `extent` is
+  /// A reduction by loops, one leaf after the other. A loop to `extent` is counted in
   /// counter_type(extent).
   void reduce_serially(const kernel::Node& n) {
     const Ids& indices = kernel_.block(n.blocks[0]).arguments;
@@ -216,7 +216,7 @@ class KernelEmitter {
   const kernel::Ranges ranges_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
-  std::vector<Form> values_;      ///< By id; of constants form() makes them.
+  std::vector<Form> values_;      ///< By id; form() makes those of constants.
   std::vector<Value*> memories_;  ///< Addresses, by id.
 
  private:

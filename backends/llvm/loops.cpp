@@ -3,7 +3,7 @@
 namespace tenon::codegen {
 namespace {
 
-// A loop's name is a node whose first operand is itself.
+// The id of a loop is a node whose first operand is itself.
 llvm::MDNode* fully_unrolled(llvm::LLVMContext& context) {
   llvm::MDNode* const wish =
       llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.full"));
@@ -130,7 +130,8 @@ LlvmValues emit_where(llvm::IRBuilderBase& b, llvm::Value* condition, const Llvm
   return results;
 }
 
-// Rows become columns: in step s each pair of vectors 2^s apart exchanges runs of 2^s lanes.
+// In step s each pair of vectors 2^s apart exchanges runs of 2^s lanes, so that rows become
+// columns.
 void transpose(llvm::IRBuilderBase& b, LlvmValues& rows) {
   const size_t count = rows.size();
   for (size_t step = 1; step < count; step *= 2) {

@@ -13,10 +13,10 @@ namespace {
 using kernel::OpCode;
 using llvm::Value;
 
-/// The builder that emitted.h takes, for values that are scalars or vectors as `like` is.
+/// The builder for emitted.h; its values are scalars or vectors as `like` is.
 class LlvmMathBuilder {
  public:
-  /// With its type, since LLVM's have no sign.
+  /// A value with its type, because LLVM's integer types have no sign.
   struct Id {
     Value* value = nullptr;
     ElementType type{};
@@ -49,8 +49,7 @@ class LlvmMathBuilder {
     return of_bits(type, static_cast<uint64_t>(value));
   }
 
-  /// `then` where `condition` holds, else `otherwise`. A rare `then` is skipped if no lane needs
-  /// it.
+  /// `then` if `condition` holds, else `otherwise`. A rare `then` is skipped if no lane needs it.
   template <class Then, class Otherwise>
   std::vector<Id> if_else(Id condition, const Then& then, const Otherwise& otherwise) {
     const std::vector<Id> plain = otherwise();
@@ -77,7 +76,7 @@ class LlvmMathBuilder {
     return results;
   }
 
-  /// By vscalef, a register at a time.
+  /// By vscalef, one register at a time.
   Id scale(Id x, Id n) {
     const bool narrow = x.type == ElementType::kF32;
     const unsigned whole = narrow ? 16 : 8;

@@ -1,4 +1,4 @@
-// Math functions as LLVM IR: the shared expansions (core/kernel/math), so their bits.
+// Math functions as LLVM IR: the shared expansions (core/kernel/math), with their bits.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -13,7 +13,7 @@ struct MathTarget {
 };
 
 /// exp and the other math functions on f32 or f64, scalars or vectors; `y` is null unless the
-/// function has two arguments. Leaves the builder in another block if a function branches.
+/// function has two arguments. If a function branches, the builder is afterwards in another block.
 llvm::Value* math_function(llvm::IRBuilderBase& builder, kernel::OpCode code, ElementType type,
                            llvm::Value* x, llvm::Value* y, const MathTarget& target);
 

@@ -28,8 +28,8 @@ bool divides_plainly(const Value* divisor) {
   return number != nullptr && !number->isZero() && !number->isMinusOne();
 }
 
-// x / 0 is all ones and x rem 0 is x; least / -1 is least and least rem -1 is 0. The divisor of
-// these is replaced by 1, which gives the right answer of the latter two but for the sign.
+// x / 0 is all ones and x rem 0 is x; least / -1 is least and least rem -1 is 0. In these cases the
+// divisor is replaced by 1, which gives the right result for the last two except for the sign.
 Value* division(IRBuilderBase& b, OpCode code, bool is_signed, Value* x, Value* y) {
   const bool quotient = code == OpCode::kDiv;
   const auto divide = [&](Value* by) {
@@ -193,9 +193,9 @@ llvm::Type* like(const Value* value, llvm::Type* element) {
   return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
 }
 
-// Rounds toward zero and saturates; NaN gives 0. LLVM's own saturating conversion splits vectors; a
-// plain conversion gives poison for a value out of range, which freeze turns into some number, and
-// a select replaces that.
+// Rounds toward zero and saturates; NaN gives 0. LLVM's own saturating conversion splits vectors. A
+// plain conversion gives poison for a value out of range; freeze turns it into some number, and a
+// select replaces that number.
 Value* truncation(IRBuilderBase& b, ElementType to, Value* x) {
   const bool is_signed = is_signed_integer(to);
   if (bit_width(to) < 32) {
@@ -217,7 +217,7 @@ Value* truncation(IRBuilderBase& b, ElementType to, Value* x) {
   const auto integer = [&](int64_t value) { return llvm::ConstantInt::getSigned(type, value); };
   Value* number = b.CreateFreeze(is_signed ? b.CreateFPToSI(x, type) : b.CreateFPToUI(x, type));
   number = b.CreateSelect(b.CreateFCmpOGE(x, real(above)), integer(integer_max(to)), number);
-  // NaN is neither.
+  // False for NaN.
   Value* const low = is_signed ? b.CreateFCmpOGE(x, real(-above)) : b.CreateFCmpOGT(x, real(0));
   number = b.CreateSelect(low, number, integer(integer_min(to)));
   if (!is_signed) return number;

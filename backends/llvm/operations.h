@@ -1,13 +1,12 @@
 // backends/llvm/: code generation that the backends by LLVM share.
 //
-// Operations on scalars of the kernel IR as LLVM IR: what code generators for hosts and for GPUs
-// share.
+// Scalar operations of the kernel IR as LLVM IR, for code generators for hosts and for GPUs.
 //
-// Every function takes scalars, or vectors of one width, and gives the same. Types are those that
-// an LLVM target computes with: pred, integers of 8 to 64 bits, f32 and f64; others are legalised
-// away before.
+// Every function takes scalars, or vectors of one width, and returns the same. Types are those in
+// which an LLVM target computes: pred, integers of 8 to 64 bits, f32 and f64; other types must be
+// legalised first.
 //
-// Thread-safety: that of the LLVMContext that the builder belongs to.
+// Thread-safety: that of the builder's LLVMContext.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -19,19 +18,19 @@
 
 namespace tenon::codegen {
 
-/// i1 of pred, iN, float, double.
+/// i1 for pred, iN, float, double.
 llvm::Type* type_of(llvm::LLVMContext& context, ElementType type);
-/// The same but i8 of pred, which takes a byte.
+/// The same except i8 for pred, which takes a byte.
 llvm::Type* memory_type_of(llvm::LLVMContext& context, ElementType type);
-/// A number from its bits as a kernel holds them.
+/// A number from its bits in a kernel.
 llvm::Constant* constant(llvm::LLVMContext& context, ElementType type, uint64_t bits);
 
-/// An operation of ops.inc that is no math function (those are expanded before). `from` is the
-/// type of the last operand; `fits` promises that an integer result does not wrap around.
+/// An operation of ops.inc other than a math function (those are expanded separately). `from` is
+/// the type of the last operand; `fits` promises that an integer result does not wrap around.
 llvm::Value* operation(llvm::IRBuilderBase& builder, const kernel::Node& node, ElementType from,
                        std::span<llvm::Value* const> operands, bool fits);
 
-/// The combination of two numbers of a type, as `operation` gives it.
+/// The combination of two numbers of a type, as `operation` computes it.
 llvm::Value* combination(llvm::IRBuilderBase& builder, kernel::OpCode code, ElementType type,
                          llvm::Value* x, llvm::Value* y);
 

@@ -1,4 +1,4 @@
-// How many devices a backend shows that could show any number.
+// The number of devices of a backend that can have any number of them.
 #pragma once
 
 #include <charconv>
@@ -9,8 +9,7 @@
 
 namespace tenon::backend {
 
-/// The value of the environment variable, from 1 to 4096; 1 if it is not set. Errors: any other
-/// value.
+/// The value of the environment variable, from 1 to 4096; by default 1. Errors: any other value.
 inline Result<size_t> device_count(const char* variable) {
   const char* const set = std::getenv(variable);
   if (set == nullptr) return 1;

@@ -1,6 +1,6 @@
 // backends/support/: what the backends of this tree share beside code generation.
 //
-// Loops on the threads of oneTBB.
+// Loops on oneTBB threads.
 #pragma once
 
 #include <tbb/parallel_for.h>
@@ -16,14 +16,14 @@
 
 namespace tenon {
 
-/// Calls body(i) for 0 <= i < count, on several threads, and returns when all are done. While it
-/// waits, this thread begins nothing of other loops, so that what it keeps for itself stays its
-/// own; that an application cancels the tasks that it is in ends nothing. Throws std::exception if
-/// there is no memory for tasks: then not all have been called.
+/// Calls body(i) for 0 <= i < count, on several threads, and returns when all are done. While this
+/// thread waits it runs no tasks of other loops, so that its thread-local state does not change.
+/// Cancelling the enclosing task of the application has no effect. Throws std::exception if there
+/// is no memory for tasks; some calls then have not been made.
 template <class Body>
 void parallel_for(int64_t count, const Body& body) {
 #if TENON_TSAN
-  // oneTBB is built without the sanitizer, which then does not see what its tasks are ordered by.
+  // oneTBB is built without the sanitizer, which therefore does not see how its tasks are ordered.
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     for (int64_t i = next++; i < count; i = next++) body(i);

@@ -1,5 +1,5 @@
-// Which sanitizers this is built with: TENON_ASAN and TENON_TSAN, 0 or 1. GCC says so by a macro,
-// Clang by a feature.
+// The sanitizers with which this is built: TENON_ASAN and TENON_TSAN, 0 or 1. GCC defines macros,
+// Clang features.
 #pragma once
 
 #if defined(__has_feature)

@@ -1,7 +1,8 @@
-// The template: a backend for the simulated chip (chip/chip.h), and where one for yours begins.
+// The template: a backend for the simulated chip (chip/chip.h), and the starting point of a new
+// backend.
 //
 // It is complete: every op runs, by the fifteen functions of the seam, rules B1 … B29 of
-// core/backend/plugin.h. Replace what is marked PORT. `tenon new-backend` copies this file.
+// core/backend/plugin.h. Replace the parts marked PORT. `tenon new-backend` copies this file.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,11 +39,11 @@ Result<int64_t> number_of(const char* name, const std::string& text, int64_t mos
   return invalid_argument("{} is '{}', expected a number of 1 to {}", name, text, most);
 }
 
-// --- PORT: your driver. A chip: its process, its registers, and the line on which it calls.
+// --- PORT: your driver. A chip: its process, its registers, and the line on which it signals.
 
 Status lost() { return Status(ErrorCode::kUnavailable, "the chip is gone"); }
 
-// Above the numbers that the chip has its files by, and those that a host may have closed.
+// Moves a descriptor above the numbers that the chip uses, and those that a host may have closed.
 int moved_up(int file) {
   const int moved = fcntl(file, F_DUPFD_CLOEXEC, CHIP_LINE_FD + 1);
   close(file);
@@ -91,20 +92,20 @@ class Chip {
     close(line_);
   }
 
-  // Puts a command into the ring: its number. Waits for room.
+  // Puts a command into the ring; returns its number. Waits for room.
   Result<uint64_t> give(const ChipCommand& command) {
     std::unique_lock lock(mutex_);
     while (!lost_ && given_ - harvest() == CHIP_SLOTS) listen(lock, 10);
     if (lost_) return tl::make_unexpected(lost());
     registers_->ring[given_ % CHIP_SLOTS] = command;
     __atomic_store_n(&registers_->given, ++given_, __ATOMIC_RELEASE);
-    // A line that is full has rung already.
+    // A full line has already been signalled.
     lost_ = send(line_, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1 && errno != EAGAIN;
     if (lost_) return tl::make_unexpected(lost());
     return given_ - 1;
   }
 
-  // Whether the command is done, after at most `timeout` nanoseconds; its error.
+  // Whether the command is done, after at most `timeout` nanoseconds; returns its error.
   Result<bool> done(uint64_t number, int64_t timeout, uint64_t* result = nullptr) {
     const auto start = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
@@ -112,7 +113,8 @@ class Chip {
       if (lost_) return tl::make_unexpected(lost());
       if (over) return false;
       const int64_t waited = (std::chrono::steady_clock::now() - start).count();
-      over = timeout >= 0 && waited >= timeout;  // It listens once even so: the chip may be gone.
+      // It checks the line once even so: the chip may be gone.
+      over = timeout >= 0 && waited >= timeout;
       listen(lock, over ? 0 : timeout < 0 ? 10 : (timeout - waited) / 1'000'000 + 1);
     }
     const ChipReply& outcome = outcomes_.at(number);
@@ -123,7 +125,7 @@ class Chip {
         "chip: {}", outcome.text);
   }
 
-  // Does a command and forgets it.
+  // Runs a command to its end and forgets it.
   Result<uint64_t> finish(const ChipCommand& command) {
     TENON_ASSIGN(const uint64_t number, give(command));
     uint64_t result = 0;
@@ -148,7 +150,7 @@ class Chip {
       ignored_.insert({number, true});
   }
 
-  // Bytes by way of the window, a piece at a time.
+  // Copies bytes through the window, a piece at a time.
   Status transfer(uint32_t opcode, uint64_t address, std::byte* host, int64_t bytes) {
     const std::lock_guard lock(window_);
     for (int64_t at = 0; at < bytes; at += CHIP_WINDOW_BYTES) {
@@ -171,8 +173,8 @@ class Chip {
     std::string text;
   };
 
-  // Waits for the chip to call, without the lock: others give commands meanwhile. Only one of those
-  // who listen hears a call, so each looks again after ten milliseconds at most.
+  // Waits without the lock for a signal of the chip, so that other threads can give commands. Only
+  // one of the waiting threads gets a signal, so each checks again after at most ten milliseconds.
   void listen(std::unique_lock<std::mutex>& lock, int64_t milliseconds) {
     lock.unlock();
     pollfd line = {line_, POLLIN, 0};
@@ -184,7 +186,8 @@ class Chip {
     lost_ |= gone;
   }
 
-  // Notes how commands ended before their slots are used again: how many have.
+  // Records the results of ended commands before their slots are reused; returns how many have
+  // ended.
   uint64_t harvest() {
     const uint64_t done = __atomic_load_n(&registers_->done, __ATOMIC_ACQUIRE);
     for (; harvested_ < done; ++harvested_) {
@@ -208,7 +211,7 @@ class Chip {
   std::map<uint64_t, bool> ignored_;
 };
 
-// --- The device: each function is a command or two.
+// --- The device: each function is one or two commands.
 
 ChipCommand command(ChipOpcode opcode, uint64_t address = 0, uint64_t other = 0,
                     int64_t bytes = 0) {
@@ -228,7 +231,7 @@ class TemplateDevice final : public Device {
  public:
   explicit TemplateDevice(std::unique_ptr<Chip> chip) : chip_(std::move(chip)) {}
 
-  // PORT: how code gets onto the chip.
+  // PORT: loading code onto the chip.
   Result<ModuleHandle> load(std::string_view binary, Kernels) override {
     const auto bytes = static_cast<int64_t>(binary.size());
     TENON_ASSIGN(const uint64_t at, chip_->finish(command(CHIP_ALLOCATE, 0, 0, bytes)));
@@ -276,7 +279,8 @@ class TemplateDevice final : public Device {
     TENON_ASSIGN(const uint64_t number, chip_->give(command(CHIP_FENCE)));
     return number + 1;
   }
-  Status wait(uint32_t, EventHandle) override { return chip_->state(); }  // There is but one queue.
+  // There is only one queue.
+  Status wait(uint32_t, EventHandle) override { return chip_->state(); }
   Result<bool> await(EventHandle event, int64_t timeout) override {
     return chip_->done(event - 1, timeout);
   }
@@ -295,7 +299,7 @@ class TemplateBackend final : public Backend {
   std::string_view name() const override { return "template"; }
   std::string_view version() const override { return "1"; }
 
-  // PORT: what your devices are.
+  // PORT: the description of your devices.
   Result<std::vector<DeviceInfo>> devices() override {
     TargetInfo target;
     target.name = "chip";
@@ -334,7 +338,7 @@ class TemplateBackend final : public Backend {
   }
 
  private:
-  // Read once, so that every call gives the same devices (B9).
+  // Read once, so that every call reports the same devices (B9).
   const std::string chips_ = setting("TENON_CHIPS", "4");
   const std::string memory_ = setting("TENON_CHIP_MEMORY", "268435456");
   const std::string compiler_ = setting("TENON_TEMPLATE_CC", "cc");

@@ -9,7 +9,7 @@
 
 namespace tenon::backend {
 
-/// Settings, from the environment: TENON_CHIP (the chip's program), TENON_CHIPS (how many),
+/// Settings, from the environment: TENON_CHIP (the chip's program), TENON_CHIPS (number of chips),
 /// TENON_CHIP_MEMORY (bytes of each), TENON_TEMPLATE_CC (the C compiler).
 std::shared_ptr<Backend> make_template_backend();
 

@@ -1,4 +1,4 @@
-// The template's own promises, in both languages: threads, events, what is lost and what leaks.
+// Tests specific to the template, in both languages: threads, events, lost devices and leaks.
 #include "backends/template/template.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ kernel::Kernel add_one() {
       "%a = load %x[%i] : f32\n%b = add %a, 1.0 : f32\nstore %b, %y[%i] : f32\n}");
 }
 
-// Busy for as long as `rounds` says; it would take years for the greatest.
+// Busy for a time that grows with `rounds`; the maximum would take years.
 kernel::Kernel busy(int64_t rounds) {
   return parsed(
       fmt::format("kernel @busy(%x: in f32[1], %y: out f32[1]) index s64 grid(%g: 1) {{\n"
@@ -44,7 +44,7 @@ kernel::Kernel busy(int64_t rounds) {
                   rounds));
 }
 
-// Processes of the chip that are this one's children, ended ones that nobody waited for too.
+// The chip's processes that are children of this one, including zombies.
 std::set<pid_t> chips() {
   std::set<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -63,7 +63,7 @@ size_t open_files() {
       std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
 }
 
-// Ends this process, and chips that work for ever, if a test hangs.
+// Ends this process, and chips that work forever, if a test hangs.
 class TimeLimit {
  public:
   TimeLimit() : thread_([this] { watch(); }) {}
@@ -163,7 +163,7 @@ TEST_P(Template, AnyThreadAwaitsWhileAnotherGivesWork) {
   threads.emplace_back(await_every, 0, 3, -1);
   threads.emplace_back(await_every, 1, 3, 0);
   threads.emplace_back(await_every, 2, 3, 300'000);
-  threads.emplace_back([&] {  // Memory comes and goes at the same time.
+  threads.emplace_back([&] {  // Memory is allocated and freed at the same time.
     while (done < kRounds) {
       const auto memory = device_->allocate(0, 100);
       ASSERT_TRUE(memory) << memory.error().message();
@@ -205,9 +205,9 @@ TEST_P(Template, EventsReleasedBeforeTheyAreDoneAreForgotten) {
   for (int i = 0; i < 300; ++i) device_->release(device_->record(0).value());
   const EventHandle last = device_->record(0).value();
   EXPECT_TRUE(device_->await(last, -1).value());
-  EXPECT_TRUE(device_->await(last, 0).value());  // It says the same again (B25).
+  EXPECT_TRUE(device_->await(last, 0).value());  // The same answer again (B25).
   EXPECT_EQ(read(y_), 2);                        // The limit of x / 2 + 1.
-  // Those that nobody releases end with the device.
+  // Events that are never released end with the device.
   static_cast<void>(device_->record(0).value());
 }
 
@@ -223,7 +223,7 @@ TEST_P(Template, AnEventIsPendingUntilItsWorkIsDone) {
 
 TEST_P(Template, FailedWorkFailsTheNextEventAlone) {
   const EventHandle before = device_->record(0).value();
-  ASSERT_TRUE(launch(4000, x_, y_).ok());  // No such module: the chip finds out.
+  ASSERT_TRUE(launch(4000, x_, y_).ok());  // No such module: the chip detects it.
   const EventHandle next = device_->record(0).value();
   const EventHandle after = device_->record(0).value();
   EXPECT_TRUE(device_->await(before, -1).value());
@@ -278,7 +278,7 @@ ErrorCode code_of(const Result<T>& result) {
   return result ? ErrorCode::kOk : result.error().code();
 }
 
-// Rule B12, of a chip that dies while it works.
+// Rule B12, for a chip that dies while it works.
 TEST_P(Template, ALostDeviceAnswersAtOnce) {
   const ModuleHandle module = load(busy(int64_t{1} << 60));
   ASSERT_TRUE(write(x_, 1).ok());
@@ -311,7 +311,7 @@ TEST_P(Template, ALostDeviceAnswersAtOnce) {
   EXPECT_EQ(read(x_), 7);
 }
 
-// Somebody who only looks, again and again, hears of it too.
+// Repeated polling without waiting also detects it.
 TEST_P(Template, ADeadChipIsSeenWithoutWaiting) {
   const ModuleHandle module = load(busy(int64_t{1} << 60));
   ASSERT_TRUE(launch(module, x_, y_).ok());
@@ -322,8 +322,8 @@ TEST_P(Template, ADeadChipIsSeenWithoutWaiting) {
   EXPECT_EQ(code_of(done), ErrorCode::kUnavailable);
 }
 
-// Opens a chip with some of the lowest descriptors closed, and ends the process: 0 if it works and
-// nothing has got the number of a standard stream, which others write to.
+// Opens a chip with some of the lowest descriptors closed, and exits: with 0 if it works and no
+// descriptor has the number of a standard stream, to which others write.
 [[noreturn]] void open_without(Backend& backend, int closed) {
   for (int file = 0; file < 5; ++file) {
     if ((closed >> file & 1) != 0) close(file);
@@ -337,7 +337,7 @@ TEST_P(Template, ADeadChipIsSeenWithoutWaiting) {
 }
 
 TEST_P(Template, StartsWhateverDescriptorsAreClosed) {
-  limit_.reset();  // Its thread would not be there in a copy of this process.
+  limit_.reset();  // A copy of this process would not have its thread.
   for (int closed = 0; closed < 32; ++closed) {
     EXPECT_EXIT(open_without(*backend_, closed), testing::ExitedWithCode(0), "") << closed;
   }
@@ -351,7 +351,7 @@ TEST_P(Template, CloseEndsWorkThatWouldNeverEnd) {
   EXPECT_TRUE(chips().empty());
 }
 
-// An optional function that the template has: an endless kernel is no end of everything.
+// An optional function that the template has: it ends an endless kernel.
 TEST_P(Template, AbortEndsWhatOthersWaitFor) {
   const ModuleHandle module = load(busy(int64_t{1} << 60));
   ASSERT_TRUE(launch(module, x_, y_).ok());
@@ -384,7 +384,7 @@ TEST_P(Template, NothingIsLeftOpen) {
   EXPECT_TRUE(chips().empty());
 }
 
-// The C flavour reads its settings once in a process.
+// The C version reads its settings once per process.
 TEST(TemplateSettings, AreReadOnceAndChecked) {
   for (const auto& [name, most] :
        {std::pair("TENON_CHIPS", "1024"), std::pair("TENON_CHIP_MEMORY", "9223372036854775807")}) {

@@ -3,9 +3,10 @@
 // Times the contractions of contractions.txt on Tenon's CPU backend, OpenBLAS and oneDNN, in turn
 // in one process, and prints medians and the ratio of the best library's time to Tenon's.
 //
-// OpenBLAS is called by sgemm (sgemv for vectors), oneDNN by a matmul primitive made beforehand,
-// Tenon in two ways: by the backend's interface (`tenon`: launch, record, await; like the libraries
-// into memory that is there), and by the runtime (`execute`: a new array for each product).
+// OpenBLAS is called through sgemm (sgemv for vectors), oneDNN through a matmul primitive made in
+// advance. Tenon is called in two ways: through the backend's interface (`tenon`: launch, record,
+// await; like the libraries into existing memory), and through the runtime (`execute`: a new array
+// for each product).
 #include <cblas.h>
 #include <fmt/format.h>
 #include <omp.h>
@@ -115,7 +116,7 @@ std::string text_of(const ContractionShape& s) {
       a, b, c, s.lhs_transposed ? 1 : 2, s.rhs_transposed ? 2 : 1);
 }
 
-// Errors of Tenon end the program with their text.
+// Prints an error of Tenon and ends the program.
 [[noreturn]] void fail(const std::string& text) {
   fmt::print(stderr, "contractions: {}\n", text);
   std::exit(1);
@@ -135,8 +136,8 @@ runtime::CompiledProgram compiled(const ContractionShape& s, backend::Backend& b
   return must(tenon::hlo::compile(*module, backend, target)).compiled;
 }
 
-// The backend's own interface, as a runtime calls it: a launch into memory that is there, an event
-// behind it, and waiting for that.
+// The backend's own interface, as a runtime calls it: a launch into existing memory, an event after
+// it, and a wait for the event.
 class OnDevice {
  public:
   OnDevice() : backend_(backend::make_cpu_backend(1)) {
@@ -169,7 +170,7 @@ class OnDevice {
     };
   }
 
-  // Copies the result of the product that was prepared last.
+  // Copies the result of the last prepared product.
   void copy_result(std::vector<float>& to) {
     copy(Place::of_host(bytes_of(to)), result_, static_cast<int64_t>(to.size() * sizeof(float)));
   }
@@ -195,8 +196,8 @@ class OnDevice {
   Place result_;
 };
 
-// Tenon's runtime, as a framework calls it: arguments read where the caller has them, a new array
-// for each product, waited for.
+// Tenon's runtime, as a framework calls it: arguments read in place, a new array for each product,
+// and a wait for it.
 class OnRuntime {
  public:
   OnRuntime() : client_(must(runtime::Client::open(backend::make_cpu_backend(1)))) {}
@@ -295,8 +296,8 @@ Arrays arrays_of(const ContractionShape& s) {
   return x;
 }
 
-// The threads of the one before spin for a while, on the cores that this one may use; then its own
-// have to be found cores to run on.
+// The previous library's threads spin for a while, on the cores that this one may use; this one's
+// threads must first be scheduled on cores.
 void wake(const Function& function) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
@@ -332,7 +333,7 @@ nlohmann::json measure(const ContractionShape& s, const ContractionOptions& opti
     }
   }
   for (const auto& [name, seconds] : rounds) figure[name] = median(seconds);
-  // How far rounds are apart, to the median.
+  // The spread of the rounds, relative to the median.
   const auto [least, most] = std::ranges::minmax(rounds["tenon"]);
   figure["spread"] = (most - least) / median(rounds["tenon"]);
   return figure;

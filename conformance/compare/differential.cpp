@@ -19,7 +19,7 @@ using hlo::Value;
 
 using Known = std::map<std::pair<const Instruction*, uint32_t>, Literal>;
 
-// `op` alone, as a function of its operands and of what its regions capture.
+// `op` alone, as a function of its operands and of the values that its regions capture.
 struct Alone {
   hlo::Module module;
   std::vector<Value> inputs;
@@ -110,7 +110,7 @@ bool close_complex(const Tolerance& rule, ElementType part, std::complex<double>
   if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;
   const double most = decode_float(part, encode_float(part, HUGE_VAL) - 1);
   const double size = std::abs(b);
-  // Where parts overflow on the way is not laid down.
+  // If parts overflow in intermediate results, the result is unspecified.
   if (!(size < most / 16)) return true;
   const double bound = 16 * static_cast<double>(rule.ulps) * epsilon(part) * size;
   return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
@@ -128,7 +128,7 @@ bool close(const Tolerance& rule, ElementType type, double a, double b, double t
     };
     return std::abs(place(a) - place(b)) <= rule.ulps;
   }
-  // Sums of special values may meet infinities in another order.
+  // A sum of special values may combine infinities in another order.
   if (!std::isfinite(terms_size) || std::isnan(b)) return true;
   const double most = decode_float(type, encode_float(type, HUGE_VAL) - 1);
   if (terms_size > most / 4) return true;

@@ -15,7 +15,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kPi = 3.14159265358979323846;
 constexpr slong kFirstBits = 128;
 constexpr slong kMostBits = 4096;
-/// Complex powers are judged while |y log z| is at most this.
+/// Complex powers are compared while |y log z| is at most this.
 constexpr double kGreatestExponent = 1024;
 
 using ArbFunction = void (*)(arb_t, const arb_t, slong);
@@ -27,7 +27,7 @@ OracleFunction unary(std::string op, ArbFunction f, std::vector<double> near = {
           [](double x, double) { return kLimits(x); }, std::move(near)};
 }
 
-// --- Functions that Arb has in parts
+// --- Functions that Arb has only in parts
 
 void logistic(arb_t y, const arb_t x, slong bits) {
   Ball e;
@@ -108,7 +108,8 @@ double erf_inv_limits(double x) {
   return x == 0 ? x : std::abs(x) == 1 ? std::copysign(kInf, x) : std::nan("");
 }
 
-// Both have zeros between the poles on the negative axis, where the reflection's terms cancel.
+// Both have zeros between the poles on the negative axis, where the terms of the reflection formula
+// cancel.
 double size_of_log_gamma(double x) { return x < 0 ? std::max(1.0, lgamma_limits(1 - x)) : 0; }
 double size_of_digamma(double x) { return x < 0 ? std::max(1.0, std::log(-x)) : 0; }
 
@@ -170,12 +171,12 @@ slong unit_exponent(ElementType type, slong e) {
   return std::max<slong>(e - 1 - format.mantissa_bits, least);
 }
 
-/// The exponent of the unit of the middle of a finite ball.
+/// The exponent of the unit at the midpoint of a finite ball.
 slong unit_of(const arb_t y, ElementType type) {
   return unit_exponent(type, arf_abs_bound_lt_2exp_si(arb_midref(y)));
 }
 
-/// Whether the ball is known to a thousandth of 2^unit.
+/// Whether the radius of the ball is at most a thousandth of 2^unit.
 bool is_sharp(const arb_t y, slong unit) {
   if (arb_is_exact(y)) return true;
   arf_t radius;
@@ -198,7 +199,7 @@ double distance(double got, const arf_t middle, slong exponent) {
   return units;
 }
 
-/// By the C library, whose value is exact where it is a zero, an infinity or NaN.
+/// Compares with the C library, whose value is exact if it is a zero, an infinity or NaN.
 double error_at_limits(ElementType type, double expected, double got) {
   if (std::isnan(expected) || std::isnan(got)) {
     return std::isnan(expected) == std::isnan(got) ? 0 : kInf;
@@ -236,7 +237,7 @@ double oracle_error(const OracleFunction& f, ElementType type, double x, double 
   if (f.size_of_terms != nullptr && f.size_of_terms(x) != 0) {
     e = std::max<slong>(e, std::ilogb(f.size_of_terms(x)) + 1);
   }
-  // The greatest number and infinity are neighbours: beyond both the error is counted from it.
+  // The greatest number and infinity count as adjacent: beyond both the error is measured from it.
   const slong greatest = unit_exponent(type, format.bias + 1);
   if (std::isinf(got)) {
     if (std::signbit(got) != (arf_sgn(middle) < 0)) return kInf;
@@ -282,7 +283,7 @@ void complex_cbrt(acb_t w, const acb_t z, slong bits) {
   acb_root_ui(w, z, 3, bits);
 }
 
-// e^(y log z), as far as the exponent is not so great that its own rounding turns the angle.
+// e^(y log z), unless the exponent is so large that its own rounding changes the angle.
 void complex_power(acb_t w, const acb_t z, const acb_t y, slong bits) {
   if (acb_is_zero(z)) return acb_indeterminate(w);
   acb_log(w, z, bits);

@@ -1,5 +1,5 @@
 // Exact values of the math functions of StableHLO and CHLO, by ball arithmetic (Arb): an oracle
-// that shares no code with the evaluator, whose own functions are the C library's in binary128.
+// that shares no code with the evaluator, which uses the C library's functions in binary128.
 #pragma once
 
 #include <acb.h>
@@ -14,7 +14,7 @@
 
 namespace tenon::conformance {
 
-/// A real number as a ball that holds it.
+/// A real number as a ball that contains it.
 class Ball {
  public:
   Ball() { arb_init(ball_); }
@@ -35,20 +35,20 @@ struct OracleFunction {
   std::string op;  ///< "stablehlo.tanh"
   int operands = 1;
   std::function<void(Ball& y, const Ball& x, const Ball& x1, slong bits)> exact;
-  /// The C library's function, for arguments at which `exact` has no finite value: infinities,
-  /// NaN, poles, overflow. Null: such arguments are not judged.
+  /// The C library's function, for arguments at which `exact` has no finite value: infinities, NaN,
+  /// poles, overflow. Null: such arguments are not compared.
   double (*at_limits)(double x, double x1) = nullptr;
-  /// Arguments near which the function has zeros, poles, or switches of formula.
+  /// Arguments near which the function has zeros or poles, or switches formulas.
   std::vector<double> near = {};
-  /// Where the exact value is nearer to zero than the terms whose difference it is, the unit is
-  /// that of this number; null where every value is good to its own unit.
+  /// If the exact value is closer to zero than the terms whose difference it is, the unit is that
+  /// of this number; null if every value is accurate to its own unit.
   double (*size_of_terms)(double x) = nullptr;
 };
 
 const std::vector<OracleFunction>& oracle_functions();
 
-/// |got - f(x, x1)| in units in the last place of the exact value in `type`; 0 where both are NaN
-/// or the same infinity, infinity where only one of them is. Negative: the oracle has no answer.
+/// |got - f(x, x1)| in units in the last place of the exact value in `type`; 0 if both are NaN or
+/// the same infinity, infinity if only one of them is. Negative: the oracle has no answer.
 double oracle_error(const OracleFunction& f, ElementType type, double x, double x1, double got);
 
 /// One function of an op on complex numbers.
@@ -60,9 +60,9 @@ struct ComplexOracleFunction {
 
 const std::vector<ComplexOracleFunction>& complex_oracle_functions();
 
-/// |got - f(z, z1)| in units in the last place of |f(z, z1)|, parts of `part`: normwise, since a
-/// part that is a difference of products has no error of its own. Negative: no answer (the value
-/// is not finite or its magnitude overflows).
+/// |got - f(z, z1)| in units in the last place of |f(z, z1)|, for parts of type `part`: normwise,
+/// because a part that is a difference of products has no error bound of its own. Negative: no
+/// answer (the value is not finite or its magnitude overflows).
 double complex_oracle_error(const ComplexOracleFunction& f, ElementType part,
                             std::span<const double> z, std::span<const double> z1,
                             std::span<const double> got);

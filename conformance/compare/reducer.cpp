@@ -15,8 +15,8 @@ using hlo::Instruction;
 using hlo::OpCode;
 using hlo::Value;
 
-// A copy of `from` that keeps the instructions in `kept`; what they use of others are parameters.
-// Results of all kept instructions are returned, in order.
+// A copy of `from` with only the instructions in `kept`; values that they use of other instructions
+// become parameters. The results of all kept instructions are returned, in order.
 struct Cut {
   std::unique_ptr<hlo::Module> module;
   std::vector<Value> inputs;  // values of the original, one for each parameter
@@ -86,7 +86,7 @@ class Reducer {
     return true;
   }
 
-  // The contents of the wanted values, by the evaluator: the arguments for a cut's new parameters.
+  // Evaluates the wanted values: the arguments for a cut's new parameters.
   Result<std::vector<Literal>> values_of(const std::vector<Value>& wanted) {
     const Computation& function = *best_.module->entry();
     hlo::Evaluator evaluator(*best_.module);
@@ -125,13 +125,13 @@ class Reducer {
     return ops;
   }
 
-  // Most often the op that is wrong is wrong by itself.
+  // In most cases the wrong op is wrong when run alone.
   void alone() {
     const auto found = mismatch(*best_.module, best_.arguments);
     if (found && found->op != nullptr) try_keeping({found->op});
   }
 
-  // Without half of the instructions, a quarter, … one.
+  // Removes half of the instructions, a quarter, … one.
   void instructions() {
     for (size_t part = body().size() / 2; part > 0;) {
       bool progress = false;
@@ -150,7 +150,7 @@ class Reducer {
     }
   }
 
-  // Parameters of one size along one dimension get half of it together, as long as types follow.
+  // Halves all parameters of one size along one dimension together, while types can be inferred.
   void shapes() {
     bool progress = true;
     while (progress) {
@@ -170,7 +170,7 @@ class Reducer {
     }
   }
 
-  // Elements [first, first + to) of every dimension of size `from`.
+  // Keeps elements [first, first + to) of every dimension of size `from`.
   bool resize(int64_t from, int64_t to, int64_t first) {
     std::unique_ptr<hlo::Module> copy = best_.module->clone();
     Computation& function = *copy->entry();
@@ -217,7 +217,7 @@ class Reducer {
     return result;
   }
 
-  // Zeros in place of runs of elements, then of single ones; then ones.
+  // Replaces runs of elements by zeros, then single elements; then by ones.
   void numbers() {
     for (size_t a = 0; a < best_.arguments.size(); ++a) {
       const int64_t count = best_.arguments[a].element_count();

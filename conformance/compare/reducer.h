@@ -1,4 +1,4 @@
-// The reducer: a failing program made small.
+// The reducer: makes a failing program small.
 #pragma once
 
 #include "conformance/compare/differential.h"
@@ -11,12 +11,12 @@ struct Failure {
   std::string text;  ///< The message of its mismatch.
 };
 
-/// Makes `failure` smaller as long as it still mismatches on `device`: instructions become
-/// parameters that hold what they gave, values that nothing needs go, arrays are cut to fewer
-/// elements where the ops allow it, numbers become 0 or 1. Deterministic; at most `budget` trials.
+/// Makes `failure` smaller while it still mismatches on `device`: instructions become parameters
+/// with the values that they computed, unused values are removed, arrays lose elements where the
+/// ops allow it, numbers become 0 or 1. Deterministic; at most `budget` trials.
 Failure reduce(Failure failure, const Device& device, int budget = 2000);
 
-/// Who is at fault: `lowering` if the kernel interpreter, given what the device was given, is wrong
+/// The component at fault: `lowering` if the kernel interpreter, given the same program, is wrong
 /// too; `backend` if it is right.
 enum class Fault : uint8_t { kLowering, kBackend };
 std::string_view name_of(Fault fault);

@@ -18,7 +18,7 @@ Result<std::vector<Literal>> evaluate(const hlo::Module& module,
   return hlo::Evaluator(module).run(*module.entry(), arguments);
 }
 
-// A device that is right but for products of s32 that are 42.
+// A correct device, except that products of s32 are 42.
 Result<std::vector<Literal>> faulty(const hlo::Module& module,
                                     const std::vector<Literal>& arguments) {
   TENON_ASSIGN(std::vector<Literal> results, evaluate(module, arguments));
@@ -55,7 +55,7 @@ Failure failing() {
 
 TEST(Compare, NamesTheOpThatIsWrong) {
   Failure failure = failing();
-  // 2 x^2 is 42 for no number: the device happens to be right.
+  // 2 x^2 is 42 for no number, so the device is not detected.
   EXPECT_FALSE(compare(*failure.module, failure.arguments, faulty).has_value());
   EXPECT_FALSE(compare(*failure.module, failure.arguments, evaluate).has_value());
   const auto first = [](const hlo::Module& module, const std::vector<Literal>& arguments) {
@@ -70,7 +70,7 @@ TEST(Compare, NamesTheOpThatIsWrong) {
   EXPECT_EQ(found->op->code(), hlo::OpCode::kAdd);
 }
 
-// A mismatch is replayed through the interpreter: it is right where the backend alone is wrong.
+// A mismatch is replayed through the interpreter: it is right if only the backend is wrong.
 TEST(Reduce, SaysWhoIsAtFault) {
   Failure failure = failing();
   for (int64_t i = 0; i < 48; ++i) failure.arguments[0].set_integer(i, 42);
@@ -100,7 +100,8 @@ TEST(Compare, ADeviceThatFails) {
   EXPECT_EQ(found->text, "the device failed: error: no such op");
 }
 
-// One op is left of a program of many, one element of its arrays, and zeros beside what matters.
+// Reduces a program of many ops to one op, arrays of one element, and zeros where the value does
+// not matter.
 TEST(Reduce, ToOneOpAndTheSmallestInput) {
   Failure failure = failing();
   const auto wrong = [](const hlo::Module& module, const std::vector<Literal>& arguments) {
@@ -140,7 +141,7 @@ TEST(Generate, SameSeedSameProgram) {
   }
 }
 
-// Over a few hundred seeds the op table is reached: every op that the generator has a rule for.
+// Over a few hundred seeds the generator uses every op for which it has a rule.
 TEST(Generate, ReachesTheOpTable) {
   std::set<hlo::OpCode> reached;
   for (uint64_t seed = 0; seed < 400; ++seed) {

@@ -20,11 +20,11 @@ using hlo::OpInfo;
 using hlo::Type;
 using hlo::Value;
 
-// Ops of `operands` operands of one type that take no more than those.
+// Ops with `operands` operands of one type, and nothing else.
 std::vector<OpCode> plain_ops(size_t operands) {
   std::vector<OpCode> codes;
   for (const OpInfo& op : hlo::all_ops()) {
-    // A constant's value is its operand's shape alone; bits of a NaN tell its sign.
+    // A constant's value is its operand's shape only; the bits of a NaN reveal its sign.
     if (op.code == OpCode::kChloConstantLike || op.code == OpCode::kConvert) continue;
     const bool plain = op.category == hlo::Category::kElementwise &&
                        op.operand_names().size() == operands && op.region_names().empty() &&
@@ -46,7 +46,7 @@ const std::vector<OpCode>& binary_ops() {
   return codes;
 }
 
-// It is not defined on the others (hlo/decomposition/chlo/basic.cpp), though their set has it.
+// It is not defined for the others (hlo/decomposition/chlo/basic.cpp), although their set has it.
 bool has_next_after(ElementType type) {
   const FloatSpecials specials = element_type_info(type).format.specials;
   return specials == FloatSpecials::kIeee || specials == FloatSpecials::kNanOnly;
@@ -63,7 +63,7 @@ bool admits(OpCode code, ElementType type) {
 
 // --- Numbers
 
-// Half way between numbers of narrower types, beside it, and where their ranges end.
+// Midpoints between numbers of narrower types, numbers next to them, and the ends of their ranges.
 void add_edges_of_narrower_types(ElementType type, std::vector<double>& values) {
   for (const ElementType to : {ElementType::kF32, ElementType::kF16, ElementType::kBF16,
                                ElementType::kF8E5M2, ElementType::kF8E4M3FN}) {
@@ -91,7 +91,7 @@ std::vector<double> special_reals(ElementType type) {
       float_max(type), decode_float(type, 1), decode_float(type, 2),
       decode_float(type, first_normal - 1), decode_float(type, first_normal),
       std::ldexp(1.0, mantissa) - 0.5, std::ldexp(1.0, mantissa) + 1, std::ldexp(1.0, mantissa + 1),
-      // Ends of the ranges of integers, and of exp's and gamma's.
+      // Ends of integer ranges, and of the ranges of exp and gamma.
       127.5, 255.5, 32767.5, 2147483648.0, 4294967296.0, 9223372036854775808.0, 88.72283, 89.0,
       104.0, 709.78, 745.2, 35.04, 171.6, 1.5707963267948966, 3.1415927410125732, 100000.0, 1e22};
   add_edges_of_narrower_types(type, values);
@@ -101,7 +101,7 @@ std::vector<double> special_reals(ElementType type) {
   return values;
 }
 
-// Patterns of the type, storage_bytes() each; of a complex one, of a part.
+// Bit patterns of the type, storage_bytes() each; for a complex type, of a part.
 std::vector<uint64_t> special_patterns(ElementType type) {
   std::vector<uint64_t> patterns;
   if (bit_width(type) <= 8) {
@@ -125,7 +125,7 @@ std::vector<uint64_t> special_patterns(ElementType type) {
   return patterns;
 }
 
-// Element `i` of an array of `type`, or part `i` of one of complex numbers, by its pattern.
+// Sets element `i` of an array of `type`, or part `i` of a complex array, by its bit pattern.
 void set_pattern(Literal& array, ElementType part, int64_t i, uint64_t pattern) {
   if (is_float(part)) {
     const size_t bytes = storage_bytes(part);
@@ -137,7 +137,7 @@ void set_pattern(Literal& array, ElementType part, int64_t i, uint64_t pattern) 
   }
 }
 
-// Every special value with every other one, as far as `count` goes; the rest at random.
+// Every special value with every other, up to `count`; the rest at random.
 std::vector<Literal> paired_arguments(ElementType type, int64_t count, Random& random) {
   const ElementType part = complex_part(type);
   const int64_t parts = is_complex(type) ? 2 : 1;
@@ -214,7 +214,7 @@ class Graph {
   ElementwiseProgram run() {
     program_.module = std::make_unique<hlo::Module>();
     function_ = &program_.module->add_function("main");
-    // Ends of vectors and of workgroups, and what is beside them.
+    // Around the sizes of vectors and of workgroups.
     dims_ = random_.of(
         std::vector<Dims>{{1}, {7}, {16}, {33}, {64}, {257}, {3, 5}, {5, 64}, {2, 3, 17}, {0}});
     for (int64_t i = random_.between(2, 4); i > 0; --i) parameter();
@@ -229,7 +229,7 @@ class Graph {
 
  private:
   void parameter() {
-    // Half of the parameters have the type of the first, so that ops have two operands.
+    // Half of the parameters have the type of the first, so that binary ops find operands.
     const bool alike = !pool_.empty() && random_.one_in(2);
     const ElementType type = alike ? pool_[0].type().element_type() : any_type();
     const ElementType part = complex_part(type);
@@ -237,7 +237,7 @@ class Graph {
     Literal values(Shape(type, dims_));
     const std::vector<uint64_t> special = special_patterns(part);
     for (int64_t i = 0; i < values.element_count() * (is_complex(type) ? 2 : 1); ++i) {
-      // Half of them numbers near one, on which chains of functions stay finite.
+      // Half of them contain numbers near one, on which chains of functions stay finite.
       const bool near = random_.one_in(2) && is_float(part);
       set_pattern(values, part, i,
                   near ? encode_float(part, 4 * random_.unit() - 2)
@@ -256,7 +256,7 @@ class Graph {
   }
   Value any() { return pool_[index(pool_.size())]; }
   size_t index(size_t count) {
-    // The newest more often: graphs are deep rather than wide.
+    // Prefers new values: graphs are deep rather than wide.
     const auto back = std::min(random_.below(static_cast<int64_t>(count)),
                                random_.below(static_cast<int64_t>(count)));
     return count - 1 - static_cast<size_t>(back);
@@ -270,7 +270,7 @@ class Graph {
   }
 
   void step() {
-    // An op that does not verify leaves nothing behind.
+    // An op that does not verify is removed.
     Builder b(*function_);
     const Value x = any();
     const ElementType type = x.type().element_type();

@@ -27,7 +27,7 @@ void set_number(Literal& array, int64_t i, double re, double im) {
   }
 }
 
-// The sampled ops: those of one type of operands and no attributes, and all others.
+// The sampled ops: those with one operand type and no attributes, and all others.
 std::vector<OpCode> sampled_ops(bool elementwise) {
   std::vector<OpCode> codes;
   for (const OpInfo& op : hlo::all_ops()) {
@@ -37,7 +37,7 @@ std::vector<OpCode> sampled_ops(bool elementwise) {
   return codes;
 }
 
-// Operands are values of the program, the newest first: programs are deep rather than wide.
+// Operands are values of the program, preferably new ones: programs are deep rather than wide.
 class ProgramGenerator : public hlo::Sampler {
  public:
   ProgramGenerator(Random& drawn_from, const GeneratorOptions& options)
@@ -52,7 +52,7 @@ class ProgramGenerator : public hlo::Sampler {
       const Dims d = dims();
       pool_.push_back(function_->add_parameter(Type::tensor(element_type(), d)));
     }
-    // An op that does not fit is not made, so the bound is on tries, not on ops.
+    // An op that does not fit is not made, so the bound is on attempts, not on ops.
     for (int tries = 0; made_ < options_.size && tries < 20 * options_.size; ++tries) step();
     std::vector<Value> results;
     std::vector<Type> types;
@@ -68,7 +68,7 @@ class ProgramGenerator : public hlo::Sampler {
     return std::move(module_);
   }
 
-  // --- As Sampler
+  // --- Implementation of Sampler
 
   Value array(size_t, const Fits& fits) override {
     constexpr size_t kChoices = 6;
@@ -115,8 +115,8 @@ class ProgramGenerator : public hlo::Sampler {
   }
 
  private:
-  // A third of the ops are elementwise. An op that does not verify leaves nothing behind but the
-  // values made for it, which later ones may take.
+  // A third of the ops are elementwise. An op that does not verify is removed; the values made for
+  // it remain, and later ops may use them.
   void step() {
     static const std::vector<OpCode> kElementwise = sampled_ops(true);
     static const std::vector<OpCode> kOther = sampled_ops(false);

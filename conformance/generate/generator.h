@@ -4,8 +4,8 @@
 // Random typed programs over the op table, for differential tests.
 //
 // A program is a function of a few arrays; every value that it computes is a result, so that a test
-// can look at each op by itself. Shapes are odd on purpose (sizes of 0, 1, primes), values are
-// special ones often (NaN, infinities, signed zeros, denormals, extremes of integers).
+// can check each op separately. Shapes are irregular on purpose (sizes of 0, 1, primes), and many
+// values are special (NaN, infinities, signed zeros, denormals, extreme integers).
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ namespace tenon::conformance {
 
 struct GeneratorOptions {
   uint64_t seed = 0;
-  /// Instructions, about.
+  /// The approximate number of instructions.
   int size = 20;
-  /// Most elements of an array.
+  /// The maximum number of elements of an array.
   int64_t max_elements = 400;
-  /// Integers and pred alone: every op is exact, in any order.
+  /// Only integers and pred: every op is exact, in any order.
   bool integers = false;
 };
 

@@ -18,7 +18,7 @@ bool is_check(const Instruction& op) {
          std::ranges::count(hlo::Checks::targets(), op.text(AttrKey::call_target_name)) > 0;
 }
 
-// Whether operand `i` of `op` says how large something is, which must be known when it is compiled.
+// Whether operand `i` of `op` is a size, which must be known at compile time.
 bool is_size(const Instruction& op, uint32_t i) {
   constexpr std::string_view kArrays[] = {"operand", "lhs", "rhs", "padding_value",
                                           "start_indices"};

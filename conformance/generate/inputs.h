@@ -1,8 +1,8 @@
 // Test programs with their inputs as arguments.
 //
-// A test program holds its inputs as constants. Compiled as it stands, the passes fold it with the
-// evaluator, and a comparison with the evaluator proves nothing. With the constants as parameters
-// every op is left for the device.
+// A test program contains its inputs as constants. If it were compiled unchanged, the passes would
+// fold it with the evaluator, and a comparison with the evaluator would prove nothing. With the
+// constants as parameters, the device must run every op.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 namespace tenon::conformance {
 
 struct WithInputs {
-  /// One entry, calls inlined; its parameters are the program's own, then its inputs.
+  /// One entry with inlined calls; its parameters are the program's own, followed by its inputs.
   std::unique_ptr<hlo::Module> module;
   std::vector<Literal> inputs;  ///< The arguments of the added parameters, in order.
 };
 
-/// A copy of `module` whose entry (`entry`, or the Module's own if that is empty) takes as
-/// arguments the constants that its ops use. These stay constants: what only the program's checks
-/// read, sizes (operands such as dynamic_reshape's output_shape), and constants within regions.
-/// Errors: those of select_entry and of inlining.
+/// A copy of `module` whose entry (`entry`, or the Module's own if that is empty) takes the
+/// constants that its ops use as arguments. The following stay constants: values that only the
+/// program's checks read, sizes (operands such as dynamic_reshape's output_shape), and constants
+/// within regions. Errors: those of select_entry and of inlining.
 Result<WithInputs> inputs_as_arguments(const hlo::Module& module, std::string_view entry = "");
 
 }  // namespace tenon::conformance

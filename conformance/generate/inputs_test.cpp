@@ -38,8 +38,8 @@ TEST(Inputs, OnlyWhatOpsComputeWithBecomesAnArgument) {
   EXPECT_EQ(made->module->entry()->parameter_count(), 2U);
 }
 
-// The steps that a test counts are those that the device ran: none of a program that the passes
-// fold, some once its inputs are arguments.
+// A test counts the steps that the device ran: none for a program that the passes fold, some if its
+// inputs are arguments.
 TEST(Inputs, StepsOnTheDeviceAreCounted) {
   const auto client = runtime::Client::open(backend::make_interpreter_backend({})).value();
   std::vector<hlo::CheckFailure> failures;

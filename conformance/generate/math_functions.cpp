@@ -10,7 +10,7 @@
 #include "hlo/passes/fusion/fuse.h"
 #include "hlo/passes/pass.h"
 
-// The C library declares it for GCC alone.
+// The C library declares it only for GCC.
 extern "C" __float128 lgammaf128_r(__float128, int*) noexcept;
 
 namespace tenon::conformance {
@@ -19,7 +19,7 @@ namespace {
 namespace real = hlo::real;
 namespace reference = hlo::reference;
 
-// Without the C library's variable for the sign, which threads would share.
+// Avoids the C library's global variable for the sign, which threads would share.
 double log_gamma(double x) {
   int sign = 0;
   return lgamma_r(x, &sign);
@@ -29,12 +29,12 @@ Float128 wide_log_gamma(Float128 x) {
   return lgammaf128_r(x, &sign);
 }
 
-// Both have zeros between the poles on the negative axis, where the reflection's terms cancel: log
-// gamma(1 - x) and log(sin(pi x)); digamma(1 - x), about log |x|, and pi / tan(pi x).
+// Both have zeros between the poles on the negative axis, where the terms of the reflection formula
+// cancel: log gamma(1 - x) and log(sin(pi x)); digamma(1 - x), about log |x|, and pi / tan(pi x).
 double size_of_log_gamma(double x) { return x < 0 ? std::max(1.0, log_gamma(1 - x)) : 0; }
 double size_of_digamma(double x) { return x < 0 ? std::max(1.0, std::log(-x)) : 0; }
 
-/// A function of one argument by its double and binary128 forms.
+/// A function of one argument, from its double and binary128 forms.
 template <auto kDouble, auto kWide>
 MathFunction unary(std::string name) {
   MathFunction function;
@@ -102,7 +102,7 @@ std::vector<MathFunction> chlo_functions() {
   return list;
 }
 
-// The kernel of an op that is expanded: its decomposition as one fusion.
+// The kernel of a decomposed op: its decomposition as one fusion.
 Result<kernel::Kernel> expanded_kernel(const MathFunction& function, ElementType type,
                                        int64_t count) {
   hlo::Module module;

@@ -1,5 +1,5 @@
 // The math functions whose accuracy is measured: those of the kernel IR, and CHLO's, which are
-// expanded to them. Each with what it is in more precision, and a kernel of it.
+// decomposed into them. Each has a more precise reference and a kernel.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace tenon::conformance {
 struct MathFunction {
   std::string name;  ///< "exp", "chlo.erf"
   int operands = 1;
-  double bound = 0;  ///< Greatest error in units in the last place.
-  /// Where the exact value is nearer to zero than the terms whose difference it is, the unit is
-  /// that of this number; null where every value is good to its own unit.
+  double bound = 0;  ///< Maximum error in units in the last place.
+  /// If the exact value is closer to zero than the terms whose difference it is, the unit is that
+  /// of this number; null if every value is accurate to its own unit.
   double (*size_of_terms)(double x) = nullptr;
-  double (*exact)(double, double) = nullptr;  ///< Null where there is only binary128.
+  double (*exact)(double, double) = nullptr;  ///< Null if there is only binary128.
   Float128 (*exact128)(Float128, Float128) = nullptr;
   kernel::OpCode op = kernel::OpCode::kYield;  ///< Set if the kernel IR has the function.
 
@@ -26,7 +26,8 @@ struct MathFunction {
 
 const std::vector<MathFunction>& math_functions();
 
-/// y[i] = function(x[i]), called `name`, of `count` numbers of `type`; a function of one argument.
+/// A kernel y[i] = function(x[i]) with the name `name`, for `count` numbers of `type`; for a
+/// function of one argument.
 Result<kernel::Kernel> kernel_of(const MathFunction& function, ElementType type, int64_t count,
                                  const std::string& name);
 

@@ -29,7 +29,7 @@ int fuse_at_random(hlo::Module& module, uint64_t seed) {
       if (is_fusible(op)) fusible.push_back(&op);
     }
     if (fusible.empty()) break;
-    // If the chosen ops cannot be fused, the last ones are left out, one after the other.
+    // If the chosen ops cannot be fused, removes the last ones, one after the other.
     std::vector<Instruction*> chosen;
     const auto first = static_cast<size_t>(random.below(static_cast<int64_t>(fusible.size())));
     const auto keep_one_in = 1 + random.below(3);

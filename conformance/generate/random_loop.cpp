@@ -99,7 +99,7 @@ class RandomLoop {
         break;
       }
       case 4:
-        // Changing a long matrix as a whole is worth more than one workgroup, so it is rare.
+        // Changing a long matrix as a whole needs more than one workgroup, so it is rare.
         if (is_long_ && !random_.one_in(8)) return scatter_row(m, s, v);
         line("%{} = stablehlo.add %{}, %{} : {}", named(matrices_), m, n, matrix_);
         break;
@@ -127,7 +127,7 @@ class RandomLoop {
     }
   }
 
-  // One way gives a value as it is.
+  // One branch returns a value unchanged.
   void branch(const std::string& s, const std::string& v, const std::string& w) {
     const int64_t number = count_++;
     compare(fmt::format("p{}", number), s, "one");
@@ -137,7 +137,7 @@ class RandomLoop {
     line("stablehlo.return %q{} : {}\n}}) : (tensor<i1>) -> {}", number, kVector, kVector);
   }
 
-  // v and w change places, one added to the other.
+  // Swaps v and w, one added to the other.
   void loop(const std::string& v, const std::string& w) {
     const int64_t number = count_++;
     line("%w{0}:3 = stablehlo.while(%i{0} = %o, %c{0} = %{1}, %d{0} = %{2}) : {3}, {4}, {4}",
@@ -151,7 +151,7 @@ class RandomLoop {
     vectors_.push_back(fmt::format("w{}#{}", number, random_.between(1, 2)));
   }
 
-  // Into a row, perhaps none that there is.
+  // Updates a row, possibly one out of range.
   void scatter_row(const std::string& m, const std::string& s, const std::string& v) {
     const int64_t number = count_++;
     line("%at{0} = stablehlo.reshape %{1} : ({2}) -> tensor<1xi32>", number, s, kNumber);
@@ -164,7 +164,7 @@ class RandomLoop {
         matrix_, kVector);
   }
 
-  // At many places, some of them the same.
+  // Updates many positions, some of them equal.
   void scatter(const std::string& v, const std::string& w) {
     const int64_t number = count_++;
     line("%most{} = stablehlo.constant dense<31> : {}", number, kVector);
@@ -183,7 +183,7 @@ class RandomLoop {
     line("stablehlo.return %both{} : {}", number, kNumber);
   }
 
-  // A loop that stacks rows of which each is made of the one before.
+  // A loop that stacks rows, each computed from the previous one.
   void stack(const std::string& m, const std::string& v) {
     const int64_t number = count_++;
     line("%m{0}:2 = stablehlo.while(%i{0} = %o, %c{0} = %{1}) : {2}, {3}", number, m, kNumber,

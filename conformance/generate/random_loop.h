@@ -7,10 +7,10 @@
 namespace tenon::conformance {
 
 /// A function @main of s32: a loop of three iterations over two vectors and two matrices. Slices
-/// are stored and updates scattered into arrays that are read before, behind or never again; the
+/// and scattered updates are stored into arrays that are also read before, after, or never. The
 /// loop also swaps values, and has branches that return a value unchanged and inner loops. With
 /// `is_long` the matrices are too large for a workgroup (hlo/lower/schedules/control_form.h) and
-/// seldom changed as a whole. The same seed gives the same text.
+/// rarely changed as a whole. The same seed gives the same text.
 std::string random_loop(uint64_t seed, bool is_long);
 
 }  // namespace tenon::conformance

@@ -1,8 +1,8 @@
 // Elementwise programs give the same bits on every device.
 //
-// Each elementwise op on each type's special values (all types unless --types names some), then
-// `count` random graphs; on `interp` and on each device named (cpu and gpu-sim), strict. A NaN is
-// equal to any other (docs/numerics.md).
+// Runs each elementwise op on each type's special values (all types, or those of --types), then
+// `count` random graphs, on `interp` and, strictly, on each named device (cpu and gpu-sim). A NaN
+// equals any other (docs/numerics.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,8 +44,9 @@ class Bits {
     return bits;
   }
 
-  // Whether all devices give the bits of interp; else says where they do not.
-  /// Runs in which the device ran nothing: the passes found the results, or these are empty.
+  // Whether all devices give the bits of interp; if not, prints the difference.
+  /// Runs in which the device ran nothing, because the passes computed the results, or these are
+  /// empty.
   int64_t idle() const { return idle_; }
 
   bool check(const ElementwiseProgram& program, const std::string& name) {
@@ -100,7 +101,7 @@ class Bits {
     return std::nullopt;
   }
 
-  // The first op whose result differs when every value is a result, with its operands there.
+  // The first op whose result differs if every value is a result, with its operands there.
   std::string op_at_fault(const ElementwiseProgram& program,
                           const std::shared_ptr<runtime::Client>& client) {
     const auto exposed = with_all_values_returned(*program.module);
@@ -134,8 +135,8 @@ class Bits {
     return "no op by itself";
   }
 
-  int64_t steps_ = 0;  // Run on devices.
-  int64_t idle_ = 0;   // Runs in which the device ran none.
+  int64_t steps_ = 0;  // Number of steps run on devices.
+  int64_t idle_ = 0;   // Number of runs in which the device ran no step.
   std::shared_ptr<runtime::Client> interp_;
   std::map<std::string, std::shared_ptr<runtime::Client>> clients_;
 };
@@ -177,7 +178,7 @@ int run(const Options& options) {
   }
   progress.clear();
   const int64_t runs = options.count * static_cast<int64_t>(options.devices.size());
-  // Such as x > x, all that a program gives: one in ten or so.
+  // For example x > x, if it is the only result: about one in ten.
   if (runs >= 100 && bits->idle() * 4 > runs) {
     fmt::print("FAIL {} of {} runs of random programs ran nothing on the device\n", bits->idle(),
                runs);

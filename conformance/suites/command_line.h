@@ -13,8 +13,8 @@ namespace tenon::conformance {
 
 constexpr int kExitUsage = 2;
 
-/// The exit status of `main`: that of `program()`. `program` reports errors by values; an exception
-/// (above all when memory runs out) is printed on standard error and gives status 1.
+/// The exit status of `main`: that of `program()`. `program` reports errors as values; an exception
+/// (mainly out of memory) is printed on standard error and gives status 1.
 template <class Program>
 int guarded(const Program& program) {
   try {
@@ -25,7 +25,7 @@ int guarded(const Program& program) {
   }
 }
 
-/// Parses the command line. Gives the exit status if the program is to end: 0 after --help, 2 after
+/// Parses the command line. Returns an exit status if the program must end: 0 after --help, 2 after
 /// an error.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
@@ -36,10 +36,10 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return {};
 }
 
-/// Checks of an option's value.
+/// Validators of option values.
 inline CLI::Validator is_element_type() {
   return {[](const std::string& name) {
-            return element_type_from_name(name) ? "" : "'" + name + "' is no element type";
+            return element_type_from_name(name) ? "" : "'" + name + "' is not an element type";
           },
           "TYPE"};
 }

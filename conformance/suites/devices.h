@@ -1,6 +1,6 @@
 // conformance/suites/: the programs that run the suites on a device.
 //
-// The devices that the programs of this folder take by name.
+// Devices that these programs take by name.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ inline Result<std::shared_ptr<runtime::Client>> first_device(
   return runtime::Client::open(std::move(backend), first);
 }
 
-/// The backend of a name ("interp", "cpu", "template") or of a plug-in's path. Errors: there is no
+/// The backend with a name ("interp", "cpu", "template") or a plug-in's path. Errors: there is no
 /// such backend, or its first device does not open.
 inline Result<std::shared_ptr<backend::Backend>> backend_named(const std::string& name) {
   backend::add_backends(backend::Registry::instance());

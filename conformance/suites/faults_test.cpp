@@ -1,10 +1,10 @@
-// Twenty programs on a device on which everything fails that can fail.
+// Twenty programs on a device on which every call that can fail is made to fail.
 //
-// Each call of each kind fails once, by its number, until a run has none left to fail; then faults
-// and delays at random; then the process of the device (a child of this one, named … chip) is
-// killed at random moments. Every run ends with an error that is the planned one, or the right
-// result; after it the same client runs the program right, or, if the device was lost, a new one
-// does. The layer `validate` looks on from within.
+// Each call of each kind fails once, by its number, until no call is left; then faults and delays
+// are drawn at random; then the device's process (a child of this one, named … chip) is killed at
+// random times. Every run ends with the planned error, or with the right result; afterwards the
+// same client, or, if the device was lost, a new one, runs the program correctly. The layer
+// `validate`, inside, checks the rules.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -56,13 +56,13 @@ struct Case {
   Literals expected;
 };
 
-/// An error that says where it was.
+/// Ends with an error that states where it occurred.
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   fmt::print("FAIL {}: {}\n", where, what);
   std::exit(1);
 }
 
-// `steps`, if not null, becomes what ran where.
+// `steps`, if not null, receives the counts of steps.
 Result<Literals> run(const std::shared_ptr<runtime::Client>& client, const Case& c,
                      bool compile_again, program::StepCounts* steps = nullptr) {
   const auto& device = client->devices()[0];
@@ -80,7 +80,7 @@ Result<Literals> run(const std::shared_ptr<runtime::Client>& client, const Case&
     runtime::HostArray array;
     array.data = argument.data().data();
     array.shape = argument.shape();
-    // The case outlives them. Every other one is imported where the device takes it.
+    // The case outlives them. Every other array is imported if the device accepts it.
     if (buffers.size() % 2 == 0) array.lifetime = runtime::HostLifetime::kUntilDeleted;
     TENON_ASSIGN(const auto made,
                  runtime::buffer_from_host(device, runtime::MemoryKind::kDevice, array));
@@ -180,7 +180,7 @@ class Faults {
         options_.device, options_.schedules, only_delays, right, errors);
   }
 
-  // Loops without an end, walked by the device and by the host: the time limit ends them.
+  // Endless loops, run by the device and by the host: the time limit ends them.
   void endless() {
     constexpr std::string_view kLoop = R"(func.func @main(%x: tensor<{0}xf32>) -> tensor<{0}xf32> {{
   %0 = stablehlo.while(%a = %x) : tensor<{0}xf32>
@@ -236,8 +236,8 @@ class Faults {
         fail(where, result.error().to_string());
       }
       ++(result ? right : errors);
-      kill_chips();  // It may not have been running yet.
-      // A client that was told of the loss may stay; one that was not has the device open.
+      kill_chips();  // It may not have been running before.
+      // A client that was told of the loss may stay; one that was not still has the device open.
       if (result) client = nullptr;
       const auto begin = steady_clock::now();
       const auto again = run_anew(backend_, c, false);
@@ -264,7 +264,7 @@ class Faults {
     if (!devices) fail(c.name, devices.error().to_string());
     hlo::CompileOptions strict;
     strict.strict = true;
-    // Within the layer, which declines segments: so there are more calls that can fail.
+    // Within the layer, which declines segments, so that more calls can fail.
     auto compilation = hlo::compile(*c.module, *backend::make_validate_layer(backend_),
                                     devices->front().target, strict);
     if (!compilation) fail(c.name, compilation.error().to_string());
@@ -272,7 +272,7 @@ class Faults {
     return c;
   }
 
-  // Whether it ran right although something failed; nothing if nothing did.
+  // Whether it ran correctly although a call failed; nothing if no call failed.
   std::optional<bool> planned_run(const std::string& where, const Case& c, const FaultPlan& plan,
                                   bool compile_again) {
     const auto layer = make_faults_layer(backend::make_validate_layer(backend_), plan);
@@ -284,10 +284,10 @@ class Faults {
       if (!right) fail(where, "it failed without a fault");
       return {};
     }
-    // The fault has passed, unless it is the loss, which the client may not have noticed yet.
+    // The fault is over, unless it is the loss, which the client may not have noticed yet.
     const bool anew = client == nullptr || !client->devices()[0]->lost().ok() ||
                       layer.counts->faults(FaultKind::kLost) > 0;
-    // A client that was told of the loss may stay; one that was not has the device open.
+    // A client that was told of the loss may stay; one that was not still has the device open.
     if (anew && right) client = nullptr;
     const auto after =
         anew ? run_anew(layer.backend, c, compile_again) : run(client, c, compile_again);

@@ -1,10 +1,10 @@
-// Random programs on `interp` against the evaluator.
+// Random programs on `interp`, compared with the evaluator.
 //
 // A failure is reduced and printed as .mlir, with the command that repeats it. The order of
-// iterations, the choices of lowering, fusions and the form for which kernels are legalised (of
-// every fifth program) are drawn from each program's seed. Behind every fourth comes one of a loop
-// whose state is updated in place. With --device the programs run there, by the runtime, strict,
-// with rules checked and calls late; only the fusions are drawn.
+// iterations, the choices of lowering, fusions and the features for which kernels are legalised
+// (for every fifth program) are drawn from each program's seed. After every fourth program, one
+// with a loop whose state is updated in place is tested. With --device the programs run there,
+// through the runtime, strictly, with rules checked and calls delayed; only the fusions are drawn.
 #include <fmt/format.h>
 
 #include <string>
@@ -34,7 +34,7 @@ struct Options {
   uint64_t seed = 1;
   int64_t count = 500;
   int size = 20;
-  std::string device;  ///< None: the interpreter of Programs.
+  std::string device;  ///< Absent: the interpreter of Programs.
   std::shared_ptr<backend::Backend> backend;
 };
 
@@ -56,8 +56,8 @@ struct Counts {
   int64_t ops = 0;
   int64_t fusions = 0;
   int64_t loops = 0;
-  int64_t steps = 0;  // That the device ran.
-  int64_t idle = 0;   // Runs in which it ran none.
+  int64_t steps = 0;  // Number of steps that the device ran.
+  int64_t idle = 0;   // Number of runs in which it ran none.
 
   void add(const program::StepCounts& ran) {
     steps += ran.on_device();
@@ -112,7 +112,7 @@ Device device_of(const Options& options, uint64_t seed, Counts* counts) {
                                     : on_backend(options.backend, seed, counts);
 }
 
-// Whether the device gives what the evaluator does for `module`, `what` of `seed`, in every bit.
+// Whether the device gives the evaluator's results for `module`, `what` of `seed`, in every bit.
 bool has_same_bits(const Options& chosen, uint64_t seed, const hlo::Module& module,
                    std::string_view what, Counts* counts) {
   const std::vector<Literal> arguments = generate_arguments(module, seed);
@@ -127,8 +127,8 @@ bool has_same_bits(const Options& chosen, uint64_t seed, const hlo::Module& modu
   return false;
 }
 
-// A program of integers that gives some of its values alone, so that fusions have others that are
-// never stored: the same bits in every result.
+// A program of integers that returns only some of its values, so that fusions contain others that
+// are never stored: every result must have the same bits.
 bool check_hidden(const Options& chosen, uint64_t seed, Counts* counts) {
   GeneratorOptions options;
   options.seed = seed;
@@ -205,7 +205,7 @@ int run(const Options& options) {
     fmt::print("FAIL not one fusion was made\n");
     ++failed;
   }
-  // A program of few ops may have none that computes.
+  // A program of few ops may contain none that computes.
   if (counts.idle * 20 > options.count) {
     fmt::print("FAIL in {} of {} programs the device ran nothing\n", counts.idle, options.count);
     ++failed;

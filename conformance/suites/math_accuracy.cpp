@@ -1,11 +1,12 @@
-// The error of each math function, as docs/numerics.md tabulates it.
+// Measures the error of each math function, for the tables of docs/numerics.md.
 //
-// The functions of the kernel IR, and CHLO's by the kernels that their expansions become, run as
-// rendered C. f16 and bf16: every pattern. f32: every N-th (--step=1: all of them); functions that
-// only binary128 can judge, which is slow, are held against it at every 1,009th of these, and at
-// all of them against their own f64 form. f64: a dense sample. Of two arguments: pairs drawn at
-// random, by the interpreter. Every 1,009th result of a function of the kernel IR must also be the
-// interpreter's in every bit. Exit status 1 if a bound of the op tables is exceeded.
+// The functions of the kernel IR, and CHLO's as the kernels of their decompositions, run as
+// rendered C. f16 and bf16: every pattern. f32: every N-th pattern (--step=1: all of them);
+// functions for which only binary128 is accurate enough, which is slow, are compared with it at
+// every 1,009th of these, and with their own f64 form at all of them. f64: a dense sample. With two
+// arguments: random pairs, by the interpreter. Every 1,009th result of a function of the kernel IR
+// must also equal the interpreter's in every bit. Exit status 1 if a bound of the op tables is
+// exceeded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,14 +69,14 @@ double error_in_ulp(ElementType type, double got, R expected, double terms) {
   return static_cast<double>(distance < 0 ? -distance : distance) / unit;
 }
 
-/// How far `got` is from the function at (x, y).
+/// The error of `got` for the function at (x, y).
 template <class R>
 void judge(const MathFunction& f, ElementType type, double x, double y, double got,
            WorstMathError& worst) {
   R expected;
   if constexpr (std::is_same_v<R, double>) {
     expected = f.exact(x, y);
-    // Rounded as it should be: the error is at most half a unit.
+    // A correctly rounded result has an error of at most half a unit.
     const double rounded =
         type == ElementType::kF32 ? static_cast<float>(expected) : round_to(type, expected);
     if (rounded == got && got != 0 && worst.error >= 0.5) return;
@@ -123,7 +124,7 @@ std::string library_name(const MathFunction& f, ElementType type) {
   return name;
 }
 
-/// The functions of one argument in C, for each of `types`, at the speed of the machine.
+/// The functions of one argument in C, for each of `types`, compiled to native code.
 Result<kernel::CLibrary> rendered_functions(const std::vector<const MathFunction*>& functions,
                                             const std::vector<ElementType>& types) {
   std::vector<kernel::Kernel> kernels;
@@ -138,7 +139,7 @@ Result<kernel::CLibrary> rendered_functions(const std::vector<const MathFunction
   return kernel::CLibrary::compile(source, "-O2 -march=native");
 }
 
-/// The patterns that argument(i) gives for i = 0 … count - 1, through rendered C.
+/// Measures the patterns argument(i) for i = 0 … count - 1, through rendered C.
 template <class Argument>
 WorstMathError measure_rendered(const MathFunction& f, ElementType type,
                                 const kernel::CLibrary& library, uint64_t count, bool wide,
@@ -172,7 +173,7 @@ WorstMathError measure_rendered(const MathFunction& f, ElementType type,
   });
 }
 
-/// The f32 patterns argument(i), i = 0 … count - 1, against the function's own f64 form.
+/// Compares the f32 patterns argument(i), i = 0 … count - 1, with the function's own f64 form.
 template <class Argument>
 WorstMathError measure_by_f64(const MathFunction& f, const kernel::CLibrary& library,
                               uint64_t count, const Argument& argument) {
@@ -199,8 +200,9 @@ WorstMathError measure_by_f64(const MathFunction& f, const kernel::CLibrary& lib
   });
 }
 
-/// Bits of sample i, in turns: any pattern; numbers of moderate size; where functions are reduced
-/// (about 1, the ends of the range of a logarithm's significand, half of log 2 and multiples).
+/// The bits of sample i, alternating: any pattern; numbers of moderate size; ranges where arguments
+/// are reduced (about 1, the ends of the range of a logarithm's significand, half of log 2 and
+/// multiples).
 uint64_t sample(ElementType type, uint64_t i) {
   Random random(i * 4 + 1);
   const uint64_t drawn = random.bits();
@@ -229,8 +231,8 @@ uint64_t sample_near(ElementType type, uint64_t x, uint64_t i) {
   return encode_float(type, decode_float(type, x) * (random.unit() * 8 - 4));
 }
 
-/// The exponent of a power of x whose value is a number of the format, mostly near the ends of
-/// them.
+/// An exponent for which the power of x is a number of the format, mostly near the ends of its
+/// range.
 uint64_t sample_exponent(ElementType type, uint64_t x, uint64_t i) {
   if (i % 3 == 0) return sample(type, i * 7 + 3);
   const double log = std::log(std::abs(decode_float(type, x)));
@@ -319,14 +321,15 @@ int run(const MathAccuracyOptions& options) {
 
 int run(int argc, char** argv) {
   MathAccuracyOptions options;
-  CLI::App app("The error of each math function, as docs/numerics.md tabulates it.");
-  app.add_option("--step", options.step, "every so many patterns of f32")
+  CLI::App app("Measures the error of each math function, for the tables of docs/numerics.md.");
+  app.add_option("--step", options.step, "test every N-th pattern of f32")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--samples", options.samples, "of f64, and pairs of functions of two arguments")
+  app.add_option("--samples", options.samples,
+                 "samples of f64, and pairs for functions of two arguments")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--function", options.function, "this one alone");
+  app.add_option("--function", options.function, "only this one");
   if (const auto status = parse(app, argc, argv)) return *status;
   return run(options);
 }

@@ -1,5 +1,5 @@
-// The error of every math function of the evaluator, held against an oracle of another make (Arb's
-// ball arithmetic), as docs/numerics.md tabulates it.
+// Measures the error of every math function of the evaluator against an independent oracle (Arb's
+// ball arithmetic), for the table of docs/numerics.md.
 //
 // f16 and bf16: every N-th pattern (--step=1: all). f32 and f64: special values, neighbourhoods of
 // zeros, poles and overflow, and a sample of bit patterns and of moderate numbers. Exit status 1 if
@@ -31,7 +31,7 @@ struct OracleAccuracyOptions {
   std::string function;
 };
 
-/// Parts in turn for complex types.
+/// For complex types, alternating parts.
 using Numbers = std::vector<double>;
 
 // --- Running one op
@@ -90,7 +90,7 @@ Numbers special_values(ElementType type) {
   return numbers;
 }
 
-/// A bit pattern, or a number of magnitude 2^-8 to 2^8, in turn.
+/// Alternating: a bit pattern, or a number of magnitude 2^-8 to 2^8.
 double sample(ElementType type, Random& random, uint64_t i) {
   const uint64_t drawn = random.bits();
   if (i % 2 == 0) return decode_float(type, kernel::pattern_of(type, drawn));
@@ -118,7 +118,7 @@ Numbers arguments_of(const OracleFunction& f, ElementType type,
   return x;
 }
 
-/// Pairs of special values, and pairs at random; of the ops whose domain is small, pairs of it.
+/// Pairs of special values, and random pairs; for ops with a small domain, pairs from it.
 std::vector<Numbers> pairs_of(const OracleFunction& f, ElementType type,
                               const OracleAccuracyOptions& options) {
   std::vector<Numbers> pairs(2);
@@ -150,14 +150,15 @@ std::vector<Numbers> pairs_of(const OracleFunction& f, ElementType type,
   return pairs;
 }
 
-// --- Judging
+// --- Measuring
 
 struct WorstOracleError {
   double error = 0;
   std::string at;
 };
 
-/// The greatest error of `count` results; error(i) on all processors, describe(i) of the worst.
+/// The greatest error of `count` results; computes error(i) on all processors, and describe(i) for
+/// the worst.
 template <class Error, class Describe>
 WorstOracleError worst_of(size_t count, const Error& error, const Describe& describe) {
   std::vector<double> errors(count);
@@ -220,7 +221,7 @@ Result<WorstOracleError> measure(const ComplexOracleFunction& f, ElementType typ
       });
 }
 
-/// Prints a function's row; whether every error is within the bound.
+/// Prints a function's row; returns whether every error is within the bound.
 template <class Function>
 bool print_row(const Function& f, const std::vector<ElementType>& types, double bound,
                const OracleAccuracyOptions& options) {
@@ -242,13 +243,13 @@ bool print_row(const Function& f, const std::vector<ElementType>& types, double 
   return failures.empty();
 }
 
-/// A correctly rounded result is half a unit off; a bound below a unit leaves no room for ties.
+/// A correctly rounded result has an error of half a unit; a bound below a unit allows no ties.
 double bound_of(const std::string& op) {
   const int bound = hlo::op_info(*hlo::op_from_name(op)).ulp_bound;
   return bound == 0 ? 0.5 : bound;
 }
 
-/// Complex numbers are held to one bound, normwise.
+/// All complex functions have the same bound, normwise.
 constexpr double kComplexBound = 8;
 
 int run(const OracleAccuracyOptions& options) {
@@ -277,14 +278,14 @@ int run(const OracleAccuracyOptions& options) {
 
 int run(int argc, char** argv) {
   OracleAccuracyOptions options;
-  CLI::App app("The error of every math function of the evaluator, held against Arb.");
-  app.add_option("--step", options.step, "every so many patterns of f16 and bf16")
+  CLI::App app("Measures the error of every math function of the evaluator with Arb.");
+  app.add_option("--step", options.step, "test every N-th pattern of f16 and bf16")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--samples", options.samples, "arguments of f32 and f64")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--function", options.function, "this one alone");
+  app.add_option("--function", options.function, "only this one");
   if (const auto status = parse(app, argc, argv)) return *status;
   return run(options);
 }

@@ -32,7 +32,7 @@ class SuiteProgress {
                note.empty() ? "" : ", ", note, left);
     std::fflush(stderr);
   }
-  /// To be called before other output is printed.
+  /// Must be called before other output is printed.
   void clear() {
     if (shown_) fmt::print(stderr, "\r\x1b[K");
   }

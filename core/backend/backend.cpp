@@ -12,7 +12,7 @@ Status not_offered(std::string_view what) {
   return Status(unimplemented("the device does not offer {}", what));
 }
 
-// The first `rank` dimensions of the box, of runs of `width` bytes.
+// Copies the first `rank` dimensions of the box, in runs of `width` bytes.
 void copy_runs(std::byte* to, const std::byte* from, const Box& box, size_t axis, size_t rank,
                size_t width) {
   if (axis == rank) {

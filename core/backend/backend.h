@@ -1,9 +1,9 @@
 // core/backend/: the seam: the interface that a backend implements, in C++ and in C.
 //
-// The seam: what a backend implements, and all that the rest of Tenon knows of a device.
+// The seam is the only interface between the rest of Tenon and a device.
 //
-// The C++ skin of plugin.h, whose rules B1 … B29 hold here too; adapter.h turns either into the
-// other. Backends wrap each other: a layer (layers/) is a Backend around a Backend.
+// This is the C++ form of plugin.h, whose rules B1 … B29 apply here too; adapter.h converts each
+// form to the other. Backends may be nested: a layer (layers/) is a Backend around a Backend.
 //
 // Thread-safety: rule B7.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace tenon::backend {
 
-/// Numbers that an open device chooses, never 0 (B10).
+/// Handles that an open device chooses, never 0 (B10).
 using MemoryHandle = uint64_t;
 using ModuleHandle = uint64_t;
 using EventHandle = uint64_t;
@@ -48,16 +48,16 @@ struct Declined {
   std::string text;
 };
 
-/// Bytes, or the kernels that were declined (B13).
+/// The binary, or the kernels that were declined (B13).
 struct Compiled {
   std::string binary;
   std::vector<Declined> declined;
 };
 
-/// Kernels, each alive until the call returns (B15).
+/// Kernels that are valid until the call returns (B15).
 using Kernels = std::span<const kernel::Kernel* const>;
 
-/// A place in memory: of the device, or of the host if `memory` is 0.
+/// An address in device memory, or in host memory if `memory` is 0.
 struct MemoryAddress {
   MemoryHandle memory = 0;
   int64_t offset = 0;
@@ -70,7 +70,7 @@ struct MemoryAddress {
   bool on_host() const { return memory == 0; }
 };
 
-/// A library call on arrays, in Backend::plan.
+/// A library call with its arrays, as Backend::plan gets it.
 struct LibraryCallSite {
   const program::LibraryCall& call;
   std::span<const Shape> operands;
@@ -79,18 +79,18 @@ struct LibraryCallSite {
   const std::vector<bool>& constant;
 };
 
-/// How a backend does a library call.
+/// How a backend runs a library call.
 struct LibraryCallPlan {
-  std::string plan;             ///< The backend's own words, given back with each call.
-  int64_t workspace_bytes = 0;  ///< Memory for the time of a call.
-  /// For each operand, the bytes of its packed form; 0, or an empty list: it is not packed.
+  std::string plan;             ///< Bytes in the backend's own format, passed to each call.
+  int64_t workspace_bytes = 0;  ///< Memory that each call needs while it runs.
+  /// For each operand, the bytes of its packed form; 0, or an empty list, if it is not packed.
   std::vector<int64_t> packed_bytes;
-  double seconds = 0;  ///< Estimated time; 0: not known.
+  double seconds = 0;  ///< Estimated time; 0: unknown.
 };
 
-/// A library call for a queue. Operands are in their packed form where the plan has one.
+/// A library call to be queued. If the plan packs an operand, the operand is in its packed form.
 struct LibraryCallLaunch {
-  std::string_view plan;  ///< Lives until the work is done.
+  std::string_view plan;  ///< Valid until the work is done.
   std::span<const MemoryAddress> operands;
   std::span<const MemoryAddress> results;
   MemoryAddress workspace;
@@ -98,17 +98,17 @@ struct LibraryCallLaunch {
   const volatile uint32_t* stop = nullptr;  ///< B27
 };
 
-/// An array copied between two places; each dimension has its own stride at either.
+/// An array to copy between two addresses; each dimension has its own stride on either side.
 struct Box {
   int64_t element_bytes = 1;
   Dims sizes;
-  Dims destination_strides;  ///< In bytes; negative ones too.
+  Dims destination_strides;  ///< In bytes; may be negative.
   Dims source_strides;
 };
-/// The copy, between two places of the host.
+/// Copies between two host addresses.
 void copy_box(std::byte* to, const std::byte* from, const Box& box);
 
-/// A figure of an open device, for people.
+/// A statistic of an open device, for people.
 struct Statistic {
   std::string name;
   double value = 0;
@@ -140,12 +140,13 @@ class Device {
   virtual Status launch(uint32_t queue, const KernelLaunch& launch) = 0;
   virtual Result<EventHandle> record(uint32_t queue) = 0;
   virtual Status wait(uint32_t queue, EventHandle event) = 0;
-  /// True: done. An error is the event's, which is done then. False: pending, or not known to be
-  /// done, since the backend could not say (with a timeout less than 0 nothing else is pending).
+  /// True: the event is done; an error is the event's, which is then done too. False: the event is
+  /// pending, or the backend could not tell whether it is done (with a timeout less than 0, false
+  /// has only this second meaning).
   virtual Result<bool> await(EventHandle event, int64_t timeout) = 0;
   virtual void release(EventHandle event) = 0;
 
-  // --- Optional: kUnimplemented, and the host does it with the functions above
+  // --- Optional: kUnimplemented, and the host uses the functions above instead
 
   virtual Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
                       std::span<const std::byte> pattern);
@@ -155,10 +156,10 @@ class Device {
   /// Writes the packed form of an operand of the plan.
   virtual Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
                       const MemoryAddress& destination, const MemoryAddress& source);
-  /// The host's pointer to memory of a host-visible space, until free (B29).
+  /// The host's pointer to memory in a host-visible space, valid until free (B29).
   virtual Result<std::byte*> map(MemoryHandle memory);
-  /// Bytes of the host's as a memory of the space, without a copy (B28). kUnimplemented,
-  /// kInvalidArgument and kResourceExhausted decline: they are copied.
+  /// Makes host bytes a memory of the space, without a copy (B28). kUnimplemented, kInvalidArgument
+  /// and kResourceExhausted decline: the host copies the bytes.
   virtual Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host);
   virtual Result<double> event_time(EventHandle event);
   virtual Status abort();
@@ -180,20 +181,20 @@ class Backend {
   virtual Result<std::unique_ptr<Device>> open(size_t index) = 0;
   virtual Result<Compiled> compile(const TargetInfo& target, Kernels kernels) = 0;
 
-  // --- Optional: kUnimplemented declines, and the host does it with kernels
+  // --- Optional: kUnimplemented declines, and the host uses kernels instead
 
   virtual Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site);
-  /// Whether compile_segment is worth asking, before a Program is made for it.
+  /// Whether compile_segment may accept segments; if false, the host makes none.
   virtual bool takes_segments() const { return false; }
-  /// A binary of one kernel that does the steps of `segment`'s entry. Its buffers are the memories
-  /// of the Program: parameters, results, constants, each by its index, and the block of
-  /// temporaries if there is one. Calls among the steps that plan() took are done as the backend
-  /// likes, by itself or by what they are lowered to. It is loaded with no kernels, and launched
-  /// like any other.
+  /// Compiles a binary with one kernel that runs the steps of `segment`'s entry. Its buffers are
+  /// the memories of the Program: parameters, results and constants, each by its index, and the
+  /// block of temporaries if there is one. For library calls that plan() took, the backend chooses
+  /// whether to run them itself or by their lowered steps. The binary is loaded with no kernels,
+  /// and launched like any other.
   virtual Result<std::string> compile_segment(const TargetInfo& target,
                                               const program::Program& segment);
 
-  /// The backend within all layers, whose devices these are.
+  /// The innermost backend, within all layers, which owns the devices.
   virtual const Backend& root() const { return *this; }
 };
 

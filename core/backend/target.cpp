@@ -13,7 +13,7 @@ namespace tenon::backend {
 
 Status check(const TargetInfo& target) {
   const auto bad = [&](std::string what) {
-    return Status(failed_precondition("the target '{}' cannot be: {}", target.name, what));
+    return Status(failed_precondition("the target '{}' is invalid: {}", target.name, what));
   };
   if (target.name.empty()) return bad("it has no name");
   if (target.compiler_id.empty()) return bad("it has no compiler_id");
@@ -21,12 +21,12 @@ Status check(const TargetInfo& target) {
   if (target.queues < 1) return bad("it has no queue");
   for (const SpaceInfo& space : target.spaces) {
     if (space.alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(space.alignment))) {
-      return bad(fmt::format("an alignment of {} is no power of two", space.alignment));
+      return bad(fmt::format("an alignment of {} is not a power of two", space.alignment));
     }
   }
   if (!target.spaces[0].reachable) return bad("kernels do not reach spaces[0]");
   for (const double figure : {target.flops, target.bytes_per_second, target.launch_seconds}) {
-    if (!std::isfinite(figure) || figure < 0) return bad("a cost is no number, or negative");
+    if (!std::isfinite(figure) || figure < 0) return bad("a cost is negative or not a number");
   }
   for (const int64_t number : {target.compute_units, target.preferred_lanes, target.most_lanes,
                                target.vector_bytes, target.scratch_bytes, target.private_bytes,

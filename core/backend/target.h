@@ -1,5 +1,5 @@
-// TargetInfo: the description of a device, as data. The C++ skin of TenonTargetInfo, member for
-// member (plugin.h says what each means).
+// TargetInfo: the description of a device, as data. The C++ form of TenonTargetInfo, member for
+// member (plugin.h defines them).
 //
 // Thread-safety: a value.
 #pragma once
@@ -29,7 +29,7 @@ struct MathInfo {
   double ulp = 0;
 };
 
-/// A parameter of lowering as a device's maker sets it.
+/// A tuning parameter that a vendor sets.
 struct TuningValue {
   std::string name;
   int64_t value = 0;
@@ -39,10 +39,10 @@ struct TuningValue {
 struct TargetInfo {
   std::string name;
   std::string compiler_id;
-  /// It accepts kernels as they were written, of any type, with every statement; `features` are not
-  /// asked.
+  /// It accepts kernels without legalisation, of any type and with every statement; `features` is
+  /// not used.
   bool accepts_all = false;
-  /// The features that kernels are legalised to; `features.math` is set where the caller allows
+  /// The features for which kernels are legalised. `features.math` is set if the caller allows
   /// native math functions and `math` lists them.
   kernel::TargetFeatures features;
   /// Float types whose denormals are flushed to zero.
@@ -66,15 +66,15 @@ struct TargetInfo {
 
 /// Reads lines "name = value"; '#' begins a comment. Errors name the line.
 Result<std::vector<TuningValue>> parse_tuning(std::string_view text);
-/// The same lines.
+/// Writes the same lines.
 std::string to_string(const std::vector<TuningValue>& tuning);
 
-/// OK, or an error that names a member that no device can have: no space, an alignment that is no
-/// power of two, …
+/// OK, or an error that names a member which no device can have: no space, an alignment that is not
+/// a power of two, …
 Status check(const TargetInfo& target);
 
-/// One line for each member that differs from its default: `tenon devices --verbose`, and a part of
-/// the key of cached binaries.
+/// One line for each member that differs from its default; used by `tenon devices --verbose`, and
+/// in the key of cached binaries.
 std::string to_string(const TargetInfo& target);
 
 }  // namespace tenon::backend

@@ -11,8 +11,8 @@ std::string as_bytes(uint64_t value) {
   return bytes;
 }
 
-// FNV-1a of the version and the payload. Part of the form: it finds damage, and never stands for
-// the bytes (digest.h).
+// FNV-1a of the version and the payload. A part of the format: it only detects damage, and never
+// identifies the bytes (digest.h does).
 uint64_t checksum_of(std::string_view payload, uint32_t version) {
   uint64_t hash = 0xCBF29CE484222325 ^ version;
   for (const char c : payload) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;

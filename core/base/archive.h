@@ -1,4 +1,4 @@
-// Serial form: bytes out of values, and values out of bytes that nobody has checked.
+// Serial form: bytes from values, and values from bytes that nobody has checked.
 //
 // An ArchiveWriter and an ArchiveReader take the same calls, so that one function
 //
@@ -6,15 +6,15 @@
 //     a(thing.name, thing.dims, thing.kind);
 //   }
 //
-// says for both what a thing consists of. Numbers are in groups of seven bits, least significant
+// defines the members of a type for both. Numbers are in groups of seven bits, least significant
 // first (LEB128), signed ones zigzag; text and lists are preceded by their length. Operations and
-// element types are symbols: numbers in a table of names at the beginning, so that it does not
-// matter how this build numbers them. Other enumerations are numbers below kEnumEnd<E>. A change to
-// what is written, or to the order of those enumerations, is a new version (kernel/serial/serial.h,
-// program/serial.h).
+// element types are symbols: indices of a table of names at the beginning, so that the form does
+// not depend on the enumerators of a build. Other enumerations are numbers below kEnumEnd<E>. A
+// change of the members, or of the order of those enumerations, requires a new version
+// (kernel/serial/serial.h, program/serial.h).
 //
-// A Reader never reads past its bytes and never makes more of a list than they could hold; after
-// the first error it gives zeros, and `status()` says what was wrong and where.
+// A Reader never reads beyond its bytes and never allocates a list that is longer than they could
+// hold. After the first error it returns zeros, and `status()` tells the error and its position.
 #pragma once
 
 #include <bit>
@@ -34,8 +34,8 @@
 
 namespace tenon::serial {
 
-/// One more than the last of an enumeration's numbers. Their order is part of the form, as is that
-/// of a variant's alternatives.
+/// One more than the largest enumerator. The order of the enumerators is part of the form, as is
+/// the order of a variant's alternatives.
 template <class E>
 inline constexpr uint64_t kEnumEnd = 0;
 
@@ -58,7 +58,7 @@ class ArchiveWriter {
   /// Writes the bytes as they are, without a length.
   void raw(std::string_view bytes) { bytes_ += bytes; }
   void symbol(std::string_view name);
-  /// The table of symbols and everything written.
+  /// The table of symbols, followed by everything written.
   std::string take() &&;
 
  private:
@@ -117,7 +117,7 @@ class ArchiveReader {
   uint64_t number();
   /// The next `size` bytes.
   std::string_view raw(size_t size);
-  /// A count of things that take at least a byte each.
+  /// A count of elements that take at least one byte each.
   size_t count();
   std::string_view symbol();
   size_t rest() const { return bytes_.size() - at_; }
@@ -135,7 +135,7 @@ class ArchiveReader {
  private:
   void part(bool& value) {
     const uint64_t read = number();
-    if (read > 1) fail("{} is no truth value", read);
+    if (read > 1) fail("{} is not a truth value", read);
     value = read == 1;
   }
   template <std::unsigned_integral T>
@@ -156,7 +156,7 @@ class ArchiveReader {
     requires(kEnumEnd<E> != 0)
   void part(E& value) {
     const uint64_t read = number();
-    if (read >= kEnumEnd<E>) fail("{} is no such kind: there are {}", read, kEnumEnd<E>);
+    if (read >= kEnumEnd<E>) fail("{} is not a valid kind: there are {}", read, kEnumEnd<E>);
     value = read < kEnumEnd<E> ? static_cast<E>(read) : E{};
   }
   void part(std::string& text) { text = raw(count()); }
@@ -193,8 +193,8 @@ class ArchiveReader {
   Status status_;
 };
 
-/// A kind of file: the four letters that it begins with, a name of its contents, the versions that
-/// are read. The newest is written.
+/// A kind of file: the four letters at its beginning, a name of its contents, the versions that are
+/// read. The newest version is written.
 struct Format {
   std::string_view letters;
   std::string_view what;
@@ -202,9 +202,8 @@ struct Format {
   uint32_t newest;
 };
 
-/// A file: letters, version, a checksum of version and payload (FNV-1a of 64 bits, which plug-ins
-/// of earlier releases compute too), the payload. The version is the newest unless an older one is
-/// given, which holds the same in the same bytes.
+/// Makes a file: letters, version, a checksum of version and payload (FNV-1a of 64 bits, which
+/// plug-ins of earlier releases also compute), the payload.
 std::string seal(const Format& format, std::string_view payload,
                  std::optional<uint32_t> version = {});
 
@@ -212,8 +211,8 @@ struct Unsealed {
   std::string_view payload;
   uint32_t version = 0;
 };
-/// Errors: another kind of file; kFailedPrecondition of a version that is not read; kDataLoss if
-/// the checksum differs, which is not looked at if `damaged_too` (a fuzzer cannot guess it).
+/// Errors: another kind of file; kFailedPrecondition for a version that is not read; kDataLoss if
+/// the checksum differs. `damaged_too` skips the checksum (a fuzzer cannot guess it).
 Result<Unsealed> unseal(std::string_view bytes, const Format& format, bool damaged_too = false);
 
 }  // namespace tenon::serial

@@ -1,4 +1,4 @@
-// Bytes out of values and back.
+// Serialisation of values to bytes, and back.
 #include "core/base/archive.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(Archive, RoundTrips) {
   EXPECT_EQ(round_trip(array), array);
 }
 
-// The reader's error for bytes behind an empty table of symbols.
+// The reader's error for bytes that follow an empty table of symbols.
 template <class T>
 std::string error_of(std::string bytes) {
   bytes.insert(0, 1, '\0');
@@ -69,15 +69,15 @@ TEST(Archive, Errors) {
   EXPECT_EQ(error_of<uint64_t>(std::string(10, '\xFF')), "byte 11: a number of more than 64 bits");
   EXPECT_EQ(error_of<uint8_t>("\x80\x02"), "byte 3: 256 is too large here");
   EXPECT_EQ(error_of<int8_t>("\x80\x02"), "byte 3: 128 is too large here");
-  EXPECT_EQ(error_of<bool>("\x02"), "byte 2: 2 is no truth value");
-  EXPECT_EQ(error_of<Colour>("\x02"), "byte 2: 2 is no such kind: there are 2");
+  EXPECT_EQ(error_of<bool>("\x02"), "byte 2: 2 is not a truth value");
+  EXPECT_EQ(error_of<Colour>("\x02"), "byte 2: 2 is not a valid kind: there are 2");
   EXPECT_EQ(error_of<std::string>("\x05zyx"), "byte 2: a list of 5, but 3 bytes are left");
   EXPECT_EQ((error_of<std::variant<bool, int64_t>>("\x02")), "byte 2: alternative 2 of 2");
   EXPECT_EQ(error_of<ElementType>(std::string(1, '\0')), "byte 2: symbol 0 of 0");
   ArchiveReader unknown(std::string_view("\x01\x03xyz\0", 6));
   ElementType type{};
   unknown(type);
-  EXPECT_EQ(unknown.status().message(), "byte 6: there is no element type 'xyz'");
+  EXPECT_EQ(unknown.status().message(), "byte 6: there is not an element type 'xyz'");
   ArchiveWriter writer;
   writer(ElementType::kF64, std::vector<int64_t>{1 << 20, 1 << 20});
   const std::string bytes = std::move(writer).take();

@@ -1,4 +1,4 @@
-// Digests of 128 bits: names of what was computed from some bytes, and stand-ins for them.
+// Digests of 128 bits, which identify the bytes from which a value was computed.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace tenon::serial {
 
-/// XXH3 of 128 bits, as 32 hexadecimal digits. Two texts that nobody made for the purpose do not
-/// share one; somebody who means harm can make two that do, so a digest guards nothing.
+/// XXH3 of 128 bits, as 32 hexadecimal digits. Two texts do not collide by accident, but an
+/// attacker can make two that do, so a digest is no protection.
 std::string digest_of(std::string_view bytes);
 
-/// XXH3 of 64 bits: where an interface has a number, or two digests are compared at once.
+/// XXH3 of 64 bits: for interfaces that take a number, or for comparing two digests at once.
 uint64_t short_digest_of(std::string_view bytes);
 
 }  // namespace tenon::serial

@@ -5,13 +5,13 @@
 namespace tenon::serial {
 namespace {
 
-// The published vectors: names in existing caches depend on them.
+// The published test vectors: names in existing caches depend on them.
 TEST(Digest, IsXxh3) {
   EXPECT_EQ(digest_of(""), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(short_digest_of(""), 0x2D06800538D394C2u);
 }
 
-// Bytes, not text up to a zero; every byte counts, at any position.
+// The digest is of bytes, not of text up to a zero; it depends on every byte at any position.
 TEST(Digest, DependsOnEveryByte) {
   const std::string bytes(1000, '\0');
   const std::string digest = digest_of(bytes);

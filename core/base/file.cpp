@@ -115,7 +115,7 @@ bool OutputFile::holds(uint64_t offset, std::string_view bytes) const {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  // Through a link to what it names; a device or pipe is written to, not replaced.
+  // Follows a link to its target; a device or pipe is written to, not replaced.
   std::error_code ignored;
   const std::string target = std::filesystem::is_symlink(path, ignored)
                                  ? std::filesystem::weakly_canonical(path, ignored).string()

@@ -1,4 +1,4 @@
-// Whole files in and out.
+// Reading and writing whole files.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace tenon {
 /// The bytes of a file. Errors name the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
-/// A file's bytes where the system keeps them, for files that are large. Nobody shortens the file
-/// meanwhile; it may be replaced.
+/// A file mapped into memory, for large files. The file must not be truncated meanwhile; it may be
+/// replaced.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -32,11 +32,11 @@ class MappedFile {
   std::string_view bytes_;
 };
 
-/// A new folder of the user's alone, below TMPDIR or /tmp, removed with what it holds when its
-/// owner goes.
+/// A new folder below TMPDIR or /tmp that only the user can access. The destructor removes it with
+/// its contents.
 class TemporaryFolder {
  public:
-  /// `name` begins the folder's name. Errors: kUnavailable naming the folder and the reason.
+  /// The folder's name begins with `name`. Errors: kUnavailable, with the folder and the reason.
   static Result<TemporaryFolder> create(std::string_view name);
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
@@ -51,7 +51,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// A file that is written piece by piece, without a buffer in this process.
+/// A file that is written in pieces, without a buffer in this process.
 class OutputFile {
  public:
   /// Creates or replaces the file; existing readers keep the old contents.
@@ -63,7 +63,7 @@ class OutputFile {
 
   /// Errors name the path and the system's reason.
   Status write(uint64_t offset, std::string_view bytes) const;
-  /// Whether the file has these bytes there.
+  /// Whether the file has these bytes at this offset.
   bool holds(uint64_t offset, std::string_view bytes) const;
 
  private:
@@ -72,9 +72,8 @@ class OutputFile {
   std::string path_;
 };
 
-/// Writes through a temporary file beside `path` and renames it, so that no reader sees half a file
-/// and a failure leaves what was there before. A link is followed; a device or pipe is written to
-/// as it is.
+/// Writes a temporary file beside `path` and renames it, so that no reader sees a partial file and
+/// a failure keeps the old contents. A link is followed; a device or pipe is written to directly.
 Status write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace tenon

@@ -97,7 +97,7 @@ TEST_F(File, WhatIsMappedStays) {
   auto mapped = MappedFile::open(path("x"));
   ASSERT_TRUE(mapped) << mapped.error().to_string();
   const MappedFile file = *std::move(mapped);
-  // A file in its place is another one.
+  // A file that replaces it is another one.
   const auto output = OutputFile::create(path("x"));
   ASSERT_TRUE(output && output->write(0, "new").ok());
   EXPECT_EQ(file.bytes(), "whole");

@@ -5,12 +5,13 @@
 
 namespace tenon {
 
-// Angles in the first octant alone: elsewhere cos and sin swap and change sign exactly.
+// Only angles in the first octant are computed: in the others, cos and sin are swapped and change
+// sign exactly.
 std::complex<long double> root_of_unity(int64_t k, int64_t n) {
   constexpr long double kTwoPi = 6.28318530717958647692528676655900577L;
   using Wide = __int128;
   const bool lower = 2 * Wide{k} > n;   // The lower half: conjugates.
-  Wide part = lower ? n - k : k;        // Part of n, at most a half.
+  Wide part = lower ? n - k : k;        // A part of n, at most half.
   const bool left = 4 * part > n;       // The second quadrant mirrors the first.
   if (left) part = Wide{n} - 2 * part;  // Twice the distance to half a turn.
   Wide whole = left ? 2 * Wide{n} : n;

@@ -144,7 +144,7 @@ bool Scanner::expect_keyword(std::string_view keyword) {
 std::string_view Scanner::suffix() {
   const size_t start = offset_;
   while (offset_ < text_.size() && (is_word(text_[offset_]) || text_[offset_] == '-')) {
-    // The arrow of a type belongs to no name.
+    // The arrow of a type is not part of a name.
     if (text_[offset_] == '-' && offset_ + 1 < text_.size() && text_[offset_ + 1] == '>') break;
     ++offset_;
   }
@@ -224,7 +224,7 @@ bool Scanner::real(double& out) {
   const size_t start = offset_;
   const bool negative = accept('-');
   if (offset_ >= text_.size() ||
-      !is_digit(text_[offset_])) {  // from_chars reads a sign, inf and nan
+      !is_digit(text_[offset_])) {  // from_chars accepts a sign, inf and nan.
     offset_ = start;
     return fail_expected("a number");
   }
@@ -232,7 +232,7 @@ bool Scanner::real(double& out) {
   const char* last = text_.data() + text_.size();
   const auto [end, error] = std::from_chars(first, last, out);
   if (error == std::errc::result_out_of_range) {
-    // Too large or too small for a double: strtod gives infinity or zero, as MLIR reads it.
+    // Too large or too small for a double: strtod returns infinity or zero, as MLIR reads it.
     size_t length = 0;
     while (first + length < last &&
            (is_word(first[length]) || first[length] == '-' || first[length] == '+')) {

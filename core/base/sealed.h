@@ -1,4 +1,4 @@
-// A value as a file of its kind: sealed, and back.
+// Values as files: sealing a value, and reading it back.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tenon::serial {
 
-/// T has a `serialize` in its own namespace, as archive.h says.
+/// T has a `serialize` in its own namespace, as archive.h describes.
 template <class T>
 std::string save_sealed(const Format& format, const T& value) {
   ArchiveWriter writer;
@@ -17,7 +17,7 @@ std::string save_sealed(const Format& format, const T& value) {
   return seal(format, std::move(writer).take());
 }
 
-/// Errors: bytes that are no such file, of a version that is not read, or damaged.
+/// Errors: bytes that are not such a file, of a version that is not read, or damaged.
 template <class T>
 Result<T> load_sealed(const Format& format, std::string_view bytes) {
   TENON_ASSIGN(const Unsealed file, unseal(bytes, format));

@@ -4,9 +4,9 @@
 //
 // Every fallible function of Tenon returns Status or Result<T>. A Status carries a code (the
 // numbering of the PJRT C API, so that it crosses that boundary unchanged), a message that says
-// what was found, what was expected and what to do, where the fault lies (a position in the input,
-// when there is one) and the stage that reported it. Context is added on the way up with `in_stage`
-// and `at`, never guessed at the bottom.
+// what was found, what was expected and what to do, the position of the fault in the input if there
+// is one, and the stage that reported it. Callers add context by `in_stage` and `at`; the function
+// that reports the error never guesses it.
 //
 // Thread-safety: values; no shared state.
 #pragma once
@@ -24,15 +24,15 @@ namespace tenon {
 /// Canonical error codes; the values are those of PJRT_Error_Code.
 enum class ErrorCode : int {
   kOk = 0,
-  kCancelled = 1,           ///< The caller gave up.
-  kUnknown = 2,             ///< An error from outside that fits nothing else.
+  kCancelled = 1,           ///< The caller cancelled the operation.
+  kUnknown = 2,             ///< An external error that fits no other code.
   kInvalidArgument = 3,     ///< The input is wrong in any state of the system.
-  kDeadlineExceeded = 4,    ///< A time limit ran out.
+  kDeadlineExceeded = 4,    ///< A time limit was exceeded.
   kNotFound = 5,            ///< A named thing (file, function, device) does not exist.
-  kAlreadyExists = 6,       ///< A thing to be created exists.
-  kPermissionDenied = 7,    ///< The caller may not.
+  kAlreadyExists = 6,       ///< An object that should be created exists already.
+  kPermissionDenied = 7,    ///< The caller lacks permission.
   kResourceExhausted = 8,   ///< Out of memory, or a bound on size or depth was reached.
-  kFailedPrecondition = 9,  ///< The input is right, the state of the system is not.
+  kFailedPrecondition = 9,  ///< Valid input, but the state of the system does not allow it.
   kAborted = 10,            ///< A concurrent event ended the operation.
   kOutOfRange = 11,         ///< Past the end of valid data.
   kUnimplemented = 12,      ///< Legal input that this build cannot handle.
@@ -42,7 +42,7 @@ enum class ErrorCode : int {
   kUnauthenticated = 16,
 };
 
-/// The code's name in the spelling of the PJRT C API, e.g. "INVALID_ARGUMENT".
+/// The code's name as the PJRT C API spells it, e.g. "INVALID_ARGUMENT".
 std::string_view error_code_name(ErrorCode code);
 
 /// A position in a source text; lines and columns count from 1, 0 means unknown.
@@ -67,9 +67,9 @@ class [[nodiscard]] Status {
   const SourcePosition& position() const { return position_; }
   const std::string& stage() const { return stage_; }
 
-  /// Sets the position if none, or none with a line, is known yet: the innermost one wins.
+  /// Sets the position if no position, or one without a line, is known yet: the innermost one wins.
   Status at(const SourcePosition& position) &&;
-  /// Names the stage ("import", "verify", "evaluate" …) if none is named yet.
+  /// Sets the stage ("import", "verify", "evaluate" …) if it is not set yet.
   Status in_stage(std::string_view stage) &&;
   /// Puts "context: " before the message.
   Status with_context(std::string_view context) &&;
@@ -86,11 +86,11 @@ class [[nodiscard]] Status {
   std::string stage_;
 };
 
-/// A value or the error that kept it from being.
+/// A value, or the error that prevented it.
 template <class T>
 using Result = tl::expected<T, Status>;
 
-/// An error ready to be returned from a function that gives Status or Result<T>.
+/// An error to return from a function whose result is Status or Result<T>.
 class [[nodiscard]] Error {
  public:
   explicit Error(Status status) : status_(std::move(status)) {}
@@ -149,10 +149,11 @@ bool has_failed(const tl::expected<T, Status>& result) {
 }
 }  // namespace detail
 
-// Early return on error; a function cannot return from its caller, so these two are macros.
+// Early return on error. These two are macros because a function cannot return from its caller.
 #define TENON_CONCAT_INNER(a, b) a##b
 #define TENON_CONCAT(a, b) TENON_CONCAT_INNER(a, b)
-/// Evaluates a Status or Result expression and returns its error from the enclosing function.
+/// Evaluates a Status or Result expression and returns from the enclosing function if it is an
+/// error.
 #define TENON_TRY(expression)                                                               \
   do {                                                                                      \
     auto&& TENON_CONCAT(tenon_outcome_, __LINE__) = (expression);                           \
@@ -161,7 +162,8 @@ bool has_failed(const tl::expected<T, Status>& result) {
           ::tenon::detail::take_status(std::move(TENON_CONCAT(tenon_outcome_, __LINE__)))); \
     }                                                                                       \
   } while (false)
-/// Declares or assigns `target` from a Result expression, or returns its error.
+/// Assigns the value of a Result expression to `target` (which may be a declaration), or returns
+/// its error.
 #define TENON_ASSIGN(target, expression) \
   TENON_ASSIGN_IMPL(TENON_CONCAT(tenon_result_, __LINE__), target, expression)
 #define TENON_ASSIGN_IMPL(temporary, target, expression) \

@@ -1,4 +1,4 @@
-// Times to wait for.
+// Durations to wait for.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace tenon {
 
-/// `nanoseconds`, or so many that nobody sees their end: the time of a clock and as long as this
-/// later is still a time, where any greater number might wrap around into the past.
+/// `nanoseconds`, limited to a duration so long that nobody sees its end. The clock's time plus
+/// that duration is still representable; a greater duration might wrap around into the past.
 inline std::chrono::nanoseconds waiting_time(int64_t nanoseconds) {
   return std::chrono::nanoseconds(std::min(nanoseconds, std::numeric_limits<int64_t>::max() / 2));
 }

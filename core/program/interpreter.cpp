@@ -153,11 +153,11 @@ Result<std::vector<Literal>> ProgramInterpreter::run(std::span<const Literal> ar
                               arguments[i].shape().to_string(), Shape(b.type, b.dims).to_string());
     }
   }
-  // Kernels only read what they are given to read.
+  // Kernels only read memory that they declare as an input.
   const auto readable = [](const Literal& literal) {
     return const_cast<std::byte*>(literal.data().data());
   };
-  // Sizes may come from a file: a size that does not fit is an error, not a crash.
+  // A size may come from a file: one that does not fit is an error, not a crash.
   try {
     Memories memories;
     for (const Literal& each : arguments) memories.parameters.push_back(readable(each));

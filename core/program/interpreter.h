@@ -1,5 +1,5 @@
-// Runs a Program on the host by interpreting its kernels: the device `interp`, and the oracle
-// between lowering and a backend.
+// Runs a Program on the host by interpreting its kernels: used by the device `interp`, and as the
+// oracle for lowering and for backends.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,14 @@
 
 namespace tenon::program {
 
-/// A custom call on the host: operands to results, of the shapes of the call's result buffers.
+/// A host function for a custom call: maps operands to results with the shapes of the call's result
+/// buffers.
 using CustomCallHandler = std::function<Result<std::vector<Literal>>(
     const Step& step, const CustomCall& call, const std::vector<Literal>& operands,
     const std::vector<Shape>& results)>;
 
-/// The addresses of the arrays of one run, each of its size. Kernels only write to results and
-/// temporaries.
+/// The addresses of the arrays of one run; each array has the size of its buffer. Kernels write
+/// only to results and temporaries.
 struct Memories {
   std::vector<std::byte*> parameters, results, constants;
   std::byte* temporaries = nullptr;
@@ -31,7 +32,7 @@ struct Memories {
 /// Thread-safety: one run at a time.
 class ProgramInterpreter {
  public:
-  /// `program` has been validated and outlives the interpreter.
+  /// `program` must be validated and must outlive the interpreter.
   explicit ProgramInterpreter(const Program& program);
   ~ProgramInterpreter();
 
@@ -42,10 +43,10 @@ class ProgramInterpreter {
   /// Runs each kernel legalised to `features`, with the same results.
   void set_target_features(const kernel::TargetFeatures& features) { features_ = features; }
 
-  /// One argument a parameter, of its shape. Errors carry the step's label.
+  /// `arguments` has one literal per parameter, of its shape. Errors carry the step's label.
   Result<std::vector<Literal>> run(std::span<const Literal> arguments,
                                    const kernel::InterpreterOptions& options = {});
-  /// The same in memory of the caller's.
+  /// The same in the caller's memory.
   Status run_in(const Memories& memories, const kernel::InterpreterOptions& options = {});
 
   /// Counts of all runs so far.
@@ -56,7 +57,7 @@ class ProgramInterpreter {
   const Program& program_;
   std::map<std::string, CustomCallHandler> handlers_;
   std::optional<kernel::TargetFeatures> features_;
-  std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // made at the first launch
+  std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // created at the first launch
   StepCounts steps_;
 };
 

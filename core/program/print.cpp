@@ -1,4 +1,4 @@
-// Programs as text.
+// The text form of Programs.
 #include <fmt/format.h>
 
 #include "core/kernel/text/text.h"
@@ -92,7 +92,7 @@ class ProgramPrinter {
     sequence(call.lowered, depth + 2);
   }
 
-  // A step without a form of its own.
+  // A step without a text form of its own.
   template <class Action>
   void step(const Action& action, size_t i, const std::string& tail, int depth) {
     std::string buffers;

@@ -20,7 +20,7 @@ void unique(std::vector<BufferId>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-// The last steps that touched each piece of memory.
+// Tracks the last steps that accessed each piece of memory.
 class Tracker {
  public:
   explicit Tracker(const Program& program) : program_(program) {}
@@ -38,7 +38,7 @@ class Tracker {
         depends.insert(depends.end(), piece.readers.begin(), piece.readers.end());
       });
     }
-    // A step that reads what it writes is its writer.
+    // A step that both reads and writes a buffer counts as its writer.
     for (const BufferId id : accesses.reads) {
       for_each_piece(range_of(program_, id), [&](Piece& piece) { piece.readers.push_back(step); });
     }
@@ -49,19 +49,19 @@ class Tracker {
   }
 
  private:
-  // Bytes that were written by one step, if any, and read by some since.
+  // Bytes written by one step, if any, and the steps that have read some of them since.
   struct Piece {
     int64_t end = 0;
     uint32_t writer = kNone;
     std::vector<uint32_t> readers;
   };
-  using Pieces = std::map<int64_t, Piece>;  // By begin; they do not overlap.
+  using Pieces = std::map<int64_t, Piece>;  // By first byte; they do not overlap.
 
   Pieces& pieces_of(const ByteRange& range) {
     return memories_[(uint64_t{range.index} << 2) | static_cast<uint64_t>(range.kind)];
   }
 
-  // Makes pieces begin and end where the range does; those within it fill it.
+  // Splits pieces at the ends of the range; the pieces within it then cover it.
   template <class Visit>
   void for_each_piece(const ByteRange& range, const Visit& visit) {
     if (range.begin == range.end) return;
@@ -89,8 +89,8 @@ class Tracker {
     pieces.emplace_hint(behind, at, std::move(rest));
   }
 
-  // Makes the range one piece of this step alone: later steps depend on it, and through it on the
-  // others.
+  // Replaces the range by one piece written by `step`: later steps depend on it, and through it on
+  // the earlier steps.
   void write(const ByteRange& range, uint32_t step) {
     if (range.begin == range.end) return;
     Pieces& pieces = pieces_of(range);
@@ -104,7 +104,7 @@ class Tracker {
   std::unordered_map<uint64_t, Pieces> memories_;
 };
 
-// Whether the step, or one within it, is the host's: such steps may have effects.
+// Whether the step, or a step within it, runs on the host: such steps may have effects.
 bool calls(const Program& program, const Step& step) {
   if (is_on_host(step)) return true;
   return std::ranges::any_of(sequences_within(step), [&](SequenceId id) {
@@ -132,7 +132,7 @@ std::vector<SequenceId> sequences_within(const Step& step) {
 
 namespace {
 
-// A kernel says how it accesses its buffers.
+// A kernel declares how it accesses its buffers.
 void add_launched(const Program& program, const Launch& launch, Accesses& to) {
   const kernel::Kernel& kernel = program.kernels[launch.kernel];
   for (size_t i = 0; i < launch.buffers.size(); ++i) {

@@ -1,10 +1,10 @@
 // core/program/: a compiled module by value: kernels, library calls, constants, buffers, steps.
 //
-// Program: a compiled module, flat and by value: kernels, library calls, constants, buffers with
-// their place in memory, and steps that name the earlier steps they depend on.
+// Program: a compiled module, flat and by value. It has kernels, library calls, constants, buffers
+// with their locations in memory, and steps that list the earlier steps on which they depend.
 //
-// A backend or runtime needs nothing else to run it. hlo/lower makes Programs, hlo/buffers places
-// their buffers, core/program/interpreter.h runs them by interpreting their kernels.
+// A backend or runtime needs nothing else to run it. hlo/lower makes Programs, hlo/buffers assigns
+// memory to their buffers, core/program/interpreter.h runs them by interpreting their kernels.
 //
 // Thread-safety: a value; concurrent reads are safe.
 #pragma once
@@ -28,7 +28,7 @@ using BufferId = uint32_t;
 using SequenceId = uint32_t;
 inline constexpr uint32_t kNone = ~uint32_t{0};
 
-/// Whose memory a buffer lies in.
+/// The kind of memory in which a buffer lies.
 enum class BufferKind : uint8_t {
   kParameter,  ///< Argument `index`.
   kResult,     ///< Result `index`.
@@ -36,16 +36,15 @@ enum class BufferKind : uint8_t {
   kTemporary,  ///< The execution's block of temporaries, at `offset`.
 };
 
-/// A dense row-major array in memory. Elements take their storage's bytes (sub-byte ones a byte
-/// each), complex ones two numbers.
+/// A dense row-major array in memory. An element takes the storage bytes of its type (sub-byte
+/// types one byte each, complex types two numbers).
 struct Buffer {
   ElementType type{};
   Dims dims;
   BufferKind kind = BufferKind::kTemporary;
   uint32_t index = 0;
-  int64_t offset = 0;  ///< Offset of a temporary in bytes; a multiple of kAlignment.
-  BufferId view_of =
-      kNone;  ///< The buffer whose memory this one shows under another type or shape.
+  int64_t offset = 0;        ///< Offset of a temporary in bytes; a multiple of kAlignment.
+  BufferId view_of = kNone;  ///< The buffer whose memory this one views with another type or shape.
 
   int64_t bytes() const { return Shape(type, dims).byte_size(); }
   bool operator==(const Buffer&) const = default;
@@ -54,22 +53,22 @@ inline constexpr int64_t kAlignment = 64;
 
 // --- Steps
 //
-// A step states its members to visitors, with the role of each: visit(role, member), in the order
-// of the serial form. Everything that treats steps alike follows from them: serial form, liveness,
-// dependencies, coalescing, segments, validation, text. docs/adding-a-step.md
+// A step passes its members to visitors, each with a role: visit(role, member), in the order of the
+// serial form. The code that treats all steps alike uses only these visits: serial form, liveness,
+// dependencies, coalescing, segments, validation, text. See docs/adding-a-step.md.
 
 namespace role {
-struct Reads {};     ///< A buffer, or buffers, that the step itself reads.
-struct Writes {};    ///< A buffer, or buffers, that it writes.
-struct Launched {};  ///< Buffers of a kernel, which says how it accesses each.
-struct Runs {};      ///< A sequence, or sequences, inside the step.
-struct Other {};     ///< Anything else.
+struct Reads {};     ///< One or several buffers that the step itself reads.
+struct Writes {};    ///< One or several buffers that it writes.
+struct Launched {};  ///< Buffers of a kernel, which declares how it accesses each.
+struct Runs {};      ///< One or several sequences inside the step.
+struct Other {};     ///< Any other member.
 }  // namespace role
 
-/// Runs a kernel: one buffer for each of its own, in order.
+/// Runs a kernel, with one buffer for each buffer parameter of the kernel, in order.
 struct Launch {
   static constexpr std::string_view kName = "launch";
-  static constexpr bool kOnHost = false;  ///< Whether the host runs it by itself.
+  static constexpr bool kOnHost = false;  ///< Whether the host runs the step.
   uint32_t kernel = 0;
   std::vector<BufferId> buffers;
   std::vector<uint64_t> scalars;
@@ -98,7 +97,7 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
-/// Runs `condition`, and as long as it leaves true in `predicate`, `body` and `condition` again.
+/// Runs `condition`; while it sets `predicate` to true, runs `body` and `condition` again.
 struct While {
   static constexpr std::string_view kName = "while";
   static constexpr bool kOnHost = false;
@@ -115,8 +114,8 @@ struct While {
   bool operator==(const While&) const = default;
 };
 
-/// Runs branches[i], i the number in `index`: for pred[], true is branch 0; for s32[], a number out
-/// of range is the last one.
+/// Runs branches[i], where i is the value of `index`. pred[]: true selects branch 0. s32[]: a value
+/// out of range selects the last branch.
 struct Conditional {
   static constexpr std::string_view kName = "conditional";
   static constexpr bool kOnHost = false;
@@ -136,7 +135,8 @@ using ConfigValue = std::variant<bool, int64_t, double, std::string>;
 using Config = std::vector<std::pair<std::string, ConfigValue>>;
 const ConfigValue* find(const Config& config, std::string_view key);
 
-/// A call out of the op set, by target name, on the host or claimed by a backend.
+/// A call of a function that is not in the op set, by target name; run by the host or claimed by a
+/// backend.
 struct CustomCall {
   static constexpr std::string_view kName = "custom call";
   static constexpr bool kOnHost = true;
@@ -155,8 +155,8 @@ struct CustomCall {
   bool operator==(const CustomCall&) const = default;
 };
 
-/// A library call, and steps that do the same with kernels alone: a backend that does not take the
-/// call runs `lowered`.
+/// A library call, with steps that compute the same result by kernels only: a backend that does not
+/// take the call runs `lowered`.
 struct LibraryCallStep {
   static constexpr std::string_view kName = "library call";
   static constexpr bool kOnHost = false;
@@ -177,23 +177,24 @@ struct LibraryCallStep {
 
 struct Step {
   std::variant<Launch, Copy, While, Conditional, CustomCall, LibraryCallStep> action;
-  /// Earlier steps of the same sequence that must be done first, ascending; direct ones only.
+  /// Earlier steps of the same sequence that must be done before this one, ascending; only direct
+  /// dependencies.
   std::vector<uint32_t> depends;
-  /// The ops it was made from and where they stand: "stablehlo.add at model.mlir:3:8".
+  /// The ops from which the step was made, with their locations: "stablehlo.add at model.mlir:3:8".
   std::string label;
-  /// The op that it was made from, as a number of the compiler that made it; kNone in a Program
-  /// that was read: it is no part of the serial form.
+  /// The op from which the step was made, as an index of the compiler that made it; kNone in a
+  /// Program that was read, because the serial form does not contain it.
   uint32_t op = kNone;
   bool operator==(const Step&) const = default;
 };
 
-/// Calls visit(id) for each buffer that the step names itself, and for each sequence inside it; it
-/// may change the number if `step` is not const.
+/// Calls visit(id) for each buffer that the step itself names, and for each sequence inside it. If
+/// `step` is not const, visit may change the id.
 template <class AnyStep, class Visit>
 void for_each_buffer(AnyStep& step, const Visit& visit);
 template <class AnyStep, class Visit>
 void for_each_sequence(AnyStep& step, const Visit& visit);
-/// Whether the host runs the step by itself, so that it is part of no segment.
+/// Whether the host runs the step, so that it belongs to no segment.
 inline bool is_on_host(const Step& step) {
   return std::visit([](const auto& action) { return action.kOnHost; }, step.action);
 }
@@ -203,7 +204,7 @@ inline std::string_view name_of(const Step& step) {
   return std::visit([](const auto& action) { return action.kName; }, step.action);
 }
 
-/// Steps in an order in which they may be run one after the other.
+/// Steps in a valid execution order.
 struct Sequence {
   std::vector<Step> steps;
   bool operator==(const Sequence&) const = default;
@@ -217,27 +218,28 @@ struct Program {
   std::vector<Sequence> sequences;  ///< sequences[0] is the entry.
   std::vector<BufferId> parameters;
   std::vector<BufferId> results;
-  /// Parameters whose memory the caller gives away.
+  /// Parameters whose memory the caller donates.
   std::vector<uint32_t> donated;
   int64_t temporary_bytes = 0;
 
   const Buffer& buffer(BufferId id) const { return buffers[id]; }
-  /// The buffer itself, or the one it is a view of.
+  /// The buffer itself, or the buffer of which it is a view.
   BufferId root(BufferId id) const {
     return buffers[id].view_of == kNone ? id : buffers[id].view_of;
   }
 };
 
-/// The sequences directly inside a step: of a loop its condition and body, of a conditional the
-/// branches, of a library call the steps that do the same.
+/// The sequences directly inside a step: condition and body of a loop, the branches of a
+/// conditional, the lowered steps of a library call.
 std::vector<SequenceId> sequences_within(const Step& step);
 
-/// Buffers that are read and written; views are given as their roots.
+/// Buffers that are read and written; a view is listed as its root.
 struct Accesses {
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
 };
-/// The accesses of a step, those in the sequences inside it too; and those of the step itself.
+/// The accesses of a step, including those in the sequences inside it; and those of the step
+/// itself.
 Accesses accesses_of(const Program& program, const Step& step);
 Accesses own_accesses_of(const Program& program, const Step& step);
 
@@ -257,22 +259,22 @@ ByteRange range_of(const Program& program, BufferId id);
 /// Whether two buffers have bytes in common.
 bool overlap(const Program& program, BufferId a, BufferId b);
 
-/// For each step of a sequence, the earlier steps that it has to wait for; they follow from the
-/// places of the buffers in memory and the order of calls.
+/// For each step of a sequence, the earlier steps for which it must wait. They follow from the
+/// memory of the buffers and the order of host calls.
 std::vector<std::vector<uint32_t>> dependencies_of(const Program& program,
                                                    const Sequence& sequence);
 
-/// Fills in `depends` of every step.
+/// Sets `depends` of every step.
 void find_dependencies(Program& program);
 
 /// OK, or an error: ids out of range, kernels that do not verify or do not fit their buffers,
-/// temporaries outside the block, a launch or copy whose buffers overlap, steps that touch the same
-/// memory without depending on each other. Safe on a Program of any content.
+/// temporaries outside the block, a launch or copy whose buffers overlap, steps that access the
+/// same memory without depending on each other. Safe on a Program with any content.
 Status validate(const Program& program);
-/// The same for a Program whose kernels have been verified one by one: they are not verified again.
+/// The same for a Program whose kernels have been verified separately; they are not verified again.
 Status validate_steps(const Program& program);
 
-/// As text, for reading: `tenon opt --emit=program`.
+/// The text form, for people: `tenon opt --emit=program`.
 std::string print(const Program& program);
 
 namespace detail {

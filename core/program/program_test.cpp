@@ -38,8 +38,8 @@ TEST(Program, Prints) {
             "results %2\n\nkernel @add(");
 }
 
-// Each step waits for the writers of the buffers that it reads, and for the readers of those that
-// it writes.
+// Each step waits for the writers of the buffers that it reads, and for the readers of the buffers
+// that it writes.
 TEST(Program, Dependencies) {
   Program p = twice();
   p.buffers.push_back(buffer(BufferKind::kTemporary, 0, 64));
@@ -68,7 +68,7 @@ TEST(Program, WhileAndConditional) {
   EXPECT_EQ((*results)[0], four(12));  // 3, 6, 12; then the predicate is false: branch 1
 }
 
-// Calls may have effects: they stay in order through loops too.
+// Calls may have effects: they keep their order through loops too.
 TEST(Program, CallsInLoopsStayInOrder) {
   Program p = twice();
   p.sequences.resize(3);
@@ -135,8 +135,10 @@ TEST(Validate, Errors) {
       {[](Program& p) { p.buffers[1].offset = 8; },
        "buffer 1 lies at 8 to 24 of 64 bytes of temporaries"},
       {[](Program& p) { p.buffers[1].kind = BufferKind::kConstant; }, "there is no constant 0"},
-      {[](Program& p) { p.buffers[2].index = 3; }, "result 0 is buffer 2, which lies elsewhere"},
-      {[](Program& p) { p.buffers[0].index = 3; }, "parameter 0 is buffer 0, which lies elsewhere"},
+      {[](Program& p) { p.buffers[2].index = 3; },
+       "result 0 is buffer 2, which is not of that kind"},
+      {[](Program& p) { p.buffers[0].index = 3; },
+       "parameter 0 is buffer 0, which is not of that kind"},
       {[](Program& p) {
          p.buffers[1].view_of = 0;
          p.buffers[1].dims = {2};
@@ -181,9 +183,9 @@ TEST(Validate, Errors) {
       {[](Program& p) { std::get<Launch>(p.sequences[0].steps[0].action).buffers = {1, 1, 0}; },
        "step 0 of sequence 0 writes to a parameter"},
       {[](Program& p) { p.sequences[0].steps[0].action = While{0, 0, 0}; },
-       "a while's predicate is no pred"},
+       "a while's predicate is not a pred"},
       {[](Program& p) { p.sequences[0].steps[0].action = Conditional{0, {0}}; },
-       "a conditional's index is no pred or s32"},
+       "a conditional's index is neither pred nor s32"},
       {[](Program& p) {
          p.buffers[1].dims = {5};
          p.sequences[0].steps = {{Copy{1, 0}, {}, ""}};

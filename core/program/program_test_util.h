@@ -24,7 +24,7 @@ inline Buffer buffer(BufferKind kind, uint32_t index, int64_t offset = 0) {
   return b;
 }
 
-// y = (x + x) + x by way of a temporary.
+// y = (x + x) + x, through a temporary.
 inline Program twice() {
   Program p;
   p.name = "p";
@@ -44,7 +44,7 @@ inline Program twice() {
   return p;
 }
 
-// y = x + x, where y begins as x.
+// y = x + x, where y is initialised with x.
 inline Program twice_in_place() {
   Program p = twice();
   p.kernels = {
@@ -84,7 +84,7 @@ inline Program control_flow() {
   return p;
 }
 
-// A call of each kind that fits arrays of four floats, beside the steps that do the same.
+// A call of each kind on arrays of four floats, each with lowered steps.
 inline void add_calls(Program& p) {
   const auto add = [&](const Dims& dims, ElementType type) {
     Buffer b = buffer(BufferKind::kTemporary, 0, p.temporary_bytes);
@@ -128,7 +128,7 @@ inline void add_calls(Program& p) {
        {add({4}, f32)});
 }
 
-// Something of each kind: control flow, a constant, a view, a donated parameter, a call with a
+// One of each kind: control flow, a constant, a view, a donated parameter, a call with a
 // configuration of each type, library calls.
 inline Program everything() {
   Program p = control_flow();

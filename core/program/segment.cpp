@@ -52,7 +52,7 @@ class Search {
   std::vector<StepRange> found_;
 };
 
-// Copies the steps of a range, and of the whole what these use.
+// Copies the steps of a range, and the parts of the whole Program that they use.
 class SegmentMaker {
  public:
   explicit SegmentMaker(const Program& whole) : whole_(whole) {}
@@ -75,7 +75,7 @@ class SegmentMaker {
   // Sequences are renumbered in the order of the walk.
   void add(SequenceId to, std::span<const Step> steps) {
     for (const Step& each : steps) {
-      // Not a reference: the sequences move when one is added.
+      // Not a reference: adding a sequence moves the others.
       Step step = each;
       if (auto* launch = std::get_if<Launch>(&step.action)) renumber(*launch);
       for_each_buffer(step, [&](BufferId& id) { id = buffer(id); });
@@ -107,7 +107,7 @@ class SegmentMaker {
     return id;
   }
 
-  // Gives a buffer the segment's number of its memory.
+  // Gives a buffer the segment's index of its memory.
   void place(Buffer& buffer, BufferId id) {
     switch (buffer.kind) {
       case BufferKind::kParameter:
@@ -128,7 +128,7 @@ class SegmentMaker {
     }
   }
 
-  // True for a memory that had no number yet.
+  // True if the memory had no index yet.
   bool number(Buffer& buffer, std::vector<MemoryRef>& list) {
     const auto next = static_cast<uint32_t>(list.size());
     const auto [known, added] = memories_.try_emplace({buffer.kind, buffer.index}, next);

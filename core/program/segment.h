@@ -1,5 +1,5 @@
-// Segments: runs of steps that a backend may compile as one executable, loops and branches included
-// (backend.h, compile_segment).
+// Segments: ranges of steps that a backend may compile as one executable, including loops and
+// branches (backend.h, compile_segment).
 #pragma once
 
 #include <functional>
@@ -18,8 +18,9 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
-/// The longest runs of steps such that `apart` is true for none of them nor for a step within; each
-/// has more than one step, or is a loop or branch. Sequences within such a run are not searched.
+/// The longest ranges of steps in which `apart` is false for every step, and for every step within
+/// one. Each range has more than one step, or is a loop or branch. Sequences within such a range
+/// are not searched.
 std::vector<StepRange> segments_of(const Program& program,
                                    const std::function<bool(const Step&)>& apart);
 
@@ -31,31 +32,31 @@ struct MemoryRef {
   bool operator==(const MemoryRef&) const = default;
 };
 
-/// A range of steps as a Program of its own.
+/// A range of steps as a separate Program.
 struct Segment {
-  /// Its entry is the steps of the range; it has the kernels, buffers and memories that they use
-  /// alone, each with a number of its own. Temporaries lie where they lie in the whole.
+  /// Its entry sequence is the steps of the range. It contains only the kernels, buffers and
+  /// memories that they use, each with a new index. Temporaries keep their offsets.
   Program program;
-  /// For each of memory_sizes(program), the memory of the whole Program that it is.
+  /// For each entry of memory_sizes(program), the corresponding memory of the whole Program.
   std::vector<MemoryRef> memories;
 };
 
-/// The segment of a range. Valid if `program` is. What it costs grows with the range, not with the
-/// whole.
+/// The segment of a range. Valid if `program` is. The cost grows with the range, not with the whole
+/// Program.
 Segment segment_of(const Program& program, const StepRange& range);
 
-/// The launches and library calls that stand in the range, those of loops and branches within too;
-/// a library call counts as itself if `takes` says that the backend has taken it, else as its
+/// Counts the launches and library calls in the range, including those within loops and branches. A
+/// library call counts as one call if `takes` says that the backend has taken it, else as its
 /// lowered steps.
 StepCounts count_steps(const Program& program, const StepRange& range,
                        const std::function<bool(const LibraryCallStep&)>& takes);
 
-/// Bytes of the memories of a Program in the order in which a segment takes them: parameters,
-/// results, constants, the block of temporaries if there is one (compile_segment).
+/// The sizes in bytes of the memories of a Program, in the order in which a segment takes them:
+/// parameters, results, constants, the block of temporaries if there is one (compile_segment).
 std::vector<int64_t> memory_sizes(const Program& program);
 
-/// Visits the steps of the Program that are run outside of `segments`, those within loops, branches
-/// and, if `descends` is true for a library call, in its lowered steps, too.
+/// Visits the steps of the Program that are run outside of `segments`, including those within loops
+/// and branches and, if `descends` is true for a library call, those of its lowered steps.
 void for_each_step(const Program& program, const std::vector<StepRange>& segments,
                    const std::function<bool(const Step&)>& descends,
                    const std::function<void(const Step&)>& visit);

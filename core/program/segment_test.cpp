@@ -13,7 +13,7 @@ const auto kCalls = [](const Step& step) {
   return std::holds_alternative<CustomCall>(step.action);
 };
 
-// Two kernels, a call of the host, a loop whose body calls the host, a branch.
+// Two kernels, a host call, a loop whose body makes a host call, a branch.
 Program with_calls() {
   Program p = testing::control_flow();
   const Step call = {CustomCall{"mine", {}, {2}, {2}}, {}, ""};
@@ -31,7 +31,7 @@ TEST(Segment, RunsAreAsLongAsTheyCanBe) {
   EXPECT_EQ(segments_of(testing::control_flow(), kNothing), (std::vector<StepRange>{{0, 0, 3}}));
   EXPECT_EQ(segments_of(testing::twice(), kNothing), (std::vector<StepRange>{{0, 0, 2}}));
   const Program p = with_calls();
-  // The single kernels of the loop's condition and before the call stand alone.
+  // The single kernels in the loop's condition and before the call form no segment.
   EXPECT_EQ(segments_of(p, kCalls), (std::vector<StepRange>{{0, 0, 2}, {2, 2, 4}, {0, 4, 5}}));
   EXPECT_TRUE(segments_of(p, [](const Step&) { return true; }).empty());
 }
@@ -49,8 +49,8 @@ TEST(Segment, IsAProgramOfItsOwn) {
   EXPECT_EQ((*ProgramInterpreter(whole).run(arguments))[0], testing::four(12));
 }
 
-// Parameter 1 and constant 1 of the whole are the segment's first; what it does not use is not
-// there.
+// Parameter 1 and constant 1 of the whole Program become the segment's first; parts that the
+// segment does not use are left out.
 TEST(Segment, HasWhatItUsesAlone) {
   Program p = testing::twice();
   p.kernels.insert(p.kernels.begin(), testing::twice_in_place().kernels[0]);
@@ -80,7 +80,7 @@ TEST(Segment, HasWhatItUsesAlone) {
   EXPECT_EQ((*ProgramInterpreter(segment.program).run(arguments))[0], testing::four(5));
 }
 
-// Twice as many segments are twice as much to copy.
+// Twice as many segments take twice as much to copy.
 TEST(Segment, AllOfThemAreAsLargeAsTheWhole) {
   const auto copied = [](size_t count) {
     Program p = testing::twice();

@@ -59,8 +59,8 @@ void serialize(A& a, serial::Of<A, Composite>& c) {
 
 namespace {
 
-// Version 1 had no composites, and two kinds of calls that no backend took. They become composites
-// of these names: the steps beside them do the same.
+// Version 1 had no composites, but two kinds of calls that no backend took. They become composites
+// with these names; their lowered steps compute the same.
 struct RandomBitsOf1 {
   uint8_t algorithm = 0;
 };
@@ -181,7 +181,7 @@ Result<Program> read_program(const serial::Unsealed& file) {
   serial::ArchiveReader reader(file.payload, file.version);
   Program program;
   reader(program);
-  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the program", reader.rest());
+  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes after the program", reader.rest());
   TENON_TRY(Status(reader.status()));
   return program;
 }

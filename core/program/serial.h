@@ -1,5 +1,5 @@
-// The serial form of Programs: one file with kernels, constants, buffer plan and steps, that
-// another process, machine or release loads.
+// The serial form of Programs: one file with kernels, constants, buffer plan and steps, which
+// another process, machine or release can load.
 //
 // Version 2 (1: without composites among library calls); `testdata/` keeps a file of each version,
 // which a test loads. A Program without composites is written as version 1.
@@ -15,11 +15,11 @@
 
 namespace tenon::program {
 
-/// A new version of what a kernel is written as is a new version of this too.
+/// A new version of the serial form of kernels requires a new version of this one.
 inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 2};
 static_assert(kernel::kKernelFormat.newest == 1);
 
-/// The serial form of a library call by itself, for plug-ins.
+/// The serial form of a single library call, for plug-ins.
 inline constexpr serial::Format kCallFormat = {"TNCL", "library call", 1, 2};
 std::string save_call(const LibraryCall& call);
 /// Errors: those of serial::unseal.
@@ -31,11 +31,12 @@ std::string save(const Program& program);
 /// its byte.
 Result<Program> load_program(std::string_view bytes, bool damaged_too = false);
 
-/// The same of bytes that the host of this process has just saved a validated Program to: it is
-/// not validated again, unless another version wrote them than this release does.
+/// The same for bytes to which the host of this process has just saved a validated Program. The
+/// Program is not validated again, unless another version than this release's wrote the bytes.
 Result<Program> load_validated_program(std::string_view bytes);
 
-/// Parts of other files; a Program that is read is not validated, nor are its kernels verified.
+/// For use within other files. A Program that is read is not validated, and its kernels are not
+/// verified.
 void serialize(serial::ArchiveWriter& a, const Program& program);
 void serialize(serial::ArchiveReader& a, Program& program);
 void serialize(serial::ArchiveWriter& a, const StepRange& range);

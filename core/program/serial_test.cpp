@@ -1,4 +1,4 @@
-// Programs as bytes and back; files of every version; damaged ones.
+// Saving and loading Programs; files of every version; damaged files.
 #include "core/program/serial.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(ProgramSerial, NoChangeOfABitBreaksTheReader) {
           continue;
         }
         EXPECT_FALSE(print(*read).empty());
-        // On zeros, where it is small and has no loop that might not end.
+        // Run on zeros, if it is small and has no loop that might not end.
         if (!may_run(*read)) continue;
         ++runs;
         std::vector<Literal> arguments;

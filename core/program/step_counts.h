@@ -1,4 +1,4 @@
-// Counts of the steps of an execution by where they ran, for tests that claim that a device
+// Counts of the steps of an execution by where they ran, for tests that assert that a device
 // computed something.
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace tenon::program {
 
-/// Copies are not counted, nor loops and branches themselves; a step within a loop counts once for
-/// each turn. Steps that a backend compiled as one segment count as they stand in the Program, each
-/// once, for any number of turns of the loops within.
+/// Copies are not counted, nor are loops and branches themselves. A step within a loop counts once
+/// per iteration. Each step of a segment counts once, for any number of iterations of the loops
+/// within the segment.
 struct StepCounts {
   int64_t kernels = 0;  ///< Launches of kernels on the device.
   int64_t calls = 0;    ///< Library calls that the backend took.

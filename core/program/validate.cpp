@@ -1,4 +1,4 @@
-// Checks of a Program before it runs.
+// Validation of a Program before it runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Validator {
     if (program_.temporary_bytes < 0 || program_.temporary_bytes > kMostBytes) {
       return bad("{} bytes of temporaries", program_.temporary_bytes);
     }
-    // Sizes first: checks of places use the sizes of other buffers.
+    // Sizes first: checks of memory use the sizes of other buffers.
     for (BufferId id = 0; id < program_.buffers.size(); ++id) TENON_TRY(size(id));
     for (const Literal& constant : program_.constants) {
       if (constant.shape().dims().size() > kMostRank)
@@ -75,8 +75,8 @@ class Validator {
     return {};
   }
 
-  // The i-th parameter or result is a buffer of that kind with the number i; a result may be a view
-  // of it.
+  // Checks that the i-th parameter or result is a buffer of that kind with index i; a result may be
+  // a view of it.
   Status outside(const std::vector<BufferId>& list, BufferKind kind, const char* what) const {
     for (size_t i = 0; i < list.size(); ++i) {
       if (list[i] >= program_.buffers.size())
@@ -87,13 +87,13 @@ class Validator {
         b = &program_.buffers[b->view_of];
       }
       if (b->kind != kind || b->index != i || b->view_of != kNone) {
-        return bad("{} {} is buffer {}, which lies elsewhere", what, i, list[i]);
+        return bad("{} {} is buffer {}, which is not of that kind", what, i, list[i]);
       }
     }
     return {};
   }
 
-  // Checks that the caller's memory is as large as the buffer that stands for it.
+  // Checks that the caller's memory is as large as the buffer that it is used for.
   Status same_size(BufferId number, const std::vector<BufferId>& list, const char* what) const {
     const Buffer& b = program_.buffers[number];
     if (b.index >= list.size()) return bad("there is no {} {}", what, b.index);
@@ -167,7 +167,8 @@ class Validator {
     return {};
   }
 
-  // Steps that touch the same memory, one of them writing, wait for each other, directly or not.
+  // Checks that steps which access the same memory, one of them writing, wait for each other,
+  // directly or indirectly.
   Status order() const {
     for (SequenceId s = 0; s < program_.sequences.size(); ++s) {
       if (!used_[s]) return bad("sequence {} is never run", s);
@@ -185,7 +186,7 @@ class Validator {
     return {};
   }
 
-  // Whether step `i` begins after `d` is done; mostly it says so itself.
+  // Whether step `i` begins after `d` is done; in most cases `i` lists `d` itself.
   static bool waits(const std::vector<Step>& steps, uint32_t i, uint32_t d) {
     if (std::ranges::binary_search(steps[i].depends, d)) return true;
     std::vector<bool> seen(i);
@@ -229,8 +230,9 @@ class Validator {
     uint32_t number = 0;  // Of the kernel's buffer.
   };
 
-  // A buffer that a kernel stores to overlaps no other buffer, unless the kernel says so (K4). The
-  // buffers are looked at in the order of their places, with those before that reach so far.
+  // Checks that a buffer to which a kernel stores overlaps no other buffer, unless the kernel
+  // declares it (K4). The buffers are visited in order of address, together with the earlier ones
+  // that extend this far.
   Status aliases(const Launch& launch, const kernel::Kernel& kernel) const {
     std::vector<Place> places;
     for (uint32_t i = 0; i < launch.buffers.size(); ++i) {
@@ -241,14 +243,14 @@ class Validator {
       const ByteRange& range = place.range;
       return std::tuple(range.kind, range.index, range.begin, place.number);
     });
-    std::vector<Place> written;  // Those that reach so far: one, or two that are in place.
+    std::vector<Place> written;  // Those that extend this far: one, or two in place.
     std::vector<Place> read;
     for (const Place& place : places) {
       const auto is_behind = [&](const Place& other) { return !other.range.overlaps(place.range); };
       const bool writes = kernel.memories[place.number].access != kernel::Access::kIn;
       std::erase_if(written, is_behind);
       for (const Place& other : written) TENON_TRY(apart(kernel, place, other));
-      if (!writes) {  // What is only read may overlap what is only read.
+      if (!writes) {  // Buffers that are only read may overlap.
         read.push_back(place);
         continue;
       }
@@ -286,7 +288,7 @@ class Validator {
     TENON_TRY(id(loop.predicate));
     const Buffer& predicate = program_.buffer(loop.predicate);
     if (predicate.type != ElementType::kPred || predicate.bytes() != 1) {
-      return bad("a while's predicate is no pred");
+      return bad("a while's predicate is not a pred");
     }
     TENON_TRY(sequence(loop.condition));
     return sequence(loop.body);
@@ -297,7 +299,7 @@ class Validator {
     const Buffer& index = program_.buffer(conditional.index);
     const bool fits =
         index.dims.empty() && (index.type == ElementType::kPred || index.type == ElementType::kS32);
-    if (!fits) return bad("a conditional's index is no pred or s32");
+    if (!fits) return bad("a conditional's index is neither pred nor s32");
     if (conditional.branches.empty()) return bad("a conditional without branches");
     if (index.type == ElementType::kPred && conditional.branches.size() != 2) {
       return bad("a conditional on a pred has {} branches", conditional.branches.size());
@@ -306,7 +308,7 @@ class Validator {
     return {};
   }
 
-  // A step without rules of its own: its buffers and sequences exist.
+  // A step without rules of its own: checks that its buffers and sequences exist.
   template <class Action>
   Status step(const Action& action) {
     Status status;
@@ -344,7 +346,7 @@ class Validator {
   }
 
   // A library call has the effects of its `lowered` steps: it writes the results, which overlap
-  // neither the operands nor each other, and nothing else that is read later.
+  // neither the operands nor each other, and no other memory that is read later.
   Status whole(const LibraryCallStep& call) const {
     for (size_t r = 0; r < call.results.size(); ++r) {
       for (size_t k = 0; k < r + call.operands.size(); ++k) {

@@ -1,6 +1,6 @@
 // core/runtime/: runs Programs on open devices: clients, buffers, events, executables.
 //
-// Client: the devices of one backend, opened.
+// Client: the opened devices of one backend.
 //
 //   auto client = Client::open(make_interpreter_backend());
 //   auto executable = (*client)->load((*client)->devices()[0], compiled);
@@ -8,8 +8,8 @@
 //   auto run = (*executable)->execute({x->buffer});
 //   Result<Literal> y = run->results[0]->to_literal();
 //
-// Thread-safety: everything, from any thread. Devices, buffers and executables keep what they need
-// of it: they may be used after the Client is gone.
+// Thread-safety: all functions may be called from any thread. Devices, buffers and executables keep
+// the parts of the client that they need, so they may be used after the Client is destroyed.
 #pragma once
 
 #include <memory>
@@ -21,19 +21,20 @@ namespace tenon::runtime {
 
 struct ClientOptions {
   DeviceLimits limits;
-  /// Numbers of the devices to open; empty: all.
+  /// Indices of the devices to open; empty: all.
   std::vector<size_t> devices;
   size_t callback_threads = 2;
 };
 
-/// Waits until every device that this process had opened is closed, for some nanoseconds at most:
-/// devices of destroyed clients are closed on other threads. For a process that is about to end,
-/// since layers write the ends of their files then. False if some are open still.
+/// Waits at most `wait` nanoseconds until every device that this process opened is closed; devices
+/// of destroyed clients are closed on other threads. Call it before the process ends, because
+/// layers complete their files when their devices are closed. Returns false if some devices are
+/// still open.
 bool await_all_closed(int64_t wait);
 
 class Client {
  public:
-  /// Errors: those of the backend; kNotFound if it has no device of a number.
+  /// Errors: those of the backend; kNotFound if the backend has no device of a given index.
   static Result<std::shared_ptr<Client>> open(std::shared_ptr<backend::Backend> backend,
                                               const ClientOptions& options = {});
   ~Client();

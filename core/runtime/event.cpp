@@ -16,8 +16,8 @@ struct CallbackPool::Impl {
 
 namespace {
 
-// Ends the threads, which have shares of the queue but none of this, when the last pool is gone.
-// That may be on one of the threads themselves, which then cannot be joined.
+// Ends the threads when the last pool is destroyed. The threads share the queue but not this
+// object. It may be destroyed on one of those threads, which then cannot be joined.
 struct Threads {
   std::function<void()> end;
   std::vector<std::thread> threads;
@@ -77,7 +77,7 @@ struct Event::Impl {
   std::condition_variable changed;
   std::optional<Status> outcome;
   std::vector<Callback> callbacks;
-  std::optional<CallbackPool> pool;  // Until it has happened.
+  std::optional<CallbackPool> pool;  // Until the event has happened.
   Birth birth;
 };
 
@@ -94,7 +94,7 @@ bool Event::is_ready() const {
 
 Status Event::await() const {
   std::unique_lock lock(state_->mutex);
-  // Nobody in a forked child makes happen what its parent waits for.
+  // In a forked child no thread can complete an event of the parent.
   if (!state_->outcome) TENON_TRY(state_->birth.check());
   state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
   return *state_->outcome;
@@ -115,7 +115,7 @@ void Event::on_ready(Callback callback) const {
       return;
     }
   }
-  callback(*state_->outcome);  // It never changes again.
+  callback(*state_->outcome);  // The outcome never changes again.
 }
 
 // --- Promise
@@ -128,7 +128,7 @@ Promise::~Promise() {
   if (state_ == nullptr || event().is_ready()) return;
   Status dropped(ErrorCode::kInternal, "");
   try {
-    dropped = Status(internal_error("what was to happen was dropped"));
+    dropped = Status(internal_error("the promise of the event was destroyed"));
   } catch (const std::exception&) {  // Without memory there is no text.
   }
   set(std::move(dropped));

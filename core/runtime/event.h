@@ -1,8 +1,8 @@
-// Event: whether something has happened, and how it went.
+// Event: whether something has happened, and with which outcome.
 //
-// Thread-safety: everything, from any thread. Callbacks run inline in on_ready when the event has
-// happened already, else on a thread of the CallbackPool, which no queue needs: they may block and
-// may call the client.
+// Thread-safety: all functions may be called from any thread. If the event has happened, on_ready
+// calls the callback at once; otherwise a thread of the CallbackPool calls it. No queue depends on
+// that thread, so a callback may block and may call the client.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +18,8 @@
 
 namespace tenon::runtime {
 
-/// A few threads that run functions, for callbacks and steps of the host. Copies share the threads,
-/// which end with the last of them.
+/// A few threads that run callbacks and host steps. Copies share the threads, which end with the
+/// last copy.
 class CallbackPool {
  public:
   explicit CallbackPool(size_t threads = 2);
@@ -30,18 +30,18 @@ class CallbackPool {
   std::shared_ptr<Impl> state_;
 };
 
-/// Copies are the same event.
+/// Copies refer to the same event.
 class Event {
  public:
   using Callback = std::function<void(const Status&)>;
 
-  /// One that has happened.
+  /// An event that has happened.
   static Event ready(Status status = {});
 
   bool is_ready() const;
-  /// The outcome, once there is one.
+  /// Waits for the outcome and returns it.
   Status await() const;
-  /// The outcome, or nothing after `nanoseconds`.
+  /// The outcome, or nothing if the event has not happened after `nanoseconds`.
   std::optional<Status> await_for(int64_t nanoseconds) const;
   void on_ready(Callback callback) const;
 
@@ -52,7 +52,7 @@ class Event {
   std::shared_ptr<Impl> state_;
 };
 
-/// Makes an event happen, once. A Promise that is destroyed before makes it fail with kInternal.
+/// Completes an event, once. If a Promise is destroyed before that, the event fails with kInternal.
 class Promise {
  public:
   explicit Promise(CallbackPool pool);

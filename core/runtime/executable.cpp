@@ -32,12 +32,12 @@ bool has_loops(const program::Program& program) {
   });
 }
 
-// Operations and bytes that take a millisecond or two. Far shorter ones gain by not waiting for
-// another thread to begin; up to here a caller that runs ahead gains nothing by it, and the memory
-// of the results that it piles up is no longer in any cache.
+// Operations and bytes that take a millisecond or two. A shorter program gains if it does not wait
+// for another thread. Up to this bound a caller that runs ahead gains nothing, and the memory of
+// the results that it accumulates has left the caches.
 constexpr double kBrief = 16e6;
 
-// Whether a Program is brief: it has kernels on the device only, each known to end.
+// Whether a Program is brief: all of its kernels run on the device, and each is known to end.
 bool is_brief(const CompiledProgram& compiled) {
   double work = 0;
   for (const program::Sequence& sequence : compiled.program.sequences) {
@@ -58,8 +58,8 @@ bool is_brief(const CompiledProgram& compiled) {
   return work <= kBrief;
 }
 
-// By result, the donated parameter that one of the first steps copies to it and no other step
-// touches.
+// For each result, the donated parameter that one of the first steps copies to it and that no other
+// step uses.
 std::vector<uint32_t> find_input_output_aliases(const program::Program& program,
                                                 const std::vector<bool>& donated) {
   std::vector<uint32_t> taken(program.results.size(), program::kNone);
@@ -134,22 +134,24 @@ Status load_modules(LoadedProgram& state) {
   return {};
 }
 
-// Posts work that fills memory which every execution reads.
+// Posts work that writes memory which every execution reads.
 void post_definition(const std::shared_ptr<LoadedProgram>& state, Device::Work work) {
   auto defined = std::make_shared<Promise>(state->device->pool());
   state->constants_defined.push_back(defined->event());
   state->device->post(std::move(work), [defined](const Status& status) { defined->set(status); });
 }
 
-// Bytes from which on a constant is worth an entry in the device's table of memories.
+// Constants of at least this many bytes are imported; smaller ones do not justify an entry in the
+// device's table of memories.
 constexpr size_t kLarge = size_t{1} << 16;
 
-// Imports a large constant where it lies; empty if the device does not take it so.
+// Imports a large constant, to be read in place; empty if the device does not import it.
 Result<BufferStorage> import_constant(const std::shared_ptr<Device>& device,
                                       const Literal& constant) {
   if (constant.data().size() < kLarge) return BufferStorage();
   Promise gone(device->pool());
-  // Copies of a literal share its bytes: this one keeps them for as long as the device reads them.
+  // Copies of a literal share its bytes: this copy keeps the bytes as long as the device reads
+  // them.
   gone.event().on_ready([constant](const Status&) {});
   return import(device, MemoryKind::kDevice, constant.data(), std::move(gone));
 }
@@ -251,7 +253,7 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
 
 namespace {
 
-// The state of one execution until it is done.
+// The state of one execution while it is in flight.
 struct InFlightExecution {
   std::shared_ptr<const LoadedProgram> loaded;
   std::shared_ptr<const void> throttle_token;
@@ -262,13 +264,13 @@ struct InFlightExecution {
   std::vector<Promise> results;
   std::optional<Promise> done;
 
-  // A loop might never end on unwritten inputs, so a Program with loops waits for its inputs.
+  // A loop on undefined inputs might never end, so a Program with loops waits for its inputs.
   Status inputs_defined() const {
     for (const Event& input : inputs) TENON_TRY(input.await());
     return {};
   }
 
-  // An argument or constant that never came to be is the first thing that went wrong.
+  // If an argument or constant failed to be defined, its error precedes those of the execution.
   void finish(Status status) {
     for (const Event& input : inputs) {
       if (!input.is_ready()) continue;
@@ -321,7 +323,7 @@ Result<std::vector<bool>> check_arguments(const LoadedProgram& loaded,
   std::vector<bool> is_donated = find_donated(loaded, options);
   const size_t twice = first_donated_twice<const Buffer*>(buffers, is_donated);
   if (twice == buffers.size()) return is_donated;
-  return invalid_argument("{}: argument {} is donated and given twice", program.name, twice);
+  return invalid_argument("{}: argument {} is donated and passed twice", program.name, twice);
 }
 
 Result<BufferStorage> allocate_result(const LoadedProgram& loaded, size_t r) {
@@ -329,8 +331,8 @@ Result<BufferStorage> allocate_result(const LoadedProgram& loaded, size_t r) {
                   loaded.result_labels[r]);
 }
 
-// Memory of results and temporaries. A result that is aliased with an argument which is
-// `writable` gets its memory later.
+// Allocates the memory of results and temporaries. A result that is aliased with a `writable`
+// argument gets its memory later.
 Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<bool>& writable,
                                  ExecutionMemory& execution_memory) {
   for (size_t r = 0; r < loaded.results.size(); ++r) {
@@ -348,8 +350,8 @@ Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<
   return {};
 }
 
-// For each argument, whether its memory may be written: memory that is held, or is the caller's
-// own, is only read, and a result is computed beside it.
+// For each argument, whether its memory may be written. Memory that is held, or that belongs to the
+// caller, is only read, and the result is computed in other memory.
 std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
                                 const std::vector<bool>& is_donated) {
   std::vector<bool> writable = is_donated;
@@ -360,7 +362,7 @@ std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
 }
 
 // Takes the donated arguments, and gives aliased results the memory of those that are `writable`.
-// If one of those is held by now, takes nothing and gives false.
+// If one of those has become held meanwhile, takes nothing and returns false.
 Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferPtr> arguments,
                             const std::vector<bool>& is_donated, const std::vector<bool>& writable,
                             ExecutionMemory& execution_memory, Donations& donations) {
@@ -388,7 +390,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   in_flight->loaded = state_;
   in_flight->throttle_token = state_->device->acquire_throttle_token();
   // Donated buffers are taken last, and given back after a failure. Memory is allocated without the
-  // lock, since that may wait for work.
+  // lock, because an allocation may wait for work.
   std::unique_lock<std::mutex> in_order;
   std::optional<Donations> donations;
   for (bool taken = false; !taken;) {
@@ -433,8 +435,8 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     return execution;
   }
   const auto item = Device::make_work_item(work, done, in_flight->stop);
-  donations->keep();  // Nothing needs memory from here on.
-  // Work that others post from now on comes behind it.
+  donations->keep();  // No more memory is allocated from here on.
+  // Work that other threads post from now on is ordered after it.
   in_order.unlock();
   state_->device->run_inline(std::move(place), item);
   return execution;

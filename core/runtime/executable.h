@@ -1,6 +1,7 @@
 // Executable: a compiled Program, loaded on a device and ready to run.
 //
-// Thread-safety: everything, from any thread; several executions may be on their way at once.
+// Thread-safety: all functions may be called from any thread; several executions may be in flight
+// at once.
 #pragma once
 
 #include <map>
@@ -19,20 +20,21 @@ namespace tenon::runtime {
 /// Where a kernel runs.
 enum class KernelPlacement : uint8_t {
   kDevice,
-  kHost,     ///< Interpreted, since the backend declined it.
-  kInlined,  ///< Every step that launches it is within a segment or a call that the backend took.
+  kHost,     ///< Interpreted, because the backend declined it.
+  kInlined,  ///< Every step that launches it is part of a segment or of a call that the backend
+             ///< took.
 };
 
-/// Steps that the backend compiled as one (backend.h, compile_segment).
+/// Steps that the backend compiled as one executable (backend.h, compile_segment).
 struct CompiledSegment {
   program::StepRange range;
-  /// The memories of the Program that it is launched with (program::Segment).
+  /// The memories of the Program with which it is launched (program::Segment).
   std::vector<program::MemoryRef> memories;
   std::string binary;
 };
 
-/// The result of a driver's compilation of a Module for a target (hlo/driver/compile.h): a Program
-/// whose kernels are legal for it, and the backend's binary, segments and plans.
+/// The result of compiling a Module for a target (hlo/driver/compile.h): a Program whose kernels
+/// are legal for the target, and the backend's binary, segments and plans.
 struct CompiledProgram {
   program::Program program;
   std::string binary;  ///< Binary of the kernels that are placed on the device, in order.
@@ -43,24 +45,25 @@ struct CompiledProgram {
 };
 
 struct ExecuteOptions {
-  /// Parameters that keep their memory although the Program would take it.
+  /// Parameters whose memory the Program must not take although it could.
   std::vector<uint32_t> keep;
 };
 
 struct Execution {
   std::vector<BufferPtr> results;
   Event done = Event::ready();
-  /// Counts of steps by where they ran: complete once `done` has happened, not to be read before.
+  /// Counts of steps by where they ran: complete when `done` has happened; must not be read
+  /// earlier.
   std::shared_ptr<const program::StepCounts> steps;
 };
 
-/// Functions of the host by the target names of custom calls.
+/// Host functions by the target names of custom calls.
 using CustomCalls = std::map<std::string, program::CustomCallHandler>;
 
 class Executable {
  public:
-  /// Loads the binary and copies the constants to the device; large ones stay in the host's memory
-  /// where the device takes them as they lie (B28).
+  /// Loads the binary and copies the constants to the device. Large constants stay in host memory
+  /// if the device can read them in place (B28).
   static Result<std::shared_ptr<Executable>> load(std::shared_ptr<Device> device,
                                                   CompiledProgram compiled, CustomCalls calls);
   ~Executable();
@@ -68,21 +71,21 @@ class Executable {
   Executable& operator=(const Executable&) = delete;
 
   const program::Program& program() const;
-  /// The compiled Program that it was loaded from.
+  /// The compiled Program from which this was loaded.
   const CompiledProgram& compiled() const;
   const std::shared_ptr<Device>& device() const;
   std::vector<Shape> parameters() const;
   std::vector<Shape> results() const;
   /// For each parameter, whether an execution with these options takes its memory.
   std::vector<bool> donated_parameters(const ExecuteOptions& options) const;
-  /// Bytes of the results that take over the memory of donated arguments (execute).
+  /// Bytes of the results that take over the memory of donated arguments (see execute).
   int64_t aliased_bytes() const;
 
-  /// Runs it on one buffer a parameter. It returns when the work has been posted; errors of that
-  /// (wrong arguments, no room) leave everything as it was. Later errors are errors of `done` and
-  /// of each result. Donated arguments are gone when it has returned without an error; a result
-  /// takes over the memory of one that the Program's first steps copy to it, unless somebody holds
-  /// it or it is the caller's own.
+  /// Runs the Program on one buffer per parameter. Returns when the work has been posted. An error
+  /// of the call (wrong arguments, no room) leaves everything as it was. Later errors are errors of
+  /// `done` and of each result. If it returns without an error, donated arguments are deleted. If
+  /// the Program's first steps copy a donated argument to a result, the result takes over its
+  /// memory, unless somebody holds it or it belongs to the caller.
   Result<Execution> execute(std::span<const BufferPtr> arguments,
                             const ExecuteOptions& options = {}) const;
 

@@ -1,5 +1,5 @@
-// Planned faults in every call: runs give an error value or the right result, and the client goes
-// on.
+// Planned faults in every call: a run returns an error or the right result, and the client
+// continues.
 #include <gtest/gtest.h>
 
 #include "core/backend/interpreter/interpreter.h"
@@ -59,7 +59,7 @@ struct UntilDone {
   ~UntilDone() { EXPECT_TRUE(host_done.await().ok()); }
 };
 
-// The whole way from opening a client to the result.
+// Everything from opening a client to the result.
 Result<Literal> whole_run(const std::shared_ptr<backend::Backend>& backend, const Case& c,
                           std::shared_ptr<Client>* opened = nullptr) {
   TENON_ASSIGN(const auto client, Client::open(backend));
@@ -88,7 +88,7 @@ constexpr FaultKind kSingle[] = {FaultKind::kOpen,     FaultKind::kCompile, Faul
                                  FaultKind::kLaunch,   FaultKind::kRecord,  FaultKind::kEvent,
                                  FaultKind::kLost};
 
-// The 1st, the 2nd, … call of each kind fails, until a run has none that fails.
+// The 1st, the 2nd, … call of each kind fails, until a run has no failing call.
 TEST(Faults, EachCallOfEachKind) {
   for (const Case& c : cases()) {
     for (const FaultKind kind : kSingle) {
@@ -104,7 +104,7 @@ TEST(Faults, EachCallOfEachKind) {
           EXPECT_EQ(*result, c.expected);
           break;
         }
-        // The first block that there is no room for may be made smaller.
+        // If there is no room for the first block, a smaller one may be allocated.
         if (!result) {
           EXPECT_NE(result.error().message().find("a planned fault"), std::string::npos)
               << result.error().to_string();
@@ -120,7 +120,7 @@ TEST(Faults, EachCallOfEachKind) {
   }
 }
 
-// After a fault that is not the loss of the device, the same client goes on.
+// After a fault other than the loss of the device, the same client continues.
 TEST(Faults, TheClientGoesOn) {
   const Case c = cases()[1];
   for (const FaultKind kind : {FaultKind::kCopy, FaultKind::kLaunch, FaultKind::kEvent}) {
@@ -159,7 +159,7 @@ TEST(Faults, TheClientGoesOn) {
   }
 }
 
-// A function of the host that throws is an error of its work, which is waited for all the same.
+// If a host function throws, its work fails; that work is still awaited.
 TEST(Faults, FunctionsThatThrow) {
   const auto client = Client::open(backend::make_interpreter_backend()).value();
   const CustomCalls throws = {
@@ -186,7 +186,8 @@ TEST(Faults, FunctionsThatThrow) {
             Status(ErrorCode::kInternal, "interp:0: it threw: there is no such file"));
 }
 
-// Faults and delays at random: runs end, right or with an error; with delays only, right.
+// Random faults and delays: every run ends, with the right result or an error; with delays only,
+// with the right result.
 TEST(Faults, AtRandom) {
   int64_t right = 0;
   int64_t wrong = 0;

@@ -1,4 +1,4 @@
-// Devices that hang, that are lost, and that several would have at once.
+// Devices that hang or are lost, and devices that several clients want to open at once.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -18,9 +18,9 @@ using program::testing::twice;
 // Misbehaviour of a device that a test turns on.
 struct Trouble {
   std::atomic<bool> hangs = false;  // Work is not begun and events stay pending …
-  std::atomic<int> late = 0;        // … until close does the copies, so many.
+  std::atomic<int> late = 0;        // … until close does this many copies.
   std::atomic<bool> mute = false;   // No event can be recorded.
-  std::atomic<int> vague = 0;       // So many times await does not say whether an event is done.
+  std::atomic<int> vague = 0;  // For this many calls, await does not say whether an event is done.
   std::atomic<int64_t> closed = 0;
 };
 
@@ -75,7 +75,7 @@ class TroubledBackend final : public backend::ForwardingBackend {
   const std::shared_ptr<Trouble> trouble_;
 };
 
-// The first client and what it has stay; a new one opens the device again.
+// The first client and its objects stay; a new client opens the device again.
 TEST(Loss, ALaunchPastTheTimeLimit) {
   const auto backend = std::shared_ptr<backend::Backend>(backend::make_interpreter_backend());
   const auto client = *Client::open(backend, limit_of(100));
@@ -99,8 +99,8 @@ TEST(Loss, ALoopThatTheHostWalks) {
   expect_runs(*Client::open(backend, limit_of(1000)));
 }
 
-// A device that hangs may write what it was given when it is closed, long after the caller's
-// memory is gone (the address sanitizer looks on).
+// When a hanging device is closed, it may still write to memory that it was given, long after the
+// caller's memory is freed (the address sanitizer checks it).
 TEST(Loss, AHangingDeviceHasNoMemoryOfTheCaller) {
   const auto trouble = std::make_shared<Trouble>();
   const auto backend = std::make_shared<TroubledBackend>(trouble);
@@ -132,14 +132,14 @@ TEST(Loss, ADeviceWithoutEvents) {
   trouble->mute = true;
   EXPECT_EQ(x->to_literal().error(),
             Status(ErrorCode::kUnavailable, "interp:0: no event can be recorded: out of events"));
-  EXPECT_EQ(trouble->closed, 1);  // So it does not write what `to_literal` has let go.
+  EXPECT_EQ(trouble->closed, 1);  // So it does not write memory that `to_literal` has freed.
   EXPECT_FALSE(executable->execute(std::vector{x}));
   trouble->mute = false;
   expect_runs(*Client::open(backend));
 }
 
-// A view of its memory keeps a device open, but blocks nobody; nor does a view of contents that
-// never come to be.
+// A view of a device's memory keeps the device open but blocks nobody; nor does a view of contents
+// that are never defined.
 TEST(Loss, ADeviceThatIsViewed) {
   const auto trouble = std::make_shared<Trouble>();
   const auto backend = std::make_shared<TroubledBackend>(trouble);
@@ -240,7 +240,7 @@ TEST(Loss, DonationsAndReadersOfOneBuffer) {
   }
 }
 
-// Blocks go back to the backend only when no work uses them, even while other threads work.
+// Blocks are returned to the backend only when no work uses them, even while other threads work.
 TEST(Loss, TrimmingWhileOthersWork) {
   backend::InterpreterConfig small;
   small.memory_bytes = 16384;

@@ -24,7 +24,7 @@ using program::testing::twice_in_place;
 
 std::string error_of(const Status& status) { return status.message(); }
 
-// A kernel that finds out only when it runs that it reads behind its buffer.
+// A kernel that reads beyond its buffer, which is detected only when it runs.
 program::Program out_of_range() {
   program::Program p = twice();
   p.kernels = {kernel_of(
@@ -93,7 +93,7 @@ TEST(Runtime, CustomCalls) {
   const auto unknown = load(*client, p);
   run = unknown->execute(std::vector{put(client->devices()[0], four(3))});
   EXPECT_EQ(error_of(run->done.await()),
-            "custom call @mine: nobody here has such a function (in the call)");
+            "custom call @mine: no function is registered for it (in the call)");
 }
 
 // --- Arguments
@@ -129,7 +129,7 @@ TEST(Runtime, ResultsTakeOverDonatedMemory) {
   const auto place_of = [](const BufferPtr& buffer) { return buffer->storage()->place(); };
   const auto x = put(client->devices()[0], four(2));
   const backend::MemoryAddress before = place_of(x);
-  // Not where the caller keeps it.
+  // Not if the caller keeps the argument.
   ExecuteOptions keep;
   keep.keep = {0};
   auto run = executable->execute(std::vector{x}, keep);
@@ -146,7 +146,7 @@ TEST(Runtime, ResultsTakeOverDonatedMemory) {
   EXPECT_TRUE(x->is_deleted());
   EXPECT_TRUE(same(place_of(run->results[0]), before));
   EXPECT_EQ(get(run->results[0]), four(4));
-  // And on, in one memory.
+  // And so on, in the same memory.
   run = executable->execute(std::vector{run->results[0]});
   ASSERT_TRUE(run) << run.error().to_string();
   EXPECT_TRUE(same(place_of(run->results[0]), before));
@@ -227,7 +227,7 @@ TEST(Runtime, ToTheHostInAnyStrides) {
   };
   EXPECT_EQ(read({12, 4}), "OK");
   EXPECT_EQ(to, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, -1, -1, -1}));
-  EXPECT_EQ(read({16, 4}), "OK");  // Bytes between the rows stay.
+  EXPECT_EQ(read({16, 4}), "OK");  // The bytes between the rows do not change.
   EXPECT_EQ(to, (std::vector<int32_t>{0, 1, 2, -1, 3, 4, 5, -1, -1}));
   EXPECT_EQ(read({4, 8}), "OK");
   EXPECT_EQ(to, (std::vector<int32_t>{0, 3, 1, 4, 2, 5, -1, -1, -1}));
@@ -241,7 +241,7 @@ TEST(Runtime, ToTheHostInAnyStrides) {
             "error: elements of s32[2,3], 9223372036854775807 and 9223372036854775807 "
             "bytes apart, do not all lie within 36 bytes");
   EXPECT_EQ(read({4}), "error: 1 strides of s32[2,3]");
-  // A callback may wait for it, though it fills the pool.
+  // A callback may wait for the buffer although such callbacks fill the pool.
   std::atomic<int> right = 0;
   std::vector<Event> done;
   Promise start(client->devices()[0]->pool());
@@ -281,14 +281,14 @@ TEST(Runtime, CopiesBetweenDevicesAndMemories) {
   for (const auto& [device, kind] : places) {
     auto copy = x->copy_to(device, kind);
     ASSERT_TRUE(copy) << copy.error().to_string();
-    x->remove();  // The copy keeps what it needs.
+    x->remove();  // The copy keeps the parts that it needs.
     x = *copy;
     EXPECT_EQ(x->memory_kind(), kind);
   }
   EXPECT_EQ(get(x), four(7));
 }
 
-// Without a place of their own, too: a program may have no temporaries at all.
+// They have no storage of their own, and a program may have no temporaries at all.
 TEST(Runtime, EmptyArrays) {
   const auto client = client_of();
   program::Program p = twice();
@@ -332,7 +332,7 @@ TEST(Runtime, OutOfMemoryNamesTheLargestBuffers) {
             "for, 3264 of 4096 are in use; 3264 bytes are in use, the largest: 2048 bytes of an "
             "argument f32[500], 1216 bytes of an argument f32[300]");
   y->remove();
-  EXPECT_EQ(get(put(device, more)), more);  // After giving back what is free.
+  EXPECT_EQ(get(put(device, more)), more);  // After freeing unused blocks.
   EXPECT_EQ(get(x), array(500));
 }
 
@@ -374,7 +374,7 @@ TEST(Runtime, AnErrorReachesWhateverNeedsTheResult) {
   EXPECT_EQ(error_of(second->done.await()), text);
   EXPECT_EQ(second->results[0]->to_literal().error().message(), text);
   EXPECT_FALSE(first->results[0]->copy_to(device, MemoryKind::kPinnedHost).value()->to_literal());
-  // Nothing else is touched.
+  // No other buffer is affected.
   EXPECT_EQ(get(right->execute(std::vector{x})->results[0]), four(3e6));
 }
 
@@ -454,8 +454,8 @@ TEST(Runtime, ABufferThatWasRemovedIsNotRestored) {
   EXPECT_FALSE(x->to_literal());
 }
 
-// Executions look for what is given twice among thousands of donated arguments: by sorting, so
-// that the comparisons are about n log n.
+// Executions check thousands of donated arguments for duplicates by sorting, in about n log n
+// comparisons.
 TEST(Donations, AreComparedLessThanQuadratically) {
   constexpr size_t kCount = 3000;
   std::vector<int> things(kCount);
@@ -473,7 +473,7 @@ TEST(Donations, AreComparedLessThanQuadratically) {
   EXPECT_LT(comparisons, 100'000);
   list[7] = list[2999];
   EXPECT_EQ(first(), 7u);
-  given[7] = false;  // The other one is given away.
+  given[7] = false;  // The other one is donated.
   EXPECT_EQ(first(), 2999u);
   given[2999] = false;
   EXPECT_EQ(first(), kCount);
@@ -512,7 +512,7 @@ TEST(Donations, OfThousandsOfArguments) {
   std::vector<BufferPtr> twice = arguments;
   twice[kCount - 1] = twice[1500];
   EXPECT_EQ(executable->execute(twice).error().message(),
-            "many: argument 1500 is donated and given twice");
+            "many: argument 1500 is donated and passed twice");
   ExecuteOptions keep;
   keep.keep = {1500, 2999};
   EXPECT_EQ(executable->donated_parameters(keep)[1499], true);
@@ -521,7 +521,7 @@ TEST(Donations, OfThousandsOfArguments) {
   EXPECT_TRUE(arguments[2999]->is_deleted());
 }
 
-// Blocks that cannot be given back, since the device cannot be waited for, are still the pool's.
+// Blocks that cannot be returned, because the device cannot be awaited, still belong to the pool.
 TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
   const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = backend->open(0).value();
@@ -548,7 +548,7 @@ TEST(Allocator, ATrimThatFailsKeepsWhatThereIs) {
   EXPECT_EQ(allocator->statistics().bytes_reserved, 0);
 }
 
-// Each array larger than all before it: their memory is not kept beside it.
+// Each array is larger than all before it: the memory of the earlier ones is not kept.
 TEST(Allocator, SizesThatGrowLeaveLittle) {
   const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = std::move(*backend->open(0));
@@ -567,14 +567,14 @@ TEST(Allocator, SizesThatGrowLeaveLittle) {
     auto next = allocator->allocate(bytes, "a cache that grows");
     ASSERT_TRUE(next) << next.error().to_string();
     last = *std::move(next);
-    // It, the one before, and as much again or a little.
+    // The array, the one before it, and as much again or a little more.
     EXPECT_LE(allocator->statistics().bytes_reserved, 4 * bytes) << i;
   }
   last = nullptr;
   EXPECT_EQ(allocator->statistics().bytes_in_use, 0);
 }
 
-// Its first event is not known to be done at once, so that another thread waits for it.
+// Its first event is not done at once, so that another thread waits for it.
 class FirstIsLater final : public backend::ForwardingBackend {
  public:
   FirstIsLater() : ForwardingBackend(backend::make_interpreter_backend()) {}
@@ -602,8 +602,8 @@ class FirstIsLater final : public backend::ForwardingBackend {
   };
 };
 
-// Against a list of all free bytes: suballocations never overlap, the smallest piece that fits is
-// taken, neighbours become one again.
+// Compared with a list of all free bytes: suballocations never overlap, the smallest free piece
+// that fits is taken, adjacent free pieces are merged.
 TEST(Allocator, TakesTheSmallestPieceThatFits) {
   const auto backend = backend::make_interpreter_backend();
   const std::shared_ptr<backend::Device> device = backend->open(0).value();
@@ -631,7 +631,7 @@ TEST(Allocator, TakesTheSmallestPieceThatFits) {
   EXPECT_EQ(take(24)->place().offset, holes[1]);
   EXPECT_EQ(take(1)->place().offset, holes[0]);
   const auto first = take(16);
-  const auto second = take(16);  // The rest of the largest, since the best has gone.
+  const auto second = take(16);  // The remainder of the largest piece, since the best fit is taken.
   EXPECT_EQ(first->place().offset, holes[2]);
   EXPECT_EQ(second->place().offset, holes[1]);
   EXPECT_EQ(take(8)->place().offset, holes[0]);
@@ -692,7 +692,7 @@ TEST(Event, CallbacksRunAtOnceWhenItHasHappened) {
   EXPECT_EQ(dropped.await().code(), ErrorCode::kInternal);
 }
 
-// Longer than until the end of the clock's numbers.
+// Longer than the clock can represent.
 TEST(Event, WaitsForEverIfItMust) {
   Promise promise{CallbackPool(1)};
   const Event event = promise.event();

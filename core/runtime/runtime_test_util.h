@@ -58,7 +58,7 @@ inline ClientOptions limit_of(int64_t milliseconds) {
   return options;
 }
 
-// The error of work on a device of interp that is past a limit of 100 ms.
+// The error of work on an interp device that exceeds a limit of 100 ms.
 constexpr auto kTooLong =
     "interp:0: work took longer than the time limit of 100 ms; the device counts as lost";
 

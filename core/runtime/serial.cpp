@@ -10,7 +10,7 @@ inline constexpr uint64_t kEnumEnd<runtime::KernelPlacement> =
 
 namespace tenon::runtime {
 
-// A plan with the call that it is of.
+// A plan with the call that it plans.
 struct SavedPlan {
   program::SequenceId lowered = 0;
   backend::LibraryCallPlan plan;
@@ -62,7 +62,7 @@ class CompiledProgramValidator {
     }
     for (const auto& [lowered, each] : compiled_.plans) {
       const auto call = calls.find(lowered);
-      if (call == calls.end()) return bad("a plan of call {}, which there is not", lowered);
+      if (call == calls.end()) return bad("a plan of call {}, which does not exist", lowered);
       TENON_TRY(plan(each, *call->second));
     }
     return launches();
@@ -83,12 +83,12 @@ class CompiledProgramValidator {
                  range.sequence);
     }
     for (const program::MemoryRef& each : segment.memories) {
-      if (each.index >= count(each.kind)) return bad("a segment in a memory that there is not");
+      if (each.index >= count(each.kind)) return bad("a segment in a memory that does not exist");
     }
     return {};
   }
 
-  // Segments share no step.
+  // Checks that segments share no step.
   Status apart() const {
     std::vector<program::StepRange> ranges;
     for (const CompiledSegment& each : compiled_.segments) ranges.push_back(each.range);
@@ -122,12 +122,14 @@ class CompiledProgramValidator {
     const auto is_size = [](int64_t bytes) { return bytes >= 0 && bytes <= kMostBytes; };
     if (!is_size(plan.workspace_bytes) || !std::ranges::all_of(plan.packed_bytes, is_size) ||
         plan.packed_bytes.size() > call.operands.size()) {
-      return bad("a plan of {} with sizes that there are not", program::name_of(call.call));
+      return bad("a plan of {} with sizes of operands that do not exist",
+                 program::name_of(call.call));
     }
     return {};
   }
 
-  // A kernel that is launched by itself has a place; there is a binary if one runs on the device.
+  // Checks that each kernel that is launched separately has a placement, and that there is a binary
+  // if one runs on the device.
   Status launches() const {
     std::vector<program::StepRange> ranges;
     for (const CompiledSegment& each : compiled_.segments) ranges.push_back(each.range);
@@ -174,7 +176,7 @@ Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::strin
   CompiledProgram compiled;
   std::vector<SavedPlan> plans;
   reader(compiled.program, compiled.binary, compiled.kernel_placements, compiled.segments, plans);
-  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the program", reader.rest());
+  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes after the program", reader.rest());
   TENON_TRY(Status(reader.status()));
   for (SavedPlan& each : plans) compiled.plans[each.lowered] = std::move(each.plan);
   TENON_TRY(program::validate(compiled.program));

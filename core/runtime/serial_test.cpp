@@ -9,7 +9,7 @@
 namespace tenon::runtime {
 namespace {
 
-// A Program of two steps as a segment, one call that is planned, and one kernel of the host.
+// A Program with a segment of two steps, one planned call, and one kernel that runs on the host.
 CompiledProgram compiled() {
   CompiledProgram result;
   result.program = program::testing::twice();
@@ -58,7 +58,7 @@ TEST(CompiledSerial, IsForOneCompilerAndTarget) {
             ErrorCode::kFailedPrecondition);
 }
 
-// Cut off anywhere, or with any byte changed: an error, or something that fits together.
+// Truncated at any byte, or with any byte changed: an error, or a consistent Program.
 TEST(CompiledSerial, DamageIsFound) {
   const std::string bytes = save(compiled(), "here");
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -88,14 +88,14 @@ TEST(CompiledSerial, RefersToWhatThereIs) {
   EXPECT_EQ(error_of([](auto& c) { c.segments[0].range.end = 4; }),
             "compiled program p: a segment of steps 0 to 4 of sequence 0");
   EXPECT_EQ(error_of([](auto& c) { c.segments[0].memories[0].index = 1; }),
-            "compiled program p: a segment in a memory that there is not");
+            "compiled program p: a segment in a memory that does not exist");
   EXPECT_EQ(error_of([](auto& c) { c.segments.push_back(c.segments[0]); }),
             fmt::format("compiled program p: two segments with step {} of sequence 0",
                         compiled().segments[0].range.begin));
   EXPECT_EQ(error_of([](auto& c) { c.kernel_placements[1] = KernelPlacement::kDevice; }),
             "compiled program p: @other is launched, but has no code");
   EXPECT_EQ(error_of([](auto& c) { c.plans[0] = {}; }),
-            "compiled program p: a plan of call 0, which there is not");
+            "compiled program p: a plan of call 0, which does not exist");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ Status StepRunner::segment(const LoadedProgram::LoadedSegment& segment) {
   return with_label(loaded_.device->launch(work), segment.label);
 }
 
-// A word that is read as long as the work lasts; it belongs to the execution.
+// A word that is read while the work runs; it belongs to the execution.
 const volatile uint32_t* StepRunner::stop_word() const {
   static_assert(std::atomic<uint32_t>::is_always_lock_free);
   return reinterpret_cast<const volatile uint32_t*>(stop_);
@@ -102,7 +102,7 @@ Status StepRunner::act(const Step& step, const program::Copy& copy) {
   if (bytes == 0) return {};
   const backend::MemoryAddress to = place(copy.destination);
   const backend::MemoryAddress from = place(copy.source);
-  // A result that took over its argument's memory.
+  // The result has taken over its argument's memory.
   const bool same = to.memory == from.memory && to.offset == from.offset && to.host == from.host;
   if (same) return {};
   return with_label(loaded_.device->copy(to, from, bytes), step);
@@ -171,7 +171,7 @@ Status StepRunner::on_device(const Step& step, const program::LibraryCallStep& c
   return loaded_.device->call(launch);
 }
 
-// --- Steps of the host
+// --- Host steps
 
 Status StepRunner::on_host(const Step& step, const program::Launch& launch) {
   const kernel::Kernel& kernel = program_.kernels[launch.kernel];
@@ -181,7 +181,7 @@ Status StepRunner::on_host(const Step& step, const program::Launch& launch) {
     memory.emplace_back(static_cast<size_t>(program_.buffer(id).bytes()));
   }
   for (size_t i = 0; i < memory.size(); ++i) {
-    // A result that lies over an argument is that argument's memory (K4).
+    // A result that is over an argument uses that argument's memory (K4).
     const uint32_t over = kernel.memories[i].over;
     const bool in_place = over != kernel::kNone &&
                           program_.root(launch.buffers[i]) == program_.root(launch.buffers[over]);
@@ -207,7 +207,7 @@ Status StepRunner::act(const Step& step, const program::CustomCall& call) {
   const auto handler = loaded_.calls.find(call.target);
   if (handler == loaded_.calls.end()) {
     return with_label(
-        unimplemented("custom call @{}: nobody here has such a function", call.target), step);
+        unimplemented("custom call @{}: no function is registered for it", call.target), step);
   }
   std::vector<Literal> operands;
   for (const BufferId id : call.operands) {

@@ -1,4 +1,4 @@
-// One execution of a Program on a device, step by step, on the device's worker. Part of
+// One execution of a Program on a device, step by step, on the device's worker. Used only by
 // executable.cpp.
 #pragma once
 
@@ -16,7 +16,7 @@ struct LoadedProgram {
   CompiledProgram compiled;
   CustomCalls calls;
   backend::ModuleHandle module = 0;
-  /// For each kernel that is placed on the device, its number in the module.
+  /// For each kernel that is placed on the device, its index in the module.
   std::vector<uint32_t> module_index;
   struct LoadedSegment {
     program::StepRange range;
@@ -26,22 +26,22 @@ struct LoadedProgram {
     program::StepCounts steps;
   };
   std::map<std::pair<program::SequenceId, uint32_t>, LoadedSegment>
-      segments;  ///< By where they begin.
+      segments;  ///< By their first steps.
   std::vector<BufferStorage> constants;
   /// Packed forms of constants, by LibraryCallStep::lowered and operand.
   std::map<std::pair<program::SequenceId, size_t>, BufferStorage> packed;
   /// Constants and their packed forms.
   std::vector<Event> constants_defined;
-  int64_t workspace_bytes = 0;   ///< The most of any call.
-  int64_t workspace_offset = 0;  ///< Behind the temporaries.
-  /// By result, the donated parameter that it is aliased with, or kNone: the first steps copy from
-  /// the one to the other, and no other step reads the parameter.
+  int64_t workspace_bytes = 0;   ///< The maximum over all calls.
+  int64_t workspace_offset = 0;  ///< After the temporaries.
+  /// For each result, the donated parameter with which it is aliased, or kNone: the first steps
+  /// copy the parameter to the result, and no other step reads the parameter.
   std::vector<uint32_t> aliased_parameters;
-  /// By parameter, whether the Program takes its memory.
+  /// For each parameter, whether the Program takes its memory.
   std::vector<bool> donated;
   /// Whether there are loops whose ends depend on computed values.
   bool has_loops = false;
-  /// Whether it is known to take a millisecond or two at most.
+  /// Whether an execution is known to take a millisecond or two at most.
   bool is_brief = false;
   std::vector<Shape> results;
   std::vector<std::string> result_labels;  ///< Labels of their memory.
@@ -57,7 +57,7 @@ struct ExecutionMemory {
 
 class StepRunner {
  public:
-  /// `stop` ends loops of the host once it is raised; `steps` counts the steps begun.
+  /// `stop` ends loops of the host when it is raised; `steps` counts the steps that have begun.
   StepRunner(const LoadedProgram& loaded, const ExecutionMemory& frame,
              const std::atomic<uint32_t>* stop, program::StepCounts& steps)
       : loaded_(loaded),
@@ -66,8 +66,8 @@ class StepRunner {
         stop_(stop),
         steps_(steps) {}
 
-  /// Gives the work of all steps to the queue; waits where a step needs a value from the device (a
-  /// loop's predicate, a step of the host). Errors carry the step's label.
+  /// Gives the work of all steps to the queue. Waits where a step needs a value from the device (a
+  /// loop's predicate, a host step). Errors carry the step's label.
   Status run() { return sequence(0); }
 
  private:

@@ -13,7 +13,7 @@ using namespace testing;  // NOLINT(google-build-using-namespace)
 using program::testing::four;
 using program::testing::twice;
 
-// An interp whose memory the host does not see.
+// An interp device whose memory the host cannot read.
 class Unseen final : public backend::ForwardingBackend {
  public:
   Unseen() : ForwardingBackend(backend::make_interpreter_backend()) {}
@@ -24,8 +24,8 @@ class Unseen final : public backend::ForwardingBackend {
   }
 };
 
-// Executions that run ahead of the device wait in execute(): two are on their way where memory and
-// cores are the host's, else 32.
+// Executions that run ahead of the device wait in execute(): two are in flight if memory and cores
+// are the host's, else 32.
 TEST(Throttle, HowFarExecutionsRunAhead) {
   program::Program p = twice();
   p.sequences[0].steps = {{program::CustomCall{"wait", {}, {0}, {2}}, {}, "the call"}};
@@ -53,10 +53,10 @@ TEST(Throttle, HowFarExecutionsRunAhead) {
         last = run->done;
         ++given;
       }
-      EXPECT_TRUE(last.await().ok());  // They come in order, and use what lives here.
+      EXPECT_TRUE(last.await().ok());  // They end in order, and use variables of this scope.
     });
     while (given < most) std::this_thread::yield();
-    // More would come soon if nothing held them.
+    // More would follow soon if nothing delayed them.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(given, most);
     open = true;

@@ -1,5 +1,4 @@
-// Memory that host and device share: arguments that stay where they are, results that are looked at
-// where they lie.
+// Memory that host and device share: arguments and results that are not copied.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -55,7 +54,7 @@ TEST(ZeroCopy, ArgumentsStayWhereTheyAre) {
   EXPECT_TRUE(x.host_done.await().ok());
 }
 
-// The caller's memory is his again when no work is left that reads it, and not before.
+// The caller owns the memory again when no work reads it any more, and not before.
 TEST(ZeroCopy, HostDoneComesBehindTheWork) {
   const auto client = client_of();
   const auto device = client->devices()[0];
@@ -92,7 +91,7 @@ TEST(ZeroCopy, HostDoneOutlivesTheClient) {
   EXPECT_TRUE(x.host_done.await().ok());
 }
 
-// Donated, it is gone; but nothing is written to what is the caller's.
+// A donated argument is deleted, but the caller's memory is never written.
 TEST(ZeroCopy, DonatedArgumentsOfTheCallersAreNotWritten) {
   const auto client = client_of();
   const Literal literal = four(2);
@@ -101,7 +100,7 @@ TEST(ZeroCopy, DonatedArgumentsOfTheCallersAreNotWritten) {
   ASSERT_TRUE(run) << run.error().to_string();
   EXPECT_TRUE(x.buffer->is_deleted());
   EXPECT_EQ(get(run->results[0]), four(4));
-  EXPECT_TRUE(x.host_done.await().ok());  // While the result lives.
+  EXPECT_TRUE(x.host_done.await().ok());  // While the result exists.
   EXPECT_EQ(literal, four(2));
 }
 
@@ -116,7 +115,7 @@ TEST(ZeroCopy, WhatIsNotDenseOrAlignedIsCopied) {
     auto made = buffer_from_host(device, MemoryKind::kDevice, {from, shape, strides, lifetime});
     EXPECT_TRUE(made) << made.error().to_string();
     const bool copied = made->buffer->host_data().value() != from;
-    // After a copy `host_done` happens soon, with or without the buffer.
+    // After a copy `host_done` happens soon, whether or not the buffer exists.
     if (copied) {
       EXPECT_TRUE(made->host_done.await().ok());
     }
@@ -133,7 +132,7 @@ TEST(ZeroCopy, WhatIsNotDenseOrAlignedIsCopied) {
   EXPECT_EQ(get(import(device, nothing).buffer), nothing);
 }
 
-// With a time limit nothing of the caller's is given to the device.
+// With a time limit the device gets no memory of the caller.
 TEST(ZeroCopy, NotWithATimeLimit) {
   const auto client = client_of({}, limit_of(60'000));
   const Literal literal = four(2);
@@ -304,7 +303,7 @@ TEST(ZeroCopy, ErrorsOfTheContents) {
   EXPECT_EQ(run.results[0]->host_data().error().code(), ErrorCode::kUnimplemented);
 }
 
-// Somebody looks at what is donated: the program computes beside it.
+// Somebody holds a donated argument: the program computes in other memory.
 TEST(ZeroCopy, HeldBuffersAreDonatedAndStay) {
   const auto client = client_of();
   const auto executable = load(*client, twice_in_place());
@@ -322,21 +321,21 @@ TEST(ZeroCopy, HeldBuffersAreDonatedAndStay) {
   const int64_t before = used();
   x->release();
   EXPECT_EQ(used(), before - 64);
-  // It goes on in one memory where nobody looks.
+  // It continues in the same memory if nobody holds it.
   const std::byte* const first = run->results[0]->host_data().value();
   const auto again = executable->execute(std::vector{run->results[0]});
   ASSERT_TRUE(again) << again.error().to_string();
   EXPECT_EQ(again->results[0]->host_data().value(), first);
 }
 
-// A call that fails leaves what was held, or the caller's own, as it was.
+// A failed call does not change memory that is held or that belongs to the caller.
 TEST(ZeroCopy, FailedCallsTakeNothing) {
   backend::InterpreterConfig small;
   small.memory_bytes = 64;
   const auto client = client_of(small);
   const Literal literal = four(2);
   const FromHost x = import(client->devices()[0], literal);
-  const BufferPtr y = put(client->devices()[0], four(1));  // All there is.
+  const BufferPtr y = put(client->devices()[0], four(1));  // All the memory of the device.
   const auto executable = load(*client, twice_in_place());
   EXPECT_EQ(executable->execute(std::vector{x.buffer}).error().code(),
             ErrorCode::kResourceExhausted);
@@ -349,7 +348,8 @@ TEST(ZeroCopy, FailedCallsTakeNothing) {
   EXPECT_EQ(get(x.buffer), four(2));
 }
 
-// Memory that somebody looks at stays when the device is lost, which is closed only then.
+// Memory that somebody holds stays when the device is lost; the device is closed only after the
+// release.
 TEST(ZeroCopy, ALostDeviceKeepsWhatIsLookedAt) {
   const auto layer = make_faults_layer(backend::make_interpreter_backend(),
                                        backend::FaultPlan::parse("lost@40").value());

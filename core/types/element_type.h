@@ -2,13 +2,12 @@
 //
 // The element types of Tenon, declared once.
 //
-// A row of kElementTypes says everything that is data about a type: its names, its width, how it is
-// stored, and for a floating-point type its format. Adding a type is adding an enumerator and a
-// row.
+// A row of kElementTypes has all data about a type: its names, its width, how it is stored, and for
+// a floating-point type its format. To add a type, add an enumerator and a row.
 //
 // Storage: every element takes storage_bytes() whole bytes, little-endian; pred is one byte 0 or 1,
 // integers below 8 bits are sign- or zero-extended to one byte, floats below 8 bits take the low
-// bits of one byte. Packing is a matter of a buffer plan, not of a type.
+// bits of one byte. A buffer may be packed; a type never is.
 #pragma once
 
 #include <cstddef>
@@ -78,19 +77,19 @@ struct ElementTypeInfo {
   std::string_view name;       ///< In HLO text and messages: "f32", "s8", "pred".
   std::string_view mlir_name;  ///< In StableHLO text: "f32", "i8", "i1", "complex<f32>".
   ElementKind kind;
-  uint8_t bits;           ///< Width of a value; both parts of a complex one.
+  uint8_t bits;           ///< Width of a value; of a complex value, of both parts.
   uint8_t storage_bytes;  ///< Bytes of one element in a Literal.
   FloatFormat format;     ///< Meaningful for kFloat only.
 };
 
-/// The row of `type`.
+/// The row for `type`.
 const ElementTypeInfo& element_type_info(ElementType type);
-/// All rows, in the order of the enumeration.
+/// All rows, in the order of the enumerators.
 std::span<const ElementTypeInfo> element_types();
 
-/// The type called `name` in HLO text, or nothing.
+/// The type with the name `name` in HLO text, or nothing.
 std::optional<ElementType> element_type_from_name(std::string_view name);
-/// The type called `name` in StableHLO text ("si8" and "i8" are both s8, "index" is s64), or
+/// The type with the name `name` in StableHLO text ("si8" and "i8" are both s8, "index" is s64), or
 /// nothing.
 std::optional<ElementType> element_type_from_mlir_name(std::string_view name);
 
@@ -114,7 +113,7 @@ inline bool is_float(ElementType type) {
 inline bool is_complex(ElementType type) {
   return element_type_info(type).kind == ElementKind::kComplex;
 }
-/// f32 for c64, f64 for c128; any other type is its own part.
+/// f32 for c64, f64 for c128; for any other type, the type itself.
 ElementType complex_part(ElementType type);
 /// The integer type of 2, 4, 8, 16, 32 or 64 bits, or nothing.
 std::optional<ElementType> integer_of_width(int bits, bool is_signed);

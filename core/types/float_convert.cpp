@@ -7,8 +7,8 @@
 namespace tenon {
 namespace {
 
-// The few operations the encoder needs, on both source types. Written out with arithmetic for
-// binary128 so that core needs no quad-precision library.
+// The few operations that the encoder needs, on both source types. For binary128 they are written
+// with plain arithmetic, so that core needs no quad-precision library.
 bool is_nan(double x) { return std::isnan(x); }
 bool is_nan(Float128 x) { return x != x; }
 bool sign_bit(double x) { return std::signbit(x); }
@@ -43,7 +43,7 @@ Float128 scale(Float128 x, int exponent) {
   return x * static_cast<Float128>(std::ldexp(1.0, exponent));
 }
 
-// |x| < 2^62, to the nearest integer, ties to even.
+// Rounds to the nearest integer, ties to even; |x| < 2^62.
 uint64_t round_to_integer(double x) { return static_cast<uint64_t>(std::nearbyint(x)); }
 uint64_t round_to_integer(Float128 x) {
   const auto floor = static_cast<uint64_t>(x);
@@ -94,8 +94,8 @@ uint64_t overflow_bits(const FloatFormat& format, const Encodings& codes, uint64
   return codes.nan;
 }
 
-// f8E8M0FNU: powers of two 2^-127 … 2^127. Ties go up: the one bit of a significand is always odd.
-// There is no zero and no sign: zero gives the least value, negatives give NaN.
+// f8E8M0FNU: powers of two 2^-127 … 2^127. Ties go up, because a significand of one bit is always
+// odd. There is no zero and no sign: zero gives the least value, negative values give NaN.
 template <class Real>
 uint64_t encode_exponent_only(Real value) {
   if (is_nan(value) || is_inf(value) || value < Real(0)) return 0xFF;
@@ -131,7 +131,7 @@ uint64_t encode(ElementType type, Real value) {
   const bool denormal = exponent < min_exponent;
   const int unit = (denormal ? min_exponent : exponent) - format.mantissa_bits;
   const uint64_t rounded = round_to_integer(scale(magnitude, -unit));
-  // The hidden bit of `rounded` carries into the exponent field, also when rounding overflowed it.
+  // The hidden bit of `rounded` carries into the exponent field, also if rounding overflowed it.
   const uint64_t bits =
       denormal ? rounded
                : (static_cast<uint64_t>(exponent - min_exponent) << format.mantissa_bits) + rounded;

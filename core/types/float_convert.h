@@ -1,7 +1,7 @@
 // Correctly rounded conversion between numbers and the bit patterns of the element types.
 //
-// Rounding is to nearest, ties to even, in one step from the exact source value: an f64 or i64 that
-// becomes f8 is never rounded twice. Overflow and NaN follow FloatSpecials.
+// Rounding is to nearest, ties to even, in one step from the exact source value: conversion from
+// f64 or i64 to f8 never rounds twice. Overflow and NaN follow FloatSpecials.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tenon {
 
-/// IEEE binary128: the wide type of the reference evaluator. It holds every value of every element
-/// type exactly, 64-bit integers and products of two f64 included.
+/// IEEE binary128: the wide type of the reference evaluator. It represents every value of every
+/// element type exactly, including 64-bit integers, and every product of two f64.
 using Float128 = __float128;
 
 /// The value of the low `bits(type)` bits of `bits`. `type` is a float type.

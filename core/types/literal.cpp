@@ -59,8 +59,8 @@ Literal Literal::from_i64s(std::span<const int64_t> values) {
 
 std::span<std::byte> Literal::mutable_data() {
   if (bytes_.use_count() != 1) bytes_ = std::make_shared<std::vector<std::byte>>(*bytes_);
-  // A count is read without ordering: the fence orders reads by former owners of shares before the
-  // writes that follow.
+  // The count is read without ordering: the fence orders reads by former owners before the writes
+  // that follow.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *bytes_;
 }
@@ -99,7 +99,7 @@ namespace {
 template <class T>
 T integer_of(double value) {
   if (value != value) return 0;
-  // As a double, the end of T is the next power of two.
+  // Converted to double, the maximum of T is the next power of two.
   if (value >= static_cast<double>(std::numeric_limits<T>::max())) {
     return std::numeric_limits<T>::max();
   }
@@ -160,7 +160,7 @@ std::string float_to_string(ElementType type, double value) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (type == ElementType::kF64) return fmt::format("{}", value);
   if (type == ElementType::kF32) return fmt::format("{}", static_cast<float>(value));
-  // Few values, all of them short: as they are.
+  // The type has few values, all with short exact texts.
   if (bit_width(type) <= 8) return fmt::format("{}", value);
   for (int digits = 1; digits < 17; ++digits) {
     const std::string text = fmt::format("{:.{}g}", value, digits);

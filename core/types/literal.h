@@ -13,20 +13,20 @@
 
 namespace tenon {
 
-/// A dense, row-major, immutable-by-sharing array. Copies share the bytes; `mutable_data` makes a
-/// private copy first when they are shared. The shape is static.
+/// A dense, row-major array with copy-on-write bytes. Copies share the bytes; `mutable_data` first
+/// makes a private copy if they are shared. The shape is static.
 ///
 /// Thread-safety: concurrent reads of one Literal, and any use of distinct ones, are safe.
 class Literal {
  public:
   /// A rank-0 pred false.
   Literal() : Literal(Shape(ElementType::kPred, {})) {}
-  /// All bytes zero. The caller has bounded the size (checked_element_count).
+  /// All bytes zero. The caller must have checked the size (checked_element_count).
   explicit Literal(Shape shape)
       : shape_(std::move(shape)),
         bytes_(std::make_shared<std::vector<std::byte>>(static_cast<size_t>(shape_.byte_size()))) {}
 
-  /// A literal over `bytes`, exactly shape.byte_size() of them.
+  /// A literal of `bytes`, which must be exactly shape.byte_size().
   static Result<Literal> from_bytes(Shape shape, std::span<const std::byte> bytes);
   /// A rank-0 literal of the element at `bytes` (storage_bytes(type) of them).
   static Literal scalar_from_bytes(ElementType type, const std::byte* bytes);
@@ -54,28 +54,28 @@ class Literal {
     std::memcpy(mutable_data().data() + static_cast<size_t>(index) * sizeof(T), &value, sizeof(T));
   }
 
-  /// Integer or pred element `index`, sign- or zero-extended; u64 as its bits.
+  /// Element `index` of an integer or pred literal, sign- or zero-extended; u64 as its bits.
   int64_t get_integer(int64_t index) const;
   void set_integer(int64_t index, int64_t value);
-  /// Float element `index`, exact; for integers and pred the value itself.
+  /// Element `index` of a float literal, exactly; for integers and pred, the value.
   double get_double(int64_t index) const;
-  /// Rounds to the float element type; for integers and pred, `value` is a value of the type.
+  /// Rounds to the float element type; for integers and pred, `value` must be a value of the type.
   void set_double(int64_t index, double value);
-  /// Complex element `index`, or a real one with imaginary part 0.
+  /// Element `index` of a complex literal, or a real element with imaginary part 0.
   std::complex<double> get_complex(int64_t index) const;
   void set_complex(int64_t index, std::complex<double> value);
 
-  /// The same bytes under other dimensions of the same element count.
+  /// The same bytes with other dimensions of the same element count.
   Literal reshaped(Dims dims) const;
-  /// `shape` filled with the one element of this literal.
+  /// A literal of `shape`, filled with the one element of this literal.
   Literal splat_to(const Shape& shape) const;
   /// Whether all elements have the same bytes (false when empty).
   bool is_splat() const;
 
-  /// The element at `index` as HLO text prints it: shortest text that reads back exactly, "nan",
-  /// "inf", "(re, im)" for complex.
+  /// The element at `index` as HLO text prints it: the shortest text that reads back exactly,
+  /// "nan", "inf", "(re, im)" for complex.
   std::string element_to_string(int64_t index) const;
-  /// Nested braces, at most `max_elements` elements, then "…".
+  /// Nested braces with at most `max_elements` elements, then "…".
   std::string to_string(int64_t max_elements = 1000) const;
 
   /// Same shape and same bytes.

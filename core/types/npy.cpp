@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// The descriptor without its byte order. Types without one of their own are 'V' and a width.
+// The descriptor without its byte order. For a type that NumPy lacks it is 'V' and a width.
 std::string descriptor_of(ElementType type) {
   const size_t bytes = storage_bytes(type);
   if (is_pred(type)) return "|b1";
@@ -139,7 +139,7 @@ void transpose_from_fortran(const std::byte* from, const Dims& dims, size_t unit
 
 Result<Literal> parse_npy(std::string_view bytes, std::optional<ElementType> expected) {
   if (!bytes.starts_with(kMagic) || bytes.size() < 10) {
-    return invalid_argument("no .npy file: it does not begin with \\x93NUMPY");
+    return invalid_argument("not a .npy file: it does not begin with \\x93NUMPY");
   }
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const int version = byte(6);
@@ -185,7 +185,7 @@ Result<Literal> parse_npy(std::string_view bytes, std::optional<ElementType> exp
     swap_bytes(to, literal.data().size() / part, part);
   }
   if (bit_width(*type) < 8) {
-    // The bits that the type does not use are not always as Literal stores them.
+    // Literal may require other values of the bits that the type does not use.
     for (int64_t i = 0; i < count; ++i) {
       if (is_float(*type)) {
         literal.set_double(i, literal.get_double(i));

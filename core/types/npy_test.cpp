@@ -133,8 +133,9 @@ class BadNpy : public testing::TestWithParam<Bad> {};
 INSTANTIATE_TEST_SUITE_P(
     Table, BadNpy,
     testing::Values(
-        Bad{"Magic", "PK\x03\x04 a zip archive", "no .npy file: it does not begin with \\x93NUMPY"},
-        Bad{"Empty", "", "no .npy file: it does not begin with \\x93NUMPY"},
+        Bad{"Magic", "PK\x03\x04 a zip archive",
+            "not a .npy file: it does not begin with \\x93NUMPY"},
+        Bad{"Empty", "", "not a .npy file: it does not begin with \\x93NUMPY"},
         Bad{"Version", file(4, header("<i2", "(2,)"), kTwoS16),
             ".npy format version 4; versions 1 to 3 are read"},
         Bad{"ShortLength", std::string("\x93NUMPY\x02\x00\x05\x00", 10), ".npy header is cut off"},
@@ -174,7 +175,7 @@ TEST(Npy, FileErrorsNameThePath) {
   const std::string path = testing::TempDir() + "bad.npy";
   ASSERT_TRUE(write_file(path, "x").ok());
   EXPECT_EQ(read_npy(path).error().message(),
-            path + ": no .npy file: it does not begin with \\x93NUMPY");
+            path + ": not a .npy file: it does not begin with \\x93NUMPY");
   ASSERT_TRUE(write_npy(path, Literal::scalar(kS32, 5)).ok());
   EXPECT_TRUE(*read_npy(path) == Literal::scalar(kS32, 5));
   std::remove(path.c_str());

@@ -14,7 +14,7 @@ void serialize(Archive& a, const ElementType& type) {
 inline void serialize(serial::ArchiveReader& a, ElementType& type) {
   const std::string_view name = a.symbol();
   const std::optional<ElementType> found = element_type_from_name(name);
-  if (!found) a.fail("there is no element type '{}'", name);
+  if (!found) a.fail("there is not an element type '{}'", name);
   type = found.value_or(ElementType{});
 }
 

@@ -12,15 +12,15 @@
 
 namespace tenon {
 
-/// The size of a dimension that is not known yet.
+/// The size of a dimension that is not known.
 inline constexpr int64_t kDynamic = std::numeric_limits<int64_t>::min();
 
 using Dims = std::vector<int64_t>;
 
-/// The type of an array. Static when every dimension is known; a dynamic one may carry an upper
-/// bound per unknown dimension and lives only until refinement (hlo/import).
+/// The type of an array. A shape is static if every dimension is known. A dynamic shape may have an
+/// upper bound per unknown dimension, and exists only until refinement (refine_shapes.h).
 ///
-/// A value; copies are cheap enough for compile time. Not for per-element work.
+/// A value; copies are cheap enough for compile time, but not for per-element work.
 class Shape {
  public:
   Shape() = default;
@@ -35,12 +35,12 @@ class Shape {
   int64_t rank() const { return static_cast<int64_t>(dims_.size()); }
   bool is_scalar() const { return dims_.empty(); }
 
-  /// Upper bounds, one a dimension (kDynamic: none), or empty when no dimension has one.
+  /// Upper bounds, one per dimension (kDynamic: no bound), or empty if no dimension has one.
   const Dims& bounds() const { return bounds_; }
   bool is_static() const;
   bool is_dynamic_dim(size_t axis) const { return dims_[axis] == kDynamic; }
 
-  /// Number of elements; the shape is static. 1 for rank 0.
+  /// Number of elements; the shape must be static. 1 for rank 0.
   int64_t element_count() const;
   /// element_count() * storage_bytes(element_type()).
   int64_t byte_size() const;
@@ -59,8 +59,8 @@ class Shape {
   Dims bounds_;
 };
 
-/// The product of `dims`, or an error when one is negative or the product, times `unit`, does not
-/// fit 63 bits. Use on every shape that comes from outside before allocating.
+/// The product of `dims`, or an error if a dimension is negative or the product, times `unit`, does
+/// not fit 63 bits. Must be called before allocating for any shape that comes from outside.
 Result<int64_t> checked_element_count(const Dims& dims, int64_t unit = 1);
 
 /// Distance in elements between neighbours along each axis of a dense row-major array.
@@ -68,15 +68,15 @@ Dims row_major_strides(const Dims& dims);
 /// The same in bytes of storage.
 Dims row_major_byte_strides(const Shape& shape);
 
-/// The product of `dims`, which are known and whose product is known to fit; 1 for an empty list.
+/// The product of `dims`, which must be known and must not overflow; 1 for an empty list.
 int64_t element_count(const Dims& dims);
 
 bool contains(std::span<const int64_t> list, int64_t value);
 
-/// Dimensions of an array of `rank` that are not in `list`, ascending.
+/// The dimensions of an array of rank `rank` that are not in `list`, ascending.
 Dims complement(int64_t rank, std::span<const int64_t> list);
 
-/// "2x3x?" style list with `separator`; kDynamic prints as "?".
+/// A list such as "2x3x?" with `separator`; kDynamic prints as "?".
 std::string dims_to_string(const Dims& dims, std::string_view separator = ",");
 
 }  // namespace tenon

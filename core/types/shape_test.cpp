@@ -51,7 +51,7 @@ TEST(Shape, CheckedCountErrors) {
       "a shape of dimensions [4294967296,4294967296] has more elements than can be counted";
   EXPECT_EQ(checked_element_count({int64_t{1} << 32, int64_t{1} << 32}).error().message(),
             too_many);
-  // The bytes must be countable too, also beside a dimension of size 0.
+  // The number of bytes must be representable too, also with a dimension of size 0.
   EXPECT_TRUE(checked_element_count({int64_t{1} << 62}));
   EXPECT_FALSE(checked_element_count({int64_t{1} << 62}, 8));
   EXPECT_FALSE(checked_element_count({int64_t{1} << 32, int64_t{1} << 32, 0}));

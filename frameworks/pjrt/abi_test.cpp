@@ -1,4 +1,4 @@
-// The layout of the PJRT C API on 64-bit machines: what callers were built with.
+// The layout of the PJRT C API on 64-bit machines, on which callers depend.
 #include <gtest/gtest.h>
 
 #include "frameworks/pjrt/c_api/pjrt_c_api.h"
@@ -177,7 +177,7 @@ static_assert(offsetof(PJRT_Api, PJRT_Buffer_ToHostBuffer) == 40 + 8 * 70);
 static_assert(offsetof(PJRT_Api, PJRT_Memory_Kind_Id) == 40 + 8 * 97);
 static_assert(offsetof(PJRT_Api, PJRT_LoadedExecutable_GetDeviceAssignment) == 40 + 8 * 117);
 static_assert(offsetof(PJRT_Api, PJRT_TopologyDescription_GetMemorySpaceKindIds) == 40 + 8 * 137);
-// Unions and small members, which sizes alone do not tell.
+// Unions and small members, which sizes alone do not check.
 static_assert(offsetof(PJRT_NamedValue, type) == 32);
 static_assert(offsetof(PJRT_NamedValue, value_size) == 48);
 static_assert(offsetof(PJRT_Buffer_MemoryLayout, type) == 72);

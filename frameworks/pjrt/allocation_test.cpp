@@ -1,5 +1,5 @@
 // Calls of the plug-in while the host has no memory: an error each time, never an exception or an
-// abort. The plug-in allocates by this executable's `operator new`.
+// abort. The plug-in allocates with this executable's `operator new`.
 #include <cstdlib>
 #include <new>
 
@@ -18,7 +18,7 @@ void* allocate(size_t size) noexcept {
 
 }  // namespace
 
-// Inlined, they would show the compiler a `free` of what `new` gave.
+// If they were inlined, the compiler would see a `free` of memory from `new`.
 [[gnu::noinline]] void* operator new(size_t size) {
   if (void* memory = allocate(size)) return memory;
   throw std::bad_alloc();
@@ -33,8 +33,8 @@ namespace {
 
 constexpr const char* kNoMemory = "8: the host has no memory left";
 
-// The call with no memory from its n-th allocation on, for every n up to the first that gives
-// `expected`; it must need some.
+// Makes the call without memory from its n-th allocation on, for every n up to the first that gives
+// `expected`; the call must need some memory.
 template <class Args>
 void without_memory(PJRT_Error* (*function)(Args*), const Args& args, const std::string& expected) {
   for (int64_t n = 0;; ++n) {
@@ -108,8 +108,8 @@ TEST(WithoutMemory, WhatCannotBeKeptIsDestroyed) {
   EXPECT_EQ(memory->vtable->get_user_data(memory, &client), nullptr);
 }
 
-// If any allocation fails, an execution either takes its donated arguments and gives results, or
-// does neither: a result that cannot be moved to the host's memory has an error of its own.
+// Whichever allocation fails, an execution either takes its donated arguments and returns results,
+// or does neither; a result that cannot be moved to host memory has an error of its own.
 TEST(WithoutMemory, ExecutionsTakeArgumentsOrFail) {
   const Client client;
   PJRT_LoadedExecutable* executable = client.compiled(R"(

@@ -9,8 +9,8 @@ namespace {
 
 using Message = protozero::pbf_reader;
 
-// The tag of a field with its wire type. A field of another wire type is an unknown field, as for
-// every reader of protocol buffers.
+// The tag of a field with its wire type. As in every reader of protocol buffers, a field of another
+// wire type is an unknown field.
 constexpr uint32_t varint(uint32_t field) {
   return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
 }
@@ -43,7 +43,7 @@ std::vector<int64_t> integers(Message message, uint32_t field) {
   return values;
 }
 
-// Checks that the layouts in a ShapeProto and in the shapes within it are row-major.
+// Checks that the layouts in a ShapeProto and in its nested shapes are row-major.
 Status check_layout(Message shape, int depth = 0) {
   if (depth > kMostTuples) return invalid_argument("a shape of tuples in tuples in tuples");
   while (shape.next()) {
@@ -97,7 +97,7 @@ Status read_build_options(Message options, PjrtCompileOptions& read) {
   return {};
 }
 
-// An entry of the map of options that the user has set.
+// An entry of the map of options that the user set.
 Status read_override(Message entry, PjrtCompileOptions& read) {
   std::string name;
   std::optional<bool> flag;
@@ -121,7 +121,7 @@ Status read_override(Message entry, PjrtCompileOptions& read) {
     }
   }
   if (name == "tenon_disable_rules") {
-    if (!text) return invalid_argument("compiler option '{}' is a text", name);
+    if (!text) return invalid_argument("compiler option '{}' must be a text", name);
     for (const auto rule : std::views::split(*text, ',')) {
       read.compile.rewrites.disabled.emplace_back(rule.begin(), rule.end());
     }
@@ -136,7 +136,7 @@ Status read_override(Message entry, PjrtCompileOptions& read) {
         "tenon_disable_rules",
         name);
   }
-  if (!flag) return invalid_argument("compiler option '{}' is true or false", name);
+  if (!flag) return invalid_argument("compiler option '{}' must be true or false", name);
   *option = *flag;
   return {};
 }
@@ -171,9 +171,9 @@ Result<PjrtCompileOptions> parse_compile_options(std::string_view bytes) {
   try {
     return read_all(bytes);
   } catch (const protozero::exception& error) {
-    return invalid_argument("the compile options are no CompileOptionsProto: {}", error.what());
+    return invalid_argument("the compile options are not a CompileOptionsProto: {}", error.what());
   } catch (const std::out_of_range& error) {
-    return invalid_argument("the compile options are no CompileOptionsProto: {}", error.what());
+    return invalid_argument("the compile options are not a CompileOptionsProto: {}", error.what());
   }
 }
 

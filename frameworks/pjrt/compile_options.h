@@ -1,5 +1,5 @@
-// The CompileOptionsProto that comes with a program (openxla/xla:
-// xla/pjrt/proto/compile_options.proto): the few fields that matter here.
+// The CompileOptionsProto of a program (openxla/xla: xla/pjrt/proto/compile_options.proto): the few
+// fields that are used.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,8 @@ namespace tenon::pjrt {
 struct PjrtCompileOptions {
   int64_t replicas = 1;
   int64_t partitions = 1;
-  /// Global ids, of every replica of the first partition, then of the second …; empty: none named.
+  /// Global ids of every replica of the first partition, then of the second …; empty: no devices
+  /// named.
   std::vector<int64_t> devices;
   /// From the overrides "tenon_strict" and "tenon_native_math", which are booleans, and
   /// "tenon_disable_rules", names of rewrite rules separated by commas.

@@ -12,11 +12,11 @@
 namespace tenon::pjrt {
 namespace {
 
-// JAX's way to say that a value is used, though by nobody.
+// JAX's marker that a value counts as used.
 constexpr const char* kSink = "dce_sink";
 
 Error unanswered(std::string_view place, std::string_view target) {
-  return unimplemented("{}: nothing answers the custom call @{}", place, target);
+  return unimplemented("{}: there is no implementation of the custom call @{}", place, target);
 }
 
 Result<std::vector<Literal>> no_processes(const hlo::Module&, std::span<const Literal>,
@@ -24,8 +24,8 @@ Result<std::vector<Literal>> no_processes(const hlo::Module&, std::span<const Li
   return unimplemented("programs of a framework start no processes");
 }
 
-// The host's custom calls; a check that does not hold (JAX's shape assertions) is an error of the
-// execution. Each call collects its own failures, so that executions do not wait for each other.
+// The host's custom calls; a failed check (JAX's shape assertions) is an error of the execution.
+// Each call collects its own failures, so that executions do not wait for each other.
 Result<runtime::CustomCalls> host_functions(const program::Program& program) {
   TENON_ASSIGN(hlo::HostSteps of_program, hlo::HostSteps::prepare(program));
   const auto steps = std::make_shared<const hlo::HostSteps>(std::move(of_program));
@@ -74,7 +74,7 @@ Result<std::shared_ptr<runtime::Client>> open_client(std::shared_ptr<backend::Ba
   return runtime::Client::open(std::move(backend), options);
 }
 
-// The forms that calls want constants packed into.
+// The size of the packed forms of constants that calls request.
 int64_t packed_bytes(const runtime::CompiledProgram& compiled) {
   int64_t bytes = 0;
   for (const program::Sequence& sequence : compiled.program.sequences) {
@@ -144,7 +144,7 @@ class BackendEngine : public Engine {
   }
 
  private:
-  // The backend's own id says nothing of passes and lowering.
+  // The backend's own id does not cover passes and lowering.
   std::string compiled_for(const runtime::Device& device) const {
     return fmt::format("{}\n{}", kCompilerHash,
                        runtime::compiled_for(client().backend(), device.info().target));
@@ -164,7 +164,7 @@ class BackendEngine : public Engine {
 
 constexpr const char* kEvaluate = "tenon.evaluate";
 
-// The same of a Module that is evaluated.
+// The same for a Module that is evaluated.
 Status check_targets(const hlo::Module& module) {
   const hlo::Instruction* unknown = nullptr;
   const auto is_unknown = [&unknown](const hlo::Instruction& op) {
@@ -183,7 +183,7 @@ Status check_targets(const hlo::Module& module) {
   return {};
 }
 
-// The memory is that of an `interp` device; what is computed there is computed by the evaluator.
+// Uses the memory of an `interp` device, and computes with the evaluator.
 class ReferenceEngine : public Engine {
  public:
   explicit ReferenceEngine(std::shared_ptr<runtime::Client> client) : Engine(std::move(client)) {}
@@ -222,7 +222,7 @@ class ReferenceEngine : public Engine {
     return result;
   }
 
-  // A Module that is evaluated has no form but its source.
+  // A Module that is evaluated has only its source as a serial form.
   std::string save(const runtime::Executable&) const override { return ""; }
   Result<CompiledModule> load(std::string_view, size_t) override {
     return failed_precondition("the reference evaluates programs");
@@ -275,7 +275,7 @@ StepSummary summary_of(const std::vector<hlo::Placement>& placement) {
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   if (options.device_count < 1) {
-    return invalid_argument("{} devices; one at least", options.device_count);
+    return invalid_argument("{} devices; expected at least one", options.device_count);
   }
   if (options.device_count > kMostDevices) {
     return invalid_argument("{} devices; {} at most", options.device_count, kMostDevices);

@@ -2,11 +2,11 @@
 //
 // Engine: the devices behind a client of the plug-in, and the compiler for them.
 //
-// Arrays always lie on runtime::Devices and programs are always runtime::Executables; only how a
-// Module becomes one differs: by the driver for a backend, or, on the device `reference`, as a
-// single step of the host that evaluates the Module.
+// Arrays are always on runtime::Devices and programs are always runtime::Executables; only the
+// compilation of a Module differs: by the driver for a backend, or, on the device `reference`, to a
+// single host step that evaluates the Module.
 //
-// Thread-safety: everything, from any thread.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -21,16 +21,16 @@ namespace tenon::pjrt {
 struct EngineOptions {
   /// "interp", "template:2", "/opt/libnpu.so:1" (core/backend/registry/registry.h), or "reference".
   std::string device = "interp";
-  /// Layers between the runtime and the backend, the outermost first (core/backend/layers).
+  /// Layers between the runtime and the backend, outermost first (core/backend/layers).
   std::string layers;
-  /// Devices to open, from the named one on.
+  /// Number of devices to open, beginning with the named one.
   int64_t device_count = 1;
   /// Milliseconds that an execution may take before its device counts as lost and all waiting
   /// callers get that error; 0: no limit.
   int64_t time_limit = 0;
 };
 
-/// How much of a program runs where, for people.
+/// How many steps of a program run where, for people.
 struct StepSummary {
   double steps = 0;
   double host_steps = 0;
@@ -54,7 +54,7 @@ class Engine {
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
   virtual ~Engine() = default;
 
-  /// Name and version of the engine, for people.
+  /// The name and version of the engine, for people.
   virtual std::string description() const = 0;
   /// The kind of a device: an executable for one kind runs on every device of that kind.
   virtual std::string device_kind(size_t device) const {
@@ -63,15 +63,15 @@ class Engine {
   const std::vector<std::shared_ptr<runtime::Device>>& devices() const {
     return client_->devices();
   }
-  /// `device` is a place in devices(). Errors: those of the driver; a custom call that nothing
-  /// answers is kUnimplemented and names its target.
+  /// `device` is an index in devices(). Errors: those of the driver; kUnimplemented, with its
+  /// target, for a custom call without an implementation.
   virtual Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                          const hlo::CompileOptions& options) = 0;
-  /// The serial form of an executable that `compile` made; empty if those of the engine have none.
+  /// The serial form of an executable that `compile` made; empty if the engine has no serial form.
   virtual std::string save(const runtime::Executable& executable) const = 0;
-  /// The executable of a serial form, without its `steps`: nothing is compiled. Errors:
-  /// kFailedPrecondition if it has to be compiled again, being of another compiler, target or
-  /// release, or refused by the backend; those of the reader.
+  /// Loads an executable from its serial form, without its `steps`; compiles nothing. Errors:
+  /// kFailedPrecondition if it must be compiled again, because it is of another compiler, target or
+  /// release, or the backend refuses it; those of the reader.
   virtual Result<CompiledModule> load(std::string_view bytes, size_t device) = 0;
 
  protected:

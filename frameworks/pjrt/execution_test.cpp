@@ -1,4 +1,4 @@
-// The plug-in without a framework: programs compiled, kept, run.
+// The plug-in without a framework: compiling, saving and running programs.
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -29,7 +29,7 @@ std::string sum(const std::string& attributes = "") {
 
 const std::string kDonated = "{jax.buffer_donor = true}";
 
-// A field of a message of bytes, as protocol buffers write it.
+// A field of a protocol buffers message whose value is bytes.
 std::string field(int number, const std::string& bytes) {
   return std::string(1, static_cast<char>(number << 3 | 2)) +
          std::string(1, static_cast<char>(bytes.size())) + bytes;
@@ -59,7 +59,7 @@ TEST_P(OnDevice, Runs) {
 }
 
 // An endless loop: every waiting caller gets the error that the device is lost, and the process
-// goes on.
+// continues.
 TEST(TimeLimit, EndsAnExecution) {
   for (const char* device : {"interp", "cpu"}) {
     Client client(device, "", "1", {option("time_limit", "100")});
@@ -84,7 +84,7 @@ TEST(TimeLimit, EndsAnExecution) {
     for (PJRT_Buffer* buffer : {x, results[0]}) destroy(buffer);
     destroy(executable);
     client.end();
-    // Another client of the device is as good as new.
+    // Another client of the device works normally.
     const Client after(device, "", "1");
     destroy(after.floats({1}, {1}));
   }
@@ -95,7 +95,7 @@ TEST_P(OnDevice, DonatedArgumentsAreGone) {
   PJRT_Buffer* x = client_.floats({1, 2, 3}, {3});
   PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
   std::vector<PJRT_Buffer*> results(2);
-  ASSERT_EQ(execute(executable, {x, y}, results, {0}), "");  // Not this time.
+  ASSERT_EQ(execute(executable, {x, y}, results, {0}), "");  // Not donated this time.
   EXPECT_FALSE(is_deleted(x));
   for (PJRT_Buffer* buffer : results) destroy(buffer);
   ASSERT_EQ(execute(executable, {x, y}, results), "");
@@ -119,14 +119,16 @@ TEST_P(OnDevice, FailedCallsTakeNothing) {
             "3: main: argument 1 is f32[2], expected f32[3]");
   EXPECT_EQ(execute(executable, {x}, results), "3: 1 arguments, the program takes 2");
   EXPECT_EQ(execute(executable, {x, nullptr}, results), "3: argument 1 is null");
-  EXPECT_EQ(execute(executable, {x, x}, results), "3: main: argument 0 is donated and given twice");
+  EXPECT_EQ(execute(executable, {x, x}, results),
+            "3: main: argument 0 is donated and passed twice");
   EXPECT_FALSE(is_deleted(x));
   EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));
   for (PJRT_Buffer* buffer : {x, small}) destroy(buffer);
   destroy(executable);
 }
 
-// A buffer with an external reference may be donated: it is gone for others, and not written.
+// A buffer with an external reference may be donated: it is deleted for other users, and not
+// written.
 TEST_P(OnDevice, DonatedArgumentsThatAreHeldStay) {
   for (const size_t memory : {size_t{0}, size_t{1}}) {
     PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
@@ -172,10 +174,11 @@ TEST_P(OnDevice, DonatedArgumentsInHostMemory) {
   PJRT_Buffer* y = client_.floats({10, 20, 30}, {3});
   PJRT_Buffer* small = client_.floats({1, 2}, {2});
   std::vector<PJRT_Buffer*> results(2);
-  EXPECT_EQ(execute(executable, {x, x}, results), "3: main: argument 0 is donated and given twice");
+  EXPECT_EQ(execute(executable, {x, x}, results),
+            "3: main: argument 0 is donated and passed twice");
   EXPECT_EQ(execute(executable, {x, small}, results),
             "3: main: argument 1 is f32[2], expected f32[3]");
-  EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));  // None of these took it.
+  EXPECT_EQ(values<float>(x), (Floats{1, 2, 3}));  // No call has taken it.
   ASSERT_EQ(execute(executable, {x, y}, results), "");
   EXPECT_TRUE(is_deleted(x));
   EXPECT_EQ(values<float>(results[0]), (Floats{11, 22, 33}));
@@ -237,7 +240,8 @@ TEST(Compile, Refusals) {
   EXPECT_EQ(options(disable("add-zero,slice-slice")), "");
   destroy(std::exchange(none, nullptr));
   EXPECT_EQ(options(disable("add-nought")), "5: there is no rule 'add-nought'");
-  EXPECT_TRUE(options("\x1a\x7f").starts_with("3: the compile options are no CompileOptionsProto"));
+  EXPECT_TRUE(
+      options("\x1a\x7f").starts_with("3: the compile options are not a CompileOptionsProto"));
   // A device assignment of one replica and one partition, to device 7.
   EXPECT_EQ(options(build_options(std::string("\x4a\x09\x08\x01\x10\x01\x1a\x03\x0a\x01\x07", 11))),
             "3: a device assignment to 1 devices, the first 7; there are 2");
@@ -254,10 +258,11 @@ TEST(Compile, Refusals) {
                            "  %0 = stablehlo.custom_call @nobody() : () -> tensor<f32>\n"
                            "  return %0 : tensor<f32>\n}",
                            "", &none),
-            "12: stablehlo.custom_call at program:2:8: nothing answers the custom call @nobody");
+            "12: stablehlo.custom_call at program:2:8: there is no implementation of the custom "
+            "call @nobody");
 }
 
-// A field of this number in each of the wire types that there are: one varint, some bytes.
+// A field of this number in each wire type: one varint, some bytes.
 std::vector<std::string> in_each_wire_type(int number) {
   std::vector<std::string> fields;
   for (const auto& [type, value] : {std::pair(0, std::string(1, '\0')),
@@ -269,8 +274,8 @@ std::vector<std::string> in_each_wire_type(int number) {
   return fields;
 }
 
-// Each field that is read, within the messages that it comes in: those of another wire type are
-// unknown fields, and never read as what they are not.
+// Each field that is read, within its enclosing messages: with another wire type it is an unknown
+// field, and is never misread.
 TEST(Compile, OptionsInAnyWireType) {
   const Client client;
   PJRT_LoadedExecutable* none = nullptr;
@@ -307,7 +312,7 @@ TEST(Compile, OptionsThatAreNone) {
        {std::string("\x0b\x0c"), std::string("\x1e"), std::string("\x1f"), std::string("\x10\xff"),
         std::string("\x10") + std::string(11, '\xff'), std::string("\x1a\x05\x20"),
         build_options("\x23\x24"), field(1, field(5, field(1, "\xff")))}) {
-    EXPECT_TRUE(options(bytes).starts_with("3: the compile options are no CompileOptionsProto"))
+    EXPECT_TRUE(options(bytes).starts_with("3: the compile options are not a CompileOptionsProto"))
         << options(bytes);
   }
   const std::string whole =
@@ -316,7 +321,7 @@ TEST(Compile, OptionsThatAreNone) {
       field(7, field(1, "tenon_strict") + field(2, "\x10\x01"));
   ASSERT_TRUE(options(whole).starts_with("3: program:1:")) << options(whole);
   for (size_t size = 0; size < whole.size();
-       ++size) {  // Cut off anywhere: an error, of one or other.
+       ++size) {  // Truncated anywhere: one of several errors.
     EXPECT_TRUE(options(whole.substr(0, size)).starts_with("3: "));
   }
 }
@@ -356,7 +361,7 @@ TEST(Executables, SayWhatTheyAre) {
   const Client client;
   PJRT_LoadedExecutable* loaded = client.compiled(sum());
   PJRT_Executable* executable = executable_of(loaded);
-  testing::destroy(loaded);  // Its description stays.
+  testing::destroy(loaded);  // Its description remains.
   auto name = uninitialized<PJRT_Executable_Name_Args>();
   name.executable = executable;
   call(api().PJRT_Executable_Name, name);
@@ -457,7 +462,7 @@ std::string serialized(PJRT_LoadedExecutable* loaded) {
   return bytes;
 }
 
-// "" and `loaded`, or the error. With `options` they replace those that were saved.
+// "" and `loaded`, or the error. `options`, if given, replace the saved ones.
 std::string load(const Client& by, const std::string& from, PJRT_LoadedExecutable*& loaded,
                  const std::optional<std::string>& options = {}) {
   auto given = uninitialized<PJRT_Executable_DeserializeAndLoad_Args>();
@@ -465,7 +470,7 @@ std::string load(const Client& by, const std::string& from, PJRT_LoadedExecutabl
     given.overridden_serialized_compile_options = options->data();
     given.overridden_serialized_compile_options_size = options->size();
   } else {
-    // The size of the structure in versions without replaced options.
+    // The size of the structure in versions without overridden options.
     given.struct_size =
         offsetof(PJRT_Executable_DeserializeAndLoad_Args, overridden_serialized_compile_options);
   }
@@ -492,7 +497,7 @@ TEST(Executables, SerialForm) {
   testing::destroy(loaded);
   ASSERT_EQ(load(client, bytes, loaded), "");
   expect_sum(client, loaded);
-  // Loaded, it is saved as it was.
+  // Saving the loaded executable gives the same bytes.
   EXPECT_EQ(serialized(loaded), bytes);
   testing::destroy(loaded);
   const Client reference("reference");
@@ -506,7 +511,8 @@ TEST(Executables, SerialForm) {
   }
 }
 
-// A client on which nothing can be compiled loads what another one has compiled, on each device.
+// A client that cannot compile anything loads executables that another client compiled, on each
+// device.
 TEST(Executables, AreLoadedWithoutCompiling) {
   for (const char* const device : {"interp", "cpu", "template", "gpu-sim"}) {
     SCOPED_TRACE(device);
@@ -534,7 +540,7 @@ TEST(Executables, AreLoadedWithoutCompiling) {
     expect_sum(client, loaded);
     EXPECT_EQ(fingerprint_of(loaded), fingerprint);
     testing::destroy(loaded);
-    // Options that make the same of a program, in other words: a member that nobody knows.
+    // Options with the same meaning but other bytes: with an unknown field.
     ASSERT_EQ(load(client, bytes, loaded, "\xa0\x06\x01"), "");
     testing::destroy(loaded);
   }
@@ -547,9 +553,9 @@ std::string platform_version(const Client& client) {
   return {args.platform_version, args.platform_version_size};
 }
 
-// A compiled form that this release does not take, made of other sources or of another form, is
-// left aside for the source behind it. `change` gets the payload; the file around it is sealed
-// again.
+// A compiled form that this release does not accept, because it has other sources or another
+// format, is ignored in favour of the source after it. `change` modifies the payload; the file
+// around it is sealed again.
 std::string changed(const std::string& bytes, const std::function<void(std::string&)>& change) {
   constexpr serial::Format kExecutable = {"TNEX", "executable", 1, 2};
   std::string payload(serial::unseal(bytes, kExecutable)->payload);
@@ -589,7 +595,7 @@ TEST(Executables, AreCompiledFromTheSourceWhereTheCompiledFormIsNotRead) {
   testing::destroy(loaded);
 }
 
-// Options that make other code have it compiled again from the source that is carried along.
+// With options that change the code, it is compiled again from the source in the file.
 TEST(Executables, AreCompiledAgainWhereTheyMust) {
   std::string bytes;
   {
@@ -614,7 +620,7 @@ TEST(Executables, AreCompiledAgainWhereTheyMust) {
   testing::destroy(loaded);
 }
 
-// A check that does not hold is an error of the execution, in its event and its results.
+// A failed check is an error of the execution, in its event and its results.
 TEST(Execution, ErrorsThatComeLater) {
   const Client client;
   PJRT_LoadedExecutable* executable = client.compiled(R"(

@@ -1,6 +1,6 @@
 // The objects behind the handles of the PJRT C API.
 //
-// A client's devices, memories and topology live in its ClientState, which buffers and executables
+// A client's devices, memories and topology are in its ClientState, which buffers and executables
 // share: they may be used and destroyed after the client.
 #pragma once
 
@@ -25,13 +25,13 @@ struct PJRT_DeviceDescription {
   std::string kind;
   std::string text;
   std::string debug_text;
-  std::string backend_device;  ///< Attribute: the backend's own name of it.
+  std::string backend_device;  ///< Attribute: the backend's own name for it.
   std::vector<PJRT_NamedValue> attributes;
 };
 
 struct PJRT_Device {
   std::shared_ptr<tenon::runtime::Device> device;
-  size_t place = 0;  ///< Among the client's devices.
+  size_t place = 0;  ///< Index among the client's devices.
   PJRT_DeviceDescription description;
   std::vector<PJRT_Memory*> memories;  ///< By runtime::MemoryKind; the first is the default.
 };
@@ -47,7 +47,7 @@ namespace tenon::pjrt {
 
 inline constexpr std::string_view kPlatformName = "tenon";
 
-/// Device memory or host memory of one device. `vtable` lets the caller keep data with it.
+/// Device memory or host memory of one device. `vtable` lets the caller attach data to it.
 struct MemorySpace : PJRT_Memory {
   MemorySpace();
   ~MemorySpace();
@@ -79,16 +79,16 @@ struct ClientState {
   PJRT_TopologyDescription topology;
 };
 
-/// Makes what describes `state.engine`.
+/// Creates the descriptions of the devices of `state.engine`.
 void describe_devices(ClientState& state);
 void describe_topology(ClientState& state);
 
-/// Text of an array of characters that may be null when empty.
+/// A character array as a string view; it may be null if empty.
 inline std::string_view view_of(const char* text, size_t size) {
   return size == 0 ? std::string_view() : std::string_view(text, size);
 }
 
-/// A value whose name and text live as long as it does.
+/// A value; the name and text must live as long as it does.
 PJRT_NamedValue named(std::string_view name, std::string_view value);
 PJRT_NamedValue named(std::string_view name, const int64_t* values, size_t count);
 PJRT_NamedValue named(std::string_view name, float value);

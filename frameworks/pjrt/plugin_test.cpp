@@ -75,7 +75,7 @@ TEST(Errors, HaveNoPayloads) {
   take(error);
 }
 
-// Code without a table at hand goes through the first word of an error.
+// Code without a table uses the function pointers at the start of an error.
 TEST(Errors, AnswerThroughTheirOwnFunctions) {
   PJRT_Error* error = an_error();
   EXPECT_EQ(error->vtable->get_code(error), PJRT_Error_Code_NOT_FOUND);
@@ -101,17 +101,18 @@ TEST(Clients, OptionsAreChecked) {
     return take(api().PJRT_Client_Create(&args));
   };
   EXPECT_EQ(create({option("device_count", "two")}),
-            "3: create option 'device_count' is no number");
-  EXPECT_EQ(create({option("device_count", "0")}), "3: 0 devices; one at least");
+            "3: create option 'device_count' is not a number");
+  EXPECT_EQ(create({option("device_count", "0")}), "3: 0 devices; expected at least one");
   for (const char* device : {"interp", "reference"}) {
     EXPECT_EQ(create({option("device", device), option("device_count", "4611686018427387904")}),
               "3: 4611686018427387904 devices; 1024 at most");
   }
-  EXPECT_EQ(create({option("time_limit", "soon")}), "3: create option 'time_limit' is no number");
+  EXPECT_EQ(create({option("time_limit", "soon")}),
+            "3: create option 'time_limit' is not a number");
   EXPECT_EQ(create({option("time_limit", "-1")}),
             "3: a time limit of -1 milliseconds; 0 (none) to 1099511627776");
   EXPECT_EQ(create({option("device", "interp:x")}),
-            "3: 'interp:x' is no device: what follows the ':' is no number");
+            "3: 'interp:x' is not a device: the text after the ':' is not a number");
   EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));
 }
 
@@ -194,7 +195,7 @@ TEST(Memories, StatisticsForCallersOfAnyVersion) {
   EXPECT_FALSE(args.bytes_limit_is_set);
   unsigned char behind = 0;
   std::memcpy(&behind, &args.peak_allocated_bytes_is_set, 1);
-  EXPECT_EQ(behind, 0xa5);  // Not written: this caller does not have it.
+  EXPECT_EQ(behind, 0xa5);  // Not written: this caller lacks it.
 }
 
 // --- Buffers
@@ -328,7 +329,7 @@ TEST(Buffers, AnswerWhenDeleted) {
   PJRT_Buffer* buffer = client.floats({1, 2}, {2, 1});
   PJRT_Buffer_Delete_Args remove = {sizeof remove, nullptr, buffer};
   call(api().PJRT_Buffer_Delete, remove);
-  call(api().PJRT_Buffer_Delete, remove);  // Again: nothing.
+  call(api().PJRT_Buffer_Delete, remove);  // Deleting again has no effect.
   EXPECT_TRUE(is_deleted(buffer));
   EXPECT_EQ(get(api().PJRT_Buffer_ElementType, buffer, &PJRT_Buffer_ElementType_Args::buffer,
                 &PJRT_Buffer_ElementType_Args::type),
@@ -417,7 +418,7 @@ struct Heard {
   std::string error;
 };
 
-// As the client does: the callback destroys the event that it comes from.
+// As the client does: the callback destroys the event that calls it.
 void hear(PJRT_Error* error, void* user) {
   auto* heard = static_cast<Heard*>(user);
   heard->error = take(error);
@@ -444,7 +445,7 @@ TEST(Events, CallbacksMayDestroyTheEvent) {
     last.event = args.done_with_host_buffer;
     on_ready(args.done_with_host_buffer, first);
     first.times.wait(0);
-    on_ready(args.done_with_host_buffer, last);  // Ready: it is called before this returns.
+    on_ready(args.done_with_host_buffer, last);  // Already done: it is called before this returns.
     EXPECT_EQ(last.times, 1);
     EXPECT_EQ(first.error + last.error, "");
     Heard ready;

@@ -1,4 +1,4 @@
-// The plug-in as a framework uses it: loaded as a library, called by its table.
+// Uses the plug-in as a framework does: loads it as a library, and calls it through its table.
 #pragma once
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ inline const PJRT_Api& api() {
   return *table;
 }
 
-/// "INVALID_ARGUMENT: text" style: the number of the code and the text; "" of null. Destroys it.
+/// The numeric code and the text of an error; "" for null. Destroys it.
 inline std::string take(PJRT_Error* error) {
   if (error == nullptr) return "";
   PJRT_Error_Message_Args message = {sizeof message, nullptr, error, nullptr, 0};
@@ -40,7 +40,7 @@ inline std::string take(PJRT_Error* error) {
   return text;
 }
 
-/// Arguments as callers leave them: outputs are not initialised.
+/// Arguments as callers pass them: outputs are not initialised.
 template <class Args>
 Args uninitialized() {
   Args args;
@@ -50,13 +50,13 @@ Args uninitialized() {
   return args;
 }
 
-/// Calls what must not fail.
+/// Makes a call that must not fail.
 template <class Args>
 void call(PJRT_Error* (*function)(Args*), Args& args) {
   ASSERT_EQ(take(function(&args)), "");
 }
 
-/// Asks one thing of an object.
+/// Reads one property of an object.
 template <class Args, class Handle, class Member, class Value>
 Value get(PJRT_Error* (*function)(Args*), Handle* handle, Member Args::* subject,
           Value Args::* value) {
@@ -76,7 +76,7 @@ inline void destroy(PJRT_Event* event) {
   call(api().PJRT_Event_Destroy, args);
 }
 
-/// Waits for the event and destroys it; its error.
+/// Waits for the event and destroys it; returns its error.
 inline std::string outcome(PJRT_Event* event) {
   PJRT_Event_Await_Args args = {sizeof args, nullptr, event};
   std::string text = take(api().PJRT_Event_Await(&args));
@@ -95,7 +95,7 @@ inline PJRT_NamedValue option(const char* name, const char* value) {
   return option;
 }
 
-/// A client of a device, gone with it.
+/// A client of a device, destroyed with this object.
 class Client {
  public:
   explicit Client(const char* device = "interp", const char* layers = "", const char* count = "2",
@@ -151,7 +151,7 @@ class Client {
     args.device_layout = nullptr;
     return args;
   }
-  /// A buffer of floats in a memory of the first device; the first is the default.
+  /// A buffer of floats in a memory of the first device; memory 0 is the default.
   PJRT_Buffer* floats(const std::vector<float>& values, const std::vector<int64_t>& dims,
                       size_t memory = 0) const {
     auto args = host_args(values.data(), PJRT_Buffer_Type_F32, dims);
@@ -161,7 +161,7 @@ class Client {
     return args.buffer;
   }
 
-  /// Compiles text; the error, if there is one.
+  /// Compiles text; returns the error, if there is one.
   std::string compile(const std::string& text, const std::string& options,
                       PJRT_LoadedExecutable** executable, const char* format = "mlir") const {
     PJRT_Program program = {};
@@ -198,13 +198,13 @@ inline void destroy(PJRT_Executable* executable) {
   call(api().PJRT_Executable_Destroy, args);
 }
 
-/// Runs on one device; the error of the call. `results` has room for what there is.
+/// Runs on one device; returns the error of the call. `results` must have room for all results.
 inline std::string execute(PJRT_LoadedExecutable* executable,
                            const std::vector<PJRT_Buffer*>& arguments,
                            std::vector<PJRT_Buffer*>& results,
                            const std::vector<int64_t>& kept = {}, PJRT_Event** done = nullptr) {
   PJRT_ExecuteOptions options = {};
-  // As callers of an early version write it: up to the last member that they know.
+  // As callers of an early version pass it: up to the last member that they know.
   options.struct_size = offsetof(PJRT_ExecuteOptions, context);
   options.non_donatable_input_indices = kept.data();
   options.num_non_donatable_input_indices = kept.size();
@@ -231,7 +231,7 @@ std::vector<T> values(PJRT_Buffer* buffer, PJRT_Buffer_MemoryLayout* layout = nu
   args.dst = nullptr;
   EXPECT_EQ(take(api().PJRT_Buffer_ToHostBuffer(&args)), "");
   const size_t count = args.dst_size / sizeof(T);
-  std::vector<T> elements(count + 1);  // Somewhere, of no elements too.
+  std::vector<T> elements(count + 1);  // A valid address even without elements.
   args.dst = elements.data();
   EXPECT_EQ(take(api().PJRT_Buffer_ToHostBuffer(&args)), "");
   EXPECT_EQ(outcome(args.event), "");
@@ -244,7 +244,7 @@ inline bool is_deleted(PJRT_Buffer* buffer) {
              &PJRT_Buffer_IsDeleted_Args::is_deleted);
 }
 
-// --- Memory that the host looks at
+// --- Memory that the host reads
 
 inline void hold(PJRT_Buffer* buffer) {
   PJRT_Buffer_IncreaseExternalReferenceCount_Args args = {sizeof args, nullptr, buffer};

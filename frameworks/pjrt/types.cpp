@@ -57,7 +57,8 @@ Result<Dims> strides_of_tiled(const Shape& shape, const PJRT_Buffer_MemoryLayout
   for (size_t i = 0; i < rank; ++i) {
     const int64_t dim = tiled.minor_to_major[i];
     if (dim < 0 || dim >= shape.rank() || seen[static_cast<size_t>(dim)]) {
-      return invalid_argument("a layout for {} whose order is no permutation", shape.to_string());
+      return invalid_argument("a layout for {} whose order is not a permutation",
+                              shape.to_string());
     }
     seen[static_cast<size_t>(dim)] = true;
     strides[static_cast<size_t>(dim)] = stride;
@@ -109,7 +110,7 @@ Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* la
 
 Status check_device_layout(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout) {
   TENON_ASSIGN(const Dims strides, host_strides(shape, layout));
-  if (shape.byte_size() == 0) return {};  // Nothing lies anywhere.
+  if (shape.byte_size() == 0) return {};  // There are no elements.
   const Dims dense = row_major_byte_strides(shape);
   for (size_t d = 0; d < dense.size(); ++d) {
     if (shape.dim(d) <= 1 || strides[d] == dense[d]) continue;

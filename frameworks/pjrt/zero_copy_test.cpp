@@ -59,7 +59,8 @@ TEST_P(ZeroCopy, ArgumentsAreTheCallers) {
   EXPECT_EQ(values<float>(results[0]), (Floats{2, 4, 6, 8}));
   destroy(results[0]);
   EXPECT_FALSE(is_ready(x.done));
-  // Donated, it is gone, and the caller's memory his again: nothing is written to it.
+  // After donation it is deleted, and the memory belongs to the caller again: nothing is written to
+  // it.
   ASSERT_EQ(execute(executable, {x.buffer}, results), "");
   EXPECT_TRUE(is_deleted(x.buffer));
   EXPECT_EQ(outcome(x.done), "");
@@ -86,7 +87,7 @@ TEST_P(ZeroCopy, DestroyedBuffersGiveTheMemoryBack) {
 
 TEST_P(ZeroCopy, WhatIsNotAlignedIsCopied) {
   const ZeroCopied x = zero_copy(client_, kValues.data() + 1);
-  EXPECT_EQ(outcome(x.done), "");  // While the buffer lives.
+  EXPECT_EQ(outcome(x.done), "");  // While the buffer exists.
   EXPECT_NE(data_of(x.buffer), kValues.data() + 1);
   EXPECT_EQ(values<float>(x.buffer), (Floats{2, 3, 4, 5}));
   destroy(x.buffer);
@@ -99,7 +100,7 @@ TEST_P(ZeroCopy, ResultsAreReadInPlace) {
   ASSERT_EQ(execute(executable, {x}, results), "");
   EXPECT_TRUE(is_on_cpu(results[0]));
   hold(results[0]);
-  const float* const data = data_of(results[0]);  // They may not be there yet.
+  const float* const data = data_of(results[0]);  // The contents may not be defined yet.
   EXPECT_EQ(unsafe_pointer(results[0]), reinterpret_cast<uintptr_t>(data));  // Waits for them.
   EXPECT_EQ(Floats(data, data + 4), (Floats{2, 4, 6, 8}));
   PJRT_Buffer_Delete_Args deletion = {sizeof deletion, nullptr, results[0]};
@@ -111,7 +112,8 @@ TEST_P(ZeroCopy, ResultsAreReadInPlace) {
   destroy(executable);
 }
 
-// Callers have four-bit integers packed; here they take a byte each. Those of a byte are the same.
+// Callers pack four-bit integers; here each takes a byte. Types of whole bytes have the same
+// format.
 TEST_P(ZeroCopy, TypesOfOtherLayoutsAreNot) {
   const std::array<uint8_t, 4> bytes = {0, 1, 1, 0};
   for (const auto& [type, same] : {std::pair{PJRT_Buffer_Type_S4, false},

@@ -1,4 +1,4 @@
-// parse_artifact: the IR section of an artifact becomes a RawModule.
+// parse_artifact: converts the IR section of an artifact to a RawModule.
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kSection = "IR";
 
-// Bits of an op's mask byte: which parts follow.
+// Bits of an op's mask byte: they state which parts follow.
 enum OpMask : uint8_t {
   kHasAttributes = 0x01,
   kHasResults = 0x02,
@@ -26,7 +26,7 @@ enum OpMask : uint8_t {
 
 // An op takes a name, a mask and a location.
 constexpr size_t kLeastOpBytes = 3;
-// Capacity set aside before a list has been read; more than that must be there to be paid for.
+// Capacity reserved before a list has been read; longer lists grow as they are read.
 constexpr size_t kMostReserved = 1024;
 
 class IrReader {
@@ -41,7 +41,7 @@ class IrReader {
 
   Result<RawModule> read() {
     Cursor cursor = container_.cursor(container_.ir, kSection);
-    // A value takes a byte at least, and its number must stay below kUndefined.
+    // A value takes at least one byte, and its number must stay below kUndefined.
     if (container_.ir.size() >= kUndefined) return reader_.error(cursor, "4 GiB of ops or more");
     RegionScope scope;
     RawRegion top;
@@ -63,14 +63,15 @@ class IrReader {
  private:
   static constexpr RawValue kUndefined = ~RawValue{0};
 
-  // Values of a region that sees nothing outside itself, and of the regions within, by number.
+  // Values of a region that sees no outside values, and of its nested regions, by number.
   struct RegionScope {
     std::vector<RawValue> values;
     size_t next = 0;  ///< Number of the next value defined in the innermost region …
-    size_t end = 0;   ///< … and the first one that region has not reserved.
+    size_t end = 0;   ///< … and the first number that the region has not reserved.
   };
 
-  /// The attributes of an op as read from properties entry i; the plan says what the bytes mean.
+  /// The attributes of an op as read from entry i of the properties; the plan determines the
+  /// meaning of the bytes.
   struct Gathered {
     const OpPlan* plan = nullptr;
     Dict attributes;
@@ -131,7 +132,7 @@ class IrReader {
     return {};
   }
 
-  // The order of the uses of `n` values, which nothing here depends on.
+  // The order of the uses of `n` values, which this reader does not need.
   static void skip_use_list_orders(Cursor& cursor, size_t n) {
     const size_t m = n > 1 ? cursor.count() : 1;
     for (size_t i = 0; i < m && !cursor.failed(); ++i) {
@@ -240,7 +241,7 @@ class IrReader {
                             plan.name, field.name);
   }
 
-  // Before version 5 the fields stand in the dictionary, among the discardable attributes.
+  // Before version 5 the fields are in the dictionary, among the discardable attributes.
   Status take_fields(const OpPlan& plan, std::vector<BytecodeReader::NamedIndex>& named,
                      RawOp& op) {
     std::vector<FieldValue> values;
@@ -265,7 +266,7 @@ class IrReader {
       TENON_TRY(gather_properties(index, plan, name, gathered.attributes));
       gathered.plan = &plan;
     } else if (gathered.plan != &plan) {
-      // Ops of several kinds may share an entry whose bytes are equal.
+      // Ops of different kinds may share an entry if its bytes are equal.
       return gather_properties(index, plan, name, op.attributes);
     }
     for (const auto& [key, value] : gathered.attributes) {
@@ -346,7 +347,7 @@ class IrReader {
       RawRegion& region = op.regions.emplace_back();
       bool empty = false;
       TENON_TRY(read_region(cursor, scope, region, plan.is_function, depth, empty));
-      // A function without body is a declaration.
+      // A function without a body is a declaration.
       if (empty && plan.is_function) op.regions.pop_back();
     }
     return {};
@@ -362,7 +363,7 @@ class IrReader {
                            blocks);
     }
     const uint64_t values = cursor.varint();
-    // Each value is defined somewhere in the section, by a type of at least a byte.
+    // Each value is defined somewhere in the section, with a type of at least one byte.
     if (values > values_left_) {
       return reader_.error(cursor, "a region announces {} values, more than the file can define",
                            values);
@@ -387,8 +388,8 @@ class IrReader {
   const Container& container_;
   std::vector<OpPlan> plans_;
   std::vector<Gathered> gathered_;
-  // Values and ops that blocks may still announce: the section cannot define more, so neither
-  // count can make the reader allocate too much memory.
+  // Values and ops that blocks may still announce. The section cannot define more, so a wrong count
+  // cannot make the reader allocate too much memory.
   uint64_t values_left_;
   uint64_t ops_left_;
   RawModule module_;
@@ -407,8 +408,8 @@ static Result<RawModule> read_artifact(std::string_view bytes, const ImportLimit
 namespace tenon::hlo {
 namespace {
 
-// Gives ops without a location their number in the function, from 1 on, those in regions after the
-// op that holds them: so that errors name a place.
+// Gives each op without a location its number in the function, from 1 on; the ops in an op's
+// regions follow it. Errors can then state a position.
 void number_ops(std::vector<RawOp>& ops, const Location& function, uint32_t& number) {
   for (RawOp& op : ops) {
     ++number;

@@ -8,10 +8,10 @@
 
 namespace tenon::hlo {
 
-/// The newest version of StableHLO that artifacts may have.
+/// The newest StableHLO version of artifacts that can be read.
 inline constexpr std::string_view kNewestStableHlo = "1.20.0";
 
-/// Reads MLIR bytecode that holds VHLO (a portable artifact, versions 0.9.0 to 1.20.0), possibly
+/// Reads MLIR bytecode that contains VHLO (a portable artifact, versions 0.9.0 to 1.20.0), possibly
 /// mixed with other dialects. `file_name` is used in errors and for unknown locations.
 Result<RawModule> parse_artifact(std::string_view bytes, const std::string& file_name,
                                  const ImportLimits& limits = {});

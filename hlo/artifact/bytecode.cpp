@@ -141,7 +141,7 @@ constexpr std::array<const char*, kSectionCount> kSectionNames = {
     "IR",      "resource data", "resource offset",         "dialect version",
     "property"};
 
-// Reads one section after another; the first error stops.
+// Reads the sections in order; stops at the first error.
 class ContainerReader {
  public:
   explicit ContainerReader(std::string_view file) { out_.file = file; }
@@ -225,7 +225,7 @@ class ContainerReader {
     return f;
   }
 
-  // Lengths stand in reverse order; the texts end exactly where the section ends.
+  // Lengths are stored in reverse order; the texts end exactly at the end of the section.
   void read_strings(Cursor& cursor) {
     const size_t n = cursor.count();
     std::vector<uint64_t> lengths(n);
@@ -289,7 +289,7 @@ class ContainerReader {
   }
 
   void read_entries(Cursor& cursor) {
-    // An entry takes a byte here and, having a code or a NUL, one in the data.
+    // An entry takes a byte here and, since it has a code or a NUL, one in the data.
     const uint64_t attributes = cursor.varint();
     const uint64_t types = cursor.varint();
     const size_t bound = std::min(cursor.remaining(), sections_[kAttributeDataSection]->size());

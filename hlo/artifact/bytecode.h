@@ -1,8 +1,7 @@
-// The container of MLIR bytecode, versions 0 to 6: sections, tables and their bounds-checked
-// cursor.
+// The container of MLIR bytecode, versions 0 to 6: sections, tables and a bounds-checked cursor.
 //
-// Nothing here knows a dialect. The tables hold views into the input, which must outlive them;
-// entries of the attribute and type table are decoded on demand by bytecode_reader.h.
+// This file is independent of dialects. The tables hold views into the input, which must outlive
+// them; bytecode_reader.h decodes entries of the attribute and type table on demand.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +17,14 @@ inline constexpr uint64_t kNewestBytecode = 6;
 
 /// Reads the primitive encodings from a part of the file.
 ///
-/// An error is sticky: the first one is kept with its place, the cursor jumps to its end, and every
-/// later read gives zero, so that loops over counts end at once. The owner of the cursor checks
-/// `failed()` when done, and before it trusts a value enough to report on it.
+/// Errors are sticky: the first error is kept with its position, the cursor jumps to its end, and
+/// every later read returns zero, so that loops over counts end at once. The owner of the cursor
+/// must check `failed()` at the end, and before reporting an error about a value that it read.
 class Cursor {
  public:
   Cursor() = default;
-  /// Over bytes [begin, end) of `file`; positions are those of the file. `section` names the part.
+  /// Reads bytes [begin, end) of `file`; positions are those of the file. `section` is the name of
+  /// the part.
   Cursor(std::string_view file, size_t begin, size_t end, const char* section)
       : file_(file), position_(begin), end_(end), section_(section) {}
 
@@ -40,14 +40,15 @@ class Cursor {
     if (at_end()) return static_cast<uint8_t>(fail_short(1));
     return static_cast<uint8_t>(file_[position_++]);
   }
-  /// Little-endian prefix varint: as many more bytes as the first has trailing zeros.
+  /// Little-endian prefix varint: the trailing zeros of the first byte give the number of further
+  /// bytes.
   uint64_t varint() {
     if (!at_end() && (file_[position_] & 1) != 0) {
       return static_cast<uint8_t>(file_[position_++]) >> 1;
     }
     return long_varint();
   }
-  /// Zigzag over varint.
+  /// A zigzag-encoded varint.
   int64_t svarint() {
     const uint64_t u = varint();
     return static_cast<int64_t>((u >> 1) ^ (~(u & 1) + 1));
@@ -60,15 +61,16 @@ class Cursor {
     const uint64_t u = varint();
     return {u >> 1, (u & 1) != 0};
   }
-  /// A number of things of at least `least_bytes` each; never more than the bytes left can hold.
+  /// A number of elements of at least `least_bytes` each; an error if the remaining bytes cannot
+  /// hold them.
   size_t count(size_t least_bytes = 1);
-  /// An index into the table `what` of `size` entries.
+  /// An index into the table `what`, which has `size` entries.
   size_t index(size_t size, const char* what);
   size_t check_index(uint64_t value, size_t size, const char* what);
   std::string_view bytes(uint64_t size);
-  /// A size and as many bytes.
+  /// A size, followed by that many bytes.
   std::string_view blob();
-  /// The low 64 bits at most of an integer of `width` bits, masked to its width.
+  /// An integer of `width` bits: at most its low 64 bits, masked to its width.
   uint64_t apint(unsigned width);
   /// Bytes up to a NUL, which is consumed.
   std::string_view c_string();
@@ -111,7 +113,7 @@ struct OpName {
 struct EncodedEntry {
   ByteSpan span;
   uint32_t dialect = 0;
-  bool binary = false;  ///< The dialect's own form; else MLIR text and a NUL.
+  bool binary = false;  ///< The dialect's own encoding; else MLIR text and a NUL.
 };
 
 enum class ResourceKind : uint8_t { kBlob, kBool, kString };
@@ -132,7 +134,7 @@ struct Container {
   std::vector<EncodedEntry> types;
   std::vector<ByteSpan> properties;
   std::vector<BytecodeResource>
-      resources;  ///< Those of dialects, in the order that attributes number them.
+      resources;  ///< Those of dialects, in the order in which attributes number them.
   ByteSpan ir;
 
   Cursor cursor(ByteSpan span, const char* section) const {
@@ -145,7 +147,7 @@ struct Container {
   Error fault_at(size_t position, std::string_view section, std::string_view text) const;
 };
 
-/// The header of a section at `cursor` (nested ones included), whose content is skipped.
+/// Reads the section header at `cursor` (also of a nested section), and skips the content.
 struct SectionHeader {
   uint8_t id = 0;
   ByteSpan span;

@@ -85,7 +85,7 @@ Result<Attribute> read_symbol(BytecodeReader& reader, Cursor& cursor) {
   return Attribute(SymbolAttr{std::move(name)});
 }
 
-// Data that stands in the resource section, all elements, a byte each for i1.
+// Data in the resource section: all elements, one byte each for i1.
 Result<Attribute> read_resource(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const Type* const type, reader.value_type_at(cursor));
   const std::vector<BytecodeResource>& resources = reader.container().resources;

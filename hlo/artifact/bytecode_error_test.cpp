@@ -1,4 +1,4 @@
-// The text of every error of the artifact reader, and that broken files end in one.
+// The text of every error of the artifact reader; and a check that broken files end in an error.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::string error_of(ProgramBuilder& program, const ImportLimits& limits = {}) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// Without the place, which moves with every change of the writer.
+// Without the byte position, which changes with every change of the writer.
 std::string placeless(const std::string& text) {
   const size_t begin = text.find("byte 0x");
   const size_t end = text.find(": ", begin);
@@ -68,7 +68,7 @@ TEST(ArtifactError, Header) {
       "f.bc: error: artifact of P: byte 0x9 (header section): 9 bytes are needed, 0 are left");
 }
 
-// A file whose section `id` has `content`; the others are as small as can be.
+// A file whose section `id` has `content`; the other sections are minimal.
 std::string with_section(uint8_t id, const Bytes& content) {
   Bytes out = Bytes().raw("\x4D\x4C\xEF\x52").varint(6).raw("P").byte(0);
   const Bytes strings = Bytes({1, 2}).raw(std::string_view("a\0", 2));
@@ -293,7 +293,7 @@ TEST(ArtifactError, NestingIsBounded) {
   uint64_t inner = p.attribute("vhlo", {1, 0});
   for (int i = 0; i < 300; ++i) inner = p.attribute("vhlo", {1, 1, inner});
   EXPECT_EQ(attribute_error(p, inner), kData + "attributes and types are nested deeper than 256");
-  // Asked for from the innermost on, no single step is deep.
+  // If decoding begins with the innermost entry, no single step is deep.
   ProgramBuilder q;
   inner = q.attribute("vhlo", {1, 0});
   std::vector<std::pair<std::string, uint64_t>> all;

@@ -1,5 +1,5 @@
-// The artifacts that StableHLO keeps of its versions. They come with the source tree of StableHLO
-// (stablehlo/tests/vhlo); TENON_STABLEHLO_DATA names the folder that holds it as "vhlo".
+// The compatibility artifacts of StableHLO, one per version. They are in StableHLO's source tree
+// (stablehlo/tests/vhlo); TENON_STABLEHLO_DATA names the folder that contains it as "vhlo".
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ Functions functions_of(const RawModule& module) {
   return functions;
 }
 
-// Attributes without those that newer versions write at their default.
+// Attributes without those that newer versions write with their default value.
 Dict comparable(const Dict& attributes) {
   Dict kept;
   for (const auto& [name, value] : attributes) {
@@ -64,7 +64,8 @@ Dict comparable(const Dict& attributes) {
 
 struct Version {
   const RawModule& module;
-  uint32_t first = 0;  ///< The first value of the function, so that values compare by distance.
+  // The first value of the function, so that values are compared relative to it.
+  uint32_t first = 0;
 };
 
 bool same_values(const Version& a, const std::vector<RawValue>& x, const Version& b,
@@ -125,7 +126,7 @@ TEST_F(Fixtures, TheFutureIsRefused) {
 }
 
 TEST_F(Fixtures, OldVersionsGiveWhatNewOnesGive) {
-  // Functions that upstream changed in the source of the fixtures themselves.
+  // Functions that upstream changed in the source of the fixtures.
   const std::vector<std::string> changed = {"default_send", "default_dynamic_conv",
                                             "op_dynamic_conv"};
   const RawModule newest = of_version("1_19_0");

@@ -7,7 +7,8 @@
 namespace tenon::hlo::bytecode {
 namespace {
 
-// Bytes that a copy of `attribute` allocates beyond its fixed size; boxed values are shared.
+// Bytes that a copy of `attribute` allocates in addition to its fixed size; boxed values are
+// shared.
 uint64_t copied_bytes(const Attribute& attribute) {
   if (const auto* text = attribute.get<std::string>()) return text->size();
   if (const auto* text = attribute.get<OpaqueAttr>()) return text->text.size();
@@ -27,7 +28,7 @@ uint64_t copied_bytes(const Location& location) {
 
 constexpr uint64_t kAllowanceBase = uint64_t{64} << 20;
 constexpr uint64_t kAllowancePerByte = 64;
-// Stands for the fixed size of one node of an attribute, type or location when written out.
+// The approximate size of one node of an attribute, type or location when written out.
 constexpr uint64_t kNodeBytes = 16;
 constexpr int64_t kLongestSplatList = 1 << 20;
 
@@ -143,7 +144,7 @@ Result<const Type*> BytecodeReader::value_type(uint64_t index) {
 
 Result<Location> BytecodeReader::location(uint64_t index) {
   if (locations_.empty()) locations_.resize(attributes_.size());
-  // Locations beyond any use are dropped: they must not keep a program from being read.
+  // Locations that are too deep are dropped: they must not prevent a program from being read.
   if (active_ + 1 >= limits_.max_depth) return Location();
   TENON_ASSIGN(
       DecodeSlot<Location> * slot,
@@ -167,13 +168,13 @@ Result<Attribute> BytecodeReader::decode_attribute(const EncodedEntry& entry, Cu
   if (dialect == "vhlo") return decode_vhlo_attribute(*this, cursor.varint(), cursor);
   if (dialect == "sdy") return decode_sdy_attribute(*this, cursor.varint(), cursor);
   if (dialect == "stablehlo") {
-    // Bounds, on tensors of the builtin kind in mixed artifacts.
+    // Bounds of builtin tensor types, in mixed artifacts.
     constexpr uint64_t kTypeExtensions = 13;
     const uint64_t code = cursor.varint();
     if (code == kTypeExtensions) return Attribute(svarints_at(cursor));
     return unknown(fmt::format("attribute {} of dialect stablehlo", code));
   }
-  // The binary form of a dialect is its own secret: keep the bytes as text that says so.
+  // The binary encoding of a foreign dialect is unknown: the bytes are kept as text that says so.
   const std::string_view bytes = cursor.bytes(cursor.remaining());
   TENON_TRY(pay(bytes.size() * 2));
   std::string text = fmt::format("#{}<bytecode \"", dialect);

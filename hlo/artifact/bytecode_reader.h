@@ -1,10 +1,10 @@
 // The attribute and type table of an artifact, decoded on demand into the attributes, types and
 // locations of hlo/types.
 //
-// Entries name each other in any order. Each is decoded once, when first asked for; a cycle, a
-// depth over the limit and an entry that would grow out of proportion when written out are errors.
-// Every copy of a list or text that the format shares but hlo/types does not is paid for from an
-// allowance that grows with the file, so a small file cannot ask for much memory.
+// Entries refer to each other in any order. Each is decoded once, when first used. A cycle, a depth
+// above the limit, and an entry that would grow out of proportion when written out are errors.
+// Copies of lists and texts that the format shares but hlo/types does not are charged to an
+// allowance that grows with the file, so a small file cannot make the reader use much memory.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@
 
 namespace tenon::hlo::bytecode {
 
-/// A type of the table: a type of values, or one that only stands inside others and in attributes.
+/// A type of the table: a type of values, or one that occurs only inside other types and in
+/// attributes.
 struct TableType {
   enum class DecodedTypeKind : uint8_t { kValue, kElement, kQuantized, kTf32 };
   DecodedTypeKind kind = DecodedTypeKind::kValue;
@@ -31,7 +32,7 @@ struct TableType {
 
   static TableType of(ElementType type) { return {DecodedTypeKind::kElement, type, {}, nullptr}; }
   static TableType of(Type type) { return {DecodedTypeKind::kValue, {}, std::move(type), nullptr}; }
-  /// For messages, in StableHLO's spelling.
+  /// The text for messages, in StableHLO's spelling.
   std::string to_string() const;
 };
 
@@ -44,12 +45,13 @@ class BytecodeReader {
   const Container& container() const { return container_; }
   const ImportLimits& limits() const { return limits_; }
 
-  /// Attribute `index` of the table. The pointer is good as long as the reader.
+  /// Attribute `index` of the table. The pointer is valid as long as the reader.
   Result<const Attribute*> attribute(uint64_t index);
   Result<const TableType*> type(uint64_t index);
   /// Type `index`, which must be a type of values.
   Result<const Type*> value_type(uint64_t index);
-  /// Location `index`; null where it is unknown or of a dialect. Too deep a location is cut off.
+  /// Location `index`; null if it is unknown or of another dialect. A location that is too deep is
+  /// truncated.
   Result<Location> location(uint64_t index);
   /// The text of attribute `index`, a string of builtin or VHLO.
   Result<std::string_view> text(uint64_t index);
@@ -59,25 +61,26 @@ class BytecodeReader {
     uint64_t attribute = 0;
   };
   Result<std::vector<NamedIndex>> dictionary(uint64_t index);
-  /// Attribute `index`, a dense array of i64 or index, as I64s (rank 1) or I64Matrix (rank 2), or
-  /// one of i1 and rank 1 as BoolsAttr.
+  /// Attribute `index`, which must be a dense array: i64 or index as I64s (rank 1) or I64Matrix
+  /// (rank 2), i1 of rank 1 as BoolsAttr.
   Result<const Attribute*> list(uint64_t index);
-  /// The same of a decoded attribute, not remembered.
+  /// The same for a decoded attribute; not cached.
   Result<Attribute> to_list(const Attribute& dense);
 
-  /// Takes `bytes` of the allowance for copies.
+  /// Charges `bytes` to the allowance for copies.
   Status pay(uint64_t bytes);
   Status pay_for_copy(const Attribute& attribute);
   Status pay_for_copy(const Type& type);
 
-  /// An error at the place of `cursor`; the cursor's own error if it has one.
+  /// An error at the position of `cursor`, or the cursor's own error if it has one.
   template <class... Args>
   Error error(const Cursor& cursor, fmt::format_string<Args...> format, Args&&... args) const {
     if (cursor.failed()) return container_.fault(cursor);
     return container_.fault_at(cursor.position(), cursor.section(),
                                fmt::format(format, std::forward<Args>(args)...));
   }
-  /// "NAME is unknown; newest StableHLO version known is …", a gap of this reader and no bad input.
+  /// "NAME is unknown; newest StableHLO version known is …": a limitation of this reader, not an
+  /// invalid input.
   Error unknown(std::string_view name) const {
     return unimplemented("artifact of {}: {} is unknown; newest StableHLO version known is {}",
                          container_.producer, name, kNewestStableHlo);
@@ -94,23 +97,23 @@ class BytecodeReader {
   I64s svarints_at(Cursor& cursor);
   Result<ArrayAttr> attributes_at(Cursor& cursor);
   Result<std::vector<Type>> value_types_at(Cursor& cursor);
-  /// list<svarint> shape, type element; `bounds` empty or one a dimension.
+  /// list<svarint> shape, type element; `bounds` is empty or has one bound per dimension.
   Result<Type> shaped_type_at(Cursor& cursor, Dims bounds, bool is_buffer);
-  /// Bounds of a tensor encoding, attribute at the cursor.
+  /// The bounds in a tensor encoding, the attribute at the cursor.
   Result<Dims> bounds_at(Cursor& cursor);
   /// An integer or float of the type at the cursor: true and false for i1.
   Result<Attribute> integer_at(Cursor& cursor);
   Result<Attribute> float_at(Cursor& cursor);
-  /// A tensor type and its elements as a blob.
+  /// A tensor type, followed by its elements as a blob.
   Result<Attribute> dense_at(Cursor& cursor);
-  /// A type as an attribute: a type of values, or the name of another one as OpaqueAttr.
+  /// A type as an attribute: a type of values, or the name of another type as OpaqueAttr.
   Result<Attribute> type_attribute_at(Cursor& cursor);
-  /// Sorts by key; a key that stands twice is an error.
+  /// Sorts by key; a duplicate key is an error.
   Result<Attribute> dict_of(const Cursor& cursor, Dict entries) const;
 
  private:
   enum class DecodeState : uint8_t { kUnread, kActive, kDone };
-  /// Depth and written-out size of the entry being decoded, gathered from its parts.
+  /// Depth and written-out size of the entry that is being decoded, computed from its parts.
   struct DecodedExtent {
     uint32_t depth = 0;
     uint64_t bytes = 0;
@@ -122,7 +125,7 @@ class BytecodeReader {
     DecodeState state = DecodeState::kUnread;
   };
   struct AttributeSlot : DecodeSlot<Attribute> {
-    uint32_t list = 0;  ///< 1 + place in lists_, 0 when not asked for yet.
+    uint32_t list = 0;  ///< 1 + index in lists_, 0 if not requested yet.
   };
 
   template <class S, class Decode>
@@ -144,7 +147,7 @@ class BytecodeReader {
   uint64_t allowance_;
 };
 
-// Decoders of the dialects; the cursor stands after the code.
+// Decoders of the dialects; the cursor is after the code.
 Result<Attribute> decode_builtin_attribute(BytecodeReader& reader, uint64_t code, Cursor& cursor);
 Result<TableType> decode_builtin_type(BytecodeReader& reader, uint64_t code, Cursor& cursor);
 Result<Location> decode_builtin_location(BytecodeReader& reader, uint64_t code, Cursor& cursor);
@@ -155,7 +158,8 @@ Result<Attribute> decode_sdy_attribute(BytecodeReader& reader, uint64_t code, Cu
 /// `text` in quotes, escaped as MLIR prints it.
 std::string quoted(std::string_view text);
 
-/// A dense constant of `shape` from its bytes as the format stores them: all elements or one.
+/// A dense constant of `shape` from its bytes in the format's encoding: all elements, or one for a
+/// splat.
 Result<DenseAttr> dense_from_blob(const Shape& shape, std::string_view blob, int64_t max_bytes);
 
 }  // namespace tenon::hlo::bytecode

@@ -168,7 +168,8 @@ TEST(Artifact, ReadsAFunction) {
   EXPECT_EQ(ops[2].name, "func.return");
 }
 
-// The ops of an artifact without debug information get numbers, so that errors name a place.
+// The ops of an artifact without debug information are numbered, so that errors can state a
+// position.
 TEST(Artifact, OpsWithoutALocationAreNumbered) {
   ProgramBuilder program;
   program.add_constant();
@@ -206,7 +207,7 @@ TEST(Artifact, ReadsBuiltinAttributes) {
             Attribute(BoolsAttr{{0, 1}}));
   const uint64_t f8 = p.text_type("builtin", "f8E4M3FN");
   EXPECT_EQ(decoded(p, p.attribute("builtin", {6, f8})), Attribute(OpaqueAttr{"f8E4M3FN"}));
-  // The bytes of other dialects have no meaning here.
+  // The bytes of other dialects are not interpreted.
   EXPECT_EQ(opaque_text(p, p.attribute("mpmd", Bytes{3}.raw("\xAB"))), "#mpmd<bytecode \"07AB\">");
 }
 

@@ -1,4 +1,4 @@
-// A small writer of MLIR bytecode for tests: files as a producer makes them, and broken ones.
+// A small writer of MLIR bytecode for tests: files as a producer makes them, and broken files.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tenon::hlo::bytecode {
 
-/// Bytes put together from the primitives of the format.
+/// Bytes built from the primitives of the format.
 struct Bytes {
   std::string data;
 
@@ -43,7 +43,8 @@ struct Bytes {
   Bytes& section(uint8_t id, const Bytes& content) { return byte(id).blob(content.data); }
 };
 
-/// Tables of a file in the making. Each entry is a group of its own: legal, if not small.
+/// The tables of a file that is being built. Each entry has its own group, which is legal but not
+/// compact.
 class FileBuilder {
  public:
   uint64_t version = 6;
@@ -58,7 +59,7 @@ class FileBuilder {
     types_.push_back({this->dialect(dialect), bytes.data, true});
     return types_.size() - 1;
   }
-  /// An entry in MLIR's text.
+  /// An entry as MLIR text.
   uint64_t text_attribute(std::string_view dialect, const std::string& text) {
     attributes_.push_back({this->dialect(dialect), text + '\0', false});
     return attributes_.size() - 1;
@@ -72,7 +73,7 @@ class FileBuilder {
   }
   /// Equal properties share an entry.
   uint64_t properties(const Bytes& bytes) { return place(properties_, bytes.data); }
-  /// A blob that attributes name by its number.
+  /// A blob to which attributes refer by its number.
   void resource(std::string_view key, std::string_view bytes) {
     Bytes data;
     data.varint(1).varint(bytes.size()).raw(bytes);
@@ -145,7 +146,7 @@ class FileBuilder {
   std::vector<std::pair<uint64_t, std::string>> resources_;
 };
 
-/// A module with one function "main" without arguments, whose ops the test adds.
+/// A module with one function "main" without arguments, to which the test adds ops.
 class ProgramBuilder : public FileBuilder {
  public:
   uint64_t unknown_location = attribute("builtin", {15});
@@ -179,10 +180,10 @@ class ProgramBuilder : public FileBuilder {
   struct Op {
     std::string_view dialect = "vhlo";
     std::string_view name;
-    std::vector<uint64_t> fields;  ///< Properties; absent when empty.
+    std::vector<uint64_t> fields;  ///< Properties; omitted if empty.
     std::vector<uint64_t> results;
     std::vector<uint64_t> operands;
-    std::vector<uint64_t> discardable;  ///< None or one dictionary.
+    std::vector<uint64_t> discardable;  ///< Empty or one dictionary.
   };
   void add(const Op& op) {
     const uint8_t mask = (op.discardable.empty() ? 0 : 0x01) | (op.results.empty() ? 0 : 0x02) |
@@ -207,7 +208,7 @@ class ProgramBuilder : public FileBuilder {
          .results = {scalar}});
   }
 
-  /// The file, `body` being the ops of main.
+  /// The file, with `body` as the ops of main.
   std::string program() {
     const uint64_t empty = attribute("vhlo", {1, 0});
     const uint64_t function = attribute("vhlo", {17, type("vhlo", {8, 0, 0})});

@@ -1,4 +1,4 @@
-// Constant data: the bytes of an artifact become a Literal.
+// Converts constant data of an artifact to a Literal.
 
 #include <cstring>
 
@@ -12,8 +12,8 @@ bool is_one_element(ElementType type, std::string_view blob) {
   return blob.size() == storage_bytes(type);
 }
 
-// Sub-byte elements come zero-extended; a Literal keeps integers sign- or zero-extended and floats
-// in the low bits.
+// Sub-byte elements are zero-extended in the file; a Literal has integers sign- or zero-extended
+// and floats in the low bits.
 void normalize(ElementType type, std::span<std::byte> bytes) {
   if (bit_width(type) >= 8) return;
   const auto mask = static_cast<uint8_t>((1u << bit_width(type)) - 1);
@@ -25,7 +25,7 @@ void normalize(ElementType type, std::span<std::byte> bytes) {
 
 Literal pred_scalar(bool value) { return Literal::scalar_integer(ElementType::kPred, value); }
 
-// Four encodings: 0xff or 0x00 for all elements, bits packed LSB first, or a byte each.
+// Four encodings: 0xff or 0x00 for all elements, bits packed LSB first, or one byte each.
 Result<DenseAttr> bools_from_blob(const Shape& shape, int64_t n, std::string_view blob) {
   const auto size = static_cast<int64_t>(blob.size());
   if (size == 1 && static_cast<uint8_t>(blob[0]) == 0xFF) {

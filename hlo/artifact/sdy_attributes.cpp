@@ -28,7 +28,7 @@ enum SdyAttributeCode : uint64_t {
 
 constexpr std::string_view kPrefix = "#sdy.";
 
-// Text of one attribute; the first error is kept, as in the cursor.
+// Writes the text of one attribute; like the cursor, it keeps the first error.
 class SdyPrinter {
  public:
   SdyPrinter(BytecodeReader& reader, Cursor& cursor) : reader_(reader), cursor_(cursor) {}
@@ -36,7 +36,7 @@ class SdyPrinter {
   Result<Attribute> print(uint64_t code);
 
  private:
-  // A part as it stands inside others: without its dialect and name.
+  // The text of an attribute within another: without its dialect and name.
   std::string part() {
     const auto attribute = reader_.attribute_at(cursor_);
     if (!attribute) return fail(attribute.error());
@@ -83,7 +83,7 @@ class SdyPrinter {
     return priority.flag ? fmt::format("{}p{}", out, priority.value) : out;
   }
   std::string sharding(uint64_t code) {
-    // Each read in a statement of its own: operands of + have no order.
+    // Each is read in its own statement, because the operands of + are unsequenced.
     std::string out = mesh_or_symbol();
     out = fmt::format("#sdy.sharding<{}, [{}]", out, parts());
     if (const std::string axes = parts(); !axes.empty()) {

@@ -1,4 +1,4 @@
-// Attributes and types of VHLO, in the form of the StableHLO ones that they stand for.
+// Converts attributes and types of VHLO to the corresponding ones of StableHLO.
 
 #include <bit>
 
@@ -53,7 +53,7 @@ enum VhloTypeCode : uint64_t {
   kVhloFutureType = 42,
 };
 
-// Element types by code; kPred stands at 0 for i1 and elsewhere for "not an element type".
+// Element types by code; kPred means i1 at index 0, and "not an element type" elsewhere.
 using enum ElementType;
 constexpr ElementType kElementTypes[] = {
     kPred,     kPred,     kBF16,       kF16,        kF32,
@@ -105,7 +105,7 @@ Result<Attribute> read_result_accuracy(BytecodeReader& reader, Cursor& cursor) {
   return Attribute(accuracy);
 }
 
-// Mesh axes are kept as the text of StableHLO: the reader has no use for them.
+// Mesh axes are kept as StableHLO text, because they are not interpreted.
 Result<std::string_view> opaque_text_at(BytecodeReader& reader, Cursor& cursor) {
   TENON_ASSIGN(const Attribute* const attribute, reader.attribute_at(cursor));
   const auto* opaque = attribute->get<OpaqueAttr>();
@@ -179,7 +179,7 @@ Result<TableType> read_quantized(BytecodeReader& reader, bool per_axis, Cursor& 
     return reader.error(cursor, "a quantized type of {} stored as {}", name_of(quantized.expressed),
                         name_of(storage));
   }
-  // Signedness is in the flags, not in the storage type.
+  // The flags state the signedness, not the storage type.
   const auto with_sign = element_type_from_mlir_name(
       fmt::format("{}{}", (flags & 1) != 0 ? "i" : "ui", bit_width(storage)));
   quantized.storage = *with_sign;

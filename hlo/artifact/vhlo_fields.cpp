@@ -1,4 +1,4 @@
-// From the fields of VHLO ops to the attributes of StableHLO ops.
+// Converts the fields of VHLO ops to the attributes of StableHLO ops.
 
 #include <algorithm>
 #include <optional>
@@ -90,7 +90,7 @@ bool all_of_array(const Attribute& a, Predicate predicate) {
   return elements != nullptr && std::all_of(elements->begin(), elements->end(), predicate);
 }
 
-// Whether the table's attribute has kind `kind` without conversion.
+// Whether the attribute of the table has kind `kind` without conversion.
 bool fits(const Attribute& a, FieldKind kind) {
   switch (kind) {
     case FieldKind::kI64:
@@ -145,14 +145,14 @@ bool fits(const Attribute& a, FieldKind kind) {
   }
 }
 
-// Whether `a`, made by BytecodeReader::list, has the form of the list kind.
+// Whether `a`, made by BytecodeReader::list, has the form of the given list kind.
 bool list_fits(const Attribute& a, FieldKind kind) {
   switch (kind) {
     case FieldKind::kI64s:
       return a.get<I64s>() != nullptr;
     case FieldKind::kBools:
       return a.get<BoolsAttr>() != nullptr;
-    // Absent pairs of send and recv are written as an empty list.
+    // An absent source_target_pairs of send and recv is written as an empty list.
     default:
       return a.get<I64Matrix>() || (a.get<I64s>() && a.get<I64s>()->empty());
   }
@@ -164,7 +164,7 @@ std::optional<Attribute> to_symbol(const Attribute& a) {
   return std::nullopt;
 }
 
-// `a` with every array element, `depth` arrays deep, made an index list.
+// Converts every array element of `a`, `depth` arrays deep, to an index list.
 Result<Attribute> to_lists(BytecodeReader& reader, const Attribute& a, int depth) {
   if (depth == 0) return reader.to_list(a);
   const auto* elements = a.get<ArrayAttr>();
@@ -190,7 +190,7 @@ class Gatherer {
     for (const FieldValue& value : values_) {
       if (!value.present) continue;
       TENON_ASSIGN(Attribute attribute, convert(value));
-      // Fields come sorted by name.
+      // Fields are sorted by name.
       out_.emplace_back(std::string(value.field->name), std::move(attribute));
     }
     switch (plan_.grouping) {
@@ -282,7 +282,7 @@ class Gatherer {
     return attribute;
   }
 
-  // The value of field `name`, taken out of the result.
+  // Removes field `name` from the result and returns its value.
   Attribute take(std::string_view name) {
     const auto place =
         std::find_if(out_.begin(), out_.end(), [&](const auto& e) { return e.first == name; });
@@ -291,7 +291,7 @@ class Gatherer {
     out_.erase(place);
     return value;
   }
-  // Old versions of an op lack fields: their values are zero and empty.
+  // Old versions of an op lack fields: their values are zero or empty.
   int64_t take_i64(std::string_view name) {
     const Attribute value = take(name);
     return value.get<IntegerAttr>() ? value.get<IntegerAttr>()->value : 0;
@@ -302,7 +302,7 @@ class Gatherer {
   }
 
   void gather_channel() {
-    // 0 stands for no channel; the type of a collective's handle is not in the format.
+    // 0 means no channel; the format does not contain the type of a collective's handle.
     const int64_t id = take_i64("channel_id");
     if (id != 0) insert(out_, "channel_handle", ChannelHandle{id, 0});
   }
@@ -350,7 +350,7 @@ class Gatherer {
     return {};
   }
 
-  // All seven fields are the type "none" when there is no algorithm.
+  // If there is no algorithm, all seven fields are the type "none".
   Status gather_algorithm() {
     constexpr std::string_view kFields[] = {
         "accumulation_type",  "allow_imprecise_accumulation", "lhs_component_count",
@@ -416,7 +416,8 @@ class Gatherer {
     dims.output_feature = take_i64("output_feature_dimension");
     dims.output_spatial = take_list("output_spatial_dimensions");
     insert(out_, "dimension_numbers", std::move(dims));
-    // The padding of a dynamic convolution is an operand; its first version had an attribute too.
+    // The padding of a dynamic convolution is an operand; the op's first version also had an
+    // attribute.
     if (plan_.name == "stablehlo.dynamic_conv") take("padding");
   }
 

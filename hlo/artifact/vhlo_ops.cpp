@@ -7,13 +7,13 @@
 namespace tenon::hlo::bytecode {
 namespace {
 
-// Artifacts hold functions besides the ops of the op table.
+// Artifacts contain functions in addition to the ops of the op table.
 constexpr VhloVersion kFunc = {
     "func_v1",
     "arg_attrs:dicts function_type:function res_attrs:dicts sym_name:str sym_visibility:str",
     VhloGrouping::kFunc};
 
-// Ops of other dialects that stand in mixed artifacts.
+// Ops of other dialects that occur in mixed artifacts.
 constexpr VhloVersion kForeignOps[] = {
     {"builtin.module", "sym_name:str? sym_visibility:str?"},
     {"builtin.unrealized_conversion_cast"},
@@ -39,13 +39,13 @@ const VhloVersion* find_foreign(std::string_view name) {
   return row != std::end(kForeignOps) && row->name == name ? row : nullptr;
 }
 
-// A version of an op, and the op's name in the RawModule.
+// A version of an op, with the op's name in the RawModule.
 struct VersionedOp {
   const VhloVersion* version = nullptr;
   std::string_view name;
 };
 
-// The op tables' versions by name.
+// The versions in the op table, by name.
 const std::unordered_map<std::string_view, VersionedOp>& versions() {
   static const auto* const all = [] {
     auto* map = new std::unordered_map<std::string_view, VersionedOp>;

@@ -1,4 +1,4 @@
-// The ops that an artifact may hold, and how their fields become the attributes of StableHLO.
+// The ops that an artifact may contain, and the conversion of their fields to StableHLO attributes.
 #pragma once
 
 #include <span>
@@ -61,21 +61,21 @@ struct OpPlan {
   bool resolved = false;
   bool has_known_properties = true;
   bool is_function = false;
-  bool is_return = false;  ///< Named func.return directly within a function.
+  bool is_return = false;  ///< A func.return directly within a function.
 };
 
-/// The plan for op `name` of `dialect`; an error for an op that cannot be in an artifact.
+/// The plan for op `name` of `dialect`; an error for an op that an artifact cannot contain.
 Result<OpPlan> plan_op(const BytecodeReader& reader, std::string_view dialect,
                        std::string_view name);
 
-/// An attribute of the table and its place in the op's list of fields.
+/// An attribute of the table with its index in the op's list of fields.
 struct FieldValue {
   const Field* field = nullptr;
   uint64_t attribute = 0;
   bool present = false;
 };
 
-/// The StableHLO attributes of an op, sorted, from the values of all fields of `plan`.
+/// The StableHLO attributes of an op, sorted, computed from the values of all fields of `plan`.
 Result<Dict> gather_attributes(BytecodeReader& reader, const OpPlan& plan,
                                std::span<const FieldValue> values);
 

@@ -17,8 +17,9 @@ int64_t rounded(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Finds the placed buffers whose lives overlap that of another buffer. All lives are known: a tree
-// over the buffers, in the order of their first uses, holds the last end of the placed ones.
+// Finds the placed buffers whose lifetimes overlap that of another buffer. All lifetimes are known
+// in advance: a tree over the buffers, in the order of their first uses, holds the last end of the
+// placed ones.
 class Placed {
  public:
   Placed(std::vector<BufferId> ids, const std::vector<Lifetime>& lives)
@@ -61,9 +62,8 @@ class Placed {
   std::vector<int64_t> last_;
 };
 
-// Places buffers at offsets from `base` in the order of time, each in the smallest free block that
-// it fits in: this takes little time even if many are live at once. Returns the end of the memory
-// in use.
+// Places buffers at offsets from `base` in order of time, each in the smallest free block into
+// which it fits: this is fast even if many are live at once. Returns the end of the used memory.
 int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
                                const std::vector<Lifetime>& lives, int64_t alignment,
                                int64_t base) {
@@ -116,10 +116,11 @@ int64_t place_in_order_of_time(Program& program, std::vector<BufferId> ids,
 
 }  // namespace
 
-// First fit, the largest first: places each buffer at the lowest offset that is free during its
-// life. If too many are live at one time for that, the rest are placed in the order of time.
+// First fit, largest first: places each buffer at the lowest offset that is free during its
+// lifetime. If too many are live at one time for that, the remaining buffers are placed in order of
+// time.
 void assign_buffers(Program& program, int64_t alignment) {
-  // Pairs of buffers alive at one time: about a second of work.
+  // Pairs of buffers that are live at the same time: about a second of work.
   constexpr size_t kMostPairs = size_t{1} << 25;
   const std::vector<Lifetime> lives = lifetimes_of(program);
   std::vector<BufferId> order;

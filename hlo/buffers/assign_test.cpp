@@ -9,8 +9,8 @@
 namespace tenon::hlo {
 namespace {
 
-// A Program of copies alone: step s writes temporary s and reads the one `reach` steps before, so
-// that about `reach` of them live at one time.
+// A Program of copies only: step s writes temporary s and reads the temporary of step s - `reach`,
+// so that about `reach` temporaries are live at one time.
 program::Program copies(int64_t count, int64_t reach, uint64_t seed) {
   Random random(seed);
   program::Program program;
@@ -30,7 +30,8 @@ program::Program copies(int64_t count, int64_t reach, uint64_t seed) {
   return program;
 }
 
-// Temporaries that live at one time do not overlap; `copies` gives their lives.
+// Checks that temporaries that are live at one time do not overlap; `copies` determines their
+// lifetimes.
 void expect_apart(const program::Program& program, int64_t reach) {
   const auto count = static_cast<int64_t>(program.buffers.size());
   for (int64_t i = reach; i < count - reach; ++i) {
@@ -60,8 +61,8 @@ TEST(Assign, MemoryIsUsedAgain) {
   EXPECT_LE(program.temporary_bytes, 4 * 3072);
 }
 
-// A loop whose body is a chain of `length` copies: from the state that it carries through
-// temporaries of its own, and back.
+// A loop whose body is a chain of `length` copies: from the carried state through the body's own
+// temporaries, and back.
 program::Program loop(uint32_t length) {
   program::Program program;
   program.name = "loop";
@@ -97,12 +98,13 @@ program::Program loop(uint32_t length) {
 TEST(Assign, TemporariesOfALoopsBodyAreUsedAgainWithinIt) {
   program::Program program = loop(20);
   const std::vector<Lifetime> lives = lifetimes_of(program);
-  // The state lives through the loop and beyond; the body's own temporaries for two steps each.
+  // The state is live throughout the loop and after it; each of the body's own temporaries for two
+  // steps.
   EXPECT_LT(lives[2].first, lives[4].first);
   EXPECT_GT(lives[2].last, lives[23].last);
   EXPECT_LT(lives[4].last, lives[23].first);
   assign_buffers(program);
-  // Two of them at one time, the state, its first value, and two predicates.
+  // Two of them at one time, the state, its initial value, and two predicates.
   EXPECT_LE(program.temporary_bytes, 4 * 1024 + 2 * program::kAlignment);
   const auto apart = [&](program::BufferId a, program::BufferId b) {
     return !program::overlap(program, a, b);
@@ -113,8 +115,8 @@ TEST(Assign, TemporariesOfALoopsBodyAreUsedAgainWithinIt) {
   }
 }
 
-// A buffer that a turn reads and the turn before wrote lives through the loop, though nothing else
-// touches it.
+// If an iteration reads a buffer that the previous iteration wrote, the buffer is live throughout
+// the loop, even if no other step uses it.
 TEST(Assign, WhatATurnLeavesToTheNextLivesThroughTheLoop) {
   program::Program program = loop(20);
   // The first step of the body reads a temporary that its last step writes.
@@ -125,7 +127,7 @@ TEST(Assign, WhatATurnLeavesToTheNextLivesThroughTheLoop) {
   }
 }
 
-// So many buffers live at one time that the rest are placed in the order of time.
+// So many buffers are live at one time that the remaining ones are placed in order of time.
 TEST(Assign, ThousandsAtOneTimeLieApartToo) {
   constexpr int64_t kReach = 6000;
   program::Program program = copies(14'000, kReach, 3);

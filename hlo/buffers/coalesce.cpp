@@ -26,7 +26,7 @@ void for_each_step(Program& program, const Visit& visit) {
   }
 }
 
-// Makes every buffer a view of the one that stands for its class.
+// Makes every buffer a view of the representative of its class.
 void apply(Program& program, UnionFind& classes) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const BufferId kept = classes.find(program.root(id));
@@ -101,14 +101,14 @@ bool erase_copies_to_themselves(Program& program) {
   return changed;
 }
 
-// --- Kernels declare which results may lie over which inputs
+// --- Declaring which results of kernels may lie over which inputs
 
 using Over = std::vector<std::pair<uint32_t, uint32_t>>;
 
 Over over_of(const Program& program, const program::Launch& launch) {
   const kernel::Kernel& kernel = program.kernels[launch.kernel];
   Over over;
-  std::unordered_multimap<BufferId, uint32_t> inputs;  // Those before `at`, by what they lie in.
+  std::unordered_multimap<BufferId, uint32_t> inputs;  // Those before `at`, by their memory.
   for (uint32_t at = 0; at < launch.buffers.size(); ++at) {
     const BufferId root = program.root(launch.buffers[at]);
     const kernel::Access access = kernel.memories[at].access;
@@ -148,12 +148,12 @@ void declare_over(Program& program) {
   });
 }
 
-// --- Memory that the caller gives away
+// --- Donated memory
 
 BufferId parameter_of(const Program& program, uint32_t index) { return program.parameters[index]; }
 
-// Lets the program begin with copies of these parameters and use the copies instead. Returns the
-// copies.
+// Inserts copies of these parameters at the start of the program, and makes the program use the
+// copies. Returns the copies.
 std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& parameters) {
   std::vector<BufferId> copies(program.buffers.size(), program::kNone);
   std::vector<Step> steps;
@@ -182,7 +182,7 @@ std::vector<BufferId> copy_in(Program& program, const std::vector<uint32_t>& par
   return made;
 }
 
-// Donated parameters whose memory a result may reuse: those whose copy at the begin of the program
+// Donated parameters whose memory a result may reuse: those whose copy at the start of the program
 // would be merged with a result.
 std::vector<uint32_t> input_output_aliases(const Program& program) {
   std::set<int64_t> sizes;  // Sizes of results.

@@ -34,8 +34,8 @@ std::string update(int n) {
                      body, names, types);
 }
 
-// Copies of parameters to temporaries, and of these to results: all are of one size and live at one
-// time. In a row, each temporary is a copy of the one before.
+// Copies of parameters to temporaries, and of temporaries to results: all have one size and are
+// live at one time. With `in_a_row`, each temporary is a copy of the previous one.
 program::Program copies(uint32_t n, bool in_a_row) {
   program::Program program;
   program.name = "copies";
@@ -73,12 +73,12 @@ TEST(Coalesce, EveryDonatedParameterBecomesAResultWhereItLies) {
   for (const program::Step& step : program.sequences[0].steps) {
     copies += std::holds_alternative<program::Copy>(step.action) ? 1 : 0;
   }
-  EXPECT_EQ(copies, 50);  // The copies that have nothing to do where the caller gives it away.
+  EXPECT_EQ(copies, 50);  // The copies that do nothing if the caller donates the argument.
   EXPECT_EQ(program.temporary_bytes, 0);
 }
 
-// A launch of one kernel of `n` outputs, each the sum of two of `n` inputs, of one element each:
-// any output may lie over any input.
+// A launch of one kernel with `n` outputs, each the sum of two of `n` inputs with one element: any
+// output may lie over any input.
 program::Program sums(uint32_t n) {
   program::Program program;
   kernel::Builder b("sums");
@@ -118,7 +118,7 @@ int64_t work_of(const program::Program& program) {
   return interference.work();
 }
 
-// A kernel of many outputs: as many pairs as their square may lie in place.
+// A kernel with many outputs: the number of possible in-place pairs is its square.
 TEST(Coalesce, AKernelOfManyOutputsIsSeenInLinearWork) {
   const int64_t small = work_of(sums(200));
   EXPECT_GT(small, 200);
@@ -129,8 +129,8 @@ TEST(Coalesce, AKernelOfManyOutputsIsSeenInLinearWork) {
   EXPECT_EQ(program.buffers.size(), 200u);
 }
 
-// The work is linear in the length of the Program, although all buffers have one size and live at
-// one time.
+// The work is linear in the length of the Program, although all buffers have one size and are live
+// at one time.
 TEST(Coalesce, InterferenceIsFoundInLinearWork) {
   for (const bool in_a_row : {false, true}) {
     const int64_t small = work_of(copies(250, in_a_row));
@@ -139,8 +139,8 @@ TEST(Coalesce, InterferenceIsFoundInLinearWork) {
   }
 }
 
-// A copy's source stays whole while its destination changes; a buffer merged with the destination
-// must not change with it either.
+// A copy's source keeps its value while the destination changes, so a buffer that was merged with
+// the destination must not share the source's memory.
 TEST(Coalesce, ACopyOfAValueThatLivesOnKeepsItsOwnMemory) {
   const program::Program program = lowered(R"(
 func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {

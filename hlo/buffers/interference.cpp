@@ -12,7 +12,7 @@ using program::Program;
 using program::SequenceId;
 using program::Step;
 
-// Walks the steps backwards with the set of buffers that are live behind each.
+// Walks the steps backwards with the set of buffers that are live after each.
 class Interference::Walk {
  public:
   Walk(const Program& program, Interference& found)
@@ -77,13 +77,13 @@ class Interference::Walk {
     if (is_movable(id)) found_.of_[id].definitions.emplace(now_, copied);
   }
 
-  // The buffer occupies its memory in this step, even if it is not live behind it.
+  // The buffer occupies its memory in this step, even if it is not live after it.
   void hold(BufferId id) {
     if (is_movable(id) && !is_live(id)) add(found_.of_[id].live, now_, {now_, id});
   }
 
   void candidate(BufferId a, BufferId b, bool copy, int depth) {
-    // The lowered steps of a call write only its results and their own temporaries.
+    // The lowered steps of a call write only the call's results and their own temporaries.
     if (!in_call_ && are_alike(a, b)) found_.candidates_.push_back({a, b, copy, depth});
   }
 
@@ -132,7 +132,7 @@ class Interference::Walk {
     candidate(to, from, true, depth);
   }
 
-  // Liveness of a buffer that a loop touches, at the ends of the loop's body (before_condition) and
+  // Liveness of a buffer that a loop uses, at the ends of the loop's body (before_condition) and
   // condition (behind_condition).
   struct AroundLoop {
     BufferId id = 0;
@@ -153,7 +153,7 @@ class Interference::Walk {
       const bool needed = is_live(id) || id == root(loop.predicate) || body.reads.contains(id);
       const bool before_condition =
           (needed && !condition.writes.contains(id)) || condition.reads.contains(id);
-      // A buffer that is live at the begin of the body is live behind the condition.
+      // A buffer that is live at the start of the body is live after the condition.
       const bool before_body =
           (before_condition && !body.writes.contains(id)) || body.reads.contains(id);
       found.push_back({id, before_condition, needed || before_body});
@@ -199,7 +199,7 @@ class Interference::Walk {
     set_live(root(conditional.index), true);
   }
 
-  // A call may write a result before it has read its operands.
+  // A call may write a result before it has read all its operands.
   void apart(const std::vector<BufferId>& results, const std::vector<BufferId>& operands) {
     for (const BufferId result : results) define(root(result));
     BufferSet held;
@@ -209,7 +209,7 @@ class Interference::Walk {
     for (const BufferId id : held) hold(id);
   }
 
-  // A step with no sequences inside, whose results lie apart from its operands.
+  // A step without sequences inside, whose results must not overlap its operands.
   template <class Action>
   void step(const Action& action, int) {
     std::vector<BufferId> reads;
@@ -266,7 +266,7 @@ void Interference::add(Ranges& live, Time first, LiveRange range) {
       at->second.last = first - 1;
       at = live.emplace_hint(std::next(at), first, whole);
     }
-    // Both begin here.
+    // Both begin at this time.
     const LiveRange there = at->second;
     if (there.last > range.last) {
       at->second = {range.last, kNone};
@@ -308,8 +308,8 @@ const kernel::InPlacePairs& Interference::pairs_of(uint32_t kernel) {
   return pairs_.try_emplace(kernel, program_.kernels[kernel]).first->second;
 }
 
-// Whether a launch may use one memory for these buffers of its kernel: for inputs, or for one that
-// is written, alone or over one input. A kernel cannot declare more.
+// Whether a launch may use the same memory for these buffers of its kernel: for inputs only, for
+// one written buffer only, or for a written buffer over one input. A kernel cannot declare more.
 bool Interference::may_share(Time launch, const std::vector<kernel::MemoryId>& x,
                              const std::vector<kernel::MemoryId>& y) {
   const uint32_t number = kernels_.at(launch);
@@ -324,7 +324,7 @@ bool Interference::may_share(Time launch, const std::vector<kernel::MemoryId>& x
   return pairs.contains(x[0], y[0]) || pairs.contains(y[0], x[0]);
 }
 
-// Whether some launch that uses both classes keeps them apart.
+// Whether some launch that uses both classes requires separate memory for them.
 bool Interference::conflicts(const Class& x, const Class& y) {
   const bool fewer = x.uses.size() <= y.uses.size();
   const auto& some = fewer ? x.uses : y.uses;

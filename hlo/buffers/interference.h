@@ -1,9 +1,9 @@
 // The interference graph of buffers, and candidates for merging, as in register allocation.
 //
 // Steps are numbered from the last to the first. Each buffer records the numbers of the steps that
-// define it and the ranges of steps behind which it is live; whether two classes of buffers
-// interfere is computed from these on demand. So no data grows with the number of pairs of buffers
-// that are live at one time.
+// define it and the ranges of steps after which it is live; whether two classes of buffers
+// interfere is computed from these on demand. The data therefore does not grow with the number of
+// pairs of buffers that are live at the same time.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ class UnionFind {
     while (parents_[id] != id) id = parents_[id] = parents_[parents_[id]];
     return id;
   }
-  /// `kept` represents both.
+  /// Makes `kept` the representative of both.
   void join(program::BufferId kept, program::BufferId other) { parents_[find(other)] = find(kept); }
 
  private:
@@ -41,24 +41,25 @@ struct CoalesceCandidate {
   program::BufferId a = 0;
   program::BufferId b = 0;
   bool copy = false;
-  int depth = 0;  ///< The number of loops around.
+  int depth = 0;  ///< The number of enclosing loops.
 };
 
-/// The interference graph of a Program's buffers, if they lie in temporaries or results; only
-/// buffers of the same size are compared. Two interfere if one is written while the other holds a
-/// value that will be read, unless it is written with that value (a copy), or in its place (K4).
+/// The interference graph of those buffers of a Program that are temporaries or results; only
+/// buffers of the same size are compared. Two buffers interfere if one is written while the other
+/// holds a value that will be read, unless the written value is that value (a copy), or is written
+/// in its place (K4).
 class Interference {
  public:
-  /// The program outlives the object.
+  /// The program must outlive the object.
   explicit Interference(const program::Program& program);
 
   const std::vector<CoalesceCandidate>& candidates() const { return candidates_; }
   UnionFind& classes() { return classes_; }
   /// Whether the classes that `a` and `b` represent interfere.
   bool between(program::BufferId a, program::BufferId b);
-  /// Merges two classes that do not interfere; `kept` represents both.
+  /// Merges two classes that do not interfere; `kept` becomes the representative.
   void join(program::BufferId kept, program::BufferId other);
-  /// Entries looked at and moved so far: tests compare it with the size of the Program.
+  /// The number of entries visited and moved so far; tests compare it with the size of the Program.
   int64_t work() const { return work_; }
 
  private:
@@ -73,7 +74,7 @@ class Interference {
   struct Class {
     std::map<Time, program::BufferId> definitions;  // The buffer that a copy reads, or kNone.
     Ranges live;
-    // The launches that use its members, and as which of the kernel's buffers.
+    // The launches that use its members, with the kernel's buffers that they are used for.
     std::map<Time, std::vector<kernel::MemoryId>> uses;
     size_t size() const { return definitions.size() + live.size() + uses.size(); }
   };

@@ -35,7 +35,7 @@ class StepEffect {
   Effect operator()(const program::Copy& copy) const {
     return {{root(copy.source)}, {root(copy.destination)}};
   }
-  // The condition runs at least once, the body perhaps never.
+  // The condition runs at least once, the body possibly never.
   Effect operator()(const program::While& loop) const {
     const Effect& condition = effects_.of(loop.condition);
     Effect effect = condition;
@@ -54,7 +54,7 @@ class StepEffect {
     effect.reads.insert(root(conditional.index));
     return effect;
   }
-  // A step with no sequences inside.
+  // A step without sequences inside.
   template <class Action>
   Effect operator()(const Action& action) const {
     Effect effect;
@@ -138,7 +138,7 @@ class Lifetimes {
   std::vector<Lifetime> take() { return std::move(lifetimes_); }
 
  private:
-  using Touches = std::unordered_map<BufferId, int64_t>;  // How many steps touch each buffer.
+  using Touches = std::unordered_map<BufferId, int64_t>;  // Number of steps that use each buffer.
 
   std::vector<BufferId> touched_by(const Step& step) const {
     program::Accesses own = program::own_accesses_of(program_, step);

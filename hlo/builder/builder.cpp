@@ -120,7 +120,7 @@ Value Builder::pad(Value x, Value padding, I64s low, I64s high, I64s interior) {
 
 Value Builder::dot_general(Value lhs, Value rhs, DotDims dims, ElementType result) {
   if (!ok()) return {};
-  // The result's dimensions follow from the rule; its element type is the caller's choice.
+  // The result's dimensions follow from the rule; the caller chooses the element type.
   Dims shape;
   for (int64_t d : dims.lhs_batching) shape.push_back(lhs.type().dims()[static_cast<size_t>(d)]);
   const auto free_dims = [&](Value v, const I64s& batching, const I64s& contracting) {

@@ -1,4 +1,4 @@
-// Decompositions of ops that the evaluator also computes directly: both ways give the same.
+// Ops that have both a decomposition and an evaluator function: both give the same results.
 #include <cmath>
 
 #include "hlo/decomposition/decomposition_test_util.h"
@@ -81,7 +81,7 @@ void expect_same_transform(const std::string& kind, const Dims& dims, const I64s
   SCOPED_TRACE(
       fmt::format("{} of [{}], length [{}]", kind, fmt::join(dims, ","), fmt::join(length, ",")));
   const ElementType real_type = complex_part(complex_type);
-  // `dims` are those of the data in their real or full form.
+  // `dims` are the dimensions of the real or full form of the data.
   Dims half = dims;
   if (!half.empty() && half.back() != 0) half.back() = half.back() / 2 + 1;
   const Literal data =
@@ -200,7 +200,7 @@ TEST(Quantized, Elementwise) {
                     from, to, op),
         {all_bytes()});
   }
-  // One value twice.
+  // The same value as both operands.
   for (const std::string op : {"add", "multiply", "divide", "maximum", "atan2"}) {
     expect_same_bits(
         fmt::format("func.func @main(%x: {0}) -> {1} {{\n  %r = \"stablehlo.{2}\"(%x, %x) : "
@@ -234,7 +234,7 @@ TEST(Quantized, DotAndReduce) {
       {all_bytes().reshaped({16, 16}), integers({}, {-128}, ElementType::kS8)});
 }
 
-// Moving elements needs no decomposition, and may have one.
+// Ops that only move elements do not need a decomposition, but may have one.
 TEST(Quantized, MovesWorkOnStorage) {
   const std::string text =
       "func.func @main(%x: tensor<16x16x!quant.uniform<i8:f32, 0.05:-3>>) -> "

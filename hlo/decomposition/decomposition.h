@@ -1,10 +1,8 @@
 // hlo/decomposition/: decomposable ops written in simpler ops.
 //
-// Decompositions of decomposable ops: the op's results, written in simpler ops through the builder.
-//
-// Each is written once and is independent of any target. The operands of `op` are values that the
-// builder may use at its insertion point. The evaluator applies a decomposition to single values,
-// the pass `decompose` to a Module.
+// A decomposition is written once and is independent of targets. It builds the op's results with
+// the builder; it may use the operands of `op` at the builder's insertion point. The evaluator
+// applies a decomposition to single values, the pass `decompose` applies it to a Module.
 #pragma once
 
 #include "hlo/builder/builder.h"
@@ -61,11 +59,11 @@ Values dynamic_reshape(Builder& b, const Instruction& op);
 Values einsum(Builder& b, const Instruction& op);
 Values fft(Builder& b, const Instruction& op);
 Values get_dimension_size(Builder& b, const Instruction& op);
-/// Any op on quantized types: dequantize, the op on expressed types, quantize. An op with regions
-/// moves stored integers, and its regions compute on quantized values.
+/// Any op on quantized types: dequantizes, runs the op on expressed types, quantizes. An op with
+/// regions moves stored integers, and its regions compute on quantized values.
 Values quantized(Builder& b, const Instruction& op);
 Values real_dynamic_slice(Builder& b, const Instruction& op);
-/// Draws from the builder's random state (Builder::set_random_state), which it advances.
+/// Draws numbers from the builder's random state (Builder::set_random_state), and advances it.
 Values rng(Builder& b, const Instruction& op);
 Values torch_index_select(Builder& b, const Instruction& op);
 Values triangular_solve(Builder& b, const Instruction& op);

@@ -1,4 +1,4 @@
-// One op on given arrays, for tests.
+// Runs one op on given arrays, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ inline Integers integers_of(const Literal& literal) {
   return list;
 }
 
-/// Numbers in [-1, 1) that depend on `seed` alone.
+/// Numbers in [-1, 1) that depend only on `seed`.
 inline Reals some_reals(size_t count, uint64_t seed) {
   Reals list;
   for (size_t i = 0; i < count; ++i) {
@@ -75,14 +75,14 @@ inline Result<std::vector<Literal>> run_text(const std::string& text,
   return evaluator.run(*module->find_function("main"), arguments);
 }
 
-/// "tensor<2x3xf32>" of "2x3xf32".
+/// "tensor<2x3xf32>" for "2x3xf32".
 inline std::string tensor_type(const std::string& type) { return "tensor<" + type + ">"; }
 
-/// @main of the one op `op`, in generic form, on arrays.
+/// @main with the single op `op`, in generic form, on arrays.
 struct OpCall {
   std::string name;
-  std::string attributes;            ///< As inside { }.
-  std::vector<std::string> results;  ///< Types as in "2x3xf32".
+  std::string attributes;            ///< The text inside { }.
+  std::vector<std::string> results;  ///< Types such as "2x3xf32".
   std::string region;                ///< With its parentheses.
 
   std::string text(const std::vector<Literal>& arguments) const {
@@ -118,7 +118,7 @@ struct OpCall {
   }
 };
 
-/// The message of the error that running ends with.
+/// The message of the error with which the run ends.
 inline std::string error_of(const OpCall& op, const std::vector<Literal>& arguments) {
   const auto values = op.try_run(arguments);
   return values ? "no error" : values.error().message();

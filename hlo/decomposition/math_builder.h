@@ -1,5 +1,4 @@
-// Expressions over a Builder, for decompositions that are formulas: arithmetic on values written as
-// arithmetic. Private to hlo/decomposition.
+// Expressions over a Builder, for decompositions that are formulas. Private to hlo/decomposition.
 #pragma once
 
 #include <limits>
@@ -14,11 +13,11 @@ inline constexpr double kLogOf2 = 0.69314718055994530942;
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// A value being computed, with the operators of its element type: `exp(-x * x) / 2.0` appends the
-/// ops that it reads as. Numbers take the shape and type of the expression beside them. Comparisons
-/// give expressions of pred.
+/// A value with the operators of its element type: `exp(-x * x) / 2.0` appends the corresponding
+/// ops. A number as the other operand gets the shape and type of the expression. Comparisons give
+/// expressions of type pred.
 ///
-/// As with Builder, after an error everything is a no-op, and the builder's status tells.
+/// As with Builder, after an error everything is a no-op, and the builder's status has the error.
 class Expr {
  public:
   Expr() = default;
@@ -28,7 +27,7 @@ class Expr {
   Value value() const { return value_; }
   /// pred after an error.
   ElementType type() const { return value_ ? value_.type().element_type() : ElementType::kPred; }
-  /// `number` in this expression's type and shape.
+  /// `number` with this expression's type and shape.
   Expr constant(double number) const { return {*builder_, builder_->splat_like(value_, number)}; }
 
   Expr apply(OpCode code) const { return {*builder_, builder_->unary(code, value_)}; }
@@ -59,7 +58,7 @@ inline Expr operator*(double x, const Expr& y) { return y.constant(x) * y; }
 inline Expr operator/(double x, const Expr& y) { return y.constant(x) / y; }
 inline Expr operator-(const Expr& x) { return x.apply(OpCode::kNegate); }
 
-// Bitwise, and of pred logical.
+// Bitwise; logical for pred.
 inline Expr operator&(const Expr& x, const Expr& y) { return x.apply(OpCode::kAnd, y); }
 inline Expr operator|(const Expr& x, const Expr& y) { return x.apply(OpCode::kOr, y); }
 inline Expr operator^(const Expr& x, const Expr& y) { return x.apply(OpCode::kXor, y); }
@@ -117,7 +116,7 @@ inline Expr max(const Expr& x, const Expr& y) { return x.apply(OpCode::kMaximum,
 inline Expr min(const Expr& x, const Expr& y) { return x.apply(OpCode::kMinimum, y); }
 inline Expr pow(const Expr& x, const Expr& y) { return x.apply(OpCode::kPower, y); }
 inline Expr round(const Expr& x) { return x.apply(OpCode::kRoundNearestEven); }
-/// -1, 1, or x itself when it is zero or NaN.
+/// -1, 1, or x itself if it is zero or NaN.
 inline Expr sign(const Expr& x) { return x.apply(OpCode::kSign); }
 inline Expr sin(const Expr& x) { return x.apply(OpCode::kSine); }
 inline Expr sqrt(const Expr& x) { return x.apply(OpCode::kSqrt); }
@@ -128,15 +127,15 @@ inline Expr convert(const Expr& x, ElementType type) {
   return {x.builder(), x.builder().convert(x.value(), type)};
 }
 
-/// Whether the sign bit is set: of -0 too.
+/// Whether the sign bit is set, also for -0.
 inline Expr is_negative(const Expr& x) {
   return x.compare(ComparisonDirection::kLt, x.constant(0), ComparisonType::kTotalOrder);
 }
-/// |magnitude| given as `magnitude`, with the sign bit of `x`.
+/// `magnitude`, which must not be negative, with the sign bit of `x`.
 inline Expr with_sign_of(const Expr& magnitude, const Expr& x) {
   return select(is_negative(x), -magnitude, magnitude);
 }
-/// x rounded to `mantissa_bits` bits behind the leading one.
+/// x rounded to `mantissa_bits` bits after the leading one.
 Expr rounded_to_bits(const Expr& x, int mantissa_bits);
 /// c[0] x^(n-1) + … + c[n-1], by Horner's rule.
 Expr polynomial(const Expr& x, std::span<const double> coefficients);
@@ -149,12 +148,13 @@ inline std::span<const double> for_type(const Expr& x, std::span<const double> f
 inline double for_type(const Expr& x, double f32, double f64) {
   return x.type() == ElementType::kF64 ? f64 : f32;
 }
-/// Greatest finite number of x's type, f32 or f64.
+/// The greatest finite number of x's type, f32 or f64.
 inline double greatest(const Expr& x) {
   return for_type(x, 0x1.fffffep127, 0x1.fffffffffffffp1023);
 }
 
-/// The element type in which a float narrower than f32 is computed on: f32. Others are their own.
+/// The type in which elements of a float type are computed: f32 for types narrower than f32, else
+/// the type itself.
 ElementType computing_type(ElementType type);
 
 using RealFunction = Expr (*)(const Expr&);
@@ -163,7 +163,7 @@ using RealFunction2 = Expr (*)(const Expr&, const Expr&);
 Values elementwise(Builder& b, const Instruction& op, RealFunction function);
 Values elementwise(Builder& b, const Instruction& op, RealFunction2 function);
 
-// Formulas that others are built on, of f32 or f64.
+// Formulas used by others, for f32 or f64.
 
 Expr digamma(const Expr& x);
 /// The parts of a complex number.
@@ -172,7 +172,7 @@ struct ComplexExpr {
   Expr im;
 };
 
-/// e^(x / 2), of which the square may overflow.
+/// e^(x / 2), whose square may overflow.
 Expr root_of_exp(const Expr& x);
 Expr real_sinh(const Expr& x);
 Expr real_cosh(const Expr& x);

@@ -9,7 +9,7 @@ namespace tenon::hlo::decomposition {
 
 namespace {
 
-// Whether a scatter computes in other types than its inputs and updates have.
+// Whether a scatter computes in other types than those of its inputs and updates.
 bool promotes(const Instruction& op) {
   const size_t n = op.result_count();
   for (uint32_t k = 0; k < n; ++k) {
@@ -41,8 +41,8 @@ Values promoted_scatter(Builder& b, const Instruction& op) {
   return results;
 }
 
-// The most operands of a concatenate in one kernel, which checks for each element one operand after
-// the other.
+// The maximum number of operands of a concatenate in one kernel, which tests the operands one after
+// the other for each element.
 constexpr size_t kMostConcatenated = 64;
 
 // Concatenates groups of operands first, then the groups.

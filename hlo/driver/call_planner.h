@@ -1,4 +1,4 @@
-// Asks a backend how it does library calls.
+// Asks a backend how it runs library calls.
 #pragma once
 
 #include <optional>
@@ -9,24 +9,24 @@
 
 namespace tenon::hlo {
 
-/// The answer of a backend to Backend::plan.
+/// A backend's answer to Backend::plan.
 struct CallAnswer {
   std::optional<backend::LibraryCallPlan> plan;
-  /// Why there is no plan: "contraction declined: …"; empty of a backend that takes no calls at
-  /// all.
+  /// The reason why there is no plan: "contraction declined: …"; empty if the backend takes no
+  /// calls at all.
   std::string declined;
 };
 
 /// Plans of library calls, for one compilation: the backend is asked once for each distinct site,
-/// however many ops stand for it and however often they are lowered.
+/// however many ops have it and however often they are lowered.
 ///
-/// Thread-safety: none.
+/// Thread-safety: not thread-safe.
 class CallPlanner {
  public:
   CallPlanner(backend::Backend& backend, const backend::TargetInfo& target)
       : backend_(backend), target_(target) {}
 
-  /// The answer lives as long as the planner. Errors: those of Backend::plan, other than declining.
+  /// The answer is valid as long as the planner. Errors: those of Backend::plan, except declining.
   Result<const CallAnswer*> plan(const backend::LibraryCallSite& site);
 
  private:

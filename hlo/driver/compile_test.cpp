@@ -1,5 +1,5 @@
-// Second tries: a kernel that a backend declines is lowered again smaller, then op by op, then run
-// by the host.
+// Further attempts: if a backend declines a kernel, its op is lowered again with less scratch
+// memory, then op by op, then run on the host.
 #include "hlo/driver/compile.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 using backend::Declined;
 using backend::Reason;
 
-// `interp`, but for the kernels that a test declines.
+// `interp`, except that it declines the kernels that a test names.
 class Choosy final : public backend::Backend {
  public:
   using Decline = std::function<std::optional<Declined>(const kernel::Kernel&)>;
@@ -90,7 +90,7 @@ Outcome run(const Module& module, const std::vector<Literal>& arguments, Choosy:
   return outcome;
 }
 
-// sort of 100 numbers, a sum beside it.
+// A sort of 100 numbers, and a sum.
 const char* const kSort =
     R"(func.func @main(%x: tensor<100xf32>) -> (tensor<100xf32>, tensor<100xf32>) {
   %y = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
@@ -115,10 +115,11 @@ TEST(Compile, NothingIsDeclined) {
   EXPECT_EQ(summary(outcome.info.placement), "native 0, kernel 2, host 0 of 2");
   EXPECT_EQ(outcome.info.placement[0].label, "stablehlo.sort at t:2:8");
   EXPECT_EQ(outcome.info.placement[1].bytes, 1200);
-  EXPECT_GE(outcome.info.memory.peak_bytes_in_use, 800);  // Results; the argument is the caller's.
+  // Results; the argument belongs to the caller.
+  EXPECT_GE(outcome.info.memory.peak_bytes_in_use, 800);
 }
 
-// Rows in scratch become passes through memory; the sum is not touched.
+// Rows in scratch become passes through memory; the sum does not change.
 TEST(Compile, TooMuchScratchIsLoweredSmaller) {
   const auto module = import_module(kSort, "t").value();
   const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
@@ -132,7 +133,7 @@ TEST(Compile, TooMuchScratchIsLoweredSmaller) {
   EXPECT_EQ(summary(small.info.placement), "native 0, kernel 8, host 0 of 8");
 }
 
-// A fusion is taken apart; an op that is still declined alone is the host's.
+// A fusion is split; an op that is still declined alone runs on the host.
 TEST(Compile, AFusionIsTakenApart) {
   const auto module = import_module(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %a = stablehlo.negate %x : tensor<4xf32>
@@ -185,8 +186,8 @@ TEST(Compile, EverythingMayBeTheHosts) {
   }
 }
 
-// A backend may take a kernel, and decline it beside more kernels: that is a decline like any
-// other.
+// A backend may take a kernel alone but decline it together with more kernels: that is an ordinary
+// decline.
 TEST(Compile, AKernelMayBeDeclinedBesideMoreKernels) {
   const auto module = import_module(kSort, "t").value();
   const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
@@ -208,7 +209,7 @@ TEST(Compile, AKernelMayBeDeclinedBesideMoreKernels) {
   }));
 }
 
-// A backend need not name all the kernels that it declines at once.
+// A backend need not report all the kernels that it declines at once.
 TEST(Compile, ABackendMayDeclineOneKernelAfterTheOther) {
   const auto module = import_module(kSort, "t").value();
   const auto whole = run(*module, {numbers(100)}, [](const auto&) { return std::nullopt; });
@@ -234,10 +235,10 @@ TEST(Compile, ABackendMayDeclineOneKernelAfterTheOther) {
   for (const Placement& each : info.placement) EXPECT_EQ(each.kind, PlacementKind::kHost);
 }
 
-// --- What another attempt costs
+// --- The cost of another attempt
 
-// 98 reversals of arrays of different lengths, and two sorts at one place in the source: a hundred
-// kernels, of which that of the long sort takes too much scratch.
+// 98 reversals of arrays of different lengths, and two sorts at one source location: a hundred
+// kernels, of which that of the long sort needs too much scratch.
 std::unique_ptr<Module> hundred_kernels() {
   std::string parameters;
   std::string body;
@@ -284,15 +285,15 @@ TEST(Attempts, OnlyTheDeclinedKernelIsMadeAgain) {
   ASSERT_GT(backend.batches.size(), 2U);
   EXPECT_EQ(backend.batches.front(), 100U);
   EXPECT_EQ(backend.batches.back(), kernels);
-  // Between the first and the last are the long sort's passes alone.
+  // Only the passes of the long sort are offered between the first and the last call.
   size_t handed = 0;
   for (const size_t each : backend.batches) handed += each;
   const size_t retried = kernels - 99;
   EXPECT_LE(handed, 100 + retried + kernels);
   EXPECT_GT(compiled->attempts, 1);
   EXPECT_EQ(compiled->lowered_ops, 100 + compiled->attempts - 1);
-  // The short sort, at the same place of the source, is one kernel as before.
-  std::map<int64_t, int> launches;  // By the elements of the array that is written.
+  // The short sort, at the same source location, is one kernel as before.
+  std::map<int64_t, int> launches;  // By the number of elements of the array that is written.
   for (const Placement& each : compiled->placement) {
     if (each.label.starts_with("stablehlo.sort")) {
       EXPECT_EQ(each.label, "stablehlo.sort at model.py:7:1");
@@ -304,8 +305,8 @@ TEST(Attempts, OnlyTheDeclinedKernelIsMadeAgain) {
   EXPECT_GT(launches.rbegin()->second, 1);
 }
 
-// The sort stands alone between two checks; the segments around it are compiled with the first
-// lowering and with the last.
+// The sort is between two checks; the segments around it are compiled after the first lowering and
+// after the last.
 TEST(Attempts, SegmentsAreCompiledOnceMore) {
   class Counting final : public backend::ForwardingBackend {
    public:
@@ -348,7 +349,7 @@ TEST(Attempts, SegmentsAreCompiledOnceMore) {
   const auto compiled = compile(**module, backend, target);
   ASSERT_TRUE(compiled) << compiled.error().to_string();
   EXPECT_GT(compiled->attempts, 2);
-  // The passes of the sort are a segment of their own in the end.
+  // The passes of the sort end up in a segment of their own.
   EXPECT_EQ(compiled->compiled.segments.size(), 3U);
   EXPECT_EQ(backend.segments, 2 + 3);
 }
@@ -375,7 +376,7 @@ Literal numbers(const Dims& dims) {
   return literal;
 }
 
-// A check on the host parts the program in two.
+// A check on the host splits the program in two.
 TEST(Segments, EndAtWhatTheHostDoes) {
   const char* const parted = R"(func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %0 = stablehlo.sine %x : tensor<2x3xf32>
@@ -401,7 +402,7 @@ TEST(Segments, EndAtWhatTheHostDoes) {
   EXPECT_EQ(whole.placement.size(), steps.placement.size());
 }
 
-// Nothing is made for a backend that would decline it.
+// No segment is made for a backend that would decline it.
 TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
   class Refusing final : public backend::ForwardingBackend {
    public:
@@ -422,7 +423,7 @@ TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
   run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
 }
 
-// Takes contractions as calls, and segments that hold none unless it is to take those too.
+// Takes contractions as calls, and segments without calls; with calls only if it is set to.
 class TakesCalls final : public backend::ForwardingBackend {
  public:
   TakesCalls(bool in_segments, ErrorCode refusal)
@@ -447,7 +448,7 @@ class TakesCalls final : public backend::ForwardingBackend {
     return "a segment";
   }
 
-  std::vector<bool> asked;  ///< Whether each segment held a call.
+  std::vector<bool> asked;  ///< Whether each segment contained a call.
 
  private:
   const bool in_segments_;
@@ -481,7 +482,7 @@ TEST(Segments, AreAskedForWithCallsThenWithout) {
   EXPECT_EQ(parted->compiled.plans.size(), 1U);
 }
 
-// The backend's reason for declining a segment is kept for people to read.
+// The backend's reason for declining a segment is reported.
 TEST(Segments, ThatAreDeclinedSayWhy) {
   class Declining final : public backend::ForwardingBackend {
    public:
@@ -506,7 +507,8 @@ TEST(Segments, ThatAreDeclinedSayWhy) {
   EXPECT_TRUE(said.ends_with(": too long for the chip")) << said;
 }
 
-// A plan that cannot be made is a decline if it says so; anything else is the program's error.
+// An error of plan is a decline if it is kUnimplemented; any other error is an error of
+// compilation.
 TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
   TakesCalls declines(true, ErrorCode::kUnimplemented);
   const auto kernels = compiled_product(declines);
@@ -525,7 +527,7 @@ TEST(Calls, AnErrorOfAPlanIsOneOfCompiling) {
   EXPECT_EQ(failed.error().message(), "no such product");
 }
 
-// Takes contractions whose second operand is a constant, and declines kernels by scratch.
+// Takes contractions whose second operand is a constant, and declines kernels by their scratch.
 class CountsPlans final : public backend::ForwardingBackend {
  public:
   CountsPlans() : ForwardingBackend(backend::make_interpreter_backend()) {}
@@ -577,7 +579,7 @@ const char* const kFactors =
   return %0, %1, %2, %4, %5, %6 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x20xf32>, tensor<100xf32>
 })";
 
-// The first answer counts, also where the Module is lowered again because of the sort.
+// The first answer is final, also if the Module is lowered again because of the sort.
 TEST(Calls, AreAskedForOnce) {
   const std::vector<std::string> sites = {"contraction f32[2,3] f32[3,2] constant",
                                           "contraction f32[2,3] f32[3,2]",
@@ -605,7 +607,7 @@ TEST(Calls, AreAskedForOnce) {
                                       "contraction declined: no constant",
                                       "contraction declined: no constant",
                                       "contraction declined: no constant"}));
-  // A Program that was lowered before has all the calls, those that nobody takes too.
+  // A Program that was lowered for any device has all the calls, even those that no backend takes.
   LowerOptions all;
   all.takes_call = [](const CallOffer&) { return true; };
   const auto program = compile_to_program(**module, all);
@@ -618,8 +620,8 @@ TEST(Calls, AreAskedForOnce) {
   EXPECT_EQ(products(*of_program), products(*compiled));
 }
 
-// Functions of the target's own that give the shared expansion's bits stay also where the same bits
-// are asked for everywhere; others go by the expansion, unless native ones are allowed.
+// The target's own functions are used if they give the shared expansion's bits; others only if
+// native functions are allowed, else the shared expansion is used.
 TEST(Driver, MathFunctionsOfTheTargetsOwn) {
   const std::shared_ptr<backend::Backend> interp = backend::make_interpreter_backend();
   backend::TargetInfo target = interp->devices().value()[0].target;
@@ -664,7 +666,7 @@ TEST(Driver, MathFunctionsOfTheTargetsOwn) {
   EXPECT_TRUE(has_tanh(1, true));
 }
 
-// validate finds a place that is not as the device asks (B17).
+// validate detects a buffer that is not aligned as the device requires (B17).
 TEST(Driver, BuffersLieAsTheDeviceAsks) {
   const char* const text = R"(func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
   %0 = stablehlo.sine %x : tensor<5xf32>
@@ -708,11 +710,11 @@ TEST(Calls, ArePlannedPackedAndCalled) {
   const auto expected = run_on(backend::make_interpreter_backend(), text, arguments, &kernels);
   EXPECT_EQ(run_on(*backend, text, arguments, &calls), expected);
   EXPECT_EQ(run_on(backend::make_validate_layer(*backend), text, arguments, &calls), expected);
-  // The third is transposed, which it does not take.
+  // The third is transposed, which the backend does not take.
   EXPECT_EQ(summary(calls.placement), "native 2, kernel 1, host 0 of 3");
   EXPECT_EQ(calls.placement[0].reason, "contraction lhs_contracting=[1] rhs_contracting=[0]");
   EXPECT_EQ(summary(kernels.placement), "native 0, kernel 3, host 0 of 3");
-  // The backend's reason stands beside the kernel; `interp`, which takes no calls, is not quoted.
+  // The backend's reason is shown with the kernel; `interp`, which takes no calls, gives no reason.
   EXPECT_TRUE(calls.placement[2].reason.starts_with("contraction declined: "))
       << calls.placement[2].reason;
   for (const Placement& each : kernels.placement) {
@@ -720,7 +722,7 @@ TEST(Calls, ArePlannedPackedAndCalled) {
   }
 }
 
-// Host steps are parsed when the program is loaded, and by no execution.
+// Host steps are parsed when the program is loaded, and never by an execution.
 TEST(HostSteps, AreParsedOnce) {
   const auto module = import_module(R"(func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   %t = stablehlo.create_token : !stablehlo.token

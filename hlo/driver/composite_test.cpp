@@ -1,4 +1,5 @@
-// Composites that a backend takes whole: idioms of the program, and its own, by their names.
+// Composites that a backend takes whole: idioms that Tenon recognizes, and composites of the
+// program, by name.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,11 +21,11 @@ using backend::LibraryCallPlan;
 using backend::LibraryCallSite;
 using backend::MemoryAddress;
 
-// Calls that the device was given, by their plans.
+// The calls that the device received, by their plans.
 using CallLog = std::vector<std::string>;
 
-// interp without segments, and two composites of its own: the softmax of rows, and "vendor.scaled",
-// a product by the attribute `factor`.
+// interp without segments, with two composites of its own: the softmax of rows, and
+// "vendor.scaled", a product with the attribute `factor`.
 class FusedDevice final : public backend::ForwardingDevice {
  public:
   FusedDevice(std::unique_ptr<backend::Device> inner, std::shared_ptr<CallLog> log)
@@ -106,7 +107,7 @@ struct DeviceRun {
   RunInfo info;
 };
 DeviceRun run(const std::shared_ptr<backend::Backend>& backend, const std::string& text,
-        const std::vector<Literal>& arguments) {
+              const std::vector<Literal>& arguments) {
   DeviceRun made;
   const auto module = import_module(text, "t.mlir");
   EXPECT_TRUE(module) << module.error().to_string();
@@ -168,10 +169,10 @@ TEST(Composites, AnIdiomIsTakenWhole) {
   const auto fused = std::make_shared<FusedBackend>();
   const std::vector<Literal> arguments = {ramp({3, 4})};
   const DeviceRun whole = run(fused, kSoftmaxInLoop, arguments);
-  EXPECT_EQ(*fused->log, CallLog(3, "3 x 4 by 0"));  // Each turn of the loop.
+  EXPECT_EQ(*fused->log, CallLog(3, "3 x 4 by 0"));  // Each iteration of the loop.
   const DeviceRun plain = run(backend::make_interpreter_backend(), kSoftmaxInLoop, arguments);
   expect_near(whole.results, plain.results);
-  // Rules are kept with calls, too.
+  // Rules also hold with calls.
   const auto checked = std::make_shared<FusedBackend>();
   expect_near(run(backend::make_validate_layer(checked), kSoftmaxInLoop, arguments).results,
               plain.results);
@@ -209,7 +210,7 @@ func.func @main(%x: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf3
   return %0, %1, %3 : tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
 })";
 
-// Two uses of one decomposition, and one that is not taken.
+// Two uses of one decomposition, and a composite that is declined.
 TEST(Composites, OfTheProgramAreTakenByName) {
   const auto fused = std::make_shared<FusedBackend>();
   const std::vector<Literal> arguments = {ramp({6})};
@@ -225,7 +226,7 @@ TEST(Composites, OfTheProgramAreTakenByName) {
   EXPECT_EQ(native, 2);
 }
 
-// The steps beside a call are its decomposition: a device that takes no calls runs the Program.
+// The steps of a call are its decomposition: a device that takes no calls runs the Program.
 TEST(Composites, AProgramWithCallsRunsAnywhere) {
   LowerOptions all;
   all.takes_call = [](const CallOffer&) { return true; };

@@ -43,7 +43,7 @@ std::vector<Literal> literals_of(const std::vector<EvalValue>& values) {
   return literals;
 }
 
-// The results of a function from its arrays; tokens are values without contents.
+// Adds tokens, which are values without contents, to the arrays that a function returns.
 std::vector<EvalValue> with_tokens(const std::vector<Type>& types, std::vector<EvalValue> arrays) {
   std::vector<EvalValue> values;
   auto next = arrays.begin();
@@ -89,7 +89,7 @@ Result<HostSteps> HostSteps::prepare(const program::Program& program) {
   return steps;
 }
 
-// The evaluator runs the host's ops; functions that these start as processes run on devices.
+// The evaluator runs host ops; functions that these start as processes run on devices.
 Result<std::vector<Literal>> HostSteps::run(const program::CustomCall& call,
                                             const std::vector<Literal>& operands,
                                             const Checks& checks, Evaluator* process,
@@ -98,7 +98,7 @@ Result<std::vector<Literal>> HostSteps::run(const program::CustomCall& call,
   const std::string* const name = text_of(call, "function");
   const auto found = text == nullptr ? modules_.end() : modules_.find(*text);
   if (found == modules_.end() || name == nullptr) {
-    return internal_error("custom call @{} is none of the program's", call.target);
+    return internal_error("custom call @{} is not one of the program's", call.target);
   }
   const Module& module = *found->second;
   Evaluator evaluator(module);

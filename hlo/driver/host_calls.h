@@ -1,5 +1,5 @@
-// Custom calls that the host answers for every device: the check targets of test programs, and ops
-// of communication, which the evaluator runs (LowerOptions, kHostTarget).
+// Custom calls that the host handles for every device: the check targets of test programs, and
+// communication ops, which the evaluator runs (LowerOptions, kHostTarget).
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace tenon::hlo {
 
-/// Runs function `entry` of `module` on a device of its own, as the simulated process that
-/// `process` evaluates: interpreter.run_parallel starts some, which communicate.
+/// Runs function `entry` of `module` on a separate device, as the simulated process `process`.
+/// interpreter.run_parallel starts such processes, which communicate.
 using RunProcess = std::function<Result<std::vector<Literal>>(
     const Module& module, std::span<const Literal> arguments, const std::string& entry,
     Evaluator* process)>;
 
-/// The host steps of a Program, made ready when it is loaded: the Modules that stand in their
-/// configurations as text are parsed once, not in each execution.
+/// The host steps of a Program, prepared when it is loaded: the Modules in their configurations,
+/// which are text, are parsed once, not in each execution.
 ///
 /// Thread-safety: calls from any thread, several at once.
 class HostSteps {
@@ -30,24 +30,25 @@ class HostSteps {
   static Result<HostSteps> prepare(const program::Program& program);
 
   /// Evaluates a step with the target kHostTarget. Checks within it report to `checks`; `process`
-  /// is the one whose step it is, or null.
+  /// is the process that runs the step, or null.
   Result<std::vector<Literal>> run(const program::CustomCall& call,
                                    const std::vector<Literal>& operands, const Checks& checks,
                                    Evaluator* process, const RunProcess& run_process) const;
-  /// Module texts parsed since the process began.
+  /// The number of Module texts parsed since the process began.
   static int64_t parsed();
 
  private:
   std::map<std::string, std::shared_ptr<const Module>, std::less<>> modules_;  // By text.
 };
 
-/// Answers a call of one of Checks::targets().
+/// Handles a call of one of Checks::targets().
 Result<std::vector<Literal>> run_check(const program::CustomCall& call,
                                        const std::vector<Literal>& operands,
                                        const std::vector<Shape>& results, const Checks& checks);
 
-/// Handlers for the Program's steps, by target name. `checks` is copied, the objects that it points
-/// to are not. `process` is the one whose calls these are, or null. Errors: those of HostSteps.
+/// Handlers for the Program's steps, by target name. `checks` is copied, but the objects that it
+/// points to are shared. `process` is the process that makes the calls, or null. Errors: those of
+/// HostSteps.
 Result<std::map<std::string, program::CustomCallHandler>> host_calls(
     const program::Program& program, const Checks& checks, Evaluator* process,
     const RunProcess& run_process);

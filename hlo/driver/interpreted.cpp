@@ -8,7 +8,7 @@
 namespace tenon::hlo {
 namespace {
 
-// The device as one process sees it.
+// The device as one process uses it.
 class InterpretedProcess {
  public:
   InterpretedProcess(const Checks& checks, const InterpretedRunOptions& options, Evaluator* process)
@@ -40,7 +40,7 @@ class InterpretedProcess {
     }
     auto results = interpreter.run(arguments, options_.interpreter);
     if (options_.steps != nullptr) {
-      static std::mutex mutex;  // Processes end in threads of their own.
+      static std::mutex mutex;  // Processes end on their own threads.
       const std::lock_guard lock(mutex);
       *options_.steps += interpreter.steps();
     }

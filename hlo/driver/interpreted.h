@@ -1,5 +1,5 @@
-// A Module lowered to a Program that the kernel interpreter runs, without a device: the reference
-// for devices.
+// Runs a Module by lowering it to a Program and interpreting its kernels, without a device: the
+// reference for devices.
 #pragma once
 
 #include "core/program/interpreter.h"
@@ -11,19 +11,19 @@ namespace tenon::hlo {
 struct InterpretedRunOptions {
   LowerOptions lower;
   kernel::InterpreterOptions interpreter;
-  /// Kernels are legalised to these.
+  /// If set, kernels are legalised for these features.
   std::optional<kernel::TargetFeatures> features;
-  /// If not null, the steps that the program and the processes that it started ran are added to it.
+  /// If not null, the steps that the program and its processes ran are added to it.
   program::StepCounts* steps = nullptr;
 };
 
-/// Compiles `module`, which is static, and runs it on one argument a parameter.
+/// Compiles `module`, which must be static, and runs it on one argument per parameter.
 Result<std::vector<Literal>> run_interpreted(const Module& module,
                                              std::span<const Literal> arguments,
                                              const Checks& checks,
                                              const InterpretedRunOptions& options = {});
 
-/// Runs a valid Program: one that compile_to_program made, or a loaded one.
+/// Runs a valid Program: made by compile_to_program, or loaded.
 Result<std::vector<Literal>> run_interpreted(const program::Program& program,
                                              std::span<const Literal> arguments,
                                              const Checks& checks,

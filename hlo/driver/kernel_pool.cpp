@@ -31,7 +31,7 @@ Status KernelPool::legalize(const kernel::Kernel& kernel, Entry& entry) const {
 }
 
 Result<std::vector<KernelPool::Id>> KernelPool::add(const std::vector<kernel::Kernel>& kernels) {
-  binary_.reset();  // Its kernels may have had other names.
+  binary_.reset();  // Its kernels may have had different names.
   std::vector<Id> ids;
   std::unordered_map<std::string, int> copies;
   for (const kernel::Kernel& kernel : kernels) {

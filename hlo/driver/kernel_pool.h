@@ -1,4 +1,4 @@
-// The kernels that one compilation comes across, and what the backend says of each.
+// The kernels of one compilation, with the backend's verdict on each.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace tenon::hlo {
 
-/// Kernels with their legal forms and the backend's verdicts. A kernel that comes again, in another
-/// lowering of the Module, keeps both: it is legalised once, and not offered to the backend again
-/// to learn whether it takes it.
+/// Kernels with their legal forms and the backend's verdicts. If another lowering of the Module
+/// makes the same kernel again, both are reused: a kernel is legalised once, and is not offered to
+/// the backend again to learn whether the backend takes it.
 ///
-/// Thread-safety: none.
+/// Thread-safety: not thread-safe.
 class KernelPool {
  public:
   using Id = uint32_t;
@@ -25,23 +25,23 @@ class KernelPool {
              const kernel::TargetFeatures& features)
       : backend_(backend), target_(target), features_(features) {}
 
-  /// The kernels of one lowering, whose names they take on; an Id stands there once. What has no
-  /// legal form is declined and stays as it is. Errors: those of legalize, other than
-  /// kUnimplemented.
+  /// Adds the kernels of one lowering, and adopts their names; each Id is returned once. A kernel
+  /// that cannot be legalised counts as declined and keeps its original form. Errors: those of
+  /// legalize, except kUnimplemented.
   Result<std::vector<Id>> add(const std::vector<kernel::Kernel>& kernels);
   /// One more than the last Id.
   Id size() const { return static_cast<Id>(entries_.size()); }
 
   const kernel::Kernel& legal(Id id) const { return entries_[id].legal; }
-  /// Null if it is not declined.
+  /// The reason; null if the kernel is not declined.
   const backend::Declined* declined(Id id) const {
     return entries_[id].declined ? &*entries_[id].declined : nullptr;
   }
 
-  /// Lets the backend compile those of the kernels that it was not offered before.
+  /// Asks the backend to compile those of the kernels that were not offered before.
   Status offer(const std::vector<Id>& ids);
-  /// The binary of these kernels, in order; empty if there are none. Nothing if the backend
-  /// declines some of them now: what it takes may depend on the kernels beside it.
+  /// The binary of these kernels, in order; empty if there are none. Returns nothing if the backend
+  /// declines some of them now: whether it takes a kernel may depend on the other kernels.
   Result<std::optional<std::string>> binary(const std::vector<Id>& ids);
 
  private:

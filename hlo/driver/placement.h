@@ -15,12 +15,12 @@ enum class PlacementKind : uint8_t {
 };
 std::string_view name_of(PlacementKind kind);
 
-/// Where a step of the Program runs, and why: which call the backend took or declined, with its
-/// reason, why a kernel runs on the host, whether the step is part of a segment.
+/// Where a step of the Program runs, and why: the backend's reason for declining a call, why a
+/// kernel runs on the host, whether the step is part of a segment.
 struct Placement {
   PlacementKind kind = PlacementKind::kKernel;
   std::string label;   ///< "stablehlo.add at model.mlir:3:8"
-  std::string kernel;  ///< Its name, of kKernel and kHost.
+  std::string kernel;  ///< The kernel's name, for kKernel and kHost.
   std::string reason;
   int64_t bytes = 0;  ///< Read and written.
 };
@@ -28,7 +28,7 @@ struct Placement {
 /// "native 7, kernel 104, host 0 of 111"
 std::string summary(const std::vector<Placement>& placement);
 
-/// The first step that the host runs since the device declined it; null if there is none.
+/// The first step that the host runs because the device declined it; null if there is none.
 const Placement* first_declined(const std::vector<Placement>& placement);
 
 }  // namespace tenon::hlo

@@ -8,7 +8,7 @@
 namespace tenon::hlo {
 namespace {
 
-// Devices of the backend besides the one that the program itself runs on, for its processes.
+// Devices of the backend for the program's processes, other than the device of the program itself.
 class SpareDevices {
  public:
   explicit SpareDevices(const RunTarget& target) : target_(target) {}
@@ -42,7 +42,7 @@ class SpareDevices {
   std::set<size_t> free_;
 };
 
-// Waits for pending work on every way out.
+// Waits for pending work when the scope is left.
 struct Pending {
   std::vector<runtime::Event> events;
   ~Pending() {
@@ -93,7 +93,7 @@ class DeviceRun {
   }
 
  private:
-  // A client of its own, for a process; its device is closed when it has ended.
+  // Runs a process on its own client; its device is closed when the process has ended.
   Result<std::vector<Literal>> run_elsewhere(std::shared_ptr<backend::Backend> backend,
                                              const Module& module,
                                              std::span<const Literal> arguments,
@@ -110,7 +110,7 @@ class DeviceRun {
     return results;
   }
 
-  // If copying an argument lost the device, later calls fail because of that: returns the error of
+  // If copying an argument lost the device, later calls fail for that reason: returns the error of
   // the copy.
   static Status cause_of(const Status& error, const std::vector<runtime::BufferPtr>& arguments) {
     if (error.code() != ErrorCode::kUnavailable) return error;
@@ -123,7 +123,7 @@ class DeviceRun {
   Result<std::vector<Literal>> execute(const runtime::Executable& executable,
                                        std::span<const Literal> arguments, RunInfo* info) {
     const auto& device = executable.device();
-    Pending uses;  // The arguments stay until no buffer needs them.
+    Pending uses;  // Keeps the arguments until no buffer needs them.
     std::vector<runtime::BufferPtr> buffers;
     for (const Literal& argument : arguments) {
       runtime::HostArray array;

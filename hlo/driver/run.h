@@ -9,7 +9,7 @@
 
 namespace tenon::hlo {
 
-/// A device to run on.
+/// A device, and how to run on it.
 struct RunTarget {
   std::shared_ptr<runtime::Client> client;
   size_t device = 0;
@@ -19,20 +19,20 @@ struct RunInfo {
   std::vector<Placement> placement;
   std::vector<std::string> warnings;  ///< Compilation::warnings
   runtime::MemoryStatistics memory;
-  /// Steps that the program and the processes that it started ran.
+  /// The steps that the program and its processes ran.
   program::StepCounts steps;
-  int64_t folded = 0;  ///< Ops of the program that were computed at compile time.
+  int64_t folded = 0;  ///< Ops of the program that were evaluated at compile time.
 };
 
-/// Compiles a function of `module`, which is static, and runs it on one argument a parameter.
-/// Processes that the program starts (interpreter.run_parallel) get devices of the backend of their
-/// own, which must have as many.
+/// Compiles a function of `module`, which must be static, and runs it on one argument per
+/// parameter. Each process that the program starts (interpreter.run_parallel) gets its own device
+/// of the backend, which must have enough devices.
 Result<std::vector<Literal>> run_on_device(const RunTarget& target, const Module& module,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            const CompileOptions& options = {},
                                            RunInfo* info = nullptr);
 
-/// The same of a valid Program: one that compile_to_program made, or a loaded one.
+/// The same for a valid Program: made by compile_to_program, or loaded.
 Result<std::vector<Literal>> run_on_device(const RunTarget& target, const program::Program& program,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            const CompileOptions& options = {},

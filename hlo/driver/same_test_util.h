@@ -1,4 +1,4 @@
-// A program on interp against the evaluator, for tests.
+// Compares a program on interp with the evaluator, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace tenon::conformance {
 
 enum class Needs { kKernels, kHostSteps };
 
-/// Both devices give the same bytes, and kernels took part, or at least steps of the host.
+/// Checks that both give the same bytes, and that kernels, or at least host steps, took part.
 inline void expect_same(const std::string& text, const std::vector<Literal>& arguments,
                         Needs needs = Needs::kKernels) {
   const auto module = hlo::import_module(text, "t");

@@ -15,11 +15,11 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   if (target.preferred_lanes > 1) cost.lanes = target.preferred_lanes;
   cost.lanes = std::min(cost.lanes, cost.most_lanes);
   cost.lane_private_bytes = target.private_bytes;
-  // Buffers of a kernel are inputs and results.
+  // Buffers of a kernel are its inputs and results.
   if (target.most_parameters > 0) {
     cost.fused_inputs = std::clamp<int64_t>(target.most_parameters - 1, 2, cost.fused_inputs);
   }
-  // A workgroup moves its share of the device's bytes.
+  // A workgroup moves its share of the device's bandwidth.
   if (target.launch_seconds > 0 && target.bytes_per_second > 0) {
     constexpr double kBytesALeaf = 4;
     const double bytes = target.launch_seconds * target.bytes_per_second /

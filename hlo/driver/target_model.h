@@ -1,4 +1,4 @@
-// The target as fusion and lowering see it: costs, and parameters that its maker sets.
+// The target as fusion and lowering see it: costs, and the vendor's tuning parameters.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace tenon::hlo {
 
-/// The constants of the cost model that the target states (compute units, bytes and operations a
-/// second, time of a launch, lanes, private memory, parameters of a kernel); the others are
+/// The cost model with the constants that the target states (compute units, bytes and operations
+/// per second, time of a launch, lanes, private memory, parameters of a kernel); the others are
 /// defaults.
 lower::CostModel cost_model_of(const backend::TargetInfo& target);
 
-/// Sets the parameters that the device's maker states, the last of a name, but for those that the
-/// caller has set. What this release does not know is left out, since plug-ins outlive names: gives
-/// a sentence for each, which names the target.
+/// Sets the tuning parameters that the vendor states (the last entry for a name wins), except those
+/// that the caller has set. Entries that this release does not know are ignored, because plug-ins
+/// and releases have different ages; for each, a warning that names the target is returned.
 std::vector<std::string> apply_tuning(const backend::TargetInfo& target,
                                       lower::TuningParameters& tuning);
 

@@ -1,4 +1,4 @@
-// The cost model of a target, and the schedules that are chosen by it.
+// The cost model of a target, and the schedules chosen with it.
 #include "hlo/driver/target_model.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tenon::hlo {
 namespace {
 
-// The kernels of a sum over `leaves` of each of `results`, by the minor dimension.
+// The kernels of a sum of `leaves` leaves for each of `results`, along the minor dimension.
 std::vector<std::string> kernels_of_sum(int64_t results, int64_t leaves,
                                         const backend::TargetInfo& target,
                                         const CompileOptions& options = {}) {
@@ -72,7 +72,7 @@ TEST(CostModel, ReadsTheTarget) {
   EXPECT_DOUBLE_EQ(model.seconds(1, 1e8), 1e-5 + 1e-5);
 }
 
-// The largest numbers of a target overflow nothing.
+// A target's largest numbers cause no overflow.
 TEST(CostModel, TakesAnyTarget) {
   backend::TargetInfo target;
   for (auto member : {&backend::TargetInfo::compute_units, &backend::TargetInfo::preferred_lanes,
@@ -94,7 +94,7 @@ TEST(CostModel, DecidesAmongSchedules) {
   EXPECT_EQ(kernels_of_sum(1, (1 << 15) - 1, usual), kShared);
   EXPECT_EQ(kernels_of_sum(1, 1 << 15, usual), kStages);
   EXPECT_EQ(kernels_of_sum(65, 1 << 15, usual), kShared);
-  // Launches that take no time are worth it earlier.
+  // If launches take no time, two stages pay earlier.
   backend::TargetInfo quick;
   quick.launch_seconds = 1e-8;
   quick.bytes_per_second = 1e12;
@@ -128,7 +128,7 @@ TEST(TargetModel, NoBufferIsLargerThanTheLargest) {
             "a packed constant takes 40 bytes, the largest buffer of small has 31");
 }
 
-// A product of 64 x 64 x 64 by tiles, as long as a lane's accumulators and the lanes fit.
+// A product of 64 x 64 x 64 is tiled if a lane's accumulators and the lanes fit.
 TEST(TargetModel, TilesFitLanesAndTheirPrivateMemory) {
   const auto module = import_module(
       "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
@@ -161,7 +161,7 @@ TEST(Tuning, OfTheMakerIsTakenAndTheCallersComesFirst) {
   CompileOptions options;
   options.lower.tuning.set("two-stage", 0);
   EXPECT_EQ(kernels_of_sum(6, 70, target, options), kShared);
-  // The file beside a plug-in comes behind what the plug-in states.
+  // The file beside a plug-in overrides what the plug-in states.
   target.tuning = {{"two-stage", 1}, {"two-stage", 0}};
   EXPECT_EQ(kernels_of_sum(6, 70, target), kShared);
 }

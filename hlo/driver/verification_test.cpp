@@ -1,4 +1,4 @@
-// How often a kernel is verified, written and read between lowering and its launch.
+// How often a kernel is verified, written and read between lowering and launch.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@
 namespace tenon::hlo {
 namespace {
 
-// `interp` without segments, as a target of f32 and integers: its kernels are legalised.
+// `interp` without segments, as a target with f32 and integers: its kernels are legalised.
 std::shared_ptr<backend::Backend> narrow_interp() {
   backend::InterpreterConfig config;
   config.segments = false;
@@ -21,7 +21,7 @@ std::shared_ptr<backend::Backend> narrow_interp() {
   return backend::make_interpreter_backend(config);
 }
 
-// Remembers where the kernels of the last compile and load lie.
+// Records the addresses of the kernels of the last compile and load.
 class Remembering final : public backend::ForwardingBackend {
  public:
   Remembering() : ForwardingBackend(narrow_interp()) {}
@@ -67,7 +67,7 @@ const char* const kProgram = R"(func.func @main(%x: tensor<8xbf16>) -> tensor<8x
   return %5 : tensor<8xbf16>
 })";
 
-// Runs the program; gives the kernels that were launched and the verifications of each.
+// Runs the program; returns the number of launched kernels and of verifications.
 std::pair<int64_t, int64_t> run(const std::shared_ptr<backend::Backend>& backend) {
   const auto module = import_module(kProgram, "t").value();
   RunTarget target;
@@ -84,7 +84,7 @@ std::pair<int64_t, int64_t> run(const std::shared_ptr<backend::Backend>& backend
   return {info.steps.kernels, kernel::verified_count() - before};
 }
 
-// Once when it has been lowered, once when it has been legalised.
+// Once after lowering, once after legalisation.
 TEST(Verification, OnceAfterLoweringAndOnceAfterLegalisation) {
   const auto [kernels, verified] = run(narrow_interp());
   EXPECT_GT(kernels, 1);
@@ -93,7 +93,7 @@ TEST(Verification, OnceAfterLoweringAndOnceAfterLegalisation) {
 
 std::atomic<int> serialized = 0;
 
-// A plug-in reads each kernel once, and verifies none: the host did.
+// A plug-in reads each kernel once, and verifies none, because the host has verified them.
 TEST(Verification, NoneBehindTheTable) {
   static TenonHost host = *backend::host_services();
   static const auto serialize = host.serialize;

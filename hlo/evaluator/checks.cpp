@@ -37,7 +37,7 @@ CheckRule rule_of(std::string_view target, const Dict& config) {
     rule.max_ulps = config_integer(config, "max_ulp_difference", 3);
     rule.min_ulps = config_integer(config, "min_ulp_difference", 0);
   } else {
-    // testdata's almost_eq is 0.001, the dialect's 0.0001 unless given.
+    // testdata's almost_eq is 0.001, the dialect's default 0.0001.
     rule.tolerance = target == "check.eq" ? 1e-4 : 1e-3;
     if (const Attribute* given = find(config, "tolerance")) {
       if (const auto* value = given->get<FloatAttr>()) rule.tolerance = value->value();
@@ -76,7 +76,7 @@ std::string index_text(const Literal& literal, int64_t linear) {
   return dims_to_string(index, ", ");
 }
 
-// The message of a shape assertion, its holes {0}, {1} … filled with the sizes.
+// The message of a shape assertion, with the sizes in place of {0}, {1} ….
 std::string assertion_text(const Dict& config, const std::vector<Literal>& operands) {
   std::string filled = text_of(config, "error_message", "a shape assertion does not hold");
   for (size_t i = 1; i < operands.size(); ++i) {
@@ -233,7 +233,7 @@ Result<std::vector<Literal>> Checks::call(std::string_view target, const Dict& c
     return invalid_argument("custom_call @{}: expected two arrays", target);
   }
   std::string why;
-  // check.eq has the expected value first.
+  // The expected value is the first operand of check.eq.
   const bool swapped = target == "check.eq";
   const bool holds =
       check_holds(target, config, operands[swapped ? 1 : 0], operands[swapped ? 0 : 1], &why);
@@ -271,7 +271,7 @@ void install_checks(Evaluator& evaluator, const Checks& handlers) {
           }
           TENON_ASSIGN(const std::vector<Literal> results,
                        handlers.call(name, config, literals, shapes, position_of(op.location())));
-          // A probe gives the very value that it was given.
+          // A probe returns its operand.
           if (name == "interpreter.probe") return operands;
           std::vector<EvalValue> values;
           for (const Literal& result : results) {

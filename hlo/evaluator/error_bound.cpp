@@ -28,7 +28,7 @@ double elements(const Type& type) { return static_cast<double>(element_count(typ
 
 }  // namespace
 
-// More than there are; the products round too.
+// An upper bound of the number of terms; the products round too.
 double contraction(const Instruction& op) { return elements(op.operand_type(0)) + 2; }
 
 double reduce(const Instruction& op) {

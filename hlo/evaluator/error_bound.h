@@ -1,12 +1,13 @@
-// How far results of an op whose accuracy depends on the order of combination may be off.
+// Error bounds of results of ops whose accuracy depends on the order of combination.
 #pragma once
 
 #include "hlo/ir/instruction.h"
 
 namespace tenon::hlo::error_bound {
 
-/// The roundings behind one element of a result, in half ULP of the sum of the terms' magnitudes;
-/// 0 where any order gives the same bits. What `.terms` of the op table names.
+/// The number of roundings in one element of a result, in half ULP of the sum of the terms'
+/// magnitudes; 0 if every order gives the same bits. `.terms` of the op table names such a
+/// function.
 using Rule = double(const Instruction& op);
 
 /// Sums of products.

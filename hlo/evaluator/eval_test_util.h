@@ -1,4 +1,4 @@
-// Small programs in HLO text, run on the reference evaluator.
+// Runs small programs in HLO text on the reference evaluator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ inline std::string compare_region(std::string_view attributes, std::string_view 
                   attributes));
 }
 
-/// Results of `results` (with `types`) after `body`, or the error.
+/// The values `results` (with `types`) after `body`, or the error.
 inline Result<std::vector<Literal>> run(std::string_view body, std::string_view results,
                                         std::string_view types,
                                         const EvaluatorOptions& options = {}) {
@@ -50,7 +50,7 @@ inline Result<std::vector<Literal>> run(std::string_view body, std::string_view 
   return evaluator.run(*module->entry(), std::vector<Literal>{});
 }
 
-/// The results as text, "; " between them, or the error. A NaN has no sign here.
+/// The results as text, separated by "; ", or the error. The sign of a NaN is ignored.
 inline std::string eval(std::string_view body, std::string_view results, std::string_view types,
                         const EvaluatorOptions& options = {}) {
   const auto values = run(body, results, types, options);

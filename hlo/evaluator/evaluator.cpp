@@ -51,7 +51,7 @@ std::optional<EvalValue> EvalFrame::take(Value value) {
 
 Result<Tensor> Evaluator::make_tensor(const Type& type) const {
   if (!type.is_tensor() || !type.shape().is_static()) {
-    return invalid_argument("{} is no static array type; give the sizes of dynamic dimensions",
+    return invalid_argument("{} is not a static array type; give the sizes of dynamic dimensions",
                             type.to_string());
   }
   const auto unit = static_cast<int64_t>(storage_size(storage_of(type.element_type(), wide())));
@@ -138,8 +138,8 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
   return internal_error("computation {} has no return", computation.name());
 }
 
-// The order of meanings: quantized values by the numbers that they express, an elementwise op by
-// its function on scalars, an op by its own rule, a decomposable op by its decomposition.
+// In this order: quantized values by their expressed values, an elementwise op by its function on
+// scalars, an op by its own function, a decomposable op by its decomposition.
 Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
                                       const EvalFrame& frame) {
   const OpInfo& info = op.info();
@@ -164,7 +164,7 @@ Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<E
                        op.operand_count() != 0 ? op.operand_type(0).to_string() : "no operands");
 }
 
-// The decomposition is built once an instruction: a function whose parameters are the operands.
+// The decomposition is built once per instruction: a function whose parameters are the operands.
 Evaluator::Values Evaluator::decomposed(const Instruction& op,
                                         const std::vector<EvalValue>& operands,
                                         const EvalFrame& frame) {
@@ -181,7 +181,7 @@ Evaluator::Values Evaluator::decomposed(const Instruction& op,
       cloner.map(value, made->function->add_parameter(value.type()));
     }
     std::unique_ptr<Instruction> copy = cloner.clone(op);
-    // Operands that are one value twice must still be two parameters.
+    // If an operand occurs twice, there must still be two parameters.
     for (size_t i = 0; i < op.operand_count(); ++i)
       copy->set_operand(i, made->function->parameter(i));
     Builder builder(*made->function);

@@ -1,14 +1,14 @@
 // hlo/evaluator/: the reference evaluator: what every op means.
 //
-// The reference evaluator defines every op, in code meant to be read against the specification.
+// The reference evaluator defines every op, in code meant to be read together with the
+// specification.
 //
-// Slow and obvious on purpose. It is the oracle of every later test: in wide mode it evaluates
-// floats of at most 32 bits in f64 and f64 in binary128 without rounding in between.
+// It favours obviousness over speed. It is the oracle of all other tests: in wide mode it evaluates
+// floats of at most 32 bits in f64, and f64 in binary128, without intermediate rounding.
 //
 // Order and determinism: reductions combine in row-major order of the reduced elements; the same
-// program on the same arguments gives the same bits.
-// Thread-safety: an Evaluator is used by one thread; several may share a Module, which they only
-// read.
+// program with the same arguments gives the same bits. Thread-safety: an Evaluator is used by one
+// thread; several may share a Module, which they only read.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace tenon::hlo {
 
-/// A value at run time: an array, a token, or a tuple of values (also a future's).
+/// A value at run time: an array, a token, or a tuple of values (also the tuple of a future).
 struct EvalValue {
   std::shared_ptr<const Tensor> tensor;  ///< Null for tokens and tuples.
   std::vector<EvalValue> elements;       ///< Elements of a tuple or future.
@@ -40,17 +40,18 @@ class Process;  // hlo/evaluator/processes/process.h: this process among simulat
 
 struct EvaluatorOptions {
   bool wide = false;
-  /// Seed of the state behind the op `rng`, which goes on from run to run.
+  /// Seed of the state for the op `rng`; the state continues from run to run.
   uint64_t rng_seed = 0;
   /// Nesting of calls and regions.
   int max_depth = 512;
-  /// Most bytes that one array may take; a program that asks for more gets an error.
+  /// The maximum size of one array in bytes; a program that needs more gets an error.
   int64_t max_array_bytes = int64_t{16} << 30;
-  /// Called now and then with the number of instructions done; returning false cancels.
+  /// Called from time to time with the number of evaluated instructions; returning false cancels.
   std::function<bool(int64_t)> progress;
 };
 
-/// Values of one activation of a computation; looks outward for captured values.
+/// The values of one activation of a computation; looks up captured values in enclosing
+/// activations.
 class EvalFrame {
  public:
   explicit EvalFrame(const EvalFrame* outer) : outer_(outer) {}
@@ -58,14 +59,15 @@ class EvalFrame {
     values_[op] = {std::move(results), op->uses().size()};
   }
   const EvalValue* find(Value value) const;
-  /// `find`, for an operand of an instruction of this computation: the last use lets go of it.
+  /// Like `find`, for an operand of an instruction of this computation: the last use releases the
+  /// value.
   std::optional<EvalValue> take(Value value);
 
  private:
   const EvalFrame* outer_;
   struct FrameSlot {
     std::vector<EvalValue> results;
-    size_t uses_left = 0;  // those in nested regions never count down
+    size_t uses_left = 0;  // uses in nested regions are never counted down
   };
   std::unordered_map<const Instruction*, FrameSlot> values_;
 };
@@ -80,23 +82,24 @@ class Evaluator {
   explicit Evaluator(const Module& module, EvaluatorOptions options = {});
   ~Evaluator();
 
-  /// Runs `function` on `arguments`, one a parameter, of the parameters' types.
+  /// Runs `function` on `arguments`, one per parameter, with the parameters' types.
   Result<std::vector<EvalValue>> run(const Computation& function,
                                      const std::vector<EvalValue>& arguments);
-  /// The same on Literals; tokens and tuples are not arguments here. Results of token type are
-  /// left out.
+  /// The same on Literals; tokens and tuples are not supported as arguments. Results of token type
+  /// are omitted.
   Result<std::vector<Literal>> run(const Computation& function,
                                    const std::vector<Literal>& arguments);
 
   void set_custom_call(std::string target, CustomCallHandler handler) {
     custom_calls_[std::move(target)] = std::move(handler);
   }
-  /// All handlers at once, for an Evaluator that works on behalf of another.
+  /// Copies all handlers, for an Evaluator that works on behalf of another.
   void set_custom_calls(const Evaluator& other) {
     custom_calls_ = other.custom_calls_;
     process_runner_ = other.process_runner_;
   }
-  /// How the function of a process is run (interpreter.run_parallel); unset: by its Evaluator.
+  /// How the function of a process is run (interpreter.run_parallel); if unset, by the process's
+  /// Evaluator.
   using ProcessRunner = std::function<Result<std::vector<EvalValue>>(
       Evaluator&, const Computation& function, const std::vector<EvalValue>& arguments)>;
   void set_process_runner(ProcessRunner runner) { process_runner_ = std::move(runner); }
@@ -104,10 +107,10 @@ class Evaluator {
                                              const std::vector<EvalValue>& arguments) {
     return process_runner_ ? process_runner_(*this, function, arguments) : run(function, arguments);
   }
-  /// The process that collectives speak for; null: one process alone.
+  /// The process on whose behalf collectives communicate; null: a single process.
   void set_process(Process* process) { process_ = process; }
   Process* process() const { return process_; }
-  /// The values that `outfeed` ops have written, in order, one element an op.
+  /// The values that `outfeed` ops have written, in order, one element per op.
   const std::vector<std::vector<EvalValue>>& outfeed() const { return outfeed_; }
   void write_outfeed(std::vector<EvalValue> values) { outfeed_.push_back(std::move(values)); }
 
@@ -122,9 +125,9 @@ class Evaluator {
                          const EvalFrame* outer);
   Values evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
                   const EvalFrame& frame);
-  /// Forgets the data kept for `op`, an instruction about to be destroyed.
+  /// Forgets the data kept for `op`, an instruction that will be destroyed.
   void forget(const Instruction& op);
-  /// A zero tensor of `type`, or an error when its size is out of bounds.
+  /// A zero tensor of `type`, or an error if its size is out of bounds.
   Result<Tensor> make_tensor(const Type& type) const;
   Tensor tensor(ElementType type, Dims dims) const { return Tensor(type, std::move(dims), wide()); }
 
@@ -133,7 +136,7 @@ class Evaluator {
                     const EvalFrame& frame);
   /// Calls the handler of a custom call's target.
   Values custom_call(const Instruction& op, const std::vector<EvalValue>& operands);
-  /// Counts an instruction or an iteration; an error when `progress` cancels.
+  /// Counts an instruction or an iteration; an error if `progress` cancels.
   Status tick();
 
  private:
@@ -150,14 +153,14 @@ class Evaluator {
   std::unordered_map<const Instruction*, std::unique_ptr<Decomposition>> decompositions_;
 };
 
-/// Calls of a region on scalars, as reductions, sorts and scatters make them by the million: a
-/// region of elementwise ops is flattened once into a list of functions on registers, any other one
-/// is evaluated.
+/// Calls a region on scalars, which reductions, sorts and scatters do millions of times. A region
+/// of elementwise ops is flattened once into a list of functions on registers; any other region is
+/// evaluated.
 class RegionFunction {
  public:
   RegionFunction(Evaluator& evaluator, const Computation& region, const EvalFrame& frame);
   size_t result_count() const { return result_count_; }
-  /// `arguments`: one a parameter; `results`: result_count(). The two may overlap.
+  /// `arguments`: one per parameter; `results`: result_count(). The two may overlap.
   Status operator()(const Scalar* arguments, Scalar* results);
 
  private:
@@ -187,7 +190,7 @@ Evaluator::Values evaluate_elementwise(Evaluator& e, const Instruction& op, Oper
 Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operands operands,
                                      const EvalFrame& frame);
 
-/// One tensor as the list of results.
+/// One tensor as a list of results.
 inline Evaluator::Values one(Tensor tensor) {
   std::vector<EvalValue> values;
   values.push_back(EvalValue::of(std::move(tensor)));

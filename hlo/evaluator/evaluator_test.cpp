@@ -70,7 +70,7 @@ std::string count_to(const char* limit) {
 
 TEST(Control, While) {
   EXPECT_EQ(count_to("4"), "4; 10");
-  EXPECT_EQ(count_to("0"), "0; 0");  // no iteration gives the inputs
+  EXPECT_EQ(count_to("0"), "0; 0");  // without an iteration, the results are the inputs
 }
 
 TEST(Control, TuplesBarriersAndCalls) {
@@ -198,7 +198,7 @@ TEST(Limits, Depth) {
   ASSERT_FALSE(error);
   EXPECT_EQ(error.error().code(), ErrorCode::kResourceExhausted);
   EXPECT_EQ(error.error().message(), "calls and regions are nested deeper than 5 levels");
-  // The evaluator is as new afterwards.
+  // The evaluator can be used again afterwards.
   EXPECT_TRUE(evaluator.run(*module->find_function("f20"), std::vector<Literal>{}));
 }
 

@@ -101,7 +101,8 @@ TEST(Float, ComparisonsWithNanAndZeros) {
 }
 
 TEST(Float, TheTotalOrderIsTotal) {
-  // Each is below the next: -NaN, -inf, -1, least negative, -0, +0, least, 1, inf, NaN.
+  // Each value is less than the next: -NaN, -inf, -1, negative denormal, -0, +0, least, 1, inf,
+  // NaN.
   for (const char* values :
        {"f32[10]|[0xFFC00000, 0xFF800000, -1, 0x80000001, -0.0, 0, 0x00000001, 1, inf, 0x7FC00000]",
         "f64[10]|[0xFFF8000000000000, -inf, -1, 0x8000000000000001, -0.0, 0, 0x1, 1, inf, "
@@ -215,7 +216,7 @@ TEST(Complex, Arithmetic) {
       {"add", "c64[1]", "[(1, 2)]", "[(3, -5)]", "[(4, -3)]"},
       {"multiply", "c64[1]", "[(1, 2)]", "[(3, -5)]", "[(13, 1)]"},
       {"divide", "c64[1]", "[(13, 1)]", "[(3, -5)]", "[(1, 2)]"},
-      // Scaled: the norm of the divisor overflows and underflows f32 and f64.
+      // Scaled, because the norm of the divisor overflows or underflows f32 and f64.
       {"divide", "c64[2]", "[(1.0e30, 0), (1.0e-30, 0)]", "[(1.0e30, 1.0e30), (1.0e-30, 1.0e-30)]",
        "[(0.5, -0.5), (0.5, -0.5)]"},
       {"divide", "c128[1]", "[(1.0e300, 0)]", "[(1.0e300, 1.0e300)]", "[(0.5, -0.5)]"},

@@ -53,7 +53,7 @@ TEST(Integer, Powers) {
   check(std::vector<Binary>{
       {"power", "s32[5]", "[3, -2, 0, 0, 5]", "[4, 3, 0, 3, 0]", "[81, -8, 1, 0, 1]"},
       {"power", "s8[2]", "[2, 3]", "[7, 5]", "[-128, -13]"},
-      // Negative exponents: 1 over the power, truncated.
+      // Negative exponents: 1 divided by the power, truncated.
       {"power", "s32[6]", "[1, -1, -1, 2, 0, -2]", "[-5, -2, -3, -1, -1, -2]",
        "[1, 1, -1, 0, 0, 0]"},
       {"power", "u8[1]", "[3]", "[255]", "[171]"},

@@ -22,7 +22,7 @@ bool RegionFunction::flatten(const Computation& region, const EvalFrame& frame) 
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const Value operand = op.operand(i);
       if (register_of_.count(operand.def) != 0) continue;
-      // A captured scalar is a constant of the call.
+      // A captured scalar is constant during the call.
       const EvalValue* captured = frame.find(operand);
       if (captured == nullptr || captured->tensor == nullptr || (*captured)->rank() != 0 ||
           operand.def->result_count() != 1) {

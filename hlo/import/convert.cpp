@@ -1,4 +1,4 @@
-// RawModule to Module.
+// Converts a RawModule to a Module.
 #include "hlo/artifact/artifact.h"
 #include "hlo/import/import.h"
 #include "hlo/import/sharding.h"
@@ -50,7 +50,8 @@ const T* raw_attr(const RawOp& op, std::string_view key) {
   return found ? found->get<T>() : nullptr;
 }
 
-// Whether a func.func is a declaration. The generic form declares a function by an empty region.
+// Whether a func.func is a declaration. The generic form writes a declaration as a function with an
+// empty region.
 bool is_declaration(const RawOp& op) {
   return op.regions.empty() || (op.regions[0].ops.empty() && op.regions[0].arguments.empty());
 }
@@ -166,7 +167,7 @@ Status ModuleBuilder::declare_function(const RawOp& op) {
   return {};
 }
 
-// The generic form and artifacts state the arguments twice: in the function's type and on its body.
+// The generic form and artifacts state the arguments twice: in the function's type and in its body.
 Status ModuleBuilder::check_body_arguments(const RawOp& op, const Computation& function) const {
   if (is_declaration(op)) return {};
   const std::vector<RawValue>& arguments = op.regions[0].arguments;
@@ -212,7 +213,8 @@ Status ModuleBuilder::convert_op(const RawOp& raw, Computation& into) {
   return convert_known(*code, raw, into);
 }
 
-// Calls that only carry a sharding, a placement or a wish for a layout; identities on one device.
+// Calls that only state a sharding, a placement or a requested layout; they are identities on one
+// device.
 bool ModuleBuilder::is_sharding_call(const RawOp& raw) const {
   const auto* target = raw_attr<std::string>(raw, "call_target_name");
   if (target == nullptr || raw.operands.size() != 1 || raw.results.size() != 1) return false;
@@ -262,7 +264,7 @@ Status ModuleBuilder::convert_known(OpCode code, const RawOp& raw, Computation& 
     }
   }
   TENON_TRY(check_sharding(raw, raw.name, op->discardable()));
-  // A called region may use the values around it, so the op is placed first.
+  // A called region may use the enclosing values, so the op is inserted first.
   Instruction* placed = into.insert(std::move(op));
   for (const RawRegion& region : raw.regions) {
     TENON_TRY(convert_region(region, placed->add_region()));
@@ -277,7 +279,7 @@ Status ModuleBuilder::convert_attribute(const std::string& key, const Attribute&
   const auto attr_key = attr_key_from_name(key);
   const AttrSpec* spec = attr_key ? op.info().find_attribute(*attr_key) : nullptr;
   if (spec == nullptr) {
-    // Segment sizes only repeat the information of the operands.
+    // Segment sizes repeat information that the operands have.
     if (key == "operandSegmentSizes" || key == "operand_segment_sizes" ||
         key == "resultSegmentSizes" || key == "result_segment_sizes") {
       return {};
@@ -352,7 +354,7 @@ Status ModuleBuilder::convert_manual_computation(const RawOp& raw, Computation& 
   return {};
 }
 
-// check.expect_*: a custom call of the same name; a constant operand becomes one.
+// check.expect_* becomes a custom call of the same name; a constant becomes an operand of it.
 Status ModuleBuilder::convert_check(const RawOp& raw, Computation& into) {
   RawOp call = raw;
   Dict config;

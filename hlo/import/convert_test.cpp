@@ -1,4 +1,4 @@
-// RawModule to Module: what is erased, refused and checked.
+// Converting a RawModule to a Module: erased, refused and checked features.
 #include <gtest/gtest.h>
 
 #include "hlo/import/import.h"
@@ -254,7 +254,7 @@ TEST(Convert, AttributesThatEqualTheirDefaultGo) {
             "%0 = stablehlo.custom_call(%1) {call_target_name = \"a\"} : f32[2]\n");
 }
 
-// A list of defaults of another length is no default.
+// A list of defaults with the wrong length is not the default.
 TEST(Convert, DefaultsOfAnotherLengthAreRefused) {
   const auto convolution = [](std::string_view window, std::string_view more = "") {
     return import_error(fmt::format(

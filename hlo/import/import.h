@@ -12,11 +12,11 @@
 
 namespace tenon::hlo {
 
-/// Gives a RawModule its meaning: canonical attributes, sharding ops of one device erased, calls to
-/// check.* and interpreter.* turned into custom calls, every op verified.
+/// Converts a RawModule to a Module: makes attributes canonical, erases sharding ops over one
+/// device, turns ops of check.* and interpreter.* into custom calls, and verifies every op.
 Result<std::unique_ptr<Module>> build_module(const RawModule& raw);
 
-/// Sniffs the format, reads and builds.
+/// Detects the format, reads the program and builds its Module.
 Result<std::unique_ptr<Module>> import_module(std::string_view bytes, const std::string& file_name,
                                               const ImportLimits& limits = {});
 

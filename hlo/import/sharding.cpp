@@ -6,7 +6,8 @@
 namespace tenon::hlo {
 namespace {
 
-// Calls `visit(axis, rest)` for each "quoted" name in `text`; `rest` is what follows the quote.
+// Calls `visit(axis, rest)` for each "quoted" name in `text`; `rest` is the text after the closing
+// quote.
 template <class Visit>
 void for_each_axis(std::string_view text, Visit visit) {
   size_t at = 0;
@@ -51,7 +52,7 @@ Status Shardings::check_sdy(std::string_view what, std::string_view text) const 
 }
 
 Status Shardings::check_mhlo(std::string_view what, std::string_view text) {
-  // A tuple sharding lists one after the other: every tiling is looked at.
+  // A tuple sharding lists several: every tiling is checked.
   size_t at = 0;
   while ((at = text.find("devices=[", at)) != std::string_view::npos) {
     at += 9;

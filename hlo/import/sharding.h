@@ -1,4 +1,4 @@
-// Shardings on one device: erased when they ask for nothing, refused when they need partitioning.
+// Shardings on one device: erased if they split nothing, refused if they require partitioning.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace tenon::hlo {
 
-/// Meshes of a module (sdy.mesh), and checks of shardings that name their axes.
+/// The meshes of a module (sdy.mesh), and checks of shardings that use their axes.
 class Shardings {
  public:
-  /// Learns the axes and sizes of an sdy.mesh op.
+  /// Records the axes and sizes of an sdy.mesh op.
   void add_mesh(const RawOp& op);
 
-  /// An error naming `what` and the sharding when `text` (sdy attribute text) splits a dimension
-  /// over an axis of more than one device.
+  /// Returns an error that names `what` and the sharding if `text` (sdy attribute text) splits a
+  /// dimension over an axis of more than one device.
   Status check_sdy(std::string_view what, std::string_view text) const;
 
   /// The same for mhlo.sharding: "{replicated}", "{maximal device=0}" and tilings of one device

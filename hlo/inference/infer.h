@@ -1,8 +1,8 @@
 // hlo/inference/: shape inference: result types, and the constraints of the specification.
 //
-// Shape rules: result types of an instruction from its operands, attributes, regions and, where
-// they are an input of the op, its stated result types. Each checks the constraints of its section
-// of the StableHLO specification and cites the label of the one that fails ("C6: …").
+// Shape rules compute the result types of an instruction from its operands, attributes, regions
+// and, if they are an input of the op, its stated result types. Each rule checks the constraints of
+// its section of the StableHLO specification and cites the label of a violated one ("C6: …").
 //
 // A rule may rely on the structure that the op table states (number of operands, kinds and presence
 // of attributes, number of regions), which verify_structure has checked before.
@@ -105,8 +105,8 @@ Types uniform_dequantize(const Instruction& op);
 Types uniform_quantize(const Instruction& op);
 Types while_op(const Instruction& op);
 
-/// How many operands of a chlo.scan are scanned; the others are initial carries. The op does not
-/// say: its body takes the former without the scanned dimension.
+/// The number of operands of a chlo.scan that are scanned; the others are initial carries. It
+/// follows from the body, which takes the scanned operands without the scanned dimension.
 size_t scan_input_count(const Instruction& op);
 
 }  // namespace tenon::hlo::infer

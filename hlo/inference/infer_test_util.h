@@ -1,4 +1,4 @@
-// Drafts of instructions for the tests of the shape rules: a sound one, and one change for each
+// Drafts of instructions for the tests of the shape rules: a valid one, and one change for each
 // constraint.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace tenon::hlo::testing {
 
-/// A type from its text: "f32[2,?]", "f32[?<=4]", "token". Quantized types and tuples are made
+/// A type from its text: "f32[2,?]", "f32[?<=4]", "token". For quantized types and tuples see
 /// below.
 inline Type type_of(std::string_view text) {
   if (text == "token") return Type::token();
@@ -52,14 +52,14 @@ inline std::vector<Type> types_of(const TypeArgs& args) {
   return types;
 }
 
-/// s8 standing for f32, one scale a tensor.
+/// s8 that represents f32, one scale per tensor.
 inline Type quantized(Dims dims, double scale = 0.5, int64_t zero_point = 0) {
   QuantizedType q;
   q.scales = {scale};
   q.zero_points = {zero_point};
   return Type::quantized_tensor(std::move(dims), q);
 }
-/// One scale for each position of dimension `axis`.
+/// One scale for each index of dimension `axis`.
 inline Type quantized_per_axis(Dims dims, int64_t axis, std::vector<double> scales) {
   QuantizedType q;
   q.axis = axis;
@@ -72,7 +72,7 @@ inline Attribute word(EnumKind kind, auto value) {
   return EnumAttr{kind, static_cast<uint8_t>(value)};
 }
 
-/// A region that takes and returns these types; what it computes does not matter to a shape rule.
+/// A region that takes and returns these types; shape rules do not depend on its computation.
 struct RegionDraft {
   TypeArgs parameters;
   TypeArgs results;
@@ -85,7 +85,7 @@ struct Draft {
   std::map<AttrKey, Attribute> attributes;
   std::vector<RegionDraft> regions;
   TypeArgs stated;
-  /// Operands that are constants of 64-bit integers rather than parameters.
+  /// Operands that are constant 64-bit integers rather than parameters.
   std::map<size_t, I64s> constants;
 };
 
@@ -109,7 +109,7 @@ inline void fill_region(const RegionDraft& draft, Computation& region) {
   region.insert(std::make_unique<Instruction>(OpCode::kReturn, results, std::vector<Type>{}));
 }
 
-/// The instruction at the end of `function`.
+/// Adds the instruction at the end of `function`.
 inline Instruction* add_draft(const Draft& draft, Computation& function) {
   std::vector<Value> operands;
   for (size_t i = 0; i < draft.operands.size(); ++i) {
@@ -144,7 +144,7 @@ inline std::string outcome(const Draft& draft) {
   return types_to_string(*types);
 }
 
-/// One change to a sound draft, and the expected error.
+/// One change to a valid draft, and the expected error.
 struct Clause {
   std::string_view what;
   std::function<void(Draft&)> change;

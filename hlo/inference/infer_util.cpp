@@ -58,7 +58,7 @@ Type most_specific(const Type& a, const Type& b) {
 }
 
 std::optional<int64_t> fits(__int128 value) {
-  // kDynamic is the least 64-bit number, so a size must be above it.
+  // kDynamic is the least 64-bit number, so a size must be greater.
   if (value > std::numeric_limits<int64_t>::max() || value <= std::numeric_limits<int64_t>::min()) {
     return std::nullopt;
   }
@@ -73,7 +73,7 @@ std::optional<int64_t> window_count(int64_t size, const Window& window) {
   const __int128 padded = dilated(size, window.base_dilation) + window.low + window.high;
   const __int128 extent = dilated(window.size, window.dilation);
   if (!fits(padded) || !fits(extent)) return std::nullopt;
-  // Negative padding may crop more than there is.
+  // Negative padding may crop more than the whole extent.
   if (padded <= 0 || extent > padded) return 0;
   return static_cast<int64_t>((padded - extent) / window.stride) + 1;
 }
@@ -319,7 +319,7 @@ Result<std::vector<Type>> check_reducer(const Instruction& op, size_t region,
     }
     for (const size_t p : {i, count + i}) {
       const Type& parameter = parameters[p];
-      // The second half holds the elements, whose float type may be another than the accumulator's.
+      // The second half holds the elements, whose float type may differ from the accumulator's.
       const bool fits_result = parameter.is_tensor() && parameter.rank() == 0 &&
                                (identical_element(parameter, result) ||
                                 (p >= count && type_class(parameter) == kTypesFloat &&

@@ -1,4 +1,4 @@
-// The states that may seed rng_bit_generator.
+// Valid states of rng_bit_generator.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tenon::hlo {
 
-/// The fault of the state of `op`, an rng_bit_generator; empty if it has none. The specification
-/// has u64[2], for PHILOX also u64[3]; older programs state the same bits as s64 or as twice as
-/// many integers of 32 bits.
+/// The reason why the state of `op`, an rng_bit_generator, is invalid; empty if it is valid. The
+/// specification has u64[2], for PHILOX also u64[3]; older programs state the same bits as s64 or
+/// as twice as many 32-bit integers.
 ///
-/// The verifier also admits f32[], which StableHLO's compatibility artifacts state throughout: such
+/// The verifier also accepts f32[], which StableHLO's compatibility artifacts use throughout: such
 /// a program can be read and printed, but running it fails with this text.
 std::string random_state_fault(const Instruction& op);
 

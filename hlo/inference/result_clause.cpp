@@ -1,4 +1,5 @@
-// Which constraint of an op's section fixes its result types: cited when a stated type is another.
+// The constraint of an op's section that determines its result types; cited if a stated type
+// differs.
 #include <algorithm>
 
 #include "hlo/inference/infer_util.h"
@@ -11,7 +12,7 @@ struct ResultClauseRow {
   ResultClause clause;
 };
 
-// Elementwise ops, whose one constraint is C1, are not listed.
+// Elementwise ops, whose only constraint is C1, are not listed.
 constexpr ResultClauseRow kRows[] = {
     {OpCode::kAbs, {"C2", {"C1"}}},
     {OpCode::kAllGather, {"C6", {"C6"}}},

@@ -5,11 +5,11 @@
 namespace tenon::hlo {
 namespace {
 
-// Deeper than any program that a framework writes. A limit is needed since walks over regions are
-// recursive.
+// More than any framework nests. A limit is needed because walks over regions are recursive.
 constexpr int kMostRegions = 256;
 
-// Instructions that a copy of `computation` consists of, or a number over `limit` of them.
+// The number of instructions in a copy of `computation`; if it exceeds `limit`, some number above
+// `limit`.
 int64_t count_instructions(const Computation& computation, int64_t limit) {
   int64_t count = 0;
   any_instruction(computation, [&](const Instruction& op) {
@@ -23,7 +23,7 @@ class Inliner {
  public:
   explicit Inliner(int64_t limit) : budget_(limit) {}
 
-  // `depth`: of how many regions the computation is within.
+  // `depth`: the number of regions around the computation.
   Status run(Computation& computation, int depth = 0) {
     Instruction* op = computation.first();
     while (op != nullptr) {
@@ -39,7 +39,7 @@ class Inliner {
       Instruction* before = op->previous();
       TENON_TRY(inline_call(*op));
       computation.erase(op);
-      // Calls in the body that was put here come next.
+      // Calls in the inlined body come next.
       op = before != nullptr ? before->next() : computation.first();
     }
     return {};

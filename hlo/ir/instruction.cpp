@@ -174,7 +174,7 @@ bool Instruction::has_side_effect() const {
   if ((effects & kSideEffect) != 0) return true;
   if ((effects & kMaySideEffect) == 0) return false;
   if (code_ == OpCode::kCustomCall) return flag(AttrKey::has_side_effect);
-  if (code_ == OpCode::kCall) return true;  // the callee is not looked at here
+  if (code_ == OpCode::kCall) return true;  // the callee is not examined here
   return any_in_regions(*this, &Instruction::has_side_effect);
 }
 
@@ -184,8 +184,8 @@ bool Instruction::is_ordered() const {
          any_in_regions(*this, &Instruction::is_ordered);
 }
 
-// Uses run both ways, and in a broken program out of regions and across functions: all operands go
-// before anything is destroyed.
+// Uses go in both directions, and in a broken program out of regions and across functions: all
+// operands are dropped before anything is destroyed.
 void Computation::drop_all_operands() {
   for (Instruction* at = first_; at != nullptr; at = at->next_) {
     for (const auto& region : at->regions_) region->drop_all_operands();
@@ -260,9 +260,9 @@ Instruction* Computation::insert(std::unique_ptr<Instruction> instruction, Instr
   return inserted;
 }
 
-// Positions are far apart, so that nearly always one is free between two others; otherwise all
-// instructions are renumbered. The new position is near the one before it, so that insertions in
-// order fill a gap slowly.
+// Positions are far apart, so that there is nearly always a free one between two others; if not,
+// all instructions are renumbered. The new position is close to the previous instruction's, so that
+// insertions in order fill a gap slowly.
 void Computation::set_position(Instruction& inserted) {
   constexpr int64_t kGap = int64_t{1} << 32;
   constexpr int64_t kStep = int64_t{1} << 10;
@@ -302,7 +302,7 @@ Module* Computation::module() const {
 
 namespace {
 
-// The values from outside that regions use, in the order of their first use.
+// The outside values that regions use, in the order of their first uses.
 struct Captures {
   std::unordered_set<const Computation*> inside;
   std::unordered_set<Value, ValueHash> known;

@@ -2,12 +2,12 @@
 //
 // Instructions, computations and modules: the HLO graph.
 //
-// A Module owns functions, a Computation owns its parameters and a list of instructions that ends
-// in `return`, an Instruction owns its regions (computations that may use values of the
-// computations around them, as StableHLO's regions do). A Value is one result of one instruction.
-// Use lists are kept up to date by every mutation.
+// A Module owns functions. A Computation owns its parameters and a list of instructions that ends
+// in `return`. An Instruction owns its regions, which are computations that may use values of the
+// enclosing computations, as StableHLO's regions do. A Value is one result of an instruction. Every
+// mutation keeps use lists up to date.
 //
-// Thread-safety: concurrent reads are safe; a Module is changed from one thread at a time.
+// Thread-safety: concurrent reads are safe; only one thread at a time may change a Module.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +70,7 @@ class Attributes {
 
 class Instruction {
  public:
-  /// Detached: belongs to no computation until inserted.
+  /// Creates a detached instruction: it belongs to no computation until inserted.
   Instruction(OpCode code, const std::vector<Value>& operands, std::vector<Type> result_types);
   ~Instruction();
   Instruction(const Instruction&) = delete;
@@ -104,16 +104,16 @@ class Instruction {
     const Attribute* found = attributes_.find(key);
     return found ? found->get<T>() : nullptr;
   }
-  /// Integer attribute, or `fallback` when absent.
+  /// An integer attribute, or `fallback` if absent.
   int64_t integer(AttrKey key, int64_t fallback = 0) const;
   bool flag(AttrKey key, bool fallback = false) const;
-  /// List attribute; empty when absent.
+  /// A list attribute; empty if absent.
   const I64s& i64s(AttrKey key) const;
-  /// List attribute, or `size` times `fill` when absent.
+  /// A list attribute, or `size` elements `fill` if absent.
   I64s i64s_or(AttrKey key, size_t size, int64_t fill) const;
-  /// Matrix attribute, or `rows` x 2 zeros when absent: padding.
+  /// A matrix attribute, or `rows` x 2 zeros if absent: padding.
   I64Matrix padding_or_zero(size_t rows) const;
-  /// Text attribute; empty when absent.
+  /// A text attribute; empty if absent.
   std::string_view text(AttrKey key) const;
   template <class Enum>
   Enum enumeration(AttrKey key) const {
@@ -133,35 +133,36 @@ class Instruction {
   const Location& location() const { return location_; }
   void set_location(Location location) { location_ = std::move(location); }
 
-  /// The computation that holds this instruction, null while detached.
+  /// The computation that contains this instruction; null while detached.
   Computation* parent() const { return parent_; }
   Instruction* next() const { return next_; }
   Instruction* previous() const { return previous_; }
-  /// Whether it stands before `other`, of the same computation.
+  /// Whether it precedes `other` in the same computation.
   bool comes_before(const Instruction& other) const { return position_ < other.position_; }
 
   /// Uses of any result.
   const std::vector<Use>& uses() const { return uses_; }
-  /// Looks through all uses: where every result is asked for, `used_results` does it once.
+  /// Scans all uses: to ask for every result, use `used_results`.
   bool has_uses(uint32_t result) const;
-  /// For each result whether it has a use.
+  /// For each result, whether it has a use.
   std::vector<bool> used_results() const;
-  /// Makes every use of result `index` use `value` instead.
+  /// Replaces every use of result `index` by `value`.
   void replace_uses(uint32_t index, Value value);
-  /// Makes every use of each result use the value of its index instead, in one look at the uses.
+  /// Replaces every use of each result by the value with the result's index, in one scan of the
+  /// uses.
   void replace_all_uses(const std::vector<Value>& values);
 
-  /// Must run even if its results are unused.
+  /// Whether it must run even if its results are unused.
   bool has_side_effect() const;
-  /// Must stay in order with others like it: it has a side effect, is a barrier, communicates with
-  /// other devices or the host, or has such an op in a region.
+  /// Whether it must keep its order relative to other ordered instructions: it has a side effect,
+  /// is a barrier, communicates with other devices or the host, or has such an op in a region.
   bool is_ordered() const;
 
  private:
   friend class Computation;
   struct Operand {
     Value value;
-    uint32_t use_slot = 0;  // place in value.def->uses_
+    uint32_t use_slot = 0;  // index in value.def->uses_
   };
   void add_use(uint32_t operand);
   void drop_use(uint32_t operand);
@@ -178,7 +179,7 @@ class Instruction {
   Computation* parent_ = nullptr;
   Instruction* previous_ = nullptr;
   Instruction* next_ = nullptr;
-  int64_t position_ = 0;  // Grows along the computation, with gaps.
+  int64_t position_ = 0;  // Increases along the computation, with gaps.
 };
 
 inline const Type& Value::type() const { return def->result_type(index); }
@@ -203,7 +204,7 @@ class Computation {
   Value parameter(size_t i) const { return {parameters_[i].get(), 0}; }
   Value add_parameter(Type type, Location location = nullptr);
   void erase_parameter(size_t i);
-  /// Keeps those whose numbers are in `kept`, ascending.
+  /// Keeps only the parameters with the indices in `kept`, ascending.
   void keep_parameters(const std::vector<uint32_t>& kept);
   std::vector<Type> parameter_types() const;
 
@@ -214,7 +215,7 @@ class Computation {
   const std::vector<Dict>& result_attributes() const { return result_attributes_; }
   Dict& attributes() { return attributes_; }
   const Dict& attributes() const { return attributes_; }
-  /// Declared result types of a function; of a region those of its return.
+  /// The declared result types of a function; for a region, the types of its return.
   std::vector<Type> result_types() const;
   void set_declared_result_types(std::vector<Type> types) { declared_results_ = std::move(types); }
   bool is_declaration() const { return first_ == nullptr; }
@@ -225,17 +226,17 @@ class Computation {
   Instruction* first() const { return first_; }
   Instruction* last() const { return last_; }
   bool empty() const { return first_ == nullptr; }
-  /// The final `return`, or null when there is none yet.
+  /// The final `return`, or null if there is none yet.
   Instruction* return_instruction() const;
 
-  /// Takes ownership; `before` null means at the end.
+  /// Takes ownership; if `before` is null, inserts at the end.
   Instruction* insert(std::unique_ptr<Instruction> instruction, Instruction* before = nullptr);
-  /// Removes and destroys; it has no uses left.
+  /// Removes and destroys the instruction, which must have no uses.
   void erase(Instruction* instruction);
-  /// Removes without destroying.
+  /// Removes the instruction without destroying it.
   std::unique_ptr<Instruction> take(Instruction* instruction);
 
-  /// The instruction whose region this is, null for a function.
+  /// The instruction that owns this region; null for a function.
   Instruction* owner() const { return owner_; }
   Module* module() const;
 
@@ -305,11 +306,11 @@ class Module {
   const std::vector<std::unique_ptr<Computation>>& functions() const { return functions_; }
   Computation& add_function(std::string name);
   void erase_function(Computation* function);
-  /// Erases all functions that `is_dead` holds of.
+  /// Erases all functions for which `is_dead` returns true.
   void erase_functions(const std::function<bool(const Computation&)>& is_dead);
-  /// The function called `name`, or null; of several the first.
+  /// The function with the name `name`, or null; if there are several, the first.
   Computation* find_function(std::string_view name) const;
-  /// `main`, else the only public function, else the only function; null when there is no such.
+  /// `main`, else the only public function, else the only function, else null.
   Computation* entry() const;
 
   std::unique_ptr<Module> clone() const;
@@ -323,11 +324,11 @@ class Module {
   std::unordered_map<std::string_view, Computation*> by_name_;  ///< The first of each name.
 };
 
-/// Structural equality: same ops, types, attributes and wiring in the same order. Locations do not
-/// count. On a difference `*why`, if not null, names the first.
+/// Structural equality: the same ops, types, attributes and operands in the same order. Locations
+/// are ignored. If they differ, `*why`, if not null, describes the first difference.
 bool equal(const Module& a, const Module& b, std::string* why = nullptr);
 
-/// An error about `op`: "stablehlo.add: C1: …" at its location.
+/// An error about `op`, at its location: "stablehlo.add: C1: …".
 template <class... Args>
 Error constraint_error(const Instruction& op, std::string_view label,
                        fmt::format_string<Args...> format, Args&&... args) {
@@ -336,10 +337,10 @@ Error constraint_error(const Instruction& op, std::string_view label,
       .at(position_of(op.location()));
 }
 
-/// Copies `op` detached, with operands and captured values looked up in `mapping` by `map_value`.
+/// Copies `op` detached; operands and captured values are mapped by `map_value`.
 class Cloner {
  public:
-  /// Values of the original without an entry map to themselves.
+  /// Values of the original that are not mapped stay the same.
   void map(Value from, Value to) { map_[from] = to; }
   Value operator()(Value value) const;
   std::unique_ptr<Instruction> clone(const Instruction& op);
@@ -349,14 +350,14 @@ class Cloner {
   std::unordered_map<Value, Value, ValueHash> map_;
 };
 
-/// Whether `holds` for an instruction of `computation` or of a region within, at any depth.
+/// Whether `holds` is true for an instruction of `computation` or of a nested region, at any depth.
 bool any_instruction(const Computation& computation,
                      const std::function<bool(const Instruction&)>& holds);
 
-/// Values from around `op` that its regions use, each once. A copy of `op` must not use them
-/// itself: it would enter the use lists of a Module that others read.
+/// The outside values that the regions of `op` use, each once. A copy of `op` must not use them
+/// itself: that would add to the use lists of a Module that other threads may read.
 std::vector<Value> captured_values(const Instruction& op);
-/// Operands, then captured values.
+/// Operands, followed by captured values.
 std::vector<Value> all_operands(const Instruction& op);
 
 }  // namespace tenon::hlo

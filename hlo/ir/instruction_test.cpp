@@ -18,7 +18,7 @@ Instruction* append(Computation& into, OpCode code, const std::vector<Value>& op
       std::make_unique<Instruction>(code, operands, std::vector<Type>(results, kScalar)));
 }
 
-// Every use is listed at its definition once, and every listed use is one.
+// Checks that every use is listed exactly once at its definition, and every listed use exists.
 void check_uses(const Computation& c) {
   std::vector<const Instruction*> all;
   for (size_t i = 0; i < c.parameter_count(); ++i) all.push_back(c.parameter(i).def);
@@ -143,7 +143,7 @@ TEST_F(Graph, RegionsUseOuterValues) {
 }
 
 TEST_F(Graph, DestructionOrderDoesNotMatter) {
-  // A region deep inside uses values on every level around it.
+  // A deeply nested region uses values of every enclosing level.
   Computation* at = f;
   std::vector<Value> seen = {x};
   for (int depth = 0; depth < 20; ++depth) {
@@ -228,7 +228,7 @@ TEST_F(Graph, OrderedOps) {
   EXPECT_TRUE(branch->has_side_effect());
 }
 
-// However instructions are inserted, taken and moved.
+// Positions follow the list however instructions are inserted, taken and moved.
 TEST_F(Graph, PositionsFollowTheList) {
   Random random(1);
   std::vector<Instruction*> ops = {append(*f, OpCode::kAdd, {x, y})};
@@ -249,7 +249,7 @@ TEST_F(Graph, PositionsFollowTheList) {
       if (moved == before) continue;
       f->insert(f->take(moved), before);
     } else {
-      // Often in the same place, where positions run out.
+      // Many insertions at the same point, where free positions run out.
       auto made = std::make_unique<Instruction>(OpCode::kAdd, std::vector<Value>{x, y},
                                                 std::vector<Type>{x.type()});
       Instruction* const before = i % 1000 < 500 ? f->first() : (i % 2 == 0 ? first : any());

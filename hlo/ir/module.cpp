@@ -96,7 +96,7 @@ std::unique_ptr<Module> Module::clone() const {
 
 namespace {
 
-// Compares two computations, values matched by position.
+// Compares two computations; values are matched by position.
 class ComputationComparison {
  public:
   explicit ComputationComparison(std::string* why) : why_(why) {}

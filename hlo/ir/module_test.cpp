@@ -76,7 +76,7 @@ TEST(Module, FunctionsByName) {
   EXPECT_EQ(module->functions().size(), 1u);
 }
 
-// --- Equality: each difference by its text
+// --- Equality: each difference with its text
 
 struct Difference {
   const char* name;
@@ -130,7 +130,7 @@ TEST_P(ModuleDifference, IsNamed) {
   EXPECT_FALSE(equal(*a, *b));
 }
 
-// A difference made in the graph, where no text says it alone.
+// A difference made in the graph, for cases that text cannot express.
 std::string difference(std::string_view text, const std::function<void(Computation&)>& change) {
   const auto a = read(text);
   const auto b = a->clone();
@@ -272,7 +272,7 @@ func.func private @f(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
   EXPECT_TRUE(inline_calls(*module->entry(), 3).ok());
 }
 
-// A chain of functions, each of which calls the next one.
+// A chain of functions, each of which calls the next.
 std::string chain_of_functions(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) {
@@ -290,7 +290,7 @@ func.func {} @{}(%x: tensor<f32>) -> tensor<f32> {{
                     count);
 }
 
-// Each function is copied once: a negation and a call, of the last nothing.
+// Each function is copied once: a negation and a call; nothing for the last function.
 TEST(Inline, AChainOfFunctionsIsCopiedOnce) {
   constexpr int kFunctions = 20'000;
   const auto module = read(chain_of_functions(kFunctions));
@@ -304,7 +304,7 @@ TEST(Inline, AChainOfFunctionsIsCopiedOnce) {
   EXPECT_EQ(std::distance(module->entry()->begin(), module->entry()->end()), kFunctions + 1);
 }
 
-// Regions of what is called come to lie within those of the caller.
+// Regions of the callee are nested in those of the caller.
 TEST(Inline, RegionsDoNotNestWithoutBound) {
   std::string text;
   for (int i = 0; i < 300; ++i) {
@@ -380,7 +380,7 @@ TEST(Location, ThePositionOfACallSiteIsTheCallee) {
   EXPECT_EQ(location_to_string(numbered), "unknown");
 }
 
-// Aliases share nodes: 64 levels of two references would print 2^64 positions.
+// Aliases share nodes: with 64 levels of two references, 2^64 positions would be printed.
 TEST(Location, ATextOfSharedNodesIsBounded) {
   Location at = file_location("f", 1, 2);
   for (int i = 0; i < 64; ++i) {

@@ -13,7 +13,7 @@ namespace {
 using kernel::Builder;
 using K = kernel::OpCode;
 
-// Leaves out the buffers that no node touches.
+// Removes the buffers that no node accesses.
 class BufferDropper : public kernel::Rewriter {
  public:
   explicit BufferDropper(const kernel::Kernel& kernel)
@@ -44,7 +44,8 @@ std::string kernel_name(const Instruction& op) {
 
 namespace {
 
-// A readable name for a fusion: the first ops that compute, each once, and how many more.
+// A readable name for a fusion: the first ops that compute, each once, and the number of the
+// others.
 std::string names_within(const Instruction& fusion) {
   constexpr size_t kMost = 4;
   std::vector<std::string_view> names;
@@ -120,7 +121,8 @@ Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view su
 
 namespace {
 
-// Whether an array is so large that a number made of its indices may not be an s32, memory or not.
+// Whether an array is so large that a number computed from its indices may not fit s32, even if it
+// is not in memory.
 bool is_far(const Type& type) {
   constexpr int64_t kNear = INT32_MAX - (int64_t{1} << 20);  // Loops may count up to a whole tile.
   return type.is_tensor() && type.shape().is_static() && element_count(type.dims()) > kNear;
@@ -204,8 +206,8 @@ void if_inside(Builder& b, const std::vector<TilePlace>& places,
 
 void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
                     const std::function<void(const Values&)>& body) {
-  // Each workgroup has a box of indices that fills about as many lanes as were asked for, the minor
-  // dimensions first.
+  // Each workgroup has a box of indices with about the requested number of lanes, filled from the
+  // minor dimensions.
   int64_t rest = tuning.choose(parameters::kLanes, CostModel().lanes);
   Dims tile(dims.size(), 1);
   for (size_t d = dims.size(); d-- > 0 && rest > 1;) {

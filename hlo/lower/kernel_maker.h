@@ -1,4 +1,4 @@
-// Helpers of the lowerings: a kernel's buffers, loop nests, the choice of the index type.
+// Helpers for lowering: a kernel's buffers, loop nests, the choice of the index type.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace tenon::hlo::lower {
 
 inline bool has_no_elements(const Type& type) { return element_count(type.dims()) == 0; }
 
-/// The kernel being made, with an emitter that reads the op's inputs.
+/// The kernel that is being built, with an emitter that reads the op's inputs.
 class KernelMaker {
  public:
   KernelMaker(const Instruction& op, const LoweredOp& lowered, std::string name,
@@ -41,25 +41,26 @@ class KernelMaker {
   std::vector<BufferRef> buffers_;
 };
 
-/// Appends the kernel that `body` makes to `lowered`: with indices of 32 bits where the verifier
-/// proves that they fit, else of 64 (K10). Unused buffers are removed.
+/// Appends the kernel that `body` builds to `lowered`: with 32-bit indices if the verifier proves
+/// that they fit, else with 64-bit ones (K10). Unused buffers are removed.
 Status add_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                   const std::function<void(KernelMaker&)>& body,
                   std::vector<uint64_t> scalars = {});
 
 /// The same, unless elements that `body` provided were emitted elsewhere too
-/// (ElementEmitter::strayed), or the kernel breaks a limit on loops or memory (K0): then appends
+/// (ElementEmitter::strayed), or the kernel exceeds a limit on loops or memory (K0): then appends
 /// nothing and returns false.
 using Taken = Result<bool>;
 Taken try_kernel(LoweredOp& lowered, const Instruction& op, std::string_view suffix,
                  const std::function<void(KernelMaker&)>& body, std::vector<uint64_t> scalars = {});
 
-/// Lets result `r` of `op` begin as `value`: as a copy, or by a kernel where it lies in no memory.
+/// Initialises result `r` of `op` with `value`: by a copy, or by a kernel if the value is not in
+/// memory.
 Status begin_as(LoweredOp& lowered, const Instruction& op, uint32_t r, Value value,
                 TuningParameters& tuning);
 
-/// Calls `body` where every place is within its size: under a condition, if any tile may reach
-/// beyond. Places are (index, size, tile).
+/// Calls `body` where every position is within its size: under a condition if a tile may extend
+/// beyond it. Positions are (index, size, tile).
 struct TilePlace {
   ValueId index;
   int64_t size;
@@ -68,7 +69,7 @@ struct TilePlace {
 ValueId is_inside(kernel::Builder& b, const std::vector<TilePlace>& places);
 void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
                const std::function<void()>& body);
-/// Tiles of `tile` that it takes to cover `size`.
+/// The number of tiles of size `tile` that cover `size`.
 constexpr int64_t tiles_of(int64_t size, int64_t tile) { return size / tile + (size % tile != 0); }
 
 /// Makes the grid and a lanes loop that together call `body` once for each index of `dims`.
@@ -77,7 +78,7 @@ void for_each_index(kernel::Builder& b, const Dims& dims, TuningParameters& tuni
 
 /// A name for a kernel of `op`: "add", "reduce_sum".
 std::string kernel_name(const Instruction& op);
-/// "stablehlo.add at model.mlir:3:8"; of a fusion "stablehlo.add + stablehlo.tanh at …".
+/// "stablehlo.add at model.mlir:3:8"; for a fusion "stablehlo.add + stablehlo.tanh at …".
 std::string label_of(const Instruction& op);
 
 }  // namespace tenon::hlo::lower

@@ -11,7 +11,7 @@
 namespace tenon::hlo::lower {
 namespace {
 
-// Constants inside regions that must lie in memory.
+// Collects constants inside regions that must be in memory.
 void collect_constants(const Computation& region, std::vector<Value>& found) {
   for (const Instruction& op : region) {
     if (op.code() == OpCode::kConstant && !is_inline_constant(op)) {
@@ -21,7 +21,7 @@ void collect_constants(const Computation& region, std::vector<Value>& found) {
   }
 }
 
-// Values that kernels of `op` read from memory, each once.
+// The values that kernels of `op` read from memory, each once.
 std::vector<Value> inputs_of(const Instruction& op) {
   std::vector<Value> inputs;
   for (const Value value : all_operands(op)) {
@@ -34,8 +34,8 @@ std::vector<Value> inputs_of(const Instruction& op) {
   return inputs;
 }
 
-// The time of one element a lane, by the bytes that are moved and the operations; reductions within
-// a fusion count once.
+// The time with one element per lane, from the bytes moved and the operations; reductions within a
+// fusion count once.
 double elements_seconds(const FusedOp& fused, const LoweredOp& lowered, const CostModel& cost) {
   const auto bytes_of = [](Value value) {
     return static_cast<double>(Shape(value.type().element_type(), value.type().dims()).byte_size());
@@ -63,7 +63,7 @@ double elements_seconds(const FusedOp& fused, const LoweredOp& lowered, const Co
   return cost.seconds(bytes, operations);
 }
 
-// The schedules that fit, the one of the least time first.
+// The schedules that fit, fastest first.
 std::vector<const Schedule*> candidates(const ScheduleInput& input, TuningParameters& tuning) {
   std::vector<std::pair<double, const Schedule*>> found;
   for (const Schedule& schedule : schedules()) {

@@ -1,4 +1,4 @@
-// The lowering of one instruction (an op, or a fusion of any) to kernels.
+// The lowering of one instruction (an op, or any fusion) to kernels.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tenon::hlo::lower {
 
-/// The array that a kernel's buffer stands for.
+/// The array for a kernel's buffer.
 struct BufferRef {
   enum class BufferRefKind : uint8_t { kInput, kResult, kTemporary, kConstant };
   BufferRefKind kind = BufferRefKind::kInput;
@@ -25,41 +25,41 @@ struct LoweredLaunch {
   std::vector<uint64_t> scalars;
 };
 
-/// Kernels to be launched one after the other.
+/// Kernels to be launched in order.
 struct LoweredOp {
-  std::vector<Value> inputs;  ///< Operands and captured values that lie in memory.
+  std::vector<Value> inputs;  ///< Operands and captured values that must be in memory.
   std::vector<Shape> temporaries;
   std::vector<Literal> constants;
-  /// Results that begin as a copy of an input: (result, input).
+  /// Results that are initialised with a copy of an input: (result, input).
   std::vector<std::pair<uint32_t, uint32_t>> copies;
   std::vector<LoweredLaunch> launches;
 };
 
-/// The target as lowering sees it: limits that it observes, and costs by which it chooses.
+/// The target as lowering sees it: limits that it must observe, and costs by which it chooses.
 struct LowerLimits {
   int64_t scratch_bytes = 48 << 10;
   int64_t alignment = program::kAlignment;  ///< Alignment of buffers, in bytes.
-  bool fma = true;  ///< Contractions of floats may use it; without it their products are rounded.
-  bool private_memory = true;  ///< Else it takes scratch.
+  bool fma = true;  ///< Float contractions may use it; without it their products are rounded.
+  bool private_memory = true;  ///< Without it, scratch is used.
   int64_t vector_bytes = 16;   ///< Size of a register, or of one access of a lane.
   CostModel cost;
 };
 
-/// Kernels for `op`, a primitive op whose results are arrays. An op without a lowering is
-/// an error of kUnimplemented that names it.
+/// Makes kernels for `op`, a primitive op whose results are arrays. An op without a lowering is an
+/// error of kUnimplemented that names it.
 Result<LoweredOp> lower_op(const Instruction& op, TuningParameters& tuning,
                            const LowerLimits& limits = {});
 
-/// Kernels of ops that were lowered before, so that lowering one Module again with other limits for
-/// a few ops makes those of these ops alone. One Module, one set of parameters.
+/// Kernels of ops that were lowered before, so that lowering a Module again with other limits for a
+/// few ops makes new kernels only for these ops. For one Module and one set of parameters.
 ///
-/// Thread-safety: none.
+/// Thread-safety: not thread-safe.
 class LoweringCache {
  public:
-  /// lower_op, once for an op and a level, which stands for its limits.
+  /// lower_op, once per op and level; the level determines the limits.
   Result<LoweredOp> lower(const Instruction& op, int level, TuningParameters& tuning,
                           const LowerLimits& limits);
-  /// Ops that were lowered, as against those that were found.
+  /// The number of ops that were lowered, not found in the cache.
   int64_t lowered() const { return lowered_; }
 
  private:
@@ -67,7 +67,7 @@ class LoweringCache {
   int64_t lowered_ = 0;
 };
 
-/// Whether a constant is written into kernels where it is used: one number, repeated.
+/// Whether a constant is written into kernels where it is used: a splat.
 bool is_inline_constant(const Instruction& op);
 
 }  // namespace tenon::hlo::lower

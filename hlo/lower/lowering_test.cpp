@@ -1,4 +1,4 @@
-// Programs that lowering once got wrong, on interp against the evaluator.
+// Programs that lowering once got wrong; compares interp with the evaluator.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace tenon::conformance {
 namespace {
 
-// A loop of three trips whose body is `body`, from %a to %b.
+// A loop of three iterations with the body `body`, from %a to %b.
 std::string loop(const std::string& body, const std::string& type = "tensor<f32>",
                  const std::string& more = "%one = stablehlo.constant dense<true> : tensor<i1>") {
   return "func.func @main(%x: " + type + ") -> " + type +
@@ -44,7 +44,7 @@ func.func @main(%a: tensor<3xf32>) -> tensor<?xf32> {
             "t:3:8: error: stablehlo.cosine: f32[?] has dimensions that are not known");
 }
 
-// Kernels have at most 64 dimensions, of which complex numbers take one.
+// Kernels have at most 64 dimensions, one of which complex numbers need.
 TEST(Lowering, TooManyDimensionsAreRefused) {
   const auto text = [](int rank, const char* element) {
     std::string type = "tensor<";
@@ -84,7 +84,7 @@ TEST(Lowering, EmptyArraysInsideControlFlow) {
       four);
 }
 
-// Each product inside the sum of the next would be computed again for each of its elements.
+// Each product inside the sum of the next would be computed again for each of the sum's elements.
 TEST(Lowering, ChainsOfProductsInsideALoop) {
   std::string body =
       "%d0 = stablehlo.broadcast_in_dim %a, dims = [] : (tensor<f32>) -> "
@@ -130,7 +130,7 @@ TEST(Lowering, NumbersWithoutASign) {
   EXPECT_EQ((*results)[0].to_string(), "[true, true, true, false, false, false]");
 }
 
-// LT does not order NaNs: the result is unspecified, but the same in any order of iterations.
+// LT does not order NaNs: the result is unspecified, but the same for any order of iterations.
 TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
   const auto module = hlo::import_module(
       R"(func.func @main(%x: tensor<37xf32>) -> tensor<37xf32> {
@@ -165,7 +165,7 @@ TEST(Lowering, SortsByAComparatorThatIsNoOrder) {
   }
 }
 
-// Ifs nest only so deep in a kernel.
+// The nesting depth of ifs in a kernel is limited.
 TEST(Lowering, ConcatenationsOfHundreds) {
   std::string ops;
   std::string names;
@@ -206,7 +206,7 @@ TEST(Lowering, CasesOfHundreds) {
   }
 }
 
-// Elements are emitted op within op, which goes only so deep.
+// Elements are emitted recursively, with a limited depth.
 TEST(Lowering, ThousandsOfOpsInARow) {
   std::string body;
   for (int i = 0; i < 1500; ++i) {
@@ -230,7 +230,7 @@ TEST(Lowering, ThousandsOfOpsInARow) {
       {x, Literal::scalar(ElementType::kF32, 0)});
 }
 
-// Each op reads the one before at two indices: in one kernel it would be emitted 2^12 times.
+// Each op reads the previous one at two indices: one kernel would contain it 2^12 times.
 TEST(Lowering, LoopsThatOneKernelCannotHold) {
   std::string body =
       "%h = stablehlo.constant dense<0.5> : tensor<4xf32>\n"
@@ -312,7 +312,7 @@ func.func private @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
       hlo::run_interpreted(**module, std::span(&x, 1), hlo::Checks(&failures, &checks), options));
 }
 
-// A number made of an index is data, which no memory bounds.
+// A number computed from an index is data, which no memory bounds.
 TEST(Lowering, IndicesBeyond32BitsAsNumbers) {
   const auto module = hlo::import_module(R"(
 func.func @main() -> tensor<i1> {
@@ -335,7 +335,7 @@ func.func @main() -> tensor<i1> {
   EXPECT_EQ(program->kernels.front().index_type, ElementType::kS64);
 }
 
-// The body carries the random state: the numbers of the condition are drawn there, and before the
+// The body carries the random state: the condition's numbers are drawn in the body, and before the
 // loop.
 TEST(Lowering, ConditionsThatDraw) {
   expect_same(R"(func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
@@ -359,7 +359,7 @@ TEST(Lowering, ConditionsThatDraw) {
               {Literal::scalar(ElementType::kF32, 0)});
 }
 
-// All readers of an array of one number: library calls, the host, barriers, sorts, loops.
+// All kinds of readers of a splat array: library calls, the host, barriers, sorts, loops.
 TEST(Lowering, AnArrayOfOneNumberIsNotKept) {
   const std::string_view many = "tensor<20x30xf32>";
   for (const std::string_view body : {

@@ -45,7 +45,7 @@ std::vector<TuningParameterInfo> all_tuning_parameters() {
       parameters::kLanes,         parameters::kRowScratch, parameters::kScatterAtomic,
       parameters::kScatterUnique, parameters::kInPlace,    parameters::kControlInWorkgroup};
   for (const Schedule& schedule : schedules()) {
-    all.push_back({schedule.name, "whether the schedule is taken if it fits, or never"});
+    all.push_back({schedule.name, "whether the schedule is used if it fits, or never"});
     all.insert(all.end(), schedule.parameters.begin(), schedule.parameters.end());
   }
   return all;

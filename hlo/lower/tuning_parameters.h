@@ -25,43 +25,44 @@ struct TuningParameterInfo {
   bool is_flag() const { return most == 1; }
 };
 
-/// Parameters that belong to no single schedule (hlo/lower/schedules/schedules.h has the others).
+/// Parameters that are not specific to one schedule (for the others see
+/// hlo/lower/schedules/schedules.h).
 namespace parameters {
 inline constexpr TuningParameterInfo kLanes = {
-    "lanes", "elements a workgroup takes, one a lane", 1024, {1, 3, 32, 1000}};
+    "lanes", "elements per workgroup, one per lane", 1024, {1, 3, 32, 1000}};
 inline constexpr TuningParameterInfo kRowScratch = {
     "row_scratch", "whether values of a row that several passes need stay in scratch memory"};
 inline constexpr TuningParameterInfo kScatterAtomic = {
-    "scatter_atomic", "whether updates of a scatter are made at once, by atomics"};
+    "scatter_atomic", "whether updates of a scatter run in parallel, as atomics"};
 inline constexpr TuningParameterInfo kScatterUnique = {
-    "scatter_unique", "whether updates of different places are made at once"};
+    "scatter_unique", "whether updates of different positions run in parallel"};
 inline constexpr TuningParameterInfo kInPlace = {"in_place",
-                                                 "whether buffers become one where they may"};
+                                                 "whether buffers are merged where possible"};
 inline constexpr TuningParameterInfo kControlInWorkgroup = {
     "control_in_workgroup", "whether a loop over small arrays is one kernel"};
 }  // namespace parameters
 
-/// "name = value", as the maker of a device or a user states it.
+/// "name = value", as a vendor or a user states it.
 using TuningEntry = std::pair<std::string, int64_t>;
 
 class TuningParameters {
  public:
   TuningParameters() = default;
-  /// Draws every choice that is not set, by the seed: for differential tests.
+  /// Parameters for differential tests: every choice that is not set is drawn from the seed.
   static TuningParameters random(uint64_t seed);
 
   void set(std::string name, int64_t value) { values_[std::move(name)] = value; }
   bool is_set(std::string_view name) const { return values_.contains(name); }
-  /// Replaces the value that lowering prefers; random parameters may still draw another.
+  /// Replaces lowering's preferred value; random parameters may still draw another.
   void prefer(std::string name, int64_t value) { preferred_[std::move(name)] = value; }
-  /// The value that was set for the parameter; else one of `preferred` and those that are drawn if
-  /// the parameters are random, else `preferred`; within the legal ones.
+  /// The value that was set for the parameter, if any. Otherwise, for random parameters, one of
+  /// `preferred` and the parameter's drawn values; else `preferred`. Always a legal value.
   int64_t choose(const TuningParameterInfo& parameter, int64_t preferred);
   bool choose_flag(const TuningParameterInfo& parameter, bool preferred) {
     return choose(parameter, preferred ? 1 : 0) != 0;
   }
-  /// Whether the schedule of this name is to be taken if it fits (true), or never (false);
-  /// nothing where the cost model decides.
+  /// True: use the schedule with this name if it fits; false: never use it; nothing: the cost model
+  /// decides.
   std::optional<bool> use(std::string_view schedule);
 
  private:
@@ -70,10 +71,9 @@ class TuningParameters {
   std::optional<Random> random_;  // Only in random parameters.
 };
 
-/// All parameters that there are: the general ones and those of schedules, whose own names are
-/// flags.
+/// All parameters: the general ones and those of schedules, whose own names are flags.
 std::vector<TuningParameterInfo> all_tuning_parameters();
-/// OK, or an error that names the entry: an unknown parameter, or a value that it cannot have.
+/// OK, or an error that names the entry: an unknown parameter, or an illegal value.
 Status check(std::span<const TuningEntry> entries);
 
 }  // namespace tenon::hlo::lower

@@ -9,7 +9,7 @@ bool ends_at(Value value, const Instruction& op) {
   const bool argument =
       value.def->code() == OpCode::kParameter && value.def->parent()->owner() == nullptr;
   if (value.def->code() == OpCode::kConstant || argument) return false;
-  // A value from outside of a loop's body is still live in the loop's next turn.
+  // A value from outside of a loop's body is still live in the loop's next iteration.
   if (value.def->parent() != computation) return false;
   return std::ranges::none_of(value.def->uses(), [&](const Use& use) {
     if (use.user->operand(use.operand) != value) return false;

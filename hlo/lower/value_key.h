@@ -9,7 +9,7 @@
 
 namespace tenon::hlo::lower {
 
-/// The instruction and the number of its result.
+/// The instruction and the index of its result.
 using ValueKey = std::pair<const Instruction*, uint32_t>;
 
 struct ValueKeyHash {

@@ -7,7 +7,7 @@
 namespace tenon::hlo {
 namespace {
 
-// A longer list cannot be an attribute of an op; it only tries to use memory.
+// A longer list is never a valid attribute of an op; reading it could only exhaust memory.
 constexpr int64_t kMaxListLength = 1 << 20;
 
 std::optional<int64_t> as_integer(const Attribute& raw) {
@@ -62,7 +62,7 @@ std::optional<I64s> as_i64s(const Attribute& raw) {
 
 std::optional<I64Matrix> as_matrix(const Attribute& raw) {
   if (const auto* matrix = raw.get<I64Matrix>()) {
-    return matrix->values.empty() ? I64Matrix{} : *matrix;  // one form of the empty matrix
+    return matrix->values.empty() ? I64Matrix{} : *matrix;  // one form for the empty matrix
   }
   if (const auto* dense = raw.get<DenseAttr>()) {
     auto values = dense_values(*dense);
@@ -115,7 +115,7 @@ std::optional<EnumAttr> as_enum(EnumKind kind, const Attribute& raw) {
     return word->kind == kind ? std::optional(*word) : std::nullopt;
   }
   if (const auto* word = raw.get<OpaqueAttr>()) return enum_from_word(kind, word->text);
-  // api_version is a number in text.
+  // In text, api_version is a number.
   const auto* number = raw.get<IntegerAttr>();
   if (number != nullptr && number->value >= 0 &&
       number->value < static_cast<int64_t>(enum_size(kind))) {
@@ -124,7 +124,7 @@ std::optional<EnumAttr> as_enum(EnumKind kind, const Attribute& raw) {
   return std::nullopt;
 }
 
-// An array of elements that `convert` takes each.
+// An array whose elements `convert` converts.
 template <class Convert>
 std::optional<Attribute> as_array(const Attribute& raw, Convert convert) {
   const auto* array = raw.get<ArrayAttr>();

@@ -16,7 +16,7 @@ DenseAttr dense(ElementType type, Dims dims, const std::vector<int64_t>& values)
   return DenseAttr::of(literal);
 }
 
-// The canonical form as text, or the error's.
+// The canonical form as text, or the error's text.
 std::string canonical(AttrKind kind, const Attribute& raw,
                       EnumKind enum_kind = EnumKind::kPrecision) {
   const AttrSpec spec{AttrKey::dimensions, kind, AttrDefault::kRequired, enum_kind};
@@ -141,12 +141,12 @@ TEST(Canonical, WhatHasAnotherFormIsRefused) {
 }
 
 TEST(Canonical, ShortListsOfUnequalRowsAreNoMatrix) {
-  // A row of no columns does not make the others disappear.
+  // A row without columns does not remove the other rows.
   EXPECT_EQ(canonical(AttrKind::kI64Matrix, ArrayAttr{I64s{}, I64s{1, 2}}),
             "attribute dimensions is not a two-dimensional list of integers");
 }
 
-// A constant's shape is one that a type could have.
+// A constant's shape must be a valid type.
 TEST(AttributeKinds, AConstantHasBoundsThatCanBe) {
   const AttrSpec spec{AttrKey::value, AttrKind::kDense};
   const auto holds = [&](const Dims& bounds) {

@@ -1,4 +1,4 @@
-// docs/ops.md from the op table.
+// Generates docs/ops.md from the op table.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -47,7 +47,7 @@ std::string attribute_text(const AttrSpec& spec) {
                      default_text(spec));
 }
 
-// "`lhs`, `rhs`", with "…" behind a list.
+// "`lhs`, `rhs`", with "…" after a list.
 std::string names_text(std::span<const std::string_view> names) {
   std::string text;
   for (std::string_view name : names) {
@@ -71,7 +71,7 @@ std::string accuracy_text(const OpInfo& info) {
   return info.ulp_bound == 0 ? "exact" : fmt::format("{} ulp", info.ulp_bound);
 }
 
-// A cell cannot hold the character that ends it.
+// Escapes the character that ends a cell.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (char c : text) {

@@ -1,11 +1,11 @@
 // hlo/ops/: the op set: one row for each op.
 //
-// The op set: one row per op, declared in op_table.inc.
+// The rows are declared in op_table.inc.
 //
-// From a row follow the opcode, the parsers and printers of both text forms, the artifact reader,
-// the builder, the structural half of the verifier and docs/ops.md. The parts that cannot be data
-// are functions that the row names: shape rule, decomposition, meaning, lowering, random instance.
-// hlo/registry ties the rows to these functions, and does not compile where a row lacks one that
+// The opcode, the parsers and printers of both text forms, the artifact reader, the builder, the
+// structural half of the verifier and docs/ops.md are derived from a row. For the parts that cannot
+// be data, the row names functions: shape rule, decomposition, evaluation, lowering, random sample.
+// hlo/registry connects the rows to these functions, and does not compile if a row lacks one that
 // its op needs.
 #pragma once
 
@@ -57,8 +57,8 @@ std::string_view attr_key_name(AttrKey key);
 std::optional<AttrKey> attr_key_from_name(std::string_view name);
 
 enum class Category : uint8_t {
-  kElementwise,    ///< Result element i depends on operand elements i (or rank-0 operands) alone.
-  kShape,          ///< Moves elements, computes none.
+  kElementwise,    ///< Result element i depends only on operand elements i (or rank-0 operands).
+  kShape,          ///< Moves elements, computes nothing.
   kReduction,      ///< Combines elements with a region or a fixed rule.
   kContraction,    ///< Sums of products.
   kControl,        ///< Calls, branches, loops, structure.
@@ -66,18 +66,18 @@ enum class Category : uint8_t {
   kRandom,
   kLinearAlgebra,
   kQuantization,
-  kDynamic,  ///< Result shape comes from an operand's value.
+  kDynamic,  ///< The result shape is an operand's value.
 };
 std::string_view category_name(Category category);
 
-/// The form of the canonical attribute, and so of its text.
+/// The form of the canonical attribute, which determines its text.
 enum class AttrKind : uint8_t {
-  kNone,  ///< End of a row's list.
+  kNone,  ///< Marks the end of a row's list.
   kBool,
   kUnit,  ///< Attribute bool; kUnit prints as a unit attribute in StableHLO text.
   kI64,
   kI32,  ///< IntegerAttr (type s64; the text's width follows the kind).
-  kF32,  ///< FloatAttr of f32.
+  kF32,  ///< FloatAttr of type f32.
   kString,
   kSymbol,
   kSymbols,
@@ -95,7 +95,7 @@ enum class AttrKind : uint8_t {
   kConvDims,
   kRaggedDotDims,
   kChannelHandle,  ///< ChannelHandle.
-  kChannelId,      ///< IntegerAttr: a collective's channel (its handle's type means nothing).
+  kChannelId,      ///< IntegerAttr: a collective's channel (its handle's type is ignored).
   kDotAlgorithm,
   kResultAccuracy,
   kAliases,
@@ -104,10 +104,10 @@ enum class AttrKind : uint8_t {
   kAny,            ///< Kept as read.
 };
 
-/// The meaning of an absent attribute. A present attribute equal to it is dropped.
+/// The meaning of an absent attribute. An attribute that equals its default is dropped.
 enum class AttrDefault : uint8_t {
   kRequired,
-  kOptional,  ///< Absent is a meaning of its own.
+  kOptional,  ///< Absence has its own meaning.
   kFalse,
   kTrue,
   kZero,
@@ -116,7 +116,7 @@ enum class AttrDefault : uint8_t {
   kOnes,
   kZeros,
   kFalses,    ///< Lists (any length) of that value.
-  kEnumZero,  ///< Value 0 of the enumeration, or a list of such.
+  kEnumZero,  ///< Value 0 of the enumeration, or a list of zeros.
   kOriginalApi,
 };
 
@@ -127,19 +127,19 @@ struct AttrSpec {
   EnumKind enum_kind{};
 };
 
-/// How an op is written in StableHLO text. Every op can also be written in the generic form. Before
-/// the types stand the items of OpInfo::format.
+/// How an op is written in StableHLO text. Every op can also be written in the generic form. The
+/// items of OpInfo::format precede the types.
 enum class Syntax : uint8_t {
   kGeneric,        ///< No pretty form.
-  kSameType,       ///< `op %a, %b : S`, S one type if all are equal, else a function type.
+  kSameType,       ///< `op %a, %b : S`; S is one type if all are equal, else a function type.
   kFunctionType,   ///< `op %a, %b, … : FT`
   kArrow,          ///< CHLO unary: `op %a : T -> T`
   kOperandsArrow,  ///< CHLO: `op %a, %b : T, T -> T`
-  kResultType,     ///< `op %a, … : T`, the result's type alone (or a function type).
+  kResultType,     ///< `op %a, … : T`, only the result's type (or a function type).
   kCustom,         ///< A form of its own: hlo/text/parse_custom.cpp, hlo/text/printer.cpp.
 };
 
-/// Element types that the tensors of an op may have, as a set.
+/// The set of element types that tensors of an op may have.
 enum TypeSet : uint8_t {
   kTypesNone = 0,
   kTypesPred = 1,
@@ -155,21 +155,21 @@ enum TypeSet : uint8_t {
 enum Effects : uint8_t {
   kPure = 0,
   kSideEffect = 1,     ///< Must run, in order, even if its results are unused.
-  kBarrier = 2,        ///< Nothing moves across it.
-  kMaySideEffect = 4,  ///< Depends on an attribute or on the functions that it calls.
+  kBarrier = 2,        ///< No op moves across it.
+  kMaySideEffect = 4,  ///< Depends on an attribute or on the called functions.
 };
 
-/// How fusion treats an op.
+/// How fusion treats the op.
 enum class FusionKind : uint8_t {
   kUnset,
-  kNone,         ///< Joins no fusion.
+  kNone,         ///< Never fused.
   kElementwise,  ///< Computes each element from those at the same index.
-  kMoves,        ///< Gives elements of an operand: next to nothing to compute again.
-  kRepeats,      ///< The same, and reads no more of its operand than it gives.
+  kMoves,        ///< Selects elements of an operand: almost free to compute again.
+  kRepeats,      ///< The same, and reads at most as many elements of its operand as it returns.
   kReduces,      ///< A reduction.
 };
 
-/// The operand whose memory a result may take over, since the op changes only parts of it.
+/// The operand whose memory a result may take over, because the op changes only parts of it.
 enum class Updates : uint8_t {
   kNothing,
   kFirst,      ///< Operand 0.
@@ -177,23 +177,24 @@ enum class Updates : uint8_t {
   kState,      ///< Result i is the last state of operand i.
 };
 
-/// The steps that an instruction becomes in a Program (hlo/lower/program/module_lowering.h).
+/// The kind of steps that an instruction becomes in a Program
+/// (hlo/lower/program/module_lowering.h).
 enum class StepKind : uint8_t {
   kUnset,
   kNothing,       ///< No step: its value is a token, or becomes a buffer where it is used.
   kTuple,         ///< No step: its value is a list of buffers.
-  kTupleElement,  ///< No step: one of that list.
+  kTupleElement,  ///< No step: one buffer of that list.
   kForward,       ///< No step: the buffers of its operands.
-  kView,          ///< No step where the bytes are the same: a view of its operand's buffer.
+  kView,          ///< No step if the bytes are the same: a view of its operand's buffer.
   kCompute,       ///< A library call that the backend takes, or kernels.
   kFusion,        ///< Kernels, or the steps of its ops.
   kComposite,     ///< A library call that the backend takes, or the steps of its decomposition.
   kControl,       ///< One kernel, or a loop or branch of the Program.
   kCustomCall,    ///< A call of a function by name.
-  kHost,          ///< A call of the evaluator on the host.
+  kHost,          ///< Evaluated on the host by the evaluator.
 };
 
-/// How fields of a VHLO op become one attribute of StableHLO.
+/// How several fields of a VHLO op become one attribute of StableHLO.
 enum class VhloGrouping : uint8_t {
   kNone,
   kChannel,
@@ -209,16 +210,16 @@ enum class VhloGrouping : uint8_t {
 /// A form of the op in portable artifacts (VHLO). An op of an old version lacks newer fields and
 /// needs no upgrade: StableHLO's defaults are the values that the format's own upgrades fill in.
 struct VhloVersion {
-  std::string_view name;  ///< "add_v1"; empty ends a row's list.
-  /// "name:kind" separated by spaces, in the order of properties, which is that of their names. A
-  /// kind that ends in '?' may be absent. Kinds: hlo/artifact/vhlo_ops.cpp.
+  std::string_view name;  ///< "add_v1"; empty at the end of a row's list.
+  /// "name:kind" separated by spaces, in the order of the properties, which are sorted by name. A
+  /// kind with a trailing '?' may be absent. Kinds: hlo/artifact/vhlo_ops.cpp.
   std::string_view fields{};
   VhloGrouping grouping = VhloGrouping::kNone;
 };
 
 /// The accuracy of an op whose error depends on the order of combination.
 inline constexpr int kOrderDependent = -1;
-/// The accuracy of a row that states none, which does not compile.
+/// The accuracy of a row that states none; such a row does not compile.
 inline constexpr int kAccuracyUnset = -2;
 
 using InferFunction = Result<std::vector<Type>> (*)(const Instruction&);
@@ -229,10 +230,10 @@ using KernelsFunction = Status (*)(lower::LoweredOp&, const Instruction&, lower:
 using SampleFunction = Instruction* (*)(Sampler&, OpCode);
 using TermsFunction = double (*)(const Instruction&);
 
-/// One op. Operand, region and result names end in '*' when there may be any number.
+/// One op. The name of an operand, region or result ends in '*' if there may be any number of it.
 struct OpInfo {
   OpCode code{};
-  std::string_view name;     ///< With dialect: "stablehlo.add".
+  std::string_view name;     ///< With the dialect: "stablehlo.add".
   std::string_view summary;  ///< One sentence for docs/ops.md.
   Category category{};
   std::string_view operands[6]{};
@@ -240,55 +241,55 @@ struct OpInfo {
   std::string_view regions[3]{};
   std::string_view results[4]{};
   Syntax syntax = Syntax::kGeneric;
-  /// Items of the pretty form, separated by spaces and written with commas between: "%" all
-  /// operands, "key=attribute", or "attribute" for its bare word; a final '?' means absent when
-  /// default.
+  /// Items of the pretty form, separated by spaces here and by commas in the text: "%" for all
+  /// operands, "key=attribute", or "attribute" for its bare word; a trailing '?' means that it is
+  /// absent if it is the default.
   std::string_view format = "%";
   uint8_t types = kTypesAny;
   uint8_t effects = kPure;
   bool commutative = false;
-  /// Whether its quantized tensors may have a scale for each position of a dimension.
+  /// Whether its quantized tensors may have a scale for each index of a dimension.
   bool takes_per_axis = false;
-  /// Accuracy asked of a backend, in units in the last place; 0 means exactly rounded (or no
-  /// arithmetic), kOrderDependent a bound that grows with the number of terms.
+  /// The accuracy required of a backend, in units in the last place; 0 means exactly rounded (or no
+  /// arithmetic), kOrderDependent means a bound that grows with the number of terms.
   int ulp_bound = kAccuracyUnset;
-  /// The roundings behind one element of a result, for an order-dependent op that kernels compute
-  /// (hlo/evaluator/error_bound.h).
+  /// The number of roundings in one element of a result, for an order-dependent op that kernels
+  /// compute (hlo/evaluator/error_bound.h).
   TermsFunction terms = nullptr;
-  /// Its forms in portable artifacts, oldest first; none for an op of another dialect.
+  /// Its forms in portable artifacts, oldest first; empty for an op of another dialect.
   VhloVersion vhlo[2]{};
-  /// Result types from operands, attributes, regions (and stated result types where they are an
-  /// input of the op); checks every constraint of the specification. Never null.
+  /// Computes result types from operands, attributes, regions (and stated result types if they are
+  /// an input of the op); checks every constraint of the specification. Never null.
   InferFunction infer = nullptr;
-  /// The op written in simpler ops, for a decomposable op; null for a primitive one. Which
-  /// instances need it is a question of its own: hlo/decomposition/needs_decomposition.h.
+  /// Decomposes the op into simpler ops; null for a primitive op.
+  /// hlo/decomposition/needs_decomposition.h decides which instances need it.
   DecomposeFunction decompose = nullptr;
 
-  // --- Meaning: one of the two, or the decomposition's
+  // --- Evaluation: by one of the two, or by the decomposition
 
-  /// An elementwise op on scalars (hlo/evaluator/scalars/element_functions.h).
+  /// Evaluates an elementwise op on scalars (hlo/evaluator/scalars/element_functions.h).
   const ScalarFunctions* scalar = nullptr;
-  /// The op on arrays (hlo/evaluator/ops/rules.h).
+  /// Evaluates the op on arrays (hlo/evaluator/ops/rules.h).
   EvaluateFunction evaluate = nullptr;
 
-  // --- Lowering, of what is not decomposed
+  // --- Lowering, for ops that are not decomposed
 
   FusionKind fusion = FusionKind::kUnset;
   Updates updates = Updates::kNothing;
-  /// One element of a result (hlo/lower/elements/rules.h).
+  /// Computes one element of a result (hlo/lower/elements/rules.h).
   const lower::ElementRule* element = nullptr;
-  /// All kernels of an op that no rule for elements gives (hlo/lower/lower_op.h).
+  /// Makes all kernels of an op that has no element rule (hlo/lower/lower_op.h).
   KernelsFunction kernels = nullptr;
   /// The library call that a backend may take instead (hlo/lower/library_calls.h).
   const lower::LibraryCallRule* library_call = nullptr;
-  /// The steps that an instruction becomes in a Program.
+  /// The kind of steps that an instruction becomes in a Program.
   StepKind step = StepKind::kUnset;
 
   // --- Tests
 
-  /// A random instance (hlo/sample/sampler.h) …
+  /// Draws a random instance (hlo/sample/sampler.h) …
   SampleFunction sample = nullptr;
-  /// … or why random programs have none.
+  /// … or the reason why random programs never contain the op.
   std::string_view not_sampled{};
 
   constexpr std::string_view dialect() const { return name.substr(0, name.find('.')); }
@@ -314,14 +315,14 @@ struct OpInfo {
 
 const OpInfo& op_info(OpCode code);
 std::span<const OpInfo> all_ops();
-/// The op called "stablehlo.add", or nothing.
+/// The op with the name `name` ("stablehlo.add"), or nothing.
 std::optional<OpCode> op_from_name(std::string_view name);
 inline std::string_view op_name(OpCode code) { return op_info(code).name; }
 
-/// Whether `value` means the same as the absence of the attribute.
+/// Whether `value` has the same meaning as the attribute's absence.
 bool is_default(const AttrSpec& spec, const Attribute& value);
 
-/// docs/ops.md, generated: every op with its row, by dialect and category.
+/// The text of docs/ops.md: every op with its row, by dialect and category.
 std::string ops_documentation();
 
 }  // namespace tenon::hlo

@@ -1,5 +1,6 @@
-// The passes change no bit: random programs, disguised by changes that the passes undo, give the
-// evaluator's results of the original programs, and are after the passes no larger than without.
+// The passes change no bit: random programs are disguised by changes that the passes undo.
+// Afterwards they give the evaluator's results of the original programs, and are no larger than the
+// originals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,14 +35,14 @@ int64_t count_of(const Module& module) {
   return count;
 }
 
-// Text in which equal numbers are equal, and NaNs are NaNs.
+// Text in which equal numbers are equal, and all NaNs are equal.
 std::vector<std::string> texts(const std::vector<Literal>& literals) {
   std::vector<std::string> all;
   for (const Literal& each : literals) all.push_back(each.to_string(each.element_count()));
   return all;
 }
 
-// The same value by more ops than it takes.
+// Computes the same value with more ops than necessary.
 class Disguise {
  public:
   Disguise(Module& module, uint64_t seed) : entry_(*module.entry()), random_(seed) {}
@@ -90,7 +91,7 @@ class Disguise {
       case 6:
         return type == ElementType::kBF16 ? b.convert(b.convert(x, ElementType::kF64), type) : x;
       default:
-        // Equal ops, of which it takes the one or the other.
+        // Equal ops, of which the select takes one or the other.
         return b.select(b.splat(Shape(ElementType::kPred, dims), 0.0), b.bitcast(x, x.type()),
                         copied(b, x));
     }
@@ -111,7 +112,7 @@ class Disguise {
   Random random_;
 };
 
-// Some of the arguments become constants.
+// Makes some of the arguments constants.
 void bind_arguments(Module& module, const std::vector<Literal>& arguments, Random random) {
   Computation& entry = *module.entry();
   Builder b(entry, entry.first());
@@ -207,8 +208,8 @@ void expect_kept(const Make& make) {
   }
 }
 
-// Conversions by any type to any other: from an integer by a float to an integer, a number that
-// does not fit stops at the end; directly it would wrap.
+// Conversions through any type to any other: from an integer through a float to an integer, a
+// number that does not fit saturates; converted directly it would wrap.
 TEST(Passes, ChangeNoBitOfConversionsInARow) {
   expect_kept([](Builder& b, Value x) {
     std::vector<Value> results;
@@ -223,7 +224,7 @@ TEST(Passes, ChangeNoBitOfConversionsInARow) {
   });
 }
 
-// f8E8M0FNU has none.
+// f8E8M0FNU has no sign.
 TEST(Passes, ChangeNoSign) {
   expect_kept([](Builder& b, Value x) {
     const ElementType type = x.type().element_type();

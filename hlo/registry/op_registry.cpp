@@ -1,7 +1,7 @@
 // hlo/registry/: ties the rows of the op table to the functions that they name.
 //
-// The op table with the functions that its rows name. The folder stands above those that define
-// them, so that hlo/ops knows of no other: it declares op_info() and all_ops(), defined here.
+// Defines op_info() and all_ops(), which hlo/ops declares. This folder includes the folders that
+// define the functions, so that hlo/ops need not.
 
 #include "hlo/decomposition/decomposition.h"
 #include "hlo/evaluator/error_bound.h"
@@ -43,7 +43,8 @@ constexpr OpInfo kOps[] = {
 #undef TENON_OP
 };
 
-// --- What a row must say; the index of the first row that does not, so that the error shows it
+// --- Requirements on rows; each check returns the index of the first wrong row, so that the error
+// shows it
 
 constexpr int kNone = -1;
 
@@ -60,7 +61,7 @@ consteval int first_without(const Holds& holds) {
 constexpr bool is_structural(const OpInfo& op) {
   return op.code == OpCode::kParameter || op.code == OpCode::kReturn;
 }
-// Decomposed in every instance. fft is lowered as it is where its lengths are powers of two.
+// Decomposed in every instance. fft is lowered directly if its lengths are powers of two.
 constexpr bool is_always_decomposed(const OpInfo& op) {
   return op.decompose != nullptr && op.step == StepKind::kUnset;
 }

@@ -19,7 +19,7 @@ Instruction* dot_general(Sampler& s, OpCode) {
   });
   if (!y) return nullptr;
   DotDims dims;
-  // Contract a pair of dimensions of one size, batch another.
+  // Contracts a pair of dimensions of equal size, batches another pair.
   std::vector<bool> used_x(x.type().dims().size());
   std::vector<bool> used_y(y.type().dims().size());
   for (int64_t role = 0; role < 2; ++role) {
@@ -137,7 +137,7 @@ Instruction* while_op(Sampler& s, OpCode) {
       },
       [&](Builder& c, const std::vector<Value>& carried) {
         const Value one = c.constant(Literal::scalar_integer(kS32, 1));
-        // The two change places, too.
+        // The two also change places.
         return std::vector<Value>{c.add(carried[0], one), s.exact(c, carried[1], carried[2]),
                                   carried[1]};
       });

@@ -7,8 +7,8 @@ namespace {
 using enum ElementType;
 
 bool admits(const OpInfo& op, ElementType type) {
-  // Complex ones are logarithms and quotients of each other: how far they may be off depends on
-  // the operands, and near a branch cut on the last bit.
+  // Complex instances are computed from logarithms and quotients: their error bounds depend on the
+  // operands, and near a branch cut the result depends on the last bit.
   const bool ill_conditioned =
       op.code == OpCode::kPower || op.code == OpCode::kAtan2 || op.code == OpCode::kRemainder;
   if (is_complex(type) && ill_conditioned) return false;

@@ -1,8 +1,8 @@
 // hlo/sample/: random instances of each op, for tests of what is done to programs.
 //
-// A sample function draws one instance of an op: operands that fit, and attributes. Where operands
-// come from is the Sampler's: the generator of random programs takes values that the program has
-// (conformance/generate/generator.h), the tests of rewrite rules make them of patterns
+// A sample function draws one instance of an op: valid operands and attributes. The Sampler
+// provides the operands: the generator of random programs takes existing values of the program
+// (conformance/generate/generator.h), the tests of rewrite rules make them from patterns
 // (hlo/passes/rewrite/sampler.h).
 #pragma once
 
@@ -19,7 +19,7 @@ class Sampler {
       : random(drawn_from), max_elements(most_elements) {}
   virtual ~Sampler() = default;
 
-  /// Operand `i` of the op: an array for which `fits` holds; null if there is none.
+  /// Operand `i` of the op: an array for which `fits` is true; null if there is none.
   using Fits = std::function<bool(const Type&)>;
   virtual Value array(size_t i, const Fits& fits) = 0;
   Value array(size_t i) {
@@ -27,14 +27,14 @@ class Sampler {
   }
   /// Operand `i`, of this type.
   virtual Value of_type(size_t i, const Type& type) = 0;
-  /// A value of rank 0 that is no operand of a pattern: an index, a padding value.
+  /// A rank-0 value that is not an operand of a pattern: an index, a padding value.
   virtual Value number(ElementType type) = 0;
-  /// A type of elements for results that may have any.
+  /// An element type for results that may have any.
   virtual ElementType element_type() = 0;
-  /// Whether this instance's attributes shall be those that change nothing.
+  /// Whether the attributes of this instance should be ones that change nothing.
   virtual bool is_trivial() { return false; }
 
-  /// Dimensions of a new array: few elements, sizes of 1, of primes, now and then of 0.
+  /// Dimensions of a new array: few elements; sizes include 1, primes, and sometimes 0.
   virtual Dims dims() = 0;
   /// `values` in random order.
   I64s shuffled(I64s values);
@@ -42,15 +42,15 @@ class Sampler {
   static I64s counting(size_t count);
   /// Some dimensions of `rank`, each once.
   I64s some_dimensions(int64_t rank);
-  /// Dimensions of `count` elements in all.
+  /// Dimensions with a total of `count` elements.
   Dims refactored(int64_t count);
   /// Start indices for an array of these dimensions, some of them out of range.
   std::vector<Value> starts(const Dims& dims);
 
-  /// An op whose result does not depend on the order of combination, and its neutral number.
+  /// An op whose result does not depend on the order of combination.
   OpCode combiner(ElementType type);
   Value neutral(OpCode combiner, ElementType type);
-  /// An op of two numbers whose result has the same bits on every device, as `b` adds it.
+  /// An op on two numbers whose result has the same bits on every device, inserted by `b`.
   Value exact(Builder& b, Value x, Value y);
 
   Builder& b() { return *builder_; }
@@ -63,12 +63,12 @@ class Sampler {
   Builder* builder_ = nullptr;
 };
 
-/// The sample functions that `.sample` of the op table names. Each adds one instance, or nothing
-/// (null) where no operands fit or the draw is not valid.
+/// The sample functions that `.sample` of the op table names. Each adds one instance, or returns
+/// null without adding one if no operands fit or the drawn instance is not valid.
 namespace sample {
 using Rule = Instruction*(Sampler& s, OpCode code);
 
-// An elementwise op of operands of one type, without attributes that it needs.
+// An elementwise op on operands of one type, without required attributes.
 Rule elementwise;
 Rule bitcast_convert, broadcast_in_dim, case_op, clamp, compare, complex, concatenate, constant,
     convert, dot_general, dynamic_slice, dynamic_update_slice, gather, if_op, iota, pad, reduce,

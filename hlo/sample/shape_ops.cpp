@@ -10,7 +10,7 @@ bool has_elements(const Type& type) { return type.rank() >= 1 && element_count(t
 
 }  // namespace
 
-// Not from integers to floats: the evaluator has a single NaN and does not keep payloads.
+// Not from integers to floats, because the evaluator has a single NaN and does not keep payloads.
 Instruction* bitcast_convert(Sampler& s, OpCode) {
   const Value x = s.array(0);
   if (!x) return nullptr;
@@ -93,7 +93,7 @@ Instruction* dynamic_update_slice(Sampler& s, OpCode) {
   return s.b().dynamic_update_slice(x, update, s.starts(x.type().dims())).def;
 }
 
-// Rows of the operand by an array of numbers.
+// Gathers rows of the operand by an array of indices.
 Instruction* gather(Sampler& s, OpCode code) {
   const Value x = s.array(0, has_elements);
   const Value indices = s.array(
@@ -153,7 +153,7 @@ Instruction* reverse(Sampler& s, OpCode code) {
   return s.b().create(code, {x}, {{AttrKey::dimensions, s.some_dimensions(x.type().rank())}});
 }
 
-// Updates combined into rows of the operand.
+// Combines updates into rows of the operand.
 Instruction* scatter(Sampler& s, OpCode code) {
   const Value x = s.array(0, has_elements);
   const Value indices = s.array(

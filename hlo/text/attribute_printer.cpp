@@ -19,7 +19,7 @@ bool is_bare_word(std::string_view text) {
   });
 }
 
-// A float so that MLIR reads it: a decimal with a point, or the bits in hexadecimal.
+// A float as MLIR reads it: a decimal with a point, or the bits in hexadecimal.
 std::string float_text(ElementType type, uint64_t bits) {
   const double value = decode_float(type, bits);
   const bool exact = encode_float(type, value) == bits;
@@ -98,7 +98,7 @@ std::string struct_text(std::string_view head, std::string fields) {
   return fmt::format("{}<{}>", head, fields);
 }
 
-// Lists of layouts or tilings, as deep as they are.
+// Lists of layouts or tilings, nested to any depth.
 std::string layouts_text(const Attribute& value, bool hlo) {
   if (const auto* list = value.get<I64s>()) {
     return hlo ? list_text(*list)

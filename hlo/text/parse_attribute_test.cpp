@@ -10,7 +10,7 @@ struct AttributeCase {
   Attribute value;
 };
 
-// Each is read, printed in both forms and read again.
+// Reads each case, prints it in both forms and reads it again.
 void check(const std::vector<AttributeCase>& cases) {
   for (const AttributeCase& c : cases) {
     const auto value = parse_attribute(c.text);
@@ -172,14 +172,14 @@ TEST(ParseAttribute, Errors) {
       {"{b, b}", "t:1:44: error: attribute 'b' is given twice"},
       {"#nothing", "t:1:40: error: attribute alias '#nothing' is not defined"},
       {"#stablehlo<foo BAR>", "t:1:55: error: unknown attribute '#stablehlo<foo'"},
-      {"#stablehlo<precision LOW>", "t:1:61: error: 'LOW' is no precision"},
+      {"#stablehlo<precision LOW>", "t:1:61: error: 'LOW' is not a valid precision"},
       {"#stablehlo.dot<foo = [1]>", "t:1:55: error: unknown field 'foo'"},
       {"#stablehlo.dot<lhs_batching_dimensions = 1>", "t:1:81: error: expected '[', found '1'"},
       {"#stablehlo.dot_algorithm<foo = 1>", "t:1:65: error: unknown field 'foo' of dot_algorithm"},
       {"#stablehlo.result_accuracy<foo = 1>",
        "t:1:67: error: unknown field 'foo' of result_accuracy"},
       {"#stablehlo.result_accuracy<mode = #stablehlo<precision HIGH>>",
-       "t:1:67: error: mode is no result_accuracy_mode"},
+       "t:1:67: error: mode is not a result_accuracy_mode"},
       {"#stablehlo.conv<[b, f]x[o, i]->[b, b]>",
        "t:1:56: error: dimension numbers name each of b, f (or i, o) and 0, 1 … once"},
       {"#stablehlo.conv<[b, f, 1]x[o, i, 0]->[b, f, 0]>",
@@ -203,7 +203,7 @@ TEST(ParseAttribute, DepthIsBounded) {
   EXPECT_EQ(parse_attribute(dicts).error().message(), "nested deeper than 256 levels");
 }
 
-// The attributes and types that aliases stand for are bounded as if they were written out.
+// Attributes and types in aliases are counted as if they were written out, and bounded.
 TEST(ParseAttribute, AliasesAreBounded) {
   const auto error_of = [](const std::string& text) {
     const auto raw = parse_mlir_text(text, "t");
@@ -224,7 +224,7 @@ TEST(ParseAttribute, AliasesAreBounded) {
   EXPECT_EQ(error_of(file(45, "#a0 = [1]\n", "#a{0} = [#a{1}, #a{1}]\n")), many);
   EXPECT_EQ(error_of(file(45, "!t0 = tuple<tensor<f32>>\n", "!t{0} = tuple<!t{1}, !t{1}>\n")),
             many);
-  // Their length counts too: this one would be copied to 4,000 places.
+  // Their length counts too: this alias would be copied to 4,000 places.
   const auto long_alias = [](const std::string& definition, char sigil) {
     std::string text = sigil + definition + "func.func private @f() attributes {";
     for (int i = 0; i < 4'000; ++i) text += fmt::format("a{} = {}a,", i, sigil);

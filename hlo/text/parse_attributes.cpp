@@ -5,8 +5,8 @@
 namespace tenon::hlo {
 namespace {
 
-// Text kept verbatim, but for white space, which printers break as they like: single spaces between
-// words, none inside brackets.
+// Text that is kept verbatim, except for white space, which printers choose freely: single spaces
+// between words, none inside brackets.
 std::string with_plain_spaces(std::string_view text) {
   std::string out;
   bool in_string = false;
@@ -117,7 +117,7 @@ bool Parser::parse_number(Attribute& out) {
   }
   if (is_float)
     return scan_.fail_at(start, fmt::format("a float cannot have type {}", name_of(element)));
-  // The type stands behind the number: read it again, knowing its range.
+  // The type follows the number: reads the number again with the range of the type.
   const size_t end = scan_.offset();
   scan_.set_offset(start);
   if (!parse_ranged_integer(element, integer)) return false;
@@ -164,7 +164,7 @@ bool Parser::parse_word_attribute(Attribute& out) {
   // A type.
   static constexpr std::string_view kTypeWords[] = {
       "tensor", "memref", "tuple", "none", "complex", "token", "future", "function", "buffer", "q"};
-  // A bare element type is kept as its word, as from an artifact; tensors are types.
+  // A bare element type is kept as its name, as in artifacts; tensors are types.
   const bool is_element = element_type_from_mlir_name(word) || element_type_from_name(word);
   if (is_element && !scan_.peek("[")) {
     out = OpaqueAttr{std::string(word)};
@@ -208,7 +208,7 @@ bool Parser::parse_dense_array(Attribute& out) {
   const ElementType element = type.element_type();
   I64s integers;
   BoolsAttr bools;
-  ArrayAttr others;  // Ops have lists of s64; in other lists each number has its type.
+  ArrayAttr others;  // Ops have lists of s64; in other lists each number has its own type.
   if (scan_.accept(':')) {
     do {
       if (is_pred(element)) {
@@ -317,7 +317,7 @@ bool Parser::parse_enum_word(EnumKind kind, Attribute& out) {
   const std::string_view word = scan_.word();
   const auto value = enum_from_word(kind, word);
   if (!value) {
-    return scan_.fail_at(start, fmt::format("'{}' is no {}", word, enum_kind_name(kind)));
+    return scan_.fail_at(start, fmt::format("'{}' is not a valid {}", word, enum_kind_name(kind)));
   }
   out = *value;
   return true;

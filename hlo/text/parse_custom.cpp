@@ -1,4 +1,4 @@
-// Ops with a pretty form of their own: calls, constants, contractions, control flow.
+// Ops with their own pretty form: calls, constants, contractions, control flow.
 #include <cstdio>
 
 #include "hlo/text/parser.h"
@@ -66,7 +66,7 @@ bool Parser::parse_custom(OpCode code, RawOp& out, std::vector<Type>& result_typ
       if (format.size() > 8 ||
           std::sscanf(format.c_str(), "e%dm%d%n", &exponent, &mantissa, &used) != 2 ||
           static_cast<size_t>(used) != format.size()) {
-        return scan_.fail_at(start, fmt::format("'{}' is no format such as e5m10", format));
+        return scan_.fail_at(start, fmt::format("'{}' is not a format such as e5m10", format));
       }
       insert(out.attributes, "exponent_bits", Attribute(int64_t{exponent}));
       insert(out.attributes, "mantissa_bits", Attribute(int64_t{mantissa}));
@@ -78,7 +78,7 @@ bool Parser::parse_custom(OpCode code, RawOp& out, std::vector<Type>& result_typ
   }
 }
 
-// [dict] value : the dictionary comes first, the type belongs to the value.
+// [dict] value : the dictionary comes first; the type belongs to the value.
 bool Parser::parse_constant(RawOp& out, std::vector<Type>& result_types) {
   if (scan_.peek("<{") || scan_.peek("()")) {
     // The form of quantized constants: () <{value = …}> : () -> T
@@ -274,7 +274,7 @@ bool Parser::parse_reduce(RawOp& out, std::vector<Type>& result_types) {
                           : parse_applied_reducer(out, combiner, combiner_location);
 }
 
-// The region of `applies`: the op on two scalars of the first input's element type.
+// The region for `applies`: the op on two scalars of the first input's element type.
 bool Parser::parse_applied_reducer(RawOp& out, const std::string& combiner,
                                    const Location& location) {
   const Type scalar = type_of(out.operands[0]).with_dims({});
@@ -299,7 +299,8 @@ bool Parser::parse_applied_reducer(RawOp& out, const std::string& combiner,
   return true;
 }
 
-// reducer(%x: T, %acc: T) (…) {…}: pairs (element k of lhs, of rhs); the block has all lhs first.
+// reducer(%x: T, %acc: T) (…) {…}: pairs (element k of lhs, element k of rhs); the block has all
+// lhs first.
 bool Parser::parse_reducer(RawOp& out) {
   if (!scan_.expect_keyword("reducer")) return false;
   open_scope();
@@ -439,7 +440,7 @@ bool Parser::parse_scan(RawOp& out, std::vector<Type>& result_types) {
   insert(out.attributes, "dimension", Attribute(dimension));
   if (scan_.accept_keyword("attributes") && !parse_attribute_dict(out.attributes)) return false;
   out.regions.emplace_back();
-  // How the operands divide shows in the region's parameters (infer::scan_input_count).
+  // The region's parameters determine how the operands are divided (infer::scan_input_count).
   return parse_region(out.regions.back()) && parse_functional(out, result_types);
 }
 

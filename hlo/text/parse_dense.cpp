@@ -29,7 +29,7 @@ bool decode_hex(std::string_view text, std::string& out) {
 
 }  // namespace
 
-// The type stands behind the value, so the value is skipped first and read again knowing it.
+// The type follows the value, so the value is skipped first, and read again when the type is known.
 bool Parser::parse_dense(Attribute& out) {
   const size_t value = scan_.token_start();
   std::string_view skipped;
@@ -66,7 +66,7 @@ bool Parser::parse_dense_value(const Shape& shape, DenseAttr& out) {
     out = DenseAttr::splat(shape, std::move(element));
     return true;
   }
-  // Every element takes a character at least: so a short text cannot ask for much memory.
+  // Every element takes at least one character, so a short text cannot need much memory.
   if (count > static_cast<int64_t>(scan_.text().size())) {
     return scan_.fail("a list is too short for {} elements", count);
   }
@@ -119,7 +119,7 @@ bool Parser::parse_dense_part(ElementType type, double& out, uint64_t& bits, boo
       }
     }
     if (!scan_.real(out)) return false;
-    // Read as double, then rounded to the element type, as MLIR does.
+    // Parsed as double, then rounded to the element type, as MLIR does.
     out = round_to(type, out);
     return true;
   }
@@ -191,7 +191,7 @@ bool Parser::parse_hex_data(const Shape& shape, DenseAttr& out) {
   std::string bytes;
   if (!scan_.string_literal(text)) return false;
   if (!decode_hex(text, bytes)) {
-    return scan_.fail_at(start, "constant data is no hexadecimal string \"0x…\"");
+    return scan_.fail_at(start, "constant data is not a hexadecimal string \"0x…\"");
   }
   if (!decode_dense_bytes(shape, bytes, out)) {
     return scan_.fail_at(
@@ -200,7 +200,7 @@ bool Parser::parse_hex_data(const Shape& shape, DenseAttr& out) {
   return true;
 }
 
-// All elements, one element for a splat, or for i1 one bit an element.
+// All elements, one element for a splat, or for i1 one bit per element.
 bool Parser::decode_dense_bytes(const Shape& shape, std::string_view bytes, DenseAttr& out) {
   const ElementType type = shape.element_type();
   const int64_t count = shape.element_count();
@@ -221,7 +221,7 @@ bool Parser::decode_dense_bytes(const Shape& shape, std::string_view bytes, Dens
     out = DenseAttr::of(Literal(shape));
     return true;
   }
-  // 0xFF is a splat of true where fewer than 8 bits would do.
+  // 0xFF is a splat of true even if fewer than 8 bits are needed.
   if (packed && given == 1 && static_cast<uint8_t>(bytes[0]) == 0xFF) {
     out = DenseAttr::splat(shape, Literal::scalar_integer(type, 1));
     return true;
@@ -235,7 +235,8 @@ bool Parser::decode_dense_bytes(const Shape& shape, std::string_view bytes, Dens
     }
   } else {
     if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
-    // Sub-byte integers come zero-extended; storage is sign-extended, and pred is 0 or 1.
+    // Sub-byte integers are zero-extended in the data; storage is sign-extended, and pred is 0 or
+    // 1.
     if (is_pred(type) || (is_integer(type) && bit_width(type) < 8)) {
       for (int64_t i = 0; i < count; ++i) literal.set_integer(i, literal.get_integer(i));
     }
@@ -251,7 +252,7 @@ bool Parser::decode_resource(TextResource& resource, const Shape& shape, DenseAt
     out = {shape, values.shape().is_scalar() ? values : values.reshaped(shape.dims())};
     return true;
   }
-  constexpr size_t kAlignment = 4;  // The first bytes state the alignment of those behind them.
+  constexpr size_t kAlignment = 4;  // The first bytes state the alignment of the data.
   if (resource.bytes.size() < kAlignment) return false;
   const std::string_view data = std::string_view(resource.bytes).substr(kAlignment);
   if (!decode_dense_bytes(shape, data, out)) return false;
@@ -282,7 +283,7 @@ bool Parser::parse_dense_resource(Attribute& out) {
   TextResource& resource = found->second;
   if (!resource.text.empty()) {
     if (!decode_hex(resource.text, resource.bytes)) {
-      return scan_.fail_at(start, fmt::format("resource '{}' is no hexadecimal string", key));
+      return scan_.fail_at(start, fmt::format("resource '{}' is not a hexadecimal string", key));
     }
     resource.text = {};
   }
@@ -298,7 +299,8 @@ bool Parser::parse_dense_resource(Attribute& out) {
 
 namespace {
 
-// Where the section of resources begins: it stands last, but for comments. Else npos.
+// The start of the section of resources, which must be the last part of the text except for
+// comments. Else npos.
 size_t resources_of(std::string_view text) {
   while (true) {
     const size_t last = text.find_last_not_of(" \t\r\n");
@@ -314,8 +316,8 @@ size_t resources_of(std::string_view text) {
 
 }  // namespace
 
-// {-# dialect_resources: { builtin: { key: "0x…" } } #-} stands last, but is needed first. Other
-// sections (external_resources: { mlir_reproducer: { verify_each: true } }) are passed over.
+// {-# dialect_resources: { builtin: { key: "0x…" } } #-} is last, but is needed first. Other
+// sections (external_resources: { mlir_reproducer: { verify_each: true } }) are skipped.
 bool Parser::parse_resources() {
   const size_t start = resources_of(scan_.text());
   if (start == std::string_view::npos) return true;

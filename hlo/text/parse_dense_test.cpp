@@ -49,7 +49,7 @@ TEST(ParseDense, Elements) {
       {"dense<\"0x0F07\"> : tensor<2xi4>", "[-1, 7]"},
       {"dense<\"0x\"> : tensor<0xi8>", "[]"},
       {"dense<\"0x0000803F00000040\"> : tensor<1xcomplex<f32>>", "[(1, 2)]"},
-      // i1: one bit an element in ceil(n / 8) bytes, or one byte an element.
+      // i1: one bit per element in ceil(n / 8) bytes, or one byte per element.
       {"dense<\"0x05\"> : tensor<3xi1>", "[true, false, true]"},
       {"dense<\"0x010001\"> : tensor<3xi1>", "[true, false, true]"},
       {"dense<\"0xFF\"> : tensor<3xi1>", "[true, true, true]"},
@@ -65,7 +65,7 @@ TEST(ParseDense, HloFormHasNamesForSpecialValues) {
 }
 
 TEST(ParseDense, DecimalsPassThroughDouble) {
-  // Between two f32: the nearest double decides first, as in MLIR.
+  // Between two f32: rounding to the nearest double comes first, as in MLIR.
   EXPECT_EQ(parse_attribute("dense<0.1> : tensor<f16>")->get<DenseAttr>()->values.get_double(0),
             round_to(kF16, 0.1));
   EXPECT_EQ(elements("dense<1.0e400> : tensor<f64>"), "inf");
@@ -79,7 +79,7 @@ TEST(ParseDense, EveryCodeOfTheNarrowFloatsReadsBackFromItsText) {
     for (int64_t i = 0; i < count; ++i) codes.set(i, static_cast<uint8_t>(i));
     const Attribute value(DenseAttr::of(codes));
     for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
-      // More than 100 elements are printed as data, pieces of 50 as numbers.
+      // More than 100 elements are printed as hexadecimal data, lists of 50 as numbers.
       EXPECT_EQ(parse_attribute(attribute_text(value, form), form == TextForm::kHlo), value)
           << row.name;
       for (int64_t from = 0; from < count; from += 16) {
@@ -154,9 +154,9 @@ TEST(ParseDense, Errors) {
       {"dense<1.0> : tensor<complex<f32>>", "t:1:46: error: expected '(', found '1.0'"},
       {"dense<(1.0)> : tensor<complex<f32>>", "t:1:50: error: expected ',', found ')'"},
       {"dense<\"0x1\"> : tensor<i8>",
-       "t:1:46: error: constant data is no hexadecimal string \"0x…\""},
+       "t:1:46: error: constant data is not a hexadecimal string \"0x…\""},
       {"dense<\"0xZZ\"> : tensor<i8>",
-       "t:1:46: error: constant data is no hexadecimal string \"0x…\""},
+       "t:1:46: error: constant data is not a hexadecimal string \"0x…\""},
       {"dense<\"0x0102\"> : tensor<3xi8>", "t:1:46: error: 2 bytes of constant data for s8[3]"},
       {"dense<\"0x0102\"> : tensor<20xi1>", "t:1:46: error: 2 bytes of constant data for pred[20]"},
   };
@@ -185,7 +185,7 @@ TEST(ParseDense, ResourcesAtTheEndOfTheFile) {
       "[1, 2]");
 }
 
-// Otherwise a short text that uses one resource often would ask for much memory.
+// Otherwise a short text that uses one resource many times would need much memory.
 TEST(ParseDense, UsesOfOneResourceShareItsElements) {
   const auto raw = parse_mlir_text(
       "func.func private @f() attributes {a = dense_resource<key> : tensor<2x2xi8>, "
@@ -209,7 +209,7 @@ TEST(ParseDense, OtherResourcesArePassedOver) {
   EXPECT_EQ(testing::parse_error(text), "");
 }
 
-// The section of resources ends the text; text elsewhere that looks like a section is not one.
+// The section of resources ends the text; similar text elsewhere is not a section.
 TEST(ParseDense, WhatIsNoSectionOfResources) {
   for (const char* text : {"func.func private @f()\n// a comment that names {-# and no more",
                            "func.func private @f() attributes {note = \"see {-# dialect\"}",
@@ -230,7 +230,7 @@ TEST(ParseDense, ResourceErrors) {
   EXPECT_EQ(testing::parse_error(resource("tensor<3xf32>", "\"0x04\"")),
             "t:1:54: error: resource 'key' has 0 bytes, f32[3] expected");
   EXPECT_EQ(testing::parse_error(resource("tensor<3xf32>", "\"zz\"")),
-            "t:1:54: error: resource 'key' is no hexadecimal string");
+            "t:1:54: error: resource 'key' is not a hexadecimal string");
   EXPECT_EQ(testing::parse_error(with_resource("tensor<2xf32>", "{-# a: {b: 1} #-}")),
             "t:2:12: error: expected resource data, found '1'");
   EXPECT_EQ(testing::parse_error(with_resource("tensor<2xf32>", "{-# 1 #-}")),

@@ -6,7 +6,7 @@ namespace {
 
 using testing::parse_error;
 
-// The op stands alone on line 2.
+// The op is alone on line 2.
 std::string op_error(std::string_view op) {
   return parse_error(fmt::format(
       "func.func @f(%a: tensor<2xf32>, %n: tensor<i32>, %t: !stablehlo.token) {{\n{}\nreturn\n}}",
@@ -28,7 +28,7 @@ TEST(ParseError, Ops) {
       {"%0 = stablehlo.gather %a : tensor<2xf32>",
        "t:2:6: error: stablehlo.gather has no pretty form; write it as \"stablehlo.gather\"(…)"},
       {"%0 = sdy.all_reduce %a",
-       "t:2:6: error: sdy.all_reduce has no pretty form that is read here"},
+       "t:2:6: error: the parser does not know a pretty form of sdy.all_reduce"},
       {"%0 = stablehlo.parameter", "t:2:6: error: unknown op 'stablehlo.parameter'"},
       {"%0 = stablehlo.abs %b : tensor<2xf32>", "t:2:20: error: %b is not defined here"},
       {"%0 = stablehlo.abs %0 : tensor<2xf32>", "t:2:20: error: %0 is not defined here"},
@@ -42,7 +42,7 @@ TEST(ParseError, Ops) {
       {"%0 = stablehlo.abs %a : (tensor<2xf32>) tensor<2xf32>",
        "t:2:41: error: expected '->', found 'tensor'"},
       {"%0 = stablehlo.compare XX, %a, %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>",
-       "t:2:24: error: 'XX' is no comparison_direction"},
+       "t:2:24: error: 'XX' is not a valid comparison_direction"},
       {"%0 = stablehlo.iota size = 0 : tensor<2xf32>",
        "t:2:21: error: expected 'dim', found 'size'"},
       {"%0 = stablehlo.transpose %a, dims = 0 : (tensor<2xf32>) -> tensor<2xf32>",
@@ -63,9 +63,9 @@ TEST(ParseError, Ops) {
        "[[1]]}",
        "t:2:93: error: padding is a list of pairs"},
       {"%0 = stablehlo.reduce_precision %a, format = f5 : tensor<2xf32>",
-       "t:2:46: error: 'f5' is no format such as e5m10"},
+       "t:2:46: error: 'f5' is not a format such as e5m10"},
       {"%0 = stablehlo.reduce_precision %a, format = e5m10x : tensor<2xf32>",
-       "t:2:46: error: 'e5m10x' is no format such as e5m10"},
+       "t:2:46: error: 'e5m10x' is not a format such as e5m10"},
       {"%0 = stablehlo.reduce(%a init %n) across dimensions = [0]",
        "t:2:31: error: expected ':', found '%'"},
       {"%0 = stablehlo.reduce(%a init: %n) across dimensions = [0] : (tensor<2xf32>, tensor<i32>) "
@@ -119,7 +119,7 @@ TEST(ParseError, FunctionsAndModules) {
       {"hlo_module { func.func @f(%a: pred[]) { %0 = stablehlo.compare(%a, %a) "
        "{comparison_direction "
        "= foo} : pred[] } }",
-       "t:1:96: error: 'foo' is no comparison_direction"},
+       "t:1:96: error: 'foo' is not a valid comparison_direction"},
       {"func.func @f(%a: tensor<f32>, %a: tensor<f32>)", "t:1:32: error: %a is defined twice"},
       {"func.func @f(%a: tensor<f32>) { %b = stablehlo.abs %a : tensor<f32>\n"
        "%b = stablehlo.abs %a : tensor<f32> }",
@@ -147,7 +147,7 @@ TEST(ParseError, RegionsOfRegionsAreBounded) {
             "t:1:28: error: nested deeper than 3 levels");
 }
 
-// A program that is cut off or garbled at any place gives an error, never a crash.
+// A program that is truncated or garbled at any position gives an error, never a crash.
 TEST(ParseError, EveryPrefixOfAProgramIsAnError) {
   const std::string text = testing::program(
       R"(%0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>
@@ -158,7 +158,7 @@ TEST(ParseError, EveryPrefixOfAProgramIsAnError) {
 }) : (tensor<3xf32>) -> tensor<3xf32> loc("a"(callsite("b":1:2 at #loc)))
 %3 = stablehlo.constant dense<[1.0, 0x7F800000, -2.0e5]> : tensor<3xf32>)");
   const size_t end = text.find("\nfunc.func private @g(");
-  // The first line alone, without its brace, is a declaration.
+  // The first line without its brace is a declaration.
   for (size_t size = text.find('\n'); size + 2 < end; ++size) {
     EXPECT_FALSE(parse_mlir_text(text.substr(0, size), "t")) << size;
   }

@@ -1,4 +1,4 @@
-// Ops of other dialects that programs for StableHLO tools carry: check, interpreter, sdy.
+// Ops of other dialects that occur in programs for StableHLO tools: check, interpreter, sdy.
 #include "hlo/text/parser.h"
 
 namespace tenon::hlo {
@@ -87,7 +87,7 @@ bool Parser::parse_sdy(std::string_view name, RawOp& out, std::vector<Type>& res
     insert(out.attributes, "group_id", Attribute(id));
     return scan_.expect(':') && parse_type_list(types);
   }
-  return fail_at_name(name, fmt::format("{} has no pretty form that is read here", out.name));
+  return fail_at_name(name, fmt::format("the parser does not know a pretty form of {}", out.name));
 }
 
 // (%a) in_shardings=[<…>] out_shardings=[<…>] manual_axes={"a"} (%arg: T) {…} : FT

@@ -29,7 +29,7 @@ bool Parser::parse_location_body(Location& out) {
   if (!enter()) return false;
   const LeaveOnReturn leave_on_return{*this};
   if (scan_.accept('#')) {
-    // An alias may be defined after its use, so that it is a node to be filled in later.
+    // An alias may be used before its definition, so it is a node that is filled in later.
     std::shared_ptr<LocationNode>& node = location_aliases_[std::string(scan_.suffix())];
     if (node == nullptr) node = std::make_shared<LocationNode>();
     out = node;

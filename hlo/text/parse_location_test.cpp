@@ -14,7 +14,7 @@ std::string location_of(std::string_view location, std::string_view before = "",
 
 TEST(ParseLocation, EveryForm) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "\"t\":1:1"},  // none written: where the op stands
+      {"", "\"t\":1:1"},  // none written: the op's own position
       {"loc(unknown)", "unknown"},
       {"loc(\"f.py\":3:4)", "\"f.py\":3:4"},
       {"loc(\"f.py\":3:4 to :9)", "\"f.py\":3:4 to 3:9"},

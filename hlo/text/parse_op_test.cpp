@@ -1,4 +1,4 @@
-// Pretty and generic forms of ops without regions, old spellings included.
+// Pretty and generic forms of ops without regions, including old spellings.
 #include "hlo/text/text_test_util.h"
 
 namespace tenon::hlo {
@@ -6,7 +6,7 @@ namespace {
 
 using testing::Form;
 
-// --- One form for many ops
+// --- Forms that many ops share
 
 struct Group {
   const char* format;  // of the op's name

@@ -1,4 +1,4 @@
-// Pretty forms that the op table describes: operands, named attributes, types.
+// The pretty forms that the op table describes: operands, named attributes, types.
 #include <algorithm>
 
 #include "hlo/text/parser.h"
@@ -46,7 +46,7 @@ bool Parser::parse_by_format(const OpInfo& info, RawOp& out, std::vector<Type>&)
 
 bool Parser::parse_format_item(const OpInfo& info, std::string_view item, bool first, RawOp& out) {
   if (item == "%") {
-    // create_token, after_all: no operands, straight to the type.
+    // create_token, after_all: without operands, the type follows at once.
     if (scan_.peek() != '%' && first) return true;
     if (!first && !scan_.expect(',')) return false;
     do {
@@ -113,7 +113,7 @@ bool Parser::parse_attribute_value(const AttrSpec& spec, Attribute& out) {
       return true;
     }
     case AttrKind::kBool: {
-      // Not as a general attribute: a colon that follows is the op's.
+      // Not parsed as a general attribute, because a colon that follows belongs to the op.
       const bool truth = scan_.accept_keyword("true");
       out = Attribute(truth);
       return truth || scan_.expect_keyword("false");
@@ -142,7 +142,7 @@ bool Parser::parse_types(const OpInfo& info, const RawOp& op, std::vector<Type>&
   }
 }
 
-// ': S', S the one type of all operands and the result, or a function type.
+// ': S', where S is the type of all operands and the result, or a function type.
 bool Parser::parse_same_type(const RawOp& op, std::vector<Type>& result_types) {
   const size_t colon = scan_.token_start();
   if (!scan_.expect(':')) return false;

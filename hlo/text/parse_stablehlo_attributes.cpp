@@ -1,9 +1,9 @@
-// Attributes of StableHLO and CHLO: #stablehlo.dot<…>, #stablehlo.conv<…> and their kin.
+// Attributes of StableHLO and CHLO: #stablehlo.dot<…>, #stablehlo.conv<…> and similar ones.
 #include "hlo/text/parser.h"
 
 namespace tenon::hlo {
 
-// After '#stablehlo.'; gives false without an error for a name that is kept verbatim.
+// Called after '#stablehlo.'; returns false without an error for a name that is kept verbatim.
 bool Parser::parse_stablehlo_attribute(std::string_view name, Attribute& out) {
   if (name == "dot") {
     DotDims d;
@@ -54,7 +54,7 @@ bool Parser::parse_stablehlo_attribute(std::string_view name, Attribute& out) {
     ConvDims dims;
     if (!scan_.expect('<')) return false;
     if (scan_.accept_keyword("raw")) {
-      // The fields by name, as printed where they cannot be drawn.
+      // The fields by name, as printed if there is no diagram form.
       const bool good =
           parse_fields({{"input_spatial_dimensions", &dims.input_spatial},
                         {"kernel_spatial_dimensions", &dims.kernel_spatial},
@@ -189,7 +189,7 @@ bool Parser::parse_result_accuracy(Attribute& out) {
       }
       const auto* word = mode.get<EnumAttr>();
       if (word == nullptr || word->kind != EnumKind::kResultAccuracyMode) {
-        return scan_.fail_at(start, "mode is no result_accuracy_mode");
+        return scan_.fail_at(start, "mode is not a result_accuracy_mode");
       }
       a.mode = static_cast<ResultAccuracyMode>(word->value);
     } else {
@@ -242,7 +242,7 @@ bool Parser::parse_conv_dims_list(std::vector<std::string>& out) {
   return scan_.expect(']');
 }
 
-// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]": the place of a name is its axis.
+// "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]": the position of a name is its axis.
 bool Parser::parse_conv_dims(ConvDims& out) {
   std::vector<std::string> input;
   std::vector<std::string> kernel;

@@ -22,7 +22,7 @@ TEST(ParseType, EveryElementType) {
 TEST(ParseType, FormsOfStableHlo) {
   const TypeCase cases[] = {
       {"tensor<f32>", "f32[]"},
-      {"tensor<0x3xf32>", "f32[0,3]"},  // no hexadecimal number
+      {"tensor<0x3xf32>", "f32[0,3]"},  // not a hexadecimal number
       {"tensor<0x0x0xi8>", "s8[0,0,0]"},
       {"tensor<12x?x4xf32>", "f32[12,?,4]"},
       {"tensor< 2 x 3 x f32 >", nullptr},
@@ -58,7 +58,7 @@ TEST(ParseType, FormsOfStableHlo) {
     }
     ASSERT_TRUE(type) << c.text << ": " << type.error().to_string();
     EXPECT_EQ(type->to_string(), c.hlo);
-    // Both texts read back.
+    // Both texts parse to the same type.
     EXPECT_EQ(parse_type(type->to_mlir()), *type) << type->to_mlir();
     EXPECT_EQ(parse_type(type->to_string(), true), *type) << type->to_string();
   }
@@ -66,7 +66,7 @@ TEST(ParseType, FormsOfStableHlo) {
 
 TEST(ParseType, MemrefLayoutsAreIgnored) {
   const auto type = parse_type("memref<4xf32, #layout<a, [1]>>");
-  EXPECT_FALSE(type);  // a layout stands where a tensor's encoding does
+  EXPECT_FALSE(type);  // a layout instead of a tensor's encoding
 }
 
 TEST(ParseType, Aliases) {
@@ -92,16 +92,16 @@ TEST(ParseType, Errors) {
       {"tensor<2xf32", "t:1:34: error: expected '>', found ')'"},
       {"tensor<2xtensor<f32>>", "t:1:31: error: unknown type 'tensor'"},
       {"tensor<2xcomplex<f16>>",
-       "t:1:31: error: complex<f16> is no element type; the part is f32 or f64"},
+       "t:1:31: error: complex<f16> is not an element type; the part is f32 or f64"},
       {"tensor<?xf32, #sparse.encoding<x>>",
        "t:1:36: error: tensor encoding '#sparse.encoding' is not supported"},
       {"tensor<?x?xf32, #stablehlo.bounds<8>>", "t:1:58: error: 1 bounds for 2 dimensions"},
       {"!nothing", "t:1:22: error: unknown type '!nothing'"},
       {"tensor<2x!nothing>", "t:1:31: error: unknown element type '!nothing'"},
       {"tensor<!quant.uniform<f32:f32, 0.1>>",
-       "t:1:44: error: quantized storage type 'f32' is no integer"},
+       "t:1:44: error: quantized storage type 'f32' is not an integer"},
       {"tensor<!quant.uniform<i8:i8, 0.1>>",
-       "t:1:49: error: quantized expressed type s8[] is no float"},
+       "t:1:49: error: quantized expressed type s8[] is not a float"},
       {"tensor<!quant.uniform<i8:f32:-2, {0.1}>>",
        "t:1:55: error: quantization dimension -2 is negative"},
       {"tensor<!quant.uniform<i8:f32, x>>", "t:1:52: error: expected a number, found 'x'"},

@@ -110,7 +110,7 @@ bool Parser::parse_bang_type(Type& out) {
   return take_in(alias->second.extent);
 }
 
-// The element type of a tensor: a plain one, complex<…> or a quantized one, as a rank-0 Type.
+// The element type of a tensor: plain, complex<…> or quantized, as a rank-0 Type.
 bool Parser::parse_element(Type& element) {
   const size_t start = scan_.token_start();
   if (scan_.accept('!')) {
@@ -141,7 +141,7 @@ bool Parser::parse_element(Type& element) {
     const auto type = complex_of(part.element_type());
     if (!type) {
       return scan_.fail_at(start,
-                           fmt::format("complex<{}> is no element type; the part is f32 or f64",
+                           fmt::format("complex<{}> is not an element type; the part is f32 or f64",
                                        name_of(part.element_type())));
     }
     element = Type::tensor(*type, {});
@@ -161,8 +161,8 @@ bool Parser::parse_element(Type& element) {
   return true;
 }
 
-// After `tensor`: '<' dims element [',' encoding] '>'. Dimensions are read character by character:
-// in tensor<0x3xf32> the text "0x3" is no hexadecimal number.
+// After `tensor`: '<' dims element [',' encoding] '>'. Dimensions are read character by character,
+// because "0x3" in tensor<0x3xf32> is not a hexadecimal number.
 bool Parser::parse_tensor_body(Type& out, bool is_buffer) {
   if (!scan_.expect('<')) return false;
   const std::string_view text = scan_.text();
@@ -245,11 +245,12 @@ bool Parser::parse_bounds(Dims& bounds) {
 bool Parser::parse_quantized_storage(QuantizedType& out) {
   const size_t start = scan_.token_start();
   const std::string_view storage = scan_.word();
-  // The dialect writes u8 where StableHLO writes ui8; HLO text has the same u8.
+  // The quantization dialect writes u8, StableHLO ui8; HLO text uses u8 too.
   auto type = element_type_from_name(storage);
   if (!type) type = element_type_from_mlir_name(storage);
   if (!type || !is_integer(*type)) {
-    return scan_.fail_at(start, fmt::format("quantized storage type '{}' is no integer", storage));
+    return scan_.fail_at(start,
+                         fmt::format("quantized storage type '{}' is not an integer", storage));
   }
   out.storage = *type;
   out.storage_min = integer_min(*type);
@@ -263,7 +264,7 @@ bool Parser::parse_quantized_storage(QuantizedType& out) {
   Type expressed;
   if (!scan_.expect(':') || !parse_element(expressed)) return false;
   if (!is_float(expressed.element_type())) {
-    return scan_.fail("quantized expressed type {} is no float", expressed.to_string());
+    return scan_.fail("quantized expressed type {} is not a float", expressed.to_string());
   }
   out.expressed = expressed.element_type();
   return !scan_.accept(':') || scan_.integer(out.axis);

@@ -8,7 +8,7 @@ namespace tenon::hlo {
 Result<RawModule> Parser::parse() {
   const bool good = parse_file(module_);
   if (!good) {
-    // Locations that name each other must not keep themselves alive.
+    // Locations that refer to each other would keep each other alive.
     for (auto& [name, node] : location_aliases_) node->children.clear();
     return Error(Status(scan_.status()).in_stage("parse"));
   }
@@ -90,10 +90,9 @@ bool Parser::parse_alias_definitions() {
     const int64_t size_before = size_;
     peak_ = depth_;
     const size_t text_before = scan_.offset();
-    // Long lists and texts are copied to each place that names the alias, elements of constants
-    // are shared.
+    // Long lists and texts are copied to each use of the alias; elements of constants are shared.
     const auto extent = [&](bool is_shared) {
-      constexpr size_t kTextOfOne = 4;  // A type or attribute takes as much memory as this text.
+      constexpr size_t kTextOfOne = 4;  // A type or attribute takes this much memory, in text.
       if (!is_shared) size_ += static_cast<int64_t>((scan_.offset() - text_before) / kTextOfOne);
       return ParsedExtent{peak_ - depth_, size_ - size_before};
     };
@@ -313,7 +312,7 @@ bool Parser::parse_function(RawOp& out) {
   if (!parse_symbol(name) || !scan_.expect('(')) return false;
   insert(out.attributes, "sym_name", Attribute(std::move(name)));
 
-  // A function sees no value of another.
+  // A function cannot use values of another function.
   std::unordered_map<std::string_view, Definition> outer;
   outer.swap(values_);
   open_scope();

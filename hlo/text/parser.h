@@ -1,5 +1,5 @@
 // Parser of both text forms: StableHLO (pretty and generic, as JAX, torch-mlir and TensorFlow print
-// it) and HLO text (hlo/text/printer.h). Both give a RawModule.
+// it) and HLO text (hlo/text/printer.h). Both produce a RawModule.
 //
 // The forms share types, attributes, regions and functions. They differ in how an op is written:
 // HLO text has one form, `%r = dialect.op(%a) {attributes} ({regions}) : types`, and short type
@@ -42,8 +42,8 @@ class Parser {
 
   // --- parse_attributes.cpp
   bool parse_attribute(Attribute& out);
-  /// `info`: the op whose attributes these are, in HLO text, where words of its enumerations are
-  /// bare.
+  /// `info`: the op to which the attributes belong, for HLO text, in which words of its
+  /// enumerations are bare.
   bool parse_attribute_dict(Dict& out, const OpInfo* info = nullptr);
   bool parse_dict_entries(Dict& out, char closing, const OpInfo* info = nullptr);
   bool parse_dict_value(const OpInfo* info, std::string_view key, Attribute& out);
@@ -57,7 +57,7 @@ class Parser {
   bool parse_stablehlo_attribute(std::string_view name, Attribute& out);
   bool parse_struct_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
                            const std::vector<std::pair<std::string_view, int64_t*>>& numbers);
-  /// The same behind the '<'.
+  /// The same, after the '<'.
   bool parse_fields(const std::vector<std::pair<std::string_view, I64s*>>& lists,
                     const std::vector<std::pair<std::string_view, int64_t*>>& numbers);
   bool parse_dot_algorithm(Attribute& out);
@@ -68,16 +68,16 @@ class Parser {
   bool parse_ragged_dims(Attribute& out);
   bool parse_enum_word(EnumKind kind, Attribute& out);
   bool parse_i64_list(I64s& out);
-  /// An integer of `type`, in decimal within its range (of an iN, which has no sign, also up to
-  /// 2^N - 1, as in MLIR) or in hexadecimal as its bits.
+  /// An integer of `type`, in decimal within its range (for iN, which has no sign, also up to 2^N -
+  /// 1, as in MLIR) or in hexadecimal as its bits.
   bool parse_ranged_integer(ElementType type, int64_t& out);
 
   // --- parse_dense.cpp
-  /// One entry of the section of resources. All uses of it as elements of one type share the
-  /// decoded elements, so that a text cannot ask for more memory than a multiple of its own length.
+  /// One entry of the resource section. All uses of it as elements of one type share the decoded
+  /// elements, so that the memory for a text is at most a multiple of its length.
   struct TextResource {
     std::string text;   ///< As written, "0x…"; empty once it is decoded.
-    std::string bytes;  ///< The bytes that the text stands for.
+    std::string bytes;  ///< The decoded bytes.
     std::map<std::pair<ElementType, int64_t>, Literal> literals;  ///< By type and count.
   };
   bool parse_dense(Attribute& out);
@@ -106,7 +106,7 @@ class Parser {
   struct Definition {
     RawValue first = 0;
     uint32_t count = 0;
-    size_t scope = 0;  // how many scopes were open
+    size_t scope = 0;  // the number of open scopes
   };
   bool parse_file(RawModule& out);
   bool parse_alias_definitions();
@@ -123,10 +123,11 @@ class Parser {
   bool parse_region_list(RawOp& out);  // '(' region, … ')'
   bool parse_block_arguments(RawRegion& out);
   bool parse_name(Name& out);
-  bool parse_operands(RawOp& out, char closing);  // names up to `closing`, not consumed
+  bool parse_operands(RawOp& out, char closing);  // names up to `closing`, which is not consumed
   bool parse_operand(RawOp& out);
   bool check_operand_types(const RawOp& op, const std::vector<Type>& types);
-  /// A new value of this name, at its place in the text; a name is defined once in a scope.
+  /// Defines a new value with this name at its position in the text; a name is defined only once in
+  /// a scope.
   bool define(std::string_view name, const Type& type, RawValue& out);
   bool define_argument(std::string_view name, const Type& type, RawRegion& region);
   bool define_results(const std::vector<std::pair<std::string_view, uint32_t>>& names,
@@ -167,13 +168,13 @@ class Parser {
   bool parse_sdy(std::string_view name, RawOp& out, std::vector<Type>& result_types);
   bool parse_manual_computation(RawOp& out, std::vector<Type>& result_types);
 
-  /// An error at `name`, a piece of the text.
+  /// Reports an error at `name`, a piece of the text.
   bool fail_at_name(std::string_view name, std::string message) {
     return scan_.fail_at(static_cast<size_t>(name.data() - scan_.text().data()),
                          std::move(message));
   }
   Type type_of(RawValue value) const { return module_.value_types[value]; }
-  bool enter() {  // bounds recursion; leave() on the way out
+  bool enter() {  // bounds recursion; call leave() when done
     ++size_;
     peak_ = std::max(peak_, ++depth_);
     return depth_ <= limits_.max_depth ||
@@ -185,7 +186,7 @@ class Parser {
     ~LeaveOnReturn() { parser.leave(); }
   };
 
-  /// How deep types and attributes are nested, and how many there are, aliases written out.
+  /// The nesting depth of types and attributes, and their number, with aliases written out.
   struct ParsedExtent {
     int depth = 0;
     int64_t size = 0;
@@ -195,10 +196,10 @@ class Parser {
     T value;
     ParsedExtent extent;
   };
-  /// Counts an alias that stands here: its contents are bounded as if they were written here.
+  /// Counts an alias that is used here: its contents are bounded as if they were written here.
   bool take_in(const ParsedExtent& extent) {
-    constexpr int64_t kMost = 1 << 22;            // More than a file of many MB refers to.
-    const int depth = depth_ - 1 + extent.depth;  // It stands at the place that was entered for it.
+    constexpr int64_t kMost = 1 << 22;            // More than a file of many MB contains.
+    const int depth = depth_ - 1 + extent.depth;  // It is used at the depth entered for it.
     peak_ = std::max(peak_, depth);
     size_ += extent.size;
     if (depth > limits_.max_depth) {
@@ -214,22 +215,23 @@ class Parser {
   RawModule module_;
   bool is_hlo_ = false;
   int depth_ = 0;
-  int peak_ = 0;          ///< The deepest since the alias that is being defined began.
-  int64_t size_ = 0;      ///< Types and attributes so far, aliases written out.
+  int peak_ = 0;          ///< The maximum depth since the start of the alias that is being defined.
+  int64_t size_ = 0;      ///< Types and attributes so far, with aliases written out.
   int64_t taken_in_ = 0;  ///< The part of size_ that comes from aliases.
 
   std::unordered_map<std::string_view, Definition> values_;
-  // The definitions that close_scope restores: the one that a name had before, count 0 for none.
+  // The definitions that close_scope restores: a name's previous definition, count 0 if it had
+  // none.
   std::vector<std::pair<std::string_view, Definition>> undo_;
   std::vector<size_t> marks_;
 
   std::unordered_map<std::string, Alias<Attribute>> attribute_aliases_;
   std::unordered_map<std::string, Alias<Type>> type_aliases_;
   std::unordered_map<std::string, std::shared_ptr<LocationNode>> location_aliases_;
-  /// Aliases of aliases, filled in when all are defined: target and source.
+  /// Aliases of aliases, resolved when all are defined: target and source.
   std::vector<std::pair<std::shared_ptr<LocationNode>, Location>> location_copies_;
   std::unordered_map<std::string, TextResource> resources_;
-  size_t resources_at_ = std::string_view::npos;  ///< Where their section begins.
+  size_t resources_at_ = std::string_view::npos;  ///< The start of their section.
 };
 
 }  // namespace tenon::hlo

@@ -184,7 +184,7 @@ void ModulePrinter::instruction(const Instruction& op) {
   out_ += "\n";
 }
 
-// " {a = 1, b}" of the attributes that are not in `shown`; empty if there are none.
+// " {a = 1, b}" for the attributes that are not in `shown`; empty if there are none.
 std::string ModulePrinter::dictionary(const Instruction& op, std::vector<AttrKey> shown) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& value) {
@@ -303,7 +303,7 @@ void ModulePrinter::format_item(const Instruction& op, std::string_view item, bo
   if (value == nullptr) return;
   separate();
   if (equals != std::string_view::npos) out_ += fmt::format("{} = ", item.substr(0, equals));
-  // Inside a pretty form values have the short spelling of HLO text.
+  // Within a pretty form, values have the short spelling of HLO text.
   out_ += attribute_text(*spec, *value, TextForm::kHlo);
 }
 
@@ -329,7 +329,7 @@ bool ModulePrinter::custom_form(const Instruction& op) {
   switch (op.code()) {
     case OpCode::kConstant: {
       const auto* value = op.attr<DenseAttr>(AttrKey::value);
-      // A quantized constant has a value of another type than its result.
+      // The type of a quantized constant's value differs from its result type.
       if (!(Type(value->shape) == op.result_type())) return false;
       out_ += fmt::format("{}{} {} : {}", op.name(), dictionary(op, {AttrKey::value}),
                           dense_text(*value, form_), type(op.result_type()));
@@ -448,7 +448,7 @@ void ModulePrinter::reduce(const Instruction& op) {
   }
   out_ += fmt::format(" across dimensions = {}{} : {}\n", list_text(op.i64s(AttrKey::dimensions)),
                       dictionary(op, {AttrKey::dimensions}), function_type(op));
-  // The pairs are (element, accumulator) of each input; the block has all lhs first.
+  // The arguments are pairs (element, accumulator) for each input; the block has all lhs first.
   const Computation& body_region = op.region(0);
   line(" reducer");
   for (size_t i = 0; i < n; ++i) {

@@ -2,8 +2,8 @@
 //
 // HLO text is Tenon's own: one form for every op,
 //   %2 = stablehlo.dot_general(%0, %1) {dot_dimension_numbers = …} : f32[4,8]
-// StableHLO text is for other tools; ops have their pretty form if there is one. Both
-// read back to an equal Module (hlo/text/parser.h).
+// StableHLO text is for other tools; ops are printed in their pretty form if they have one. Both
+// can be read back to an equal Module (hlo/text/parser.h).
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ struct PrintOptions {
 };
 
 std::string print_module(const Module& module, const PrintOptions& options = {});
-/// One instruction with its regions; operands of other computations are numbered as they come.
+/// One instruction with its regions; operands from other computations are numbered in order of
+/// occurrence.
 std::string print_instruction(const Instruction& op, const PrintOptions& options = {});
 
 }  // namespace tenon::hlo

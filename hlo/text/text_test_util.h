@@ -1,4 +1,4 @@
-// Helpers of the tests of the readers and printers.
+// Helpers for the tests of the readers and printers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline std::string import_error(std::string_view text) {
   return module ? "" : module.error().to_string();
 }
 
-/// The Module of `text`; a failure of the test, and null, when there is none.
+/// The Module of `text`; if reading fails, a test failure and null.
 inline std::unique_ptr<Module> read(std::string_view text) {
   auto module = import_module(text, "t");
   EXPECT_TRUE(module) << module.error().to_string() << "\n" << text;
@@ -62,8 +62,8 @@ struct Form {
   const char* hlo;
 };
 
-/// `@f` around `body`: %a, %b f32[2,3]; %p pred, %n s32, %c c64 of that size; %s f32[], %i s64[];
-/// %t a token.
+/// `@f` around `body`: %a, %b f32[2,3]; %p pred, %n s32, %c c64 of the same size; %s f32[], %i
+/// s64[]; %t a token.
 inline std::string program(std::string_view body) {
   return fmt::format(
       R"(func.func @f(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>, %p: tensor<2x3xi1>, %n: tensor<2x3xi32>, %s: tensor<f32>, %i: tensor<i64>, %c: tensor<2x3xcomplex<f32>>, %t: !stablehlo.token) {{
@@ -90,7 +90,7 @@ inline std::string body_of(const Module& module) {
   return out;
 }
 
-/// Both printed forms of a Module read back to an equal one.
+/// Checks that both printed forms of a Module can be read back to an equal one.
 inline void expect_round_trip(const Module& module) {
   for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
     const std::string text = print_module(module, {form, false});

@@ -1,11 +1,11 @@
 // Attributes: compile-time constants attached to instructions, functions and modules.
 //
-// An op's own attributes have the kinds that its row in the op table names. They are kept in one
-// canonical form, whichever spelling they were read from (text, generic or pretty; artifact of any
-// version): index lists are I64s, two-dimensional ones I64Matrix, and an attribute that equals its
-// default is absent. So equality of Modules is equality of fields. Attributes that the table does
-// not know (frontend attributes, foreign dialects) are kept as read in the instruction's
-// discardable dictionary.
+// An op's own attributes have the kinds that its row in the op table states. They are kept in one
+// canonical form, independent of the spelling from which they were read (text, generic or pretty;
+// artifact of any version): index lists are I64s, two-dimensional ones I64Matrix, and an attribute
+// that equals its default is absent. Two Modules are therefore equal exactly if their fields are.
+// Attributes that the table does not declare (frontend attributes, foreign dialects) are kept as
+// read in the instruction's discardable dictionary.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class Attribute;
 struct Unit {
   bool operator==(const Unit&) const = default;
 };
-/// An integer with the type it was written with (s64 when that does not matter).
+/// An integer with the type with which it was written (s64 if that does not matter).
 struct IntegerAttr {
   int64_t value = 0;
   ElementType type = ElementType::kS64;
   bool operator==(const IntegerAttr&) const = default;
 };
-/// A float kept as bits of its type, so that NaNs compare.
+/// A float, kept as the bits of its type, so that NaNs can be compared.
 struct FloatAttr {
   uint64_t bits = 0;
   ElementType type = ElementType::kF32;
@@ -44,7 +44,7 @@ struct SymbolAttr {
   std::string name;
   bool operator==(const SymbolAttr&) const = default;
 };
-/// Text of an attribute of a dialect that Tenon does not read, verbatim.
+/// The text of an attribute of a dialect that Tenon does not interpret, verbatim.
 struct OpaqueAttr {
   std::string text;
   bool operator==(const OpaqueAttr&) const = default;
@@ -64,7 +64,7 @@ struct I64Matrix {
   }
   bool operator==(const I64Matrix&) const = default;
 };
-/// A constant array. One whose elements are all equal is kept as one rank-0 element.
+/// A constant array. If all elements are equal, it is kept as one rank-0 element.
 struct DenseAttr {
   Shape shape;
   Literal values;  ///< of `shape`, or rank 0 for a splat
@@ -72,7 +72,7 @@ struct DenseAttr {
   static DenseAttr of(Literal literal);
   static DenseAttr splat(Shape shape, Literal element);
   bool is_splat() const { return values.shape().is_scalar() && !shape.is_scalar(); }
-  /// All elements; the caller has bounded shape.element_count().
+  /// All elements; the caller must have checked shape.element_count().
   Literal expanded() const;
   bool operator==(const DenseAttr&) const = default;
 };
@@ -114,9 +114,9 @@ struct EnumAttr {
 std::string_view enum_word(EnumAttr attr);
 std::string_view enum_kind_name(EnumKind kind);
 std::optional<EnumKind> enum_kind_from_name(std::string_view name);
-/// The value called `word`, or nothing.
+/// The value with the name `word`, or nothing.
 std::optional<EnumAttr> enum_from_word(EnumKind kind, std::string_view word);
-/// Number of values of an enumeration, those without meaning (RngDistribution 0) included.
+/// The number of values of an enumeration, including those without meaning (RngDistribution 0).
 size_t enum_size(EnumKind kind);
 
 struct DotDims {
@@ -149,7 +149,8 @@ struct ChannelHandle {
   int64_t type = 0;
   bool operator==(const ChannelHandle&) const = default;
 };
-/// Precision types are element types or, for tf32 (which no value has), absent with is_tf32 set.
+/// A precision type is an element type or, for tf32, which is not an element type, absent with
+/// is_tf32 set.
 struct PrecisionType {
   ElementType type = ElementType::kF32;
   bool is_tf32 = false;
@@ -173,7 +174,7 @@ struct OutputOperandAlias {
   I64s operand_tuple_indices;
   bool operator==(const OutputOperandAlias&) const = default;
 };
-/// chlo.ragged_dot: which dimensions are ragged, and which number the groups.
+/// chlo.ragged_dot: the ragged dimensions, and the dimensions that number the groups.
 struct RaggedDotDims {
   DotDims dot;
   I64s lhs_ragged, rhs_group;
@@ -184,7 +185,7 @@ using ArrayAttr = std::vector<Attribute>;
 /// Sorted by key.
 using Dict = std::vector<std::pair<std::string, Attribute>>;
 
-/// Shared immutable storage of a large alternative, compared by content.
+/// Shared immutable storage of a large alternative; compared by content.
 template <class T>
 class Boxed {
  public:
@@ -226,7 +227,7 @@ class Attribute {
   /*implicit*/ Attribute(int64_t value) : value_(IntegerAttr{value, ElementType::kS64}) {}
   /*implicit*/ Attribute(const char* text) : value_(std::string(text)) {}
 
-  /// The alternative T (boxed or not), or null when the attribute holds another.
+  /// The alternative T (boxed or not), or null if the attribute holds another one.
   template <class T>
   const T* get() const {
     if constexpr (detail::kIsAlternative<T, Variant>) {

@@ -19,7 +19,7 @@ Location function_location(std::string_view file, std::string_view function) {
   return node;
 }
 
-// The line of such a node is the op's number; its only child is called as the function is.
+// The line of such a node is the op's number; its only child has the function's name.
 Location op_location(Location function, uint32_t number) {
   auto node = std::make_shared<LocationNode>();
   node->line = number;
@@ -53,8 +53,8 @@ void append_quoted(std::string_view text, std::string& out) {
   out += '"';
 }
 
-// Nodes are shared, so that a small graph can have an unbounded text: beyond this size locations
-// print as unknown.
+// Nodes are shared, so the text of a small graph may be unboundedly long: beyond this size a
+// location prints as unknown.
 constexpr size_t kMaxText = 1 << 16;
 
 void append(const Location& location, std::string& out);

@@ -1,4 +1,4 @@
-// Where an instruction comes from.
+// Source locations of instructions.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace tenon::hlo {
 
 enum class LocationKind : uint8_t { kUnknown, kFile, kName, kCallSite, kFused };
 
-/// A location as MLIR has them: a file position, a name around another location, a call site
-/// (children: callee, caller) or several fused ones.
+/// A location as in MLIR: a file position, a name around another location, a call site (children:
+/// callee, caller) or several fused locations.
 struct LocationNode {
   LocationKind kind = LocationKind::kUnknown;
   std::string name;  ///< File name, or the name of kName.

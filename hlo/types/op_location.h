@@ -1,4 +1,4 @@
-// Places of ops in a program whose locations are not known.
+// Locations of ops in a program without location information.
 #pragma once
 
 #include <string_view>

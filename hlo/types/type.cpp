@@ -57,7 +57,7 @@ bool Type::operator==(const Type& other) const {
 
 namespace {
 
-// "0.1:-30" of each axis position, or of the tensor.
+// "0.1:-30" for each index of the axis, or for the tensor.
 std::string quantization_to_string(const QuantizedType& q, bool mlir) {
   const auto name = [&](ElementType type) {
     if (!mlir) return std::string(name_of(type));

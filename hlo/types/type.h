@@ -12,7 +12,7 @@
 namespace tenon::hlo {
 
 /// Parameters of a quantized element type (StableHLO specification, "Quantization"): a value q of
-/// the storage type stands for (q - zero_point) * scale in the expressed type.
+/// the storage type represents (q - zero_point) * scale in the expressed type.
 struct QuantizedType {
   ElementType storage = ElementType::kS8;
   ElementType expressed = ElementType::kF32;
@@ -30,8 +30,8 @@ struct QuantizedType {
 enum class TypeKind : uint8_t {
   kTensor,   ///< An array; quantized when `quantized()` is set.
   kToken,    ///< Orders side effects.
-  kTuple,    ///< A tuple of other types; only at the border of old programs.
-  kFuture,   ///< Result of async_start: the types it will give.
+  kTuple,    ///< A tuple of other types; only at the interface of old programs.
+  kFuture,   ///< The result of async_start: the types that it will produce.
   kBuffer,   ///< A memref of a custom call on buffers.
   kNone,     ///< "none", in attributes.
   kFunction  ///< In attributes: `elements` holds the inputs, `results` the results.
@@ -101,8 +101,8 @@ class Type {
 /// "tensor<2xf32>, tensor<f32>" etc. with `to_string` of each type.
 std::string types_to_string(const std::vector<Type>& types);
 
-/// Whether two types can be the type of one value: equal but for dimensions that one of them does
-/// not know (StableHLO: "compatible").
+/// Whether two types can be types of the same value: equal except for dimensions that one of them
+/// does not know (StableHLO: "compatible").
 bool compatible(const Type& a, const Type& b);
 
 }  // namespace tenon::hlo

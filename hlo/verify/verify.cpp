@@ -12,9 +12,9 @@ namespace {
 
 std::string quantization_fault(const Type& type) {
   const QuantizedType& q = *type.quantized();
-  if (!is_integer(q.storage)) return "the storage type is no integer type";
+  if (!is_integer(q.storage)) return "the storage type is not an integer type";
   if (q.storage != type.element_type()) return "the storage type is not that of its elements";
-  if (!is_float(q.expressed)) return "the expressed type is no float type";
+  if (!is_float(q.expressed)) return "the expressed type is not a float type";
   if (q.storage_min >= q.storage_max || q.storage_min < integer_min(q.storage) ||
       q.storage_max > integer_max(q.storage)) {
     return "the storage range does not lie in the storage type";
@@ -86,11 +86,11 @@ bool takes_per_axis(const OpInfo& info) {
 }
 
 Status check_type(const Instruction& op, std::string_view role, size_t index, const Type& type) {
-  // Malformed types may not be printable: their text would index lists that are too short.
+  // A malformed type may not be printable: printing could index beyond the end of its lists.
   if (const std::string fault = type_fault(type); !fault.empty()) {
     return rule_error(op, "", "type of {} {} is malformed: {}", role, index, fault);
   }
-  // Tuples, futures and buffers go where tokens go.
+  // Tuples, futures and buffers are allowed where tokens are.
   const uint8_t types = op.info().types;
   const uint8_t element = type.is_tensor() ? infer::type_class(type) : uint8_t{kTypesToken};
   if ((types & element) == 0) {
@@ -187,7 +187,7 @@ Status verify_structure(const Instruction& op) {
   for (size_t i = 0; i < op.operand_count(); ++i) {
     TENON_TRY(check_type(op, "operand", i, op.operand_type(i)));
   }
-  // The builder leaves result types to the rule.
+  // Instructions of the builder have no result types yet; the rule infers them.
   if (op.result_count() != 0) {
     TENON_TRY(check_count(op, "results", info.result_names(), op.result_count()));
   }
@@ -195,7 +195,7 @@ Status verify_structure(const Instruction& op) {
     TENON_TRY(check_type(op, "result", i, op.result_type(i)));
   }
   TENON_TRY(check_attributes(op));
-  // Rules read the types that regions take and return.
+  // Rules read the parameter and return types of regions.
   for (size_t i = 0; i < op.region_count(); ++i) {
     const Computation& region = op.region(i);
     for (size_t p = 0; p < region.parameter_count(); ++p) {
@@ -219,7 +219,7 @@ Status verify_structure(const Instruction& op) {
 Result<std::vector<Type>> infer_types(const Instruction& op) {
   TENON_TRY(verify_structure(op));
   TENON_ASSIGN(std::vector<Type> types, op.info().infer(op));
-  // Stated scales may not fit the dimensions that the rule gives.
+  // Stated scales may not fit the dimensions that the rule infers.
   for (size_t i = 0; i < types.size(); ++i) {
     if (const std::string fault = type_fault(types[i]); !fault.empty()) {
       return rule_error(op, "", "type of result {} is malformed: {}", i, fault);
@@ -236,7 +236,7 @@ Status verify(const Instruction& op) {
 
 namespace {
 
-// Dimensions of the window of an op that has one.
+// The rank of the window of an op that has one.
 std::optional<size_t> window_rank(const Instruction& op) {
   if (const auto* dims = op.attr<ConvDims>(AttrKey::dimension_numbers)) {
     return dims->input_spatial.size();
@@ -246,7 +246,7 @@ std::optional<size_t> window_rank(const Instruction& op) {
 }
 
 // Whether a list has as many numbers as its default. A list of another length is wrong rather than
-// a default, and shape inference reports it.
+// the default, and shape inference reports it.
 bool has_length(const AttrSpec& spec, const Attribute& value, std::optional<size_t> rank) {
   if (spec.key == AttrKey::precision_config) {
     const auto* precisions = value.get<ArrayAttr>();

@@ -55,7 +55,7 @@ class ModuleVerifier {
             .at(position_of(function.location())));
   }
 
-  // Values that an instruction may use are those before it, here and in the computations around.
+  // An instruction may use the values before it, here and in the enclosing computations.
   void check_computation(const Computation& computation) {
     for (size_t i = 0; i < computation.parameter_count(); ++i) {
       const Instruction& parameter = computation.parameter_instruction(i);
@@ -81,7 +81,7 @@ class ModuleVerifier {
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const Value value = op.operand(i);
       if (!value || visible_.contains(value.def)) continue;
-      // Its type may be anything, so nothing further is checked.
+      // Its type may be invalid, so nothing else is checked.
       add(infer::rule_error(op, "", "operand {} is not defined before its use", i));
       return;
     }
@@ -116,7 +116,7 @@ class ModuleVerifier {
     }
   }
 
-  // Depth first with a stack of its own: a chain of calls may be longer than the machine's allows.
+  // Depth first with an explicit stack: a chain of calls may be too long for recursion.
   void check_recursion() {
     enum class VisitState : uint8_t { kActive, kDone };
     struct CallFrame {

@@ -22,7 +22,7 @@ std::vector<std::string> errors_of(const std::function<void(Module&, Computation
     messages.push_back(status.message());
   }
   EXPECT_EQ(verify(module).message(), messages.empty() ? "" : messages.front());
-  // Uses out of scope would outlive the values that they use.
+  // Out-of-scope uses would outlive the values that they use.
   for (const auto& function : module.functions()) {
     for (Instruction& op : *function) op.set_operands({});
   }
@@ -43,7 +43,7 @@ TEST(VerifyModule, sound) {
               const auto state = b.while_loop(
                   {sum},
                   [&](Builder& inner, const std::vector<Value>& values) {
-                    // A region may use values that are defined around it.
+                    // A region may use values of the enclosing computation.
                     const Value less = inner.compare(ComparisonDirection::kLt, values[0], sum);
                     return inner.reduce(OpCode::kAnd, less, inner.scalar(ElementType::kPred, 1),
                                         {0});
@@ -162,7 +162,7 @@ TEST(VerifyModule, recursion) {
               call(module.add_function("h"), "g");
             }),
             Messages{"func.call: recursion through @g"});
-  // Called twice is not recursion.
+  // Two calls of one function are not recursion.
   EXPECT_EQ(errors_of([&](Module& module, Computation& main) {
               append(main, OpCode::kReturn, {main.parameter(0)}, {});
               call(module.add_function("f"), "h");
@@ -223,9 +223,9 @@ TEST(VerifyStructure, types) {
   };
   const std::string prefix = "stablehlo.tanh: type of operand 0 is malformed: ";
   EXPECT_EQ(malformed([](QuantizedType& q) { q.expressed = ElementType::kS8; }),
-            prefix + "the expressed type is no float type");
+            prefix + "the expressed type is not a float type");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.storage = ElementType::kF32; }),
-            prefix + "the storage type is no integer type");
+            prefix + "the storage type is not an integer type");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.storage_max = 128; }),
             prefix + "the storage range does not lie in the storage type");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.axis = 2; }),

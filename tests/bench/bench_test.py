@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The benchmarks are built and each measures something, in a moment: what figures they give is not looked at, only that
-they are there and that results agree. Prints PASS, FAIL and SKIP lines.
+"""Builds the benchmarks and runs each briefly: checks that there are figures and that results agree, not the figures
+themselves. Prints PASS, FAIL and SKIP lines.
 
     bench_test.py BUILD
 """
@@ -15,7 +15,7 @@ from collections import Counter
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICK = ["--benchmark_min_time=0.001", "--benchmark_format=json"]
-# What the lists of programs hold (bench/peers/programs.py).
+# The contents of the lists of programs (bench/peers/programs.py).
 GROUPS = {"rows": 19, "contractions": 60, "small": 6, "models": 3}
 
 
@@ -25,7 +25,7 @@ def run(*command, **variables) -> subprocess.CompletedProcess:
 
 
 def figures_of(*command, **variables) -> dict[str, float]:
-    """By name the time of each benchmark."""
+    """The time of each benchmark, by name."""
     done = run(*command, *QUICK, **variables)
     if done.returncode != 0:
         raise RuntimeError(f"ends with {done.returncode}: {done.stderr[-1000:]}")
@@ -62,7 +62,7 @@ def test_contractions(build: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def test_compare(python: pathlib.Path, folder: pathlib.Path) -> None:
-    """Of each group one; those of JAX that are there agree, and get the same StableHLO."""
+    """One program of each group; the results of the available JAX devices agree, and the devices get the same StableHLO."""
     for only in ("40 ops", "sum of rows", "8 64 256", "digits step"):
         file = folder / "compare.json"
         file.unlink(missing_ok=True)

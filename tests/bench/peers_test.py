@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench/peers/report: what it writes of figures that are made up here, and what it leaves alone. Prints PASS and FAIL
+"""bench/peers/report: the text that it writes for made-up figures, and the text that it does not change. Prints PASS and FAIL
 lines."""
 
 import json
@@ -47,7 +47,7 @@ def report(folder: pathlib.Path, page: pathlib.Path) -> subprocess.CompletedProc
 
 
 def check(folder: pathlib.Path) -> dict[str, str]:
-    """By the name of a test what is wrong, or nothing."""
+    """The fault of each test, or nothing, by the test's name."""
     write_figures(folder, {"compare-1": "0123456789", "kernels": "0123456789"}, 1.5)
     page = folder / "page.md"
     page.write_text("no marks\n")

@@ -51,7 +51,7 @@ CHECKS = """func.func @main() {
 
 
 class Failure(Exception):
-    """A check that did not hold."""
+    """A failed check."""
 
 
 def expect(condition, text):
@@ -67,7 +67,7 @@ def contains(text, part):
     expect(part in text, f"{part!r} is not in {text!r}")
 
 
-# What `tenon run` ends with, on standard error.
+# The last line of `tenon run` on standard error.
 PLACEMENT = re.compile(r"^(?:reference: every op evaluated on the host|\S+: \d+ steps? on the device, .*)\n", re.MULTILINE)
 
 
@@ -79,13 +79,13 @@ def run_tenon(*arguments, stdin=""):
 
 
 def tenon(*arguments, stdin=""):
-    """The same; of `run` without the line that says where the program ran."""
+    """The same; for `run`, without the line that states where the program ran."""
     code, out, err = run_tenon(*arguments, stdin=stdin)
     return code, out, PLACEMENT.sub("", err) if arguments[:1] == ("run",) else err
 
 
 def succeeds(*arguments, stdin=""):
-    """The output of a command that must succeed and say nothing on stderr."""
+    """The output of a command that must succeed and print nothing on stderr."""
     code, out, err = tenon(*arguments, stdin=stdin)
     expect(code == 0 and not err, f"exit code {code}: {err}")
     return out
@@ -124,7 +124,7 @@ def test_version(_):
 
 def test_help_of_every_command(_):
     listing = succeeds("--help")
-    contains(listing, "Exit codes: 0 done, 1 the program or its input is at fault, 2 wrong usage.")
+    contains(listing, "Exit codes: 0 success, 1 an error in the program or its input, 2 wrong usage.")
     for command in ("run", "opt", "devices", "ops", "replay"):
         contains(listing, command)
         contains(succeeds(command, "--help"), "--help")
@@ -146,9 +146,9 @@ def test_options_that_the_device_does_not_take(folder):
     for option in ("--layer=validate", "--strict", "--legalize=least"):
         contains(fails(2, *arguments, option), f"{option.split('=')[0]} needs a --device")
         contains(fails(2, *arguments, option, "--device=reference"), "needs a --device")
-    contains(fails(2, *arguments, "--wide", "--device=cpu"), "--wide is of the reference device")
-    contains(fails(2, *arguments, "--legalize=least", "--device=cpu"), "--legalize is of --device=interp, not of 'cpu'")
-    contains(fails(2, *arguments, "--legalize=abacus", "--device=interp"), "'abacus' is nothing a target has")
+    contains(fails(2, *arguments, "--wide", "--device=cpu"), "--wide is only for the reference device")
+    contains(fails(2, *arguments, "--legalize=least", "--device=cpu"), "--legalize needs --device=interp, not 'cpu'")
+    contains(fails(2, *arguments, "--legalize=abacus", "--device=interp"), "'abacus' is not a feature of targets")
     contains(fails(2, "explain", program, "--device=abacus"), "there is no device 'abacus'")
     contains(fails(2, "explain", program, "--device=reference"), "needs a backend")
 
@@ -259,7 +259,7 @@ def test_no_program_at_all(folder):
 def test_bad_arguments(folder):
     program = write(folder, "add.mlir", ADD)
     contains(fails(1, "run", program), "parameter 0 of @main, f32[2], has no value")
-    contains(fails(1, "run", program, "--arg", "0=x"), "--arg 0=x: 'x' is no f32 value")
+    contains(fails(1, "run", program, "--arg", "0=x"), "--arg 0=x: 'x' is not a value of type f32")
     contains(fails(2, "run", program, "--arg", "0=1", "--arg", "0=1"), "--arg 0: given twice")
     contains(fails(2, "run", program, "--arg", "x=1"), "expected N=…, N the number of a parameter")
     contains(fails(1, "run", program, "--arg", "9=1"), "@main has 2 parameters")
@@ -459,8 +459,8 @@ def test_record_and_replay(folder):
     equal(json.loads(succeeds("replay", file, "--json"))["differences"], [])
     whole = file.read_bytes()
     file.write_bytes(whole[:-7])
-    contains(succeeds("replay", file, "--list"), "the file is cut off: it ends in an entry, ")
-    contains(succeeds("replay", file), "the file is cut off: it ends in an entry, ")
+    contains(succeeds("replay", file, "--list"), "the file is truncated: it ends within an entry, ")
+    contains(succeeds("replay", file), "the file is truncated: it ends within an entry, ")
     expect(json.loads(succeeds("replay", file, "--json"))["cut"] > 0, "a cut file that says nothing of it")
     file.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
     contains(fails(1, "replay", file), "add.record: entry 0: the entry of a recording is damaged: its checksum differs")
@@ -476,7 +476,7 @@ def test_record_and_replay(folder):
 
 
 def test_json_of_names_that_are_no_text(folder):
-    """Labels have the name of the program's file, which may be any bytes."""
+    """Labels contain the name of the program's file, which may be any bytes."""
     program, file = write(folder, os.fsdecode(b"add\xff.mlir"), ADD), folder / "add.record"
     command = [TENON, "run", program, "--device=interp", "--arg", "0=1", "--arg", "1=2", "--quiet", "--layer=record"]
     done = subprocess.run(command, capture_output=True, timeout=60, env={**os.environ, "TENON_RECORD": str(file)})
@@ -546,7 +546,7 @@ def test_run_says_where_it_ran(out):
 
 def test_rules(out):
     contains(succeeds("rules"), "add-zero")
-    contains(succeeds("rules", "--markdown"), "## What is no rule")
+    contains(succeeds("rules", "--markdown"), "## Non-rules")
     program = out / "p.mlir"
     program.write_text("func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {\n"
                        "  %z = stablehlo.constant dense<0> : tensor<4xi32>\n"
@@ -588,7 +588,7 @@ def test_tune(out):
     contains(fails(2, *kernels, "--tune=parts"), "--tune parts: expected NAME=VALUE")
     run = ("run", program, "--arg", "0=0.5", "--device=interp")
     equal(succeeds(*run, "--tune=two-stage=1"), "0: f32[6] = [35, 35, 35, 35, 35, 35]\n")
-    # A file beside a plug-in does the same, for all who use the plug-in.
+    # A file beside a plug-in does the same, for all users of the plug-in.
     plugin = out / "libtenon_interp.so"
     shutil.copy(BUILD.resolve() / "core/libtenon_interp.so", plugin)
     explain = ("explain", program, f"--device={plugin}", "--placement", "--json")

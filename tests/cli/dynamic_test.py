@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dynamic programs against their static twins.
+"""Compares dynamic programs with their static twins.
 
 Each program of testdata/dynamic takes the sizes of its unknown dimensions as integer arguments. For two
 sizes it is run as it is, refined from its arguments, and as a twin in which this script has written
@@ -84,13 +84,13 @@ def parameters(text: str) -> list[tuple[str, str]]:
 
 
 def run(command: list[str]) -> str:
-    """Runs a command; the text of its failure, or nothing."""
+    """Runs a command; returns the text of its failure, or nothing."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed"])[0]
 
 
 def check(tenon: str, path: pathlib.Path, size: int) -> str:
-    """Why the program and its twin differ at `size`, or nothing."""
+    """The difference between the program and its twin at `size`, or nothing."""
     text = path.read_text()
     twin_text = with_sizes(path.stem, text, size)
     arguments: list[str] = []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What scripts/demo shows, on a terminal: the sample's accuracy, a loss that falls, and JAX training on the CPU and on a
-device whose backend is generated on the way. Prints PASS, FAIL and SKIP lines; figures are for people.
+"""Checks the output of scripts/demo on a terminal: the sample's accuracy, a falling loss, and JAX training on the CPU and on a
+device whose backend is generated during the run. Prints PASS, FAIL and SKIP lines; figures are for people.
 
     demo_test.py BUILD
 """
@@ -34,7 +34,7 @@ def on_terminal(command: list[str]) -> tuple[int, str]:
 
 
 def check_training(device: str, text: str, least: float) -> str:
-    """One training of JAX: what is wrong with what it printed, or nothing."""
+    """The fault in the output of one training of JAX, or nothing."""
     percents = [float(each) for each in re.findall(r"([0-9.]+) % of the test images right", text)]
     losses = [float(each) for each in re.findall(r"loss ([0-9.]+)", text)]
     if not percents or percents[-1] <= least:

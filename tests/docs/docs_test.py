@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The documentation against the program: commands in README.md run, generated pages are up to date.
+"""Checks the documentation: the commands in README.md run, and generated pages are up to date.
 
     docs_test.py BUILD [--write]
 
-A line "    $ build/tenon …" must succeed, unless the next line shows its error, which must then be
-what it prints. What stands between "<!-- begin: COMMAND -->" and "<!-- end -->" must be what the command prints,
-in the shell, in the repository's folder; --write puts it there. Commands of build/tenon are shown before it.
+The command in a line "    $ build/tenon …" must succeed, unless the next line shows its error, which it must then
+print. The text between "<!-- begin: COMMAND -->" and "<!-- end -->" must be the output of the command in a shell
+in the repository's folder; --write updates it. Commands of build/tenon are shown before their output.
 Prints PASS and FAIL lines.
 """
 
@@ -43,7 +43,7 @@ def check_commands(tenon: str, page: pathlib.Path) -> list[tuple[str, str]]:
 
 
 def check_generated_pages(tenon: str, write: bool) -> list[tuple[str, str]]:
-    """Pages that the tool prints whole: docs/ops.md is what the op table says, docs/rewrites.md what the rules say."""
+    """Checks the pages that the tool prints completely: docs/ops.md from the op table, docs/rewrites.md from the rules."""
     outcomes = []
     for page, words in {"docs/ops.md": ["ops", "--markdown"],
                         "docs/idioms.md": ["idioms", "--markdown"],
@@ -57,7 +57,7 @@ def check_generated_pages(tenon: str, write: bool) -> list[tuple[str, str]]:
 
 
 def check_settings() -> tuple[str, str]:
-    """docs/settings.md has every environment variable that the sources read."""
+    """docs/settings.md lists every environment variable that the sources read."""
     known = set(re.findall(r"`(TENON_\w+)`", (ROOT / "docs/settings.md").read_text()))
     read = set()
     for folder in ("core", "hlo", "backends", "tools", "conformance", "frameworks/pjrt", "frameworks/jax/jax_plugins", "tests"):
@@ -70,7 +70,7 @@ def check_settings() -> tuple[str, str]:
 
 
 def check_links() -> list[tuple[str, str]]:
-    """Relative links of every page lead to files."""
+    """Every relative link of every page leads to a file."""
     outcomes = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
@@ -108,7 +108,7 @@ def check_paths() -> list[tuple[str, str]]:
 
 
 def printed_by(tenon: str, command: str) -> str:
-    """What a page shows of a command. Errors are shown too, so that they are seen."""
+    """The text that a page shows for a command, including errors."""
     done = subprocess.run(["bash", "-c", "set -o pipefail; " + command.replace("build/tenon ", shlex.quote(tenon) + " ")],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, timeout=300)
     lines = [f"$ {command}"] if command.startswith("build/tenon ") else []

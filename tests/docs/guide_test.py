@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""docs/backend-guide.md as its reader would follow it: every command of it, in its order, in an empty folder.
+"""Follows docs/backend-guide.md as a reader would: runs every command, in order, in an empty folder.
 
     guide_test.py BUILD
 
-A command is a line "    $ …"; the lines below it, up to the next, must be found in what it prints, in that order. It
-succeeds, unless these lines say that a test is wrong. Prints a line "PASS command" or "FAIL command: why".
+A command is a line "    $ …"; its output must contain the lines below it, up to the next command, in that order. It must
+succeed, unless these lines state that a test is wrong. Prints a line "PASS command" or "FAIL command: why".
 """
 
 import os
@@ -21,7 +21,7 @@ PLUGIN_PC = "Name: tenon-plugin\nDescription: the headers of this tree\nVersion:
 
 
 def commands_of(page):
-    """Each command and the lines that the page shows of what it prints."""
+    """Each command, with the lines of its output that the page shows."""
     commands = []
     for line in page.read_text().splitlines():
         if line.startswith("    $ build/tenon ") or not line.startswith("    "):
@@ -60,7 +60,7 @@ class Shell:
 
 
 def fault(status, output, shown):
-    """What is wrong about what a command did, or nothing."""
+    """The fault of a command's result, or nothing."""
     refused = any(re.search(r"[1-9]\d* wrong", line) for line in shown)
     if (status != 0) != refused:
         return f"exit status {status}: {output[-1500:]}"

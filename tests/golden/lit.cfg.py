@@ -1,4 +1,4 @@
-"""lit: golden tests are .mlir files whose RUN lines pipe what `tenon` prints into FileCheck."""
+"""lit: golden tests are .mlir files whose RUN lines pipe the output of `tenon` into FileCheck."""
 
 import os
 

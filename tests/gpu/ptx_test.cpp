@@ -22,7 +22,7 @@ namespace {
 constexpr int32_t kChips[] = {75, 80, 90};
 constexpr int64_t kMostRegisters = 128;  // 512 threads of a multiprocessor's 65,536.
 
-// The PTX of a program's kernels; the ptxas that there is makes no cubins meanwhile.
+// The PTX of a program's kernels; ptxas is disabled meanwhile.
 std::string ptx_of_program(const std::string& path, int32_t chip) {
   setenv("TENON_PTXAS", "/nowhere/ptxas", 1);
   const auto backend = backend::make_gpu_backend();
@@ -45,7 +45,7 @@ std::vector<std::string> files_of(const std::string& folder, const std::string& 
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     const std::filesystem::path& path = entry.path();
     const bool is_named = name.empty() ? path.extension() == ".mlir" : path.filename() == name;
-    // The shapes of `dynamic` are to be given first.
+    // Programs in `dynamic` need shapes first.
     if (is_named && path.parent_path().filename() != "dynamic") files.push_back(path.string());
   }
   std::ranges::sort(files);
@@ -59,7 +59,7 @@ int64_t count(const std::string& text, const std::string& pattern) {
 
 class Programs : public testing::TestWithParam<std::string> {};
 
-// Neither arrays in a thread's slow memory nor registers put there; nothing that ptxas refuses.
+// No arrays in a thread's slow local memory and no spilled registers; ptxas accepts everything.
 TEST_P(Programs, StayInRegisters) {
   const std::string ptxas = find_ptxas();
   for (const int32_t chip : kChips) {
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Samples, Programs,
                          testing::ValuesIn(files_of(TENON_SOURCE "/samples", "program.mlir")),
                          name_of_test);
 
-// Elementwise programs and copies of neighbours go 16 bytes at a time, in and out.
+// Elementwise programs and copies access adjacent elements 16 bytes at a time.
 TEST(ProgramsPtx, NeighboursMoveInRunsOf16Bytes) {
   for (const char* const name :
        {"gelu_1024x1024", "gelu_chain_1024x1024", "transpose_64x128x256_by_1_0_2"}) {
@@ -103,7 +103,8 @@ TEST(ProgramsPtx, NeighboursMoveInRunsOf16Bytes) {
   }
 }
 
-// A row is one kernel's: read once, kept, reduced by shuffles and then by shared memory.
+// A row is processed by one kernel: read once, kept, reduced by shuffles and then through shared
+// memory.
 TEST(ProgramsPtx, RowsAreReducedByShufflesAndSharedMemory) {
   for (const char* const name : {"softmax_of_rows_1024x1024", "layer_norm_1024x1024"}) {
     SCOPED_TRACE(name);
@@ -116,7 +117,7 @@ TEST(ProgramsPtx, RowsAreReducedByShufflesAndSharedMemory) {
   }
 }
 
-// Through shared memory, so that neighbours are read and neighbours are written.
+// Through shared memory, so that both reads and writes are of adjacent elements.
 TEST(ProgramsPtx, TransposesGoByTiles) {
   for (const char* const name :
        {"transpose_1024x1024_by_1_0", "transpose_256x4096_by_1_0", "transpose_4096x256_by_1_0",

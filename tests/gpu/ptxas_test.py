@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/ptxas gives an assembler of PTX. Where that is the wheel's, the code generator's tests run again with it, since
+"""scripts/ptxas finds an assembler of PTX. If it is the wheel's, the code generator's tests run again with it, because
 they ran without one. Prints PASS, FAIL and SKIP lines.
 
     ptxas_test.py BUILD

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Elementwise programs in portable maths give the bits of interp on the CPU, on the simulated GPU, whose accesses are
-checked, and on the template: each op on each type's special values, and random graphs; more of them with --full."""
+"""Elementwise programs with portable math functions give the bits of interp on the CPU, on the simulated GPU with checked
+accesses, and on the template: each op on each type's special values, and random graphs; more of them with --full."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ def main() -> int:
     build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     full = "--full" in sys.argv
     status = 0
-    # The template runs a C compiler for each program, and computes f64 by integers.
+    # The template runs a C compiler for each program, and emulates f64 with integers.
     few = ["--without=chlo.polygamma,chlo.zeta,chlo.digamma,chlo.lgamma",
            "--types=pred,u8,s32,f8e4m3fn,bf16,f32"]
     for options in ([f"--count={20000 if full else 500}", "--devices=cpu"],

@@ -1,5 +1,5 @@
-// The CPU backend's code for whole programs: LLVM IR after the passes, which steps of a Program
-// become one function, and the same bits from any number of threads. (cpu_test tests the results of
+// The CPU backend's code for whole programs: LLVM IR after the passes, the steps of a Program that
+// become one function, and the same bits for any number of threads. (cpu_test tests the results of
 // kernels.)
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
@@ -28,7 +28,7 @@ std::unique_ptr<hlo::Module> module_of(const std::string& text) {
   return *std::move(module);
 }
 
-// A folder that is gone when this is.
+// A folder that is removed by the destructor.
 class Folder {
  public:
   Folder() : path_(testing::TempDir() + "/tenon-XXXXXX") {
@@ -43,7 +43,7 @@ class Folder {
 
 struct Made {
   hlo::Compilation compilation;
-  std::string code;  ///< LLVM IR behind the passes, of all modules.
+  std::string code;  ///< LLVM IR after the passes, of all modules.
 };
 
 Made made_of(const std::string& text) {
@@ -68,7 +68,7 @@ int64_t count(const std::string& text, const std::string& pattern) {
   return std::distance(std::sregex_iterator(text.begin(), text.end(), expression), {});
 }
 
-// At least a register of the host.
+// The number of vectors of at least a host register.
 int64_t wide(const std::string& code, const std::string& what) {
   int64_t found = 0;
   const std::regex expression(what + R"(\D*<(\d+) x float>)");
@@ -85,7 +85,7 @@ bool within_one_segment(const Made& made) {
          });
 }
 
-// Whole registers; masked ones where the last has less than all elements.
+// Whole registers; a masked one if the last has fewer elements.
 TEST(CpuCode, LanesAreVectors) {
   const auto code_for = [](int64_t elements) {
     const std::string type = fmt::format("tensor<{}xf32>", elements);
@@ -121,7 +121,7 @@ TEST(CpuCode, SumsOfRowsAreVectors) {
   EXPECT_GT(wide(made.code, "= fadd "), 0);
 }
 
-// A loop over scalars and small arrays is one function whose carries are registers.
+// A loop over scalars and small arrays is one function that carries its values in registers.
 TEST(CpuCode, CarriesOfLoopsAreRegisters) {
   const Made made = made_of(
       R"(func.func @main(%a: tensor<3x3xf64>, %n: tensor<i64>) -> (tensor<3x3xf64>, tensor<i64>) {
@@ -143,7 +143,8 @@ TEST(CpuCode, CarriesOfLoopsAreRegisters) {
   EXPECT_GE(count(made.code, R"(= phi i64 )"), 1);
 }
 
-// So is one that reads and writes long arrays an element a turn: what it stores is that element.
+// The same holds for a loop that reads and writes one element of long arrays per iteration: it
+// stores only that element.
 TEST(CpuCode, CarriesOfLongScansAreRegisters) {
   const Made made = made_of(
       R"(func.func @main(%x: tensor<20000xf32>, %y: tensor<20000xf32>, %c: tensor<f32>) -> (tensor<f32>, tensor<20000xf32>) {
@@ -169,7 +170,7 @@ TEST(CpuCode, CarriesOfLongScansAreRegisters) {
   EXPECT_EQ(count(made.code, R"(= alloca )"), 0);
   EXPECT_EQ(count(made.code, R"(= phi i32 )"), 1);
   EXPECT_GE(count(made.code, R"(= phi float )"), 1);
-  // The number of each turn, and the last.
+  // The number of each iteration, and the last one.
   EXPECT_EQ(count(made.code, R"(store float )"), 2);
 }
 
@@ -205,7 +206,7 @@ TEST(CpuCode, AProgramIsOneFunction) {
   EXPECT_GT(made.compilation.compiled.program.temporary_bytes, 0);
 }
 
-// Kernels behind a large product run on one group of rows after the other.
+// Kernels after a large product run on one group of rows after the other.
 TEST(CpuCode, KernelsFollowAContractionRowByRow) {
   const auto dense = [](int64_t rows, int64_t columns) {
     return fmt::format(
@@ -235,7 +236,7 @@ Literal inexact(const Dims& dims) {
   return x;
 }
 
-// Sums whose value depends on their order: no thread more or less changes it.
+// Sums whose value depends on their order: the number of threads does not change it.
 TEST(CpuCode, ThreadsChangeNoBit) {
   const char* const programs[] = {
       R"(func.func @main(%x: tensor<1024x1024xf32>) -> tensor<f32> {
@@ -282,7 +283,8 @@ TEST(CpuCode, ThreadsChangeNoBit) {
 
 // --- The cache
 
-// LLVM does not run again for a program that is in the cache, as if another process compiled it.
+// For a program that is in the cache, LLVM does not run again; another process might have compiled
+// it.
 TEST(CpuCode, TheCacheHasWholePrograms) {
   const char* const text =
       R"(func.func @main(%x: tensor<40x50xf32>, %y: tensor<50x60xf32>) -> tensor<40x60xf32> {
@@ -299,11 +301,11 @@ TEST(CpuCode, TheCacheHasWholePrograms) {
     EXPECT_TRUE(made) << made.error().to_string();
     return std::pair(layer.counts->found.load(), layer.counts->compiled.load());
   };
-  EXPECT_EQ(counts_of().second, 2);  // The plan of the contraction, the segment.
+  EXPECT_EQ(counts_of().second, 2);  // The plan of the contraction, and the segment.
   EXPECT_EQ(counts_of().second, 0);
 }
 
-// Lines of LLVM IR: of all functions, and of the longest.
+// Lines of LLVM IR: of all functions, and of the longest one.
 struct Lines {
   int64_t all = 0;
   int64_t longest = 0;
@@ -357,7 +359,8 @@ std::string updates(int count) {
   return text + fmt::format("  return %a{} : tensor<1024xf32>\n}}\n", count);
 }
 
-// LLVM takes more than linear time for a function: long programs have more functions, not longer.
+// LLVM takes more than linear time per function: longer programs become more functions, not longer
+// ones.
 TEST(CpuCode, LongProgramsBecomeManyFunctions) {
   for (const auto& program : {reductions, updates}) {
     const Lines small = lines_of(made_of(program(150)).code);

@@ -1,25 +1,25 @@
 // clang-format off
 // The StableHLO test data: real programs with expected results, in the folder that the environment
-// variable TENON_STABLEHLO_DATA names. One test a file and question:
+// variable TENON_STABLEHLO_DATA names. One test per file and suite:
 //
 //   Static, Quantized, Interpret   the program runs on the reference device and its checks hold
 //   Interp                         the same on `interp`: lowered, kernels interpreted
-//   InterpLegal                    the same, for a target of f32, fma and 32-bit integers alone
-//   InterpLeast                    the same without fma: long, only if TENON_FULL is set
+//   InterpLegal                    the same, for a target that has only f32, fma and 32-bit integers
+//   InterpLeast                    the same without fma: slow, only if TENON_FULL is set
 //   InterpShuffled, InterpSchedule the same, iterations in other orders, choices of lowering drawn
 //
 // The following compile the program as users do. Its inputs are arguments, so that the passes cannot
-// compute it beforehand; a test whose device ran no step is skipped, not passed:
+// evaluate it; a test whose device ran no step is skipped, not passed:
 //
 //   InterpDevice, InterpPlugin     by the runtime, on interp's device: built in, and as a plug-in
 //   Cpu, CpuPlugin, GpuSim, GpuSimOptimized, GpuSimPlugin   on these devices
 //   Template                       on the chip, no source with a double
 //   TemplatePlugin, TemplateC      as plug-ins, in C++ and in C; every 8th file, all if TENON_FULL
-//   …Layers                        with rules checked and calls late; of the template every 8th file
+//   …Layers                        with rules checked, calls delayed; every 8th file for the template
 //   GivenPlugin                    the same on the plug-in that TENON_TEST_PLUGIN names by its path
 //   CpuFolded                      as written: the passes fold correctly, even if no op is left
 //   RoundTrip                      parse(print(m)) == m in both text forms
-//   Artifact                       the artifact imports to the same Module as the text beside it
+//   Artifact                       the artifact imports to the same Module as its text
 //
 // testdata/dynamic is checked by tests/cli/dynamic_test.py, which writes sizes into texts.
 // clang-format on
@@ -109,7 +109,7 @@ Result<std::vector<Literal>> run_reference(const Module& module, const Computati
   return evaluator.run(entry, arguments);
 }
 
-// Lowered without being optimised, so that nothing is folded.
+// Lowers without the optimising passes, so that nothing is folded.
 Runner on_interp(const InterpretedRunOptions& options) {
   return [options](const Module& module, const Computation& entry,
                    const std::vector<Literal>& arguments, Report* report) {
@@ -120,7 +120,7 @@ Runner on_interp(const InterpretedRunOptions& options) {
   };
 }
 
-// By the runtime, on a backend's device.
+// Through the runtime, on a backend's device.
 Runner on_device(std::shared_ptr<runtime::Client> client) {
   return [client = std::move(client)](const Module& module, const Computation& entry,
                                       const std::vector<Literal>& arguments, Report* report) {
@@ -135,14 +135,15 @@ Runner on_device(std::shared_ptr<runtime::Client> client) {
   };
 }
 
-// By the runtime, on a backend's first device; others are for the processes that a program starts.
+// Through the runtime, on a backend's first device; the others are for processes that a program
+// starts.
 Runner on_first(std::shared_ptr<backend::Backend> backend) {
   runtime::ClientOptions first;
   first.devices = {0};
   return on_device(runtime::Client::open(std::move(backend), first).value());
 }
 
-// Rules checked, and every eighth call late.
+// With rules checked, and every eighth call delayed.
 std::shared_ptr<backend::Backend> within_layers(std::shared_ptr<backend::Backend> inner) {
   const auto plan = backend::FaultPlan::parse("delay%8");
   return make_faults_layer(backend::make_validate_layer(std::move(inner)), plan.value()).backend;
@@ -150,10 +151,10 @@ std::shared_ptr<backend::Backend> within_layers(std::shared_ptr<backend::Backend
 
 enum class Inputs {
   kAsWritten,    // Constants.
-  kAsArguments,  // The device gets them when it runs.
+  kAsArguments,  // The device gets them at run time.
 };
 
-// Runs one function of a part; the error says why if it does not run, or which check failed.
+// Runs one function of a part; the error states why it does not run, or which check failed.
 Status run_entry(const Module& module, const Computation& entry, const Runner& runner,
                  std::vector<Literal> arguments, Inputs inputs, Report* report) {
   std::optional<conformance::WithInputs> changed;
@@ -174,7 +175,7 @@ std::string run_file(const std::string& path, const Runner& runner,
   for (const std::string& text : programs_of(path)) {
     const auto module = import_module(text, path);
     if (!module) return module.error().to_string();
-    // A part without an entry is a row of cases, each a function.
+    // A part without an entry is a list of test cases, one function each.
     std::vector<const Computation*> entries = {(*module)->entry()};
     if (entries[0] == nullptr) {
       entries.clear();
@@ -188,9 +189,10 @@ std::string run_file(const std::string& path, const Runner& runner,
   return {};
 }
 
-// Files whose own bound of 3 ULP fails by the order of additions alone: sums whose terms cancel, or
-// of f16 rounded at each step. In the order as written they pass; in others they are counted apart,
-// if each op is within n eps sum|terms| of its evaluation in a wider type.
+// Files whose own bound of 3 ULP is exceeded only because of the order of additions: sums whose
+// terms cancel, or sums of f16 rounded at each step. In the order as written they pass; in other
+// orders they are counted separately, if each op is within n eps sum|terms| of its evaluation in a
+// wider type.
 constexpr std::string_view kReassociated[] = {
     "cumlogsumexp_float16_8_9",
     "cumsum_float16_8_9",
@@ -229,13 +231,13 @@ std::string mismatch_by_ops(const std::string& path, const Runner& runner,
   return mismatch ? mismatch->text : "";
 }
 
-// The data's own interpreter does not pass the others either.
+// StableHLO's own interpreter does not pass the others either.
 bool is_counted(const std::string& path) {
   const auto text = read_file(path);
   return text && text->find("RUN-DISABLED") == std::string::npos;
 }
 
-// Not of the evaluator.
+// False for the evaluator.
 bool runs_on_device(std::string_view suite) {
   return suite != "Static" && suite != "Quantized" && suite != "Interpret";
 }
@@ -248,7 +250,7 @@ class RunsRight : public testing::Test {
   void TestBody() override {
     std::vector<Literal> arguments;
     if (path_.ends_with("api_input_arguments.mlir")) {
-      // The one file that takes arguments; it says which in its first line.
+      // The only file that takes arguments; its first line states which.
       for (const int32_t value : {1, 2}) {
         arguments.push_back(Literal::scalar_integer(ElementType::kS32, value)
                                 .splat_to(Shape(ElementType::kS32, {2})));
@@ -398,7 +400,7 @@ int main(int argc, char** argv) {
   setenv("TENON_TEMPLATE_CC", TENON_CC_WITHOUT_DOUBLE, 0);
   const bool full = std::getenv("TENON_FULL") != nullptr;
   const auto plugin = [](const char* path) { return tenon::backend::load_plugin(path).value(); };
-  // Every how many files: compilers in C take their time.
+  // The device runs every N-th file, because C compilers are slow.
   struct OnDevice {
     const char* suite;
     Runner runner;

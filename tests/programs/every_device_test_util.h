@@ -15,10 +15,10 @@
 
 namespace tenon::conformance {
 
-/// A test whose parameter is a device: "reference" is the evaluator.
+/// A test whose parameter is a device; "reference" is the evaluator.
 class EveryDevice : public ::testing::TestWithParam<const char*> {
  protected:
-  /// The first result; a failure of the test and an empty Literal on an error.
+  /// The first result; on an error, a test failure and an empty Literal.
   static Literal result_of(const std::string& text, const std::vector<Literal>& arguments) {
     const auto module = hlo::import_module(text, "t");
     if (!module) {

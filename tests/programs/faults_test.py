@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Twenty programs on devices on which everything fails in turn: interp, the template (whose chip is
-also killed), the CPU, the simulated GPU, and interp as a plug-in. What leaks is a failure, where GCC's leak sanitizer
-is at hand. More schedules with --full."""
+"""Twenty programs on devices on which each call is made to fail in turn: interp, the template (whose chip is
+also killed), the CPU, the simulated GPU, and interp as a plug-in. A leak is a failure if GCC's leak sanitizer
+is available. More schedules with --full."""
 
 import json
 import os
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def environment(build: pathlib.Path) -> dict[str, str]:
-    """With the leak sanitizer loaded first, but into the compilers that are run; a build with sanitizers has its own."""
+    """Loads the leak sanitizer first, except into the compilers that are run; a build with sanitizers has its own."""
     options = json.loads((build / "meson-info/intro-buildoptions.json").read_text())
     if any(option["name"] == "b_sanitize" and option["value"] != "none" for option in options):
         return dict(os.environ)

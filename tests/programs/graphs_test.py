@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Random programs against the evaluator: on interp and the CPU 500 of them each, 20,000 with --full; on the
-simulated GPU, whose accesses are checked, 500, 2,000 with --full, and some on it as ptxas would get them; some on the
-template."""
+"""Compares random programs with the evaluator: 500 each on interp and the CPU, 20,000 with --full; 500 on the simulated GPU
+with checked accesses, 2,000 with --full, and some there in the form that ptxas would get; some on the template."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Errors of the math functions: every 1,009th f32, all of them with --full."""
+"""Measures the errors of the math functions: for every 1,009th f32, for all of them with --full."""
 
 import pathlib
 import subprocess

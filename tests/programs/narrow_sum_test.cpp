@@ -1,5 +1,6 @@
 // Sums of narrow floats are kept in a wider type and rounded once, on every device
-// (docs/numerics.md): a sum that is rounded at each step stays where half a unit is an element.
+// (docs/numerics.md): a sum that is rounded at each step would stop growing when half a unit equals
+// an element.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,14 +13,14 @@ struct Case {
   const char* type;
   int64_t count;
   double element;
-  double sum;  ///< The number of the type that is nearest to the exact sum.
+  double sum;  ///< The number of the type nearest to the exact sum.
 };
 
-// Sums rounded at each step give 256, 2048 and 16; f32 gives the exact one.
+// With rounding at each step the sums would be 256, 2048 and 16; f32 gives the exact sum.
 const Case kCases[] = {{"bf16", 4096, 1, 4096},
                        {"f16", 4096, 1, 4096},
                        {"f8E4M3FN", 64, 1, 64},
-                       // More leaves than one stage takes.
+                       // More leaves than one stage processes.
                        {"bf16", 1 << 17, 1, 1 << 17},
                        {"f16", 1 << 16, 0.0625, 4096}};
 

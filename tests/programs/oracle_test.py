@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Errors of the evaluator's math functions, held against Arb: a sample; with --full a dense one.
+"""Measures the errors of the evaluator's math functions with Arb: on a sample; with --full on a dense one.
 
 `tests/programs/oracle_test.py BUILD --full --write` puts the table into docs/numerics.md.
 """

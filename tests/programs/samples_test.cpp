@@ -1,4 +1,4 @@
-// The samples: programs exported from JAX, in text and as artifacts, against JAX's results.
+// The samples: programs exported from JAX, as text and as artifacts, compared with JAX's results.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,8 +38,8 @@ std::unique_ptr<Module> load(const std::string& path) {
   return module ? std::move(*module) : nullptr;
 }
 
-// The artifact of a sample with CHLO ops holds their composites and decompositions, so that it is
-// another Module; it must still give the same results.
+// The artifact of a sample with CHLO ops contains composites and decompositions instead, so its
+// Module differs; it must still give the same results.
 bool has_chlo(const Module& module) {
   return print_module(module).find("chlo.") != std::string::npos;
 }
@@ -102,7 +102,7 @@ Runner on_interp(const InterpretedRunOptions& options) {
   };
 }
 
-// By the runtime, without steps of the host.
+// Through the runtime, without host steps.
 Runner on_device(std::shared_ptr<backend::Backend> backend) {
   return [backend = std::move(backend)](
              const Module& module, std::span<const Literal> arguments, const Checks& checks,
@@ -164,7 +164,7 @@ class Sample : public testing::TestWithParam<std::string> {
   Json manifest_;
 };
 
-// Those that came with JAX's results.
+// The samples that have JAX's results.
 class SampleResults : public Sample {};
 
 TEST_P(SampleResults, OfText) {
@@ -203,7 +203,8 @@ TEST_P(SampleResults, OnInterpInAnyOrder) {
   }
 }
 
-// For a target of f32 and 32-bit integers: with fma, and (TENON_FULL: it takes long) without.
+// For a target with f32 and 32-bit integers: with fma, and (only if TENON_FULL is set, because it
+// is slow) without.
 TEST_P(SampleResults, OnInterpLegalised) {
   for (const char* form : {"fma", "least"}) {
     if (form == std::string_view("least") && std::getenv("TENON_FULL") == nullptr) continue;

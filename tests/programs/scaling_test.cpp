@@ -1,6 +1,6 @@
-// Compiling takes work in proportion to the program: each stage, at n and at 4 n ops of the shapes
-// that bench/scaling writes. What is counted is memory taken from the heap, which nearly all work
-// in these stages goes with, never time.
+// Compile time must be proportional to the size of the program: measures each stage, at n and at 4
+// n ops of the shapes that bench/scaling writes. The measure is heap memory allocated, which nearly
+// all work in these stages needs, never time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace {
 
-std::atomic<int64_t> g_bytes{0};  // Taken from the heap so far.
+std::atomic<int64_t> g_bytes{0};  // Allocated from the heap so far.
 
 void* counted(std::size_t size, std::size_t alignment) {
   g_bytes += static_cast<int64_t>(size);
@@ -56,7 +56,7 @@ std::string program_of(const std::string& shape, int ops) {
   return text;
 }
 
-// Bytes of each stage, in order.
+// Bytes allocated in each stage, in order.
 class Stages {
  public:
   template <class Stage>
@@ -116,8 +116,8 @@ class Scaling : public testing::TestWithParam<std::string> {};
 
 TEST_P(Scaling, WorkGrowsAsTheProgramDoes) {
   constexpr int kOps = 300;
-  constexpr int64_t kNothing = 1 << 20;  // Bytes that say nothing about growth.
-  stages_of(GetParam(), 50);             // Makes the objects that a process makes once.
+  constexpr int64_t kNothing = 1 << 20;  // Too few bytes to judge growth.
+  stages_of(GetParam(), 50);             // Creates the objects that a process creates once.
   const Stages small = stages_of(GetParam(), kOps);
   const Stages large = stages_of(GetParam(), 4 * kOps);
   ASSERT_EQ(small.bytes().size(), large.bytes().size());

@@ -1,5 +1,5 @@
-// Windows of a scatter that are partly out of range: StableHLO drops the elements out of range,
-// XLA, and a scatter with whole_windows, the window (docs/numerics.md).
+// Windows of a scatter that are partly out of range: StableHLO drops the elements out of range;
+// XLA, and a scatter with whole_windows, drop the window (docs/numerics.md).
 #include <gtest/gtest.h>
 
 #include "tests/programs/every_device_test_util.h"
@@ -7,7 +7,7 @@
 namespace tenon::conformance {
 namespace {
 
-// Windows of 2 x 2 at (row, column): inside, over each edge, outside altogether, inside again.
+// Windows of 2 x 2 at (row, column): inside, over each edge, entirely outside, inside again.
 constexpr const char* kTwoDimensions = R"(
 func.func @main(%x: tensor<4x4xTYPE>, %at: tensor<7x2xi32>, %u: tensor<7x2x2xTYPE>) -> tensor<4x4xTYPE> {
   %r = "stablehlo.scatter"(%x, %at, %u) <{

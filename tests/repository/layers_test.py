@@ -55,8 +55,8 @@ ALLOWED = {
     "bench": "core hlo backends",
     "tests": "core hlo backends conformance",
 }
-# What tests and their helpers may include beside that, by the first folder of their path. Backends are tested by what the
-# SDK gives to their makers.
+# Further includes that tests and their helpers may use, by the first folder of their path. Backends are tested with the
+# SDK that vendors get.
 ALLOWED_IN_TESTS = {"core": "core", "hlo": "core hlo conformance", "backends": "core backends", "conformance": "conformance",
                     "frameworks": "frameworks", "tools": "tools"}
 # The simulated chip is the device of a vendor: a process of its own.
@@ -86,7 +86,7 @@ def allows(allowed: str, unit: str) -> bool:
 
 
 def included(path: pathlib.PurePosixPath) -> list[tuple[int, pathlib.PurePosixPath]]:
-    """Line and path of each include of a file of this repository."""
+    """The line and path of each include of a file of this repository."""
     lines = (ROOT / path).read_text().splitlines()
     found = [(number, re.match(r'#include "([^"]+/[^"]+)"', line)) for number, line in enumerate(lines, 1)]
     return [(number, pathlib.PurePosixPath(match.group(1))) for number, match in found if match]
@@ -98,7 +98,7 @@ def code() -> list[pathlib.PurePosixPath]:
 
 
 def check_edges(files: list[pathlib.PurePosixPath]) -> dict[str, list[str]]:
-    """Faults by unit: includes of what is not allowed, and edges that are allowed and not used."""
+    """Faults by unit: includes that are not allowed, and allowed edges that are not used."""
     faults = collections.defaultdict(list)
     used = collections.defaultdict(set)
     for path in files:
@@ -122,7 +122,7 @@ def check_edges(files: list[pathlib.PurePosixPath]) -> dict[str, list[str]]:
 
 
 def cycles() -> str:
-    """What is wrong with the order of ALLOWED, if anything."""
+    """The fault of the order of ALLOWED, if any."""
     graph = {unit: {other for other in ALLOWED if other != unit and allows(allowed, other)} for unit, allowed in ALLOWED.items()}
     try:
         graphlib.TopologicalSorter(graph).prepare()
@@ -142,7 +142,7 @@ def entries() -> dict[str, int]:
 
 
 def heads() -> dict[str, list[tuple[str, pathlib.PurePosixPath]]]:
-    """By folder its purpose, said at the top of its head file as "// FOLDER/: PURPOSE", and that file."""
+    """The purpose of each folder, stated at the top of its head file as "// FOLDER/: PURPOSE", and that file."""
     found = collections.defaultdict(list)
     for path in tracked():
         if path.suffix not in CODE and path.name != "meson.build":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/make-venv tells an index that is out of reach from a pin that the index lacks. Prints PASS and FAIL lines."""
+"""scripts/make-venv distinguishes an unreachable index from a pinned version that the index lacks. Prints PASS and FAIL lines."""
 
 import http.server
 import os

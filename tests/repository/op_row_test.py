@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A row of the op table that lacks what its op needs does not compile.
+"""A row of the op table that lacks a column that its op needs does not compile.
 
     op_row_test.py [BUILD]
 
@@ -40,7 +40,7 @@ def without(table: str, op: str, column: str) -> str:
 
 
 def compiled(command: list[str], folder: pathlib.Path, build: pathlib.Path, table: str) -> str:
-    """What the compiler says; empty if it compiles."""
+    """The compiler's output; empty if it compiles."""
     place = folder / TABLE
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(table)
@@ -57,7 +57,7 @@ def main() -> int:
     command = [*shlex.split(mine["command"])[:-1], str(ROOT / "hlo/registry/op_registry.cpp")]
     if command[0].endswith("ccache"):
         command = command[1:]
-    # The include folders of the project come behind the one with the changed table.
+    # The include folders of the project come after the one with the changed table.
     command = [part for part in command if part not in ("-MD", "-c")]
     includes = [part for part in command if part.startswith("-I")]
     command = [part for part in command if not part.startswith("-I")]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""With --full: every other test again in builds with ASan+UBSan and with TSan; with --full asan or --full tsan, in
-that one. What a build and its tests print is in build-NAME/sanitizer_test.log."""
+"""With --full: runs every other test again in builds with ASan+UBSan and with TSan; with --full asan or --full tsan, only in
+that one. The output of a build and its tests is in build-NAME/sanitizer_test.log."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/source_hash.py: which changes of sources make another compiler. Prints PASS and FAIL lines."""
+"""scripts/source_hash.py: which changes of sources change the hash. Prints PASS and FAIL lines."""
 
 import pathlib
 import re

@@ -11,8 +11,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A class, struct, union or enum is declared once in the tree, so that grep finds one thing; nested and file-local ones count
-# too. The pairs below may share a name: both are the field's own words in headers that vendors write against, and the
-# namespace says which is meant.
+# too. The pairs below may share a name: both are standard terms in headers that vendors use, and the namespace
+# distinguishes them.
 SHARED_NAMES = {
     "Buffer": {"core/program/program.h", "core/runtime/buffer.h"},  # Of a Program; of the runtime, as in PJRT.
     "Builder": {"core/kernel/ir/builder.h", "hlo/builder/builder.h"},  # Of the kernel IR; of hlo.
@@ -67,8 +67,10 @@ def check_names() -> bool:
 
 
 # Sentences without a subject, and words that hide who does what: a comment names the thing, by its standard term.
-HIDDEN_SUBJECT = re.compile(r"^\s*(?://[/!]?<?|/\*+) ?(?:What|Of) |\S\s+///< ?(?:What|Of) ")
-VAGUE_WORDS = re.compile(r"(?://|/\*| \* ).*\b(?:anew|whoever|whosoever|wherever|whatever)\b", re.IGNORECASE)
+HIDDEN_SUBJECT = re.compile(r"^\s*(?://[/!]?<?|/\*+) ?(?:{0}) |\S\s+///?< ?(?:{0}) ".format(
+    "What|Of|Who|Whose|Says|Tells|That of|The same of|As of"))
+VAGUE_WORDS = re.compile(r"(?://|/\*| \* ).*\b(?:anew|whoever|whosoever|wherever|whatever|to and fro|held against|by way of"
+                         r"|given away|where it lies)\b", re.IGNORECASE)
 
 
 def check_comments() -> bool:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the shared libraries export, and what they need of others: a plug-in's one function, and no LLVM, so that they
-live beside whatever LLVM and whatever Tenon the host has. Prints PASS and FAIL lines.
+"""Checks the exports and imports of the shared libraries: a plug-in exports one function and no LLVM, so that it can share a
+process with any LLVM and any Tenon of the host. Prints PASS and FAIL lines.
 
     symbols_test.py BUILD
 """
@@ -19,7 +19,7 @@ def output_of(*command) -> str:
 
 
 def wrong_with(library: pathlib.Path, function: str) -> str:
-    """What is wrong with it, or nothing."""
+    """The fault of a library, or nothing."""
     exported = [line.split()[-1].split("@")[0] for line in output_of("nm", "-D", "--defined-only", library).splitlines()]
     if exported != [function]:
         return f"it exports {len(exported)} symbols, among them {exported[:5]}"

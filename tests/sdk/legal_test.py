@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""With --full: the data files and samples on a target of f32 and 32-bit integers alone, without even fma."""
+"""With --full: the data files and samples on a target that has only f32 and 32-bit integers, not even fma."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(build: pathlib.Path, program: str, tests: str, what: str) -> int:
-    """Runs tests of one executable with TENON_FULL; prints PASS, SKIP or what they said."""
+    """Runs tests of one executable with TENON_FULL; prints PASS, SKIP or their output."""
     done = subprocess.run([str(build / program), f"--gtest_filter={tests}", "--gtest_brief=1"],
                           cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           env={**os.environ, "TENON_FULL": "1"})

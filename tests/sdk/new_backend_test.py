@@ -24,7 +24,7 @@ LANGUAGES = {"c++": "cpp", "c": "c"}
 
 
 class Failure(Exception):
-    """A check that did not hold."""
+    """A failed check."""
 
 
 def expect(condition, text):
@@ -33,7 +33,7 @@ def expect(condition, text):
 
 
 def run(*command, folder, variables, limit=300):
-    """Exit status and all output, in an environment of nothing but `variables`."""
+    """Exit status and all output, in an environment with only `variables`."""
     try:
         done = subprocess.run([str(word) for word in command], cwd=folder, env=variables, text=True, timeout=limit,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -99,7 +99,7 @@ def test_install_is_relocatable(installed):
 
 
 def test_generate_and_build(project):
-    """In seconds: to write it, to set it up, to build it."""
+    """The seconds to write it, to set it up and to build it."""
     folder = project.folder
     seconds = []
 
@@ -112,7 +112,7 @@ def test_generate_and_build(project):
     said = timed(succeeds, project.installed.tool, "new-backend", project.name, "--lang", project.language,
                  folder=folder.parent, variables=project.installed.variables)
     expect(f"PKG_CONFIG_PATH={project.installed.pkg_config} meson setup build" in said, f"says {said}")
-    # A feature that is newer than the version of Meson that the project asks for is a warning.
+    # Meson warns about a feature that is newer than the version that the project requires.
     timed(project.succeeds, "meson", "setup", "build", "--fatal-meson-warnings")
     timed(project.succeeds, "ninja", "-C", "build")
     used = project.succeeds("ninja", "-C", "build", "-t", "deps")
@@ -155,7 +155,7 @@ def test_jax_package(project):
         expect(said == (chosen or str((package / project.plugin.name).resolve())), f"chooses {said}")
 
 
-# What a maker may get wrong: text of the source, what stands there instead, the first step that must say so.
+# Mistakes that a vendor may make: text of the source, its replacement, the first step that must detect it.
 MISTAKES = {
     "the last byte of a copy is lost": (
         "memcpy(bytes + at, chip->registers->window, piece)",

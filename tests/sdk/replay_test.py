@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A recorded run of each sample again, on the device that it was recorded on and on the other, bit for bit; and
-on a device one of whose kernels is broken on purpose, up to that kernel's first launch. Traces of the same runs.
-With --full the sample that takes half a minute too. Prints PASS and FAIL lines.
+"""Replays a recorded run of each sample, on the device on which it was recorded and on another, bit for bit; and
+on a device with one deliberately broken kernel, up to that kernel's first launch. Also traces the same runs.
+With --full, includes the sample that takes half a minute. Prints PASS and FAIL lines.
 """
 
 import concurrent.futures
@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEVICES = ("interp", "template")
 SLOW = "mlp_784_train_step"
 
-# A C compiler for the template that turns one bit of what one kernel writes.
+# A C compiler for the template that flips one bit of the result of one kernel.
 COMPILER = """#!/usr/bin/env python3
 import pathlib, re, subprocess, sys
 for name in sys.argv[1:]:
@@ -32,7 +32,7 @@ sys.exit(subprocess.run(["cc", *sys.argv[1:]]).returncode)
 
 
 class Failure(Exception):
-    """A check that did not hold."""
+    """A failed check."""
 
 
 def expect(condition, text):
@@ -76,7 +76,7 @@ def check_same(build, file, recorded_on, device):
 def check_broken(build, file, folder):
     """The replay stops at the first launch of the kernel that was broken."""
     launches = re.findall(r"^ *(\d+)  launch @(\w+)\(.*%y ", tenon(build, "replay", file, "--list"), re.MULTILINE)
-    # A name of C's is another one in the source; a constant may be NaN, which stays one.
+    # A name that is reserved in C is changed in the source; a constant may be NaN, which stays NaN.
     names = [name for _, name in launches if not name.startswith(("select", "broadcast"))]
     kernel = names[len(names) // 2]
     first = next(int(entry) for entry, name in launches if name == kernel)
@@ -89,7 +89,7 @@ def check_broken(build, file, folder):
     expect((found["entry"], found["kernel"], found["buffer"], found["element"], found["differing"]) ==
            (first, kernel, "y", 0, 1), f"@{kernel} of entry {first} is broken; found {found}")
     expect(found["recorded"] != found["replayed"], f"{found}")
-    # Going on finds every launch of it, and of no other.
+    # With --keep-going it reports every launch of that kernel, and of no other.
     report = replay(build, file, "template", "--keep-going", "--most", "1000", code=1, TENON_TEMPLATE_CC=str(compiler))
     others = {each["kernel"] for each in report["differences"]} - {kernel, ""}
     expect(not others, f"@{kernel} is broken, but {others} differ too")
@@ -118,7 +118,7 @@ def check_sample(build, sample):
                 tenon(build, "run", sample / "program.mlir", "--device", device, "--quiet", "--layer=trace,record",
                       *arguments_of(sample), TENON_RECORD=str(file), TENON_TRACE=str(trace))
                 launches = [check_same(build, file, device, other) for other in DEVICES]
-                # Behind each launch the recording reads back what it wrote: the trace, outside, does not see that.
+                # After each launch the recording reads back the results: the trace, outside, does not see that.
                 check_trace(trace, launches[0])
                 if device == "interp":
                     check_broken(build, file, folder)

@@ -1,7 +1,7 @@
-// Numbers that lie in memory in one type and are computed with in another: narrow floats as f32,
-// narrow integers as 32 bits.
+// Elements that memory holds in one type and that are computed in another: narrow floats in f32,
+// narrow integers in 32 bits.
 //
-// Thread-safety: that of the LLVMContext that the builder belongs to.
+// Thread-safety: that of the builder's LLVMContext.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -12,10 +12,10 @@
 
 namespace tenon::cpu {
 
-/// The accumulator type of sums of products: f64 if any of the three types is, else f32; for
+/// The accumulator type of sums of products: f64 if any of the three types is f64, else f32; for
 /// integers the result's type, widened to at least 32 bits, since they wrap around. Nothing if no
-/// code is generated for the types, and for sums of f64 that become bf16 or f16: converted through
-/// f32, they would be rounded twice.
+/// code is generated for the types, and for sums of f64 with a bf16 or f16 result: converted
+/// through f32, they would be rounded twice.
 std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result);
 
 class Elements {
@@ -24,18 +24,18 @@ class Elements {
 
   int64_t bytes() const { return static_cast<int64_t>(storage_bytes(stored_)); }
   bool converts() const { return stored_ != computed_; }
-  /// The type of the numbers that are computed with.
+  /// The type in which elements are computed.
   llvm::Type* type() const { return type_; }
 
-  /// The address `elements` elements behind `base`.
+  /// The address `elements` elements after `base`.
   llvm::Value* at(llvm::Value* base, llvm::Value* elements) const;
   llvm::Value* at(llvm::Value* base, int64_t elements) const;
-  /// Load one number; `width` neighbours; `width` numbers that lie `stride` elements apart. Lanes
-  /// whose mask is false are 0.
+  /// Load one element; `width` adjacent elements; `width` elements with a distance of `stride`
+  /// elements. Lanes whose mask is false are 0.
   llvm::Value* load(llvm::Value* from) const;
   llvm::Value* load(llvm::Value* from, int64_t width, llvm::Value* mask = nullptr) const;
   llvm::Value* gather(llvm::Value* from, int64_t stride, int64_t width, llvm::Value* mask) const;
-  /// Stores a number, or a vector of neighbours.
+  /// Stores an element, or a vector of adjacent elements.
   void store(llvm::Value* value, llvm::Value* to, llvm::Value* mask = nullptr) const;
   /// x * y + z, rounded once.
   llvm::Value* multiply_add(llvm::Value* x, llvm::Value* y, llvm::Value* z) const;
@@ -57,7 +57,7 @@ class Elements {
 
 /// The vector 0, stride, 2 · stride …
 llvm::Constant* steps(llvm::IRBuilderBase& builder, int64_t stride, int64_t width);
-/// The mask of the first `left` of `width` lanes.
+/// The mask for the first `left` of `width` lanes.
 llvm::Value* mask_of(llvm::IRBuilderBase& builder, llvm::Value* left, int64_t width);
 
 }  // namespace tenon::cpu

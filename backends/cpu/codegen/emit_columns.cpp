@@ -1,4 +1,4 @@
-// Lanes loops that do not go through memory as it lies: sums down columns, and transposes.
+// Lanes loops that would access memory out of order: sums down columns, and transposes.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ using kernel::ValueId;
 namespace {
 
 constexpr int64_t kRowsATurn = 8;    // in a sum down columns
-constexpr int64_t kFewestRows = 16;  // that are worth it
+constexpr int64_t kFewestRows = 16;  // for which it pays
 constexpr int64_t kMostColumnBytes = 16 << 10;
 constexpr size_t kMostNodesATurn = 40;  // in a leaf or a transposed body
 
@@ -25,7 +25,7 @@ constexpr size_t kMostNodesATurn = 40;  // in a leaf or a transposed body
 
 // --- Sums down columns
 
-// Whether neighbouring lanes load neighbouring elements, or the same element.
+// Whether adjacent lanes load adjacent elements, or the same element.
 bool CpuKernelEmitter::loads_along_lanes(BlockId id, const Varying& varying) const {
   return std::ranges::all_of(kernel_.block(id).nodes, [&](NodeId each) {
     const Node& n = kernel_.node(each);
@@ -39,7 +39,7 @@ bool CpuKernelEmitter::loads_along_lanes(BlockId id, const Varying& varying) con
   });
 }
 
-// The body, or the block of the `if` that all of its lanes take, parted by its one reduction.
+// The body, or the block of the `if` that all of its lanes take, split at its only reduction.
 std::optional<CpuKernelEmitter::Columns> CpuKernelEmitter::columns_of(
     const Node& n, const Varying& varying) const {
   Columns columns;
@@ -155,7 +155,7 @@ bool CpuKernelEmitter::lanes_down_columns(const Node& n, ValueId lane, int64_t e
 
 // --- Transposes
 
-// Whether nothing is loaded behind the store `from` of the body.
+// Whether nothing is loaded after the store `from` of the body.
 bool CpuKernelEmitter::only_stores_follow(const Node& n, NodeId from) const {
   const std::vector<NodeId>& nodes = kernel_.block(n.blocks[0]).nodes;
   return std::all_of(std::ranges::find(nodes, from), nodes.end(), [&](NodeId each) {
@@ -164,8 +164,8 @@ bool CpuKernelEmitter::only_stores_follow(const Node& n, NodeId from) const {
   });
 }
 
-// Loads of the body whose neighbours lie along `down`, another index than that of the vector, at
-// places that follow from the indices alone.
+// Loads of the body whose adjacent elements are along `down`, another index than that of the
+// vector, at addresses that depend only on indices.
 std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId lane,
                                                        ValueId down) const {
   const Varying along(kernel_, n, lane);
@@ -174,7 +174,7 @@ std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId la
   std::set<ValueId> loaded;
   for (const NodeId each : kernel_.block(n.blocks[0]).nodes) {
     const Node& node = kernel_.node(each);
-    // A load behind a store may read the stored value, so it must not be moved before the store.
+    // A load after a store may read the stored value, so it must not be moved before the store.
     if (node.op == OpCode::kStore)
       return only_stores_follow(n, each) ? found : std::vector<NodeId>();
     const bool from_indices = std::ranges::none_of(
@@ -197,8 +197,8 @@ std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId la
   return found;
 }
 
-// Squares of as many rows as a vector has lanes: loads down the columns become loads along the rows
-// that are transposed in registers.
+// Squares with as many rows as a vector has lanes: loads down the columns become loads along the
+// rows, which are transposed in registers.
 bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const ValueId lane = arguments[plan.dimension];
@@ -262,7 +262,7 @@ void CpuKernelEmitter::squares(const Node& n, size_t along, size_t down, int64_t
   around(0);
 }
 
-// With scalar indices: the vector that begins at the element of each load.
+// With scalar indices: loads the vector that begins at the element of each load.
 void CpuKernelEmitter::load_rows(const Node& n, int64_t size, const std::vector<NodeId>& loads,
                                  std::map<NodeId, std::vector<Value*>>& rows) {
   std::set<ValueId> loaded;

@@ -21,7 +21,7 @@ void CpuKernelEmitter::loop(Value* low, Value* high, int64_t step,
 CpuKernelEmitter::Many CpuKernelEmitter::loop(
     Value* low, Value* high, int64_t step, const Ids& like, const Many& inits,
     const std::function<Many(Value*, const Many&)>& body) {
-  // Indices nearly always have 32 bits; those of 64 bits are places in memory: no step overflows.
+  // Indices mostly have 32 bits; those of 64 bits are positions in memory: no step overflows.
   return unflatten(like, codegen::emit_loop(b_, low, high, step, flatten(like, inits),
                                             [&](Value* i, const codegen::LlvmValues& carried) {
                                               return flatten(like,
@@ -33,8 +33,8 @@ void CpuKernelEmitter::for_loop(const Node& n) {
   count(n, wide_of(form(n.operands[0])), wide_of(form(n.operands[1])));
 }
 
-// The loop belongs to a workgroup, or to one iteration of a lanes loop: several lanes never go
-// through it together.
+// The loop belongs to a workgroup, or to one iteration of a lanes loop: several lanes never run it
+// together.
 void CpuKernelEmitter::while_loop(const Node& n) {
   const auto condition = [&] { return block(n.blocks[0])[0].scalar; };
   repeat(n, condition, [&] {

@@ -17,15 +17,16 @@ using kernel::ValueId;
 namespace {
 
 constexpr int64_t kWidest = 64;            // lanes
-constexpr size_t kMostNodesAbreast = 120;  // in several registers at once
+constexpr size_t kMostNodesAbreast = 120;  // for vectors of several registers
 constexpr size_t kMostNodes = 4000;        // in vectors
 constexpr size_t kMostUnrolled = 16;       // iterations of an unrolled loop
 constexpr size_t kMostNodesUnrolled = 400;
-constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask beside the masked one
+constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask in addition to the masked one
 
 }  // namespace
 
-// Along the last dimension, where neighbours lie side by side most often, unless it is short.
+// Along the last dimension, in which adjacent elements are mostly adjacent in memory, unless it is
+// short.
 CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   if (n.extents.empty()) return {};
   VectorPlan plan;
@@ -42,7 +43,7 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
   int64_t lanes = vector_bytes_ / element;
-  // Operations on several registers overlap, as far as there are registers.
+  // Operations on several registers overlap, if there are enough registers.
   if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
     lanes *= vector_bytes_ >= 64 ? 4 : 2;
   }
@@ -63,7 +64,7 @@ void CpuKernelEmitter::nest(const Ids& arguments, const Dims& extents, std::opti
   around(0);
 }
 
-// Memory at constant places becomes registers.
+// Memory with constant indices becomes registers.
 bool CpuKernelEmitter::is_tiny(const Dims& extents, BlockId id) const {
   const auto count = static_cast<size_t>(element_count(extents));
   const bool short_ones = std::ranges::all_of(extents, [](int64_t each) { return each < 8; });
@@ -154,7 +155,7 @@ void CpuKernelEmitter::strips(ValueId lane, Value* count, const std::function<vo
 
 namespace {
 
-// How much `value` grows from one iteration of `lane` to the next, if that is always the same.
+// By how much `value` grows from one iteration of `lane` to the next, if that is constant.
 std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varying,
                               const kernel::Ranges& ranges, const Block& block, ValueId value,
                               ValueId lane) {
@@ -185,7 +186,7 @@ bool CpuKernelEmitter::grows_by_one(const Node& n, ValueId value, ValueId lane) 
   return growth(kernel_, varying, ranges_, kernel_.block(n.blocks[0]), value, lane) == 1;
 }
 
-// The condition `x < y` of lane l is x0 + l < y, so it holds for the first y - x0 lanes.
+// The condition `x < y` in lane l is x0 + l < y, so it holds for the first y - x0 lanes.
 CpuKernelEmitter::Value* CpuKernelEmitter::bounded(const Block& body, ValueId lane, int64_t extent,
                                                    const Varying& varying) {
   Value* const all = number(extent);

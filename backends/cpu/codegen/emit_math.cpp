@@ -1,5 +1,5 @@
-// Math functions of scalars: those of one block that do not wait for each other become the lanes of
-// a vector, as in a loop over the scalars of a model's state.
+// Math functions on scalars: independent calls in one block become the lanes of a vector, as in a
+// loop over the scalars of a model's state.
 #include <algorithm>
 
 #include "backends/cpu/codegen/emitter.h"
@@ -14,7 +14,7 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr size_t kFewest = 3;        // that are worth it
+constexpr size_t kFewest = 3;        // for which it pays
 constexpr int64_t kMostInPlace = 4;  // expansions of a function; further uses call a shared body.
 
 }  // namespace
@@ -22,7 +22,7 @@ constexpr int64_t kMostInPlace = 4;  // expansions of a function; further uses c
 CpuKernelEmitter::Value* CpuKernelEmitter::math(const Node& n, Value* x, Value* y) {
   const codegen::MathTarget target = {vector_bytes_ >= 64};
   const auto is_alike = [&](const Node& other) { return other.op == n.op && other.type == n.type; };
-  // Scalars come together, as many as a vector has lanes.
+  // Scalars are computed together, as many as a vector has lanes.
   const int64_t uses = width_ == 1 ? ++math_in_place_[{n.op, n.type}]
                                    : std::ranges::count_if(kernel_.nodes, is_alike);
   if (uses <= kMostInPlace) return codegen::math_function(b_, n.op, n.type, x, y, target);
@@ -52,14 +52,14 @@ llvm::Function* CpuKernelEmitter::math_body(const Node& n, llvm::ArrayRef<Value*
 }
 
 // The math functions from node `first` on that can be computed together with it, at most `most`,
-// and the nodes between them that must be computed before, in order.
+// and the nodes between them that must be computed first, in order.
 CpuKernelEmitter::Batch CpuKernelEmitter::batch_of(const std::vector<NodeId>& nodes, size_t first,
                                                    size_t most,
                                                    const std::set<NodeId>& done) const {
   Batch batch;
   const Node& like = kernel_.node(nodes[first]);
-  std::set<ValueId> waiting;             // for what is not pure, or for a math function.
-  std::map<ValueId, NodeId> computable;  // before its turn.
+  std::set<ValueId> waiting;             // that depend on impure nodes, or on a math function.
+  std::map<ValueId, NodeId> computable;  // before its position.
   for (size_t i = first; i < nodes.size() && batch.functions.size() < most; ++i) {
     const Node& n = kernel_.node(nodes[i]);
     if (done.contains(nodes[i])) continue;

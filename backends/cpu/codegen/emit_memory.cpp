@@ -18,7 +18,7 @@ llvm::Align align_of(ElementType type) { return llvm::Align(storage_bytes(type))
 
 }  // namespace
 
-// Small ones lie on the stack, where they may become registers.
+// Small memories lie on the stack, where they may become registers.
 void CpuKernelEmitter::declare(kernel::MemoryId memory) {
   memories_[memory] = memory_of(std::max<int64_t>(kernel_.memory(memory).bytes(), 1));
 }
@@ -58,8 +58,8 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
   }
   Value* const base = b_.CreateGEP(element, memories_[memory], offset);
   if (vectors.empty() && (stride == 0 || stride == 1 || width_ == 1)) return {base, stride, false};
-  // Offsets of lanes from the first lane fit 32 bits nearly always, which takes half the registers.
-  // The first lane may be masked off, and its address anywhere.
+  // The offsets of lanes from the first lane mostly fit 32 bits, which takes half the registers.
+  // The first lane may be masked off, with an arbitrary address.
   const bool narrow = m.span() < INT32_MAX && std::abs(stride) < (INT32_MAX - m.span()) / width_;
   llvm::Type* const integer = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* places = steps(integer, stride);

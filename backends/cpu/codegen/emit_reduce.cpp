@@ -9,13 +9,14 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr int64_t kAccumulators = 4;    // Whose additions overlap.
-constexpr size_t kMostLeafNodes = 100;  // For more than one.
+constexpr int64_t kAccumulators = 4;    // Their additions overlap.
+constexpr size_t kMostLeafNodes = 100;  // For more than one accumulator.
 
 }  // namespace
 
 void CpuKernelEmitter::reduce(const Node& n) {
-  // A few leaves are computed as scalars, which need not go through memory to become a vector.
+  // A few leaves are computed as scalars, so that they need not go through memory to become a
+  // vector.
   const bool tiny = is_tiny(n.extents, n.blocks[0]);
   if (width_ == 1 && !tiny && reduce_by_vectors(n)) return;
   reduce_by_one(n);
@@ -64,8 +65,8 @@ CpuKernelEmitter::Many CpuKernelEmitter::horizontal(const Node& n, Many vectors)
   return vectors;
 }
 
-// Vectors of accumulators, each lane of which combines some of the leaves: several vectors take
-// turns along the plan's dimension, so that their combinations overlap.
+// Vectors of accumulators; each lane combines some of the leaves. Several vectors alternate along
+// the plan's dimension, so that their combinations overlap.
 class CpuKernelEmitter::PartialSums {
  public:
   PartialSums(CpuKernelEmitter& emitter, const Node& n, const VectorPlan& plan)
@@ -150,8 +151,8 @@ class CpuKernelEmitter::PartialSums {
                    });
   }
 
-  // Combines the leaves from `place` on with one of the vectors. Where nothing is neutral, the
-  // first leaves are taken as they are; `start` is where this turn of the loop began.
+  // Combines the leaves from `place` on with one of the vectors. Without a neutral element, the
+  // first leaves become the initial values; `start` is the start of this iteration of the loop.
   void take(Many& carried, size_t which, Value* start, Value* place, Value* mask) {
     e_.values_[indices_[dimension_]] = e_.index_from(place, 1);
     e_.mask_ = mask;
@@ -187,7 +188,7 @@ class CpuKernelEmitter::PartialSums {
   Many neutral_;
   const bool known_;
   size_t accumulators_ = 1;
-  Ids like_;  // The value that each accumulator is like: the results, once for each accumulator.
+  Ids like_;  // The value whose type each accumulator has: the results, once per accumulator.
 };
 
 bool CpuKernelEmitter::reduce_by_vectors(const Node& n) {
@@ -197,7 +198,7 @@ bool CpuKernelEmitter::reduce_by_vectors(const Node& n) {
   }
   VectorPlan plan = plan_of(n);
   const int64_t extent = n.extents.empty() ? 0 : n.extents[plan.dimension];
-  while (plan.width > extent) plan.width /= 2;  // No lane without a leaf.
+  while (plan.width > extent) plan.width /= 2;  // Each lane must have a leaf.
   if (plan.width < 2) return false;
   const Varying varying(kernel_, n, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
   for (const ValueId result : n.results) {

@@ -1,18 +1,18 @@
 // backends/cpu/codegen/: LLVM IR of one kernel for the CPU: lanes become vectors.
 //
-// From a kernel to a function of LLVM IR, for the host.
+// Compiles a kernel to a function of LLVM IR, for the host:
 //
 //   void kernel(buffers …, scalars …, i64 begin, i64 end, ptr scratch, ptr stops)
 //
-// runs the workgroups [begin, end) of the grid, in row-major order. `scratch` is memory of
-// scratch_bytes, which no other call uses meanwhile, `stops` the places of two words that while
+// It runs the workgroups [begin, end) of the grid, in row-major order. `scratch` is memory of
+// scratch_bytes, which no other call uses at the same time; `stops` points to two words that while
 // loops poll (B27).
 //
-// A `lanes` loop becomes vectors along one of its dimensions, the others loops around it; so does a
-// reduction of a workgroup, whose lanes are combined at its end. Inside, a value is the same for
-// all lanes and stays a scalar; or it is linear in the lane, an index most often, and stays a
-// scalar with a stride; or it is a vector. What some lanes do not do is masked. Loops that the
-// lanes cannot go through together (Varying::together) run one iteration at a time.
+// A `lanes` loop becomes vectors along one of its dimensions, with loops around them for the
+// others; so does a reduction of a workgroup, whose lanes are combined at its end. Inside, a value
+// that is the same for all lanes stays a scalar; a value that is linear in the lane, mostly an
+// index, stays a scalar with a stride; any other value is a vector. Conditional code is masked.
+// Loops that the lanes cannot run together (Varying::together) run one iteration at a time.
 #pragma once
 
 #include <functional>
@@ -28,18 +28,18 @@
 
 namespace tenon::cpu {
 
-/// A kernel's function and what a call of it needs.
+/// A kernel's function and the data that a call of it needs.
 struct CpuKernelFunction {
   llvm::Function* function = nullptr;
   int64_t scratch_bytes = 0;
 };
 
-/// The kernel as the emitter takes it: tile statements become loops, except the `contract`
+/// The kernel in the form that the emitter takes: tile statements become loops, except `contract`
 /// statements that become tiles of sums in registers.
 kernel::Kernel with_native_tiles(const kernel::Kernel& kernel, int64_t vector_bytes);
 
-/// A value in LLVM IR: a scalar, which is that of lane 0 if `stride` is not 0 (lane l has
-/// scalar + l * stride); or a vector. For an index, `wide` may be the scalar in 64 bits, for
+/// A value in LLVM IR: a vector; or a scalar, which is the value of lane 0 if `stride` is not 0
+/// (lane l has scalar + l * stride). For an index, `wide` may be the scalar in 64 bits, for
 /// addresses.
 struct Lanes {
   llvm::Value* scalar = nullptr;
@@ -78,7 +78,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   std::optional<Lanes> linear(const kernel::Node& n);
   Value* wide_of(const Lanes& lanes);
   Value* wide(const kernel::Node& n);
-  /// An index from a number of 64 bits.
+  /// An index from a 64-bit number.
   Lanes index_from(Value* wide, int64_t stride);
   Lanes index_from(Value* wide) override { return index_from(wide, 0); }
 
@@ -125,7 +125,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     int64_t width = 1;
   };
   VectorPlan plan_of(const kernel::Node& n);
-  /// Emits loops over all dimensions of `extents` but `except`; their indices go to `arguments`.
+  /// Emits loops over all dimensions of `extents` except `except`; their indices go to `arguments`.
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);
   /// Calls body() for each vector of `count` iterations of the index `lane`, with a mask in the
@@ -137,7 +137,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
                  const Varying& varying);
   void in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body);
 
-  /// Whether `value` grows by one from each iteration of `lane` to the next in a lanes loop's body.
+  /// Whether `value` increases by one from each iteration of `lane` to the next in the body of a
+  /// lanes loop.
   bool grows_by_one(const kernel::Node& n, kernel::ValueId value, kernel::ValueId lane) const;
 
   // --- emit_columns.cpp
@@ -187,7 +188,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   void store(const kernel::Node& n) override;
   void atomic(const kernel::Node& n) override;
   void declare(kernel::MemoryId memory) override;
-  /// Memory of a workgroup: on the stack or in the scratch memory.
+  /// Memory of a workgroup: on the stack or in scratch memory.
   Value* memory_of(int64_t bytes);
   Value* mask_or_all();
   Value* gathered(const Address& where, llvm::Type* element);
@@ -203,7 +204,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   int64_t width_ = 1;
   const Varying* varying_ = nullptr;
   Value* mask_ = nullptr;                      ///< Null: all lanes.
-  std::map<kernel::NodeId, Value*> provided_;  ///< Values of loads that are in registers.
+  std::map<kernel::NodeId, Value*> provided_;  ///< Values of loads that are already in registers.
   kernel::NodeId taken_ = kernel::kNone;  ///< An `if` whose condition holds in all lanes that run.
 };
 

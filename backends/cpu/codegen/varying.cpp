@@ -14,14 +14,14 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr size_t kMathNodes = 20;  // that a math function expands to, about
+constexpr size_t kMathNodes = 20;  // the approximate size of a math function's expansion
 
 }  // namespace
 
 Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
     : kernel_(kernel), varies_(kernel.values.size()) {
   varies_[lane] = true;
-  // A loop-carried value may turn out to vary only at the end of the loop.
+  // Whether a loop-carried value varies may be known only at the end of the loop.
   do {
     changed_ = false;
     nodes_ = 0;
@@ -54,7 +54,7 @@ void Varying::block(BlockId id) {
   for (const NodeId n : kernel_.block(id).nodes) node(kernel_.node(n));
 }
 
-// The accumulators are the left half of the combination's arguments.
+// The accumulators are the first half of the combination's arguments.
 void Varying::reduce(const Node& n) {
   const std::vector<ValueId>& arguments = kernel_.block(n.blocks[1]).arguments;
   const size_t count = n.results.size();

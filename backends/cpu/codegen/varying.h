@@ -16,12 +16,12 @@ class Varying {
 
   /// Whether `value` may differ between lanes.
   bool operator()(kernel::ValueId value) const { return varies_[value]; }
-  /// Whether the lanes can go through the blocks together: no loop whose number of turns varies, no
-  /// atomic, nothing that belongs to a workgroup.
+  /// Whether the lanes can run the blocks together: no loop has a varying iteration count, and
+  /// there is no atomic and no statement of a workgroup.
   bool together() const { return together_; }
-  /// Bytes of the widest number that varies and is no index; 0 if none is.
+  /// Bytes of the widest varying number that is not an index; 0 if there is none.
   int64_t widest() const { return widest_; }
-  /// Operations within.
+  /// The number of operations within.
   size_t nodes() const { return nodes_; }
 
  private:
@@ -31,7 +31,7 @@ class Varying {
   void loop(const kernel::Node& node);
   bool any(const std::vector<kernel::ValueId>& values) const;
   void set(kernel::ValueId value, bool varies);
-  /// The operands of the yield of block `from` also flow to `values`.
+  /// States that the operands of the yield of block `from` also flow to `values`.
   void flow(kernel::BlockId from, const std::vector<kernel::ValueId>& values, size_t first,
             bool varies);
 

@@ -41,7 +41,7 @@ class ContractionEmitter {
     make_function(name);
     const int64_t row_groups = divided(row_.extent, t_.rows_a_group);
     const int64_t column_groups = divided(column_.extent, t_.panels * t_.columns());
-    // The loops of which a workgroup is one iteration, from the outermost.
+    // The loops over workgroups, outermost first.
     std::vector<ContractionLoop> outer = loops_.batch;
     outer.insert(outer.end(), loops_.rows.begin(), loops_.rows.end() - 1);
     outer.insert(outer.end(), loops_.columns.begin(), loops_.columns.end() - 1);
@@ -100,7 +100,7 @@ class ContractionEmitter {
 
   void workgroup(Value* place, const std::vector<ContractionLoop>& outer) {
     Value* offsets[] = {number(b_, 0), number(b_, 0), number(b_, 0)};
-    Value* group[2] = {};  // Numbers of the group of rows and of columns.
+    Value* group[2] = {};  // Indices of the group of rows and of columns.
     Value* rest = place;
     for (size_t d = outer.size(); d-- > 0;) {
       Value* const at = d == 0 ? rest : b_.CreateURem(rest, number(b_, outer[d].extent));
@@ -163,7 +163,7 @@ class ContractionEmitter {
     return result_elements_.at(
         result_, b_.CreateAdd(times(row, row_.result), times(column, column_.result)));
   }
-  // The place of the sums between blocks.
+  // The address of the sums between blocks.
   Value* sums_at(Value* row, Value* column) {
     if (!t_.keeps_sums) return result_at(row, column);
     Value* const line = times(b_.CreateSub(row, row_begin_), columns_a_group());
@@ -218,7 +218,7 @@ class ContractionEmitter {
 
   // --- Tiles
 
-  // Emits full tiles; functions of their own compute the tiles at the edges.
+  // Emits full tiles; separate functions compute the tiles at the edges.
   void tile(Value* a, Value* b, Value* c, Value* count, Value* sum, Value* row, Value* panel) {
     const int64_t odd_rows = row_.extent % t_.rows;
     const bool odd_columns = column_.extent % t_.columns() != 0;
@@ -239,8 +239,8 @@ class ContractionEmitter {
     emit_branch(b_, whole, [&] { call(t_.rows); }, [&] { call(odd_rows); });
   }
 
-  // void (a, b, c, count, sum): c (+)= a · b over `count` products; from zero if `sum`, the first
-  // one's number, is 0. `last`: of the columns that are left behind all full tiles.
+  // void (a, b, c, count, sum): c (+)= a · b over `count` products; starts from zero if `sum`, the
+  // index of the first one, is 0. `last`: for the columns after all full tiles.
   llvm::Function* micro_kernel(int64_t rows, bool last) {
     const std::string name =
         fmt::format("{}.{}{}", function_->getName().str(), rows, last ? ".last" : "");

@@ -1,14 +1,15 @@
 // backends/cpu/contraction/: products of matrices on the CPU: tiles, packing, micro-kernels, and
 // what is fused behind them.
 //
-// Contractions (dot_general) as one function: tiles of the result in registers, every number of the
-// right operand loaded as a vector, every one of the left operand broadcast (micro_kernel.h).
+// Compiles a contraction (dot_general) to one function: tiles of the result in registers; elements
+// of the right operand are loaded as vectors, and each element of the left operand is broadcast
+// (micro_kernel.h).
 //
-// Loops are found from the strides: those over the left operand's free dimensions run along a
+// Loops are derived from the strides: those over the left operand's free dimensions run along a
 // tile's rows, those over the right operand's along its columns, which are vectors. A right operand
-// whose columns do not lie side by side is packed into panels of a tile's width, in scratch memory,
-// as is one that is large (packing.h). Narrow types are widened on the way; where their sums come
-// about block by block, they are kept in scratch memory until the last one.
+// is packed into panels of a tile's width, in scratch memory, if its columns are not adjacent in
+// memory or if it is large (packing.h). Narrow types are widened when loaded; if their sums are
+// computed block by block, scratch memory keeps the sums until the last block.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -33,7 +34,7 @@ struct ContractionLoop {
 /// A contraction as loops. The last of `rows`, `columns` and `sums` are the innermost; each list
 /// has at least one loop.
 struct ContractionLoops {
-  ElementType lhs{}, rhs{}, result{};  ///< As they lie in memory.
+  ElementType lhs{}, rhs{}, result{};  ///< The types in memory.
   ElementType sum{};                   ///< The accumulator type.
   std::vector<ContractionLoop> batch;
   std::vector<ContractionLoop> rows;
@@ -41,7 +42,7 @@ struct ContractionLoops {
   std::vector<ContractionLoop> sums;
   std::vector<int64_t> bytes;  ///< Sizes of the operands and the result.
 };
-/// Serialise the loops to text, and back: the plan of a library call.
+/// Convert the loops to text, the plan of a library call, and back.
 std::string save(const ContractionLoops& loops);
 Result<ContractionLoops> load_loops(std::string_view text);
 

@@ -1,4 +1,4 @@
-// A contraction's dimensions as loops.
+// Converts a contraction's dimensions to loops.
 #include <algorithm>
 
 #include "backends/cpu/codegen/elements.h"
@@ -24,7 +24,7 @@ constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 2, 2};
 
 using Loops = std::vector<ContractionLoop>;
 
-// Merges neighbouring loops over one run of elements, and removes loops of one iteration.
+// Merges adjacent loops over one contiguous range, and removes loops of one iteration.
 Loops merged(const Loops& loops) {
   Loops list;
   for (const ContractionLoop& loop : loops) {

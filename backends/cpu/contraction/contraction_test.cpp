@@ -1,5 +1,5 @@
-// Contractions of every type, in every layout, of sizes around those of tiles and blocks. Operands
-// are small integers, so that sums are exact and results rounded once.
+// Contractions of every type, in every layout, with sizes near those of tiles and blocks. Operands
+// are small integers, so that sums are exact and results are rounded once.
 #include "backends/cpu/contraction/contraction.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes) {
   }
 }
 
-// In vectors of the host, and in narrower ones that it has too.
+// With the host's vectors, and with narrower ones that it also supports.
 void expect_right(const Types& types, const Sizes& s) {
   for (const int64_t bytes : {16, 32, 64}) {
     SCOPED_TRACE(bytes);

@@ -16,9 +16,9 @@ using kernel::OpCode;
 
 namespace {
 
-// A product of tiles as loops over tiles of registers. Strides are in elements.
+// A product of tiles as loops over register tiles. Strides are in elements.
 struct Product {
-  // The groups of rows and columns that lanes own, which lie one behind the other.
+  // The groups of rows and columns that lanes own, which are contiguous.
   int64_t row_groups = 1;
   int64_t column_groups = 1;
   int64_t rows = 1;  // Rows of a group.
@@ -27,7 +27,7 @@ struct Product {
   MicroTile tile;
 };
 
-// The most of `count` that divides it and is at most `most`.
+// The greatest divisor of `count` that is at most `most`.
 int64_t divisor(int64_t count, int64_t most) {
   for (int64_t d = std::min(count, most); d > 1; --d) {
     if (count % d == 0) return d;
@@ -39,7 +39,8 @@ bool is_zero(const Kernel& kernel, kernel::ValueId value) {
   return kernel.is_constant(value) && kernel.value(value).bits == 0;
 }
 
-// Rows and columns of the sums; false where the statement is to a part of private ones.
+// Determines the rows and columns of the sums; false if the statement covers only a part of private
+// sums.
 bool shape_of_sums(const Kernel& kernel, const Node& n, Product& product) {
   const Memory& c = kernel.memory(n.memories[0]);
   if (c.space != kernel::Space::kPrivate) {

@@ -20,8 +20,8 @@ int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
-// The possible numbers of leading dimensions that count the rows, of `row_bytes` each, of a memory:
-// several if there are dimensions of size 1 between.
+// The possible numbers of leading dimensions that index the rows, of `row_bytes` each, of a memory:
+// there are several if dimensions of size 1 lie between.
 std::vector<size_t> row_dimensions(const kernel::Memory& memory, int64_t row_bytes) {
   std::vector<size_t> counts;
   if (!memory.strides.empty() || memory.packed) return counts;
@@ -34,7 +34,7 @@ std::vector<size_t> row_dimensions(const kernel::Memory& memory, int64_t row_byt
 }
 
 // Whether `node`, whose indices begin at operand `first`, accesses the row that the grid's first
-// indices number.
+// indices select.
 bool is_of_own_row(const Kernel& kernel, const Node& node, size_t first, size_t dimensions) {
   const std::vector<kernel::ValueId>& grid = kernel.block(kernel.body).arguments;
   for (size_t d = 0; d < dimensions; ++d) {
@@ -104,8 +104,8 @@ class EpilogueFinder {
     });
   }
 
-  // Adds `launch` to the epilogue and gives its workgroups a row. Condition: memory that both touch
-  // and either writes is the same buffer, and both go through it row by row.
+  // Adds `launch` to the epilogue and returns its workgroups per row. Condition: memory that both
+  // access and either writes is the same buffer, and both access it row by row.
   std::optional<int64_t> joins(const program::Launch& launch) {
     const Kernel& kernel = program_.kernels[launch.kernel];
     std::optional<int64_t> workgroups;
@@ -139,7 +139,8 @@ class EpilogueFinder {
     for (MemoryId m = 0; m < kernel.buffer_count; ++m) {
       const BufferId buffer = program_.root(launch.buffers[m]);
       if (kernel.memory(m).access == kernel::Access::kIn) {
-        // Buffers written by the epilogue are not listed: the kernel reads only its own row there.
+        // Buffers written by the epilogue are not listed: the kernel reads only its own row of
+        // them.
         if (std::ranges::find(written_, buffer) == written_.end()) read_.push_back(buffer);
         continue;
       }
@@ -155,8 +156,8 @@ class EpilogueFinder {
   const RowGroups& groups_;
   std::vector<size_t> members_;
   std::vector<EpilogueLaunch> launches_;
-  // Buffers that the epilogue reads and does not write, those that it writes, and those of the
-  // latter that it writes row by row.
+  // Buffers that the epilogue only reads, those that it writes, and the subset of those that it
+  // writes row by row.
   std::vector<BufferId> read_, written_, by_row_;
 };
 

@@ -1,6 +1,5 @@
-// Contractions whose result is used while it is in the cache: launches behind one that go through
-// its result row by row (an activation, a softmax) run on a group of rows as soon as they are
-// there, not after all of them.
+// Epilogue fusion: if launches after a contraction process its result row by row (an activation, a
+// softmax), they run on each group of rows as soon as it is computed, while it is in the cache.
 #pragma once
 
 #include <optional>
@@ -11,11 +10,11 @@
 
 namespace tenon::cpu {
 
-/// The result of a contraction as groups of rows; equally many consecutive workgroups compute each
-/// group.
+/// The result of a contraction as groups of rows; the same number of consecutive workgroups
+/// computes each group.
 struct RowGroups {
   int64_t turns = 1;  ///< Iterations of the loops outside of the rows.
-  int64_t rows = 1;   ///< In a turn.
+  int64_t rows = 1;   ///< Per iteration.
   int64_t rows_a_group = 1;
   int64_t workgroups_a_group = 1;
   int64_t row_bytes = 0;
@@ -26,19 +25,18 @@ struct RowGroups {
 /// Nothing unless consecutive workgroups compute a row.
 std::optional<RowGroups> row_groups_of(const ContractionLoops& loops, int64_t vector_bytes);
 
-/// A step that launches a kernel. The workgroups of a row access that row of the contraction's
+/// A step that launches a kernel. The workgroups for a row access that row of the contraction's
 /// result, and no other row that the epilogue writes.
 struct EpilogueLaunch {
   size_t step = 0;
   int64_t workgroups_a_row = 1;
 };
-/// The launches behind step `call`, a contraction, that may run group by group with it.
+/// The launches after step `call`, a contraction, that may run group by group with it.
 std::vector<EpilogueLaunch> epilogue_launches(const program::Program& program,
                                               const program::Sequence& sequence, size_t call,
                                               const RowGroups& groups);
 
-/// A launch of an epilogue: its function, the number of buffers that it takes, and the scalars that
-/// follow them.
+/// A launch of an epilogue: its function, the number of its buffers, and the scalars after them.
 struct EpilogueKernel {
   llvm::Function* function = nullptr;
   size_t buffers = 0;

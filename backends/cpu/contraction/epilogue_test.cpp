@@ -1,4 +1,5 @@
-// Launches that follow a contraction row by row: which do, and that their results are the same.
+// Launches that follow a contraction row by row: which ones are fused, and that their results are
+// the same.
 #include "backends/cpu/contraction/epilogue.h"
 
 #include <gtest/gtest.h>
@@ -21,9 +22,9 @@ using program::Program;
 
 constexpr int64_t kRows = 600;
 constexpr int64_t kColumns = 512;
-constexpr int64_t kSums = 8;  // Enough that the contraction alone is worth several threads.
+constexpr int64_t kSums = 8;  // Enough that the contraction alone should use several threads.
 
-// Buffers of every program here.
+// The buffers of every program here.
 enum : BufferId { kLhs, kRhs, kBias, kProduct, kOther, kRowSums, kFinal, kGivenRhs };
 
 constexpr const char* kDot =
@@ -182,7 +183,7 @@ Program program_of(const std::vector<Run>& runs) {
   return p;
 }
 
-// The steps behind the contraction of its epilogue.
+// The steps after the contraction that are in its epilogue.
 std::vector<size_t> epilogue_steps(const Program& p) {
   const Shape shapes[] = {Shape(ElementType::kF32, {kRows, kSums}),
                           Shape(ElementType::kF32, {kSums, kColumns})};
@@ -247,13 +248,14 @@ TEST(Epilogue, InPlaceAndOverRows) {
                   {0, 1, 2});
 }
 
-// Rows are groups for a few threads; more have more to do with steps one after the other.
+// There are groups of rows for a few threads only; more threads do better with one step after the
+// other.
 TEST(Epilogue, ThreadsEnough) {
   const Program p = program_of({{kBiasInPlace, {kBias, kProduct, kProduct}}, kLast});
   expect_interpreters_results(p, 100, false);
 }
 
-// In each turn of the batch the last group of rows is incomplete.
+// In each batch iteration the last group of rows is incomplete.
 TEST(Epilogue, Batches) {
   Program p = program_of({});
   p.kernels = {kernel::parse(kBatchedDot, "k").value(), kernel::parse(kBatchedRows, "k").value()};

@@ -33,7 +33,7 @@ class MicroKernel {
     return sums;
   }
 
-  // One product more for each of the sums.
+  // Adds one more product to each of the sums.
   LlvmValues step(Value* a, Value* b, const LlvmValues& before, bool reads_all) {
     LlvmValues line;
     for (int64_t v = 0; v < t_.vectors; ++v) {

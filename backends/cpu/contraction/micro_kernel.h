@@ -1,6 +1,6 @@
 // The innermost part of contractions: a tile of sums in registers, to which products are added.
 //
-// Numbers of `b` are loaded as vectors along the tile's columns, each number of `a` is broadcast.
+// Elements of `b` are loaded as vectors along the tile's columns; each element of `a` is broadcast.
 #pragma once
 
 #include "backends/cpu/codegen/elements.h"
@@ -8,13 +8,13 @@
 namespace tenon::cpu {
 
 /// A tile of `rows` · (`vectors` · `width`) sums. Strides are in elements; the columns of b and c
-/// lie side by side.
+/// are adjacent in memory.
 struct MicroTile {
   int64_t rows = 1;
   int64_t vectors = 1;
   int64_t width = 1;  ///< Lanes of a vector.
-  int64_t a_row = 0;  ///< From a row of the tile to the next one.
-  int64_t a_sum = 0;  ///< From a product to the next one.
+  int64_t a_row = 0;  ///< From one row of the tile to the next.
+  int64_t a_sum = 0;  ///< From one product to the next.
   int64_t b_sum = 0;
   int64_t c_row = 0;
 };
@@ -25,7 +25,7 @@ struct TileElements {
 };
 
 /// c (+)= a · b over `count` products. `adds`: an i1, whether the products are added to the values
-/// in c; null: they are not. `masks`: those of the columns' vectors if some are incomplete, else
+/// in c; null means no. `masks`: the masks of the columns' vectors if some are incomplete, else
 /// empty; with `reads_all`, b may be read as if all vectors were complete.
 void emit_micro_kernel(llvm::IRBuilderBase& builder, const MicroTile& tile,
                        const TileElements& elements, llvm::Value* a, llvm::Value* b, llvm::Value* c,

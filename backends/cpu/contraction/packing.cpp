@@ -34,7 +34,7 @@ Packing::Packing(llvm::IRBuilderBase& builder, const ContractionLoops& loops, co
       rhs_(builder, loops.rhs, loops.sum),
       packed_(builder, loops.sum, loops.sum) {}
 
-// A row is longer by a vector, so that rows begin in different sets of the cache.
+// A row is padded by a vector, so that rows begin in different sets of the cache.
 int64_t Packing::lhs_row() const { return is_across() ? 1 : t_.sums_a_block + t_.width; }
 int64_t Packing::lhs_sum() const { return is_across() ? divided(t_.rows, t_.width) * t_.width : 1; }
 int64_t Packing::panel_bytes() const { return t_.sums_a_block * t_.columns() * packed_.bytes(); }
@@ -58,7 +58,7 @@ void Packing::panel(Value* to, Value* from, Value* left, Value* count) const {
       [&] { lines(to, from, left, zero, count); });
 }
 
-// Packs as many products as a vector has lanes, of all columns, by loads along the products.
+// Packs as many products as a vector has lanes, for all columns, by loads along the products.
 void Packing::square(Value* to, Value* from, Value* k) const {
   for (int64_t v = 0; v < t_.vectors; ++v) {
     std::vector<Value*> lines;
@@ -106,7 +106,7 @@ void Packing::rows(Value* to, Value* from, Value* left, Value* count) const {
   });
 }
 
-// Packs rows that lie side by side: a vector has one product of each row.
+// Packs rows that are adjacent in memory: a vector has one product of each row.
 void Packing::rows_across(Value* to, Value* from, Value* left, Value* count) const {
   Value* const rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(b_, t_.rows));
   each(b_, number(b_, 0), count, 1, [&](Value* k) {

@@ -1,5 +1,5 @@
-// Parts of a contraction's operands in the order in which tiles read them, as the numbers that are
-// computed with.
+// Copies parts of a contraction's operands in the order in which tiles read them, converted to the
+// type of the computation.
 #pragma once
 
 #include "backends/cpu/codegen/elements.h"
@@ -11,8 +11,8 @@ class Packing {
  public:
   Packing(llvm::IRBuilderBase& builder, const ContractionLoops& loops, const Tiling& tiling);
 
-  /// Strides of packed rows of the left operand, in elements: from a row to the next one, and from
-  /// a product to the next one.
+  /// Strides of packed rows of the left operand, in elements: from one row to the next, and from
+  /// one product to the next.
   int64_t lhs_row() const;
   int64_t lhs_sum() const;
   int64_t panel_bytes() const;

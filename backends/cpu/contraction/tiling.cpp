@@ -40,7 +40,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   Tiling t;
   const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(column.extent)));
   t.width = std::min(vector_bytes / bytes, ceiling);
-  // With few rows, more columns, so that eight sums and more are under way at once.
+  // With few rows, uses more columns, so that at least eight sums are computed at the same time.
   const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
   t.vectors = std::min(wide, divided(column.extent, t.width));
   // Accumulators, and some registers for a row of the right operand.
@@ -53,13 +53,13 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const bool widens = loops.rhs != loops.sum;
   const bool is_large = widens || sum.extent * column.extent * bytes > kPackFrom;
   t.packs_rhs = column.rhs != 1 || (row.extent > 2 * t.rows && is_large);
-  // Rows that lie side by side are in one line of the cache as they are.
+  // Adjacent rows are in one cache line without packing.
   t.packs_lhs = t.packs_rhs && row.lhs != 1 && row.extent * sum.extent * bytes > kPackFrom;
   const bool few = row.extent <= kFewRows && column.rhs == 1;
   if (few) t.packs_rhs = t.packs_lhs = false;
-  // Widening single numbers takes longer than widening vectors of them once for all columns.
+  // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
-  // Some sums of all columns stay in the cache from one tile's rows to the next.
+  // Some sums of all columns stay in the cache from one tile of rows to the next.
   const int64_t most_sums = t.packs_rhs || t.packs_lhs   ? kSumsABlock
                             : few && row.extent > t.rows ? kSumsOfFewRows
                                                          : sum.extent;

@@ -1,4 +1,4 @@
-// How the loops of a contraction are cut: into workgroups, blocks, panels and tiles.
+// How the loops of a contraction are divided into workgroups, blocks, panels and tiles.
 #pragma once
 
 #include "backends/cpu/contraction/contraction.h"
@@ -14,14 +14,14 @@ struct Tiling {
   int64_t sums_a_block = 1;
   bool packs_rhs = false;
   bool packs_lhs = false;
-  bool keeps_sums = false;  ///< Between blocks, in scratch memory, since the result is narrower.
+  bool keeps_sums = false;  ///< In scratch memory between blocks, because the result is narrower.
 
   int64_t columns() const { return width * vectors; }
 };
 
 Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes);
 
-/// Whether every result is a sum over neighbours of both operands.
+/// Whether every result is a sum over adjacent elements of both operands.
 bool is_dot_products(const ContractionLoops& loops);
 
 inline int64_t divided(int64_t x, int64_t y) { return (x + y - 1) / y; }

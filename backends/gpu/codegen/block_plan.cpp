@@ -18,8 +18,8 @@ using kernel::Space;
 namespace {
 
 constexpr int64_t kAlignment = 16;
-// The threads of a launch that keep a chip busy. A run whose iterations are loops is not used if it
-// leaves fewer.
+// The number of threads that keeps a chip busy. Runs whose iterations are loops are not used if
+// they leave fewer threads.
 constexpr int64_t kEnoughThreads = 1 << 14;
 
 int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -70,7 +70,7 @@ BlockPlan::BlockPlan(const kernel::Kernel& kernel, const kernel::Ranges& ranges)
   }
 }
 
-// As many as the widest loop can use.
+// As many threads as the widest loop can use.
 void BlockPlan::count_threads() {
   int64_t most = kWarp;
   for (const auto& [node, runs] : runs_) {
@@ -80,8 +80,8 @@ void BlockPlan::count_threads() {
   threads_ = static_cast<uint32_t>(warps) * kWarp;
 }
 
-// Lays out shared memory as a stack: the body's declarations lie behind those of the enclosing
-// blocks, and the temporary memory of its statements behind the declarations.
+// Lays out shared memory as a stack: the body's declarations follow those of the enclosing blocks,
+// and the temporary memory of its statements follows the declarations.
 void BlockPlan::lay_out(BlockId body, int64_t from) {
   for (const NodeId id : kernel_.block(body).nodes) {
     const Node& n = kernel_.node(id);
@@ -121,7 +121,7 @@ MemoryRange BlockPlan::place(MemoryId memory) const {
 MemoryRange BlockPlan::partials_place(const Node& n) const {
   const int64_t begin = partials_.at(&n);
   const auto warps = static_cast<int64_t>(threads_ / kWarp);
-  // One warp needs none.
+  // A single warp needs none.
   const int64_t bytes = warps > 1 ? warps * static_cast<int64_t>(n.results.size()) : 0;
   return {true, begin, begin + align(bytes * kPartialBytes)};
 }

@@ -1,7 +1,7 @@
-// How a kernel's work is laid out in a thread block: how many threads, what lies where in shared
-// memory, and where barriers stand.
+// How a thread block runs a workgroup: the number of threads, offsets in shared memory, and the
+// positions of barriers.
 //
-// Thread-safety: none; one user at a time.
+// Thread-safety: not thread-safe.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@ namespace tenon::gpu {
 inline constexpr uint32_t kWarp = 32;
 inline constexpr uint32_t kMostThreads = 256;
 
-/// A range of memory that threads share, so that one must not touch it while another may still use
-/// it.
+/// A range of shared memory or of a buffer: a thread must not access it while another thread may
+/// still use it.
 struct MemoryRange {
   bool shared = false;
-  int64_t begin = 0;  ///< Bytes in shared memory; else the number of the buffer, or of its base.
+  int64_t begin = 0;  ///< Offset in shared memory; for a buffer, its index, or that of its base.
   int64_t end = 0;
 };
 
@@ -27,38 +27,39 @@ struct MemoryRange {
 struct AccessSummary {
   std::vector<MemoryRange> reads;
   std::vector<MemoryRange> writes;
-  std::vector<MemoryRange> first_writes;  ///< By thread 0 alone, which need not wait for itself.
+  std::vector<MemoryRange> first_writes;  ///< By thread 0 only, which need not wait for itself.
 
   void add(const AccessSummary& other);
 };
 
-/// Whether a barrier must stand between them.
+/// Whether a barrier is needed between them.
 bool conflict(const AccessSummary& before, const AccessSummary& next);
 
 class BlockPlan {
  public:
-  /// `kernel` is legal for gpu_features() and has been verified.
+  /// `kernel` must be legal for gpu_features() and verified.
   BlockPlan(const kernel::Kernel& kernel, const kernel::Ranges& ranges);
 
   uint32_t threads() const { return threads_; }
   int64_t shared_bytes() const { return shared_bytes_; }
-  /// The most of a thread's own arrays.
+  /// The maximum size of a thread's private memory.
   int64_t private_bytes() const { return private_bytes_; }
 
   /// The iterations that a thread takes together in a lanes loop or a reduction over lanes.
   const AccessRuns& runs(const kernel::Node& n) const { return *runs_.at(&n); }
-  /// Where scratch memory begins, in bytes.
+  /// The offset of scratch memory, in bytes.
   int64_t offset(kernel::MemoryId scratch) const { return offsets_[scratch]; }
-  /// Where the warps' results of a reduction over lanes begin, each of kPartialBytes: by result,
+  /// The offset of the warps' results of a reduction over lanes, each of kPartialBytes: by result,
   /// then by warp.
   int64_t partials(const kernel::Node& n) const { return partials_.at(&n); }
   static constexpr int64_t kPartialBytes = 8;
-  /// Iterations of lanes loops of which a thread has an instance of this private memory.
+  /// The number of lanes-loop iterations per thread for which it has an instance of this private
+  /// memory.
   int64_t instances(kernel::MemoryId memory) const;
 
   MemoryRange place(kernel::MemoryId memory) const;
   MemoryRange partials_place(const kernel::Node& n) const;
-  /// The accesses of a statement outside of lanes loops, and of all statements within it.
+  /// The accesses of a statement outside of lanes loops, including all statements within it.
   AccessSummary touched(const kernel::Node& n) const;
 
  private:

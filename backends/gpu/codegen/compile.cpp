@@ -30,18 +30,18 @@ using backend::Reason;
 
 constexpr serial::Format kCodeFormat = {"TNGP", "binary of gpu", 1, 1};
 
-// As the target of LLVM has it, which need not be there for the simulator.
+// The triple of LLVM's target, which may be missing when only the simulator is used.
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
 constexpr const char* kLayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64";
 
-// Parameters lie in 4 KiB, 8 bytes at most each.
+// Parameters have 4 KiB, with at most 8 bytes each.
 constexpr size_t kMostParameters = 512;
-// A thread's own arrays: its registers are 255 of 4 bytes.
+// Arrays of a thread must fit its registers: 255 of 4 bytes.
 constexpr int64_t kMostPrivateBytes = 640;
-// Shared memory that a block has without asking the driver for more.
+// Shared memory per block without a special request to the driver.
 constexpr int64_t kSharedBytes = 48 << 10;
 
-// The number makes the symbol unique; the name is for people.
+// The number makes the symbol unique; the name is only for people.
 std::string symbol_of(const kernel::Kernel& kernel, size_t number) {
   constexpr size_t kLongest = 60;
   std::string symbol = fmt::format("tenon_{}_", number);

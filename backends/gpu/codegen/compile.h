@@ -1,4 +1,4 @@
-// Kernels as code for a GPU.
+// Compiles kernels to code for a GPU.
 //
 // Thread-safety: compile() from any thread; an Assembler from one at a time.
 #pragma once
@@ -23,15 +23,15 @@ class Assembler {
   Assembler& operator=(const Assembler&) = delete;
   virtual ~Assembler() = default;
 
-  /// The images of a module (GpuCode::images), which is changed meanwhile.
+  /// The images of a module (GpuCode::images); modifies the module.
   virtual Result<std::vector<std::string>> assemble(llvm::Module& module) = 0;
 };
 
 /// The target features of a GPU: kernels are legalised for them.
 kernel::TargetFeatures gpu_features();
 
-/// The target description that all GPUs of a compute capability (90: sm_90) share. The caller fills
-/// in what an open GPU knows better: memory, multiprocessors, its name.
+/// The target description that all GPUs of a compute capability (90: sm_90) share. The caller adds
+/// what depends on the GPU: memory, multiprocessors, its name.
 backend::TargetInfo target_of_gpu(int32_t compute_capability);
 
 /// Code, or the kernels that were declined.
@@ -45,8 +45,8 @@ struct CompiledKernels {
 Result<CompiledKernels> compile(const backend::TargetInfo& target, backend::Kernels kernels,
                                 Assembler& assembler);
 
-/// Emits kernels into a module with the triple and layout that docs/gpu.md names; fills `code`
-/// except for the images. Gives the declined kernels.
+/// Emits kernels into a module with the triple and layout that docs/gpu.md states; sets `code`
+/// except for the images. Returns the declined kernels.
 std::vector<backend::Declined> emit_kernels(llvm::Module& module, const backend::TargetInfo& target,
                                             backend::Kernels kernels, GpuCode& code);
 

@@ -15,7 +15,8 @@ using kernel::OpCode;
 namespace {
 
 constexpr int64_t kMostTurns = 64;  // Iterations of a loop that may be unrolled.
-// Size of an unrolled loop that does not index private memory itself but encloses accesses to it.
+// The maximum size of an unrolled loop that only encloses accesses to private memory, without
+// indexing it itself.
 constexpr int64_t kMostNodes = 1 << 15;
 
 }  // namespace
@@ -42,7 +43,7 @@ bool GpuKernelEmitter::indexes_private(kernel::BlockId id,
   });
 }
 
-// Nodes of a block whose loops of constant bounds have all been unrolled.
+// The number of nodes of a block after all loops with constant bounds have been unrolled.
 int64_t GpuKernelEmitter::unrolled_size(kernel::BlockId id) const {
   int64_t size = 0;
   for (const NodeId n : kernel_.block(id).nodes) {
@@ -66,8 +67,8 @@ std::optional<int64_t> GpuKernelEmitter::turns_of(const Node& n) const {
   return end <= first ? 0 : (end - first - 1) / n.extents[0] + 1;
 }
 
-// Loops that index a thread's own array must be unrolled, so that the array becomes registers; it
-// pays to unroll loops around these as well, since equal loads of different iterations become one.
+// Loops that index a thread's array must be unrolled, so that the array becomes registers.
+// Unrolling loops around these also pays, because equal loads of different iterations become one.
 bool GpuKernelEmitter::is_unrolled(const Node& n) const {
   const auto turns = turns_of(n);
   if (!in_lanes_ || !turns || *turns > kMostTurns) return false;
@@ -78,7 +79,7 @@ bool GpuKernelEmitter::is_unrolled(const Node& n) const {
 
 void GpuKernelEmitter::for_loop(const Node& n) {
   const int64_t step = n.extents[0];
-  // The last step may leave the type of indices.
+  // The last step may overflow the type of indices.
   const bool narrow =
       kernel_.index_type == ElementType::kS32 && ranges_.of(n.operands[1]).high + step <= INT32_MAX;
   llvm::Type* const type = narrow ? b_.getInt32Ty() : b_.getInt64Ty();

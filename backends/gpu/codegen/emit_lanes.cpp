@@ -35,8 +35,8 @@ void GpuKernelEmitter::as_first(const std::function<void()>& body) {
   });
 }
 
-// Thread t has the runs t, t + threads …: turn s is run t + s * threads. The loop is over turns,
-// and their number is the same for all threads, so that it can be unrolled.
+// Thread t has the runs t, t + threads …: its iteration s is run t + s * threads. The loop runs
+// over these iterations, whose number is the same for all threads, so that it can be unrolled.
 std::vector<llvm::Value*> GpuKernelEmitter::own_runs(
     const Node& n, const AccessRuns& runs, const std::vector<Value*>& inits, bool unrolled,
     const std::function<std::vector<Value*>(Value* turn, const std::vector<Value*>&)>& body) {

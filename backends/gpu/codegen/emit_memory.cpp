@@ -20,7 +20,7 @@ llvm::Value* GpuKernelEmitter::shared_place(int64_t offset) {
   return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), shared_, static_cast<uint64_t>(offset));
 }
 
-// A thread's own array has an instance for each of its iterations of the lanes loop.
+// A thread's array has an instance for each of its iterations of the lanes loop.
 void GpuKernelEmitter::declare(kernel::MemoryId memory) {
   const Memory& m = kernel_.memory(memory);
   if (m.space == Space::kScratch) {
@@ -43,7 +43,7 @@ llvm::Value* GpuKernelEmitter::address(kernel::MemoryId memory, const Ids& indic
                                        size_t i) {
   const Memory& m = kernel_.memory(memory);
   const Dims strides = m.resolved_strides();
-  // Places fit 32 bits nearly always, of which registers are.
+  // Addresses mostly fit 32 bits, the size of a register.
   const bool narrow = m.span() < INT32_MAX && kernel_.index_type == ElementType::kS32;
   llvm::Type* const type = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* place = number(type, 0);
@@ -63,14 +63,14 @@ llvm::Value* GpuKernelEmitter::address(kernel::MemoryId memory, const Ids& indic
   return b_.CreateInBoundsGEP(codegen::memory_type_of(context_, m.type), memories_[memory], place);
 }
 
-// A vector of the elements of a run.
+// A vector with the elements of a run.
 llvm::FixedVectorType* GpuKernelEmitter::run_type(ElementType type) const {
   const auto width = static_cast<unsigned>(runs_->width());
   return llvm::FixedVectorType::get(codegen::memory_type_of(context_, type), width);
 }
 
 // The type of an access to a run: a vector of its elements, or of 32-bit words if elements are
-// narrower, since an access moves at most four values.
+// narrower, because an access moves at most four values.
 llvm::Type* GpuKernelEmitter::access_type(ElementType type) {
   const int64_t bytes = runs_->width() * static_cast<int64_t>(storage_bytes(type));
   if (storage_bytes(type) >= 4) return run_type(type);

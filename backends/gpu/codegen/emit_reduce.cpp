@@ -1,5 +1,5 @@
-// Reductions: of a thread one leaf after the other; of a block the threads' partial results by
-// shuffles within each warp, and the warps' through shared memory.
+// Reductions. A thread combines one leaf after the other; the threads of a block combine their
+// partial results by shuffles within each warp, then through shared memory between warps.
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ void GpuKernelEmitter::reduce_over_lanes(const Node& n) {
   const Many inits = forms(n.operands);
   if (count == 0) return set(n.results, inits);
   const auto threads = static_cast<int64_t>(plan_.threads());
-  // Threads that have a leaf: the first ones. With a neutral element all others have that.
+  // The first threads have a leaf. If there is a neutral element, all others have that.
   int64_t active = threads;
   std::vector<Value*> partials;
   in_lanes_ = true;
@@ -166,9 +166,9 @@ llvm::Value* GpuKernelEmitter::shuffle(llvm::Intrinsic::ID id, Value* value, uin
   return b_.CreateBitCast(moved, type);
 }
 
-// After the step of `distance` thread t holds the combination of 2 * distance threads from t on, in
-// order; the first thread of each warp holds that of the whole warp. (The threads at its end
-// combine values of no use, which is skipped if it might not terminate.)
+// After the step of `distance`, thread t holds the combination of 2 * distance threads from t on,
+// in order; the first thread of each warp finally holds that of the whole warp. (The last threads
+// combine values that are not used; this is skipped if it might not terminate.)
 std::vector<llvm::Value*> GpuKernelEmitter::within_warps(const Node& n,
                                                          std::vector<Value*> partials,
                                                          int64_t active) {
@@ -195,7 +195,7 @@ std::vector<llvm::Value*> GpuKernelEmitter::within_warps(const Node& n,
   return partials;
 }
 
-// `init`, and behind it the results of the warps in order: every thread computes it.
+// Combines `init` and then the results of the warps in order; every thread computes it.
 std::vector<llvm::Value*> GpuKernelEmitter::between_warps(const Node& n,
                                                           const std::vector<Value*>& partials,
                                                           int64_t warps) {

@@ -56,8 +56,8 @@ void GpuKernelEmitter::make_function(const std::string& name) {
   for (kernel::MemoryId m = 0; m < kernel_.buffer_count; ++m) {
     const kernel::Memory& buffer = kernel_.memory(m);
     const bool only_read = buffer.access == kernel::Access::kIn;
-    // A buffer that one thread stores to and another loads from must not be noalias: passes would
-    // carry its values across barriers.
+    // A buffer that one thread stores to and another loads from must not be noalias: passes could
+    // move its values across barriers.
     if (!may_alias(m) && buffer.access != kernel::Access::kInOut) {
       argument->addAttr(llvm::Attribute::NoAlias);
     }

@@ -1,13 +1,13 @@
 // backends/gpu/codegen/: LLVM IR and PTX of one kernel for NVIDIA GPUs.
 //
-// From a kernel to a function of LLVM IR for a GPU: a block of threads runs a workgroup
-// (docs/gpu.md). What stands outside lanes loops every thread computes, so that it knows all
-// values; lanes loops and reductions over lanes are shared out among the threads, and barriers
-// stand where one needs what another stored.
+// Compiles a kernel to a function of LLVM IR for a GPU: a block of threads runs a workgroup
+// (docs/gpu.md). Every thread computes the statements outside lanes loops, so that it has all
+// values; lanes loops and reductions over lanes are distributed over the threads, and barriers are
+// placed where a thread needs a value that another one stored.
 //
-// Inside a lanes loop a thread may take a run of neighbours at once (runs.h): then what is not the
-// same for all of the run is a list of scalars, and a load or store of the whole list is one
-// access.
+// Inside a lanes loop a thread may take a run of adjacent iterations at once (runs.h): a value that
+// is not the same for the whole run is then a list of scalars, and a load or store of the whole
+// list is one access.
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
@@ -23,12 +23,12 @@
 
 namespace tenon::gpu {
 
-/// A kernel's function and what a launch of it needs.
+/// A kernel's function and the data that a launch of it needs.
 struct GpuKernelFunction {
   llvm::Function* function = nullptr;
   uint32_t threads = kWarp;
   int64_t shared_bytes = 0;
-  int64_t private_bytes = 0;  ///< For each thread.
+  int64_t private_bytes = 0;  ///< Per thread.
 };
 
 /// A value in LLVM IR: one scalar, or one for each iteration of a run.
@@ -36,7 +36,7 @@ using RunValues = llvm::SmallVector<llvm::Value*, 1>;
 
 class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
  public:
-  /// `kernel` is legal for gpu_features() and has been verified.
+  /// `kernel` must be legal for gpu_features() and verified.
   GpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel);
 
   GpuKernelFunction run(const std::string& name);
@@ -54,9 +54,10 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   }
   /// The number of scalars that represent a value.
   size_t width_of(kernel::ValueId value) const;
-  /// The only scalar of a value, or that of iteration `i` of the run.
+  /// The only scalar of a value, or the scalar of iteration `i` of the run.
   Value* scalar(kernel::ValueId value, size_t i = 0);
-  /// Concatenate lists of scalars, each with width_of() the value that it is like; and back.
+  /// Concatenate lists of scalars, each with width_of() the value for which it stands; and the
+  /// reverse.
   codegen::LlvmValues flatten(const Ids& like, const Many& lists) override;
   Many unflatten(const Ids& like, const codegen::LlvmValues& values) override;
   void operation(const kernel::Node& n) override;
@@ -71,7 +72,7 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   bool indexes_private(kernel::BlockId id, std::set<kernel::ValueId>& values) const;
   bool is_unrolled(const kernel::Node& n) const;
   int64_t unrolled_size(kernel::BlockId id) const;
-  /// The trip count of a `for` whose bounds are constants; else nothing.
+  /// The iteration count of a `for` whose bounds are constants; else nothing.
   std::optional<int64_t> turns_of(const kernel::Node& n) const;
 
   // --- emit_lanes.cpp
@@ -79,11 +80,11 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   /// Emits a barrier if a statement with these accesses needs one before it, and records them.
   void touch(const AccessSummary& touched);
   void barrier();
-  /// Runs body() on thread 0 alone.
+  /// Runs body() on thread 0 only.
   void as_first(const std::function<void()>& body);
   void lanes(const kernel::Node& n) override;
   /// Loops over this thread's runs of the iterations of `n`, with the indices set: body(turn,
-  /// carried) gives the values carried to the next run.
+  /// carried) returns the values carried to the next run.
   std::vector<Value*> own_runs(
       const kernel::Node& n, const AccessRuns& runs, const std::vector<Value*>& inits,
       bool unrolled,
@@ -95,7 +96,7 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
     return extent < INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
   }
   void reduce_over_lanes(const kernel::Node& n);
-  /// Partial results of a thread that takes iterations far apart, or a run of neighbours in order.
+  /// Partial results of a thread whose iterations are strided, or a contiguous run in order.
   std::vector<Value*> strided_partials(const kernel::Node& n);
   std::vector<Value*> ordered_partials(const kernel::Node& n);
   std::vector<Value*> within_warps(const kernel::Node& n, std::vector<Value*> partials,
@@ -103,12 +104,12 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   std::vector<Value*> between_warps(const kernel::Node& n, const std::vector<Value*>& partials,
                                     int64_t warps);
   Value* shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane);
-  /// `combine` if `condition`, else `otherwise`: values that come from no element are not combined
-  /// where that might not terminate.
+  /// `combine` if `condition`, else `otherwise`: values that belong to no element are not combined
+  /// if that might not terminate.
   std::vector<Value*> combine_if(Value* condition, const std::vector<Value*>& otherwise,
                                  const kernel::Node& n, const std::vector<Value*>& left,
                                  const std::vector<Value*>& right);
-  /// Combines the values of single iterations, also inside a run.
+  /// Combines the values of single iterations, also within a run.
   std::vector<Value*> combine_scalars(const kernel::Node& n, const std::vector<Value*>& left,
                                       const std::vector<Value*>& right);
 
@@ -125,12 +126,12 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
 
   BlockPlan plan_;
   llvm::GlobalVariable* shared_ = nullptr;
-  Value* thread_ = nullptr;  // Its number in the block, of 32 bits.
+  Value* thread_ = nullptr;  // Its 32-bit index in the block.
 
   // The emitter's current state.
   bool in_lanes_ = false;
   const AccessRuns* runs_ = nullptr;  // Null: one iteration at a time.
-  Value* turn_ = nullptr;             // The number of this thread's iteration of the lanes loop.
+  Value* turn_ = nullptr;             // Index of this thread's iteration of the lanes loop.
   AccessSummary touched_;             // Since the last barrier.
 };
 

@@ -1,5 +1,5 @@
-// The code generator's PTX of kernels, and the report of ptxas on it. (The simulator's tests check
-// that it computes the right bits.)
+// The PTX that the code generator makes of kernels, and ptxas's report on it. (The simulator's
+// tests check that it computes the right bits.)
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -66,8 +66,8 @@ void expect_lines(const std::string& text, const std::string& pattern, int64_t t
   EXPECT_EQ(count(text, pattern), times) << pattern << " in\n" << text;
 }
 
-// K8 and the exactness of each operation: nothing that ptxas may contract or that is approximate,
-// nothing that flushes denormals. ptxas takes it all.
+// K8 and the exactness of each operation: no operation that ptxas may contract, or that is
+// approximate or flushes denormals. ptxas accepts all of it.
 TEST(GpuCode, EveryOperationIsExact) {
   std::vector<Kernel> kernels;
   for (const Case& c :
@@ -130,7 +130,7 @@ TEST(GpuCode, SoftmaxReducesByShufflesAndSharedMemory) {
   expect_lines(text, R"(bar\.sync)", 3);  // After each reduction's partial results, after %e.
 }
 
-// Accumulators are registers, and each element of a tile is loaded once for a lane.
+// Accumulators are registers, and each lane loads each element of a tile once.
 TEST(GpuCode, DotsAccumulateInRegisters) {
   std::string text;
   for (const Case& c : kernel::testing::example_cases(TENON_SOURCE)) {
@@ -158,7 +158,7 @@ std::string copying(const std::string& type, const std::string& dims, const std:
                      type, dims, extent, at);
 }
 
-// Neighbours are moved 16 bytes at a time where they are proved to be aligned.
+// Adjacent elements are moved 16 bytes at a time if they are proved to be aligned.
 TEST(GpuCode, NeighboursMoveInRunsOf16Bytes) {
   const auto moved = [](const std::string& type, int64_t extent) {
     return ptx(copying(type, std::to_string(3 * extent), std::to_string(extent), ""));
@@ -205,12 +205,13 @@ TEST(GpuCode, RunsEndAtBoundsThatAreMultiples) {
   expect_lines(ptx(clipped(180, "%q = add %p, 0 : s32")), R"(ld\.global\.nc\.v4\.f32)", 1);
   expect_lines(ptx(clipped(182, "%q = add %p, 0 : s32")), R"(ld\.global\.nc\.v2\.f32)", 1);
   expect_lines(ptx(clipped(181, "%q = add %p, 0 : s32")), R"(ld\.global\.nc\.f32)", 1);
-  // Backwards, and by places that are not neighbours.
+  // Backwards, and at addresses that are not adjacent.
   expect_lines(ptx(clipped(180, "%q = sub 179, %p : s32")), R"(ld\.global\.nc\.f32)", 1);
   expect_lines(ptx(clipped(180, "%q = rem %p, 90 : s32")), R"(ld\.global\.nc\.f32)", 1);
 }
 
-// Sums down columns: neighbours are columns, each thread has some, if there are enough of them.
+// Sums down columns: adjacent iterations are columns; each thread takes several, if there are
+// enough.
 std::string columns(int64_t groups) {
   return fmt::format(
       R"(kernel @columns(%x: in f32[{0},40,64], %y: out f32[{0},64]) index s32 grid(%g: {0}) {{
@@ -234,7 +235,7 @@ TEST(GpuCode, RunsOfLoopsWhereThereAreManyThreads) {
   expect_lines(ptx(columns(4)), R"(ld\.global\.nc\.v4\.f32)", 0);
 }
 
-// Memory that a launch may give to another buffer is not read past the coherent caches.
+// Memory that a launch may share with another buffer is not read through the non-coherent cache.
 TEST(GpuCode, InPlaceIsNotReadOnly) {
   const std::string text = ptx(
       R"(kernel @k(%x: in f32[64], %y: out f32[64] over %x) index s32 grid() {
@@ -249,7 +250,7 @@ TEST(GpuCode, InPlaceIsNotReadOnly) {
   expect_lines(text, R"(ld\.global\.v4\.f32)", 1);
 }
 
-// A barrier stands where a thread needs what another stored, and nowhere else.
+// Barriers are placed where a thread needs a value that another one stored, and nowhere else.
 TEST(GpuCode, BarriersStandBetweenThreads) {
   const auto with = [](const std::string& body) {
     return ptx(fmt::format(
@@ -281,7 +282,7 @@ TEST(GpuCode, BarriersStandBetweenThreads) {
             1);
 }
 
-// Memories that never live at once lie in one place.
+// Memories with disjoint lifetimes share an offset.
 TEST(GpuCode, ScratchSharesPlaces) {
   const auto side = [](const std::string& name) {
     return std::regex_replace(std::string(R"(
@@ -392,7 +393,7 @@ TEST(GpuCode, RemaindersAreExact) {
       reinterpret_cast<Remainder<double>>((*loaded)->address("tenon_rem_f64").value()), kF64);
 }
 
-// --- What is declined, and errors
+// --- Declined kernels, and errors
 
 backend::Declined declined(const std::string& text) {
   const Kernel kernel = parsed(text);
@@ -457,7 +458,7 @@ TEST(GpuCode, ErrorsOfChipsAndTools) {
   EXPECT_EQ(images(""), 1U);
   EXPECT_EQ(images("/nowhere/ptxas"), 1U);
   EXPECT_EQ(images("/bin/false"), 1U);
-  // Chips that LLVM does not know run the code of those before.
+  // Chips that LLVM does not know use the code of the newest earlier chip.
   EXPECT_EQ(error(120, ""), "");
   const std::string ptxas = find_ptxas();
   if (ptxas.empty()) GTEST_SKIP() << "no ptxas";
@@ -465,7 +466,7 @@ TEST(GpuCode, ErrorsOfChipsAndTools) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kInternal);
   EXPECT_EQ(images(ptxas), 2U);
-  // Servers ignore the end of their children.
+  // Servers often ignore SIGCHLD.
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   EXPECT_EQ(images(ptxas), 2U);
   std::signal(SIGCHLD, before);

@@ -34,8 +34,8 @@ void LLVMInitializeNVPTXAsmPrinter();
 namespace tenon::gpu {
 namespace {
 
-// Loops over a thread's own arrays are unrolled first, so that the arrays become registers; then
-// the emitter's repetitions are removed: index arithmetic, loads from memory without stores.
+// Loops over a thread's arrays are unrolled first, so that the arrays become registers; then
+// redundancy of the emitted code is removed: index arithmetic, loads from memory without stores.
 void add_passes(llvm::FunctionPassManager& passes) {
   const auto add_licm = [&] {
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
@@ -62,7 +62,7 @@ void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::InferAlignmentPass());
 }
 
-// The PTX version of CUDA 11.8, the first that knows all of these chips; drivers since then compile
+// The PTX version of CUDA 11.8, the first that supports all of these chips; newer drivers compile
 // it.
 constexpr const char* kPtxVersion = "+ptx78";
 

@@ -1,4 +1,4 @@
-// PTX of LLVM IR, and cubins of PTX.
+// Compiles LLVM IR to PTX, and PTX to cubins.
 //
 // Thread-safety: ptx_of() from any thread; a PtxAssembler from one at a time.
 #pragma once
@@ -11,20 +11,20 @@
 
 namespace tenon::gpu {
 
-/// Verifies the module and runs the passes that go before PTX, for the newest chip of LLVM's that
-/// one of this compute capability can run. Errors and `dump`: as ptx_of().
+/// Verifies the module and runs the passes that precede PTX, for LLVM's newest chip whose code this
+/// compute capability can run. Errors and `dump`: as for ptx_of().
 Status optimize_for_chip(llvm::Module& module, int32_t compute_capability,
                          const std::string& dump = "");
 
-/// The PTX text, for the newest chip of LLVM's whose code this compute capability can run. The
-/// module is changed. Errors: kUnimplemented, a chip older than sm_75; kInternal, invalid IR. With
-/// `dump` the module before and after the passes is written to files of that name and an ending.
+/// The PTX text, for LLVM's newest chip whose code this compute capability can run. Modifies the
+/// module. Errors: kUnimplemented for a chip older than sm_75; kInternal for invalid IR. With
+/// `dump`, the module before and after the passes is written to files with that name and a suffix.
 Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
                            const std::string& dump = "");
 
-/// Gives a cubin where there is a ptxas that takes the PTX, and the PTX, which any driver compiles:
-/// a cubin may be newer than a driver, a ptxas older than the PTX. TENON_GPU_DUMP names a folder
-/// for what is made on the way.
+/// Makes a cubin if there is a ptxas that accepts the PTX, and the PTX itself, which any driver
+/// compiles: a cubin may be too new for a driver, and the PTX too new for ptxas. TENON_GPU_DUMP
+/// names a folder for intermediate results.
 class PtxAssembler final : public Assembler {
  public:
   explicit PtxAssembler(int32_t compute_capability, std::string ptxas = find_ptxas())
@@ -34,7 +34,7 @@ class PtxAssembler final : public Assembler {
 
  private:
   const int32_t compute_capability_;
-  const std::string ptxas_;  // Empty: none.
+  const std::string ptxas_;  // Empty: no ptxas.
 };
 
 }  // namespace tenon::gpu

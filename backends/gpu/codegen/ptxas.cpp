@@ -16,7 +16,7 @@
 
 #include "core/base/file.h"
 
-// The path of ptxas in the wheel; the build defines it.
+// The path of ptxas in the wheel; set by the build.
 #ifndef TENON_PTXAS_OF_WHEEL
 #define TENON_PTXAS_OF_WHEEL ""
 #endif
@@ -26,7 +26,8 @@ namespace {
 
 bool can_run(const std::string& path) { return !path.empty() && access(path.c_str(), X_OK) == 0; }
 
-// The exit status, or 0 if another part of the process took it; what is printed goes to `output`.
+// The exit status, or 0 if another part of the process collected it; `output` receives the printed
+// text.
 Result<int> run(std::vector<std::string> command, const std::string& output) {
   std::vector<char*> arguments;
   for (std::string& each : command) arguments.push_back(each.data());
@@ -44,7 +45,7 @@ Result<int> run(std::vector<std::string> command, const std::string& output) {
                       std::strerror(error));
   int status = 0;
   while (waitpid(process, &status, 0) < 0) {
-    // The host ignores SIGCHLD or awaits every child: what the command wrote tells.
+    // The host ignores SIGCHLD or awaits every child: the output of the command shows the result.
     if (errno == ECHILD) return 0;
     if (errno != EINTR)
       return make_error(ErrorCode::kUnavailable, "gpu: {}: {}", command[0], std::strerror(errno));
@@ -52,7 +53,7 @@ Result<int> run(std::vector<std::string> command, const std::string& output) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// The number before `what`, or behind it.
+// The number before `what`, or after it.
 int64_t number_before(std::string_view line, std::string_view what) {
   const size_t end = line.find(what);
   if (end == std::string_view::npos) return 0;

@@ -1,6 +1,6 @@
-// NVIDIA's assembler: PTX to a cubin.
+// NVIDIA's assembler ptxas, which compiles PTX to a cubin.
 //
-// Thread-safety: all of it from any thread.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace tenon::gpu {
 /// /usr/local/cuda, or in the wheel that scripts/ptxas installs; empty if ptxas is not found.
 std::string find_ptxas();
 
-/// The version of ptxas, "12.8.93", as printed with --version: the same version gives the same code
+/// The version that ptxas prints with --version, "12.8.93": the same version gives the same code
 /// for a text. Its path if it prints no version; empty if there is no ptxas.
 std::string version_of(const std::string& ptxas);
 
-/// The resources that a thread of a kernel uses.
+/// The resources that each thread of a kernel uses.
 struct Resources {
   std::string symbol;
   int64_t registers = 0;
@@ -34,11 +34,11 @@ struct Cubin {
   std::string report;  ///< As ptxas printed it.
 };
 
-/// Errors: kInternal, with what ptxas says of the text; kUnavailable, it cannot be run.
+/// Errors: kInternal, with ptxas's message about the text; kUnavailable if it cannot be run.
 Result<Cubin> run_ptxas(const std::string& ptxas, const std::string& ptx,
                         int32_t compute_capability);
 
-/// Reads what `ptxas -v` prints.
+/// Parses the output of `ptxas -v`.
 std::vector<Resources> parse_report(std::string_view report);
 
 }  // namespace tenon::gpu

@@ -11,9 +11,9 @@ namespace {
 using llvm::BasicBlock;
 using llvm::Value;
 
-// A number is significand * 2^exponent, both integers, the significand of a normal one with its
-// leading bit. The remainder of the significands is taken as often as it takes to bring the greater
-// exponent down to the other, as many bits at a time as there is room for.
+// A number is significand * 2^exponent, both integers; the significand of a normal number includes
+// its leading bit. The remainder of the significands is computed repeatedly, each time for as many
+// bits as fit, until the greater exponent equals the smaller one.
 class RemainderFunction {
  public:
   RemainderFunction(llvm::Function* function, llvm::Type* type)
@@ -97,8 +97,8 @@ class RemainderFunction {
     return result;
   }
 
-  // The bits of significand * 2^exponent: shifted up as far as its leading bit and the least
-  // exponent allow. With the leading bit added to it, the exponent is one too great.
+  // The bits of significand * 2^exponent: shifted left as far as its leading bit and the least
+  // exponent allow. Because the leading bit is added to it, the exponent field is one too great.
   Value* assembled(Value* rest, Value* exponent) {
     Value* const zeros = b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, rest, b_.getFalse());
     Value* const room = b_.CreateSub(zeros, integer(width_ - 1 - fraction_bits_));

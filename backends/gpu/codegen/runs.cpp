@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kAccessBytes = 16;
 constexpr size_t kMostNodesInRun = 2000;  // In a run: each node is emitted once for an iteration.
-// Divisors are powers of two, of interest up to the widest run.
+// Divisors are powers of two, tracked up to the widest run.
 constexpr int64_t kGreatestDivisor = kAccessBytes;
 
 int64_t divisor_of(int64_t number) {
@@ -83,7 +83,7 @@ AccessRuns::Fact AccessRuns::fact(ValueId value) const {
   return known->second;
 }
 
-// The fact about a value that is defined outside of the loop.
+// The fact about a value defined outside of the loop.
 AccessRuns::Fact AccessRuns::outside(ValueId value) const {
   const kernel::Value& v = kernel_.value(value);
   if (!is_integer(v.type)) return {0, 1};
@@ -107,7 +107,7 @@ bool AccessRuns::block(BlockId id) {
 
 bool AccessRuns::node(const Node& n) {
   return visit(n, kernel::Overloads{
-                      [](kernel::OnStatement) { return false; },  // A run does not go through it.
+                      [](kernel::OnStatement) { return false; },  // A run cannot contain it.
                       [&](kernel::OnScalar) {
                         scalar(n);
                         return true;
@@ -170,7 +170,7 @@ bool AccessRuns::access(const Node& n) {
   return true;
 }
 
-// Whether the result of a comparison can change only between runs.
+// Whether the result of a comparison changes only between runs.
 bool AccessRuns::splits_at_runs(const Node& n) const {
   const bool strict = n.op == OpCode::kLt || n.op == OpCode::kGe;
   const bool mirrored = n.op == OpCode::kGt || n.op == OpCode::kLe;

@@ -1,7 +1,7 @@
-// Runs of neighbours: whether a thread may take several iterations of a lanes loop that lie beside
-// each other, along the last dimension, so that each of its loads and stores is one access.
+// Runs: whether a thread may take several adjacent iterations of a lanes loop, along the last
+// dimension, so that each of its loads and stores is one access.
 //
-// Thread-safety: none; one user at a time.
+// Thread-safety: not thread-safe.
 #pragma once
 
 #include <map>
@@ -13,25 +13,25 @@
 
 namespace tenon::gpu {
 
-/// Analysis of a lanes loop, or of the leaves of a reduction: how wide runs are, and which values
-/// are the same in all iterations of a run.
+/// Analysis of a lanes loop, or of the leaves of a reduction: the width of runs, and the values
+/// that are the same in all iterations of a run.
 class AccessRuns {
  public:
-  /// The widest run of `node`, whose last dimension it goes along: 16 bytes of the widest element
-  /// that is moved, or half of that …; 1 if its memory is touched in any other way.
+  /// The widest run of `node`, along its last dimension: 16 bytes of the widest moved element, or
+  /// half of that …; 1 if memory is accessed in any other way.
   AccessRuns(const kernel::Kernel& kernel, const kernel::Ranges& ranges, const kernel::Node& node);
 
   int64_t width() const { return width_; }
-  /// Gives up runs.
+  /// Disables runs.
   void take_one_by_one() { width_ = 1; }
   /// Whether `value` is the same in all iterations of a run. Values from outside always are.
   bool same(kernel::ValueId value) const { return fact(value).growth == 0; }
-  /// Whether its iterations are loops themselves.
+  /// Whether its iterations contain loops.
   bool has_loops() const { return has_loops_; }
 
  private:
-  /// A value is `growth` greater in each next iteration of a run, or anything if that is nothing;
-  /// in the first it is a multiple of `divisor`.
+  /// A value increases by `growth` in each next iteration of a run (unknown if `growth` is empty);
+  /// in the first iteration it is a multiple of `divisor`.
   struct Fact {
     std::optional<int64_t> growth = 0;
     int64_t divisor = 1;
@@ -57,7 +57,7 @@ class AccessRuns {
   bool moves_neighbours_ = false;
   std::map<kernel::ValueId, Fact> facts_;
   mutable std::map<kernel::ValueId, Fact> outside_;
-  std::map<kernel::ValueId, const kernel::Node*> loops_;  // By what they count with.
+  std::map<kernel::ValueId, const kernel::Node*> loops_;  // By their induction variables.
 };
 
 }  // namespace tenon::gpu

@@ -77,10 +77,10 @@ Result<const CudaApi*> load_library(const std::string& library) {
     return make_error(ErrorCode::kUnavailable, "the CUDA driver {} has no function {}", library,
                       loader.missing());
   }
-  return api.release();  // Kept for the life of the process, like the library.
+  return api.release();  // Never freed, like the library.
 }
 
-// Errors that not every toolkit's header has: NVLink, contained, MPS, and other devices' errors.
+// Errors that some toolkits' headers lack: NVLink, contained, MPS, and other devices' errors.
 constexpr std::array kAlsoFinal = {220, 226, 810, 911};
 
 ErrorCode code_of(CUresult result) {
@@ -126,7 +126,7 @@ Status CudaApi::check(CUresult result, const char* what) const {
 
 Result<const CudaApi*> find_cuda(const std::string& library) {
   static std::mutex mutex;
-  // Kept for the life of the process, like the library that it names.
+  // Never freed, like the libraries.
   static auto& found = *new std::map<std::string, Result<const CudaApi*>>;
   const std::lock_guard lock(mutex);
   const auto known = found.find(library);

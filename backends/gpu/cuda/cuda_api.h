@@ -5,7 +5,7 @@
 
 #include "core/base/status.h"
 
-// With the toolkit's header or without: the same types.
+// With or without the toolkit's header, the types are the same.
 #if defined(TENON_CUDA_H)
 #include <cuda.h>
 #else
@@ -14,7 +14,7 @@
 
 namespace tenon::gpu {
 
-/// Each is the driver's function of the name that find_cuda() says.
+/// Each member is the driver's function of the name that find_cuda() states.
 struct CudaApi {
   CUresult (*init)(unsigned flags);
   CUresult (*error_name)(CUresult error, const char** name);
@@ -55,11 +55,11 @@ struct CudaApi {
   CUresult (*synchronize)(CUevent event);
   CUresult (*elapsed)(float* milliseconds, CUevent begin, CUevent end);
 
-  /// OK, or what the driver calls the error. kUnavailable: the GPU is lost.
+  /// OK, or an error with the driver's name for it. kUnavailable: the GPU is lost.
   Status check(CUresult result, const char* what) const;
 };
 
-/// Loads the library once; the table lives as long as the process. Errors: kUnavailable, there is
+/// Loads the library once; the table lives as long as the process. Errors: kUnavailable if there is
 /// no library, or it lacks a function.
 Result<const CudaApi*> find_cuda(const std::string& library = "libcuda.so.1");
 

@@ -1,7 +1,7 @@
 // The types and numbers of the CUDA driver API that cuda_driver.cpp uses, for machines without the
-// toolkit's <cuda.h>: their names and values are those of the driver's ABI, which
-// drivers_test.cpp compares where both are there. Included within a namespace by that test, so
-// that it includes nothing itself.
+// toolkit's <cuda.h>. Their names and values are those of the driver's ABI; drivers_test.cpp
+// compares them where both exist. That test includes this file within a namespace, so it includes
+// nothing itself.
 
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;

@@ -14,8 +14,9 @@ namespace {
 
 using backend::Handles;
 
-// A moment on the GPU's clock. The driver tells the time between two events as a float of
-// milliseconds, which is exact enough for moments that are close: each is known by one before.
+// A time on the GPU's clock. The driver returns the time between two events as a float of
+// milliseconds, which is accurate enough only for close events: each time is computed from the
+// previous one.
 class Moment {
  public:
   Moment(const CudaApi& api, CUevent event, std::shared_ptr<Moment> before)
@@ -26,7 +27,7 @@ class Moment {
 
   CUevent event() const { return event_; }
 
-  /// Since the first, once it was reached.
+  /// Seconds since the first one, if the GPU has reached it.
   Result<double> seconds() {
     const std::lock_guard lock(mutex_);
     if (before_ == nullptr) return seconds_;
@@ -52,13 +53,14 @@ class CudaContext final : public Context {
 
   Status open(CUdevice device) {
     TENON_TRY(api_.check(api_.create_context(&context_, 0, device), "open the GPU"));
-    // The new context is now this thread's current one; each call makes it current and undoes that.
+    // The new context is now this thread's current context; each later call makes it current and
+    // restores the previous one.
     CUcontext popped = nullptr;
     static_cast<void>(api_.pop_context(&popped));
     return {};
   }
 
-  // Ends running work, also if the context is lost.
+  // Stops running work, also if the context is lost.
   ~CudaContext() override {
     if (context_ == nullptr) return;
     {
@@ -131,7 +133,7 @@ class CudaContext final : public Context {
       case 4:
         return api_.check(api_.fill_32(to, part(uint32_t{}, 0), count, on), "fill memory");
       default:
-        // Two halves of each word, as columns of four bytes.
+        // The two halves of each word, as columns of four bytes.
         TENON_TRY(
             api_.check(api_.fill_rows_32(to, 8, part(uint32_t{}, 0), 1, count, on), "fill memory"));
         return api_.check(api_.fill_rows_32(to + 4, 8, part(uint32_t{}, 4), 1, count, on),
@@ -146,7 +148,7 @@ class CudaContext final : public Context {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     // The size is in the pointer's own bits.
     void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-    const std::string text(image);  // PTX ends with a zero.
+    const std::string text(image);  // PTX must end with a zero.
     CUmodule module = nullptr;
     Status loaded =
         api_.check(api_.load_module(&module, text.c_str(), 2, options, values), "load a module");
@@ -221,7 +223,7 @@ class CudaContext final : public Context {
   }
 
  private:
-  // Makes the context the thread's while it lives: callers have contexts of their own.
+  // Makes the context current on this thread while it exists: callers have contexts of their own.
   class Current {
    public:
     explicit Current(const CudaContext& of)
@@ -255,11 +257,11 @@ class CudaContext final : public Context {
     return moment;
   }
 
-  // A moment that is at most half a second old when work is recorded.
+  // Ensures a reference event at most half a second old when work is recorded.
   Status renew_anchor(Stream stream) {
     const auto now = std::chrono::steady_clock::now();
     if (anchor_ != nullptr && now - anchored_ < std::chrono::milliseconds(500)) return {};
-    // The moment's absolute time, so that earlier moments are no longer needed.
+    // Computes its absolute time, so that earlier ones are no longer needed.
     if (anchor_ != nullptr) static_cast<void>(anchor_->seconds());
     TENON_ASSIGN(anchor_, moment_on(stream, anchor_));
     anchored_ = now;

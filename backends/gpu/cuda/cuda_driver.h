@@ -1,6 +1,6 @@
 // backends/gpu/cuda/: the CUDA driver, loaded at run time.
 //
-// GPUs, by the CUDA driver.
+// Accesses GPUs through the CUDA driver.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace tenon::gpu {
 
-/// Loads the driver when it is first asked. `library`: of the driver. Loads cubins and PTX.
-/// Thread-safety: as driver.h says.
+/// Loads the driver at the first use. `library` is the driver's library. Loads cubins and PTX.
+/// Thread-safety: see driver.h.
 std::unique_ptr<Driver> make_cuda_driver(std::string library = "libcuda.so.1");
 
 }  // namespace tenon::gpu

@@ -1,5 +1,5 @@
-// A CUDA driver for tests: the functions that CudaApi loads, on memory of the host, each done
-// before it returns. Its GPU has one kernel that computes, `add`, and one that loses it, `lose`.
+// A CUDA driver for tests: the functions that CudaApi loads, on host memory; each finishes its work
+// before it returns. Its GPU has a kernel that computes, `add`, and one that loses the GPU, `lose`.
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 #include "backends/gpu/cuda/cuda_declarations.h"
 
-// As the driver's own headers leave them.
+// Opaque in the driver's own headers.
 struct CUctx_st {
   bool lost = false;
 };
@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kMemoryBytes = size_t{1} << 32;
 
-// The stack of contexts, of which the last is current.
+// The stack of contexts; the last one is current.
 thread_local std::vector<CUcontext> contexts;
 
 CUcontext current() { return contexts.empty() ? nullptr : contexts.back(); }
@@ -179,7 +179,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
     const bool logs = count == 2 && options[0] == CU_JIT_ERROR_LOG_BUFFER &&
                       options[1] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
     if (logs) {
-      std::strncpy(static_cast<char*>(values[0]), "line 1: this is no module",
+      std::strncpy(static_cast<char*>(values[0]), "line 1: this is not a module",
                    reinterpret_cast<size_t>(values[1]));
     }
     return CUDA_ERROR_INVALID_PTX;
@@ -197,7 +197,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   *function = &module->functions[wanted == "lose" ? 1 : 0];
   return CUDA_SUCCESS;
 }
-// add(numbers, n): each of as many numbers as there are threads becomes larger by n.
+// add(numbers, n): adds n to as many numbers as there are threads.
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned, CUstream,
                         void** arguments, void**) {

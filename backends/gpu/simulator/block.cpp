@@ -9,11 +9,11 @@ namespace {
 
 using State = BlockThread::ThreadState;
 
-// Enough for what generated code keeps on the stack, beside a thread's own arrays.
+// Enough for the stack of generated code, without a thread's arrays.
 constexpr int64_t kStackBytes = 256 << 10;
 constexpr size_t kSharedAlignment = 256;
 
-// The byte that fills shared memory before it is written, which no kernel may read.
+// The byte that fills shared memory initially, which no kernel may read.
 constexpr int kUndefined = 0xFF;
 
 BlockThread& thread_of(SimThread* thread) { return *static_cast<BlockThread*>(thread); }
@@ -85,7 +85,7 @@ void SimBlock::begin_block(int64_t number) {
 void SimBlock::run_blocks(int64_t begin, int64_t end) {
   failed_ = false;
   if (!run_.kernel.synchronizes) {
-    // All blocks on one fiber, which is left if one of them fails.
+    // Runs all blocks on one fiber, which is abandoned if one of them fails.
     number_ = begin;
     end_ = end;
     Fiber& fiber = memory_.fibers[0];
@@ -141,7 +141,7 @@ void SimBlock::run_warp(uint32_t first) {
   } while (!failed_ && pass_warp(first));
 }
 
-// A barrier is for all threads, at one place of the code.
+// All threads must be at the same barrier.
 bool SimBlock::pass_barrier() {
   const BlockThread& one = memory_.threads[0];
   for (const BlockThread& each : threads()) {
@@ -165,7 +165,7 @@ uint32_t SimBlock::lanes_of(uint32_t first) const {
   return lanes == kWarpLanes ? ~uint32_t{0} : (uint32_t{1} << lanes) - 1;
 }
 
-// Lets the lanes continue whose partners have all arrived; whether there are any.
+// Lets the lanes continue whose partners have all arrived; returns whether there are any.
 bool SimBlock::pass_warp(uint32_t first) {
   bool passed = false;
   const uint32_t lanes = lanes_of(first);
@@ -274,7 +274,7 @@ std::string SimBlock::place_of(const BlockThread& thread) const {
   return run_.program.image().sites[thread.site];
 }
 
-// The error of a deadlock: the first waiting thread, and one that it waits for in vain.
+// The error of a deadlock: the first waiting thread, and one for which it waits in vain.
 Status SimBlock::deadlock() const {
   const auto all = std::span<const BlockThread>(memory_.threads.data(), count_);
   const auto& one =
@@ -315,7 +315,7 @@ void SimBlock::look(BlockThread& thread, const SimAccess& access) {
   if (!status.ok()) fail(thread, std::move(status));
 }
 
-// --- What code calls
+// --- Functions that simulated code calls
 
 namespace {
 
@@ -323,8 +323,8 @@ void barrier(SimThread* thread, uint32_t site) {
   thread_of(thread).block->wait(thread_of(thread), State::kAtBarrier, site);
 }
 
-// A fiber is left where it fails: nothing of its frames is destroyed, so that texts are made in
-// functions of their own.
+// A fiber is abandoned where it fails, and nothing on its stack is destroyed; error texts are
+// therefore made in separate functions.
 Status not_in_mask(const BlockThread& thread, uint32_t site, uint32_t mask) {
   const SimRun& run = thread.block->of();
   return internal_error("{}thread {} of block {} is not in the mask {:#x} of {}",

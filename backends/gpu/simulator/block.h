@@ -1,4 +1,5 @@
-// A block of a launch: its threads, which take turns as fibers, and what they wait at.
+// A block of a launch: its threads, which run in turn as fibers, and the barriers and shuffles at
+// which they wait.
 #pragma once
 
 #include <atomic>
@@ -11,16 +12,17 @@
 
 namespace tenon::gpu {
 
-/// A launch that runs: what its blocks share.
+/// A running launch: the state that its blocks share.
 ///
-/// Thread-safety: fail() and is_over() from any thread; the memory is the checked run's alone.
+/// Thread-safety: fail() and is_over() from any thread; only a checked run uses the memory.
 class SimRun {
  public:
   SimRun(const SimProgram& program, const SimLaunch& launch);
 
-  /// Keeps the error of the first of the blocks that fail, so that it does not depend on threads.
+  /// Records the error of the first block that fails, so that the error does not depend on host
+  /// threads.
   void fail(int64_t block, Status status);
-  /// Whether a block need not run any more: one before it has failed, or all are stopped.
+  /// Whether a block need not run any more: an earlier one has failed, or all are stopped.
   bool is_over(int64_t block);
   Status outcome() const { return status_; }
 
@@ -39,7 +41,7 @@ class SimRun {
 
 class SimBlock;
 
-/// A thread of a block, and what it waits for.
+/// A thread of a block, with its waiting state.
 struct BlockThread : SimThread {
   enum class ThreadState : uint8_t { kReady, kAtBarrier, kAtWarpBarrier, kAtShuffle, kEnded };
 
@@ -47,8 +49,8 @@ struct BlockThread : SimThread {
   Fiber* fiber = nullptr;
   ThreadState state = ThreadState::kReady;
   uint32_t site = 0;
-  // `mask`: the participants of a shuffle or warp barrier. The others: operands of a shuffle, and
-  // in `value` its result.
+  // `mask`: the participants of a shuffle or warp barrier. The other members: operands of a
+  // shuffle; `value` receives its result.
   uint32_t mask = 0;
   ShuffleMode mode{};
   uint32_t value = 0;
@@ -59,7 +61,7 @@ struct BlockThread : SimThread {
   std::array<uint16_t, kWarpLanes> clocks{};
 };
 
-/// Memory that a host thread keeps from launch to launch.
+/// Memory that a host thread reuses from launch to launch.
 struct HostThreadMemory {
   FiberPool fibers;
   std::vector<BlockThread> threads;
@@ -69,14 +71,14 @@ struct HostThreadMemory {
 /// Runs blocks, one after the other, on a host thread.
 class SimBlock {
  public:
-  /// False of is_ready(): there is no memory.
+  /// If is_ready() is false, there was no memory.
   SimBlock(SimRun& run, HostThreadMemory& memory);
   bool is_ready() const { return ready_; }
 
-  /// Errors are given to the run.
+  /// Errors are reported to the run.
   void run_blocks(int64_t begin, int64_t end);
 
-  // --- Called by a thread of the block that runs
+  // --- Called by the running thread of the block
   void wait(BlockThread& thread, BlockThread::ThreadState state, uint32_t site);
   void look(BlockThread& thread, const SimAccess& access);
   [[noreturn]] void fail(BlockThread& thread, Status status);
@@ -109,7 +111,7 @@ class SimBlock {
   int64_t end_ = 0;
 };
 
-/// The functions that code calls.
+/// The functions that simulated code calls.
 std::span<const codegen::HostFunction> sim_functions();
 
 }  // namespace tenon::gpu

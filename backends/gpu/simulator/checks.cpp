@@ -9,7 +9,7 @@
 namespace tenon::gpu {
 namespace {
 
-// A place that an instruction reads or writes.
+// A memory access of an instruction.
 struct CheckedAccess {
   llvm::Instruction* instruction = nullptr;
   llvm::Value* pointer = nullptr;
@@ -81,7 +81,7 @@ class AccessChecker {
       if (found == variables_.end()) return;  // A table of constants.
       number = object_of_variable(found->second);
     } else if (const auto* argument = llvm::dyn_cast<llvm::Argument>(object)) {
-      // The arguments of other functions are not known.
+      // Only the arguments of kernels are known.
       const bool of_kernel =
           argument->getParent()->getCallingConv() == llvm::CallingConv::PTX_Kernel;
       if (of_kernel) number = static_cast<int32_t>(argument->getArgNo());
@@ -100,7 +100,7 @@ class AccessChecker {
  private:
   static llvm::Value* generic(llvm::IRBuilder<>& b, llvm::Value* pointer) {
     if (pointer->getType() == b.getPtrTy()) return pointer;
-    // An instruction, of constants too: what is a variable here has another place for each block.
+    // Always an instruction, even for constants: a variable has a different address in each block.
     return b.Insert(new llvm::AddrSpaceCastInst(pointer, b.getPtrTy()));
   }
 
@@ -114,7 +114,7 @@ class AccessChecker {
     }
   }
 
-  // Constant places are judged here: a call that takes the address would keep the array out of
+  // Constant offsets are checked here: a call that takes the address would keep the array out of
   // registers.
   void check_private(const CheckedAccess& access, llvm::AllocaInst& array) {
     const llvm::DataLayout& layout = module_.getDataLayout();

@@ -1,4 +1,4 @@
-// The calls that look at each access of memory, for make_host_code.
+// The calls that check each memory access, for make_host_code.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -14,18 +14,18 @@ namespace tenon::gpu {
 /// Declares a function of the simulator in the module.
 llvm::FunctionCallee declare(llvm::Module& module, SimFunction function);
 
-/// The variables of shared memory, by their places in SimImage::variables.
+/// The variables of shared memory, with their indices in SimImage::variables.
 using SharedVariables = llvm::DenseMap<const llvm::GlobalVariable*, size_t>;
 
 /// Facts about the memory accesses of a function.
 struct AccessFacts {
-  int64_t granule = 16;          ///< As of SimKernel.
-  std::set<unsigned> stored;     ///< Arguments behind which something is stored.
-  bool stores_anywhere = false;  ///< There is a store to an unknown place.
+  int64_t granule = 16;          ///< As in SimKernel.
+  std::set<unsigned> stored;     ///< Arguments through which something is stored.
+  bool stores_anywhere = false;  ///< There is a store to an unknown address.
 };
 
 /// Inserts a call before each load, store and atomic operation of the function, except for accesses
-/// at constant places of a thread's own arrays and to constants. `thread`: the SimThread, defined
+/// at constant offsets in a thread's arrays and to constants. `thread`: the SimThread, defined
 /// before the first access.
 AccessFacts add_checks(llvm::Function& function, llvm::Value* thread,
                        const SharedVariables& variables);

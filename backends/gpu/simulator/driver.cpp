@@ -24,7 +24,7 @@ double now() {
   return std::chrono::duration<double>(since).count();
 }
 
-// Memory, for as long as work needs it.
+// Memory that lives as long as work needs it.
 struct SimAllocation {
   explicit SimAllocation(int64_t size)
       : bytes(size),
@@ -55,7 +55,7 @@ class SimHeap {
     const std::lock_guard lock(mutex_);
     return !allocations_.extract(address).empty();
   }
-  // The allocation that `address` lies in, or just behind; null if there is none.
+  // The allocation that contains `address`, or ends at it; null if there is none.
   Pinned find(Address address) const {
     const std::lock_guard lock(mutex_);
     auto after = allocations_.upper_bound(address);
@@ -71,7 +71,7 @@ class SimHeap {
 
 std::byte* pointer_of(Address address) { return reinterpret_cast<std::byte*>(address); }
 
-// The values of a launch's arguments, and the memory that they name.
+// The values of a launch's arguments, and the memories to which they refer.
 struct LaunchArguments {
   std::vector<uint64_t> values;
   std::vector<const void*> pointers;
@@ -183,7 +183,7 @@ class SimContext final : public Context {
   void release(Event event) override { events_.take(event); }
 
  private:
-  // A function is a module's number and, in its last bits, the kernel's within it.
+  // A function is a module's number and, in its low bits, the kernel's index.
   static constexpr int kIndexBits = 24;
 
   static Status nothing(std::string_view kind, uint64_t handle) {
@@ -239,7 +239,7 @@ class SimContext final : public Context {
   }
 
   const double opened_ = now();
-  volatile uint32_t closing_ = 0;  // Once set, it stays so.
+  volatile uint32_t closing_ = 0;  // Once set, it stays set.
   SimHeap memory_;
   Handles<const SimProgram> modules_;
   Handles<HostEvent> events_;

@@ -1,4 +1,4 @@
-// The simulator as a driver: memory of the host, streams that are threads.
+// The simulator as a driver: memory is host memory, streams are threads.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ struct SimConfig {
   int32_t compute_capability = 90;
 };
 
-/// Loads images of assemble_for_host() (pass.h). Thread-safety: as driver.h says.
+/// Loads images of assemble_for_host() (pass.h). Thread-safety: see driver.h.
 std::unique_ptr<Driver> make_sim_driver(const SimConfig& config = {});
 
 }  // namespace tenon::gpu

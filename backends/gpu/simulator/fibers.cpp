@@ -24,9 +24,9 @@
 #endif
 
 #if defined(TENON_FIBERS_BY_HAND)
-// tenon_fiber_switch(void** from, void* to): keeps what a call must keep on the stack, the stack's
-// pointer in *from, and goes on where `to` was kept. tenon_fiber_begin: where a fiber is first
-// continued, with its function and argument in registers.
+// tenon_fiber_switch(void** from, void* to): saves callee-saved registers on the stack and the
+// stack pointer in *from, and continues where `to` was saved. tenon_fiber_begin: the start of a
+// fiber, with its function and argument in registers.
 extern "C" void tenon_fiber_switch(void** from, void* to);
 extern "C" void tenon_fiber_begin();
 #if defined(__x86_64__)
@@ -111,7 +111,7 @@ tenon_fiber_begin:
 
 namespace tenon::gpu {
 
-// The saved registers of the fiber and of the host while the other runs, and the state that
+// The saved registers of the fiber, and of the host while the fiber runs, and the state that
 // sanitizers need.
 struct Fiber::Registers {
 #if defined(TENON_FIBERS_BY_HAND)
@@ -160,7 +160,7 @@ void Fiber::begin(void* fiber) {
 #if defined(TENON_FIBERS_BY_HAND)
 namespace {
 
-// Makes the frame that tenon_fiber_switch pops off the stack of a fiber that never ran.
+// Makes the frame that tenon_fiber_switch pops off the stack of a fiber that has not run yet.
 void* first_frame(std::byte* top, void (*function)(void*), void* argument) {
   auto* const word = reinterpret_cast<void**>(top);
   const auto begin = reinterpret_cast<void*>(tenon_fiber_begin);
@@ -190,7 +190,7 @@ void Fiber::start(Entry entry, void* argument) {
   argument_ = argument;
   ended_ = false;
 #if TENON_ASAN
-  // A fiber that was left for good has left its frames on the stack.
+  // An abandoned fiber has left its frames on the stack.
   __asan_unpoison_memory_region(stack_, bytes_);
   registers_->fake_stack = nullptr;
 #endif
@@ -200,7 +200,7 @@ void Fiber::start(Entry entry, void* argument) {
   getcontext(&registers_->fiber);
   registers_->fiber.uc_stack.ss_sp = stack_;
   registers_->fiber.uc_stack.ss_size = bytes_;
-  // makecontext passes ints alone.
+  // makecontext passes only ints.
   const auto self = reinterpret_cast<uintptr_t>(this);
   void (*const enter)(unsigned, unsigned) = [](unsigned low, unsigned high) {
     begin(reinterpret_cast<void*>(static_cast<uintptr_t>(uint64_t{high} << 32 | low)));
@@ -251,7 +251,7 @@ void Fiber::give_way() { switch_to_host(/*for_good=*/false); }
 
 void Fiber::leave() {
   switch_to_host(/*for_good=*/true);
-  std::abort();  // Nobody comes back.
+  std::abort();  // Never reached.
 }
 
 bool FiberPool::reserve(size_t count, size_t stack_bytes) {

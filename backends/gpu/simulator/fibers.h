@@ -1,8 +1,8 @@
-// Fibers: functions with stacks of their own, of which a host thread runs one at a time, each until
-// it gives way. The threads of a simulated block.
+// Fibers: functions with their own stacks, of which a host thread runs one at a time, each until it
+// yields. They are the threads of a simulated block.
 //
-// Registers are switched by hand on x86-64 and AArch64, by ucontext elsewhere. A fiber may be left
-// in the middle for good: it must then hold nothing that a destructor would give back.
+// Registers are switched by hand on x86-64 and AArch64, by ucontext elsewhere. A fiber may be
+// abandoned at any point: it must then hold nothing that a destructor would release.
 //
 // Thread-safety: fibers belong to the host thread that runs them.
 #pragma once
@@ -17,7 +17,7 @@ class Fiber {
  public:
   using Entry = void (*)(void* argument);
 
-  /// On the `bytes` at `stack`, which outlive it.
+  /// Uses the `bytes` at `stack`, which must outlive it.
   Fiber(std::byte* stack, size_t bytes);
   ~Fiber();
   Fiber(const Fiber&) = delete;
@@ -25,11 +25,11 @@ class Fiber {
 
   /// Makes the next run() call `entry`; a call in progress is abandoned.
   void start(Entry entry, void* argument);
-  /// Returns when the fiber gives way, or ends.
+  /// Returns when the fiber yields, or ends.
   void run();
-  /// Within the fiber: back to run(), until the next one.
+  /// Within the fiber: returns to run(), until the next run().
   void give_way();
-  /// Within the fiber: back to run() for good, until start().
+  /// Within the fiber: returns to run() and abandons the call; start() begins a new one.
   [[noreturn]] void leave();
 
   bool has_ended() const { return ended_; }
@@ -50,7 +50,7 @@ class Fiber {
   const std::unique_ptr<Registers> registers_;
 };
 
-/// Fibers that a host thread keeps, with a page that nobody may touch below each stack.
+/// Fibers that a host thread reuses, with a guard page below each stack.
 class FiberPool {
  public:
   FiberPool() = default;
@@ -58,7 +58,8 @@ class FiberPool {
   FiberPool(const FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
 
-  /// That many at least, each with a stack of so many bytes at least. False: there is no memory.
+  /// Provides at least `count` fibers, with stacks of at least `stack_bytes`. False: there is no
+  /// memory.
   bool reserve(size_t count, size_t stack_bytes);
   Fiber& operator[](size_t i) { return *fibers_[i]; }
 

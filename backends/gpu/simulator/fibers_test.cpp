@@ -1,4 +1,4 @@
-// Fibers, by hand and by ucontext: this file is built with either.
+// Fibers, switched by hand and by ucontext: this file is built with each.
 #include "backends/gpu/simulator/fibers.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace tenon::gpu {
 namespace {
 
-// A fiber that notes what it does, with numbers that must live over a switch.
+// A fiber that records its progress, with variables that must survive a switch.
 struct Walker {
   Fiber* fiber = nullptr;
   int number = 0;
@@ -120,7 +120,7 @@ TEST(Fibers, ThousandsAndLargerOnes) {
     for (Walker& each : walkers) each.fiber->run();
   }
   for (const Walker& each : walkers) EXPECT_EQ(each.result, expected_result(each));
-  // A stack of another size: the fibers are others.
+  // With another stack size, the fibers are new ones.
   ASSERT_TRUE(pool.reserve(1, 4 << 20));
   pool[0].start(
       [](void*) {

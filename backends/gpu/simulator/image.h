@@ -1,5 +1,5 @@
-// The simulator's image: host code compiled from a GPU's code, and the facts needed to launch each
-// kernel. The image of `GpuCode` for SimDriver.
+// The simulator's image: host code compiled from GPU code, and the data needed to launch each
+// kernel. It is the image in `GpuCode` for SimDriver.
 //
 // Thread-safety: values.
 #pragma once
@@ -17,7 +17,7 @@ struct SimParameter {
   std::string name;
   int64_t bytes = 0;       ///< Size of its value.
   bool is_buffer = false;  ///< An address of global memory.
-  bool stored = false;     ///< Something may be stored behind it.
+  bool stored = false;     ///< The kernel may store through it.
 };
 
 /// A variable in shared memory.
@@ -32,9 +32,10 @@ struct SimKernel {
   std::vector<SimParameter> parameters;
   int64_t shared_bytes = 0;
   int64_t stack_bytes = 0;  ///< Size of a thread's own arrays.
-  /// Has barriers or shuffles: its threads take turns. Else they run one after the other.
+  /// Whether it has barriers or shuffles: its threads then run in turn. Otherwise they run one
+  /// after the other.
   bool synchronizes = false;
-  /// Bytes that it always accesses together: a power of two.
+  /// The number of bytes that are always accessed together: a power of two.
   int64_t granule = 1;
 };
 
@@ -43,15 +44,16 @@ struct SimImage {
   bool checks = false;
   std::vector<SimKernel> kernels;
   std::vector<SimVariable> variables;
-  std::vector<std::string> sites;  ///< "barrier 2 of @k": where threads wait for each other.
+  /// "barrier 2 of @k": positions where threads wait for each other.
+  std::vector<std::string> sites;
 };
 
 std::string save(const SimImage& image);
-/// Errors: kInvalidArgument or kDataLoss, bytes that save() did not write.
+/// Errors: kInvalidArgument or kDataLoss for bytes that save() did not write.
 Result<SimImage> load_sim_image(std::string_view bytes);
 
-/// How code says which memory an access is meant for: a parameter's number, one of `variables`, or
-/// neither.
+/// How code states the memory that an access is meant for: the index of a parameter, of one of
+/// `variables`, or unknown.
 constexpr int32_t kUnknownObject = -1;
 constexpr int32_t object_of_variable(size_t variable) {
   return -2 - static_cast<int32_t>(variable);

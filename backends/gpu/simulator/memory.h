@@ -1,7 +1,7 @@
-// Looks up each access of a launch: whether it lies in what the launch may touch, whether its
-// address is aligned, and whether it races (shadow.h).
+// Checks each access of a launch: that it is within the launch's memory, that its address is
+// aligned, and that it does not race (shadow.h).
 //
-// Thread-safety: none; blocks that are checked run one after the other.
+// Thread-safety: not thread-safe; checked blocks run one after the other.
 #pragma once
 
 #include <deque>
@@ -11,18 +11,19 @@
 
 namespace tenon::gpu {
 
-/// An access of a thread, as code says it.
+/// An access of a thread, as the code describes it.
 struct SimAccess {
   const std::byte* address = nullptr;
   int64_t bytes = 0;
-  uint32_t alignment = 1;  ///< Bytes; a GPU fails at an address that is not a multiple of it.
+  uint32_t alignment = 1;  ///< Bytes; a GPU faults at an address that is not a multiple of it.
   AccessKind kind{};
   int32_t object = kUnknownObject;
 };
 
 class SimMemory {
  public:
-  /// All arguments outlive it. Without LaunchShape::buffer_bytes only shared memory is checked.
+  /// All arguments must outlive the object. Without LaunchShape::buffer_bytes only shared memory is
+  /// checked.
   SimMemory(const SimImage& image, const SimKernel& kernel, const SimLaunch& launch);
 
   /// `shared`: the block's shared memory. Errors: kInternal, with the fault and the thread.
@@ -35,7 +36,7 @@ class SimMemory {
     int64_t bytes = 0;
     bool stored = false;
   };
-  // Memory that is stored to: one buffer, or several that overlap.
+  // Memory to which the launch stores: one buffer, or several that overlap.
   struct StoredRange {
     const std::byte* begin = nullptr;
     const std::byte* end = nullptr;
@@ -48,7 +49,7 @@ class SimMemory {
   Status look_at_buffers(const SimAccess& access, const Toucher& by);
   Status outside(const SimAccess& access, const std::string& name, int64_t offset, int64_t size,
                  const Toucher& by) const;
-  /// Nothing if the address is a multiple of the alignment.
+  /// OK if the address is a multiple of the alignment.
   Status misaligned(const SimAccess& access, const std::string& name, int64_t offset,
                     const Toucher& by) const;
   Status race(const SimAccess& access, const std::string& name, int64_t offset,

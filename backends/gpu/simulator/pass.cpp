@@ -65,7 +65,7 @@ bool is_known(const llvm::Function& callee) {
   if (!callee.isDeclaration()) return true;
   const llvm::Intrinsic::ID id = callee.getIntrinsicID();
   if (register_of(id) || synchronizes(id)) return true;
-  // These end a process.
+  // These would end the process.
   if (id == llvm::Intrinsic::trap || id == llvm::Intrinsic::debugtrap ||
       id == llvm::Intrinsic::ubsantrap) {
     return false;
@@ -128,8 +128,8 @@ class HostCode {
     int64_t stack_bytes = 0;
   };
 
-  // Places of the variables in shared memory: those of one kernel alone in its own, the others, of
-  // functions, before them.
+  // Offsets of the variables in shared memory: variables of a single kernel follow those of
+  // functions.
   Status take_variables() {
     std::vector<llvm::Constant*> globals;
     for (llvm::GlobalVariable& each : module_.globals()) {
@@ -178,7 +178,7 @@ class HostCode {
     image_.variables.push_back({variable.getName().str(), offset, bytes});
   }
 
-  // Stands for the parameter that the function gets at last.
+  // A placeholder for the parameter that the function gets at the end.
   llvm::Value* add_thread(llvm::Function& function) {
     llvm::IRBuilder<> b(&*function.getEntryBlock().getFirstInsertionPt());
     return b.CreateCall(declare_thread(module_));
@@ -265,7 +265,7 @@ class HostCode {
     }
   }
 
-  // A loop asks at each turn whether it should end.
+  // A loop checks in each iteration whether it should end.
   void add_polls(llvm::Function& function) {
     llvm::SmallVector<std::pair<const llvm::BasicBlock*, const llvm::BasicBlock*>, 8> edges;
     llvm::FindFunctionBackedges(function, edges);
@@ -288,7 +288,7 @@ class HostCode {
     }
   }
 
-  // The function of the type SimEntry, of the kernel's name.
+  // The function of type SimEntry, with the kernel's name.
   void add_kernel(llvm::Function& old) {
     llvm::Function* const body = made_[&old];
     SimKernel kernel;
@@ -297,7 +297,7 @@ class HostCode {
     Facts whole = facts_[&old];
     for (const auto& [function, facts] : facts_) {
       if (function->getCallingConv() == llvm::CallingConv::PTX_Kernel) continue;
-      // Added without checking whether it is called.
+      // Added even if it is not called.
       whole.synchronizes |= facts.synchronizes;
       whole.stack_bytes += facts.stack_bytes;
       whole.accesses.granule = std::min(whole.accesses.granule, facts.accesses.granule);
@@ -348,7 +348,7 @@ class HostCode {
   llvm::Module& module_;
   const bool checks_;
   SimImage image_;
-  std::vector<llvm::Function*> functions_;  // As they came.
+  std::vector<llvm::Function*> functions_;  // The original functions.
   std::map<llvm::Function*, llvm::Function*> made_;
   std::map<llvm::Function*, Facts> facts_;
   std::map<llvm::Function*, int64_t> shared_bytes_;

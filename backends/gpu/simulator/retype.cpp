@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kSharedAddressSpace = 3;
 constexpr const char* kThreadPlaceholder = "tenon_sim_thread";
 
-// Every pointer of one address space.
+// Maps every pointer type to a single address space.
 class GenericPointers final : public llvm::ValueMapTypeRemapper {
  public:
   llvm::Type* remapType(llvm::Type* type) override {
@@ -41,8 +41,8 @@ class GenericPointers final : public llvm::ValueMapTypeRemapper {
   }
 };
 
-// The attributes of a GPU's function for the host's: all but the GPU's own ones, with those of
-// parameters shifted by one.
+// The attributes of a GPU function for the host function: all except the GPU-specific ones, with
+// parameter attributes shifted by one.
 llvm::AttributeList shifted(const llvm::Function& function) {
   llvm::LLVMContext& context = function.getContext();
   const llvm::AttributeList old = function.getAttributes();
@@ -87,13 +87,13 @@ class Retyper {
       llvm::RemapFunction(made, values, llvm::RF_IgnoreMissingLocals, &types_);
       finish(made);
     }
-    // The old tables have no uses left.
+    // The old tables are unused now.
     for (llvm::GlobalVariable* each : old_tables_) each->eraseFromParent();
     return std::move(made_);
   }
 
  private:
-  // Intrinsics whose names say of which pointers they are, and tables of constants.
+  // Intrinsics whose names contain pointer types, and tables of constants.
   void map_declarations(llvm::ValueToValueMapTy& values) {
     std::vector<llvm::Function*> declared;
     for (llvm::Function& each : module_) {
@@ -142,7 +142,7 @@ class Retyper {
     }
   }
 
-  // A call of a function that takes the thread by now: getCalledFunction() finds the types differ.
+  // The called function already takes the thread: getCalledFunction() would see a type mismatch.
   static void add_thread_argument(llvm::CallInst& call) {
     auto* const callee = llvm::cast<llvm::Function>(call.getCalledOperand());
     std::vector<llvm::Value*> arguments = {call.getFunction()->getArg(0)};

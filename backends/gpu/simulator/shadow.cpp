@@ -13,7 +13,7 @@ bool Shadow::is_stale(const AccessRecord& slot, const Toucher& by) const {
   return slot.block < 0 || (scope_ == SharingScope::kBlock && slot.block != by.block);
 }
 
-// Whether all that the slot stands for happened before.
+// Whether all accesses in the slot happened before.
 bool Shadow::is_before(const AccessRecord& slot, const Toucher& by) const {
   if (slot.several_blocks || slot.block != by.block) return false;
   if (slot.epoch != by.epoch) return true;
@@ -21,7 +21,8 @@ bool Shadow::is_before(const AccessRecord& slot, const Toucher& by) const {
   if (!slot.several_threads) {
     return slot.thread == by.thread || by.clocks[slot.thread % kWarpLanes] >= slot.clock;
   }
-  // The lanes of several accesses are not kept: every lane must be known up to the latest access.
+  // The lanes of several accesses are not recorded: every lane must be known up to the latest
+  // access.
   for (uint32_t lane = 0; lane < kWarpLanes; ++lane) {
     if (lane != by.thread % kWarpLanes && by.clocks[lane] < slot.clock) return false;
   }
@@ -38,7 +39,7 @@ void Shadow::note(AccessRecord& slot, const Toucher& by) const {
   slot.other_block = static_cast<int32_t>(by.block);
   slot.other_thread = thread;
   if (slot.several_blocks || slot.block != by.block) {
-    slot.several_blocks = true;  // Nothing is before or after it any more.
+    slot.several_blocks = true;  // It is no longer ordered with any access.
     return;
   }
   slot.several_threads = true;

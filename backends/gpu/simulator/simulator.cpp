@@ -25,7 +25,7 @@ Status check(const SimProgram& program, const SimLaunch& launch) {
                             kernel.parameters.size(), launch.arguments.size());
   }
   if (launch.shape.threads == 0 || launch.shape.threads > 1024 || launch.shape.blocks < 0) {
-    return invalid_argument("gpu-sim: @{}: there are no {} blocks of {} threads", kernel.symbol,
+    return invalid_argument("gpu-sim: @{}: cannot launch {} blocks of {} threads", kernel.symbol,
                             launch.shape.blocks, launch.shape.threads);
   }
   return {};
@@ -85,7 +85,7 @@ Status simulate(const SimProgram& program, const SimLaunch& launch) {
   try {
     SimRun one(program, whole);
     return run(one);
-  } catch (const std::exception& e) {  // No memory, for tasks or for the checks.
+  } catch (const std::exception& e) {  // Out of memory, for tasks or for the checks.
     return resource_exhausted("gpu-sim: {}", e.what());
   }
 }

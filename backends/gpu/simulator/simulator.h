@@ -1,13 +1,13 @@
 // backends/gpu/simulator/: a GPU simulated on the host: blocks of threads, checked memory.
 //
-// Runs launches of a GPU's code on the host as a GPU would: blocks on the threads of oneTBB,
-// a block's threads as fibers that take turns at barriers and shuffles.
+// Runs launches of GPU code on the host: blocks on oneTBB threads, a block's threads as fibers that
+// switch at barriers and shuffles.
 //
-// With checks (SimImage::checks) each access is looked up: outside of the buffers and variables of
-// the launch, or racing with another thread's (shadow.h), it is the launch's error, which names
-// kernel, memory and threads. Then blocks run one after the other.
+// With checks (SimImage::checks), each access is checked first. An access outside of the buffers
+// and variables of the launch, or one that races with another thread's (shadow.h), is an error of
+// the launch, which names kernel, memory and threads. Blocks then run one after the other.
 //
-// Thread-safety: all of it from any thread.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct SimThread {
   std::array<const volatile uint32_t*, 2> stops{};
 };
 
-/// A kernel as code of the host: `arguments` are pointers to the parameters' values.
+/// A kernel as host code: `arguments` are pointers to the parameters' values.
 using SimEntry = void (*)(SimThread* thread, const void* const* arguments);
 
 /// The runtime functions that simulated code calls; the names are below, the types in pass.cpp.
@@ -61,11 +61,12 @@ struct SimLaunch {
   size_t kernel = 0;
   LaunchShape shape;
   std::span<const void* const> arguments;           ///< A pointer to each parameter's value.
-  std::array<const volatile uint32_t*, 2> stops{};  ///< Both are asked.
+  std::array<const volatile uint32_t*, 2> stops{};  ///< Both are polled.
 };
 
-/// Returns when all blocks are done. Errors: kCancelled when it was stopped; kInternal for what the
-/// kernel did wrong: a barrier or shuffle that not all reach, and what the checks find.
+/// Returns when all blocks are done. Errors: kCancelled if it was stopped; kInternal for errors of
+/// the kernel: a barrier or shuffle that some threads do not reach, and the errors that the checks
+/// detect.
 Status simulate(const SimProgram& program, const SimLaunch& launch);
 
 }  // namespace tenon::gpu

@@ -1,4 +1,4 @@
-// The simulator on code of GPUs given as text: what it computes, and what it finds.
+// The simulator on GPU code given as text: its results and the errors that it detects.
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/LLVMContext.h>
@@ -30,7 +30,7 @@ declare i32 @llvm.nvvm.shfl.sync.down.i32(i32, i32, i32, i32)
 declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
 )";
 
-// %tid, %block and %i, the number of the thread in the launch, then `body`.
+// %tid, %block and %i, the index of the thread in the launch, followed by `body`.
 std::string kernel(std::string_view parameters, std::string_view body) {
   return fmt::format(R"({}
 define ptx_kernel void @k({}) {{
@@ -112,7 +112,7 @@ TEST_P(SimTest, EachThreadOfManyBlocks) {
   EXPECT_EQ(y, expected);
 }
 
-// The block's numbers in reverse, by way of shared memory.
+// Reverses the block's numbers through shared memory.
 constexpr std::string_view kReverse = R"(
   %p = getelementptr i32, ptr addrspace(1) %x, i64 %at
   %v = load i32, ptr addrspace(1) %p
@@ -141,7 +141,7 @@ TEST_P(SimTest, SharedMemoryBetweenBarriers) {
 }
 
 TEST_P(SimTest, ALoopOfBarriers) {
-  // A sum over a block, by halves, in place.
+  // A sum over a block by repeated halving, in place.
   Numbers x(256);
   std::iota(x.begin(), x.end(), 1);
   const Status status = run(kernel("ptr addrspace(1) %x", R"(
@@ -171,7 +171,7 @@ end:
   EXPECT_EQ(x[0], 256 * 257 / 2);
 }
 
-// The values that a shuffle of (lane number + 100) gives to each lane of a warp; `bounds` is the
+// The values that a shuffle of (lane number + 100) returns to each lane of a warp; `bounds` is the
 // instruction's operand.
 Numbers shuffled(std::string_view mode, int32_t lane, int32_t bounds, bool checks) {
   Numbers y(32, -1);
@@ -205,7 +205,7 @@ TEST_P(SimTest, Shuffles) {
   expect("down", 3, kEight | 31, [](int32_t i) { return i % 8 + 3 > 7 ? i : i + 3; });
 }
 
-// Each half of a warp goes its own way, and shuffles there.
+// The two halves of a warp diverge, and shuffle separately.
 TEST_P(SimTest, ShufflesOfPartsOfAWarp) {
   Numbers y(64, -1);
   const Status status = run(kernel("ptr addrspace(1) %y", R"(
@@ -257,7 +257,7 @@ end:
   EXPECT_EQ(y, (Numbers{1000 * (63 * 64 / 2), 63999}));
 }
 
-// Scalars of the launch, an array of the thread's own, a function of the module, a table.
+// Scalars of the launch, an array of a thread, a function of the module, a table.
 TEST_P(SimTest, WhatElseAModuleMayHave) {
   const std::string text = std::string(
                                "@table = internal addrspace(4) constant [4 x i32] "
@@ -316,7 +316,7 @@ TEST(Sim, TheSameForAnyHostThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-// --- What is wrong, and how it is told
+// --- Errors, and their messages
 
 TEST_P(SimTest, AnEndlessLoopIsStopped) {
   for (const char* sync : {"", "call void @llvm.nvvm.barrier0()"}) {
@@ -421,7 +421,7 @@ TEST(SimChecks, ARaceInSharedMemory) {
   EXPECT_TRUE(run(text, {false, 1, 64}, {&x, &y}).ok());
 }
 
-// Neighbours within a warp: ordered by a warp barrier, not by a shuffle.
+// Adjacent lanes of a warp: ordered by a warp barrier, not by a shuffle.
 TEST(SimChecks, WarpBarriersOrder) {
   Numbers y(32, 0);
   const auto text = [](std::string_view between) {
@@ -450,7 +450,7 @@ TEST(SimChecks, WarpBarriersOrder) {
 
 TEST(SimChecks, ARaceBetweenBlocks) {
   Numbers y(33, 0);
-  // Each block stores a number beyond its own.
+  // Each block stores a number beyond its own range.
   const std::string text = kernel("ptr addrspace(1) %y", R"(
   %four = mul i64 %at, 1
   %p = getelementptr i32, ptr addrspace(1) %y, i64 %four
@@ -466,7 +466,7 @@ TEST(SimChecks, ARaceBetweenBlocks) {
   EXPECT_TRUE(run(text, {true, 4, 8}, {&y}).ok());
 }
 
-// A buffer that one block reads and another stores to under another name.
+// One block reads a buffer, and another stores to it through another parameter.
 TEST(SimChecks, ARaceByAliases) {
   Numbers x(64, 1);
   const std::string text = kernel("ptr addrspace(1) %x, ptr addrspace(1) %y", R"(
@@ -536,7 +536,7 @@ TEST(SimChecks, OutOfRange) {
             "gpu-sim: @k: thread 0 of block 0 stores 4 bytes of no memory of the launch");
 }
 
-// The launch gives the error of the first block that fails, in any schedule of the host's threads.
+// The launch returns the error of the first block that fails, for every schedule of host threads.
 TEST(SimChecks, TheFirstBlocksError) {
   Numbers y(1, 0);
   const std::string text = kernel("ptr addrspace(1) %y", R"(
@@ -582,7 +582,7 @@ TEST(SimPass, AnImageIsChecked) {
   Numbers y(1);
   EXPECT_EQ(run_on(*program, {}, {&y}).message(), "gpu-sim: @k takes 0 arguments, not 1");
   EXPECT_EQ(run_on(*program, {false, 1, 0}, {}).message(),
-            "gpu-sim: @k: there are no 1 blocks of 0 threads");
+            "gpu-sim: @k: cannot launch 1 blocks of 0 threads");
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 /* backends/template/c/: the template backend in C, by plugin.h alone. */
-/* The template in C: a backend for the simulated chip (chip/chip.h), and where one for yours begins.
+/* The template in C: a backend for the simulated chip (chip/chip.h), the starting point of a new one.
  *
- * It is complete: every op runs, by the functions of core/backend/plugin.h, rules B1 … B29 there,
- * and by the host's services, which write the kernels as source. Replace what is marked PORT.
+ * It is complete: every op runs, by the functions of core/backend/plugin.h (rules B1 … B29) and the
+ * host's services, which write the kernels as source. Replace the parts marked PORT.
  * `tenon new-backend --lang c` copies this file.
  *
- * Settings, from the environment: TENON_CHIP (the chip's program), TENON_CHIPS (how many),
- * TENON_CHIP_MEMORY (bytes of each), TENON_TEMPLATE_CC (the C compiler).
+ * Settings, from the environment: TENON_CHIP (the chip's program), TENON_CHIPS (number of
+ * chips), TENON_CHIP_MEMORY (bytes of each), TENON_TEMPLATE_CC (the C compiler).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,8 +28,8 @@
 #include "core/backend/plugin.h"
 #include "backends/template/chip/chip.h"
 
-#define SLICE INT64_C(10000000) /* Nanoseconds that nobody waits for longer than at a time. */
-#define LOST UINT32_MAX         /* Beside ChipStatus: the chip is gone. */
+#define SLICE INT64_C(10000000) /* The longest single wait, in nanoseconds. */
+#define LOST UINT32_MAX         /* In addition to ChipStatus: the chip is gone. */
 
 static const TenonHost* host;
 static int64_t chip_bytes; /* Memory of each chip. */
@@ -78,11 +78,11 @@ static struct timespec timespec_of(int64_t nanoseconds) {
   return time;
 }
 
-/* ---- PORT: your driver. A chip: its process, its registers, and the line on which it calls. ----
+/* ---- PORT: your driver. A chip: its process, its registers, and the line on which it signals. ----
  */
 
-/* The outcome of a command that somebody waits for. Tickets of fences are events, named by their
- * addresses. */
+/* The outcome of a command for which a thread waits. Tickets of fences are events; their addresses
+ * are the handles. */
 typedef struct Ticket {
   struct Ticket *next, **link; /* In the list of events. */
   int done, released;
@@ -96,12 +96,12 @@ typedef struct Chip {
   int line;
   ChipRegisters* registers;
   pthread_mutex_t window; /* Guards the registers' window; taken before `mutex`. */
-  pthread_mutex_t mutex;  /* Guards all that follows; never held while waiting for the chip. */
+  pthread_mutex_t mutex;  /* Guards the members below; never held while waiting for the chip. */
   pthread_cond_t heard;
   int listening, lost;
   uint64_t given, harvested;
-  Ticket* watched[CHIP_SLOTS]; /* By slot of the ring; null where nobody waits. */
-  Ticket* events;              /* All that are not released, or not done. */
+  Ticket* watched[CHIP_SLOTS]; /* By slot of the ring; null if no thread waits. */
+  Ticket* events;              /* All events that are not released, or not done. */
 } Chip;
 
 static void forget_event(Ticket* event) {
@@ -121,7 +121,7 @@ static void end(Chip* chip, uint64_t slot, uint32_t status, uint64_t result, con
   if (ticket->released) forget_event(ticket);
 }
 
-/* Notes how commands ended before their slots are used again. */
+/* Records the results of ended commands before their slots are reused. */
 static void harvest(Chip* chip) {
   const uint64_t done = __atomic_load_n(&chip->registers->done, __ATOMIC_ACQUIRE);
   while (chip->harvested < done && chip->harvested < chip->given) {
@@ -138,7 +138,7 @@ static void lose(Chip* chip) {
   for (uint64_t slot = 0; slot < CHIP_SLOTS; ++slot) end(chip, slot, LOST, 0, nothing);
 }
 
-/* Takes the chip's calls off the line; whether it has hung up. */
+/* Reads the chip's signals off the line; returns whether it has hung up. */
 static int listen_at(int line, int64_t nanoseconds) {
   struct pollfd poll_line = {line, POLLIN, 0};
   const struct timespec timeout = timespec_of(nanoseconds);
@@ -148,8 +148,8 @@ static int listen_at(int line, int64_t nanoseconds) {
   return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Waits for news. One listens for all who wait, without the mutex; when it is back, all look again
- * and another listens, so that no call is lost on somebody who has what he wanted. */
+/* Waits for a signal. One thread listens for all waiting ones, without the mutex. Then all of them
+ * check again and another one listens, so that no signal is lost. */
 static void hear(Chip* chip, int64_t nanoseconds) {
   if (nanoseconds > SLICE) nanoseconds = SLICE;
   if (chip->listening) {
@@ -182,7 +182,7 @@ static TenonCode give(Chip* chip, const ChipCommand* command, Ticket* ticket,
     chip->registers->ring[slot] = *command;
     chip->watched[slot] = ticket;
     __atomic_store_n(&chip->registers->given, ++chip->given, __ATOMIC_RELEASE);
-    /* On a full line there are calls that the chip has yet to hear. */
+    /* A full line has signals that the chip has not read yet. */
     const ssize_t sent = send(chip->line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN) lose(chip);
   }
@@ -198,7 +198,7 @@ static TenonCode outcome_of(const Ticket* ticket, const TenonSink* error) {
               "chip: %s", ticket->text);
 }
 
-/* Gives a command and waits for its end. */
+/* Gives a command and waits until it has ended. */
 static TenonCode finish(Chip* chip, const ChipCommand* command, uint64_t* result,
                         const TenonSink* error) {
   Ticket ticket = {0};
@@ -220,7 +220,7 @@ static ChipCommand command_of(ChipOpcode opcode, uint64_t address, uint64_t othe
   return command;
 }
 
-/* Bytes by way of the window, a piece at a time. */
+/* Copies bytes through the window, a piece at a time. */
 static TenonCode transfer(Chip* chip, ChipOpcode opcode, uint64_t address, char* bytes,
                           uint64_t count, const TenonSink* error) {
   TenonCode code = TENON_OK;
@@ -236,8 +236,8 @@ static TenonCode transfer(Chip* chip, ChipOpcode opcode, uint64_t address, char*
   return code;
 }
 
-/* Above the numbers that the chip has its files by, and those that a host may have closed: no dup2
- * closes another, and nobody who writes to what was stderr writes to the chip. */
+/* Moves a descriptor above the numbers that the chip uses, and those that a host may have closed: no
+ * dup2 closes another one, and writing to a former stderr does not write to the chip. */
 static int moved_up(int file) {
   const int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, CHIP_LINE_FD + 1);
   if (file >= 0) close(file);
@@ -258,7 +258,7 @@ static int spawn_chip(Chip* chip, const char* path, int memory, int line) {
   return spawned;
 }
 
-/* Until it is waited for, nobody else gets its number. */
+/* Until it is awaited, its process id is not reused. */
 static void kill_chip(Chip* chip) {
   if (chip->process > 0) kill(chip->process, SIGKILL);
 }
@@ -289,7 +289,7 @@ static Chip* new_chip(void) {
   return chip;
 }
 
-/* A chip with its registers and its line, not started: the files are the chip's ends of them. */
+/* A chip with its registers and its line, not started: `files` are the chip's ends of them. */
 static int connect_chip(Chip* chip, int* memory, int* line) {
   int ends[2] = {-1, -1};
   *memory = moved_up(memfd_create("chip", MFD_CLOEXEC));
@@ -316,7 +316,7 @@ static Chip* start_chip(const TenonSink* error, TenonCode* code) {
   }
   if (memory >= 0) close(memory);
   if (line >= 0) close(line);
-  /* It calls when it is ready, or hangs up. */
+  /* It signals when it is ready, or hangs up. */
   while (*code == TENON_OK && !chip->lost && chip->registers->version == 0) {
     chip->lost = listen_at(chip->line, SLICE);
   }
@@ -331,13 +331,13 @@ static Chip* start_chip(const TenonSink* error, TenonCode* code) {
   return NULL;
 }
 
-/* ---- The device: each function is a command or two. ---- */
+/* ---- The device: each function is one or two commands. ---- */
 
 static Chip* chip_of(TenonDevice device) { return (Chip*)(uintptr_t)device; }
 
 static uint64_t address_of(TenonPlace place) { return place.memory + (uint64_t)place.offset; }
 
-/* PORT: how code gets onto the chip. */
+/* PORT: loading code onto the chip. */
 static TenonCode load(const TenonLoadArgs* args, TenonModule* module) {
   Chip* chip = chip_of(args->device);
   const uint64_t bytes = args->binary_size;
@@ -362,7 +362,7 @@ static void unload(TenonDevice device, TenonModule module) {
 
 static TenonCode allocate(TenonDevice device, uint32_t space, int64_t bytes, TenonMemory* memory,
                           const TenonSink* error) {
-  (void)space; /* There is but one. */
+  (void)space; /* There is only one. */
   const ChipCommand command = command_of(CHIP_ALLOCATE, 0, 0, (uint64_t)bytes);
   return finish(chip_of(device), &command, memory, error);
 }
@@ -429,7 +429,7 @@ static TenonCode record(TenonDevice device, uint32_t queue, TenonEvent* event,
 
 static TenonCode wait_for(TenonDevice device, uint32_t queue, TenonEvent event,
                           const TenonSink* error) {
-  (void)queue, (void)event; /* There is but one queue. */
+  (void)queue, (void)event; /* There is only one queue. */
   Chip* chip = chip_of(device);
   pthread_mutex_lock(&chip->mutex);
   const int lost = chip->lost;
@@ -447,12 +447,12 @@ static TenonCode await(TenonDevice device, TenonEvent event, int64_t timeout,
   harvest(chip);
   for (int over = 0; !ticket->done && !over;) {
     const int64_t left = endless ? SLICE : start + timeout - now();
-    over = left <= 0; /* It listens once even so: the chip may be gone. */
+    over = left <= 0; /* It checks the line once even so. */
     hear(chip, over ? 0 : left);
   }
   const int done = ticket->done;
   pthread_mutex_unlock(&chip->mutex);
-  const TenonCode code = done ? outcome_of(ticket, error) : TENON_OK; /* It changes no more. */
+  const TenonCode code = done ? outcome_of(ticket, error) : TENON_OK; /* It is final. */
   *state = !done ? TENON_EVENT_PENDING : code == TENON_OK ? TENON_EVENT_DONE : TENON_EVENT_ERROR;
   return code;
 }
@@ -461,7 +461,7 @@ static void release(TenonDevice device, TenonEvent event) {
   Chip* chip = chip_of(device);
   Ticket* ticket = (Ticket*)(uintptr_t)event;
   pthread_mutex_lock(&chip->mutex);
-  ticket->released = 1; /* Who harvests it forgets it. */
+  ticket->released = 1; /* harvest() removes it. */
   if (ticket->done) forget_event(ticket);
   pthread_mutex_unlock(&chip->mutex);
 }
@@ -477,7 +477,7 @@ static TenonCode abort_device(TenonDevice device, const TenonSink* error) {
   return TENON_OK;
 }
 
-/* ---- PORT: what your devices are. ---- */
+/* ---- PORT: the description of your devices. ---- */
 
 #define COMPUTED(name) {sizeof(TenonTypeInfo), name, 1, 0, 1}
 static const TenonTypeInfo types[] = {COMPUTED("s8"),  COMPUTED("u8"),  COMPUTED("s16"),
@@ -488,7 +488,7 @@ static size_t device_count;
 static char compiler_id[512];
 static const char* compiler;
 
-/* Settings are read once, so that every call gives the same devices (B9). */
+/* Settings are read once, so that every call reports the same devices (B9). */
 static void read_settings(void) {
   const char* command = strdup(setting("TENON_TEMPLATE_CC", "cc"));
   compiler = command == NULL ? "cc" : command;
@@ -531,7 +531,7 @@ static void close_device(TenonDevice device) { stop_chip(chip_of(device)); }
 
 /* ---- PORT: your compiler. This one takes source in C. ---- */
 
-/* Bytes that grow; `failed` when they could not. */
+/* A growing buffer; `failed` if it could not grow. */
 typedef struct Bytes {
   char* data;
   size_t count, room;
@@ -573,7 +573,7 @@ static int read_file(const char* path, const TenonSink* sink) {
   return read;
 }
 
-/* The compiler's command may have flags: the shell takes it apart, and no file's name. */
+/* The compiler's command may have flags: the shell splits it, but not the file names. */
 static int run_compiler(char* source, char* object, char* log) {
   static char script[] =
       "exec $0 -O1 -std=c99 -ffp-contract=off -fPIC -shared \"$1\" -o \"$2\" -lm >\"$3\" 2>&1";

@@ -17,7 +17,7 @@
 
 typedef void (*KernelFunction)(void* const* buffers, const uint64_t* scalars);
 
-/* Allocations, by address, in a list that has no holes but those between them. */
+/* Allocations, by address; the free memory lies between them. */
 typedef struct Piece {
   uint64_t address, bytes;
   struct Piece* next;
@@ -45,7 +45,7 @@ static uint32_t allocate(ChipCommand* c) {
   const uint64_t unit = CHIP_ALIGNMENT;
   if (c->bytes > memory_bytes) return fail(c, CHIP_NO_MEMORY, "larger than the chip's memory");
   const uint64_t bytes = (c->bytes + unit - 1) / unit * unit;
-  uint64_t at = unit; /* Address 0 is nobody's. */
+  uint64_t at = unit; /* Address 0 is never used. */
   Piece** link = &pieces;
   for (; *link != NULL; link = &(*link)->next) {
     if ((*link)->address - at >= bytes) break;
@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
     while (registers->done < __atomic_load_n(&registers->given, __ATOMIC_ACQUIRE)) {
       run(&registers->ring[registers->done % CHIP_SLOTS]);
       __atomic_store_n(&registers->done, registers->done + 1, __ATOMIC_RELEASE);
-      /* A line that is full has called already. */
+      /* A full line has already been signalled. */
       const int called = send(CHIP_LINE_FD, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
       if (!called && errno != EAGAIN) return 0;
     }

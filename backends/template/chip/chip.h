@@ -1,10 +1,9 @@
 /* backends/template/chip/: the simulated chip that the template drives, a process of its own. */
 /* The chip as its host sees it: layouts and numbers, no functions.
  *
- * A made-up accelerator that behaves like a real one: a process of its own, with memory that the
- * host cannot touch, a ring of commands that it works through in order, a window through which
- * bytes come and go, and code that it loads and runs natively. It has no f64 and knows nothing of
- * Tenon.
+ * A made-up accelerator that behaves like a real one: a separate process, with memory that the
+ * host cannot access, a ring of commands that it runs in order, a window through which bytes are
+ * copied, and code that it loads and runs natively. It has no f64 and does not depend on Tenon.
  *
  * The host starts it with two file descriptors: CHIP_REGISTERS_FD, shared memory that holds
  * ChipRegisters, and CHIP_LINE_FD, a socket. A byte to the chip is the doorbell: there are new
@@ -36,8 +35,8 @@ typedef enum ChipOpcode {
   CHIP_LOAD = 6,     /* code at address, bytes -> result: a module */
   CHIP_UNLOAD = 7,   /* other: a module */
   CHIP_LAUNCH = 8,   /* other: a module, kernel, arguments: addresses, then scalars */
-  CHIP_FENCE = 9     /* Its status is the first that was not CHIP_OK since the last fence, of
-                      * CHIP_LAUNCH and CHIP_COPY, which nobody waits for. */
+  CHIP_FENCE = 9     /* Its status is the first one other than CHIP_OK of the launches and copies
+                      * since the last fence, whose own statuses are not awaited. */
 } ChipOpcode;
 
 typedef enum ChipStatus {
@@ -67,8 +66,8 @@ typedef struct ChipCommand {
  * store each. */
 typedef struct ChipRegisters {
   uint64_t version; /* Written by the chip when it is ready. */
-  uint64_t given;   /* By the host: commands in the ring so far. */
-  uint64_t done;    /* By the chip. */
+  uint64_t given;   /* Written by the host: commands in the ring so far. */
+  uint64_t done;    /* Written by the chip: commands done so far. */
   ChipCommand ring[CHIP_SLOTS];
   unsigned char window[CHIP_WINDOW_BYTES];
 } ChipRegisters;

@@ -1,13 +1,13 @@
-// core/backend/adapter/: between the two skins of the seam: a C plug-in as a Backend, and a
-// Backend as a C plug-in.
+// core/backend/adapter/: between the two skins of the seam: a C plug-in as a Backend, and a Backend
+// as a C plug-in.
 //
-// A plug-in written in C++ is this, and a class:
+// A plug-in in C++ is a Backend class and this function:
 //
 //   extern "C" const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) {
 //     return tenon::backend::export_backend(host, error, [] { return make_my_backend(); });
 //   }
 //
-// Thread-safety: all of it.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,20 @@ namespace tenon::backend {
 
 using BackendFactory = std::function<Result<std::shared_ptr<Backend>>()>;
 
-/// The table of a backend, for tenon_plugin to return: that of the first call, for the process. No
-/// exception leaves it. Null, after a text to `error`, if the factory fails or the host's version
-/// is another.
+/// Returns the table of a backend, for tenon_plugin to return. The first call makes it, and later
+/// calls in the process return the same table. Throws nothing. Returns null, with a text in
+/// `error`, if the factory fails or the host has another version.
 const TenonBackend* export_backend(const TenonHost* host, const TenonSink* error,
                                    const BackendFactory& make);
 
-/// A plug-in's table as a Backend. Errors: kFailedPrecondition for another version, naming both, or
-/// a required function that is missing. The host stands in for optional functions that the table
-/// lacks.
+/// Makes a Backend from a plug-in's table. Errors: kFailedPrecondition for another version, with
+/// both versions, or for a missing required function. The host provides defaults for optional
+/// functions that the table lacks.
 Result<std::shared_ptr<Backend>> import_backend(const TenonBackend* table);
 
-/// The services of the host for plug-ins.
+/// The host's services for plug-ins.
 const TenonHost* host_services();
-/// Where TenonHost::log writes; standard error unless set.
+/// Sets the function that TenonHost::log calls; the default writes to standard error.
 void set_log(std::function<void(std::string_view)> log);
 
 }  // namespace tenon::backend

@@ -91,7 +91,7 @@ std::string text_or_nothing(const char* text) { return text == nullptr ? "" : te
 Result<ElementType> type_named(const char* name) {
   const auto type = element_type_from_name(name == nullptr ? "" : name);
   if (type) return *type;
-  return failed_precondition("there is no element type '{}'", text_or_nothing(name));
+  return failed_precondition("there is not an element type '{}'", text_or_nothing(name));
 }
 
 Status read_type(const TenonTypeInfo& info, TargetInfo& target) {
@@ -122,7 +122,7 @@ Status read_space(const TenonSpaceInfo& info, TargetInfo& target) {
   return {};
 }
 
-// The elements of one of the arrays of `info`.
+// The elements of an array of `info`.
 template <class Struct>
 Status read_array(const Info& info, const Struct* Info::* array, size_t Info::* count,
                   TargetInfo& target, Status (*read)(const Struct&, TargetInfo&)) {
@@ -149,7 +149,7 @@ Result<TargetInfo> target_of(const Info& info) {
   target.features.dimensions = (forms & TENON_FORM_DIMENSIONS) != 0;
   target.accepts_all = (forms & TENON_FORM_AS_WRITTEN) != 0;
   target.features.math = !target.math.empty();
-  // 0 is "as usual" where that is not 0.
+  // 0 means the default if the default is not 0.
   const auto number = [&](auto Info::* member, auto TargetInfo::* to) {
     const auto value = member_or(info, member, {});
     target.*to = value == 0 ? usual.*to : value;

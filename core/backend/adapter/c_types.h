@@ -1,4 +1,5 @@
-// TargetInfo, codes and texts in the types of plugin.h and back. Of the adapter.
+// Conversions of TargetInfo, codes and texts to and from the types of plugin.h. Internal to the
+// adapter.
 #pragma once
 
 #include <deque>
@@ -11,7 +12,7 @@
 
 namespace tenon::backend {
 
-/// A member of a struct from outside, if its size covers it (B1).
+/// Reads a member of a foreign struct if the struct's size covers it (B1).
 template <class Struct, class Member>
 Member member_or(const Struct& from, Member Struct::* member, Member fallback) {
   const auto* begin = reinterpret_cast<const char*>(&from);
@@ -19,8 +20,8 @@ Member member_or(const Struct& from, Member Struct::* member, Member fallback) {
   return static_cast<size_t>(end - begin) <= from.size ? from.*member : fallback;
 }
 
-/// Calls `read` for the elements of an array that another release may have written, whose structs
-/// are of another size then (B1).
+/// Calls `read` for each element of an array that another release may have written, whose structs
+/// may have another size (B1).
 template <class Struct, class Read>
 Status each_of(const Struct* array, size_t count, const Read& read) {
   const auto* at = reinterpret_cast<const char*>(array);
@@ -37,12 +38,12 @@ Status each_of(const Struct* array, size_t count, const Read& read) {
   return {};
 }
 
-/// The type's name as C takes it: for good, and with a zero behind it.
+/// The type's name as a C string that lives forever.
 inline const char* c_name_of(ElementType type) {
   return name_of(type).data();  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
 }
 
-/// Collects what is written to a sink.
+/// Collects the text that is written to a sink.
 class SinkText {
  public:
   SinkText() : sink_{sizeof(TenonSink), this, &write} {}
@@ -50,7 +51,7 @@ class SinkText {
   SinkText& operator=(const SinkText&) = delete;
 
   const TenonSink* sink() const { return &sink_; }
-  /// Whether the host had memory for all of it.
+  /// Whether the host had memory for the whole text.
   bool whole() const { return whole_; }
   std::string take() { return std::move(text_); }
 
@@ -59,7 +60,7 @@ class SinkText {
     auto& self = *static_cast<SinkText*>(context);
     try {
       self.text_.append(bytes, count);
-    } catch (const std::exception&) {  // It comes from a plug-in, and must not go there (B5).
+    } catch (const std::exception&) {  // A plug-in calls it; no exception may reach it (B5).
       self.whole_ = false;
     }
   }
@@ -70,12 +71,12 @@ class SinkText {
 
 void write(const TenonSink* sink, std::string_view text);
 
-/// Writes the message and gives the code.
+/// Writes the message to the sink and returns the code.
 TenonCode to_code(const Status& status, const TenonSink* error);
-/// OK, or an error of that code; an unknown code becomes kUnknown.
+/// OK, or an error with that code; an unknown code becomes kUnknown.
 Status status_of(TenonCode code, SinkText& text);
 
-/// A TargetInfo in C, with the arrays and names that it points to.
+/// A TargetInfo as a C struct, with the arrays and names that it refers to.
 class CTarget {
  public:
   explicit CTarget(const TargetInfo& target);
@@ -117,7 +118,7 @@ struct TenonKernel {
   const tenon::kernel::Kernel* kernel = nullptr;
 
   struct KernelDescription;
-  /// Made at the first `describe`; lives as long as the handle.
+  /// Created by the first `describe`; lives as long as the handle.
   mutable std::once_flag described;
   mutable std::shared_ptr<const KernelDescription> description;
 };

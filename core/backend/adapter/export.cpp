@@ -1,4 +1,4 @@
-// A Backend as a plug-in's table.
+// Exports a Backend as a plug-in's table.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -13,12 +13,12 @@
 namespace tenon::backend {
 namespace {
 
-// Kernels that the host handed over lately, by their serial form: `load` gets those of `compile`
-// again, and they are read once. They were verified before they were handed over; since host and
-// plug-in are one process, to verify them again guards against nothing but another release.
+// Kernels that the host recently passed, by their serial form: `load` gets the kernels of `compile`
+// again, so each is read once. The host verified them before passing them. Host and plug-in are one
+// process, so verifying them again would only protect against another release.
 class HandedKernels {
  public:
-  // `same_release`: whether the host's interface is of this very version.
+  // `same_release`: whether the host's interface has exactly this version.
   Result<std::shared_ptr<const kernel::Kernel>> read(std::string bytes, bool same_release) {
     {
       const std::lock_guard lock(mutex_);
@@ -48,7 +48,8 @@ class HandedKernels {
   size_t held_ = 0;
 };
 
-// The state of the exported backend. It is global: functions of the table have no context argument.
+// The state of the exported backend. It is global, because the functions of the table have no
+// context argument.
 struct Exported {
   const TenonHost* host = nullptr;
   std::shared_ptr<Backend> backend;
@@ -61,14 +62,14 @@ struct Exported {
   bool same_release() const { return host->abi_minor == TENON_ABI_MINOR; }
 };
 
-// It outlives everything (B2): a host may close its devices while the process ends.
+// Never destroyed (B2): a host may close its devices while the process exits.
 std::unique_ptr<Exported>& exported() {
   static auto* instance = new std::unique_ptr<Exported>();
   return *instance;
 }
 
-// Runs `body`, which gives a Status, so that nothing but a code leaves it. To say what was thrown
-// takes no memory.
+// Runs `body`, which returns a Status, and converts every exception to a code. Reporting an
+// exception allocates no memory.
 template <class Body>
 TenonCode guarded(const TenonSink* error, const Body& body) noexcept {
   try {
@@ -80,7 +81,7 @@ TenonCode guarded(const TenonSink* error, const Body& body) noexcept {
     write(error, "the backend threw: ");
     write(error, e.what());
   } catch (...) {
-    write(error, "the backend threw what is no exception");
+    write(error, "the backend threw an object that is not an exception");
   }
   return TENON_INTERNAL;
 }
@@ -331,12 +332,12 @@ TenonCode pack(const TenonPackArgs* args) {
   });
 }
 
-// An array of the host's, which may be of a newer release.
+// Reads an array of structs of the host, which may be of a newer release.
 Status read_arrays(const TenonArrayInfo* infos, size_t count, std::vector<Shape>& shapes,
                    std::vector<bool>* constant) {
   return each_of(infos, count, [&](const TenonArrayInfo& info) -> Status {
     const auto type = element_type_from_name(info.type);
-    if (!type) return invalid_argument("there is no element type '{}'", info.type);
+    if (!type) return invalid_argument("there is not an element type '{}'", info.type);
     shapes.emplace_back(*type, Dims(info.dims, info.dims + info.rank));
     if (constant != nullptr) constant->push_back(info.constant != 0);
     return {};

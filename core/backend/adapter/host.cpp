@@ -1,4 +1,4 @@
-// The services of the host for plug-ins.
+// The host's services for plug-ins.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -50,7 +50,7 @@ std::shared_ptr<const TenonKernel::KernelDescription> description_of(const Kerne
   return description;
 }
 
-// Gives as much of `all` as the caller knows of (B1).
+// Copies as much of `all` as the caller knows of (B1).
 template <class Info>
 TenonCode give(Info all, Info* to) {
   const size_t size = std::min(to->size, sizeof all);
@@ -93,7 +93,7 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
     if (!text) return to_code(text.error(), error);
     write(source, *text);
     return TENON_OK;
-  } catch (const std::exception& e) {  // To say so takes no memory.
+  } catch (const std::exception& e) {  // Reporting it allocates no memory.
     write(error, "the host could not render: ");
     write(error, e.what());
     return TENON_INTERNAL;
@@ -223,7 +223,7 @@ void parallel_for(size_t count, void (*body)(void* context, size_t index), void*
   const size_t others = std::min<size_t>(count, std::thread::hardware_concurrency());
   try {
     for (size_t t = 1; t < others; ++t) threads.emplace_back(work);
-  } catch (const std::exception&) {  // The threads started so far do all of the work.
+  } catch (const std::exception&) {  // The threads started so far do all the work.
   }
   work();
   for (std::thread& thread : threads) thread.join();

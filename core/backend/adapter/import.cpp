@@ -1,4 +1,4 @@
-// A plug-in's table as a Backend.
+// Imports a plug-in's table as a Backend.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -9,7 +9,7 @@
 namespace tenon::backend {
 namespace {
 
-// The kernels of a call as handles, alive as long as this.
+// Handles for the kernels of a call; valid as long as this object.
 class KernelHandles {
  public:
   explicit KernelHandles(Kernels kernels) {
@@ -26,15 +26,15 @@ class KernelHandles {
   std::vector<const TenonKernel*> pointers_;
 };
 
-// Calls a function of the table with a sink for its text as the last argument.
+// Calls a function of the table with an error sink as the last argument.
 template <class Function, class... Args>
 Status call(Function function, Args... args) {
   SinkText text;
   return status_of(function(args..., text.sink()), text);
 }
 
-// The items that a plug-in reports one by one. `add` makes each from the arguments of the plug-in's
-// call; no exception leaves it.
+// Collects items that a plug-in reports one by one. `add` makes each item from the arguments of the
+// plug-in's call; it throws nothing.
 template <class T>
 struct Collected {
   std::vector<T> list;
@@ -137,8 +137,8 @@ class PluginDevice final : public Device {
     const Status status = backend::call(table_.await, device_, event, timeout, &state);
     const bool done = state == TENON_EVENT_DONE || state == TENON_EVENT_ERROR;
     if (!status.ok()) {
-      // An error of the call says nothing of the event, whose work may go on; unless the device is
-      // lost (B12).
+      // An error of the call says nothing about the event, whose work may continue; unless the
+      // device is lost (B12).
       if (done || status.code() == ErrorCode::kUnavailable) return tl::make_unexpected(status);
       warn_of_await(fmt::format("fails: {}", status.message()));
       return false;
@@ -153,7 +153,7 @@ class PluginDevice final : public Device {
 
   void release(EventHandle event) override { table_.release(device_, event); }
 
-  // A function that the table lacks has the default of Device.
+  // If the table lacks a function, the default of Device is used.
 
   Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
@@ -268,7 +268,7 @@ class PluginDevice final : public Device {
     return internal_error("B10: {} gave the handle 0", function);
   }
 
-  // Once a device: it will be asked again.
+  // Once per device, because it will be asked again.
   void warn_of_await(const std::string& what) {
     if (warned_.exchange(true)) return;
     host_services()->log(fmt::format("{}: await {} (B25)", table_.name, what).c_str());
@@ -381,7 +381,7 @@ class PluginBackend final : public Backend {
     constexpr int64_t kMost = int64_t{1} << 50;
     const auto bad = [](int64_t bytes) { return bytes < 0 || bytes > kMost; };
     if (bad(result.workspace_bytes) || std::ranges::any_of(result.packed_bytes, bad)) {
-      return internal_error("{} plans a call with sizes that cannot be", name());
+      return internal_error("{} plans a call with invalid sizes", name());
     }
     result.plan = words.take();
     return result;

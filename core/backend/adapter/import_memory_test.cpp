@@ -117,7 +117,7 @@ TEST_F(ImportMemory, FaultsOfIt) {
   EXPECT_TRUE(import());
 }
 
-// A recording has the bytes that were copied: a replay has no memory of this process.
+// A recording contains the copied bytes, because a replay cannot access memory of this process.
 class ImportInRecording : public RecordTest {};
 
 TEST_F(ImportInRecording, IsDeclined) {

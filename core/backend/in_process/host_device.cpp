@@ -28,7 +28,8 @@ void HostDevice::end_work() {
 
 Result<MemoryHandle> HostDevice::allocate(uint32_t space, int64_t bytes) {
   if (space != 0 || bytes <= 0) {
-    return tl::make_unexpected(rule_violation("B16", "an allocation of nothing, or in no space"));
+    return tl::make_unexpected(
+        rule_violation("B16", "an allocation of 0 bytes, or in an unknown space"));
   }
   if (memory_bytes_ != 0 && bytes > memory_bytes_ - used_) {
     return resource_exhausted("{}: {} bytes are asked for, {} of {} are in use", name_, bytes,
@@ -49,7 +50,8 @@ void HostDevice::free(MemoryHandle memory) {
 
 Result<MemoryHandle> HostDevice::import_memory(uint32_t space, std::span<const std::byte> host) {
   if (space != 0 || host.empty()) {
-    return tl::make_unexpected(rule_violation("B28", "an import of nothing, or to no space"));
+    return tl::make_unexpected(
+        rule_violation("B28", "an import of 0 bytes, or to an unknown space"));
   }
   if (reinterpret_cast<uintptr_t>(host.data()) % kImportAlignment != 0) {
     return invalid_argument("{}: memory that is not aligned to {} bytes", name_, kImportAlignment);
@@ -141,7 +143,7 @@ Result<std::vector<HostDevice::Pinned>> HostDevice::pin(std::span<const MemoryAd
   return list;
 }
 
-// The first element; all of them lie within the memory.
+// Pins the memory at the first element; all elements lie within it.
 Result<HostDevice::Pinned> HostDevice::pin_box(const MemoryAddress& place, const Box& box,
                                                const Dims& strides) const {
   if (place.on_host()) return Pinned{place.host, 0, nullptr};

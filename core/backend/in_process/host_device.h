@@ -1,10 +1,11 @@
 // core/backend/in_process/: devices whose memory and work are in the host's process.
 //
-// A device whose memory is the host's and whose work runs in this process, all but for what it
-// computes: the base of `interp`, the CPU backend and simulated devices.
+// HostDevice is a device whose memory is host memory and whose work runs in this process. It
+// implements everything except computation, and is the base class of `interp`, the CPU backend and
+// simulated devices.
 //
-// Derived classes load modules and launch; they pin the memory of what they queue, and end their
-// queue first: end_work() in the destructor.
+// A derived class loads modules and launches kernels. It pins the memory that its queued work uses,
+// and must call end_work() in its destructor, before its members are destroyed.
 //
 // Thread-safety: rule B7.
 #pragma once
@@ -16,17 +17,18 @@
 
 namespace tenon::backend {
 
-/// An error that names the rule of plugin.h that a caller broke.
+/// An error that names the rule of plugin.h which the caller broke.
 Status rule_violation(std::string_view rule, std::string_view what);
 
 class HostDevice : public Device {
  public:
   static constexpr int64_t kAlignment = 64;
-  /// Alignment of imported memory: that of the largest element, which allocators of the host give.
+  /// Required alignment of imported memory: that of the largest element type, which host allocators
+  /// provide.
   static constexpr int64_t kImportAlignment = 16;
 
-  /// `name` for messages; `memory_bytes`: the most that may be allocated, 0 for no bound; `thread`:
-  /// that of the queue.
+  /// `name` is for messages; `memory_bytes` is the maximum that may be allocated, 0 for no limit;
+  /// `thread` is the queue's.
   HostDevice(std::string name, int64_t memory_bytes,
              HostQueue::Thread thread = HostQueue::Thread::kOwn)
       : name_(std::move(name)),
@@ -44,7 +46,7 @@ class HostDevice : public Device {
   Result<bool> await(EventHandle event, int64_t timeout) override;
   void release(EventHandle event) override { events_.take(event); }
   Result<std::byte*> map(MemoryHandle memory) override;
-  /// Derived classes read imported memory by elements: it is aligned for those alone.
+  /// Derived classes access imported memory by elements, so it need only be aligned for elements.
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override;
   Result<double> event_time(EventHandle event) override;
 
@@ -61,7 +63,7 @@ class HostDevice : public Device {
     std::byte* data;
     bool own = true;
   };
-  /// Bytes, and what keeps them where they are.
+  /// Bytes, and a reference that keeps them valid.
   struct Pinned {
     std::byte* data = nullptr;
     int64_t bytes = 0;
@@ -71,21 +73,22 @@ class HostDevice : public Device {
   Status check_queue(uint32_t queue) const;
   /// Errors: B10, B17.
   Result<Pinned> pin(const MemoryAddress& place, int64_t bytes) const;
-  /// One for each of `places`, of as many bytes.
+  /// Pins one range of `bytes` bytes at each of `places`.
   Result<std::vector<Pinned>> pin(std::span<const MemoryAddress> places,
                                   std::span<const int64_t> bytes) const;
-  /// Puts work behind what was queued before.
+  /// Queues work after all earlier work.
   void push(HostQueue::Work work) { queue_->push(std::move(work)); }
-  /// Whether work should end early: the device is being closed (B11), or the host says so (B27).
+  /// Whether work should end early: the device is being closed (B11), or the host requests it
+  /// (B27).
   bool is_stopped(const volatile uint32_t* stop) const {
     return is_set(&closing_) || (stop != nullptr && is_set(stop));
   }
-  /// The words that say so when they are not 0, for code that cannot ask: the second is the
-  /// device's own, the first the launch's, or the second again.
+  /// Stop words for code that cannot call is_stopped: the work must end when either is nonzero. The
+  /// second is the device's own, the first the launch's, or the second again.
   std::array<const volatile uint32_t*, 2> stop_words(const volatile uint32_t* stop) const {
     return {stop == nullptr ? &closing_ : stop, &closing_};
   }
-  /// Ends the thread after the work that it is at.
+  /// Ends the thread after its current work.
   void end_work();
 
  private:
@@ -97,7 +100,7 @@ class HostDevice : public Device {
   const std::string name_;
   const int64_t memory_bytes_;
   std::atomic<int64_t> used_ = 0;
-  volatile uint32_t closing_ = 0;  // Once set, it stays so.
+  volatile uint32_t closing_ = 0;  // Once set, it stays set.
   Handles<HostAllocation> memories_;
   Handles<HostEvent> events_;
   std::unique_ptr<HostQueue> queue_;

@@ -97,7 +97,7 @@ void HostQueue::attempt(const Work& work) {
   Status status;
   try {
     status = work();
-  } catch (const std::exception& e) {  // No memory, mostly; it is this work's error (B5, B6).
+  } catch (const std::exception& e) {  // Out of memory, mostly; an error of this work (B5, B6).
     status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
   }
   if (failed_.ok()) failed_ = std::move(status);

@@ -1,4 +1,4 @@
-// Queues and events of a backend whose work runs on threads of this process: shared by `interp` and
+// Queues and events for backends whose work runs on threads of this process: shared by `interp` and
 // the CPU backend.
 //
 // Thread-safety: HostQueue as rule B7 says of a queue; HostEvents from any thread.
@@ -17,13 +17,13 @@
 
 namespace tenon::backend {
 
-/// Done once, with or without an error.
+/// An event that is done once, with or without an error.
 class HostEvent {
  public:
   void finish(Status status);
   /// The outcome, or nothing after `timeout` nanoseconds (B25).
   std::optional<Status> await(int64_t timeout);
-  /// Seconds of the host's steady clock at which it was done.
+  /// The time at which it was done, in seconds of the host's steady clock.
   double time() const { return time_; }
 
  private:
@@ -33,23 +33,24 @@ class HostEvent {
   double time_ = 0;
 };
 
-/// One piece of work after the other: on a thread of its own, or on the caller's before `push`
-/// returns, which B8 allows and which is sooner done where work is short.
+/// Runs pieces of work one after the other: on a thread of its own, or on the caller's thread
+/// before `push` returns, which B8 allows and which is faster if the work is short.
 class HostQueue {
  public:
   using Work = std::function<Status()>;
   enum class Thread : uint8_t { kOwn, kCallers };
 
   explicit HostQueue(Thread thread = Thread::kOwn);
-  /// Ends the thread after the work that it is at; events that are left become kCancelled.
+  /// Ends the thread after its current work; remaining events become kCancelled.
   ~HostQueue();
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
 
   void push(Work work);
-  /// An event of all that was pushed before, with the first error since the last record (B23).
+  /// An event for all work pushed before, with the first error since the last record (B23).
   std::shared_ptr<HostEvent> record();
-  /// Work that is pushed later waits for the event, with or without an error of it (B24).
+  /// Makes work that is pushed later wait for the event, whether or not the event has an error
+  /// (B24).
   void wait(std::shared_ptr<HostEvent> event);
 
  private:
@@ -69,7 +70,7 @@ class HostQueue {
   std::optional<std::thread> thread_;
 };
 
-/// Handles of things that are shared: events, modules, memory.
+/// Handles of shared objects: events, modules, memory.
 template <class Thing>
 class Handles {
  public:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr serial::Format kBinaryFormat = {"TNIP", "binary of interp", 1, 1};
 
-// The kernels, which `load` gets again and compares.
+// The serial form of the kernels; `load` gets the kernels again and compares them.
 std::string binary_of(Kernels kernels) {
   serial::ArchiveWriter writer;
   writer.number(kernels.size());
@@ -21,7 +21,7 @@ std::string binary_of(Kernels kernels) {
   return serial::seal(kBinaryFormat, std::move(writer).take());
 }
 
-// The kernels of a binary, which may come from a file.
+// Reads the kernels of a binary, which may come from a file.
 Result<std::vector<kernel::Kernel>> read_kernels(const serial::Unsealed& file) {
   serial::ArchiveReader reader(file.payload, file.version);
   std::vector<kernel::Kernel> kernels;
@@ -35,7 +35,7 @@ struct InterpretedModule {
   std::optional<program::Program> segment;
   std::optional<program::ProgramInterpreter> segment_interpreter;
   std::vector<kernel::Kernel> kernels;
-  std::vector<std::unique_ptr<kernel::Interpreter>> interpreters;  // Made at the first launch.
+  std::vector<std::unique_ptr<kernel::Interpreter>> interpreters;  // Created at the first launch.
 };
 
 class InterpDevice final : public HostDevice {
@@ -55,7 +55,8 @@ class InterpDevice final : public HostDevice {
       TENON_ASSIGN(module->kernels, read_kernels(file));
     }
     if (module->kernels.size() != kernels.size()) {
-      return tl::make_unexpected(rule_violation("B14", "the binary has another number of kernels"));
+      return tl::make_unexpected(
+          rule_violation("B14", "the binary has a different number of kernels"));
     }
     module->interpreters.resize(kernels.size());
     return modules_.add(std::move(module));

@@ -1,7 +1,7 @@
 // core/backend/interpreter/: the kernel interpreter as a backend.
 //
-// The backend `interp`: kernels run by the kernel interpreter, on a thread of its own. The smallest
-// complete backend, and the one that the others are held against.
+// The backend `interp` runs kernels in the kernel interpreter, on a thread of its own. It is the
+// smallest complete backend, and the reference with which the others are compared.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace tenon::backend {
 struct InterpreterConfig {
   size_t devices = 1;
   kernel::InterpreterOptions interpreter;  ///< `cancelled` is the backend's own.
-  /// The features that kernels are legalised to; by default kernels are accepted as they are
-  /// written.
+  /// The features for which kernels are legalised; by default it accepts kernels without
+  /// legalisation.
   std::optional<kernel::TargetFeatures> features;
-  /// Memory of a device, 0: as much as there is.
+  /// Memory of a device; 0: no limit.
   int64_t memory_bytes = 0;
   int64_t scratch_bytes = 48 << 10;
   int64_t alignment = 64;  ///< Required alignment of offsets; 64 or more.
-  /// Whether it takes whole parts of programs (compile_segment).
+  /// Whether it takes segments (compile_segment).
   bool segments = true;
 };
 

@@ -1,4 +1,4 @@
-// The backend `interp` by itself: its answers to calls that break the rules.
+// The backend `interp` without layers: its answers to calls that break the rules.
 #include "core/backend/interpreter/interpreter.h"
 
 #include <gtest/gtest.h>
@@ -46,14 +46,14 @@ TEST_F(InterpTest, CallsThatBreakRulesAreErrors) {
   EXPECT_EQ(device->record(1).error().message(), "B10: there is no queue 1");
   EXPECT_EQ(device->await(9, 0).error().message(), "B10: no such event");
   EXPECT_EQ(device->allocate(0, 0).error().message(),
-            "B16: an allocation of nothing, or in no space");
+            "B16: an allocation of 0 bytes, or in an unknown space");
   EXPECT_EQ(backend->open(1).error().message(), "interp: there is no device 1");
   EXPECT_EQ(device->load("TNIP", {}).error().code(), ErrorCode::kDataLoss);
   EXPECT_EQ(device->load(binary, {}).error().message(),
-            "B14: the binary has another number of kernels");
+            "B14: the binary has a different number of kernels");
 }
 
-// An empty box occupies no memory, with any strides.
+// An empty box occupies no memory, for any strides.
 TEST_F(InterpTest, CopiesBoxesWithinMemory) {
   Box box = {4, {2, 2}, {8, 4}, {4, 8}};
   EXPECT_TRUE(device->copy_box(0, {y, 0, nullptr}, {x, 0, nullptr}, box).ok());
@@ -64,13 +64,13 @@ TEST_F(InterpTest, CopiesBoxesWithinMemory) {
   EXPECT_TRUE(finish(*device).ok());
 }
 
-// An error of work is the next event's, and no other's (B6, B23).
+// An error of work belongs to the next event, and to no other (B6, B23).
 TEST_F(InterpTest, AnErrorIsTheNextEvents) {
-  ASSERT_TRUE(launch({{x, 0, nullptr}, {x, 0, nullptr}}).ok());  // K4: found when it runs.
+  ASSERT_TRUE(launch({{x, 0, nullptr}, {x, 0, nullptr}}).ok());  // K4: detected when it runs.
   const EventHandle first = device->record(0).value();
   const EventHandle second = device->record(0).value();
   EXPECT_FALSE(device->await(first, -1));
-  EXPECT_FALSE(device->await(first, 0));  // Still.
+  EXPECT_FALSE(device->await(first, 0));  // Still pending.
   EXPECT_TRUE(device->await(second, -1).value());
   ASSERT_TRUE(device->wait(0, first).ok());  // Its error does not cross (B24).
   EXPECT_TRUE(device->await(device->record(0).value(), -1).value());
@@ -89,21 +89,21 @@ TEST(Target, WhatNoDeviceCanBe) {
     change(other);
     return check(other).message();
   };
-  EXPECT_EQ(error([](TargetInfo& t) { t.name = ""; }), "the target '' cannot be: it has no name");
+  EXPECT_EQ(error([](TargetInfo& t) { t.name = ""; }), "the target '' is invalid: it has no name");
   EXPECT_EQ(error([](TargetInfo& t) { t.compiler_id = ""; }),
-            "the target 'interp' cannot be: it has no compiler_id");
+            "the target 'interp' is invalid: it has no compiler_id");
   EXPECT_EQ(error([](TargetInfo& t) { t.spaces.clear(); }),
-            "the target 'interp' cannot be: it has no memory space");
+            "the target 'interp' is invalid: it has no memory space");
   EXPECT_EQ(error([](TargetInfo& t) { t.spaces[0].alignment = 48; }),
-            "the target 'interp' cannot be: an alignment of 48 is no power of two");
+            "the target 'interp' is invalid: an alignment of 48 is not a power of two");
   EXPECT_EQ(error([](TargetInfo& t) { t.spaces[0].reachable = false; }),
-            "the target 'interp' cannot be: kernels do not reach spaces[0]");
+            "the target 'interp' is invalid: kernels do not reach spaces[0]");
   EXPECT_EQ(error([](TargetInfo& t) { t.queues = 0; }),
-            "the target 'interp' cannot be: it has no queue");
+            "the target 'interp' is invalid: it has no queue");
   EXPECT_EQ(error([](TargetInfo& t) { t.most_lanes = -1; }),
-            "the target 'interp' cannot be: -1 is negative");
+            "the target 'interp' is invalid: -1 is negative");
   EXPECT_EQ(error([](TargetInfo& t) { t.math = {{"add", ElementType::kF32, 1}}; }),
-            "the target 'interp' cannot be: there is no math function 'add'");
+            "the target 'interp' is invalid: there is no math function 'add'");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// `interp` as a plug-in: what the backends of this repository are too, behind the C interface.
+// `interp` as a plug-in. The other backends of this repository are built as plug-ins in the same
+// way.
 #include "core/backend/adapter/adapter.h"
 #include "core/backend/interpreter/interpreter.h"
 

@@ -1,4 +1,4 @@
-// A layer that changes nothing: the base class of layers.
+// A layer that forwards every call: the base class of layers.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -55,8 +55,8 @@ class ForwardingDevice : public Device {
 
  protected:
   Device& inner() { return *inner_; }
-  /// Closes the device: what a layer gave it is in use until then, so a layer that gave it
-  /// something does this first when it goes.
+  /// Closes the inner device. Objects that a layer passed to it are in use until then, so such a
+  /// layer calls this first in its destructor.
   void close() { inner_.reset(); }
 
  private:

@@ -12,7 +12,7 @@
 namespace tenon::backend {
 namespace {
 
-// Everything works without a cache, only later.
+// Without a cache everything works, only more slowly.
 void warn_of_cache(const Status& status) {
   host_services()->log(
       fmt::format("the layer 'cache' keeps nothing: {}", status.message()).c_str());
@@ -22,7 +22,7 @@ void warn_of_cache(const Status& status) {
 
 Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
                                              std::string_view names) {
-  // The last named is at the backend.
+  // The last name is the innermost layer.
   while (!names.empty()) {
     const size_t comma = names.rfind(',');
     const std::string_view name = comma == std::string_view::npos ? names : names.substr(comma + 1);

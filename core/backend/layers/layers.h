@@ -20,15 +20,15 @@
 
 namespace tenon::backend {
 
-/// `inner` within the layers of a list separated by commas; an empty list is `inner`. Errors: an
-/// unknown name; a plan of faults (TENON_FAULTS) that does not parse; TENON_CACHE_BYTES that is no
-/// number; a file (TENON_RECORD, TENON_TRACE) that cannot be written. A cache without a folder is a
-/// warning (set_log).
+/// Wraps `inner` in the layers of a comma-separated list; an empty list returns `inner`. Errors: an
+/// unknown name; a plan of faults (TENON_FAULTS) that does not parse; TENON_CACHE_BYTES that is not
+/// a number; a file (TENON_RECORD, TENON_TRACE) that cannot be written. If there is no folder for
+/// the cache, a warning is logged (set_log).
 Result<std::shared_ptr<Backend>> with_layers(std::shared_ptr<Backend> inner,
                                              std::string_view names);
 
-/// Breaks of rules, by whomever, are errors of the call that cite the rule, and kInternal: nothing
-/// that a program can do leads to one.
+/// A violated rule, on either side of the seam, is an error of the call that cites the rule, with
+/// kInternal: no program can cause one.
 std::shared_ptr<Backend> make_validate_layer(std::shared_ptr<Backend> inner);
 
 }  // namespace tenon::backend

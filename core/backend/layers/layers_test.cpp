@@ -1,4 +1,4 @@
-// Layers: planted breaks of rules are found and name the rule; faults come when they are planned.
+// Layers: planted violations are detected and the error names the rule; faults happen as planned.
 #include "core/backend/layers/layers.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ class BreakingBackend final : public ForwardingBackend {
 class ValidateTest : public OnDevice {
  protected:
   ValidateTest() { open(make_validate_layer(std::make_shared<BreakingBackend>(breaks)), 64, 128); }
-  ~ValidateTest() override { device = nullptr; }  // Before what it looks at.
+  ~ValidateTest() override { device = nullptr; }  // Before the members that it refers to.
 
   Status done() { return finish(*device); }
   // The error of an earlier call, as the next call reports it.
@@ -270,7 +270,8 @@ TEST(Validate, TheSameKernelsGiveTheSameBytes) {
             "validate: B13: the same kernels compile to other bytes");
 }
 
-// Unwritten memory is poison, and an error of the host's work is not lost to the layer's own.
+// Unwritten memory is poisoned, and the layer's own work does not swallow an error of the host's
+// work.
 TEST_F(ValidateTest, PoisonAndErrorsOfWork) {
   std::array<std::byte, 4> host = {};
   ASSERT_TRUE(device->copy(0, MemoryAddress::of_host(host.data()), {x, 8, nullptr}, 4).ok());
@@ -293,7 +294,7 @@ TEST(Faults, PlansParse) {
     ASSERT_FALSE(none) << wrong;
     EXPECT_EQ(none.error().message(),
               "'" + std::string(wrong) +
-                  "' is no fault: KIND@N (the N-th), KIND%N (one in N) or seed=N, of the kinds "
+                  "' is not a fault: KIND@N (the N-th), KIND%N (one in N) or seed=N, of the kinds "
                   "open, compile, plan, load, allocate, import, copy, launch, record, event, lost, "
                   "delay");
   }
@@ -313,7 +314,7 @@ TEST(Faults, TheNthCallFails) {
   const auto work = [&] {
     EXPECT_TRUE(device->copy(0, {memory, 0, nullptr}, MemoryAddress::of_host(host.data()), 8).ok());
     const auto done = device->await(device->record(0).value(), -1);
-    EXPECT_TRUE(device->await(device->record(0).value(), -1).value());  // An event of no work.
+    EXPECT_TRUE(device->await(device->record(0).value(), -1).value());  // An event without work.
     return done ? "done" : done.error().message();
   };
   EXPECT_EQ(work(), "done");
@@ -343,10 +344,10 @@ TEST(Faults, ALostDeviceStaysLost) {
   const EventHandle event = device->record(0).value();
   EXPECT_EQ(device->allocate(0, 8).error().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(device->record(0).error().code(), ErrorCode::kUnavailable);
-  static_cast<void>(device->await(event, -1));  // Does not wait for ever.
+  static_cast<void>(device->await(event, -1));  // Does not wait forever.
   device->release(event);
   device->free(*memory);
-  device = layer.backend->open(0).value();  // And comes back.
+  device = layer.backend->open(0).value();  // And it can be opened again.
   EXPECT_TRUE(device->allocate(0, 8));
 }
 

@@ -1,4 +1,4 @@
-// A loaded kernel as layers know it: the buffers that its launches read and write.
+// A loaded kernel as layers describe it: the buffers that its launches read and write.
 #pragma once
 
 #include <optional>
@@ -42,15 +42,15 @@ inline std::vector<LoadedKernel> loaded(Kernels kernels) {
   return result;
 }
 
-/// Whether two ranges of device memory have a byte in common. A place is a (memory, offset).
+/// Whether two ranges of device memory overlap. A place is a (memory, offset).
 template <class Place>
 bool overlap(const Place& a, int64_t a_bytes, const Place& b, int64_t b_bytes) {
   return a.memory == b.memory && a.memory != 0 && a.offset < b.offset + b_bytes &&
          b.offset < a.offset + a_bytes;
 }
 
-/// The first buffer that a launch would write over another, of which the kernel does not say so
-/// (B21, K4), and that other.
+/// The first buffer that a launch would write over another one, although the kernel does not
+/// declare it (B21, K4), and that other buffer.
 template <class Place>
 std::optional<std::pair<size_t, size_t>> first_alias(const LoadedKernel& kernel,
                                                      std::span<const Place> places) {

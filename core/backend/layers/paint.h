@@ -1,5 +1,5 @@
-// Device memory filled with one byte, from host memory that lives as long as the process: what
-// copies read may be read whenever (B19).
+// Fills device memory with one byte, copied from host memory that lives as long as the process,
+// because a copy may read its source at any later time (B19).
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tenon::backend {
 
 inline constexpr int64_t kPatternBytes = int64_t{1} << 16;
 
-/// That many of one byte.
+/// A host buffer filled with `value`.
 inline const std::vector<std::byte>& pattern(std::byte value) {
   static auto* mutex = new std::mutex();
   static auto* patterns = new std::map<std::byte, std::vector<std::byte>>();
@@ -21,7 +21,7 @@ inline const std::vector<std::byte>& pattern(std::byte value) {
   return patterns->try_emplace(value, kPatternBytes, value).first->second;
 }
 
-/// Queues copies that fill `bytes` bytes at `place` of the device's memory.
+/// Queues copies that fill `bytes` bytes at `place`, in the device's memory.
 inline Status paint(Device& device, uint32_t queue, MemoryAddress place, int64_t bytes,
                     std::byte value) {
   const std::byte* const source = pattern(value).data();

@@ -17,19 +17,19 @@ using ProgramHeader = ElfW(Phdr);
 
 constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
 
-/// Whether `count` things of `size` bytes lie at `offset` of the file.
+/// Whether the file contains `count` entries of `size` bytes at `offset`.
 bool holds(std::string_view bytes, uint64_t offset, uint64_t size, uint64_t count = 1) {
   return offset <= bytes.size() && (size == 0 || count <= (bytes.size() - offset) / size);
 }
 
-// The reason why the bytes are no plug-in; empty if they may be one.
+// The reason why the bytes cannot be a plug-in; empty if they may be one.
 std::string_view fault_of(std::string_view bytes) {
   FileHeader header;
-  if (!bytes.starts_with(ELFMAG)) return "it is no ELF file";
+  if (!bytes.starts_with(ELFMAG)) return "it is not an ELF file";
   if (bytes.size() < sizeof header) return "it ends within its ELF header: it is truncated";
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.e_ident[EI_CLASS] != kClass) return "it is for machines of another word size";
-  if (header.e_type != ET_DYN) return "it is no shared library";
+  if (header.e_type != ET_DYN) return "it is not a shared library";
   if (header.e_phnum > 0 && header.e_phentsize != sizeof(ProgramHeader)) {
     return "its program headers have another size";
   }

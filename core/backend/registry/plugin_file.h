@@ -1,4 +1,4 @@
-// Whether a file can be a plug-in at all, before the system's loader maps it.
+// Checks whether a file can be a plug-in, before the system's loader maps it.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tenon::backend {
 
-/// The loader waits for the writer of a pipe for ever, and ends the process at a page that a
-/// truncated file lacks. Errors name the path: kNotFound; kFailedPrecondition if it is no regular
-/// file, no shared library in ELF, or ends before what its headers announce.
+/// The loader waits forever for the writer of a pipe, and crashes the process at a page that a
+/// truncated file lacks. Errors name the path: kNotFound; kFailedPrecondition if it is not a
+/// regular file, not an ELF shared library, or shorter than its headers state.
 Status check_plugin_file(const std::string& path);
 
 }  // namespace tenon::backend

@@ -21,13 +21,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMostKept = 4096;
 
-// Runs the child: its output goes to the pipe, and nothing of the host's is flushed or destroyed.
+// Runs the child: its output goes to the pipe, and no state of the host is flushed or destroyed.
 [[noreturn]] void run_child(const std::function<void()>& start, int said, int returned) {
-  setpgid(0, 0);  // With the processes that it starts, so that they end with it.
+  setpgid(0, 0);  // Its child processes join the group, and end with it.
   dup2(said, STDOUT_FILENO);
   dup2(said, STDERR_FILENO);
   start();
-  // A plug-in that calls exit() itself does not write this.
+  // A plug-in that calls exit() itself does not reach this.
   const ssize_t written = ::write(returned, "r", 1);
   _exit(written == 1 ? 0 : 1);
 }
@@ -50,7 +50,7 @@ std::string last_line_of(std::string text) {
   return text.empty() ? "" : fmt::format("; it printed: {}", text);
 }
 
-// Whether the child ends by `deadline`; it stays a zombie, whose number nobody else gets.
+// Whether the child ends by `deadline`; it stays a zombie, so that its process id is not reused.
 bool ends(pid_t child, Clock::time_point deadline, int said, std::string& text) {
   constexpr int kTick = 20;  // Milliseconds.
   while (true) {
@@ -58,7 +58,7 @@ bool ends(pid_t child, Clock::time_point deadline, int said, std::string& text) 
     siginfo_t info = {};
     const int found = waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
     if (found == 0 && info.si_pid == child) return true;
-    if (found != 0 && errno != EINTR) return true;  // Somebody else awaited it.
+    if (found != 0 && errno != EINTR) return true;  // Another thread awaited it.
     if (Clock::now() >= deadline) return false;
     pollfd wait = {said, POLLIN, 0};
     // A child that has closed the pipe may still be running.
@@ -82,7 +82,7 @@ Status probe(const std::function<void()>& start, std::chrono::milliseconds limit
     return {ErrorCode::kResourceExhausted, std::strerror(reason)};
   }
   for (const int each : {said[0], returned[0]}) fcntl(each, F_SETFL, O_NONBLOCK);
-  std::fflush(nullptr);  // Else the child prints again what this process has not written yet.
+  std::fflush(nullptr);  // Else the child would print buffered output of this process.
   const pid_t child = fork();
   if (child == 0) run_child(start, said[1], returned[1]);
   if (child < 0) {

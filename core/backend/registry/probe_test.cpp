@@ -1,4 +1,4 @@
-// Plug-ins that take their process along, and files that are no plug-ins.
+// Plug-ins that end their process, and files that are not plug-ins.
 #include "core/backend/registry/probe.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Probe, TellsWhatTheChildPrintedLast) {
             "it ends the process with exit status 3; it printed: the driver is missing");
 }
 
-// Processes started by a hanging child end with it: nothing keeps the pipe open.
+// Processes that a hanging child started end with it: none of them keeps the pipe open.
 TEST(Probe, EndsWhatTheChildStarted) {
   int alive[2];
   ASSERT_EQ(pipe(alive), 0);
@@ -63,10 +63,10 @@ TEST(Probe, NamesThePlugin) {
   EXPECT_EQ(probe_plugin(hangs, kShort).message(),
             hangs + " cannot start: it has not ended after 200 ms");
   EXPECT_TRUE(probe_plugin(kFolder + "/libtenon_interp.so").ok());
-  EXPECT_TRUE(probe_plugin(kFolder + "/libbroken5.so").ok());  // It says itself what is wrong.
+  EXPECT_TRUE(probe_plugin(kFolder + "/libbroken5.so").ok());  // It reports its own error.
 }
 
-// The others are listed all the same.
+// The other plug-ins are still listed.
 TEST(Registry, ListsPluginsThatCrashOrExit) {
   Registry registry(kFolder + "/libbroken9.so:" + kFolder + "/libbroken11.so:" + kFolder +
                     "/libcalls.so");
@@ -97,8 +97,8 @@ TEST(PluginFile, MustBeAWholeSharedLibrary) {
     return text.substr(std::min(text.size(), path.size() + 19));
   };
   const std::string whole = read_file(kFolder + "/libbroken5.so").value();
-  EXPECT_EQ(error_of(""), "it is no ELF file");
-  EXPECT_EQ(error_of("#!/bin/sh\n"), "it is no ELF file");
+  EXPECT_EQ(error_of(""), "it is not an ELF file");
+  EXPECT_EQ(error_of("#!/bin/sh\n"), "it is not an ELF file");
   EXPECT_EQ(error_of(whole.substr(0, 20)), "it ends within its ELF header: it is truncated");
   EXPECT_EQ(error_of(whole.substr(0, 100)), "it ends before its program headers: it is truncated");
   EXPECT_EQ(error_of(whole.substr(0, whole.size() - 1)),
@@ -108,8 +108,8 @@ TEST(PluginFile, MustBeAWholeSharedLibrary) {
   EXPECT_EQ(error_of(other), "it is for machines of another word size");
   other = whole;
   other[16] = 2;  // A program.
-  EXPECT_EQ(error_of(other), "it is no shared library");
-  // Every shorter file is refused or loads; none ends the process.
+  EXPECT_EQ(error_of(other), "it is not a shared library");
+  // Every truncated file is refused or loads; none crashes the process.
   for (size_t size = 0; size < whole.size(); size += 997) {
     EXPECT_FALSE(check_plugin_file(path).ok() && write_file(path, whole.substr(0, size)).ok() &&
                  check_plugin_file(path).ok());

@@ -38,7 +38,7 @@ Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
   const auto start = reinterpret_cast<TenonPluginFunction>(dlsym(library, TENON_PLUGIN_SYMBOL));
   if (start == nullptr) {
     dlclose(library);
-    return failed_precondition("{} is no plug-in: it does not export {}", path,
+    return failed_precondition("{} is not a plug-in: it does not export {}", path,
                                TENON_PLUGIN_SYMBOL);
   }
   SinkText text;
@@ -46,7 +46,7 @@ Result<std::shared_ptr<Backend>> load_plugin(const std::string& path) {
   if (table == nullptr) {
     const std::string why = text.take();
     return failed_precondition("{} cannot start: {}", path,
-                               why.empty() ? "it does not say why" : why);
+                               why.empty() ? "it gives no reason" : why);
   }
   if (start(host_services(), text.sink()) != table) {
     return failed_precondition("{}: two calls of {} give two tables (B2)", path,
@@ -66,7 +66,7 @@ Result<DeviceName> parse_device_name(std::string_view text) {
   const auto [end, error] =
       std::from_chars(number.data(), number.data() + number.size(), name.index);
   if (error == std::errc() && end == number.data() + number.size()) return name;
-  return invalid_argument("'{}' is no device: what follows the ':' is no number", text);
+  return invalid_argument("'{}' is not a device: the text after the ':' is not a number", text);
 }
 
 Registry& Registry::instance() {
@@ -110,8 +110,8 @@ Result<std::shared_ptr<Backend>> Registry::get_file(const std::string& path, Sta
   return make(entry);
 }
 
-// Plug-ins say their names when they are loaded. One of them that cannot even start must not take
-// those along that somebody asked for.
+// The name of a plug-in is known only after loading it. A plug-in that cannot start must not affect
+// the ones that the caller asked for.
 void Registry::look_for_plugins() {
   if (looked_) return;
   looked_ = true;
@@ -140,7 +140,7 @@ void Registry::look_for_plugins() {
     const auto [at, added] =
         entries_.try_emplace(name, RegistryEntry{absolute(file), nullptr, backend});
     if (added || at->second.source == absolute(file)) continue;
-    // It is unknown which one was meant.
+    // It is unknown which of them was meant.
     const Status twice = make_error(
         ErrorCode::kAlreadyExists, "backend {} is {} and in {}; name one by its path", name,
         at->second.source == "built in" ? "built in" : "in " + at->second.source, absolute(file));

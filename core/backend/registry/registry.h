@@ -1,8 +1,6 @@
 // core/backend/registry/: finds backends: those of this process, and plug-ins by name or path.
 //
-// Which backends there are: registered in this process, and plug-ins found by name or path.
-//
-// Thread-safety: all of it.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <map>
@@ -15,30 +13,30 @@
 
 namespace tenon::backend {
 
-/// Opens a shared library and imports its backend. The library stays loaded for the process.
-/// Errors: kNotFound (no such file), kFailedPrecondition with what is wrong: no library
-/// (plugin_file.h), no symbol tenon_plugin, another version, a backend that says that it cannot
-/// start, with its reason.
+/// Opens a shared library and imports its backend. The library stays loaded until the process ends.
+/// Errors: kNotFound (no such file); kFailedPrecondition with the reason: not a library
+/// (plugin_file.h), no symbol tenon_plugin, another version, or a backend that cannot start, with
+/// its own reason.
 Result<std::shared_ptr<Backend>> load_plugin(const std::string& path);
 
 /// The name of a device on the command line or in TENON_DEVICE: "interp", "chip:2",
 /// "/opt/libnpu.so", "/opt/libnpu.so:1".
 struct DeviceName {
-  std::string backend;  ///< A name or a path: it has a '/'.
+  std::string backend;  ///< A name or a path; a path has a '/'.
   size_t index = 0;
 };
 /// Errors: an invalid number.
 Result<DeviceName> parse_device_name(std::string_view text);
 
 struct Listed {
-  std::string name;    ///< The backend's name; for a plug-in that fails, its file's name.
+  std::string name;    ///< The backend's name; for a plug-in that failed, its file's.
   std::string source;  ///< "built in", or the plug-in's path.
   Result<std::shared_ptr<Backend>> backend;
 };
 
 class Registry {
  public:
-  /// With `interp`, and the plug-ins of TENON_PLUGIN_PATH: files, and folders of files *.so,
+  /// Contains `interp`, and the plug-ins of TENON_PLUGIN_PATH: files, and folders of files *.so,
   /// separated by colons.
   static Registry& instance();
 
@@ -47,12 +45,11 @@ class Registry {
 
   /// Errors: kAlreadyExists.
   Status add(std::string name, BackendFactory make);
-  /// Finds a backend by name or path; each is made once. Errors: those of load_plugin; kNotFound
-  /// with the names that there are; of two plug-ins of one name, kAlreadyExists naming both files.
+  /// Finds a backend by name or path; each is made once. Errors: those of load_plugin; kNotFound,
+  /// with the known names; kAlreadyExists, with both files, if two plug-ins have the same name.
   Result<std::shared_ptr<Backend>> get(const std::string& name_or_path);
-  /// All backends, also those that fail to start: a plug-in of TENON_PLUGIN_PATH is started in a
-  /// child process first, and one that crashes, ends its process or hangs there is listed with
-  /// that.
+  /// All backends, including those that fail to start. A plug-in of TENON_PLUGIN_PATH is started in
+  /// a child process first; if it crashes, exits or hangs there, it is listed with that error.
   std::vector<Listed> list();
   /// Whether a backend of this name was added, not found as a plug-in.
   bool is_built_in(std::string_view name);
@@ -64,7 +61,7 @@ class Registry {
     std::optional<Result<std::shared_ptr<Backend>>> made;
   };
   Result<std::shared_ptr<Backend>> make(RegistryEntry& entry);
-  enum class Start : uint8_t { kDirect, kProbed };  // Probed: in a child process before (probe.h).
+  enum class Start : uint8_t { kDirect, kProbed };  // In a child process first (probe.h).
   Result<std::shared_ptr<Backend>> get_file(const std::string& path, Start start);
   void look_for_plugins();
 

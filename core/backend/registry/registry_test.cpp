@@ -1,4 +1,4 @@
-// Plug-ins: loading, the errors of those that cannot be loaded, finding them by name.
+// Plug-ins: loading, errors of plug-ins that cannot be loaded, and lookup by name.
 #include "core/backend/registry/registry.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libtenon_interp.so"), "OK");
   EXPECT_EQ(error_of("none.so"), "there is no plug-in none.so");
   EXPECT_EQ(error_of("libbroken1.so"),
-            "libbroken1.so is no plug-in: it does not export tenon_plugin");
+            "libbroken1.so is not a plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
             "libbroken2.so: the plug-in was built for version 77.3 of the interface, this is 1.3 "
             "(B3)");
@@ -49,7 +49,7 @@ TEST(Plugin, WhatIsWrongIsSaid) {
             "load, unload, allocate, free, copy, launch, record, wait, await, release");
   EXPECT_EQ(error_of("libbroken5.so"),
             "libbroken5.so cannot start: the chip's driver is not installed");
-  EXPECT_EQ(error_of("libbroken6.so"), "libbroken6.so cannot start: it does not say why");
+  EXPECT_EQ(error_of("libbroken6.so"), "libbroken6.so cannot start: it gives no reason");
   EXPECT_EQ(error_of("libbroken7.so"),
             "libbroken7.so: the plug-in lacks required functions: devices, open, close, compile, "
             "load, unload, allocate, free, copy, launch, record, wait, await, release");
@@ -72,7 +72,7 @@ TEST(Registry, ByNameAndByPath) {
   EXPECT_EQ((*plugin)->name(), "interp");
   EXPECT_TRUE((*plugin)->takes_segments());
   EXPECT_FALSE(registry.get(kPluginFolder + "/libcalls.so").value()->takes_segments());
-  // One file loaded twice is one backend.
+  // One file that is loaded twice is one backend.
   EXPECT_EQ(registry.get(kPluginFolder + "/../core/libtenon_interp.so").value(), *plugin);
   EXPECT_EQ(registry.add("interp", nullptr).message(),
             "there is a backend interp already (built in)");
@@ -85,7 +85,8 @@ TEST(Registry, ByNameAndByPath) {
             "there is no plug-in /nowhere/lib.so");
 }
 
-// Two backends of one name are an error of the plug-in; the built-in one stays.
+// If a plug-in has the name of a built-in backend, it is an error of the plug-in; the built-in one
+// stays.
 TEST(Registry, ListsWhatFailsToo) {
   Registry registry("/nowhere:" + kPluginFolder + "/libbroken5.so:" + kPluginFolder +
                     "/libtenon_interp.so");
@@ -111,13 +112,13 @@ TEST(DeviceName, Parses) {
   EXPECT_EQ(name("chip"), "chip 0");
   EXPECT_EQ(name("chip:3"), "chip 3");
   EXPECT_EQ(name("/opt/x.so:12"), "/opt/x.so 12");
-  EXPECT_EQ(name("chip:"), "'chip:' is no device: what follows the ':' is no number");
-  EXPECT_EQ(name("chip:1x"), "'chip:1x' is no device: what follows the ':' is no number");
+  EXPECT_EQ(name("chip:"), "'chip:' is not a device: the text after the ':' is not a number");
+  EXPECT_EQ(name("chip:1x"), "'chip:1x' is not a device: the text after the ':' is not a number");
 }
 
 // --- The adapter
 
-// The host of a newer release, whose structs are longer.
+// A host of a newer release, whose structs are longer.
 struct LongerArrayInfo {
   TenonArrayInfo known;
   uint64_t what_came_later;
@@ -139,7 +140,7 @@ TenonCode describe_call_later(const TenonCall* call, TenonCallInfo* info) {
   return code;
 }
 
-// Interp, which plans calls by saying what they are, or throws.
+// Interp, with a plan function that describes the call, or throws.
 class Planner final : public ForwardingBackend {
  public:
   Planner() : ForwardingBackend(make_interpreter_backend()) {}
@@ -186,7 +187,7 @@ TEST(Adapter, ATargetSurvivesTheTable) {
   EXPECT_EQ(to_string(target).substr(0, 24), "name t\ncompiler c\ntypes ");
 }
 
-// A struct of an older release ends earlier; members that it lacks have their defaults (B1).
+// A struct of an older release is shorter; members that it lacks have their defaults (B1).
 TEST(Adapter, AnOldersStructsAreRead) {
   TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
   TenonTargetInfo info{};
@@ -195,7 +196,7 @@ TEST(Adapter, AnOldersStructsAreRead) {
   info.compiler_id = "1";
   info.spaces = &space;
   info.space_count = 1;
-  info.queues = 7;  // Not its own.
+  info.queues = 7;  // Beyond its size.
   const auto target = target_of(info);
   ASSERT_TRUE(target) << target.error().to_string();
   EXPECT_EQ(target->queues, 1u);
@@ -221,7 +222,7 @@ TEST(Adapter, ATargetWithoutTuningIsRead) {
   info.size = sizeof info;
   info.launch_seconds = -1;
   EXPECT_EQ(target_of(info).error().message(),
-            "the target 't' cannot be: a cost is no number, or negative");
+            "the target 't' is invalid: a cost is negative or not a number");
   info.launch_seconds = 0;
   info.tuning = "tile_k = many";
   EXPECT_EQ(target_of(info).error().to_string(),
@@ -248,7 +249,7 @@ TEST(Tuning, StandsBesideThePlugin) {
   EXPECT_EQ(tuning_file_of("chip"), "chip.tuning");
 }
 
-// Each device of a plug-in has the parameters of the file beside it.
+// Each device of a plug-in has the parameters of the file next to the plug-in.
 TEST(Tuning, IsReadFromAFileBesideThePlugin) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / fmt::format("tuning_{}", getpid());
@@ -271,7 +272,7 @@ TEST(Tuning, IsReadFromAFileBesideThePlugin) {
   fs::remove_all(folder);
 }
 
-// A plug-in of version 1.0 has a table that ends before what came later (B1, B3).
+// A plug-in of version 1.0 has a table without the members of later versions (B1, B3).
 TEST(Adapter, AnOldersTableIsRead) {
   TenonBackend table = *exported_interp();
   alignas(16) const std::array<std::byte, 16> host = {};
@@ -286,7 +287,7 @@ TEST(Adapter, AnOldersTableIsRead) {
   EXPECT_EQ(import().error().code(), ErrorCode::kUnimplemented);
 }
 
-// A newer host's arrays of structs are stepped through by the size of each (B1).
+// Arrays of a newer host are traversed by the size of its structs (B1).
 TEST(Adapter, ANewersArraysAreRead) {
   const auto backend = import_backend(exported_interp()).value();
   const TargetInfo target = backend->devices().value()[0].target;
@@ -298,10 +299,11 @@ TEST(Adapter, ANewersArraysAreRead) {
   ASSERT_TRUE(plan) << plan.error().to_string();
   EXPECT_EQ(plan->plan, "f32[2,3] bf16[3,5] f32[2,5] vc");
   const auto thrown = backend->plan(target, {call, {operands.data(), 1}, results, {false}});
-  EXPECT_EQ(thrown.error(), Status(ErrorCode::kInternal, "the backend threw what is no exception"));
+  EXPECT_EQ(thrown.error(),
+            Status(ErrorCode::kInternal, "the backend threw an object that is not an exception"));
 }
 
-// Sizes that cannot be, and answers that rules forbid, are errors and not believed.
+// Impossible sizes, and answers that the rules forbid, are reported as errors.
 TEST(Adapter, WhatAPluginMayNotSay) {
   TenonSpaceInfo space{0, TENON_SPACE_DEVICE, 1, 0, 0, 64};
   TenonTargetInfo info{};
@@ -311,7 +313,7 @@ TEST(Adapter, WhatAPluginMayNotSay) {
   info.spaces = &space;
   info.space_count = 1;
   EXPECT_EQ(target_of(info).error().message(), "B1: an element of an array states a size of 0");
-  space.size = offsetof(TenonSpaceInfo, alignment);  // So it has none.
+  space.size = offsetof(TenonSpaceInfo, alignment);  // So it has no alignment.
   EXPECT_FALSE(target_of(info));
 
   static TenonEventState state;
@@ -331,7 +333,7 @@ TEST(Adapter, WhatAPluginMayNotSay) {
   EXPECT_TRUE(device->await(event, -1).value());
 }
 
-// An error of the call says nothing of the event, which may be pending.
+// An error of the call says nothing about the event, which may be pending.
 TEST(Adapter, AnErrorOfAwaitIsTheEventsIfItSaysSo) {
   static TenonEventState state;
   static TenonCode code;
@@ -380,7 +382,7 @@ TEST(Host, ServicesForPlugins) {
   EXPECT_EQ(info.scalar_count, 1u);
   EXPECT_EQ(info.grid_rank, 2u);
   EXPECT_EQ(info.grid[1], 2);
-  // A name with a meaning in OpenCL C: the source has the one that describe tells.
+  // The kernel's name is reserved in OpenCL C: the source has the name that describe returns.
   kernel::Kernel constant = kernel;
   constant.name = "constant";
   TenonKernel named;

@@ -1,4 +1,4 @@
-// Parameters of lowering in a file beside a plug-in.
+// Tuning parameters in a file next to a plug-in.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace tenon::backend {
 
-/// The file of parameters of a plug-in: "libchip.tuning" beside "libchip.so" or "libchip.so.1".
+/// The parameter file of a plug-in: "libchip.tuning" for "libchip.so" or "libchip.so.1".
 std::string tuning_file_of(const std::string& plugin);
 
-/// `backend`, whose devices state the parameters of the plug-in's file too, behind their own, where
-/// there is such a file. Errors: the file cannot be read, or a line is no parameter.
+/// `backend`, with devices that also state the parameters of the plug-in's file, after their own,
+/// if the file exists. Errors: the file cannot be read, or a line is not a parameter.
 Result<std::shared_ptr<Backend>> with_tuning_file(std::shared_ptr<Backend> backend,
                                                   const std::string& plugin);
 

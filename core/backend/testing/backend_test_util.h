@@ -20,7 +20,7 @@ inline kernel::Kernel add_one(const std::string& name = "k") {
       .value();
 }
 
-/// The outcome of an event of all that the queue was given.
+/// The outcome of an event after all work of the queue.
 inline Status finish(Device& device, uint32_t queue = 0) {
   const auto event = device.record(queue);
   if (!event) return event.error();

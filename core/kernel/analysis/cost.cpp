@@ -75,7 +75,7 @@ class Counter {
                     });
   }
 
-  // All blocks of a statement, each once.
+  // Visits each block of a statement once.
   Work blocks(const Node& n) const {
     Work work;
     for (const BlockId b : n.blocks) work += block(b);

@@ -1,6 +1,6 @@
 // core/kernel/analysis/: facts about a kernel: cost, ranges of values, updates in place.
 //
-// The cost of a launch, counted from the kernel alone.
+// The cost of a launch, computed from the kernel alone.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,24 @@ namespace tenon::kernel {
 inline constexpr double kMathOperations = 30;
 
 struct Cost {
-  /// Arithmetic on floats, sums to roundings; an fma is two, a contraction of m, n and k 2mnk.
+  /// Floating-point arithmetic: from additions to roundings; an fma counts as two, a contraction of
+  /// m, n and k as 2mnk.
   double flops = 0;
-  /// Calls of math functions (exp …) on floats, which are not among the flops. A legalised kernel
-  /// has them as arithmetic.
+  /// Calls of math functions (exp …) on floats, which do not count as flops. A legalised kernel has
+  /// them expanded to arithmetic.
   double transcendentals = 0;
-  /// Bytes of the buffers that are loaded from, and stored to, each buffer once.
+  /// Bytes of the buffers that are loaded from, and of those that are stored to; each buffer counts
+  /// once.
   int64_t bytes_read = 0;
   int64_t bytes_written = 0;
-  /// Operations of any kind on any type, loads and stores too; a math function is kMathOperations.
+  /// Operations of any kind on any type, including loads and stores; a math function counts as
+  /// kMathOperations.
   double operations = 0;
-  /// False if how often something runs depends on what is computed: a `while` and a `for` of
-  /// unknown ends count as one turn, one whose ends have bounds as its longest, an `if` as the
-  /// greater of its branches, number by number.
+  /// False if computed values determine how often something runs. Then a `while`, and a `for` with
+  /// unknown bounds, count as one iteration; a `for` whose bounds have known ranges counts as the
+  /// longest possible; an `if` counts as the maximum of its branches, separately for each number.
   bool exact = true;
-  /// Whether this is the most that it can be: no `while`, no `for` of unknown ends.
+  /// Whether the cost is an upper bound: there is no `while`, and no `for` with unknown bounds.
   bool bounded = true;
 };
 

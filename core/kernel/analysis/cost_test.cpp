@@ -1,4 +1,4 @@
-// The cost of launches, as counted and as known.
+// The cost of launches, compared with known costs.
 #include "core/kernel/analysis/cost.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(Cost, Loops) {
   Cost cost = of_body("for %k = (2, 11, 4)" + loop);
   EXPECT_EQ(cost.flops, 8 * 3);
   EXPECT_TRUE(cost.exact);
-  // From the grid's index on: at most eight turns.
+  // From the grid's index on: at most eight iterations.
   cost = of_body("for %k = (%i, 8, 1)" + loop);
   EXPECT_EQ(cost.flops, 8 * 8);
   EXPECT_FALSE(cost.exact);

@@ -21,7 +21,7 @@ InPlacePairs::InPlacePairs(const Kernel& kernel)
   }
 }
 
-// 0 of one that is never loaded.
+// 0 for an input that is never loaded.
 size_t InPlacePairs::last_load(MemoryId input) const {
   const std::vector<BufferAccess>& loads = of_[input].loads;
   return loads.empty() ? 0 : loads.back().order;
@@ -50,7 +50,7 @@ void InPlacePairs::touch(const Node& node, MemoryId memory, BlockId block, bool 
   BufferAccess access{order_++, block, repeated, {}};
   for (const ValueId index : indices_of(node)) {
     const Value& value = kernel_.value(index);
-    // Equal constants are one place.
+    // Equal constants are the same index.
     const bool constant = kernel_.is_constant(index);
     access.place.push_back(
         constant ? constants_.try_emplace({value.type, value.bits}, index).first->second : index);
@@ -76,7 +76,7 @@ bool InPlacePairs::contains(MemoryId out, MemoryId in) const {
   const Memory& under = kernel_.memory(in);
   const BufferAccesses& written = of_[out];
   const BufferAccesses& read = of_[in];
-  // A buffer is over one that comes before it.
+  // A buffer can only be over an earlier one.
   const bool alike = in < out && over.access == Access::kOut && under.access == Access::kIn &&
                      written.layout == read.layout && !under.packed;
   if (!alike || written.otherwise || read.otherwise) return false;
@@ -95,13 +95,13 @@ bool InPlacePairs::contains(MemoryId out, MemoryId in) const {
          std::ranges::all_of(read.loads, is_stored_to);
 }
 
-// Whether `block` is `outer` or lies within it.
+// Whether `block` is `outer` or is nested in it.
 bool InPlacePairs::is_within(BlockId block, BlockId outer) const {
   while (block != outer && block != kNone) block = parents_[block];
   return block == outer;
 }
 
-// Adds pairs with kMostInputs of the key's inputs that are loaded before `before`.
+// Adds pairs with at most kMostInputs of the key's inputs that are loaded before `before`.
 void InPlacePairs::collect(const Key& key, MemoryId out, size_t before,
                            std::vector<MemoryId>& found) const {
   const auto inputs = inputs_.find(key);

@@ -11,26 +11,27 @@
 namespace tenon::kernel {
 
 /// The pairs (out, in) of a kernel's buffers for which K4 is proved: `out` may be declared `over`
-/// `in`. Each element of `in` is loaded by the iteration that stores the element of `out` in its
-/// place, before it does, and by no other. Buffers of other element types, dimensions or strides
-/// are no pair. The analysis is conservative: other pairs may satisfy K4 too.
+/// `in`. Each element of `in` is loaded only by the iteration that stores the corresponding element
+/// of `out`, and before the store. Buffers with different element types, dimensions or strides
+/// never form a pair. The analysis is conservative: other pairs may satisfy K4 too.
 ///
-/// There may be as many pairs as outputs times inputs, so they are asked for, not listed: to
-/// analyse a kernel and ask for the inputs of all its outputs takes work in proportion to its size.
+/// There may be as many pairs as outputs times inputs, so they are computed on request. Analysing a
+/// kernel and asking for the inputs of all its outputs takes time proportional to its size.
 class InPlacePairs {
  public:
-  /// The most inputs that inputs_of() looks at for one store to the output.
+  /// The maximum number of inputs that inputs_of() considers for one store to the output.
   static constexpr size_t kMostInputs = 64;
 
-  /// The kernel outlives the object.
+  /// The kernel must outlive the object.
   explicit InPlacePairs(const Kernel& kernel);
 
   bool contains(MemoryId out, MemoryId in) const;
-  /// Inputs that `out` may be over, ascending: all of them in a kernel of up to kMostInputs inputs.
-  /// Of more that are loaded before a store to it, those are looked at whose number, in the order
-  /// of loads, is nearest to that of `out` among the outputs: so that each output finds others.
+  /// Inputs that `out` may be over, ascending: all of them if the kernel has at most kMostInputs
+  /// inputs. If more inputs are loaded before a store to `out`, only those are considered whose
+  /// position in the order of loads is nearest to that of `out` among the outputs, so that
+  /// different outputs find different inputs.
   std::vector<MemoryId> inputs_of(MemoryId out) const;
-  /// Accesses compared so far: tests compare it with the size of the kernel.
+  /// The number of accesses compared so far, which tests compare with the size of the kernel.
   int64_t work() const { return work_; }
 
  private:
@@ -44,11 +45,11 @@ class InPlacePairs {
   struct BufferAccesses {
     std::vector<BufferAccess> loads;
     std::vector<BufferAccess> stores;
-    bool otherwise = false;  ///< Also touched by a copy, contract or atomic.
-    size_t layout = 0;       ///< Number of its element type, dimensions and strides.
-    size_t rank = 0;         ///< Its number among the outputs of this layout.
+    bool otherwise = false;  ///< Also accessed by a copy, contract or atomic.
+    size_t layout = 0;       ///< Index of its element type, dimensions and strides.
+    size_t rank = 0;         ///< Its index among the outputs of this layout.
   };
-  /// The layout of an input, whether it is loaded, and if so the place of its first load.
+  /// The layout of an input, whether it is loaded, and if so the indices of its first load.
   using Key = std::tuple<size_t, bool, std::vector<ValueId>>;
 
   void walk(BlockId block, bool repeated);

@@ -32,7 +32,7 @@ Pairs pairs_of(std::string_view body, std::string_view grid = "grid()",
     for (MemoryId in = 0; in < kernel->buffer_count; ++in) {
       if (analysis.contains(m, in)) of_m.emplace_back(m, in);
     }
-    // The list has what the question says.
+    // The list must agree with inputs_of().
     Pairs listed;
     for (const MemoryId in : analysis.inputs_of(m)) listed.emplace_back(m, in);
     EXPECT_EQ(listed, of_m);
@@ -41,8 +41,8 @@ Pairs pairs_of(std::string_view body, std::string_view grid = "grid()",
   return pairs;
 }
 
-// `count` outputs, each the sum of two inputs of as many: of one element each, so that any output
-// may be over any input that is loaded before.
+// `count` outputs, each the sum of two of `count` inputs. All have one element, so any output may
+// be over any input that is loaded before.
 Kernel sums_of_scalars(size_t count) {
   Builder b("sums");
   Values elements;
@@ -67,7 +67,7 @@ int64_t work_on(size_t count) {
   const InPlacePairs pairs(kernel);
   for (size_t i = 0; i < count; ++i) {
     const auto out = static_cast<MemoryId>(count + i);
-    // Some inputs of all that there are.
+    // A part of all the inputs.
     EXPECT_EQ(pairs.inputs_of(out).size(), std::min(count, InPlacePairs::kMostInputs));
     EXPECT_TRUE(pairs.contains(out, static_cast<MemoryId>(i)));
   }
@@ -96,7 +96,7 @@ TEST(InPlace, ElementsAtTheirOwnIndex) {
 }
 
 TEST(InPlace, NotWhatOthersRead) {
-  // The element of another iteration; %z is not read at all.
+  // The element of another iteration; %z is never read.
   EXPECT_EQ(pairs_of("lanes(%i: 8) {\n%r = sub 7, %i : s32\n%v = load %x[%r] : f32\n"
                      "store %v, %y[%i] : f32\n}"),
             (Pairs{{2, 1}}));

@@ -12,7 +12,7 @@ IntegerRange hull(const IntegerRange& x, const IntegerRange& y) {
   return {std::min(x.low, y.low), std::max(x.high, y.high)};
 }
 
-// Beyond any type, so that it counts as wrapping around.
+// Exceeds every type, so that it counts as wrapping around.
 IntegerRange unknown(const IntegerRange& whole) { return {whole.low - 1, whole.high + 1}; }
 
 IntegerRange product(const IntegerRange& x, const IntegerRange& y, const IntegerRange& whole) {
@@ -83,7 +83,7 @@ void Ranges::node(const Node& node) {
   }
 }
 
-// Ranges of induction variables; carried values may be anything.
+// Sets the ranges of induction variables; carried values may be anything.
 void Ranges::arguments(const Node& node) {
   const auto indices = [&](BlockId b) {
     const Block& block = kernel_.block(b);
@@ -141,7 +141,7 @@ IntegerRange Ranges::scalar(const Node& node) const {
       return {x.low << static_cast<int>(y.low), x.high << static_cast<int>(y.high)};
     case OpCode::kShr:
     case OpCode::kSar:
-      // The greatest bit of an unsigned number is its sign here.
+      // sar treats the most significant bit of an unsigned number as its sign.
       if (node.op == OpCode::kSar && is_unsigned_integer(node.type)) return whole;
       if (y.low < 0 || y.high > 62 || x.low < 0) return whole;
       return {x.low >> static_cast<int>(y.high), x.high >> static_cast<int>(y.low)};

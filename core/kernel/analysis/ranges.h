@@ -1,5 +1,5 @@
-// Intervals of integer values, from the extents of the loops around them; they prove that indices
-// fit (K7, K10).
+// Intervals of integer values, computed from the extents of the enclosing loops; they prove that
+// indices fit (K7, K10).
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace tenon::kernel {
 
-/// Least and greatest value; both ends belong to it.
+/// Minimum and maximum, both inclusive.
 struct IntegerRange {
   __int128 low = 0;
   __int128 high = 0;
@@ -20,7 +20,7 @@ class Ranges {
   explicit Ranges(const Kernel& kernel);
 
   const IntegerRange& of(ValueId value) const { return ranges_[value]; }
-  /// Whether the operation that makes `value` may wrap around.
+  /// Whether the operation that defines `value` may wrap around.
   bool may_overflow(ValueId value) const { return overflows_[value]; }
 
  private:
@@ -35,7 +35,7 @@ class Ranges {
   std::vector<bool> overflows_;
 };
 
-/// All values of an integer type or pred; everything for a float.
+/// All values of an integer type or pred; an unbounded range for a float.
 IntegerRange range_of_type(ElementType type);
 
 }  // namespace tenon::kernel

@@ -214,7 +214,7 @@ class Interpreter::Machine {
     return true;
   }
 
-  /// Operands of the block's yield.
+  /// The operands of the block's yield.
   const std::vector<ValueId>& yielded(BlockId id) const {
     return kernel_.node(kernel_.block(id).nodes.back()).operands;
   }
@@ -260,7 +260,7 @@ class Interpreter::Machine {
     return true;
   }
 
-  // The place of the element, or -1 after an error.
+  // The linear index of the element, or -1 after an error.
   int64_t place_of(NodeId id, const View& view, MemoryId m, const ValueId* indices) {
     int64_t place = 0;
     for (size_t d = 0; d < view.dims.size(); ++d) {
@@ -443,7 +443,7 @@ class Interpreter::Machine {
     return true;
   }
 
-  // Leaves [low, high) of the order, split somewhere in their middle half.
+  // Combines leaves [low, high) of the order; splits them somewhere in their middle half.
   bool tree(const Node& n, const Permutation& order, int64_t low, int64_t high, State& out) {
     if (high - low == 1) return leaf(n, order(low), out);
     const int64_t quarter = (high - low) / 4;
@@ -467,7 +467,7 @@ class Interpreter::Machine {
     std::vector<State> prefixes;
     State next;
     State part;
-    // Shuffled: runs of leaves are combined first, then what lies before them.
+    // Shuffled: combines runs of leaves first, then the leaves before them.
     int64_t run_end = 0;
     State before = state;
     for (int64_t i = 0; i < count; ++i) {
@@ -483,7 +483,7 @@ class Interpreter::Machine {
       } else if (!combine(n, part, next, part) || !combine(n, before, part, state)) {
         return false;
       }
-      // A serial scan is a loop: iteration i is leaf i, its combination, and each i.
+      // A serial scan is a loop: iteration i runs leaf i, its combination, and each i.
       if (options_.order == Order::kForward || !n.over_lanes) {
         if (!each(n, i, state)) return false;
       } else {
@@ -516,7 +516,7 @@ class Interpreter::Machine {
   uint64_t random_ = 0;
   uint64_t ticks_ = 0;
   uint32_t workgroup_ = 0;
-  uint32_t lane_ = 0;  // 0 outside lanes loops
+  uint32_t lane_ = 0;  // 0 outside lanes loops.
   uint32_t lanes_instance_ = 0;
 };
 

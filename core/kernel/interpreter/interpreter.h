@@ -1,8 +1,8 @@
 // core/kernel/interpreter/: runs kernels: their reference meaning.
 //
-// The interpreter: the reference meaning of kernels. It checks what the verifier cannot: races
-// (K3), what is undefined (K2), aliases (K4), atomics (K6), ranges of indices (K7), and runs
-// iterations in any order (K5).
+// The interpreter defines the reference meaning of kernels. It checks the rules that the verifier
+// cannot: races (K3), undefined elements (K2), aliases (K4), atomics (K6), ranges of indices (K7).
+// It can run iterations in any order (K5).
 #pragma once
 
 #include <cstddef>
@@ -25,32 +25,31 @@ enum class Order : uint8_t {
 struct InterpreterOptions {
   Order order = Order::kForward;
   uint64_t seed = 0;
-  /// Whether to record accesses to memory; without, K2, K3, K4 and K6 are not checked.
+  /// Whether to record accesses to memory; if false, K2, K3, K4 and K6 are not checked.
   bool check = true;
-  /// Asked now and then; true ends the run with kCancelled.
+  /// Called from time to time; if it returns true, the run ends with kCancelled.
   std::function<bool()> cancelled;
 };
 
-/// The memory of one buffer: span() elements of the buffer's storage, row-major or as strided.
+/// The memory of one buffer: span() elements in the buffer's storage format, row-major or strided.
 struct BufferArgument {
   std::byte* data = nullptr;
   size_t bytes = 0;
 };
 
-/// A kernel made ready to run. It keeps a reference to the kernel's copy, so it may be kept and
-/// moved.
+/// A kernel prepared to run. It owns a copy of the kernel, so it may be kept and moved.
 ///
 /// Thread-safety: one run at a time.
 class Interpreter {
  public:
-  /// The kernel has been verified.
+  /// The kernel must be verified.
   explicit Interpreter(const Kernel& kernel);
   ~Interpreter();
   Interpreter(Interpreter&&) noexcept;
   Interpreter& operator=(Interpreter&&) noexcept;
 
-  /// Runs the kernel, one argument a buffer and the bits of each scalar. Errors name the rule and
-  /// the line, as verify() does; the buffers then hold what was stored so far.
+  /// Runs the kernel with one argument per buffer and the bits of each scalar. Errors name the rule
+  /// and the line, as verify() does; the buffers then contain the values stored so far.
   Status run(std::span<const BufferArgument> buffers, std::span<const uint64_t> scalars = {},
              const InterpreterOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Memory of the interpreter, with the record of accesses. Private to core/kernel.
+// The interpreter's memory, with the record of accesses. Private to core/kernel.
 #pragma once
 
 #include <cstring>
@@ -9,19 +9,19 @@
 
 namespace tenon::kernel {
 
-/// The accesses of one loop to one element. Iterations count from 1; records of earlier executions
-/// of the loop are told apart by `instance`.
+/// The accesses of one loop to one element. Iterations count from 1; `instance` distinguishes the
+/// executions of the loop.
 struct ElementHistory {
   uint32_t instance = 0;
   uint32_t writer = 0;
   uint32_t reader = 0;  ///< kMany for several.
-  uint8_t atomic = 0;   ///< 1 + the kind, once an atomic has touched it.
+  uint8_t atomic = 0;   ///< 1 + the kind, once an atomic has accessed it.
 };
 
 enum class TouchKind : uint8_t { kLoad, kStore, kAtomic };
 enum class AccessConflict : uint8_t { kNoConflict, kRace, kAtomicMix };
 
-/// Records that iteration `iteration` of execution `instance` of a loop touches the element.
+/// Records that iteration `iteration` of execution `instance` of a loop accesses the element.
 inline AccessConflict record(ElementHistory& touch, uint32_t instance, uint32_t iteration,
                              TouchKind kind, uint8_t atomic) {
   constexpr uint32_t kMany = ~uint32_t{0};
@@ -43,7 +43,7 @@ inline AccessConflict record(ElementHistory& touch, uint32_t instance, uint32_t 
   return AccessConflict::kNoConflict;
 }
 
-/// The bytes behind a memory, or behind two of them in place.
+/// The bytes of a memory, or of two in place.
 struct MemoryBytes {
   std::byte* data = nullptr;
   std::vector<std::byte> own;           ///< Bytes of scratch and private memory.

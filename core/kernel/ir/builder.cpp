@@ -18,7 +18,7 @@ Builder::Builder(std::string name, ElementType index_type) {
 // --- The head
 
 MemoryId Builder::add_memory(Memory memory) {
-  // Names are unique, so that the printed kernel reads back.
+  // Names must be unique, so that the printed kernel can be parsed.
   const std::string name = memory.name;
   for (int i = 2; !memory_names_.insert(memory.name).second; ++i) {
     memory.name = name + "_" + std::to_string(i);
@@ -105,7 +105,7 @@ ValueId Builder::bitcast(ValueId x, ElementType type) {
 
 ValueId Builder::op(OpCode code, const Values& operands, ElementType stated) {
   const ScalarOp& row = scalar_op(code);
-  // T is the type of the last operand; for select, that is not the condition.
+  // T is the type of the last operand, because the first operand of select is the condition.
   const ElementType type = type_of(operands.back());
   if (const ValueId folded = fold(code, type, operands, stated); folded != kNone) return folded;
   Node node;
@@ -137,7 +137,7 @@ bool Builder::is_integer_constant(ValueId value, int64_t number) const {
          v.bits == bits_of_integer(v.type, number);
 }
 
-// Identities of integers and pred only: hardly any identity of floats keeps every bit.
+// Only identities of integers and pred: hardly any identity of floats keeps every bit.
 ValueId Builder::simplify(OpCode code, ElementType type, const Values& operands) {
   if (code == OpCode::kSelect) {
     if (kernel_.is_constant(operands[0])) {
@@ -199,7 +199,7 @@ MemoryId Builder::private_memory(std::string name, ElementType type, Dims dims,
   node.op = lane_rank == 0 ? OpCode::kScratch : OpCode::kPrivate;
   node.memories = {id};
   append(std::move(node), {});
-  // Declarations stand at the head of their body.
+  // Declarations come first in their body.
   std::vector<NodeId>& nodes = kernel_.blocks[open_.back()].nodes;
   const auto is_statement = [&](NodeId n) { return !is<OnDeclaration>(kernel_.node(n).op); };
   std::rotate(std::find_if(nodes.begin(), nodes.end() - 1, is_statement), nodes.end() - 1,

@@ -1,4 +1,4 @@
-// Builder: makes kernels.
+// Builder: builds kernels.
 //
 //   Builder b("scale", ElementType::kS32);
 //   const MemoryId x = b.buffer("x", ElementType::kF32, {128, 256}, Access::kIn);
@@ -10,8 +10,8 @@
 //   });
 //   Kernel kernel = b.finish();
 //
-// Operations on constants are folded, and so are the identities of index arithmetic (x + 0, x * 1,
-// x / 1 …), where they change no bit. The builder trusts its caller: verify() tells what is wrong.
+// Operations on constants are folded, and so are identities of index arithmetic (x + 0, x * 1, x /
+// 1 …) that change no bit. The builder does not check its arguments: verify() reports errors.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ class Builder {
   const Kernel& kernel() const { return kernel_; }
   ElementType type_of(ValueId value) const { return kernel_.values[value].type; }
 
-  // --- The head; buffers and scalars come before the grid, the grid before the body.
+  // --- The head: buffers and scalars precede the grid, the grid precedes the body.
   MemoryId buffer(std::string name, ElementType type, Dims dims, Access access);
   MemoryId buffer(Memory memory);
   ValueId scalar(std::string name, ElementType type);
@@ -51,12 +51,12 @@ class Builder {
     index_fits_ &= kernel_.index_type == ElementType::kS64 || value == static_cast<int32_t>(value);
     return integer(kernel_.index_type, value);
   }
-  /// Whether every index() so far was a number of the index type.
+  /// Whether every index() so far fitted the index type.
   bool index_fits() const { return index_fits_; }
-  /// Element `i` of an array of reals, integers or pred, with all its bits.
+  /// Element `i` of an array of real numbers, integers or pred, with all its bits.
   ValueId literal(const Literal& array, int64_t i);
   ValueId pred(bool value) { return constant(ElementType::kPred, value ? 1 : 0); }
-  /// An operation of ops.inc; `stated` is the result's type of convert and bitcast.
+  /// An operation of ops.inc; `stated` is the result type of convert and bitcast.
   ValueId op(OpCode code, const Values& operands, ElementType stated = {});
   ValueId unary(OpCode code, ValueId x) { return op(code, {x}); }
   ValueId binary(OpCode code, ValueId x, ValueId y) { return op(code, {x, y}); }
@@ -89,14 +89,14 @@ class Builder {
                 const Values& a_start, MemoryId b, const Values& b_start, bool transpose_a = false,
                 bool transpose_b = false);
 
-  // --- Control. A body gives the values that its statement asks for.
+  // --- Control flow. A body returns the values that its statement requires.
   using Body = std::function<void(const Values& indices)>;
   using ValueBody = std::function<Values(const Values& arguments)>;
   void lanes(Dims extents, const Body& body);
-  /// body(k, carried …) gives the next carried values.
+  /// body(k, carried …) returns the next carried values.
   Values for_loop(ValueId low, ValueId high, int64_t step, const Values& inits,
                   const ValueBody& body);
-  /// condition(carried …) gives one pred.
+  /// condition(carried …) returns one pred.
   Values while_loop(const Values& inits, const ValueBody& condition, const ValueBody& body);
   Values if_else(ValueId condition, const std::function<Values()>& then,
                  const std::function<Values()>& otherwise);
@@ -107,8 +107,8 @@ class Builder {
     bool over_lanes = false;
     bool commutative = false;
     Values inits;
-    ValueBody leaf;     ///< Indices to the leaf's values.
-    ValueBody combine;  ///< Left values, then right ones, to the combined.
+    ValueBody leaf;     ///< Maps indices to the leaf's values.
+    ValueBody combine;  ///< Maps left values, then right values, to their combination.
   };
   Values reduce(const ReduceSpec& reduction);
   /// each(index, prefixes …)
@@ -117,23 +117,24 @@ class Builder {
   /// The kernel; the builder is empty afterwards.
   Kernel finish();
 
-  // --- For copying kernels node by node (rewriter.h).
+  // --- For copying kernels node by node (rewriter.h)
   BlockId begin_block(const std::vector<ElementType>& arguments);
   /// Ends the innermost open block, with a yield of `values` if `has_yield`.
   void end_block(bool has_yield, const Values& values);
   const Values& arguments(BlockId block) const { return kernel_.blocks[block].arguments; }
-  /// Appends `node`, whose operands, blocks and memories are of this kernel, and makes its results.
+  /// Appends `node`, whose operands, blocks and memories must belong to this kernel, and creates
+  /// its results.
   Values append(Node node, const std::vector<ElementType>& result_types);
   MemoryId add_memory(Memory memory);
-  /// How many blocks are open around the innermost one.
+  /// The number of open blocks around the innermost one.
   size_t depth() const { return open_.size() - 1; }
   BlockId current_block() const { return open_.back(); }
-  /// Whether what is made in `block` may be used where the builder stands.
+  /// Whether values defined in `block` may be used at the builder's current position.
   bool is_open(BlockId block) const;
-  /// The depth of the block in which a value was made.
+  /// The depth of the block in which a value was defined.
   size_t depth_of(ValueId value) const { return depths_[value]; }
-  /// Operations go to the end of the open block at `depth` until `insert_innermost`: before the
-  /// statement that is being made there.
+  /// Appends operations to the open block at `depth`, before the statement that is being built
+  /// there, until `insert_innermost`.
   void insert_at(size_t depth) { insertion_ = depth; }
   void insert_innermost() { insertion_ = kInnermost; }
 
@@ -152,7 +153,7 @@ class Builder {
   std::vector<BlockId> open_;
   size_t insertion_ = kInnermost;
   bool index_fits_ = true;
-  std::vector<uint32_t> depths_;  // one a value
+  std::vector<uint32_t> depths_;  // one per value
   std::map<std::pair<ElementType, uint64_t>, ValueId> constants_;
 };
 

@@ -49,7 +49,7 @@ TEST(Builder, FoldsConstantsAndIdentities) {
   EXPECT_EQ(b.select(b.pred(true), n, b.index(1)), n);
   EXPECT_EQ(b.compare(OpCode::kLt, b.index(1), b.index(2)), b.pred(true));
   EXPECT_EQ(b.convert(b.index(3), kF32), b.real(kF32, 3));
-  // Identities of floats are not used: -0 + 0 is 0.
+  // Identities of floats are not applied: -0 + 0 is 0.
   EXPECT_NE(b.add(f, b.real(kF32, 0)), f);
 }
 

@@ -4,9 +4,9 @@
 // Kernel: scalar operations inside fork-join loops over typed buffers; the unit that a backend
 // compiles. docs/kernel-ir.md is the specification; K0 … K10 are its rules.
 //
-// A kernel is plain arrays: values, memories, nodes and blocks refer to each other by index. It is
-// made once, by Builder, a parser or a reader, and never changed in place: a transformation reads
-// one kernel and builds another (rewriter.h). Ids are good for as long as their kernel.
+// A kernel consists of plain arrays: values, memories, nodes and blocks refer to each other by
+// index. Builder, a parser or a reader builds it, and it is never modified: a transformation reads
+// one kernel and builds another (rewriter.h). Ids are valid as long as their kernel exists.
 //
 // Thread-safety: a value; concurrent reads are safe.
 #pragma once
@@ -37,16 +37,16 @@ struct Memory {
   Dims dims;
   Dims strides;                 ///< In elements; empty for dense row-major.
   Access access = Access::kIn;  ///< For a buffer.
-  MemoryId over = kNone;        ///< Buffer whose memory a launch may give this one (K4).
+  MemoryId over = kNone;        ///< The buffer whose memory a launch may give to this one (K4).
   bool packed = false;          ///< Sub-byte elements share bytes (K9).
   uint32_t lane_rank = 0;       ///< For private memory: leading dimensions that are lanes.
 
   bool operator==(const Memory&) const = default;
   /// `strides`, or those of dense row-major order.
   Dims resolved_strides() const;
-  /// Elements between the first and one behind the last, 0 when empty.
+  /// The number of elements between the first and one beyond the last, 0 if empty.
   int64_t span() const;
-  /// Bytes that they take: packed, or each in whole bytes (K9).
+  /// The size of these elements in bytes: packed, or each in whole bytes (K9).
   int64_t bytes() const;
 };
 
@@ -60,14 +60,14 @@ enum class ValueKind : uint8_t {
 struct Value {
   ElementType type{};
   ValueKind kind = ValueKind::kConstant;
-  /// The bits of a constant, as registers of the Interpreter hold them: integers extended to 64
-  /// bits by their sign, floats in their format, pred 0 or 1.
+  /// The bits of a constant, as registers of the Interpreter hold them: integers sign-extended to
+  /// 64 bits, floats in their format, pred 0 or 1.
   uint64_t bits = 0;
   NodeId node = kNone;  ///< The node of a result.
 };
 
 // clang-format off
-/// An operation or statement; which members mean something follows from `op`:
+/// An operation or statement. `op` determines which members are used:
 ///
 ///   scalar op    operands, type; results[0]; from (the operand's type) of convert and bitcast
 ///   load         operands: indices; type, memories {m}; results[0]
@@ -109,7 +109,7 @@ struct Node {
 
 struct Block {
   std::vector<ValueId> arguments;
-  std::vector<NodeId> nodes;  ///< The last is a yield where the statement asks for values.
+  std::vector<NodeId> nodes;  ///< The last node is a yield if the statement requires values.
 };
 
 struct Kernel {
@@ -125,7 +125,8 @@ struct Kernel {
   std::vector<Node> nodes;
   std::vector<Block> blocks;
   BlockId body = 0;  ///< Its arguments are the grid's indices.
-  /// Line of each node in the text it was parsed from; empty for a kernel that was built.
+  /// The line of each node in the text from which the kernel was parsed; empty for a kernel that
+  /// was built.
   std::vector<uint32_t> lines;
 
   const Value& value(ValueId id) const { return values[id]; }
@@ -135,13 +136,14 @@ struct Kernel {
   bool is_constant(ValueId id) const { return values[id].kind == ValueKind::kConstant; }
 };
 
-/// Same structure, types, memories and constants; ids, value names and lines do not count.
+/// Whether structure, types, memories and constants are equal; ids, value names and lines are
+/// ignored.
 bool equal(const Kernel& a, const Kernel& b);
 
-/// The indices of the element that a load, store or atomic touches.
+/// The indices of the element that a load, store or atomic accesses.
 std::span<const ValueId> indices_of(const Node& access);
 
-/// Starts of the parts of `operands` of a copy or contract.
+/// The first operands of the parts of `operands` of a copy or contract.
 struct CopyOperands {
   const ValueId* destination;
   const ValueId* source;

@@ -1,5 +1,5 @@
-// The operations and statements of the kernel IR. Those on scalars are declared in ops.inc, a row
-// each; the statements, which have blocks or touch memory, in statements.inc.
+// The operations and statements of the kernel IR. Operations on scalars are declared in ops.inc,
+// one row each; statements, which have blocks or access memory, in statements.inc.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class OpCode : uint8_t {
 inline constexpr int kScalarOpCount = static_cast<int>(OpCode::kLoad);
 inline constexpr int kOpCount = static_cast<int>(OpCode::kYield) + 1;
 
-/// The types that T, the type behind the colon, may be: a set.
+/// The set of types that are allowed for T, the type after the colon.
 enum TypeSet : uint8_t {
   kPreds = 1,
   kIntegers = 2,
@@ -44,7 +44,7 @@ struct ScalarOp {
   uint8_t operands;
   TypeSet types;
   ResultType result;
-  uint8_t ulp_bound;  ///< Greatest error in units in the last place; 0: exactly rounded.
+  uint8_t ulp_bound;  ///< Maximum error in units in the last place; 0: exactly rounded.
   std::string_view summary;
 };
 

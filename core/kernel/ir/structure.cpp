@@ -63,7 +63,7 @@ class StructureChecker {
   // --- Head
 
   bool head() {
-    if (!is_word(kernel_.name)) return fail("a kernel's name is a word");
+    if (!is_word(kernel_.name)) return fail("a kernel's name must be a word");
     if (kernel_.buffer_count > kernel_.memories.size()) {
       return fail("{} buffers of {} memories", kernel_.buffer_count, kernel_.memories.size());
     }
@@ -78,7 +78,7 @@ class StructureChecker {
     }
     for (const Memory& m : kernel_.memories) {
       if (!is_word(m.name) || !names.insert(m.name).second) {
-        return fail("names are words and differ: '{}'", m.name);
+        return fail("names must be words, and distinct: '{}'", m.name);
       }
     }
     return is_rank(kernel_.grid, "the grid");
@@ -106,7 +106,7 @@ class StructureChecker {
       if (is_complex(v.type)) return fail("a value of {}", name_of(v.type));
       const bool constant = v.kind == ValueKind::kConstant;
       if (constant && from_pattern(v.type, pattern_of(v.type, v.bits)) != v.bits) {
-        return fail("{:#x} are no bits of {}", v.bits, name_of(v.type));
+        return fail("{:#x} is not a bit pattern of {}", v.bits, name_of(v.type));
       }
     }
     for (const ValueId scalar : kernel_.scalars) {
@@ -184,7 +184,7 @@ class StructureChecker {
     return n.memories.empty() || touches(n);
   }
 
-  // Checks that flags and lists of other operations are not set, so that readers need not ask.
+  // Checks that flags and lists of other operations are not set, so that readers need not check.
   bool has_only_its_own(const Node& n) {
     const bool reduces = is<OnReduction>(n.op);
     const bool copies = n.op == OpCode::kCopy;
@@ -194,7 +194,7 @@ class StructureChecker {
                       (copies || (!n.has_pad && !n.clip && n.by.empty())) &&
                       (contracts || (!n.transpose_a && !n.transpose_b)) &&
                       (loops || n.extents.empty());
-    return good || fail("{} has what only another statement has", op_name(n.op));
+    return good || fail("{} has members of another statement", op_name(n.op));
   }
 
   static size_t memory_count(OpCode op) { return is_scalar_op(op) ? 0 : statement_op(op).memories; }

@@ -1,5 +1,5 @@
-// The structure of a kernel: the part of K0 that everything which walks a kernel takes for granted,
-// the printer that shows where an error is too.
+// The structure of a kernel: the part of K0 that all code which walks a kernel relies on, including
+// the printer that shows the position of an error.
 #pragma once
 
 #include "core/base/status.h"
@@ -7,14 +7,13 @@
 
 namespace tenon::kernel {
 
-/// More dimensions of a memory or loop than this are refused, and statements nested deeper.
+/// The maximum rank of a memory or loop, and the maximum nesting depth of statements.
 inline constexpr size_t kMostRank = 64;
 inline constexpr int kMostNesting = 200;
 
-/// OK if ids are in range and every value, node, block and memory stands in one place; if each node
-/// has as many operands, results, blocks with arguments, memories and extents as its operation
-/// says, and nothing that it does not; if names are words and differ. Safe on a Kernel of any
-/// content.
+/// Returns OK if ids are in range; every value, node, block and memory occurs in exactly one place;
+/// each node has exactly the operands, results, blocks with arguments, memories and extents that
+/// its operation requires; names are words and distinct. Safe on a Kernel with any content.
 Status check_structure(const Kernel& kernel);
 
 }  // namespace tenon::kernel

@@ -7,10 +7,11 @@
 //                          …
 //                      });
 //
-// Each statement has a tag, which derives from that of its group; the closest function is called,
-// and code that has none for some statement does not compile. So a new row of statements.inc is an
-// error in each piece of code that must know about it. A function of OnStatement takes all the rest
-// and gives that up: it is for code to which a statement unknown to it makes no difference.
+// Each statement has a tag, which derives from the tag of its group. visit() calls the function
+// with the closest tag; code without a function for some statement does not compile. A new row of
+// statements.inc therefore causes an error in each piece of code that must handle it. A function of
+// OnStatement handles all remaining statements and disables that check: use it only in code that is
+// correct for unknown statements.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace tenon::kernel {
 struct OnNode {};                       ///< Any node.
 struct OnScalar : OnNode {};            ///< An operation on scalars.
 struct OnStatement : OnNode {};         ///< Any other node.
-struct OnAccess : OnStatement {};       ///< load, store, atomic: to one element.
+struct OnAccess : OnStatement {};       ///< load, store, atomic: accesses one element.
 struct OnDeclaration : OnStatement {};  ///< scratch, private
 struct OnReduction : OnStatement {};    ///< reduce, scan
 struct OnTile : OnStatement {};         ///< copy, contract
@@ -32,7 +33,7 @@ struct OnTile : OnStatement {};         ///< copy, contract
 #include "core/kernel/ir/statements.inc"
 #undef KERNEL_STATEMENT
 
-/// Functions as the overloads of one.
+/// An overload set of several functions.
 template <class... Functions>
 struct Overloads : Functions... {
   using Functions::operator()...;
@@ -40,7 +41,7 @@ struct Overloads : Functions... {
 template <class... Functions>
 Overloads(Functions...) -> Overloads<Functions...>;
 
-/// Calls the function for the tag of `op`; all functions return one type.
+/// Calls the function for the tag of `op`; all functions must return the same type.
 template <class F>
 auto visit(OpCode op, F&& function) {
   switch (op) {
@@ -64,8 +65,8 @@ constexpr bool is(OpCode op) {
   return visit(op, []<class Tag>(Tag) { return (std::is_base_of_v<Tags, Tag> || ...); });
 }
 
-/// Whether some node of `block`, or of a block within it, satisfies `predicate`: a statement is
-/// asked before the nodes of its blocks, and none after the first that does.
+/// Whether some node of `block`, or of a block nested in it, satisfies `predicate`. A statement is
+/// tested before the nodes of its blocks; the walk stops at the first match.
 template <class Predicate>
 bool any_node(const Kernel& kernel, BlockId block, const Predicate& predicate) {
   return std::ranges::any_of(kernel.block(block).nodes, [&](NodeId id) {
@@ -76,8 +77,8 @@ bool any_node(const Kernel& kernel, BlockId block, const Predicate& predicate) {
   });
 }
 
-/// Calls function(node) for every node of `block` and of the blocks within it, in the order of the
-/// text: a statement comes before the nodes of its blocks.
+/// Calls function(node) for every node of `block` and of the blocks nested in it, in text order: a
+/// statement before the nodes of its blocks.
 template <class F>
 void for_each_node(const Kernel& kernel, BlockId block, const F& function) {
   any_node(kernel, block, [&](const Node& node) {

@@ -36,7 +36,7 @@ TEST(Visitor, CallsTheClosestFunction) {
   EXPECT_EQ(name(OpCode::kYield), "statement");
 }
 
-// visit() calls the function with each tag: one without a function does not compile.
+// visit() calls the function with each tag: code without such a function does not compile.
 TEST(Visitor, AsksForEachStatement) {
   const auto all_but_yield = Overloads{
       [](OnAccess) {}, [](OnDeclaration) {}, [](OnReduction) {}, [](OnTile) {},   [](OnLanes) {},
@@ -60,7 +60,7 @@ TEST(Visitor, EachOperationHasItsTag) {
   EXPECT_FALSE(is<OnReduction>(OpCode::kFor));
 }
 
-// The walk of a kernel whose statements are nested, as names.
+// The walk over a kernel with nested statements, as names.
 std::vector<std::string> walk(const Kernel& kernel) {
   std::vector<std::string> names;
   for_each_node(kernel, kernel.body,
@@ -88,7 +88,7 @@ TEST(Visitor, WalksInTheOrderOfTheText) {
   const std::vector<std::string> expected = {"lanes", "load",  "gt",    "if",   "neg",
                                              "yield", "yield", "store", "yield"};
   std::vector<std::string> names = walk(*kernel);
-  // A body may end in a yield of nothing.
+  // A body may end in a yield without values.
   names.resize(std::min(names.size(), expected.size() - 1));
   EXPECT_EQ(names, std::vector<std::string>(expected.begin(), expected.end() - 1));
 

@@ -1,5 +1,5 @@
-// Expr: operations of a kernel written as expressions, for what the legaliser puts in place of
-// others. Types are those of the kernel IR; both sides of an operator are of one type.
+// KernelExpr: kernel operations written as expressions, for the replacements that the legaliser
+// makes. Types are those of the kernel IR; both operands of an operator have the same type.
 #pragma once
 
 #include "core/kernel/analysis/ranges.h"
@@ -7,7 +7,7 @@
 
 namespace tenon::kernel {
 
-/// A value and the builder that it belongs to. A number beside one is a constant of its type.
+/// A value and its builder. A number as the other operand becomes a constant of the value's type.
 struct KernelExpr {
   Builder* builder = nullptr;
   ValueId id = kNone;
@@ -29,7 +29,7 @@ inline KernelExpr operator&(KernelExpr x, KernelExpr y) { return x.op(OpCode::kA
 inline KernelExpr operator|(KernelExpr x, KernelExpr y) { return x.op(OpCode::kOr, y); }
 inline KernelExpr operator^(KernelExpr x, KernelExpr y) { return x.op(OpCode::kXor, y); }
 inline KernelExpr operator<<(KernelExpr x, KernelExpr y) { return x.op(OpCode::kShl, y); }
-/// Logical, of every type; see sar().
+/// Logical for every type; see sar().
 inline KernelExpr operator>>(KernelExpr x, KernelExpr y) { return x.op(OpCode::kShr, y); }
 inline KernelExpr sar(KernelExpr x, KernelExpr y) { return x.op(OpCode::kSar, y); }
 inline KernelExpr operator==(KernelExpr x, KernelExpr y) { return x.op(OpCode::kEq, y); }
@@ -78,9 +78,9 @@ inline KernelExpr bitcast(KernelExpr x, ElementType type) {
   return {x.builder, x.builder->bitcast(x.id, type)};
 }
 
-/// x, which is an integer known to lie in `range` if that is one of its type, written so that this
-/// is proved (K10): a range that was proved of an operation cannot be proved again of its
-/// expansion.
+/// An expression with the value of the integer x which proves that it lies in `range` (K10), if
+/// `range` is one of x's type. A range that was proved of an operation cannot be proved again of
+/// the operation's expansion.
 inline KernelExpr known_within(KernelExpr x, const IntegerRange& range) {
   const IntegerRange all = range_of_type(x.type());
   if (range.low < all.low || range.high > all.high) return x;
@@ -90,7 +90,7 @@ inline KernelExpr known_within(KernelExpr x, const IntegerRange& range) {
   return result;
 }
 
-/// An index into a dimension, bounded by it unless its `range` proves that.
+/// An index into a dimension, clamped to the dimension unless `range` proves that it fits.
 inline ValueId bounded_index(Builder& b, ValueId index, const IntegerRange& range, int64_t dim) {
   if ((range.low >= 0 && range.high < dim) || dim == 0) return index;
   return b.max(b.min(index, b.index(dim - 1)), b.index(0));

@@ -1,4 +1,4 @@
-// Memory of one dimension, indexed by the place of an element.
+// Turns memory into memory of one dimension with a linear index.
 #include "core/kernel/ir/visitor.h"
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"

@@ -1,4 +1,4 @@
-// Math functions and fma as operations that are simpler.
+// Expands math functions and fma into simpler operations.
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/legalize/round_to_odd.h"
@@ -26,7 +26,7 @@ class FunctionExpander : public Rewriter {
     copy_node(n);
   }
 
-  // Expansions use fma, which may need one itself.
+  // Expansions use fma, which may have to be expanded itself.
   ValueId math(const Node& n) {
     const Values v = map(n.operands);
     return expand_math(to(), n.op, v[0], v.size() > 1 ? v[1] : kNone);
@@ -40,7 +40,8 @@ class FunctionExpander : public Rewriter {
       const auto bits = [](KernelExpr e) { return bitcast(e, ElementType::kU64); };
       return bitcast(soft_f64_op(OpCode::kFma, bits(x), bits(y), bits(z)), type);
     }
-    // The product is exact in f64, and its sum with z, rounded to odd, rounds to f32 as if at once.
+    // The product is exact in f64. Its sum with z is rounded to odd, so that rounding it to f32
+    // gives the result of a single rounding.
     const auto wide = [](KernelExpr e) { return convert(e, ElementType::kF64); };
     return convert(add_to_odd(wide(x) * wide(y), wide(z)), type);
   }

@@ -14,7 +14,7 @@ namespace {
 
 using enum ElementType;
 
-/// Types that every target loads, stores and converts to 32 bits and back.
+/// Types that every target can load, store and convert to and from 32 bits.
 bool is_moved(ElementType type) {
   return type == kS8 || type == kU8 || type == kS16 || type == kU16;
 }
@@ -90,7 +90,7 @@ bool lacks_atomics(const Kernel& kernel, const TargetFeatures& features) {
   });
 }
 
-/// Serial loops have bounds of the index type.
+/// Serial loops must have bounds of the index type.
 Status check_loops(const Kernel& kernel, const TargetFeatures& features) {
   if (kernel.index_type == kS64 || (features.scans && !lacks_atomics(kernel, features))) return {};
   const auto check = [&](const Dims& extents) {
@@ -106,7 +106,7 @@ Status check_loops(const Kernel& kernel, const TargetFeatures& features) {
   return {};
 }
 
-/// Tile statements stay if none of the memories they touch will be another.
+/// Tile statements stay if none of the memories that they access will be replaced.
 bool keeps_tiles(const Kernel& kernel, const TargetFeatures& features) {
   const auto stays = [&](MemoryId id) {
     const Memory& m = kernel.memory(id);
@@ -155,7 +155,7 @@ Result<TargetFeatures> TargetFeatures::parse(std::string_view text) {
       features.*member->second = true;
     } else if (word != "least") {
       return invalid_argument(
-          "'{}' is nothing a target has; there are element types, math, fma, tiles, scans, "
+          "'{}' is not a feature of targets; there are element types, math, fma, tiles, scans, "
           "private_memory, atomics, dimensions, and least",
           word);
     }
@@ -191,7 +191,7 @@ Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features) {
                          kernel.name, name_of(type));
   }
   TENON_TRY(check_loops(kernel, features));
-  // Private memory of a target with tiles need not be registers.
+  // If a target has tiles, its private memory need not be registers.
   const bool registers = features.private_memory && !features.tiles;
   Kernel legal = keeps_tiles(kernel, features) ? kernel : expand_tiles(kernel, registers);
   legal = expand_structure(legal, features);

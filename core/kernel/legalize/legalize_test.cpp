@@ -57,7 +57,7 @@ void expect_same(const Kernel& kernel, std::vector<Literal> inputs, ElementType 
   }
 }
 
-/// Every third addend is nearly the product, negated.
+/// Every third addend is approximately the negated product.
 void make_cancel(std::vector<Literal>& inputs, ElementType type) {
   for (size_t i = 0; i < static_cast<size_t>(inputs[2].element_count()); i += 3) {
     const double x = decode_float(type, element(inputs[0], i));
@@ -96,7 +96,7 @@ TEST(Legalize, EveryOperationOnEveryType) {
   }
 }
 
-/// Forms that some target may have; each lacks something that its neighbours do not.
+/// Feature sets that some target may have; each lacks a feature that its neighbours have.
 std::vector<TargetFeatures> forms() {
   std::vector<TargetFeatures> all;
   for (const std::string_view text :
@@ -137,10 +137,11 @@ TEST(Legalize, FormsThatAreNone) {
     EXPECT_FALSE(legalize(kernel, TargetFeatures::parse(text).value())) << text;
   }
   EXPECT_EQ(TargetFeatures::parse("fma,wings").error().message().substr(0, 32),
-            "'wings' is nothing a target has;");
+            "'wings' is not a feature of targets;");
 }
 
-/// Parsed, legalised for each form, run in both: the same bits in every buffer.
+/// Parses the kernel, legalises it for each feature set, and runs both: every buffer must have the
+/// same bits.
 void expect_same_text(const std::string& text, const std::vector<std::string_view>& targets) {
   const auto kernel = parse(text, "k");
   ASSERT_TRUE(kernel) << kernel.error().to_string();
@@ -172,8 +173,8 @@ void expect_same_text(const std::string& text, const std::vector<std::string_vie
   }
 }
 
-// An index that was a narrow number is one of the index type now: its wrapping is no arithmetic
-// that has to be proved.
+// An index that was a narrow number now has the index type: its wrapping must not count as
+// arithmetic to be proved.
 TEST(Legalize, NarrowNumbersAreIndices) {
   for (const char* type : {"s2", "s4", "u4", "s8", "u8", "s16"}) {
     expect_same_text(

@@ -1,29 +1,31 @@
-// The steps of the legaliser, in the order in which legalize() takes them. Private to core/kernel.
+// The passes of the legaliser, in the order in which legalize() runs them. Private to core/kernel.
 #pragma once
 
 #include "core/kernel/legalize/legalize.h"
 
 namespace tenon::kernel {
 
-/// Scans to loops, private memory to scratch, atomics to serial loops, where `features` lack them.
+/// Replaces scans by loops, private memory by scratch, atomics by serial loops, if `features` lacks
+/// them.
 Kernel expand_structure(const Kernel& kernel, const TargetFeatures& features);
 
-/// f16, bf16 and narrower floats to patterns, computed with in f32, where `features` lack them.
+/// Replaces f16, bf16 and narrower floats by patterns that are computed in f32, if `features` lacks
+/// them.
 Kernel widen_floats(const Kernel& kernel, const TargetFeatures& features);
 
-/// Math functions of f32 and f64, and fma, where `features` lack them.
+/// Expands math functions of f32 and f64, and fma, if `features` lacks them.
 Kernel expand_functions(const Kernel& kernel, const TargetFeatures& features);
 
-/// f64 to patterns of u64.
+/// Replaces f64 by patterns of u64.
 Kernel soften_f64(const Kernel& kernel);
 
-/// 64-bit integers to pairs of u32.
+/// Replaces 64-bit integers by pairs of u32.
 Kernel split_integers(const Kernel& kernel);
 
-/// 8- and 16-bit integers and narrower ones to 32 bits, where `features` lack them.
+/// Widens integers of at most 16 bits to 32 bits, if `features` lacks them.
 Kernel widen_integers(const Kernel& kernel, const TargetFeatures& features);
 
-/// Memory of several dimensions to one.
+/// Replaces memory of several dimensions by memory of one.
 Result<Kernel> flatten(const Kernel& kernel);
 
 }  // namespace tenon::kernel

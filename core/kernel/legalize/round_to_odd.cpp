@@ -17,7 +17,7 @@ KernelExpr add_to_odd(KernelExpr x, KernelExpr y) {
   const KernelExpr part = sum - x;
   const KernelExpr rest = (x - (sum - part)) + (y - part);
   const KernelExpr zero = {x.builder, x.builder->real(x.type(), 0)};
-  // NaN, of an infinite sum too, leaves the sum alone.
+  // If the rest is NaN, also for an infinite sum, the sum stays as it is.
   const KernelExpr exact = complement(either(rest<zero, rest> zero));
   return made_odd(sum, exact, (rest > zero) != (sum > zero));
 }

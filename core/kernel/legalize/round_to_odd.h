@@ -1,13 +1,13 @@
-// Rounding to odd, after which another rounding to at least two bits fewer gives what rounding once
-// would (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+// Rounding to odd: rounding its result again, to at least two bits fewer, equals a single rounding
+// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 #pragma once
 
 #include "core/kernel/legalize/expr.h"
 
 namespace tenon::kernel {
 
-/// `rounded`, a float to nearest of a number, as that number rounds to odd: `exact` says that they
-/// are equal, `too_far` that its magnitude is greater.
+/// Rounds a number to odd, given its rounding to nearest: `exact` states that the two are equal,
+/// `too_far` that the magnitude of `rounded` is greater.
 KernelExpr made_odd(KernelExpr rounded, KernelExpr exact, KernelExpr too_far);
 
 /// x + y, rounded to odd; x and y are floats of one type.

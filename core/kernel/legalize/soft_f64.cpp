@@ -27,7 +27,7 @@ KernelExpr is_zero(KernelExpr x) { return magnitude(x) == 0; }
 KernelExpr as_signed(KernelExpr x) { return bitcast(x, kS64); }
 KernelExpr as_bits(KernelExpr x) { return bitcast(x, kU64); }
 
-/// x >> n, with the lost bits as a sticky lowest bit; n >= 0 of any size.
+/// x >> n, with the bits shifted out ORed into the lowest bit (sticky); n >= 0 may be any size.
 KernelExpr shift_right_jam(KernelExpr x, KernelExpr n) {
   const int64_t width = bit_width(x.type());
   const KernelExpr amount = min(n, n.like(width - 1));
@@ -35,8 +35,8 @@ KernelExpr shift_right_jam(KernelExpr x, KernelExpr n) {
   return select(amount == 0, x, (x >> amount) | convert(lost, x.type()));
 }
 
-/// A significand with its highest bit at 62 (0 for zero), and the biased exponent that goes with
-/// it; exponents are s64.
+/// A significand with its highest bit at 62 (0 for zero), and its biased exponent; exponents are
+/// s64.
 struct Unpacked {
   KernelExpr exponent, significand;
 };
@@ -54,18 +54,19 @@ Unpacked normalized(Unpacked u) {
 }
 Unpacked unpack(KernelExpr x) { return normalized(unpack_as_is(x)); }
 
-/// The shape of a format that results are packed to.
+/// The format to which results are packed.
 struct PackedFormat {
   ElementType bits;  ///< Unsigned, of the format's width.
   int fraction_bits;
-  int guard_bits;  ///< Below the fraction; the significand's highest bit is one above both.
+  int guard_bits;  ///< Below the fraction; the significand's highest bit is at fraction_bits +
+                   ///< guard_bits.
   int64_t exponent_limit;
 };
 constexpr PackedFormat kF64Target = {kU64, 52, 10, 0x7FF};
 constexpr PackedFormat kF32Target = {kU32, 23, 7, 0xFF};
 
-/// Rounds a significand whose highest bit is `fraction_bits + guard_bits` or, for zero and results
-/// that stay subnormal, lower; `exponent` is signed and as wide as the significand.
+/// Rounds a significand whose highest bit is `fraction_bits + guard_bits`, or lower for zero and
+/// for results that stay subnormal. `exponent` is signed and as wide as the significand.
 KernelExpr round_and_pack(const PackedFormat& t, KernelExpr sign, KernelExpr exponent,
                           KernelExpr significand) {
   const KernelExpr below = exponent < 1;
@@ -83,7 +84,7 @@ KernelExpr round_and_pack(const PackedFormat& t, KernelExpr sign, KernelExpr exp
 KernelExpr pack(KernelExpr sign, KernelExpr exponent, KernelExpr significand) {
   return round_and_pack(kF64Target, sign, exponent, significand);
 }
-/// The same for a significand of any size below 2^63.
+/// The same for any significand below 2^63.
 KernelExpr normalize_and_pack(KernelExpr sign, KernelExpr exponent, KernelExpr significand) {
   const Unpacked u = normalized({exponent, significand});
   return select(significand == 0, sign, pack(sign, u.exponent, u.significand));
@@ -136,7 +137,7 @@ KernelExpr multiply(KernelExpr x, KernelExpr y) {
   return quiet_if(nan, select(infinite, s | kInfinity, select(zero, s, finite)));
 }
 
-/// body(state) `count` times.
+/// Runs body(state) `count` times.
 Values repeat(Builder& b, int64_t count, const Values& inits,
               const std::function<Values(const std::vector<KernelExpr>&)>& body) {
   return b.for_loop(b.index(0), b.index(count), 1, inits, [&](const Values& arguments) {
@@ -150,7 +151,7 @@ KernelExpr divide(KernelExpr x, KernelExpr y) {
   const Unpacked a = unpack(x);
   const Unpacked b = unpack(y);
   const KernelExpr s = sign(x ^ y);
-  // The quotient in [1/2, 1), a bit at a time.
+  // The quotient in [1/2, 1), one bit at a time.
   const KernelExpr less = a.significand < b.significand;
   const KernelExpr numerator = select(less, a.significand, a.significand >> 1);
   const Values end = repeat(*x.builder, 56, {numerator.id, x.like(0).id},
@@ -174,19 +175,20 @@ KernelExpr divide(KernelExpr x, KernelExpr y) {
   return quiet_if(nan, select(infinite, s | kInfinity, select(zero, s, finite)));
 }
 
-/// A bit of the root at a time, as fdlibm's e_sqrt.c explains.
+/// One bit of the root at a time, as fdlibm's e_sqrt.c explains.
 KernelExpr square_root(KernelExpr x) {
   const Unpacked a = unpack(x);
   const KernelExpr e = a.exponent - 1023;
   const KernelExpr odd = e & 1;
-  // In [1, 4), its 1 at bit 53.
+  // In [1, 4), with its leading 1 at bit 53.
   const KernelExpr radicand = (a.significand >> 9) << as_bits(odd);
   Builder& b = *x.builder;
   const Values end = repeat(b, 54, {radicand.id, x.like(0).id, x.like(int64_t{1} << 53).id},
                             [&](const std::vector<KernelExpr>& state) {
                               const auto& [rest, root, bit] =
                                   std::tie(state[0], state[1], state[2]);
-                              // `root` counts twice: as the sum of the bits, and of twice the bits.
+                              // `root` counts twice: once as the sum of the bits, once in twice the
+                              // bits.
                               const KernelExpr trial = (root << 1) + bit;
                               const KernelExpr fits = trial <= rest;
                               const KernelExpr next_rest = select(fits, rest - trial, rest) << 1;
@@ -225,7 +227,7 @@ Wide shift_right_jam(Wide x, KernelExpr n) {
   const KernelExpr rest = kernel::select(whole, n - 64, n);
   const Wide moved = select(whole, Wide{x.high.like(0), x.high}, x);
   const KernelExpr out = kernel::select(whole, x.low, 0);
-  // Within the 128 bits by less than 64, or past them all.
+  // Shifts within the 128 bits by less than 64, or beyond all of them.
   const KernelExpr past = rest >= 64;
   const KernelExpr high = moved.high >> rest;
   const KernelExpr low =
@@ -241,7 +243,8 @@ KernelExpr fused_multiply_add(KernelExpr x, KernelExpr y, KernelExpr z) {
   const Unpacked b = unpack(y);
   const Unpacked c = unpack(z);
   const KernelExpr s = sign(x ^ y);
-  // Exponents of bit 124: the product's highest is that or one above, the sum fits with a carry.
+  // Exponents of bit 124: the product's highest bit is that or the next, so the sum fits with a
+  // carry.
   const Wide product = {multiply_high(a.significand, b.significand), a.significand * b.significand};
   const KernelExpr exponent = a.exponent + b.exponent - 1023;
   const KernelExpr z_zero = is_zero(z);
@@ -257,7 +260,7 @@ KernelExpr fused_multiply_add(KernelExpr x, KernelExpr y, KernelExpr z) {
   const Wide difference = select(p_less, subtract(q, p), subtract(p, q));
   const Wide sum = select(same_sign, add(p, q), difference);
   const KernelExpr sum_sign = kernel::select(either(same_sign, complement(p_less)), s, sign(z));
-  // The highest bit to 62, the rest into the lowest.
+  // Moves the highest bit to 62, and ORs the rest into the lowest bit.
   const KernelExpr top = kernel::select(ahead, exponent, z_exponent);
   const KernelExpr in_low = sum.high == 0;
   const KernelExpr first = kernel::select(in_low, sum.low, sum.high);
@@ -283,7 +286,7 @@ KernelExpr fused_multiply_add(KernelExpr x, KernelExpr y, KernelExpr z) {
 
 // --- Comparisons
 
-/// As a signed integer, in the order of the numbers, -0 before +0.
+/// As a signed integer that orders like the numbers, with -0 before +0.
 KernelExpr in_order(KernelExpr x) {
   const KernelExpr bits = as_signed(x);
   return bits ^ (sar(bits, 63) & kMagnitude);
@@ -318,8 +321,8 @@ KernelExpr extreme(OpCode code, KernelExpr x, KernelExpr y) {
 
 // --- To whole numbers
 
-/// Rounds the magnitude after `bias(unit)` has been added to it; `small` is what numbers below 1
-/// give. Units are the weight of 1 in the pattern.
+/// Rounds the magnitude after adding `bias(unit)`; `small` is the result for numbers below 1. A
+/// unit is the weight of 1 in the pattern.
 KernelExpr to_whole(KernelExpr x,
                     const std::function<KernelExpr(KernelExpr unit, KernelExpr magnitude)>& bias,
                     KernelExpr small) {
@@ -364,7 +367,7 @@ KernelExpr round(OpCode code, KernelExpr x) {
   }
 }
 
-/// x - trunc(x / y) y: the remainder a bit of the quotient at a time.
+/// x - trunc(x / y) y: the remainder, one bit of the quotient at a time.
 KernelExpr remainder(KernelExpr x, KernelExpr y) {
   const Unpacked a = unpack(x);
   const Unpacked b = unpack(y);
@@ -381,7 +384,7 @@ KernelExpr remainder(KernelExpr x, KernelExpr y) {
   const KernelExpr r = {&builder, end[0]};
   const KernelExpr rest = select(r >= b.significand, r - b.significand, r);
   const KernelExpr finite = normalize_and_pack(sign(x), b.exponent, rest);
-  const KernelExpr smaller = magnitude(x) < magnitude(y);  // An infinite y too.
+  const KernelExpr smaller = magnitude(x) < magnitude(y);  // Also for an infinite y.
   const KernelExpr nan = either(either(is_nan(x), is_nan(y)), either(is_infinite(x), is_zero(y)));
   return quiet_if(nan, select(either(smaller, is_zero(x)), x, finite));
 }
@@ -394,7 +397,7 @@ KernelExpr from_f32(KernelExpr x) {
   const KernelExpr m = bits & 0x7FFFFFFF;
   const KernelExpr field = m >> 23;
   const KernelExpr normal = (m << 29) + (int64_t{896} << 52);
-  // Subnormals by their highest bit, special values keep their fraction.
+  // Normalises subnormals by their highest bit; special values keep their fraction.
   const KernelExpr shift = clz(m) - 11;
   const KernelExpr subnormal = ((m << shift) & kFraction) | ((shift.like(926) - shift) << 52);
   const KernelExpr special = (m << 29) | kInfinity;
@@ -406,7 +409,7 @@ KernelExpr to_f32(KernelExpr x) {
   const Unpacked u = unpack_as_is(x);
   const KernelExpr s = convert(x >> 32, kU32) & (int64_t{1} << 31);
   const KernelExpr significand = convert(shift_right_jam(u.significand, x.like(32)), kU32);
-  // Below the least subnormal only the sticky bit counts; exponents are clamped to s32.
+  // Below the least subnormal only the sticky bit matters; exponents are clamped to s32.
   const KernelExpr exponent = convert(max(u.exponent - 896, u.exponent.like(-100)), kS32);
   const KernelExpr finite = round_and_pack(kF32Target, s, exponent, significand);
   const KernelExpr infinity = s | 0x7F800000;
@@ -421,7 +424,7 @@ KernelExpr from_integer(KernelExpr x) {
   const KernelExpr bits = is_signed ? as_bits(wide) : wide;
   const KernelExpr s = is_signed ? bits & kSign : bits.like(0);
   const KernelExpr size = select(s != 0, bits.like(0) - bits, bits);
-  // The highest bit to 62.
+  // Moves the highest bit to 62.
   const KernelExpr n = clz(size);
   const KernelExpr shifted = size << n;
   const KernelExpr significand = (shifted >> 1) | (shifted & 1);

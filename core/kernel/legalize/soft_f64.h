@@ -1,4 +1,4 @@
-// f64 in integer arithmetic: exact, in the sense of docs/numerics.md, on u64 patterns.
+// f64 in integer arithmetic on u64 patterns: exact, in the sense of docs/numerics.md.
 //
 // The method is that of Hauser's SoftFloat (Berkeley, 1997-2018): significands with guard bits
 // whose lowest is sticky, rounded once at the end; special values are selected.
@@ -8,8 +8,8 @@
 
 namespace tenon::kernel {
 
-/// The pattern of the operation's result on patterns of f64 (u64), or a pred for comparisons. No
-/// math function, select, load or store: those need no arithmetic.
+/// The pattern of the operation's result, from f64 patterns (u64); a pred for comparisons. Not for
+/// math functions, select, load and store.
 KernelExpr soft_f64_op(OpCode code, KernelExpr x, KernelExpr y, KernelExpr z);
 
 /// f64 (u64) from a number of another type: pred, an integer, or f32.

@@ -1,4 +1,4 @@
-// f64 as patterns of u64.
+// Replaces f64 by patterns of u64.
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/legalize/soft_f64.h"
 #include "core/kernel/transform/rewriter.h"

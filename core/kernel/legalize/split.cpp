@@ -1,4 +1,4 @@
-// 64-bit integers as pairs of u32.
+// Replaces 64-bit integers by pairs of u32.
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/transform/rewriter.h"
@@ -40,7 +40,7 @@ WordPair multiply(WordPair x, WordPair y) {
   return {x.low * y.low, multiply_high(x.low, y.low) + x.low * y.high + x.high * y.low};
 }
 
-/// The high half of the product of unsigned numbers, by words.
+/// The high half of an unsigned product, computed by words.
 WordPair high_half(WordPair x, WordPair y) {
   const auto product = [](KernelExpr a, KernelExpr b) {
     return WordPair{a * b, multiply_high(a, b)};
@@ -61,9 +61,9 @@ WordPair high_half(WordPair x, WordPair y, bool is_signed) {
                   select(is_negative(y), x, zero));
 }
 
-// --- Shifts, by amounts as the kernel IR has them: all of the amount counts
+// --- Shifts, by amounts as in the kernel IR: every bit of the amount counts
 
-/// The amount as a word; amounts from 64 on are 64.
+/// The amount as one word; amounts of 64 and more become 64.
 KernelExpr amount_of(WordPair y) {
   return kernel::select(either(y.high != 0, y.low > 64), 64, y.low);
 }
@@ -113,7 +113,7 @@ KernelExpr compare(OpCode code, WordPair x, WordPair y, bool is_signed) {
   }
 }
 
-// --- Division, a bit of the quotient at a time
+// --- Division, one bit of the quotient at a time
 
 struct Division {
   WordPair quotient, remainder;
@@ -123,7 +123,7 @@ Division divide_unsigned(Builder& b, WordPair x, WordPair y) {
   const KernelExpr zero = x.low.like(0);
   const Values inits = {x.low.id, x.high.id, zero.id, zero.id};
   const Values end = b.for_loop(b.index(0), b.index(64), 1, inits, [&](const Values& a) {
-    // The dividend leaves to the left as the quotient comes in from the right.
+    // The dividend is shifted out to the left while the quotient is shifted in from the right.
     const WordPair bits = {{&b, a[1]}, {&b, a[2]}};
     const WordPair rest = {{&b, a[3]}, {&b, a[4]}};
     const KernelExpr carry = rest.high >> 31;
@@ -269,7 +269,8 @@ class Splitter : public Rewriter {
     const WordPair x = pair(operand);
     if (n.type == kF32) return set(result, to_f32(x, from == kS64).id);
     if (is_pred(n.type)) return set(result, complement(is_zero(x)).id);
-    // The range of a number that is not negative is stated of the word, whose conversion it proves.
+    // If a number is not negative, its range is stated of the low word, which proves the word's
+    // conversion.
     const IntegerRange& range = ranges_.of(operand);
     const KernelExpr word = range.low < 0 ? bitcast(x.low, kS32) : x.low;
     set(result, convert(known_within(word, range), n.type).id);

@@ -1,5 +1,5 @@
-// Statements as simpler ones: scans as loops, private memory as scratch, atomics one after the
-// other.
+// Replaces statements by simpler ones: scans by loops, private memory by scratch, atomics by serial
+// loops.
 #include <algorithm>
 
 #include "core/kernel/ir/visitor.h"
@@ -21,7 +21,7 @@ class StructureExpander : public Rewriter {
  private:
   Memory memory_for(const Memory& m) const override {
     Memory result = m;
-    // Lanes that run one after the other have no memory of their own.
+    // Lanes that run serially have no private memory.
     const bool serial = has_missing_atomic(from().body);
     if (m.space == Space::kPrivate && (serial || !features_.private_memory)) {
       result.space = Space::kScratch;
@@ -49,7 +49,7 @@ class StructureExpander : public Rewriter {
     const std::vector<ValueId>& arguments = from().block(block).arguments;
     for (size_t i = first; i < arguments.size(); ++i) set(arguments[i], values[i - first]);
   }
-  /// The nodes of a block but for its yield, whose operands it gives.
+  /// Copies the nodes of a block except its yield, whose operands it returns.
   Values inlined(BlockId block) {
     const std::vector<NodeId>& nodes = from().block(block).nodes;
     for (const NodeId id : nodes) {
@@ -59,7 +59,7 @@ class StructureExpander : public Rewriter {
     return {};
   }
 
-  // A serial scan is a loop; one over lanes gives the same, in another order.
+  // A serial scan is a loop; a scan over lanes gives the same results in another order.
   void scan(const Node& n) {
     const Values totals = to().for_loop(
         to().index(0), to().index(n.extents[0]), 1, map(n.operands), [&](const Values& arguments) {
@@ -90,7 +90,7 @@ class StructureExpander : public Rewriter {
   void one_lane(const Node& n) {
     to().lanes({1}, [&](const Values&) { nest(n.extents, n.blocks[0], {}); });
   }
-  /// The block for each index of `extents`, one after the other.
+  /// Runs the block for each index of `extents`, in order.
   void nest(const Dims& extents, BlockId block, Values indices) {
     if (indices.size() == extents.size()) {
       set_arguments(block, indices);

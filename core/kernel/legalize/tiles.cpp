@@ -24,13 +24,13 @@ class TileExpander : public Rewriter {
 
   ValueId offset(ValueId start, ValueId index) { return to().add(start, index); }
 
-  /// Whether 0 <= index < size, for the dimensions that the box runs along.
+  /// Whether 0 <= index < size, for the dimensions along which the box runs.
   ValueId in_range(const Values& at, const Dims& dims, const uint32_t* by, size_t count) {
     ValueId all = to().pred(true);
     for (size_t d = 0; d < count; ++d) {
       const ValueId i = at[by[d]];
       const ValueId low = to().compare(OpCode::kGe, i, to().index(0));
-      // No index of 32 bits reaches the end of such a dimension.
+      // A 32-bit index cannot reach the end of such a dimension.
       const bool endless = to().index_type() == ElementType::kS32 && dims[by[d]] >> 31 != 0;
       const ValueId high =
           endless ? to().pred(true) : to().compare(OpCode::kLt, i, to().index(dims[by[d]]));
@@ -137,8 +137,8 @@ class TileExpander : public Rewriter {
     });
   }
 
-  // Calls body(place in c, row, column) for the elements of the box that a lane owns: row i of the
-  // tile lies in lane i / r at i mod r.
+  // Calls body(place in c, row, column) for the elements of the box that one lane owns: row i of
+  // the tile lies in lane i / r at i mod r.
   void for_each_result(const Node& n, const Memory& c, const Values& start, const Values& lane,
                        const std::function<void(const Values&, ValueId, ValueId)>& body) {
     Builder& b = to();

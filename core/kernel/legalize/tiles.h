@@ -7,11 +7,12 @@
 
 namespace tenon::kernel {
 
-/// `kernel` without `copy` and `contract`. With `registers`, where private memory is registers, a
-/// product into it goes along the contracted dimension first and through a lane's results within,
-/// so that elements of the factors loaded for a step serve all of them; else through the results
-/// first, so that each is loaded and stored once. Each result is summed in order either way.
-/// Statements for which `keeps` is true stay.
+/// `kernel` with `copy` and `contract` replaced by loops, except statements for which `keeps` is
+/// true. With `registers`, where private memory is registers, the outer loop of a product into it
+/// runs along the contracted dimension and the inner loops over a lane's results, so that the
+/// elements of the factors loaded for a step serve all results. Otherwise the outer loops run over
+/// the results, so that each is loaded and stored once. Each result is summed in the same order in
+/// both cases.
 Kernel expand_tiles(const Kernel& kernel, bool registers = false,
                     const std::function<bool(const Node&)>& keeps = {});
 bool has_tiles(const Kernel& kernel);

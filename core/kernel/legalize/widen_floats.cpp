@@ -1,7 +1,7 @@
-// Floats of less than 32 bits as patterns, computed with in f32.
+// Replaces floats of less than 32 bits by patterns that are computed in f32.
 //
 // Sums, products, quotients and roots in f32 round innocuously to a format of at most 11 bits: 24
-// is twice that and two more (Figueroa, "When is double rounding innocuous?", 1995).
+// is at least twice that plus two (Figueroa, "When is double rounding innocuous?", 1995).
 #include <cmath>
 
 #include "core/kernel/legalize/expr.h"
@@ -15,7 +15,7 @@ namespace {
 
 using enum ElementType;
 
-/// From patterns of a format to f32 and back; all words are u32.
+/// Converts patterns of a format to f32 and back; all words are u32.
 class Codec {
  public:
   explicit Codec(ElementType type)
@@ -45,7 +45,7 @@ class Codec {
       bits = select(m < (int64_t{1} << format_.mantissa_bits), bitcast(product, kU32), bits);
     }
     switch (format_.specials) {
-      case FloatSpecials::kIeee:  // Infinity, and NaNs with what they carry.
+      case FloatSpecials::kIeee:  // Infinity, and NaNs with their payload.
         bits = select(m >= exponent_mask_, shifted | 0x7F800000, bits);
         break;
       case FloatSpecials::kNanOnly:
@@ -60,7 +60,7 @@ class Codec {
     return bitcast(sign | bits, kF32);
   }
 
-  /// To nearest even; overflow and NaN as the format has them.
+  /// Rounds to nearest even; overflow and NaN follow the format.
   KernelExpr encode(KernelExpr x) const {
     const KernelExpr bits = bitcast(x, kU32);
     const KernelExpr size = bits & 0x7FFFFFFF;
@@ -71,7 +71,7 @@ class Codec {
     const KernelExpr rounded = (size + ((int64_t{1} << (shift() - 1)) - 1) + odd) >> shift();
     KernelExpr m = rounded - (int64_t{127 - format_.bias} << format_.mantissa_bits);
     if (format_.bias != 127) {
-      // The sum with a number whose last place is the unit of subnormals rounds to it.
+      // Adding a number whose last place is the unit of subnormals rounds to that unit.
       const float magic = std::ldexp(1.0F, 24 - format_.bias - format_.mantissa_bits);
       const KernelExpr base = {x.builder, x.builder->real(kF32, magic)};
       const KernelExpr count = bitcast(bitcast(size, kF32) + base, kU32) - bitcast(base, kU32);
@@ -98,7 +98,7 @@ class Codec {
   static constexpr int64_t kNan32 = 0x7FC00000;
   int shift() const { return 23 - format_.mantissa_bits; }
 
-  // Powers of two 2^-127 … 2^127; ties go up, and zero to the least.
+  // Powers of two 2^-127 … 2^127; ties go up, and zero becomes the least value.
   static KernelExpr encode_exponent(KernelExpr bits, KernelExpr size) {
     const KernelExpr normal = (size + 0x400000) >> 23;
     const KernelExpr code = select(size < 0x800000, convert(size >= 0x600000, kU32), normal);
@@ -131,7 +131,7 @@ class FloatWidener : public Rewriter {
  private:
   static bool is_narrow(ElementType type) { return is_float(type) && bit_width(type) < 32; }
   bool widens(ElementType type) const { return is_narrow(type) && !features_.computes(type); }
-  /// The integer that a pattern is kept as.
+  /// The integer type that holds a pattern.
   ElementType kept(ElementType type) const {
     if (!widens(type)) return type;
     if (bit_width(type) == 16) return kU16;
@@ -147,7 +147,7 @@ class FloatWidener : public Rewriter {
     return result;
   }
 
-  /// Narrow floats as f32, other numbers as they are.
+  /// Narrow floats converted to f32, other numbers unchanged.
   KernelExpr decoded(ValueId value, ElementType type) {
     const KernelExpr x = {&to(), map(value)};
     if (widens(type)) return Codec(type).decode(convert(x, kU32));
@@ -157,7 +157,7 @@ class FloatWidener : public Rewriter {
     return widens(type) ? convert(Codec(type).encode(x), kept(type)) : convert(x, type);
   }
 
-  /// Whether the target lacks this operation on `type`, a type that it computes with.
+  /// Whether the target lacks this operation on `type`, although it computes with `type`.
   bool lacks(const Node& n, ElementType type) const {
     if (n.op == OpCode::kConvert) {
       const auto later = [&](ElementType t) {
@@ -198,7 +198,7 @@ class FloatWidener : public Rewriter {
     return encoded(from == kF32 ? x : convert_to_odd_f32(x), n.type);
   }
 
-  /// Products of two numbers are exact in f32, but for those of bf16 and f8E8M0FNU, which may leave
+  /// Products of two numbers are exact in f32, except those of bf16 and f8E8M0FNU, which may exceed
   /// its range.
   KernelExpr fma(const Values& v, ElementType type) {
     const auto operand = [&](size_t i) { return KernelExpr{&to(), v[i]}; };

@@ -1,4 +1,4 @@
-// Integers of less than 32 bits, computed with in 32.
+// Computes integers of less than 32 bits in 32 bits.
 #include "core/kernel/legalize/expr.h"
 #include "core/kernel/legalize/passes.h"
 #include "core/kernel/transform/rewriter.h"
@@ -9,7 +9,7 @@ namespace {
 
 using enum ElementType;
 
-/// Values are kept as the number they are, in s32 or u32.
+/// A value is represented by the same number in s32 or u32.
 class IntegerWidener : public Rewriter {
  public:
   IntegerWidener(const Kernel& kernel, const TargetFeatures& features)
@@ -31,7 +31,7 @@ class IntegerWidener : public Rewriter {
     if (!widens(m.type) || bit_width(m.type) >= 8) return m;
     Memory result = m;
     result.type = is_signed_integer(m.type) ? kS8 : kU8;
-    if (m.packed) {  // Bytes, each of several elements.
+    if (m.packed) {  // Bytes with several elements each.
       const int64_t in_byte = 8 / bit_width(m.type);
       result.packed = false;
       result.dims = {(m.span() + in_byte - 1) / in_byte};
@@ -42,14 +42,14 @@ class IntegerWidener : public Rewriter {
 
   KernelExpr expr(ValueId value) { return {&to(), map(value)}; }
 
-  /// The low bits of x as the number that they are in `type`. Shifted as unsigned ones: where x is
-  /// an index now, its shift would not be proved to fit (K10).
+  /// The low bits of x as a number of `type`. Shifts are unsigned: if x is an index now, a signed
+  /// shift could not be proved to fit (K10).
   KernelExpr wrapped(KernelExpr x, ElementType type) {
     const int spare = 32 - bit_width(type);
     if (is_signed_integer(type)) return sar(bitcast(bitcast(x, kU32) << spare, kS32), spare);
     return x & ((int64_t{1} << bit_width(type)) - 1);
   }
-  /// The low bits alone, as u32.
+  /// Only the low bits, as u32.
   KernelExpr pattern(KernelExpr x, ElementType type) {
     return bitcast(x, kU32) & ((int64_t{1} << bit_width(type)) - 1);
   }
@@ -101,7 +101,7 @@ class IntegerWidener : public Rewriter {
 
   KernelExpr reinterpreted(KernelExpr x, ElementType from, ElementType to) {
     if (widens(from) && widens(to)) return from_pattern(pattern(x, from), to);
-    // The other is a float of the target's, or an integer: by the narrow type itself.
+    // The other type is a supported float or an integer: convert through the narrow type itself.
     if (widens(from)) return bitcast(convert(x, from), to);
     return convert(bitcast(x, to), wide(to));
   }
@@ -109,8 +109,8 @@ class IntegerWidener : public Rewriter {
   KernelExpr converted(const Node& n, ElementType from) {
     const KernelExpr x = expr(n.operands[0]);
     if (!widens(n.type)) {
-      // Bounded before widening: afterwards it cannot be proved that the result of a loop fits an
-      // index.
+      // Clamped before widening, because afterwards the result of a loop could not be proved to fit
+      // an index.
       return convert(is_integer(n.type) ? known_within(x, ranges_.of(n.operands[0])) : x, n.type);
     }
     if (is_float(from)) {  // Saturated.
@@ -129,14 +129,14 @@ class IntegerWidener : public Rewriter {
     const auto amount = [&] { return pattern(y, type); };
     const auto by = [&](KernelExpr bits) { return bitcast(bits, wide(type)); };
     switch (n.op) {
-      case OpCode::kMulHi:  // The product fits.
+      case OpCode::kMulHi:  // The product fits in 32 bits.
         return is_signed_integer(type) ? sar(x * y, width) : (x * y) >> width;
       case OpCode::kShl:
         return select(amount() >= width, 0, wrapped(x << by(amount()), type));
       case OpCode::kShr:
         return from_pattern(pattern(x, type) >> amount(), type);
       case OpCode::kSar:
-        // The sign is the type's highest bit, of unsigned ones too.
+        // The sign is the type's highest bit, also for unsigned types.
         return from_pattern(
             bitcast(sar(sar(bitcast(x, kS32) << (32 - width), 32 - width), bitcast(amount(), kS32)),
                     kU32),

@@ -1,4 +1,4 @@
-// The math functions by their operations.
+// The math functions, selected by operation.
 #pragma once
 
 #include "core/kernel/ir/ops.h"
@@ -6,7 +6,7 @@
 
 namespace tenon::kernel::math {
 
-/// The value of a math function; `y` counts where it takes two arguments.
+/// The value of a math function; `y` is used if it takes two arguments.
 template <class R>
 R apply(OpCode code, R x, R y) {
   switch (code) {

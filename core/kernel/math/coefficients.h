@@ -112,7 +112,7 @@ struct Coefficients<double> {
                                                   0x1.4ecb7ee28e2bbp-1};
 };
 
-/// 2 / pi in words of 32 bits, the first behind the point.
+/// 2 / pi in words of 32 bits, the first after the point.
 inline constexpr std::array<uint32_t, 40> kTwoOverPiWords = {
     0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561,
     0xB7246E3A, 0x424DD2E0, 0x06492EEA, 0x09D1921C, 0xFE1DEB1C, 0xB129A73E, 0xE88235F5, 0x2EBB4484,

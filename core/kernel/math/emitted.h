@@ -1,9 +1,9 @@
-// Numbers that emit operations: the math functions (number.h) are instantiated with them to expand
-// into a kernel or into a code generator's output.
+// Number types whose operators emit operations: the math functions (number.h) are instantiated with
+// them to be expanded into a kernel or into a code generator's output.
 //
 // A builder B has a type B::Id and the functions unary, binary, select, fma, if_else, convert,
 // bitcast, real and integer of kernel::Builder. It may have `Id scale(Id x, Id n)`, x 2^n rounded
-// once, which gives Id() where it cannot.
+// once, which returns Id() if it cannot emit that.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct IdOf<Builder> {
   using Type = ValueId;
 };
 
-/// A value, and where operations on it go.
+/// A value, and the builder to which operations on it are emitted.
 template <class B>
 struct EmittedValue {
   using Id = typename IdOf<B>::Type;
@@ -47,7 +47,7 @@ template <class B>
 struct EmittedWord : EmittedValue<B> {};  ///< u32
 template <class F, class B>
 struct EmittedInt : EmittedValue<B> {};  ///< s32 or s64
-/// A number of the format F.
+/// A number of format F.
 template <class F, class B = Builder>
 struct Emitted : EmittedValue<B> {};
 
@@ -319,7 +319,7 @@ Emitted<F, B> real_of(Emitted<F, B>, EmittedWord<B> x) {
   return {{x.builder, x.builder->convert(x.id, kRealType<F>)}};
 }
 
-/// x 2^n rounded once, where the builder has that.
+/// x 2^n rounded once, if the builder supports it.
 template <class F, class B>
 std::optional<Emitted<F, B>> scaled_at_once(Emitted<F, B> x, EmittedInt<F, B> n) {
   if constexpr (requires { x.builder->scale(x.id, n.id); }) {

@@ -1,9 +1,9 @@
 // The math functions of the kernel IR, one template each, which defines every bit of exp and the
-// rest.
+// other functions.
 //
-// R is a number as number.h has it. All of them are built on fma, which rounds once, and on the
-// exactly rounded operations; where a condition splits the range both sides are computed and one is
-// selected, but for the reduction of great angles. Bounds and measured errors: docs/numerics.md.
+// R is a number type as in number.h. All functions use only fma, which rounds once, and the exactly
+// rounded operations. Where a condition splits the range, both sides are computed and one is
+// selected, except for the reduction of large angles. Bounds and measured errors: docs/numerics.md.
 // The methods are those of fdlibm (Ng, 1993) and of Muller et al., Handbook of Floating-Point
 // Arithmetic (2018), chapters 10 and 11, with fma throughout.
 #pragma once
@@ -23,7 +23,7 @@ inline constexpr Format<R> kInfinity = std::numeric_limits<Format<R>>::infinity(
 template <class R>
 inline constexpr Format<R> kNan = std::numeric_limits<Format<R>>::quiet_NaN();
 
-/// A number as a sum of two, |low| at most half a unit of high.
+/// A number as the sum of two, |low| at most half a unit of high.
 template <class R>
 struct Sum {
   R high, low;
@@ -58,7 +58,7 @@ template <class R>
 Int<R> sign_bit_of(R x) {
   return bits(x) & int_like(x, std::numeric_limits<typename Integer<Format<R>>::Signed>::min());
 }
-/// `magnitude`, not negative, with the sign of `sign`.
+/// `magnitude`, which is not negative, with the sign of `sign`.
 template <class R>
 R with_sign(R magnitude, R sign) {
   return from_bits(bits(magnitude) | sign_bit_of(sign));
@@ -68,7 +68,7 @@ Bool<R> is_nan(R x) {
   return x != x;
 }
 
-/// 2^n for exponents of normal numbers.
+/// 2^n, where n is the exponent of a normal number.
 template <class R>
 R power_of_two(R as, Int<R> n) {
   return from_bits((n + int_like(as, kBias<Format<R>>)) << kMantissaBits<Format<R>>);
@@ -107,7 +107,7 @@ ScaledMantissa<R> split_any(R x) {
 
 // --- Exponentials
 
-/// A number rounded to the nearest integer, ties to even, as both.
+/// A number rounded to the nearest integer, ties to even, as a float and as an integer.
 template <class R>
 struct Rounded {
   R real;
@@ -139,13 +139,13 @@ template <class R>
 R expm1_near_zero(R r) {
   return fma(r * r, polynomial(r, Constants<R>::kExp), r);
 }
-/// From here on e^x is infinite, or 0.
+/// For |x| above this bound, e^x is infinite or 0.
 template <class F>
 inline constexpr F kExpHigh = sizeof(F) == 4 ? 89 : 710;
 template <class F>
 inline constexpr F kExpLow = sizeof(F) == 4 ? -104 : -746;
 
-/// e^(x + tail), the tail small against x.
+/// e^(x + tail), where tail is small compared with x.
 template <class R>
 R exp_of_sum(R x, R tail) {
   using F = Format<R>;
@@ -162,7 +162,7 @@ R exp(R x) {
 template <class R>
 R expm1(R x) {
   using F = Format<R>;
-  constexpr F kLow = sizeof(F) == 4 ? -20 : -50;  // From here down it is -1.
+  constexpr F kLow = sizeof(F) == 4 ? -20 : -50;  // From here down the result is -1.
   const R clamped = min(max(x, like(x, kLow)), like(x, kExpHigh<F>));
   const auto [n, r] = reduce_exp(clamped);
   const R near = expm1_near_zero(r);
@@ -191,7 +191,7 @@ R tanh(R x) {
 
 // --- Logarithms
 
-/// log(1 + f) + exponent log 2 + tail for 1 + f as split() leaves it.
+/// log(1 + f) + exponent log 2 + tail, where split() gave 1 + f.
 template <class R>
 R log_of_split(R f, R exponent, R tail) {
   using F = Format<R>;
@@ -216,7 +216,7 @@ R log(R x) {
 template <class R>
 R log1p(R x) {
   using F = Format<R>;
-  // 1 + x rounded, and the rounding error.
+  // 1 + x rounded, and its rounding error.
   const R u = x + F(1);
   const R lost = select(x < F(1), x - (u - F(1)), like(x, 1) - (u - x)) / u;
   const ScaledMantissa<R> s = split(u);
@@ -274,7 +274,7 @@ R atan2(R y, R x) {
   const Bool<R> steep = ay > ax;
   const R top = max(ax, ay);
   const R bottom = min(ax, ay);
-  // By a power of two, to where nothing over- or underflows; infinities as one.
+  // Scales by a power of two, so that nothing over- or underflows; infinities become finite.
   constexpr F kGreat = std::numeric_limits<F>::max() / 4;
   constexpr F kSmall = std::numeric_limits<F>::min() * (sizeof(F) == 4 ? F(0x1p30) : F(0x1p60));
   constexpr F kUp = sizeof(F) == 4 ? F(0x1p60) : F(0x1p120);
@@ -298,7 +298,8 @@ R atan2(R y, R x) {
   const R base = by_third(0, K::kAtanHalfHigh, K::kPiOver2A / 2);
   const R base_low = by_third(0, K::kAtanHalfLow, K::kPiOver2B / 2);
   const Sum<R> flat = fast_two_sum(base, rest + base_low);
-  // Beyond 45 degrees from the other axis, and behind the origin from its back.
+  // Beyond 45 degrees, the angle is measured from the other axis; behind the origin, from the
+  // negative axis.
   const Sum<R> turned = fast_two_sum(like(x, K::kPiOver2A), -flat.high);
   const R turned_low = (turned.low + K::kPiOver2B) - flat.low;
   const Sum<R> quarter = {select(steep, turned.high, flat.high),
@@ -312,7 +313,7 @@ R atan2(R y, R x) {
 
 // --- Powers
 
-/// The logarithm of a normal or subnormal x > 0 to about nine bits more than the format has.
+/// The logarithm of a normal or subnormal x > 0, to about nine bits more than the format has.
 template <class R>
 Sum<R> log_in_two(R x) {
   using F = Format<R>;
@@ -345,7 +346,7 @@ template <class R>
 R pow(R x, R y) {
   using F = Format<R>;
   const R ax = abs(x);
-  // Beyond this every power but that of 1 is 0 or infinite.
+  // Beyond this bound every power is 0 or infinite, except powers of 1.
   constexpr F kMost = sizeof(F) == 4 ? F(0x1p40) : F(0x1p80);
   const R exponent = min(max(y, like(y, -kMost)), like(y, kMost));
   const Sum<R> log = log_in_two(ax);
@@ -358,7 +359,7 @@ R pow(R x, R y) {
   const R at_zero = select(rises, like(x, 0), like(x, kInfinity<R>));
   const R at_infinity = select(rises, like(x, kInfinity<R>), like(x, 0));
   const R size = select(ax == F(0), at_zero, select(ax == kInfinity<R>, at_infinity, inside));
-  // Negative numbers have whole powers only; odd ones keep the sign.
+  // Negative numbers have only integer powers; odd powers keep the sign.
   const Bool<R> whole = trunc(y) == y;
   const R half = y * F(0.5);
   const Bool<R> odd = both(whole, negate(trunc(half) == half));

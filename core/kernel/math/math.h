@@ -1,8 +1,8 @@
 // core/kernel/math/: the meaning of operations on scalars, and the math functions, each with one
 // expansion.
 //
-// The math functions, run or written into a kernel. Definitions: functions.h and trigonometry.h;
-// error bounds: docs/numerics.md.
+// The math functions, computed on the host or expanded into a kernel. Definitions: functions.h and
+// trigonometry.h; error bounds: docs/numerics.md.
 #pragma once
 
 #include "core/kernel/ir/builder.h"
@@ -13,8 +13,7 @@ namespace tenon::kernel {
 float math_function(OpCode code, float x, float y);
 double math_function(OpCode code, double x, double y);
 
-/// Appends operations that compute the same bits, none of them a math function; x and y are f32 or
-/// f64.
+/// Appends operations that compute the same bits without math functions; x and y are f32 or f64.
 ValueId expand_math(Builder& builder, OpCode code, ValueId x, ValueId y = kNone);
 
 }  // namespace tenon::kernel

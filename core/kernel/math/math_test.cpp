@@ -1,4 +1,4 @@
-// Expanded into a kernel, a math function gives the bits that it gives natively.
+// A math function expanded into a kernel gives the same bits as on the host.
 #include "core/kernel/math/math.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,10 @@
-// The number types of the math functions: numbers of one format and its integers, natively.
+// The number types of the math functions: numbers of one format and its integers, computed on the
+// host.
 //
-// Each function of functions.h is one template. Instantiated with float or double it runs, for the
-// interpreter and for folding; with Emitted<float> or Emitted<double> (emitted.h) it writes the
-// same operations into a kernel. So the two agree in every bit, and an expansion is written once.
+// Each function of functions.h is one template. Instantiated with float or double it computes, for
+// the interpreter and for folding; with Emitted<float> or Emitted<double> (emitted.h) it emits the
+// same operations into a kernel. The two therefore agree in every bit, and each expansion is
+// written once.
 #pragma once
 
 #include <bit>
@@ -14,7 +16,7 @@
 
 namespace tenon::kernel::math {
 
-/// An integer as wide as the format F; arithmetic wraps, comparisons are signed.
+/// An integer as wide as format F; arithmetic wraps, comparisons are signed.
 template <class F>
 class Integer {
  public:
@@ -31,7 +33,7 @@ class Integer {
   friend Integer operator&(Integer x, Integer y) { return wrap(x.bits() & y.bits()); }
   friend Integer operator|(Integer x, Integer y) { return wrap(x.bits() | y.bits()); }
   friend Integer operator^(Integer x, Integer y) { return wrap(x.bits() ^ y.bits()); }
-  /// Shifts by less than the width, a constant.
+  /// Shifts by a constant less than the width.
   friend Integer operator<<(Integer x, int amount) { return wrap(x.bits() << amount); }
   friend Integer operator>>(Integer x, int amount) { return Integer(Signed(x.value_ >> amount)); }
   friend bool operator<(Integer x, Integer y) { return x.value_ < y.value_; }
@@ -43,7 +45,7 @@ class Integer {
   Signed value_ = 0;
 };
 
-/// 32 bits without a sign, for fixed-point numbers of several words.
+/// An unsigned 32-bit word, for fixed-point numbers of several words.
 class Word32 {
  public:
   Word32() = default;
@@ -58,7 +60,7 @@ class Word32 {
   friend Word32 operator&(Word32 x, Word32 y) { return Word32(x.bits_ & y.bits_); }
   friend Word32 operator|(Word32 x, Word32 y) { return Word32(x.bits_ | y.bits_); }
   friend Word32 operator^(Word32 x, Word32 y) { return Word32(x.bits_ ^ y.bits_); }
-  /// From an amount of 32 on nothing is left.
+  /// Amounts of 32 and more give 0.
   friend Word32 operator<<(Word32 x, Word32 amount) {
     return Word32(amount.bits_ > 31 ? 0 : x.bits_ << amount.bits_);
   }
@@ -72,7 +74,7 @@ class Word32 {
   uint32_t bits_ = 0;
 };
 
-/// The types that go with numbers of type R.
+/// The types that belong to numbers of type R.
 template <class R>
 struct NumberTraits {
   using Format = R;
@@ -89,7 +91,7 @@ using Word = typename NumberTraits<R>::Word;
 template <class R>
 using Bool = typename NumberTraits<R>::Bool;
 
-/// The shape of a format.
+/// The parameters of a format.
 template <class F>
 inline constexpr int kMantissaBits = sizeof(F) == 4 ? 23 : 52;
 template <class F>
@@ -100,7 +102,7 @@ inline constexpr int kBias = sizeof(F) == 4 ? 127 : 1023;
 template <class F>
 concept Native = std::is_floating_point_v<F>;
 
-/// The constant, as `x` is: native or emitted where x is.
+/// A constant of the same kind as `x`: on the host or emitted.
 template <Native F>
 F like(F, std::type_identity_t<F> constant) {
   return constant;
@@ -118,7 +120,7 @@ template <class F>
 Word32 word_of(Integer<F> x, int index) {
   return Word32(static_cast<uint32_t>(static_cast<uint64_t>(x.value()) >> (32 * index)));
 }
-/// The number a word below 2^31 is, as `as` is.
+/// The number of a word below 2^31, of the same kind as `as`.
 template <Native F>
 Integer<F> int_of(F, Word32 x) {
   return static_cast<typename Integer<F>::Signed>(x.bits());
@@ -189,12 +191,12 @@ T select(bool condition, T x, T y) {
 inline bool both(bool x, bool y) { return x && y; }
 inline bool either(bool x, bool y) { return x || y; }
 inline bool negate(bool x) { return !x; }
-/// Nothing: native numbers have no such operation.
+/// Empty: host numbers have no such operation.
 template <Native F>
 std::optional<F> scaled_at_once(F, Integer<F>) {
   return std::nullopt;
 }
-/// then() or otherwise(), of which only one is run.
+/// then() or otherwise(); only one of them is run.
 template <class Then, class Otherwise>
 auto if_else(bool condition, const Then& then, const Otherwise& otherwise) {
   return condition ? then() : otherwise();

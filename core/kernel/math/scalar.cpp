@@ -22,7 +22,7 @@ uint64_t wrapped(ElementType type, uint64_t x) {
   return is_pred(type) ? x & 1 : static_cast<uint64_t>(wrap_integer(type, s(x)));
 }
 
-/// From the width on, everything is shifted out.
+/// For amounts of the width and more, every bit is shifted out.
 bool shifts_out(int width, uint64_t amount) { return (amount & mask_of(width)) >= uint64_t(width); }
 
 uint64_t integer_division(OpCode code, ElementType type, uint64_t x, uint64_t y) {
@@ -118,8 +118,8 @@ uint64_t on_integers(ElementType type, ElementType, uint64_t x, uint64_t y, uint
 
 // --- Floats
 
-/// x + y, rounded to odd: rounding the result again to a type of at least two bits fewer gives the
-/// sum rounded once. Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008).
+/// x + y, rounded to odd: rounding the result again, to a type of at least two bits fewer, gives
+/// the sum rounded once. Boldo and Melquiond, "Emulation of FMA and correctly rounded sums" (2008).
 double add_to_odd(double x, double y) {
   const double sum = x + y;
   const double part = sum - x;
@@ -131,7 +131,7 @@ double add_to_odd(double x, double y) {
   return std::bit_cast<double>(away ? bits + 1 : bits - 1);
 }
 
-/// The operation in R, whose precision the type's results round to once.
+/// The operation in R; rounding R's result to the type equals a single rounding.
 template <OpCode code, class R>
 R in_real(R x, R y, R z) {
   switch (code) {
@@ -210,8 +210,8 @@ uint64_t on_f64(ElementType, ElementType, uint64_t x, uint64_t y, uint64_t z) {
   return std::bit_cast<uint64_t>(in_real<code, double>(real(x), real(y), real(z)));
 }
 
-// Narrower than f32: in double, where + - * / and sqrt of such operands round innocuously;
-// functions in f32.
+// Types narrower than f32: computed in double, where + - * / and sqrt of such operands round
+// innocuously; functions in f32.
 template <OpCode code>
 uint64_t on_narrow(ElementType type, ElementType, uint64_t x, uint64_t y, uint64_t z) {
   const double a = decode_float(type, x);

@@ -93,7 +93,7 @@ TEST(Scalar, NarrowFmaRoundsOnce) {
           const double a = decode_float(type, static_cast<uint64_t>(x));
           const double b = decode_float(type, static_cast<uint64_t>(y));
           const double c = decode_float(type, z);
-          // So far apart, binary128 does not hold the sum either.
+          // If they are this far apart, binary128 cannot represent the sum either.
           if (c != 0 && std::fabs(c) < std::fabs(a * b) * 0x1p-90) continue;
           const Float128 exact = static_cast<Float128>(a) * b + c;
           const uint64_t expected = encode_float(type, exact);

@@ -9,15 +9,15 @@
 
 namespace tenon::kernel::math {
 
-/// x = quadrant pi / 2 + high + low, |high| a little over pi / 4 at most; of the quadrant only the
-/// last two bits count.
+/// x = quadrant pi / 2 + high + low, where |high| is at most slightly more than pi / 4; only the
+/// last two bits of the quadrant are correct.
 template <class R>
 struct Angle {
   Int<R> quadrant;
   R high, low;
 };
 
-/// Up to here reduce_small() is exact enough.
+/// reduce_small() is accurate enough up to this bound.
 template <class F>
 inline constexpr F kSmallAngle = sizeof(F) == 4 ? F(0x1p17) : F(0x1p39);
 
@@ -35,20 +35,20 @@ Angle<R> reduce_small(R x) {
   return {quadrant, sum.high, sum.low};
 }
 
-// --- Great angles (Payne and Hanek 1983): the bits of 2 / pi that matter, times the significand
+// --- Large angles (Payne and Hanek 1983): the relevant bits of 2 / pi, times the significand
 
-/// Words of the product that are kept: two bits of quadrant, then at least 60 more than the leading
-/// zeros that any number of the format leads to.
+/// The number of words of the product that are kept: two bits of quadrant, then at least 60 more
+/// than the maximum number of leading zeros for any number of the format.
 template <class F>
 inline constexpr size_t kAngleWords = sizeof(F) == 4 ? 3 : 6;
 
-/// `count` words of (0, 2 / pi) from bit `skip` on, the most significant first.
+/// `count` words of (0, 2 / pi) from bit `skip` on, most significant first.
 template <class R>
 std::vector<Word<R>> bits_of_two_over_pi(R x, Word<R> skip, size_t count) {
   constexpr size_t kTable = sizeof(Format<R>) == 4 ? 9 : 40;
   std::vector<Word<R>> words = {word_like(x, 0)};
   for (size_t i = 0; i + 1 < kTable; ++i) words.push_back(word_like(x, kTwoOverPiWords[i]));
-  // By whole words, the greatest steps first.
+  // By whole words, largest steps first.
   for (size_t step = 32; step != 0; step /= 2) {
     const auto bit = static_cast<uint32_t>(step * 32);
     const Bool<R> moves = word_like(x, 0) < (skip & word_like(x, bit));
@@ -69,7 +69,7 @@ std::vector<Word<R>> bits_of_two_over_pi(R x, Word<R> skip, size_t count) {
   return aligned;
 }
 
-/// The lowest words, as many as `y` has, of x y; all least significant first.
+/// The lowest words of x y, as many as `y` has; all least significant first.
 template <class R>
 std::vector<Word<R>> low_product(R as, const std::vector<Word<R>>& x,
                                  const std::vector<Word<R>>& y) {
@@ -89,7 +89,7 @@ std::vector<Word<R>> low_product(R as, const std::vector<Word<R>>& x,
   return product;
 }
 
-/// The fraction whose words are given, the most significant first, in two parts.
+/// The fraction with the given words, most significant first, in two parts.
 template <class R>
 Sum<R> fraction_in_two(R as, const std::vector<Word<R>>& words) {
   using F = Format<R>;
@@ -111,7 +111,7 @@ Sum<R> fraction_in_two(R as, const std::vector<Word<R>>& words) {
   return sum;
 }
 
-/// For finite x from kSmallAngle on.
+/// For finite x of at least kSmallAngle.
 template <class R>
 Angle<R> reduce_great(R x) {
   using F = Format<R>;
@@ -131,7 +131,8 @@ Angle<R> reduce_great(R x) {
   std::vector<Word<R>> product =
       low_product(x, factor, std::vector<Word<R>>(window.rbegin(), window.rend()));
   const Word<R> quadrant = product[kWords - 1] >> word_like(x, 30);
-  // The fraction behind it, to the nearest quadrant; the complement is its negation but for a bit.
+  // The fraction after it, to the nearest quadrant; the complement equals its negation except for
+  // one bit.
   const Word<R> two = word_like(x, 2);
   std::vector<Word<R>> fraction;
   for (size_t i = kWords; i-- > 0;) {

@@ -16,7 +16,7 @@ constexpr size_t kMostPointers = 4;
 
 Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
 
-// Compiles `source` in `folder`, and gives the path of the shared object.
+// Compiles `source` in `folder`, and returns the path of the shared object.
 Result<std::string> compile_in(const TemporaryFolder& folder, const std::string& source,
                                const std::string& compiler) {
   const std::string file = folder.file("kernels");
@@ -65,7 +65,7 @@ Status CLibrary::call(const std::string& name, std::span<void* const> pointers) 
   }
   std::array<void*, kMostPointers> p = {};
   std::ranges::copy(pointers, p.begin());
-  // Arguments that the function does not have are ignored by the calling conventions of C.
+  // C's calling conventions ignore arguments that the function does not have.
   reinterpret_cast<void (*)(void*, void*, void*, void*)>(function)(p[0], p[1], p[2], p[3]);
   return {};
 }

@@ -1,4 +1,4 @@
-// Rendered C at work: compiles source with the C compiler at hand ($CC, else cc) and loads it.
+// Compiles rendered C with the installed C compiler ($CC, else cc) and loads it.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace tenon::kernel {
 
-/// The shared object that a C compiler makes of C99 source: `compiler` is the command, with flags.
-/// Floating-point operations are never contracted. Errors: kUnavailable, with the compiler's
-/// output.
+/// Compiles C99 source to a shared object: `compiler` is the command, with flags. Floating-point
+/// operations are never contracted. Errors: kUnavailable, with the compiler's output.
 Result<std::string> compile_c(const std::string& source, const std::string& compiler);
 
-/// Functions of C99 source. Thread-safe; they are gone with the last copy.
+/// The functions of C99 source. Thread-safe; the library is unloaded with the last copy.
 class CLibrary {
  public:
   /// Compiles and loads `source` with further `flags`. Floating-point operations are never
   /// contracted. Errors: kUnavailable, with the compiler's output.
   static Result<CLibrary> compile(const std::string& source, const std::string& flags = "-O1");
 
-  /// Calls the function with up to four pointers. Errors: kNotFound; kInvalidArgument for more.
+  /// Calls the function with at most four pointers. Errors: kNotFound; kInvalidArgument for more
+  /// pointers.
   Status call(const std::string& name, std::span<void* const> pointers) const;
 
  private:

@@ -28,17 +28,17 @@ constexpr std::string_view kKeywords =
     "mutable namespace new noexcept not not_eq operator or or_eq private protected public "
     "reinterpret_cast requires static_cast template this throw try typeid typename using virtual "
     "wchar_t xor xor_eq std "
-    // OpenCL C: keywords, and types that are names.
+    // OpenCL C: keywords, and type names.
     "kernel global local constant generic pipe uniform read_only write_only read_write complex "
     "imaginary half quad uchar ushort uint ulong size_t ptrdiff_t intptr_t uintptr_t event_t "
     "sampler_t reserve_id_t queue_t ndrange_t clk_event_t clk_profiling_info cl_mem_fence_flags "
     // CUDA's variables.
     "threadIdx blockIdx blockDim gridDim warpSize dim3 cudaStream_t "
-    // Names in sources that we render.
+    // Names that rendered sources define.
     "kernel_table lane";
 
 constexpr std::string_view kFunctions =
-    // math.h, beside those of kMath; stdlib.h, string.h, stdio.h and what extensions add to them.
+    // math.h, in addition to kMath; stdlib.h, string.h, stdio.h and their extensions.
     "abs labs llabs div ldiv lldiv isnan isinf isfinite isnormal signbit fpclassify isgreater "
     "isgreaterequal isless islessequal islessgreater isunordered finite drem scalb signgam "
     "isnanf isinff finitef y0 y1 yn j0 j1 jn y0f y1f ynf j0f j1f jnf sincos sincosf exp10 exp10f "
@@ -58,7 +58,7 @@ constexpr std::string_view kFunctions =
     "release_event create_user_event is_valid_event set_user_event_status ndrange_1D ndrange_2D "
     "ndrange_3D reserve_read_pipe reserve_write_pipe commit_read_pipe commit_write_pipe read_pipe "
     "write_pipe "
-    // CUDA's functions, beside those that begin with underscores or with a prefix of kPrefixes.
+    // CUDA's functions, except those that begin with underscores or with a prefix of kPrefixes.
     "umin umax llmin llmax ullmin ullmax fdividef fdivide rsqrtf rcbrt rcbrtf sinpif cospif "
     "sincospi sincospif erfcinv erfcinvf erfcx erfcxf erfinv erfinvf normcdf normcdff normcdfinv "
     "normcdfinvf norm norm3d norm4d normf norm3df norm4df rnorm rnorm3d rnorm4d rnormf rnorm3df "
@@ -76,7 +76,7 @@ constexpr std::string_view kMath =
     "remquo "
     "rint round roundeven scalbln scalbn significand sin sinh sqrt tan tanh tgamma trunc";
 
-/// Families of names: of built-in functions, and of our helpers.
+/// Prefixes of names: of built-in functions, and of our helpers.
 constexpr std::string_view kPrefixes[] = {
     "tenon_",   "get_",         "convert_",    "as_",         "vload",       "vstore",
     "atomic_",  "atom_",        "atomicA",     "atomicC",     "atomicD",     "atomicE",
@@ -118,7 +118,7 @@ const std::unordered_set<std::string>& reserved_words() {
   return words;
 }
 
-// Begins no word of the languages and no family of functions.
+// No keyword and no family of functions begins with this.
 constexpr std::string_view kMark = "k_";
 
 }  // namespace
@@ -154,7 +154,7 @@ std::string source_name(std::string_view kernel) {
   if (name != kernel) {
     return fmt::format("{}{}_{}", kMark, name, serial::digest_of(kernel).substr(0, kDigits));
   }
-  // A name that begins with the mark gets another, so that no two names become one.
+  // A name that begins with the mark is prefixed too, so that different names stay different.
   const bool marked = is_reserved(name) || name.starts_with(kMark);
   return fmt::format("{}{}", marked ? kMark : "", name);
 }

@@ -1,6 +1,7 @@
-// Names with a meaning in C, OpenCL C or CUDA C++. Private to core/kernel/render.
+// Reserved names of C, OpenCL C and CUDA C++. Private to core/kernel/render.
 //
-// One set for the three languages: a kernel's function has the same name in all of them.
+// There is one set for the three languages, so that a kernel's function has the same name in all of
+// them.
 #pragma once
 
 #include <set>
@@ -10,18 +11,19 @@
 
 namespace tenon::kernel {
 
-/// Whether the identifier has a meaning in one of the languages, in its built-in functions, in the
-/// headers that sources include, or in sources that we render.
+/// Whether the identifier is reserved in one of the languages, in its built-in functions, in the
+/// headers that sources include, or in rendered sources.
 bool is_reserved(std::string_view identifier);
 
-/// The letters, digits and underscores of a text, the others as underscores; begins with a letter.
+/// The letters, digits and underscores of a text, with other characters replaced by underscores;
+/// begins with a letter.
 std::string identifier_of(std::string_view text);
 
-/// Names that no two things of a source share.
+/// Makes the names of a source unique.
 class NameTable {
  public:
   std::string take(std::string_view wanted);
-  /// Takes a name as it is, reserved or not; false if it is taken.
+  /// Takes a name unchanged, reserved or not; false if it is taken already.
   bool hold(std::string name) { return taken_.insert(std::move(name)).second; }
 
  private:

@@ -1,5 +1,5 @@
-// Operations on scalars as expressions, and helper functions for operations that the languages
-// leave undefined for some operands.
+// Writes operations on scalars as expressions, and helper functions for operations that the
+// languages leave undefined for some operands.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -80,7 +80,8 @@ std::string call(std::string_view name, const std::vector<std::string>& operands
   return fmt::format("{}({})", name, fmt::join(operands, ", "));
 }
 
-/// A helper by its name, which says the operation and its types: helper_text() writes it out.
+/// The name of a helper, which consists of the operation and its types; helper_text() writes its
+/// definition.
 std::string helper(std::set<std::string>& helpers, std::string_view what, ElementType type,
                    const std::vector<std::string>& operands, std::string_view to = "") {
   std::string name =
@@ -115,7 +116,7 @@ std::string on_integers(OpCode code, ElementType type, const std::vector<std::st
       if (!narrow && (!is_signed_integer(type) || !may_overflow)) {
         return fmt::format("{} {} {}", x[0], infix(code), x[1]);
       }
-      // As unsigned numbers, which wrap; of 16 bits a product would overflow int.
+      // Computed unsigned, so that it wraps; a product of 16-bit numbers would overflow int.
       return narrow ? fmt::format("({})((uint32_t){} {} (uint32_t){})", t, x[0], infix(code), x[1])
                     : fmt::format("({})(({}){} {} ({}){})", t, u, x[0], infix(code), u, x[1]);
     case OpCode::kAnd:
@@ -168,8 +169,8 @@ struct HelperText {
   std::string_view text;
 };
 
-// T the type, U and S the integers of its width, W its width; LEAST and MOST its bounds, TO the
-// type that a conversion is to and LIMIT the float from which on it saturates.
+// T is the type, U and S are the integers of its width, W is its width; LEAST and MOST are its
+// bounds, TO is the target type of a conversion and LIMIT the float from which on it saturates.
 constexpr HelperText kHelpers[] = {
     {"min",
      "T NAME(T x, T y) {\n  if (x != x || y != y) return x + y;\n"
@@ -215,7 +216,7 @@ constexpr std::string_view kWideProduct =
     "  }\n"
     "  return (T)high;\n}\n";
 
-/// `text` with the words that `by` names replaced.
+/// `text` with the words in `by` replaced.
 std::string substitute(std::string_view text, const std::map<std::string_view, std::string>& by) {
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -296,8 +297,8 @@ std::string atomic_text(const Spelling& spelling, const Node& n, const std::stri
   }
   std::string name(op_name(code));
   if (spelling.atomic_capital) name[0] = static_cast<char>(std::toupper(name[0]));
-  // CUDA has the 64-bit ones on (unsigned) long long, which need not be the type of that width; a
-  // sum and a bitwise combination of signed numbers is that of unsigned ones.
+  // CUDA defines the 64-bit atomics for (unsigned) long long, which need not be the type of that
+  // width. Sums and bitwise combinations of signed numbers use the unsigned ones.
   if (bit_width(n.type) != 64)
     return fmt::format("{}{}(&{}, {});", spelling.atomic, name, element, value);
   const bool ordered = code == OpCode::kMin || code == OpCode::kMax;

@@ -16,15 +16,15 @@ using Names = std::vector<std::string>;
 
 class SourceWriter {
  public:
-  // The host launches `launched` workgroups, those of the kernel as it was before it was legalised.
+  // The host launches `launched` workgroups, the number of the kernel before it was legalised.
   SourceWriter(const Kernel& kernel, int64_t launched, const RenderOptions& options,
                std::string function, std::set<std::string>& helpers)
       : kernel_(kernel),
         launched_(launched),
         spelling_(spelling_of(options.language)),
         lanes_(options.lanes),
-        // Functions behind a table are static: they need no symbols, and another library's function
-        // of the name must not be called instead (C has a `random`).
+        // Functions behind a table are static: they need no symbols, and a function of the same
+        // name in another library must not be called instead (C has a `random`).
         local_(!options.table.empty()),
         function_(std::move(function)),
         helpers_(helpers),
@@ -112,7 +112,7 @@ class SourceWriter {
 
   // --- Loops
 
-  /// body() for each index of `extents`, one after the other; in a scope even if there are none.
+  /// Writes body() for each index of `extents`, in order; in a scope even if there are no extents.
   void nest(const std::vector<ValueId>& indices, const Dims& extents,
             const std::function<void()>& body) {
     if (extents.empty()) line("{{");
@@ -130,7 +130,7 @@ class SourceWriter {
   }
   std::string_view index_text() const { return type_text(kernel_.index_type); }
 
-  /// Declares indices by the place in row-major order.
+  /// Computes indices from a linear index in row-major order.
   void decompose(const std::vector<ValueId>& indices, const Dims& extents,
                  const std::string& place) {
     std::string rest = place;
@@ -153,7 +153,7 @@ class SourceWriter {
   void lanes(const Node& n) {
     const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
     if (!spelling_.has_lanes()) return nest(indices, n.extents, [&] { block(n.blocks[0]); });
-    // This lanes loop may store to memory that a slower lane still reads outside lanes loops.
+    // This lanes loop may store to memory that a slower lane still reads before the loop.
     if (loaded_) barrier();
     const std::string place = fresh();
     line("for (int64_t {} = lane; {} < {}; {} += {}) {{", place, place, element_count(n.extents),
@@ -168,7 +168,7 @@ class SourceWriter {
     barrier();
   }
 
-  // --- Values that change
+  // --- Variables
 
   /// Declares variables for values of these types.
   Names declare(const std::vector<ValueId>& like, const Names& inits) {
@@ -206,7 +206,7 @@ class SourceWriter {
     for (size_t i = first; i < values.size(); ++i) names_[values[i]] = names[i - first];
   }
 
-  /// Writes the nodes of a block; gives the operands of its yield.
+  /// Writes the nodes of a block; returns the operands of its yield.
   Names block(BlockId id) {
     for (const NodeId n : kernel_.block(id).nodes) {
       const Node& node = kernel_.node(n);
@@ -223,7 +223,7 @@ class SourceWriter {
     set(arguments, variables, 1);
     const int64_t step = n.extents[0];
     const IntegerRange whole = range_of_type(kernel_.index_type);
-    // The last step may leave the type.
+    // The last step may overflow the type.
     const bool wraps = ranges_.of(n.operands[1]).high + step - 1 > whole.high;
     const std::string most = constant_text(spelling_, kernel_.index_type,
                                            static_cast<uint64_t>(static_cast<int64_t>(whole.high)));
@@ -242,7 +242,7 @@ class SourceWriter {
     set(n.results, variables);
   }
 
-  // The next round may store to memory that a slower lane still reads in this one.
+  // The next iteration may store to memory that a slower lane still reads in this one.
   void end_of_round() {
     if (loaded_ && by_one_lane()) barrier();
   }
@@ -285,7 +285,7 @@ class SourceWriter {
 
   // --- Reductions
 
-  /// `variables` become the combination of themselves and `values`.
+  /// Combines `values` into `variables`.
   void combine(const Node& n, const Names& variables, const Names& values) {
     Names both = variables;
     both.insert(both.end(), values.begin(), values.end());
@@ -301,7 +301,7 @@ class SourceWriter {
     set(n.results, variables);
   }
 
-  /// Each lane a run of neighbours, then all lanes the runs in order.
+  /// Each lane reduces a contiguous run, then all lanes combine the runs in order.
   void reduce_over_lanes(const Node& n) {
     const int64_t count = element_count(n.extents);
     const int64_t run = std::max<int64_t>((count + lanes_ - 1) / lanes_, 1);
@@ -350,7 +350,7 @@ class SourceWriter {
   void declare_scratch(std::string_view type, const std::string& name, int64_t count) {
     const std::string text =
         fmt::format("{}{} {}[{}];", spelling_.scratch, type, name, std::max<int64_t>(count, 1));
-    if (spelling_.has_lanes()) {  // Declared once, at the top of the function.
+    if (spelling_.has_lanes()) {  // Declared at the top of the function.
       scratch_ += "  " + text + "\n";
     } else {
       line("{}", text);
@@ -411,7 +411,7 @@ class SourceWriter {
               [&](OnLanes) { lanes(n); }, [&](OnFor) { for_loop(n); },
               [&](OnWhile) { while_loop(n); }, [&](OnIf) { if_else(n); },
               [&](OnReduce) { reduce(n); },
-              // A kernel of source_form() has none of these.
+              // A kernel in source_form() has no such statements.
               [](OnPrivate) {}, [](OnScan) {}, [](OnTile) {}, [](OnYield) {},  // Read by block().
           });
   }
@@ -447,7 +447,7 @@ TargetFeatures source_form(Language language) {
   }
   form.dimensions = false;
   form.atomics = {ElementType::kS32, ElementType::kU32};
-  // In C a call runs everything one after the other; OpenCL C has them on 32 bits alone.
+  // In C a call runs everything serially; OpenCL C has atomics on 32 bits only.
   if (language != Language::kOpenCl) {
     form.atomics.insert(ElementType::kS64);
     form.atomics.insert(ElementType::kU64);
@@ -457,7 +457,7 @@ TargetFeatures source_form(Language language) {
 
 namespace {
 
-// A function of one signature for each kernel, and the table of them.
+// A function of one signature for each kernel, and their table.
 std::string table_text(std::span<const Kernel> kernels, const Names& functions,
                        const Names& entries, const std::string& table) {
   std::string text;
@@ -468,7 +468,7 @@ std::string table_text(std::span<const Kernel> kernels, const Names& functions,
     }
     for (size_t s = 0; s < kernels[k].scalars.size(); ++s) {
       const ElementType type = kernels[k].value(kernels[k].scalars[s]).type;
-      // An integer that holds the bits; floats are read as such.
+      // An integer that holds the bits; for a float it is reinterpreted.
       arguments.push_back(is_float(type)
                               ? fmt::format("*(const {}*)&scalars[{}]", type_text(type), s)
                               : fmt::format("({})scalars[{}]", type_text(type), s));
@@ -519,7 +519,7 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
     text += table_text(kernels, functions, entries, options.table);
   }
   text = helper_text(spelling, helpers) + text;
-  // A target may have no f64 at all, not even in a function that nobody calls.
+  // A target may have no f64 at all, not even in an unused function.
   const bool wide = text.find(type_text(ElementType::kF64)) != std::string::npos ||
                     text.find(spelling.f64_from_bits) != std::string::npos;
   return fmt::format("{}{}\n{}", spelling.header, wide ? spelling.header_f64 : "", text);

@@ -1,4 +1,5 @@
-// Source in C, compiled and run, gives the interpreter's bits; the other languages by their text.
+// C source, compiled and run, gives the interpreter's bits; for the other languages the text is
+// checked.
 #include "core/kernel/render/render.h"
 
 #include <gtest/gtest.h>
@@ -75,12 +76,12 @@ TEST(Render, AtomicsOfLanguages) {
   contains(text(kS64, AtomicKind::kMin, Language::kCuda), "atomicMin((long long *)&y[");
   contains(text(kU64, AtomicKind::kXor, Language::kCuda), "if (lane == 0) atomicXor(");
   contains(text(kU32, AtomicKind::kMax, Language::kOpenCl), "atomic_max(&y[");
-  // By each lane in the loop, by one of them outside, between barriers.
+  // By each lane in the loop; outside, by one lane between barriers.
   const std::string whole = text(kS32, AtomicKind::kAdd, Language::kCuda);
   contains(whole, "\n    atomicAdd(&y[");
   contains(whole, "__syncthreads();\n  if (lane == 0) atomicAdd(&y[2], ");
   EXPECT_TRUE(whole.ends_with(");\n  __syncthreads();\n}\n")) << whole;
-  // Without them on this type: by one lane, one after the other.
+  // If the language lacks atomics on this type: one lane, serially.
   EXPECT_EQ(text(kS64, AtomicKind::kAdd, Language::kOpenCl).find("atomic_add"), std::string::npos);
 }
 
@@ -144,8 +145,8 @@ TEST(Render, NamesAreFree) {
   EXPECT_TRUE(CLibrary::compile(*source));
 }
 
-// A fast lane must not store what a slower one still reads: in the next round of a loop, or behind
-// an if that reads in one branch alone.
+// A fast lane must not store to memory that a slower lane still reads: in the next iteration of a
+// loop, or after an if that reads in one branch only.
 TEST(Render, BarriersAcrossControlFlow) {
   const auto kernel = parse(R"(kernel @k(%x: in s32[4], %y: out s32[4]) index s32 grid() {
   scratch %s : s32[4]
@@ -182,18 +183,18 @@ TEST(Render, BarriersAcrossControlFlow) {
   ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
   const auto source = render(std::span<const Kernel>(&*kernel, 1), {Language::kCuda, 4});
   ASSERT_TRUE(source);
-  // The load of s[0] is followed by a barrier before the round ends.
+  // A barrier follows the load of s[0] before the iteration ends.
   const size_t load = source->find("= s[0]");
   ASSERT_NE(load, std::string::npos) << *source;
   const std::string rest = source->substr(load, source->find("\n  }\n", load) - load);
   EXPECT_NE(rest.find("__syncthreads();"), std::string::npos) << *source;
-  // The loop behind the if begins behind a barrier: one branch has loaded since the last one.
+  // The loop after the if begins with a barrier: one branch has loaded since the last one.
   const size_t branch = source->find("} else {");
   const size_t behind = source->find("\n  }\n", branch);
   EXPECT_EQ(source->substr(behind, 25), "\n  }\n  __syncthreads();\n ") << *source;
 }
 
-// A kernel is often named as what it computes, which C's headers may have named before.
+// A kernel is often named after its computation, and C's headers may use the same name.
 TEST(Render, NamesOfTheHeadersAreTaken) {
   std::vector<Kernel> kernels;
   for (const std::string_view name : {"tanh", "expm1f", "cbrtl", "memset", "lgamma"}) {
@@ -255,8 +256,8 @@ TEST(Render, ParametersAreNotKeywordsOfAnyLanguage) {
       << *source;
 }
 
-// The host launches the grid of the kernel that it was given. OpenCL C has no 64-bit atomics, whose
-// legal form is one loop: every workgroup would do all of it.
+// The host launches the grid of the kernel that it was given. OpenCL C has no 64-bit atomics, and
+// the legal form is one loop: every workgroup would run all of it.
 TEST(Render, ALegalFormOfFewerWorkgroupsKeepsTheGrid) {
   const auto kernel =
       parse(R"(kernel @sum(%x: in s64[782], %y: inout s64[1]) index s32 grid(%g: 782) {
@@ -276,7 +277,7 @@ TEST(Render, ALegalFormOfFewerWorkgroupsKeepsTheGrid) {
   EXPECT_EQ(text(Language::kCuda).find(") return;"), std::string::npos);
 }
 
-// Behind a table no other library's function of the name is called: C's has a `random`.
+// Behind a table, no function of the same name in another library is called: C has a `random`.
 TEST(Render, WhatATableNamesIsItsOwn) {
   const Kernel kernel = parse(
                             "kernel @random(%y: out s32[1]) index s32 grid() {\n"

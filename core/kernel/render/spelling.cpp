@@ -162,7 +162,7 @@ std::string constant_text(const Spelling& spelling, ElementType type, uint64_t b
   const std::string_view end = wide ? spelling.suffix_64 : "";
   if (!is_signed) return fmt::format("{}u{}", bits, end);
   const auto number = static_cast<int64_t>(bits);
-  // The least number has no literal.
+  // The least number cannot be written as a literal.
   const int64_t least = wide ? std::numeric_limits<int64_t>::min() : INT32_MIN;
   if (number == least) return fmt::format("({}{} - 1)", number + 1, end);
   return fmt::format("{}{}", number, end);

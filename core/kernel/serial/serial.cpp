@@ -151,7 +151,7 @@ class KernelReader {
     Node n;
     const std::string_view name = a_.symbol();
     const std::optional<OpCode> op = op_from_name(name);
-    if (!op) a_.fail("there is no operation '{}'", name);
+    if (!op) a_.fail("there is not an operation '{}'", name);
     if (!a_.ok()) return id;
     n.op = *op;
     node_fields(a_, n);
@@ -189,7 +189,7 @@ Result<Kernel> read_kernel(const serial::Unsealed& file) {
   ArchiveReader reader(file.payload, file.version);
   Kernel kernel;
   serialize(reader, kernel);
-  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes behind the kernel", reader.rest());
+  if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes after the kernel", reader.rest());
   TENON_TRY(Status(reader.status()));
   return kernel;
 }

@@ -1,4 +1,4 @@
-// Kernels as bytes and back; files of every version; damaged ones.
+// Saving and loading kernels; files of every version; damaged files.
 #include "core/kernel/serial/serial.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,8 @@ TEST(KernelSerial, DamageIsFound) {
   EXPECT_EQ(load_kernel(bytes).error().message(), "the kernel is damaged: its checksum differs");
 }
 
-// Every byte of the file changed in every bit: an error, or another kernel, which everything takes.
+// Each bit of each byte of the file is changed: loading gives an error, or another kernel that all
+// code can handle.
 TEST(KernelSerial, NoChangeOfABitBreaksTheReader) {
   int64_t kernels = 0;
   for (const char* name : {"dot", "softmax", "transpose"}) {
@@ -100,7 +101,7 @@ TEST(KernelSerial, NoChangeOfABitBreaksTheReader) {
 TEST(KernelSerial, WhatComesBehindIsAnError) {
   std::string payload = save(kernel_of_example("dot")).substr(13);
   const std::string bytes = seal(kKernelFormat, payload + "x");
-  EXPECT_NE(load_kernel(bytes).error().message().find("1 bytes behind the kernel"),
+  EXPECT_NE(load_kernel(bytes).error().message().find("1 bytes after the kernel"),
             std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// Kernels with their buffers, on which compilers of kernels are compared with the interpreter.
+// Kernels with their buffers, for comparing compilers of kernels with the interpreter.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace tenon::kernel::testing {
 
-/// The same bits, or NaNs both; with `tolerance`, floats that are near each other.
+/// Expects equal bits, or two NaNs; with `tolerance`, floats that are close.
 inline void expect_same(const std::string& name, const Literal& actual, const Literal& expected,
                         double tolerance = 0) {
   const ElementType type = actual.element_type();
@@ -115,7 +115,7 @@ inline constexpr std::string_view kLoops =
 }
 )";
 
-// Every combination on an integer type, of lanes and of the workgroup as a whole.
+// Every combination on an integer type, by lanes and by the workgroup.
 inline Kernel atomics(ElementType type, AtomicKind kind) {
   Builder b(fmt::format("count_{}_{}", op_name(combination_of(kind)), name_of(type)));
   const MemoryId x = b.buffer("x", type, {2, 24}, Access::kIn);
@@ -135,7 +135,7 @@ inline Kernel atomics(ElementType type, AtomicKind kind) {
 inline constexpr AtomicKind kAtomicKinds[] = {AtomicKind::kAdd, AtomicKind::kMin, AtomicKind::kMax,
                                               AtomicKind::kAnd, AtomicKind::kOr,  AtomicKind::kXor};
 
-/// The kernels of core/kernel/examples on random numbers; `source` is the folder of the tree.
+/// The kernels of core/kernel/examples on random numbers; `source` is the root of the tree.
 inline std::vector<Case> example_cases(const std::string& source) {
   std::vector<Case> cases;
   for (const auto& file : std::filesystem::directory_iterator(source + "/core/kernel/examples")) {
@@ -186,8 +186,8 @@ inline std::vector<Case> atomic_cases(const std::vector<ElementType>& types) {
   return cases;
 }
 
-/// One for each way in which lanes go apart: a branch with and without stores, strides, places that
-/// are loaded, a bound that is no constant.
+/// One case for each kind of divergence: a branch with and without stores, strides, loaded indices,
+/// a bound that is not constant.
 inline std::vector<Case> divergent_cases() {
   const Kernel kernel =
       parse(
@@ -229,7 +229,8 @@ inline std::vector<Case> divergent_cases() {
   return cases;
 }
 
-/// Sums of integers in any order, and the first of the greatest: nothing is neutral there.
+/// Sums of integers in any order, and the first of the greatest values, a reduction without a
+/// neutral element.
 inline std::vector<Case> reduction_cases() {
   std::vector<Case> cases;
   for (const int64_t count : {1, 2, 7, 16, 33, 64, 200, 1000}) {
@@ -273,7 +274,7 @@ inline std::vector<Case> reduction_cases() {
   return cases;
 }
 
-/// Products of maps x -> ax + b over the lanes of several workgroups, of which the order counts.
+/// Products of maps x -> ax + b over the lanes of several workgroups, in which the order matters.
 inline std::vector<Case> ordered_reduction_cases() {
   std::vector<Case> cases;
   for (const int64_t count : {0, 1, 3, 31, 32, 33, 64, 100, 255, 256, 257, 700}) {

@@ -106,7 +106,7 @@ TEST(Examples, Dot) {
   }
 }
 
-// Tiles as loops in either order: each result is summed in the same one.
+// Tiles expanded in either loop order: each result is summed in the same order.
 TEST(Examples, DotInBothOrders) {
   const Kernel kernel = example("dot");
   std::vector<Literal> expected = zero_buffers(kernel);

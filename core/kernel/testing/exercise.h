@@ -1,6 +1,6 @@
 // core/kernel/testing/: what tests of kernels share.
 //
-// A verified kernel through everything that takes one, for tests and fuzzers.
+// Passes a verified kernel to all code that takes a kernel, for tests and fuzzers.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,21 +19,22 @@
 
 namespace tenon::kernel {
 
-/// Whether `status` is allowed: a store twice to one place (K3) or out of range (K7) may show only
-/// after folding, and some kernels have no legal form.
+/// Whether `status` is allowed: a store twice to one element (K3) or out of range (K7) may become
+/// visible only after folding, and some kernels cannot be legalised.
 inline bool may_be(const Status& status) {
   return status.ok() || status.code() == ErrorCode::kUnimplemented ||
          status.code() == ErrorCode::kResourceExhausted || status.message().starts_with("K3:") ||
          status.message().starts_with("K7:");
 }
 
-/// The first error, or an empty text. Legal forms and runs of large kernels are left out: they take
-/// long, and reach nothing that small ones do not.
+/// The first error, or an empty text. Large kernels are not legalised or run: that takes long, and
+/// covers nothing that small ones do not.
 inline std::string exercise(const Kernel& kernel, size_t most_nodes = 40) {
   const std::string text = print(kernel);
   const auto again = parse(text, "printed");
-  if (!again) return fmt::format("what is printed does not parse: {}", again.error().to_string());
-  if (!equal(kernel, *again)) return "what is printed parses as another kernel";
+  if (!again)
+    return fmt::format("the printed kernel does not parse: {}", again.error().to_string());
+  if (!equal(kernel, *again)) return "the printed kernel parses as a different kernel";
   const auto sound = [](const Kernel& made, const char* how) {
     const Status status = verify(made);
     return may_be(status) ? "" : fmt::format("{}: {}\n{}", how, status.to_string(), print(made));
@@ -52,7 +53,7 @@ inline std::string exercise(const Kernel& kernel, size_t most_nodes = 40) {
   return wrong;
 }
 
-/// Runs a small kernel on zeros; an error is an answer. False if it was too large to run.
+/// Runs a small kernel on zeros; an error is accepted. False if the kernel was too large to run.
 inline bool run_on_zeros(const Kernel& kernel) {
   constexpr int64_t kMostBytes = 1 << 16;
   int64_t work = element_count(kernel.grid);

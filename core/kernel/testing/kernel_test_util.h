@@ -13,7 +13,7 @@
 
 namespace tenon::kernel::testing {
 
-/// Zeros for every buffer of the kernel, in its storage.
+/// Zeros for every buffer of the kernel, in its storage format.
 inline std::vector<Literal> zero_buffers(const Kernel& kernel) {
   std::vector<Literal> buffers;
   for (size_t m = 0; m < kernel.buffer_count; ++m) {
@@ -34,7 +34,7 @@ inline Status run(const Kernel& kernel, std::vector<Literal>& buffers,
   return Interpreter(kernel).run(arguments, scalars, options);
 }
 
-/// The orders a kernel must not notice.
+/// Orders of execution that must not change a kernel's results.
 inline std::vector<InterpreterOptions> orders() {
   std::vector<InterpreterOptions> all(5);
   all[1].order = Order::kBackward;
@@ -45,12 +45,12 @@ inline std::vector<InterpreterOptions> orders() {
   return all;
 }
 
-/// The error of verifying, or else of running on zeros, forwards; "" without an error.
+/// The error of verifying the kernel, or of running it forwards on zeros; "" without an error.
 inline std::string violation(std::string_view text, const InterpreterOptions& options = {}) {
   const auto kernel = parse(text, "t");
   if (!kernel) return kernel.error().to_string();
   if (const auto found = find_violation(*kernel)) {
-    // The rule is told as a value too, not by the text alone.
+    // The rule is also returned as a value, not only in the text.
     EXPECT_TRUE(
         found->status.message().starts_with(fmt::format("K{}: ", static_cast<int>(found->rule))))
         << found->status.message();

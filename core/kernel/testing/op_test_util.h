@@ -1,4 +1,4 @@
-// Kernels of one operation, and operands that reach its corners.
+// Kernels of one operation, and operands that cover its special cases.
 #pragma once
 
 #include <cmath>
@@ -23,7 +23,7 @@ inline const std::vector<ElementType>& real_types() {
   return types;
 }
 
-/// Patterns of a type: special ones, then any.
+/// Patterns of a type: special values first, then random ones.
 inline std::vector<uint64_t> patterns(ElementType type, size_t count, uint64_t seed) {
   std::vector<uint64_t> list;
   const int width = is_pred(type) ? 1 : bit_width(type);
@@ -59,7 +59,7 @@ inline std::vector<uint64_t> patterns(ElementType type, size_t count, uint64_t s
     list.push_back(uint64_t{1} << format.mantissa_bits);
     list.push_back((uint64_t{1} << format.mantissa_bits) - 1);
     while (list.size() < count) {
-      // Exponents near each other meet more often than those of any patterns.
+      // Numbers with close exponents interact more often than random patterns.
       const double near =
           std::ldexp(random.unit() * 2 - 1, static_cast<int>(random.below(140)) - 70);
       list.push_back(random.one_in(3) ? random.bits() : encode_float(type, near));
@@ -101,8 +101,7 @@ inline ElementType result_type(OpCode code, ElementType type, ElementType stated
   return result == ResultType::kPred ? ElementType::kPred : type;
 }
 
-/// Arrays for the operands of an operation, of at least `count` elements, each in an order of its
-/// own.
+/// Arrays for the operands of an operation, of at least `count` elements, each in its own order.
 inline std::vector<Literal> operands(OpCode code, ElementType type, size_t count) {
   std::vector<Literal> inputs;
   for (int i = 0; i < scalar_op(code).operands; ++i) {

@@ -19,7 +19,7 @@ bool OperandParser::type(ElementType& out) {
   const size_t start = scan_.token_start();
   const std::string_view word = scan_.word();
   const auto found = element_type_from_name(word);
-  if (!found) return scan_.fail_at(start, fmt::format("'{}' is no element type", word));
+  if (!found) return scan_.fail_at(start, fmt::format("'{}' is not an element type", word));
   if (is_complex(*found)) return scan_.fail_at(start, "K0: a kernel has no complex numbers");
   out = *found;
   return true;
@@ -154,7 +154,9 @@ bool OperandParser::constant(ElementType type, ValueId& out) {
         is_integer(type)
             ? static_cast<int64_t>(bits) == number
             : bit_width(type) == 64 || (static_cast<uint64_t>(number) >> bit_width(type)) == 0;
-    if (!fits) return scan_.fail_at(start, fmt::format("the constant is no {}", name_of(type)));
+    if (!fits)
+      return scan_.fail_at(start,
+                           fmt::format("the constant is not a value of type {}", name_of(type)));
     out = builder_.constant(type, bits);
     return true;
   }
@@ -190,14 +192,14 @@ bool OperandParser::indices_of_rank(MemoryId memory, size_t rank, Values& out) {
   return scan_.expect(']');
 }
 
-// --- Operands whose types stand behind them
+// --- Operands whose types follow them
 
 bool OperandParser::type_behind(ElementType& out) {
   const size_t start = scan_.offset();
   const size_t end = std::min(scan_.text().find('\n', start), scan_.text().size());
   const size_t colon = scan_.text().substr(0, end).find(" : ", start);
   if (colon == std::string_view::npos) {
-    return scan_.fail("expected ': TYPE' behind the operands");
+    return scan_.fail("expected ': TYPE' after the operands");
   }
   scan_.set_offset(colon + 1);
   const bool good = scan_.expect(':') && type(out);

@@ -21,11 +21,11 @@ bool StatementParser::statement(bool& yielded) {
   const uint32_t line = scan_.position(at).line;
   const std::string_view word = scan_.word();
   const auto code = op_from_name(word);
-  if (!code) return scan_.fail_at(at, fmt::format("'{}' is no operation", word));
+  if (!code) return scan_.fail_at(at, fmt::format("'{}' is not an operation", word));
   Values made;
   yielded = *code == OpCode::kYield;
   if (!statement_of(*code, made)) return false;
-  // The statement's own node was appended after those in its blocks.
+  // The statement's own node was appended after the nodes in its blocks.
   note_lines(line);
   lines_.back() = line;
   if (made.size() != results.size()) {
@@ -88,7 +88,7 @@ StatementParser::Types StatementParser::index_and(const Types& types) const {
 
 bool StatementParser::yield() {
   Values values;
-  // Constants take the types that the enclosing statement asks for.
+  // Constants have the types that the enclosing statement requires.
   const Types wanted = yield_types_.empty() ? Types() : yield_types_.back();
   do {
     const ElementType type =
@@ -126,7 +126,7 @@ bool StatementParser::scalar(OpCode code, Values& made) {
                          fmt::format("K0: {} has no meaning on {}", row.name, name_of(node.from)));
   }
   const ElementType result = row.result == ResultType::kPred ? ElementType::kPred : node.type;
-  // As written: nothing is folded.
+  // Built as written: nothing is folded.
   made = builder_.append(std::move(node), {result});
   return true;
 }
@@ -167,7 +167,7 @@ bool StatementParser::atomic_kind(AtomicKind& kind) {
     kind = static_cast<AtomicKind>(k);
     if (op_name(combination_of(kind)) == word) return true;
   }
-  return scan_.fail_at(start, fmt::format("K6: '{}' is no atomic combination", word));
+  return scan_.fail_at(start, fmt::format("K6: '{}' is not an atomic combination", word));
 }
 
 bool StatementParser::declaration(OpCode code) {
@@ -355,7 +355,7 @@ bool StatementParser::by(size_t count, std::vector<uint32_t>& out) {
   }
   for (const int64_t d : dims) {
     if (d < 0 || d > std::numeric_limits<uint32_t>::max()) {
-      return scan_.fail_at(start, fmt::format("K0: {} is no dimension", d));
+      return scan_.fail_at(start, fmt::format("K0: {} is not a dimension", d));
     }
     out.push_back(static_cast<uint32_t>(d));
   }

@@ -1,5 +1,5 @@
-// The parser of a kernel's statements, into the builder as they are read. parser.cpp derives from
-// it. Private to core/kernel.
+// The parser of a kernel's statements, which builds them as it reads. parser.cpp derives from it.
+// Private to core/kernel.
 #pragma once
 
 #include <string>
@@ -15,23 +15,22 @@ class StatementParser : protected OperandParser {
  protected:
   using OperandParser::OperandParser;
 
-  /// One statement and the blocks in it. `yielded`: whether it is a yield.
+  /// Reads one statement and its blocks. `yielded`: whether it is a yield.
   bool statement(bool& yielded);
   /// The line of each node read since the last call.
   std::vector<uint32_t> take_lines() { return std::exchange(lines_, {}); }
 
  private:
-  /// Reads the statement behind the name of the operation; `made` are its results.
+  /// Reads the statement after the name of its operation; `made` receives its results.
   bool statement_of(OpCode code, Values& made);
 
   // --- Blocks
-  /// '{ … }', in which `names` stand for arguments of `types`. It ends in a yield if `has_yield`; a
-  /// yield of nothing is not written.
+  /// '{ … }', in which `names` are arguments of `types`. It ends in a yield if `has_yield`; a yield
+  /// without values is not written.
   bool body(const Names& names, const Types& types, bool has_yield, BlockId& block);
-  /// 'KEYWORD(%x, …) { … }': a block behind another one of its statement, which names its
-  /// arguments.
+  /// 'KEYWORD(%x, …) { … }': a further block of a statement, which names its arguments.
   bool named_body(std::string_view keyword, const Types& types, bool has_yield, BlockId& block);
-  /// The types of an index and of the values carried along with it.
+  /// The types of an index and of the carried values.
   Types index_and(const Types& types) const;
   bool yield();
 
@@ -41,7 +40,7 @@ class StatementParser : protected OperandParser {
   bool store(OpCode code);  // atomics too
   bool atomic_kind(AtomicKind& kind);
   bool declaration(OpCode code);  // scratch and private
-  /// ': TYPE' behind a statement on a memory of type `expected`.
+  /// ': TYPE' after a statement on a memory of type `expected`.
   bool colon_type(ElementType expected);
 
   // --- Control
@@ -54,17 +53,17 @@ class StatementParser : protected OperandParser {
   // --- Tiles
   bool copy();
   bool contract();
-  /// 'by(0, 1)': one dimension of the memory for each of the box's `count`.
+  /// 'by(0, 1)': one dimension of the memory for each of the `count` dimensions of the box.
   bool by(size_t count, std::vector<uint32_t>& out);
-  /// '%c[%i, %j]': a memory and where the tile begins in it.
+  /// '%c[%i, %j]': a memory and the start of the tile in it.
   bool tile(MemoryId& m, Values& start);
 
-  /// Nodes made since the last call are of `line`.
+  /// Sets the line of the nodes built since the last call.
   void note_lines(uint32_t line) { lines_.resize(builder_.kernel().nodes.size(), line); }
 
   int depth_ = 0;  // of blocks that are open
   std::vector<uint32_t> lines_;
-  std::vector<Types> yield_types_;  // the types that each enclosing statement asks its block for
+  std::vector<Types> yield_types_;  // the types that each enclosing statement requires of its block
 };
 
 }  // namespace tenon::kernel

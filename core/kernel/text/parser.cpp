@@ -1,6 +1,6 @@
-// The parser of kernels: their heads, and the entries to it. It reads straight into the builder,
-// one function for each thing that is written: operands (parse_operands.h), statements of them
-// (parse_statements.h), kernels of those.
+// The parser of kernels: their heads, and the entry points. It builds the kernel as it reads, with
+// one function for each syntactic element: operands (parse_operands.h), then statements, then
+// kernels.
 #include "core/kernel/text/parse_statements.h"
 #include "core/kernel/text/text.h"
 
@@ -46,7 +46,7 @@ class KernelParser : private StatementParser {
       return scan_.fail("K10: the index type is s32 or s64");
     }
     const size_t end = scan_.offset();
-    // The builder wants to know the index type first: the parameters are read again.
+    // The builder must know the index type first, so the parameters are read again.
     builder_ = Builder(name, index);
     forget_names();
     scan_.set_offset(parameters);

@@ -77,7 +77,7 @@ class KernelPrinter {
     ++line_;
   }
 
-  // By name: no two are called alike (structure.h).
+  // By name: names are distinct (structure.h).
   std::string memory(MemoryId id) const { return fmt::format("%{}", kernel_.memory(id).name); }
   std::string value(ValueId id) {
     const Value& v = kernel_.value(id);
@@ -88,7 +88,7 @@ class KernelPrinter {
       }
     }
     if (names_[id] == kNone) {
-      // A parameter may be called by a number.
+      // The name of a parameter may be a number.
       while (taken_.contains(std::to_string(next_name_))) ++next_name_;
       names_[id] = next_name_++;
     }
@@ -165,7 +165,7 @@ class KernelPrinter {
     block(n.blocks[block_index], depth + 1);
     line(depth, end);
   }
-  // Numbers are given in the order in which they are printed.
+  // Values are numbered in the order in which they are printed.
   std::string results(const Node& n) { return n.results.empty() ? "" : values(n.results) + " = "; }
 
   std::string carried(const Node& n, size_t block_index, size_t first_argument,
@@ -190,7 +190,7 @@ class KernelPrinter {
     close(n, 0, depth, "}");
   }
 
-  // The names of the carried values are stated for the condition, and again for the body.
+  // The names of the carried values are printed for the condition, and again for the body.
   void print_while(const Node& n, int depth) {
     std::string text = results(n);
     text += fmt::format("while({})", carried(n, 0, 0, 0));
@@ -270,7 +270,7 @@ class KernelPrinter {
     const ValueId* at = n.operands.data();
     std::vector<std::string> tiles;
     for (size_t i = 0; i < 3; ++i) {
-      // A private tile is addressed by its row and column alone.
+      // A private tile is addressed by its row and column only.
       const Memory& m = kernel_.memory(n.memories[i]);
       const size_t starts = m.space == Space::kPrivate ? 2 : m.dims.size();
       tiles.push_back(element(n.memories[i], at, starts));

@@ -12,11 +12,11 @@
 
 namespace tenon::kernel {
 
-/// The kernel as text; parse() gives an equal kernel back. `lines`, if not null, receives the line
-/// (from 1) on which each node begins.
+/// The text form of the kernel; parse() returns an equal kernel. `lines`, if not null, receives the
+/// line (from 1) on which each node begins.
 std::string print(const Kernel& kernel, std::vector<uint32_t>* lines = nullptr);
 
-/// Reads one kernel. Errors carry the position in `file`. The grammar checks the form only;
+/// Reads one kernel. Errors carry the position in `file`. The parser checks only the grammar;
 /// verify() checks the rest.
 Result<Kernel> parse(std::string_view text, const std::string& file);
 /// Reads any number of kernels.

@@ -17,20 +17,20 @@ TEST(Text, ErrorsHaveTheirPlace) {
       {"kernel @", "t:1:9: error: expected a kernel's name, found the end of the text"},
       {"kernel @k(", "t:1:11: error: expected '%', found the end of the text"},
       {"kernel @k(%x: f32[2])", "t:1:11: error: expected 'in', 'out', 'inout' or 'scalar'"},
-      {"kernel @k(%x: in f99[2])", "t:1:18: error: 'f99' is no element type"},
+      {"kernel @k(%x: in f99[2])", "t:1:18: error: 'f99' is not an element type"},
       {"kernel @k(%x: in f32[-1])", "t:1:22: error: K0: extent -1 is out of range"},
       {"kernel @k(%x: in f32[2]{1,1}) index s32 grid() {}",
        "t:1:29: error: K0: as many strides as dimensions"},
-      {"kernel @k() index s32 grid() { foo }", "t:1:32: error: 'foo' is no operation"},
+      {"kernel @k() index s32 grid() { foo }", "t:1:32: error: 'foo' is not an operation"},
       {"kernel @k() index s32 grid() { %a = add 1, 2 }",
-       "t:1:41: error: expected ': TYPE' behind the operands"},
+       "t:1:41: error: expected ': TYPE' after the operands"},
       {"kernel @k() index s32 grid() {\n%a = add 1, 2.5 : s32 }",
        "t:2:14: error: expected ':', found '.5'"},
       {"kernel @k() index s32 grid() {\n%a = add 1, 300 : s8 }",
-       "t:2:13: error: the constant is no s8"},
+       "t:2:13: error: the constant is not a value of type s8"},
       {"kernel @k() index s32 grid() {\n%a, %b = add 1, 2 : s32 }",
        "t:2:1: error: K0: add gives 1 values, 2 are named"},
-      {"kernel @k() index s32 grid() {\nlanes(%i: 2) { ", "t:2:16: error: '' is no operation"},
+      {"kernel @k() index s32 grid() {\nlanes(%i: 2) { ", "t:2:16: error: '' is not an operation"},
       {"kernel @k() index s32 grid() {\nyield 1\n}",
        "t:3:2: error: K0: a kernel's body yields nothing"},
       {"kernel @k(%x: in s8[4,4], %y: out s8[4,4]) index s32 grid() {\n"
@@ -38,7 +38,7 @@ TEST(Text, ErrorsHaveTheirPlace) {
        "t:2:25: error: K0: the box has 2 dimensions, by 1"},
       {"kernel @k(%x: in s8[4], %y: out s8[4]) index s32 grid() {\n"
        "copy box(4) %y[0] by(4294967296) = %x[0] by(0)\n}",
-       "t:2:19: error: K0: 4294967296 is no dimension"},
+       "t:2:19: error: K0: 4294967296 is not a dimension"},
       {"kernel @k() index s32 grid() {}\nkernel @l() index s32 grid() {}",
        "t:1:1: error: one kernel expected, 2 found"},
   };
@@ -51,7 +51,7 @@ TEST(Text, NestingIsBounded) {
   EXPECT_EQ(error(text), "t:203:1: error: K0: nested deeper than 200 levels");
 }
 
-// A parameter may be called by a number, as the printer calls values.
+// The name of a parameter may be a number, like the printer's names of values.
 TEST(Text, NumbersAsNamesOfParameters) {
   const auto kernel = parse(
       "kernel @k(%y: out s32[4], %0: scalar s32) index s32 grid(%i: 4) {\nstore %0, %y[%i] : "

@@ -109,7 +109,7 @@ void Rewriter::copy_node(const Node& n) {
   for (MemoryId& m : copy.memories) m = memories_[m];
   if (is<OnAccess>(n.op)) copy.type = to_.kernel().memory(copy.memories[0]).type;
   for (size_t b = 0; b < n.blocks.size(); ++b) copy.blocks[b] = block(n, b);
-  // K5 has to be proved of the combination as it is now.
+  // K5 must be proved of the copied combination.
   copy.commutative = n.commutative && is_symmetric(to_.kernel(), copy);
   set_all(n.results, to_.append(std::move(copy), types_for(n.results)));
 }

@@ -9,7 +9,7 @@
 
 namespace tenon::kernel {
 
-/// Override `node` to replace some nodes; the others are copied, folded on the way.
+/// Override `node` to replace some nodes; the others are copied and folded.
 ///
 ///   class MathExpander : public Rewriter {
 ///     void node(const Node& n) override {
@@ -28,31 +28,31 @@ class Rewriter {
 
  protected:
   virtual void node(const Node& n) { copy_node(n); }
-  /// Whether the new kernel has this buffer; one without it touches it nowhere.
+  /// Whether the new kernel has this buffer; if not, it must not access it.
   virtual bool keeps(MemoryId buffer) const {
     static_cast<void>(buffer);
     return true;
   }
-  /// The types of the values that stand for one of this type; the same one unless overridden. Block
-  /// arguments, carried values and results follow it; a pass whose types change overrides how
-  /// operations, loads and stores of them are copied.
+  /// The types of the values that replace a value of this type; by default the same type. Block
+  /// arguments, carried values and results follow it. A pass that changes types must also override
+  /// how operations, loads and stores of those types are copied.
   virtual std::vector<ElementType> types_for(ElementType type) const { return {type}; }
-  /// The values that stand for a constant.
+  /// The values that replace a constant.
   virtual Values constant(ElementType type, uint64_t bits) { return {to_.constant(type, bits)}; }
-  /// The memory that stands for one, of as many bytes if it is a buffer.
+  /// The memory that replaces `m`; a buffer must keep its size in bytes.
   virtual Memory memory_for(const Memory& m) const { return m; }
-  /// The new kernel's grid, and its body for given indices.
+  /// The new kernel's grid, and its body for the given indices.
   virtual Dims grid() const { return from_.grid; }
   virtual void body(const Values& indices);
-  /// A copy of one of the blocks of a statement that is being copied.
+  /// A copy of block `index` of a statement that is being copied.
   virtual BlockId block(const Node& owner, size_t index) { return copy_block(owner.blocks[index]); }
 
   const Kernel& from() const { return from_; }
   Builder& to() { return to_; }
-  /// The value, or memory, that stands for one of the original.
+  /// The value, or memory, that replaces one of the original.
   virtual ValueId map(ValueId value);
   Values map(const Values& values);
-  /// All values that stand for it, or for them in a row.
+  /// All values that replace it; or those that replace each of a list, concatenated.
   Values parts(ValueId value);
   Values parts(const Values& values);
   MemoryId memory(MemoryId id) const { return memories_[id]; }
@@ -61,11 +61,11 @@ class Rewriter {
   void set_memory(MemoryId original, MemoryId id) { memories_[original] = id; }
 
   void copy_node(const Node& n);
-  /// T of an operation: the type of its operands; for a select, that of its choices.
+  /// T of an operation: the type of its operands; for a select, that of the selected values.
   ElementType type_of_operand(const Node& n) const { return from_.value(n.operands.back()).type; }
-  /// The nodes of a block, where the builder stands; its arguments have been set.
+  /// Copies the nodes of a block at the builder's position; its arguments must be set.
   void copy_nodes(BlockId block);
-  /// A copy of the block, with arguments of its own.
+  /// A copy of the block with its own arguments.
   BlockId copy_block(BlockId block);
 
  private:

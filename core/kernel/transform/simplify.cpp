@@ -12,7 +12,7 @@
 namespace tenon::kernel {
 namespace {
 
-// An integer as constant + sum of factor * value, none of which wraps around.
+// An integer as constant + sum of factor * value, where nothing wraps around.
 struct Linear {
   std::map<ValueId, __int128> terms;
   __int128 constant = 0;
@@ -78,7 +78,7 @@ class LinearForms {
     }
   }
 
-  // Bounds of a form, and of every partial sum of it.
+  // Bounds of a linear form, and of each of its partial sums.
   IntegerRange range(const Linear& form) const {
     IntegerRange r = {form.constant, form.constant};
     for (const auto& [value, factor] : form.terms) {
@@ -98,7 +98,7 @@ bool within(const IntegerRange& inner, const IntegerRange& outer) {
   return inner.low >= outer.low && inner.high <= outer.high;
 }
 
-// The result of a comparison of two ranges, if it is always the same.
+// The result of a comparison of two ranges, if it is the same for all values.
 std::optional<bool> decide(OpCode code, const IntegerRange& x, const IntegerRange& y) {
   switch (code) {
     case OpCode::kLt:
@@ -129,8 +129,8 @@ class Simplifier : public Rewriter {
   using Key = std::tuple<OpCode, ElementType, ElementType, MemoryId, Values>;
   struct ValueScope {
     std::map<Key, ValueId> known;
-    bool branch = false;  // runs only sometimes: nothing is moved out of it
-    bool certain = true;  // runs at least once when what is around it does
+    bool branch = false;  // runs only conditionally: nothing is moved out of it
+    bool certain = true;  // runs at least once if the enclosing block runs
     bool combination = false;
   };
 
@@ -153,7 +153,7 @@ class Simplifier : public Rewriter {
 
   bool is_buffer(MemoryId m) const { return from().memory(m).space == Space::kBuffer; }
 
-  // An integer with one possible value is that value.
+  // Replaces an integer with only one possible value by that value.
   ValueId map(ValueId value) override {
     const ElementType type = from().value(value).type;
     const IntegerRange& range = forms_.ranges().of(value);
@@ -218,7 +218,7 @@ class Simplifier : public Rewriter {
 
   void load(const Node& n) { set(n.results[0], emit(n, map(n.operands), true)); }
 
-  // A value that the intervals of the operands decide, or kNone.
+  // A value that the operands' intervals determine, or kNone.
   ValueId by_ranges(const Node& n) {
     const ElementType type = is_comparison(n.op) ? n.from : n.type;
     if (!is_integer(type) || n.operands.size() != 2) return kNone;
@@ -243,13 +243,13 @@ class Simplifier : public Rewriter {
     }
   }
 
-  // A combination keeps its form, which proves it commutative (K5).
+  // A combination is not changed, because its form proves that it is commutative (K5).
   bool in_combination() const {
     return std::any_of(scopes_.begin(), scopes_.end(),
                        [](const ValueScope& scope) { return scope.combination; });
   }
 
-  // (q * c + r) / c and rem c where r lies in [0, c) and nothing is negative.
+  // (q * c + r) / c and rem c, where r lies in [0, c) and nothing is negative.
   ValueId divided(const Node& n, const IntegerRange& x, const IntegerRange& y) {
     if (x.low < 0 || y.low <= 0 || y.low != y.high || in_combination()) return kNone;
     const __int128 c = y.low;
@@ -270,7 +270,7 @@ class Simplifier : public Rewriter {
     return sum(wanted, n.type);
   }
 
-  // The form as operations, kNone if a partial sum might not fit.
+  // Emits operations for the linear form; kNone if a partial sum might not fit.
   ValueId sum(const Linear& form, ElementType type) {
     IntegerRange r = {std::min<__int128>(form.constant, 0), std::max<__int128>(form.constant, 0)};
     for (const auto& [value, factor] : form.terms) {
@@ -297,7 +297,7 @@ class Simplifier : public Rewriter {
     return emit(n, operands, false);
   }
 
-  // The nodes of a block without its own scope; gives the values that it yields.
+  // Copies the nodes of a block without a scope; returns the values that it yields.
   Values inlined(BlockId id) {
     const Block& b = from().block(id);
     for (const NodeId child : b.nodes) {
@@ -344,7 +344,7 @@ class Simplifier : public Rewriter {
   std::vector<ValueScope> scopes_;
 };
 
-// Marks the nodes that some store to a buffer needs.
+// Marks the nodes on which some store to a buffer depends.
 class StoreLiveness {
  public:
   explicit StoreLiveness(const Kernel& kernel)

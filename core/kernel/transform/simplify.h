@@ -1,17 +1,17 @@
-// The simplifier: the same kernel with less to do.
+// The simplifier: returns an equivalent kernel with fewer operations.
 #pragma once
 
 #include "core/kernel/ir/kernel.h"
 
 namespace tenon::kernel {
 
-/// Folds operations that intervals and linear forms of indices decide ((i * 8 + j) / 8 with j in
-/// [0, 8) is i), inlines branches and loops that are decided, shares common subexpressions, hoists
-/// loop-invariant nodes (never out of a branch), and eliminates dead code. The result stores the
-/// same bits.
+/// Folds operations whose result follows from intervals and linear forms of indices ((i * 8 + j) /
+/// 8 with j in [0, 8) is i), inlines branches and loops with a known condition, merges common
+/// subexpressions, hoists loop-invariant nodes (never out of a branch), and eliminates dead code.
+/// The result stores the same bits.
 Kernel simplify(const Kernel& kernel);
 
-/// Dead code elimination alone: removes nodes whose results reach no buffer.
+/// Only dead code elimination: removes nodes whose results reach no buffer.
 Kernel eliminate_dead(const Kernel& kernel);
 
 }  // namespace tenon::kernel

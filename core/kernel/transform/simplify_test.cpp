@@ -193,7 +193,7 @@ const SimplifyCase kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Table, Simplify, ::testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Kernels that once stored other bits, or were refused, when simplified.
+// Kernels for which the simplifier once changed stored bits, or produced an invalid kernel.
 TEST(SimplifySameBits, WhatAReviewFound) {
   const char* kernels[] = {
       "kernel @f(%y: out s32[5]) index s32 grid(%i: 5) {\n%a = sub %i, 5 : s32\n"

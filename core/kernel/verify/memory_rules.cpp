@@ -43,7 +43,8 @@ bool MemoryRules::buffer(MemoryId id) {
   }
   if (m.packed && m.access != Access::kIn) {
     return fail(KernelRule::kK9,
-                "%{} is packed and can only be 'in'; declare what is stored to as bytes", m.name);
+                "%{} is packed and can only be 'in'; declare a buffer that is stored to as bytes",
+                m.name);
   }
   return m.over == kNone || may_be_over(id);
 }
@@ -51,7 +52,7 @@ bool MemoryRules::buffer(MemoryId id) {
 bool MemoryRules::may_be_over(MemoryId id) {
   const Memory& m = kernel_.memory(id);
   if (m.over >= kernel_.buffer_count || m.over == id)
-    return fail(KernelRule::kK4, "no buffer to be over");
+    return fail(KernelRule::kK4, "the buffer after 'over' does not exist, or is the buffer itself");
   const Memory& under = kernel_.memory(m.over);
   if (m.access != Access::kOut || under.access != Access::kIn) {
     return fail(KernelRule::kK4, "%{} over %{}: an 'out' buffer may take the memory of an 'in' one",
@@ -59,7 +60,7 @@ bool MemoryRules::may_be_over(MemoryId id) {
   }
   if (m.dims != under.dims || m.resolved_strides() != under.resolved_strides() || under.packed ||
       storage_bytes(m.type) != storage_bytes(under.type)) {
-    return fail(KernelRule::kK4, "%{} over %{}: elements do not lie in the same places", m.name,
+    return fail(KernelRule::kK4, "%{} over %{}: the elements have different positions", m.name,
                 under.name);
   }
   return true;
@@ -118,7 +119,7 @@ bool MemoryRules::atomic(const Memory& m) {
                 name_of(m.type));
   }
   if (m.access == Access::kOut && m.space == Space::kBuffer) {
-    return fail(KernelRule::kK2, "an atomic on %{}, which is 'out': what it holds is undefined",
+    return fail(KernelRule::kK2, "an atomic on %{}, which is 'out': its content is undefined",
                 m.name);
   }
   return true;
@@ -142,7 +143,7 @@ bool MemoryRules::indices(const Memory& m, const std::vector<ValueId>& operands,
 
 bool MemoryRules::readable(const Memory& m) {
   if (m.space != Space::kBuffer || m.access != Access::kOut) return true;
-  return fail(KernelRule::kK2, "%{} is 'out' and loaded from: what it holds is undefined", m.name);
+  return fail(KernelRule::kK2, "%{} is 'out' and loaded from: its content is undefined", m.name);
 }
 
 bool MemoryRules::writable(const Memory& m) {
@@ -168,13 +169,13 @@ bool MemoryRules::is_own_part(const Node& node, const Memory& m, size_t first,
                      m.name, m.lane_rank);
 }
 
-// Refuses a store to one place by every iteration of a loop that has more than one.
+// Rejects a store to the same element by every iteration of a loop with several iterations.
 bool MemoryRules::stores_race_free(const Node& node, const Memory& m, size_t first,
                                    const BlockContext& context) {
   if (context.conditional) return true;
   const Dependence depends = dependences_.of(std::span(node.operands).subspan(first));
   Dependence concerned = context.varying;
-  // Scratch belongs to one workgroup: the grid's variables do not matter.
+  // Scratch belongs to one workgroup, so the grid's variables do not matter.
   if (m.space != Space::kBuffer) concerned &= ~context.grid;
   if (m.space == Space::kPrivate) concerned = 0;
   if ((concerned & ~depends) == 0) return true;
@@ -225,7 +226,7 @@ bool MemoryRules::box_runs_along(const Node& node) {
   return true;
 }
 
-// Refuses a copy to one place by every workgroup, as for a store.
+// Rejects a copy to the same box by every workgroup, as for a store.
 bool MemoryRules::copies_race_free(const Node& node, const BlockContext& context) {
   const Memory& destination = kernel_.memory(node.memories[0]);
   if (destination.space != Space::kBuffer || context.conditional) return true;

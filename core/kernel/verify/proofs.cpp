@@ -10,7 +10,7 @@
 namespace tenon::kernel {
 namespace {
 
-// Value numbering: equal expressions have equal numbers; 0 for one that it cannot see into.
+// Value numbering: equal expressions get equal numbers; 0 means unknown.
 class Expressions {
  public:
   Expressions(std::map<std::vector<uint64_t>, uint64_t>& numbers, std::map<ValueId, uint64_t> sides)
@@ -36,7 +36,7 @@ class Expressions {
   uint64_t of(ValueId value) {
     const auto found = known_.find(value);
     if (found != known_.end()) return found->second;
-    // A value from outside the combination: the same for both sides.
+    // A value from outside the combination: the same on both sides.
     return number({1, value});
   }
 
@@ -77,7 +77,7 @@ class IndexVerifier {
         const ValueId index = indices_of(node)[d];
         if (!arithmetic_fits(index, ranges, proved)) break;
         const IntegerRange& range = ranges.of(index);
-        // A conditional statement may never run: the interpreter checks it.
+        // A conditional statement may never run; the interpreter checks it.
         if (!conditional_[n] && m.dims[d] > 0 && (range.high < 0 || range.low >= m.dims[d])) {
           fail(KernelRule::kK7, "index {} of %{} is {} at least, the dimension has {} elements", d,
                m.name, static_cast<int64_t>(range.low), m.dims[d]);
@@ -124,8 +124,8 @@ class IndexVerifier {
     return true;
   }
 
-  // Data are values loaded, carried, combined, or computed in another type: the launch answers for
-  // them.
+  // Data are values that were loaded, carried, combined, or computed in another type: the
+  // interpreter checks them.
   bool arithmetic_fits(ValueId index, const Ranges& ranges, std::vector<bool>& proved) {
     if (kernel_.index_type != ElementType::kS32) return true;
     std::vector<ValueId> work = {index};

@@ -1,4 +1,4 @@
-// A violation of each rule of docs/kernel-ir.md, planted, and the message that cites the rule.
+// A planted violation of each rule of docs/kernel-ir.md, and the message that cites the rule.
 #include <fmt/format.h>
 
 #include "core/kernel/ir/builder.h"
@@ -78,12 +78,12 @@ TEST(Rules, K2WhatIsNotStoredIsUndefined) {
               "lanes(%i: 8) {\n%v = load %s[%i] : f32\n}"),
        "k:7: error: K2: %s[4] is loaded, but nothing has been stored to it in this execution of "
        "its body"},
-      // Scratch of one execution is not that of the next.
+      // The scratch memory of one execution of the body is not that of the next.
       {kernel("for %k = (0, 2, 1) {\n%p = eq %k, 0 : s32\nif %p {\nfor %j = (0, 1, 1) {\n}\n}\n}\n"
               "lanes(%i: 8) {\nstore 0, %n[%i] : s32\n}"),
        ""},
       {"kernel @k(%y: out f32[8]) index s32 grid() {\n%v = load %y[0] : f32\n}",
-       "k:2: error: K2: %y is 'out' and loaded from: what it holds is undefined"},
+       "k:2: error: K2: %y is 'out' and loaded from: its content is undefined"},
       {"kernel @k(%y: out f32[8]) index s32 grid() {\nlanes(%i: 7) {\nstore 1.0, %y[%i] : "
        "f32\n}\n}",
        "k:1: error: K2: nothing was stored to %y[7], an element of an 'out' buffer"},
@@ -96,7 +96,7 @@ TEST(Rules, K3IterationsDoNotMeet) {
        "k:3: error: K3: every iteration of the lanes loop stores to the same elements of %n"},
       {kernel("store 1, %n[0] : s32", "%g: 2"),
        "k:2: error: K3: every iteration of the grid stores to the same elements of %n"},
-      // Neighbours: each reads what the next one writes.
+      // Each iteration reads an element that the next one writes.
       {kernel("lanes(%i: 7) {\n%j = add %i, 1 : s32\n%v = load %n[%j] : s32\nstore %v, %n[%i] : "
               "s32\n}"),
        "k:5: error: K3: %n[1] is stored to here by one iteration of the lanes loop and touched by "
@@ -154,7 +154,7 @@ TEST(Rules, K4InPlace) {
             "error: @k: K4: %x and %y overlap, and are not in place");
   EXPECT_EQ(
       in_place_error("kernel @k(%x: in f32[8], %y: out f32[4] over %x) index s32 grid() {\n}"),
-      "k:1: error: K4: %y over %x: elements do not lie in the same places");
+      "k:1: error: K4: %y over %x: the elements have different positions");
   EXPECT_EQ(
       in_place_error("kernel @k(%x: in f32[8], %y: inout f32[8] over %x) index s32 grid() {\n}"),
       "k:1: error: K4: %y over %x: an 'out' buffer may take the memory of an 'in' one");
@@ -181,8 +181,8 @@ TEST(Rules, K5Reductions) {
   });
 }
 
-// Leaves stay in order and init enters once, in every tree: subtraction of strings of digits would
-// tell, and so does the first and last of the pair (a, b) -> (first of a, last of b).
+// In every tree, leaves stay in order and init enters once: subtraction of strings of digits would
+// reveal a violation, and so does the pair (a, b) -> (first of a, last of b).
 TEST(Rules, K5LeavesStayInOrder) {
   const auto parsed = parse(
       "kernel @k(%y: out s32[2]) index s32 grid() {\n"
@@ -216,7 +216,7 @@ TEST(Rules, K6Atomics) {
        "k:4: error: K6: %n[0] is touched both by one kind of atomic and otherwise within the lanes "
        "loop"},
       {kernel("lanes(%i: 8) {\natomic sub %i, %n[0] : s32\n}"),
-       "t:3:8: error: K6: 'sub' is no atomic combination"},
+       "t:3:8: error: K6: 'sub' is not an atomic combination"},
   });
 }
 
@@ -233,7 +233,7 @@ TEST(Rules, K7Ranges) {
   });
 }
 
-// fma rounds once, mul and add twice: 1 + 2^-12 squared has a last bit that only fma keeps.
+// fma rounds once, mul and add twice: (1 + 2^-12)^2 has a last bit that only fma keeps.
 TEST(Rules, K8NothingIsContracted) {
   const auto parsed = parse(
       "kernel @k(%x: in f32[2], %y: out f32[2]) index s32 grid() {\n%a = load %x[0] : f32\n"
@@ -263,7 +263,8 @@ TEST(Rules, K9Packed) {
       {"kernel @k(%x: packed in f32[8]) index s32 grid() {\n}",
        "k:1: error: K9: %x is packed, but f32 does not share bytes evenly"},
       {"kernel @k(%x: packed out s4[8]) index s32 grid() {\n}",
-       "k:1: error: K9: %x is packed and can only be 'in'; declare what is stored to as bytes"},
+       "k:1: error: K9: %x is packed and can only be 'in'; declare a buffer that is stored to as "
+       "bytes"},
   });
   const auto parsed = parse(
       "kernel @k(%x: packed in s4[4], %y: out s4[4]) index s32 grid() {\nlanes(%i: 4) {\n"
@@ -295,7 +296,7 @@ TEST(Rules, K10IndexTypes) {
   });
 }
 
-// Violations that a review found to slip through.
+// Violations that the verifier once did not detect.
 TEST(Rules, SizesCountsAndTypesAreBounded) {
   expect_violations({
       {"kernel @k(%x: in f32[1099511627776,16777216], %y: out f32[1]) index s64 grid() {\n"
@@ -323,9 +324,9 @@ TEST(Rules, SizesCountsAndTypesAreBounded) {
 TEST(Rules, UndefinedAliasedAndUnprovedThings) {
   expect_violations({
       {"kernel @k(%y: out s32[2]) index s32 grid(%i: 2) {\natomic add 1, %y[%i] : s32\n}",
-       "k:2: error: K2: an atomic on %y, which is 'out': what it holds is undefined"},
+       "k:2: error: K2: an atomic on %y, which is 'out': its content is undefined"},
       {"kernel @k(%x: packed in s4[8], %y: out s4[8] over %x) index s32 grid() {\n}",
-       "k:1: error: K4: %y over %x: elements do not lie in the same places"},
+       "k:1: error: K4: %y over %x: the elements have different positions"},
       {"kernel @k(%x: packed in f6e2m3fn[4]) index s32 grid() {\n}",
        "k:1: error: K9: %x is packed, but f6e2m3fn does not share bytes evenly"},
       {kernel("%r = reduce serial(%k: 8) init(0) : s32 commutative {\nyield %k\n} combine(%a, %b) "

@@ -16,8 +16,8 @@
 
 namespace tenon::kernel {
 
-/// Induction variables of the grid and of lanes loops that a value depends on, as bits; kAll when
-/// that is not known.
+/// The induction variables of the grid and of lanes loops on which a value depends, as bits; kAll
+/// if unknown.
 using Dependence = uint64_t;
 inline constexpr Dependence kAll = ~Dependence{0};
 
@@ -26,7 +26,7 @@ class Dependences {
  public:
   explicit Dependences(const Kernel& kernel) : dependences_(kernel.values.size()) {}
 
-  /// The dependence of all of `values` together.
+  /// The union of the dependences of `values`.
   Dependence of(std::span<const ValueId> values) const {
     Dependence all = 0;
     for (const ValueId value : values) all |= dependences_[value];
@@ -36,8 +36,8 @@ class Dependences {
   void set_unknown(std::span<const ValueId> values) {
     for (const ValueId value : values) set(value, kAll);
   }
-  /// Gives the variables of the grid or of a lanes loop their bits: those are returned that take
-  /// more than one value.
+  /// Assigns bits to the variables of the grid or of a lanes loop; returns those that take more
+  /// than one value.
   Dependence vary(std::span<const ValueId> variables, const Dims& extents);
 
  private:
@@ -45,28 +45,28 @@ class Dependences {
   int next_bit_ = 0;
 };
 
-/// Where a block stands.
+/// The context of a block.
 struct BlockContext {
-  const Node* lanes = nullptr;  ///< The lanes loop around it.
+  const Node* lanes = nullptr;  ///< The enclosing lanes loop.
   bool pure = false;            ///< In a leaf or combination.
-  bool conditional = false;     ///< May not be executed by every iteration of the loop around.
-  Dependence varying = 0;       ///< Grid and lanes variables around with more than one value.
-  Dependence grid = 0;          ///< Those of them that are the grid's.
+  bool conditional = false;     ///< May be skipped in some iteration of the enclosing loop.
+  Dependence varying = 0;       ///< Enclosing grid and lanes variables with more than one value.
+  Dependence grid = 0;          ///< Those of `varying` that belong to the grid.
 };
 
-/// The violation of a rule by a statement, or in the head if `at` is kNone.
+/// The violation of a rule by a statement, or by the head if `at` is kNone.
 Violation violation_of(const Kernel& kernel, NodeId at, KernelRule rule, ErrorCode code,
                        std::string_view message);
 
-/// The most iterations of one loop, or workgroups: 32 bits count them.
+/// The maximum number of iterations of a loop, and of workgroups: they are counted in 32 bits.
 inline constexpr int64_t kMostIterations = (int64_t{1} << 32) - 2;
 
-/// A check is a function that returns whether its rule holds; the first violation is kept.
+/// A check is a function that returns whether its rule holds; the first violation is recorded.
 class Verification {
  protected:
   explicit Verification(const Kernel& kernel) : kernel_(kernel), dependences_(kernel) {}
 
-  /// Keeps a violation by the statement at_; always false.
+  /// Records a violation at statement at_; always returns false.
   template <class... Args>
   bool fail(KernelRule rule, fmt::format_string<Args...> format, Args&&... args) {
     return fail_as(rule, ErrorCode::kInvalidArgument,
@@ -76,7 +76,7 @@ class Verification {
   std::optional<Violation> take_violation() { return std::move(violation_); }
 
   ElementType type_of(ValueId value) const { return kernel_.value(value).type; }
-  /// K0: `what` has no more than `most` iterations.
+  /// K0: `what` has at most `most` iterations.
   bool countable(const Dims& extents, int64_t most, std::string_view what);
 
   const Kernel& kernel_;

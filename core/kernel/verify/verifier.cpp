@@ -1,5 +1,5 @@
 // The verifier's walk over a kernel: scopes, the types of operands and results (K0, K8, K10), and
-// the places of statements (K1, K5). memory_rules.h checks accesses to memory; proofs.h proves
+// the positions of statements (K1, K5). memory_rules.h checks accesses to memory; proofs.h proves
 // facts about indices and combinations.
 #include "core/kernel/verify/verifier.h"
 
@@ -71,12 +71,12 @@ class Verifier : private MemoryRules {
       const bool declares = is<OnDeclaration>(node.op);
       if (declares && statements) {
         return fail(KernelRule::kK0,
-                    "{} stands behind other statements, not at the head of its body",
+                    "{} follows other statements; it must stand at the head of its body",
                     op_name(node.op));
       }
       statements |= !declares;
       if (node.op == OpCode::kYield && n != b.nodes.back()) {
-        return fail(KernelRule::kK0, "statements behind yield");
+        return fail(KernelRule::kK0, "statements after yield");
       }
       conditional_[n] = context.conditional;
       if (!this->node(node, context)) return false;
@@ -110,7 +110,8 @@ class Verifier : private MemoryRules {
                         op_name(node.op));
   }
 
-  // Checks that arguments of a block from `first` on have the types of the results, `times` over.
+  // Checks that the arguments of a block from `first` on have the types of the results, repeated
+  // `times` times.
   bool takes(const Node& node, BlockId id, size_t first, size_t times = 1) {
     const std::vector<ValueId>& arguments = kernel_.block(id).arguments;
     const size_t n = node.results.size();
@@ -242,7 +243,7 @@ class Verifier : private MemoryRules {
 
   // --- Control
 
-  // Variables of loops have the index type.
+  // Loop variables must have the index type.
   bool indices_of(const std::vector<ValueId>& variables) {
     for (const ValueId variable : variables) {
       if (type_of(variable) == kernel_.index_type) continue;

@@ -16,20 +16,20 @@ enum class KernelRule : uint8_t { kK0, kK1, kK2, kK3, kK4, kK5, kK6, kK7, kK8, k
 
 struct Violation {
   KernelRule rule = KernelRule::kK0;
-  Status status;  ///< "softmax:12: error: K1: …", as of verify().
+  Status status;  ///< "softmax:12: error: K1: …", as from verify().
 };
 
-/// The first violation that the verifier comes to, if there is one.
+/// The first violation that the verifier finds, if any.
 std::optional<Violation> find_violation(const Kernel& kernel);
 
-/// Kernels that were looked at since the process began, for tests that count.
+/// The number of kernels verified since the process began; for tests.
 int64_t verified_count();
 
-/// OK, or the first violation: "softmax:12: error: K1: …", where the line is that of the text which
-/// the kernel was parsed from, else of print(kernel).
+/// OK, or the first violation: "softmax:12: error: K1: …". The line is that of the text from which
+/// the kernel was parsed, or else of print(kernel).
 Status verify(const Kernel& kernel);
 
-/// Where `node` stands, in the sense above.
+/// The position of `node`, with the line as in verify().
 SourcePosition position_of(const Kernel& kernel, NodeId node);
 
 }  // namespace tenon::kernel

@@ -28,14 +28,14 @@
 static const TenonHost* host;
 
 #endif
-/* Says why (B4). */
+/* Writes the error text (B4). */
 static TenonCode fail(const TenonSink* error, TenonCode code, const char* why) {
   error->write(error->context, why, strlen(why));
   return code;
 }
 
 /* [target] */
-/* ---- What the device is ---- */
+/* ---- Description of the device ---- */
 
 #define ALIGNMENT 64
 
@@ -46,8 +46,8 @@ static const TenonSpaceInfo space = {sizeof space, TENON_SPACE_DEVICE, 1, 0, 1 <
 #endif
 /* [types] */
 #if STEP >= 5
-/* f32, s32, u32 and pred are computed anyway. Loops run one iteration after the other, so any
- * integer has atomics. */
+/* f32, s32, u32 and pred are always computed. Loops run one iteration after the other, so every
+ * integer type has atomics. */
 #define INTEGER(name) {sizeof(TenonTypeInfo), name, 1, 1, 0}
 static const TenonTypeInfo types[] = {
     INTEGER("s8"),  INTEGER("u8"),  INTEGER("s16"),
@@ -82,7 +82,7 @@ static pthread_once_t settings_read = PTHREAD_ONCE_INIT;
 
 /* [id] */
 #if STEP >= 7
-/* -march=native makes other code on another processor: what it can do is a part of the id. */
+/* -march=native makes other code on another processor: its features are a part of the id. */
 static void make_compiler_id(void) {
   char line[8192];
   uint32_t hash = 2166136261;
@@ -98,7 +98,7 @@ static void make_compiler_id(void) {
 
 #endif
 /* [/id] */
-/* Once, so that every call gives the same devices (B9). */
+/* Read once, so that every call reports the same devices (B9). */
 static void read_settings(void) {
   const char* memory = getenv("GUIDE_MEMORY");
   const char* devices = getenv("GUIDE_DEVICES");
@@ -130,9 +130,9 @@ static TenonCode devices(void* context, void (*found)(void* context, const Tenon
 /* [/target] */
 
 /* [open] */
-/* ---- An open device, and what it owns ---- */
+/* ---- An open device, and its resources ---- */
 
-/* A member of a list; the first member of what is in one. */
+/* A link of a list; the first member of each element. */
 typedef struct Link {
   struct Link *next, **from;
 } Link;
@@ -149,7 +149,7 @@ static void take_out(Link* link) {
   if (link->next != NULL) link->next->from = link->from;
 }
 
-/* In front of each piece of memory; ALIGNMENT bytes are more than it takes. */
+/* Precedes each piece of memory; it takes at most ALIGNMENT bytes. */
 typedef struct Block {
   Link link;
   int64_t bytes;
@@ -170,23 +170,23 @@ typedef struct Module {
 typedef struct Event {
   Link link;
   int done, released;
-  TenonCode code; /* Of the work before it (B23). */
+  TenonCode code; /* The first error of the work before it (B23). */
 } Event;
 
 /* [sizes] */
 #if STEP >= 6
-/* Of a product: result[rows, columns] = lhs[rows, inner] x rhs[inner, columns]. Of a softmax of rows,
- * `inner` is 0. */
+/* The sizes of a product: result[rows, columns] = lhs[rows, inner] x rhs[inner, columns]. For a
+ * softmax of rows `inner` is 0. */
 typedef struct Sizes {
   int64_t rows, inner, columns;
 } Sizes;
 
 #endif
 /* [/sizes] */
-/* A piece of work, with a copy of all that it needs. */
+/* A piece of work, with copies of its arguments. */
 typedef struct Work {
   struct Work* next;
-  Event* event; /* What a record gave; then there is nothing else. */
+  Event* event; /* Set by record; the other members are then unused. */
   void (*run)(const struct Work* work);
   const volatile uint32_t* stop;
   Kernel kernel;
@@ -207,11 +207,11 @@ typedef struct Device {
 #endif
 #if STEP >= 4
   pthread_t thread;
-  pthread_mutex_t mutex; /* Of all that follows. */
+  pthread_mutex_t mutex; /* Guards the members below. */
   pthread_cond_t given, done;
   Link* events;
   Work *first, **last;
-  TenonCode code; /* Of the work since the last event. */
+  TenonCode code; /* The first error since the last event. */
   int closing;
 #elif STEP >= 2
   uint64_t events;
@@ -230,7 +230,7 @@ static void free_memory(TenonDevice device, TenonMemory memory) {
 
 static TenonCode allocate(TenonDevice handle, uint32_t number, int64_t bytes, TenonMemory* memory,
                           const TenonSink* error) {
-  (void)number; /* There is but one space. */
+  (void)number; /* There is only one space. */
   Device* device = device_of(handle);
   void* block = NULL;
   if (bytes > space.bytes - device->bytes_in_use ||
@@ -258,14 +258,14 @@ static void unload(TenonDevice device, TenonModule handle) {
 #endif
 #if STEP >= 4
 /* [worker] */
-/* With the mutex. Who comes second, the queue or the host, takes it away (B26). */
+/* The mutex must be held. The second of queue and host to release an event frees it (B26). */
 static void forget_event(Event* event) {
   if (!event->done || !event->released) return;
   take_out(&event->link);
   free(event);
 }
 
-/* The thread of a device: work in the order in which it was given. */
+/* The thread of a device: runs work in the order in which it was given. */
 static void* work_off(void* context) {
   Device* device = context;
   pthread_mutex_lock(&device->mutex);
@@ -308,7 +308,7 @@ static int start(Device* device) {
   return pthread_create(&device->thread, NULL, work_off, device) == 0;
 }
 
-/* Ends what there is to do, done or not (B11). */
+/* Drops the remaining work (B11). */
 static void stop(Device* device) {
   pthread_mutex_lock(&device->mutex);
   device->closing = 1;
@@ -346,7 +346,7 @@ static TenonCode open_device(size_t index, TenonDevice* handle, const TenonSink*
   return TENON_OK;
 }
 
-/* Whatever the host has not given back goes too (B11). */
+/* Also frees what the host has not freed (B11). */
 static void close_device(TenonDevice handle) {
   Device* device = device_of(handle);
 #if STEP >= 4
@@ -372,7 +372,7 @@ static void* at(TenonPlace place) {
 #endif
 #if STEP >= 4
 /* [give] */
-/* Room for work on `count` places and `scalars`, and the places. */
+/* Allocates work with `count` places and `scalars`, and copies the places. */
 static Work* new_work(const TenonPlace* places, size_t count, size_t scalars) {
   Work* work = calloc(1, sizeof *work + count * sizeof(void*) + scalars * sizeof(uint64_t));
   if (work == NULL) return NULL;
@@ -489,7 +489,7 @@ static TenonCode copy(const TenonCopyArgs* args) {
   return TENON_OK;
 }
 
-/* All work is done when its call returns, so an event is no more than a number that none has had.
+/* All work is done when its call returns, so an event is only a number that was not used before.
  */
 static TenonCode record(TenonDevice device, uint32_t queue, TenonEvent* event,
                         const TenonSink* error) {
@@ -561,7 +561,7 @@ static void write_to_file(void* context, const char* bytes, size_t count) {
   fwrite(bytes, 1, count, context);
 }
 
-/* The whole of a file goes to the sink, or nothing. */
+/* Writes the whole file to the sink, or nothing. */
 static int send_file(const char* path, const TenonSink* sink) {
   FILE* file = fopen(path, "re");
   if (file == NULL) return 0;
@@ -578,8 +578,8 @@ static int send_file(const char* path, const TenonSink* sink) {
 
 /* [flags] */
 #if STEP >= 7
-/* Where GCC 12 vectorizes a product of complex numbers, it joins products and sums, whatever
- * -ffp-contract says: kernels are not vectorized. */
+/* When GCC 12 vectorizes a product of complex numbers, it contracts products and sums in spite of
+ * -ffp-contract: kernels are therefore not vectorized. */
 #define OPTIMIZED "-O3", "-march=native", "-fno-tree-vectorize"
 #else
 #define OPTIMIZED "-O1"
@@ -587,7 +587,7 @@ static int send_file(const char* path, const TenonSink* sink) {
 /* [/flags] */
 
 static int run_compiler(const Files* files) {
-  /* Products and sums are contracted only where the kernel says fma (K8). */
+  /* Only the kernel's fma is contracted (K8). */
   const char* command[] = {"cc",          "-std=c99", OPTIMIZED,     "-ffp-contract=off",
                            "-fPIC",       "-shared",  files->source, "-o",
                            files->object, "-lm",      NULL};
@@ -604,7 +604,7 @@ static int run_compiler(const Files* files) {
   return status == 0;
 }
 
-/* Any kernel will do: what the target does not say that it has, the host has written otherwise. */
+/* Every kernel can be compiled: the host has legalised it for the features of the target. */
 static TenonCode compile(const TenonCompileArgs* args) {
   Files files;
   if (!make_files(&files)) {
@@ -664,7 +664,7 @@ static TenonCode load(const TenonLoadArgs* args, TenonModule* handle) {
 #if STEP >= 6
 /* ---- Library calls ---- */
 
-/* Of an array of structs, which a newer host may have made longer (B1). */
+/* An element of an array of structs, which may be longer in a newer host (B1). */
 static const void* element(const void* array, size_t index) {
   const char* at = array;
   while (index-- > 0) at += *(const size_t*)at;
@@ -686,13 +686,13 @@ static int is_product(const TenonCallInfo* call) {
     const int lhs = strcmp(a->name, "lhs_contracting") == 0;
     const int rhs = strcmp(a->name, "rhs_contracting") == 0;
     const int fits = lhs || rhs ? a->count == 1 && a->values[0] == lhs : a->count == 0;
-    if (!fits) return 0; /* A batch, another dimension, or what later versions may add. */
+    if (!fits) return 0; /* A batch, another dimension, or an attribute of a later version. */
   }
   return 1;
 }
 
-/* Whether it is the softmax of each row of a matrix: an idiom that Tenon recognizes (docs/idioms.md).
- * Composites of a program's own come in the same way, by their names. */
+/* Whether the call is the softmax of each row of a matrix: an idiom that Tenon recognizes (docs/idioms.md).
+ * Composites that a program states come in the same way, by name. */
 static int is_softmax(const TenonCallInfo* call) {
   const TenonComposite* composite = call->composite;
   if (composite == NULL || strcmp(composite->name, "tenon.softmax") != 0) return 0;
@@ -720,7 +720,7 @@ static TenonCode plan(const TenonPlanArgs* args) {
 
 /* [multiply] */
 #if STEP >= 7
-/* Rows that share each load of a row of rhs, and that one thread does at a time. */
+/* Rows that one thread computes together, so that they share each load of a row of rhs. */
 #define ROWS 4
 #define ROWS_OF_A_PIECE 32
 
@@ -816,7 +816,7 @@ static TenonCode call(const TenonCallArgs* args) {
 /* [/calls] */
 /* [later] */
 #if STEP < 3
-/* ---- Of later steps ---- */
+/* ---- Functions of later steps ---- */
 
 static TenonCode later(const TenonSink* error) {
   return fail(error, TENON_UNIMPLEMENTED, "this device cannot do that yet");

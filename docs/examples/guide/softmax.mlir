@@ -1,4 +1,4 @@
-// The softmax of rows, as frameworks write it: Tenon recognizes it, and a device may take it whole.
+// The softmax of rows, as frameworks write it. Tenon recognizes it, and a device may take it whole.
 func.func @main(%x: tensor<256x512xf32>) -> tensor<256x512xf32> {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

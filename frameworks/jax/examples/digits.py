@@ -31,7 +31,7 @@ def loss(parameters, x, y):
 
 @partial(jax.jit, donate_argnums=0)
 def step(parameters, x, y):
-    """One step of gradient descent; the old parameters give their memory."""
+    """One step of gradient descent; the old parameters are donated."""
     value, gradient = jax.value_and_grad(loss)(parameters, x, y)
     return jax.tree.map(lambda p, g: p - 0.5 * g, parameters, gradient), value
 

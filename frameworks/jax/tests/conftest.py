@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def run_program():
-    """Runs a program in a process of its own, with settings of its own; gives its output."""
+    """Runs a program in a separate process with its own settings; returns its output."""
 
     def run(program: str, **settings: str) -> str:
         done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env={**os.environ, **settings},

@@ -48,7 +48,7 @@ def test_donation():
     result, _ = f(x, y)
     np.testing.assert_array_equal(result, np.arange(8) + 1)
     assert x.is_deleted() and not y.is_deleted()
-    assert x.shape == (8,) and x.dtype == np.float32  # What it was can still be asked.
+    assert x.shape == (8,) and x.dtype == np.float32  # Its shape and type can still be read.
     with pytest.raises(RuntimeError, match="deleted"):
         x + 1
     for _ in range(20):  # Memory goes from step to step.

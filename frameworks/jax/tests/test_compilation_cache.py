@@ -18,10 +18,10 @@ def test_a_cached_program_is_not_compiled(run_program, tmp_path):
     first = run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path))
     kept = sorted(path.name for path in tmp_path.iterdir())
     assert any(name.startswith("jit__lambda") for name in kept), kept
-    if os.environ.get("TENON_DEVICE") == "reference":  # It has the source alone.
+    if os.environ.get("TENON_DEVICE") == "reference":  # Its serial form has only the source.
         assert run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path)) == first
         return
-    # The device's compiler fails whatever it is given.
+    # The device's compiler always fails.
     faults = {"TENON_LAYERS": "faults", "TENON_FAULTS": "compile%1 plan%1"}
     with pytest.raises(AssertionError, match="a planned fault"):
         run_program(PROGRAM, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "empty"), **faults)

@@ -1,4 +1,4 @@
-"""What goes wrong on a device: the error reaches whoever waits, and the process lives on."""
+"""Failures of a device: every waiting caller gets the error, and the process continues."""
 
 import json
 import os
@@ -112,7 +112,7 @@ def test_no_library(run_program):
 
 
 def test_layers_write_the_ends_of_their_files(run_program, tmp_path):
-    """Though the program ends while its work is on its way."""
+    """Even if the program ends while its work is in flight."""
     trace = tmp_path / "trace.json"
     run_program("""
     import jax, jax.numpy as jnp, numpy as np

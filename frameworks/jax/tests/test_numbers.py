@@ -35,7 +35,7 @@ def test_tangent_of_scatter_max_with_a_dropped_window():
 
 @pytest.mark.parametrize("name", ["sinh", "cosh"])
 def test_functions_that_jax_keeps_as_composites(name):
-    # The decompositions that JAX writes beside them are up to 24 units off here.
+    # The decompositions that JAX writes for them are up to 24 units off here.
     x = np.array([0.0155571755, 9.1, 17.3, 40.2, 77.63151, 88], np.float32)
     exact = getattr(np, name)(x.astype(np.float64))
     result = np.asarray(jax.jit(getattr(jnp, name))(x)).astype(np.float64)

@@ -14,7 +14,7 @@ SHARED = os.environ.get("TENON_DEVICE") in ("interp", "cpu", "reference")
 
 
 def aligned(count, offset=0, dtype=np.float32):
-    """An array that begins `offset` bytes behind a multiple of 64."""
+    """An array that begins `offset` bytes after a multiple of 64."""
     bytes_ = np.zeros(count * np.dtype(dtype).itemsize + 128, np.uint8)
     begin = -bytes_.ctypes.data % 64 + offset
     return bytes_[begin:begin + count * np.dtype(dtype).itemsize].view(dtype)
@@ -71,7 +71,7 @@ def test_what_is_looked_at_stays():
     seen = np.asarray(x)
     y = update(x)
     assert x.is_deleted()
-    z = update(y)  # Where y was: nobody looks at it.
+    z = update(y)  # In the memory of y, which nobody holds.
     np.testing.assert_array_equal(seen, np.arange(1000))
     np.testing.assert_array_equal(z, np.arange(1000) + 2)
     seen = np.asarray(z)

@@ -1,16 +1,16 @@
 // frameworks/pjrt/c_api/: declarations of the PJRT C API.
 //
-// The PJRT C API, part 1: enumerations, errors, events, and what every other part uses.
+// The PJRT C API, part 1: enumerations, errors, events, and declarations that the other parts use.
 //
 // A declaration of the interface, version 0.114, by its published layout. Every argument structure
-// begins with `struct_size` (the offset just behind the last member that the caller knows, so there
-// may be no padding in it) and a chain of extensions. `out` marks what the callee writes, `since`
-// the minor version of members that older callers do not have. The number over a structure is the
-// place of its function in PJRT_Api.
+// begins with `struct_size` (the offset just after the last member that the caller knows, so there
+// may be no padding in it) and a chain of extensions. `out` marks members that the callee writes,
+// `since` the minor version of members that older callers lack. The number above a structure is the
+// index of its function in PJRT_Api.
 //
-// Ownership, unless it is said otherwise: the caller destroys what is handed out; strings and
-// arrays of getters belong to the object asked; arguments are read during the call only.
-// Thread-safety: every function, from any thread.
+// Ownership, unless stated otherwise: the caller destroys what is returned to it; strings and
+// arrays that getters return belong to the object; arguments are read only during the call.
+// Thread-safety: every function may be called from any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-// --- Handles that only the plug-in looks into
+// --- Handles that are opaque to callers
 
 typedef struct PJRT_Event PJRT_Event;
 typedef struct PJRT_Client PJRT_Client;
@@ -158,7 +158,7 @@ typedef enum {
   PJRT_Buffer_MemoryLayout_Type_Strides = 1,
 } PJRT_Buffer_MemoryLayout_Type;
 
-// --- Common to all
+// --- Common to all parts
 
 typedef struct PJRT_Extension_Base PJRT_Extension_Base;
 typedef struct PJRT_Error PJRT_Error;

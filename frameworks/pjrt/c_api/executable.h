@@ -1,4 +1,4 @@
-// The PJRT C API, part 4: programs, compiled and loaded, and what they are run with. See base.h.
+// The PJRT C API, part 4: programs, executables, and execution. See base.h.
 #pragma once
 
 #include "frameworks/pjrt/c_api/base.h"

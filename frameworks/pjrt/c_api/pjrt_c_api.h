@@ -1,8 +1,8 @@
-// The PJRT C API: the table of functions by which a framework drives a device. See c_api/base.h.
+// The PJRT C API: the table of functions by which a framework uses a device. See c_api/base.h.
 //
-// A plug-in exports GetPjrtApi and nothing else. Functions are only ever appended; a caller looks
-// at `struct_size` and the minor version for what there is. Each function returns null or an error
-// that the caller destroys.
+// A plug-in exports only GetPjrtApi. Functions are only ever appended; `struct_size` and the minor
+// version tell a caller which ones exist. Each function returns null or an error that the caller
+// destroys.
 #pragma once
 
 #include "frameworks/pjrt/c_api/base.h"

@@ -1,4 +1,4 @@
-// Buffers: how they are made, what they say of themselves, how they go.
+// Buffers: creation, properties, deletion.
 #include "frameworks/pjrt/entries/buffers.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ runtime::HostLifetime lifetime_of(PJRT_HostBufferSemantics semantics) {
       return runtime::HostLifetime::kUntilCopied;
     case PJRT_HostBufferSemantics_kImmutableZeroCopy:
       return runtime::HostLifetime::kUntilDeleted;
-    default:  // Copied at once, which is right for each.
+    default:  // Copied at once, which is correct for each of them.
       return runtime::HostLifetime::kDuringCall;
   }
 }
@@ -48,8 +48,8 @@ Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
   return memory;
 }
 
-// Whether the elements may hold bits that are not part of their values. A dense array of pred
-// seldom does, and if it does not it need not be copied.
+// Whether the elements may contain bits that are not part of their values. A dense array of pred
+// rarely does; if it does not, it need not be copied.
 bool needs_normal_form(const runtime::HostArray& array) {
   const ElementType type = array.shape.element_type();
   if (!is_pred(type)) return bit_width(type) < 8;
@@ -87,7 +87,7 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
   return {};
 }
 
-// A buffer whose contents are nobody's yet, or never will be.
+// A buffer whose contents are not defined yet, or never will be.
 Result<PJRT_Buffer*> without_contents(PJRT_Client* client, PJRT_Memory* memory, const Shape& shape,
                                       const char* what, runtime::Event defined) {
   const auto& device = unwrap(memory).device->device;
@@ -120,7 +120,7 @@ Status error_buffer(PJRT_Client_CreateErrorBuffer_Args& args) {
   return {};
 }
 
-// --- Getters: they go on answering when the buffer has been deleted or donated
+// --- Getters: they still answer after the buffer has been deleted or donated
 
 Status destroy(PJRT_Buffer_Destroy_Args& args) {
   delete args.buffer;
@@ -185,8 +185,8 @@ Status is_deleted(PJRT_Buffer_IsDeleted_Args& args) {
   return {};
 }
 
-// If this is true, callers read the memory in place as their own elements, which are packed if
-// narrower than a byte.
+// If this is true, callers read the memory in place as elements in their own format, which packs
+// types narrower than a byte.
 Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
   const runtime::Buffer& buffer = *args.buffer->buffer;
   const ElementType type = buffer.shape().element_type();
@@ -195,14 +195,14 @@ Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
 }
 
 // Callers hold the buffer, ask for the address, and only then wait for the contents: the address is
-// known before, and an error would leave the buffer held.
+// known earlier, and an error would leave the buffer held.
 Status data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
   TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_address());
   args.device_memory_ptr = const_cast<std::byte*>(data);
   return {};
 }
 
-// Nobody waits for the contents behind this one.
+// The caller does not wait for the contents afterwards.
 Status unsafe_pointer(PJRT_Buffer_UnsafePointer_Args& args) {
   TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_data());
   args.buffer_pointer = reinterpret_cast<uintptr_t>(data);
@@ -252,7 +252,7 @@ void add_buffers(PJRT_Api& api) {
   api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer = entry<data_pointer>;
   api.PJRT_Buffer_DonateWithControlDependency =
       refuse<"Buffer_DonateWithControlDependency is not supported">;
-  // Callers that find it null copy instead.
+  // If it is null, callers copy instead.
   api.PJRT_Buffer_Bitcast = nullptr;
 }
 

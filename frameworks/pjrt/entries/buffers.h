@@ -1,4 +1,4 @@
-// Buffers, which functions of several groups of the table create.
+// Creation of buffers, which functions of several groups of the table need.
 #pragma once
 
 #include "frameworks/pjrt/objects.h"
@@ -6,7 +6,7 @@
 struct PJRT_Buffer {
   std::shared_ptr<tenon::pjrt::ClientState> client;
   PJRT_Memory* memory = nullptr;
-  std::vector<int64_t> order;  ///< Dimensions from the fastest: the layout.
+  std::vector<int64_t> order;  ///< Dimensions from minor to major: the layout.
   tenon::runtime::BufferPtr buffer;
 
   PJRT_Device* device() const { return tenon::pjrt::unwrap(memory).device; }

@@ -1,4 +1,4 @@
-// The plug-in's attributes, clients and what they are created from.
+// The plug-in's attributes, clients and their create options.
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -26,7 +26,7 @@ std::array<int64_t, 3> version_numbers(std::string_view text) {
   return numbers;
 }
 
-// Callers send artifacts of the newest version that both sides know.
+// Callers send artifacts of the newest version that both sides support.
 Status plugin_attributes(PJRT_Plugin_Attributes_Args& args) {
   static const std::array<int64_t, 3> kCurrent = version_numbers(hlo::kNewestStableHlo);
   static const std::array<int64_t, 3> kMinimum = {0, 9, 0};
@@ -54,12 +54,12 @@ Result<int64_t> integer_of(const PJRT_NamedValue& option, std::string_view name)
     const auto [at, error] = std::from_chars(option.string_value, end, value);
     if (error == std::errc() && at == end) return value;
   }
-  return invalid_argument("create option '{}' is no number", name);
+  return invalid_argument("create option '{}' is not a number", name);
 }
 
 Result<std::string> text_of(const PJRT_NamedValue& option, std::string_view name) {
   if (option.type != PJRT_NamedValue_kString) {
-    return invalid_argument("create option '{}' is no string", name);
+    return invalid_argument("create option '{}' is not a string", name);
   }
   return std::string(view_of(option.string_value, option.value_size));
 }
@@ -92,8 +92,8 @@ Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
   return options;
 }
 
-// Layers write the ends of their files when devices close. If work is still in flight when the
-// client is destroyed, devices close on threads of their own: the end of the program waits for it.
+// Layers complete their files when devices close. If work is still in flight when the client is
+// destroyed, devices close on threads of their own: the end of the program waits for them.
 void close_before_the_end() {
   constexpr int64_t kLongest = 5'000'000'000;
   static const int registered =

@@ -1,4 +1,4 @@
-// Programs become executables.
+// Compilation of programs to executables.
 #include "core/base/digest.h"
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
@@ -22,7 +22,7 @@ Result<runtime::MemoryKind> memory_kind_of(const hlo::Dict& attributes) {
   return unimplemented("there is no memory of kind '{}'; there are device and pinned_host", *name);
 }
 
-// A layout that a program asks for is "default", "auto" or the order of dimensions: "{1,0}".
+// The layout that a program requests is "default", "auto" or the order of dimensions: "{1,0}".
 Status check_layout_mode(const hlo::Dict& attributes, size_t rank) {
   const hlo::Attribute* found = find(attributes, kLayoutMode);
   const auto* mode = found == nullptr ? nullptr : found->get<std::string>();
@@ -112,7 +112,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   TENON_ASSIGN(const PjrtCompileOptions parsed, parse_compile_options(options));
   TENON_ASSIGN(state->device, device_of(*client, parsed));
   TENON_ASSIGN(std::shared_ptr<hlo::Module> module, hlo::import_module(code, "program"));
-  // Frameworks that speak PJRT are written for XLA's scatter.
+  // Frameworks that use PJRT are written for XLA's scatter.
   TENON_TRY(hlo::drop_whole_windows(*module));
   if (module->entry() == nullptr) return invalid_argument("the program has no @main");
   state->name = module->name().empty() ? module->entry()->name() : module->name();
@@ -142,7 +142,7 @@ Status client_compile(PJRT_Client_Compile_Args& args) {
 void add_compile(PJRT_Api& api) {
   api.PJRT_Client_Compile = entry<client_compile>;
   api.PJRT_Compile = refuse<"Compile: programs are compiled by clients">;
-  // Callers that find it null load by Executable_DeserializeAndLoad.
+  // If it is null, callers load by Executable_DeserializeAndLoad.
   api.PJRT_Client_Load = nullptr;
 }
 

@@ -5,7 +5,7 @@
 namespace tenon::pjrt {
 namespace {
 
-// --- What callers keep with a memory
+// --- User data of memories
 
 void* get_user_data(PJRT_Memory* memory, const void* key) noexcept {
   MemorySpace& kept = unwrap(memory);
@@ -96,7 +96,7 @@ Status default_memory(PJRT_Device_DefaultMemory_Args& args) {
   return {};
 }
 
-// The structure comes uninitialised: each flag is written.
+// The structure is uninitialised: each flag must be written.
 Status memory_stats(PJRT_Device_MemoryStats_Args& args) {
   runtime::Device& device = *args.device->device;
   const runtime::MemoryStatistics statistics = device.memory().statistics();
@@ -121,7 +121,7 @@ Status memory_stats(PJRT_Device_MemoryStats_Args& args) {
   return {};
 }
 
-// Callers that are given no event track nothing.
+// Callers that get no event track nothing.
 Status create_async_tracking_event(PJRT_Device_CreateAsyncTrackingEvent_Args& args) {
   args.event = nullptr;
   return {};
@@ -225,7 +225,7 @@ void add_devices(PJRT_Api& api) {
   api.PJRT_Device_PoisonExecution = refuse<"Device_PoisonExecution: executions are not poisoned">;
   api.PJRT_Device_CreateAsyncTrackingEvent = entry<create_async_tracking_event>;
   api.PJRT_AsyncTrackingEvent_Destroy = entry<destroy_async_tracking_event>;
-  // Callers that find these null use the description's attributes and keep their statistics.
+  // If these are null, callers use the description's attributes and do not clear their statistics.
   api.PJRT_Device_GetAttributes = nullptr;
   api.PJRT_Device_ClearMemoryStats = nullptr;
   api.PJRT_Memory_Id = entry<memory_id>;

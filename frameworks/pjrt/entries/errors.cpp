@@ -76,13 +76,13 @@ Status event_error(PJRT_Event_Error_Args& args) {
   return failed_precondition("the event has not happened yet");
 }
 
-// The event may be destroyed while somebody waits for it.
+// The event may be destroyed while another thread waits for it.
 Status event_await(PJRT_Event_Await_Args& args) {
   const runtime::Event event = args.event->event;
   return event.await();
 }
 
-// The callback may destroy the event that it comes from.
+// The callback may destroy the event that calls it.
 Status event_on_ready(PJRT_Event_OnReady_Args& args) {
   const runtime::Event event = args.event->event;
   event.on_ready([callback = args.callback, user = args.user_arg](const Status& status) {
@@ -131,7 +131,7 @@ ErrorCode code_of(PJRT_Error_Code code) {
 }
 
 void add_errors(PJRT_Api& api) {
-  static_cast<void>(out_of_memory());  // Made while there is memory.
+  static_cast<void>(out_of_memory());  // Created while there is memory.
   api.PJRT_Error_Destroy = &error_destroy;
   api.PJRT_Error_Message = &error_message;
   api.PJRT_Error_GetCode = entry<error_get_code>;
@@ -141,7 +141,7 @@ void add_errors(PJRT_Api& api) {
   api.PJRT_Event_Error = entry<event_error>;
   api.PJRT_Event_Await = entry<event_await>;
   api.PJRT_Event_OnReady = entry<event_on_ready>;
-  // Callers that find these null make no events of their own.
+  // If these are null, callers make no events of their own.
   api.PJRT_Event_Create = nullptr;
   api.PJRT_Event_Set = nullptr;
 }

@@ -3,7 +3,7 @@
 
 #include "frameworks/pjrt/entries/table.h"
 
-// Holders of what getters hand out: bytes that live until the caller calls the deleter.
+// Holders for bytes that getters return; they live until the caller calls the deleter.
 struct PJRT_SerializedExecutable {
   std::string bytes;
 };
@@ -37,7 +37,7 @@ Status deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args& args) {
   return {};
 }
 
-// --- Of what was compiled
+// --- Properties of the compiled program
 
 Status executable_destroy(PJRT_Executable_Destroy_Args& args) {
   delete args.executable;
@@ -147,7 +147,7 @@ Status compile_options(PJRT_Executable_GetCompileOptions_Args& args) {
   return {};
 }
 
-// --- Of what is loaded
+// --- Properties of the loaded executable
 
 Status loaded_destroy(PJRT_LoadedExecutable_Destroy_Args& args) {
   delete args.executable;
@@ -182,7 +182,7 @@ Status loaded_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args& args) {
 }
 
 Status loaded_delete(PJRT_LoadedExecutable_Delete_Args& args) {
-  std::shared_ptr<const runtime::Executable> freed;  // Outside the lock.
+  std::shared_ptr<const runtime::Executable> freed;  // Destroyed outside the lock.
   const std::lock_guard lock(args.executable->mutex);
   std::swap(freed, args.executable->executable);
   return {};
@@ -222,7 +222,7 @@ void add_executables(PJRT_Api& api) {
   api.PJRT_LoadedExecutable_Fingerprint = entry<loaded_fingerprint>;
   api.PJRT_LoadedExecutable_Delete = entry<loaded_delete>;
   api.PJRT_LoadedExecutable_IsDeleted = entry<executable_is_deleted>;
-  // Callers that find it null take the one device for replica 0 of partition 0.
+  // If it is null, callers use the one device for replica 0 of partition 0.
   api.PJRT_LoadedExecutable_AddressableDeviceLogicalIds = nullptr;
 }
 

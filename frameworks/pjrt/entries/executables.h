@@ -1,4 +1,4 @@
-// Executables: what a program and its compile options became.
+// Executables: a compiled program with its source and compile options.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace tenon::pjrt {
 
 struct PjrtCompileOptions;
 
-/// The sorts of one parameter list or result list, as the getters give them.
+/// The types of a list of parameters or results, in the format of the getters.
 struct Signature {
-  std::vector<runtime::MemoryKind> memory;  ///< Where each array lies.
+  std::vector<runtime::MemoryKind> memory;  ///< The kind of memory of each array.
   std::vector<PJRT_Buffer_Type> types;
   std::vector<int64_t> dims;  ///< The dimensions of all arrays, concatenated.
   std::vector<size_t> ranks;
@@ -27,37 +27,38 @@ struct ExecutableState {
   PJRT_Device* device = nullptr;
   std::string name;
   std::string fingerprint;
-  std::string code;     ///< The program as it came.
+  std::string code;     ///< The program as the caller passed it.
   std::string options;  ///< A CompileOptionsProto.
   std::string device_assignment;
   Signature parameters;
   Signature results;
   std::vector<PJRT_NamedValue> costs;
   StepSummary steps;
-  std::weak_ptr<const runtime::Executable> executable;  ///< Gone once all that loaded it are.
-  int64_t code_bytes = 0;  ///< As of CompiledModule, this and the next.
+  /// Expired once all loaded executables are destroyed.
+  std::weak_ptr<const runtime::Executable> executable;
+  int64_t code_bytes = 0;  ///< As in CompiledModule, this and the next member.
   int64_t temporary_bytes = 0;
   int64_t alias_bytes = 0;  ///< Size of the results in the memory of donated arguments.
 };
 
 void add_array(Signature& signature, const Shape& shape, runtime::MemoryKind kind);
 
-/// The loaded executable of a state whose source, options, device, name and signatures are known.
+/// The loaded executable of a state whose source, options, device, name and signatures are set.
 PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledModule compiled);
 
 /// The client's device that the options name. Errors: kUnimplemented for more than one.
 Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options);
 
-/// The serial form: the source, and what was compiled of it while somebody has that loaded.
+/// The serial form: the source, and the compiled form as long as some handle has it loaded.
 std::string save(const ExecutableState& state);
-/// Loads what was compiled, or compiles the source again where that was for another compiler,
-/// target or release, or with other options than `options`; empty: those that were saved. Errors:
-/// those of the reader and of compile; kFailedPrecondition for devices of another kind.
+/// Loads the compiled form, or compiles the source again if the compiled form is for another
+/// compiler, target or release, or for other options than `options` (empty: the saved ones).
+/// Errors: those of the reader and of compile; kFailedPrecondition for devices of another kind.
 Result<PJRT_LoadedExecutable*> load(const std::shared_ptr<ClientState>& client,
                                     std::string_view bytes, std::string_view options);
 
 /// Compiles StableHLO, an artifact or text, for the one device that the options name. Errors: those
-/// of the import and of the driver; kUnimplemented for programs for more than one device.
+/// of the import and of the driver; kUnimplemented for programs for several devices.
 Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
                                        std::string_view code, std::string_view options);
 
@@ -70,6 +71,6 @@ struct PJRT_Executable {
 struct PJRT_LoadedExecutable {
   std::shared_ptr<const tenon::pjrt::ExecutableState> state;
   std::mutex mutex;
-  /// Null once it has been deleted.
+  /// Null after deletion.
   std::shared_ptr<const tenon::runtime::Executable> executable;
 };

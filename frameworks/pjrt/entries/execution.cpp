@@ -1,4 +1,4 @@
-// Executables run.
+// Running executables.
 #include <exception>
 #include <vector>
 
@@ -14,12 +14,12 @@ namespace {
 // The arguments of an execution, all in device memory.
 struct ExecutionArguments {
   std::vector<runtime::BufferPtr> buffers;
-  /// Donated buffers of other memory, which the runtime does not see: copies are given instead.
+  /// Donated buffers in other memory, which the runtime does not see: it gets copies instead.
   std::vector<runtime::BufferPtr> replaced;
   runtime::ExecuteOptions options;
 };
 
-// Kernels read device memory alone: arguments in other memory are copied first.
+// Kernels read only device memory: arguments in other memory are copied first.
 Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
                                         const runtime::Executable& executable) {
   ExecutionArguments arguments;
@@ -34,7 +34,8 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
   }
   const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
   const std::vector<bool> is_given = executable.donated_parameters(arguments.options);
-  // The runtime sees copies of arguments in other memory, so a buffer donated twice is found here.
+  // The runtime sees copies of arguments in other memory, so a buffer that is donated twice is
+  // detected here.
   const size_t twice = runtime::first_donated_twice<PJRT_Buffer*>(handles, is_given);
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
@@ -43,7 +44,7 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
     if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
       if (is_given[i]) {
         if (i == twice) {
-          return invalid_argument("{}: argument {} is donated and given twice",
+          return invalid_argument("{}: argument {} is donated and passed twice",
                                   executable.program().name, i);
         }
         arguments.replaced.push_back(buffer);
@@ -55,18 +56,20 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
   return arguments;
 }
 
-// A result that the program wants in other memory than the device's.
+// A result that the program requires in other memory than device memory.
 struct MovedResult {
   size_t number = 0;
   runtime::MemoryKind kind = {};
   runtime::BufferStorage memory;
-  /// The error of `never_there`, which the caller gets if the move cannot even begin: by then the
-  /// execution has taken its arguments, so the error is the result's, as one of the move itself is.
+  /// The error of `never_there`, which the caller gets if the move cannot even begin: the execution
+  /// has already taken its arguments, so the error belongs to the result, like an error of the move
+  /// itself.
   runtime::Promise failed;
   runtime::BufferPtr never_there;
 };
 
-// The results to move, with memory allocated: no allocation may fail once the arguments are taken.
+// The results to move, with their memory allocated: no allocation may fail after the arguments are
+// taken.
 Result<std::vector<MovedResult>> moved_results(const Signature& results,
                                                const runtime::Executable& executable) {
   std::vector<MovedResult> moved;
@@ -124,8 +127,7 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   }
   if (executable == nullptr) return failed_precondition("{} has been deleted", state.name);
   TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable));
-  // Handles and memory come first: once the arguments are taken, nothing may fail for want of
-  // memory.
+  // Handles and memory are allocated first: after the arguments are taken, no allocation may fail.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
   for (const runtime::MemoryKind kind : state.results.memory) {
     PJRT_Memory* const memory = state.device->memories[static_cast<size_t>(kind)];

@@ -1,4 +1,4 @@
-// The plug-in's one symbol.
+// The plug-in's only symbol.
 #include "backends/backends.h"
 #include "core/backend/registry/registry.h"
 #include "frameworks/pjrt/entries/table.h"
@@ -6,7 +6,7 @@
 namespace tenon::pjrt {
 namespace {
 
-// Callers of a newer version may look behind the end before they look at the size.
+// Callers of a newer version may read beyond the end before they check the size.
 struct PaddedApi {
   PJRT_Api api;
   std::array<void*, 8> behind;

@@ -7,17 +7,17 @@
 
 namespace tenon::pjrt {
 
-// The program as it came with its options and the kind of device, and what was compiled of it. A
-// file of version 1 ends before the latter.
+// The program as passed with its options and the kind of device, and its compiled form. A file of
+// version 1 ends before the compiled form.
 constexpr serial::Format kExecutableFormat = {"TNEX", "executable", 1, 2};
 
 struct Saved {
   std::string target;
   std::string options;
   std::string code;
-  std::string compiled;  // core/runtime/serial.h; empty: it is compiled again.
+  std::string compiled;  // core/runtime/serial.h; empty: compile the source again.
   std::string name;
-  std::vector<uint32_t> parameter_memory;  // runtime::MemoryKind of each.
+  std::vector<uint32_t> parameter_memory;  // The runtime::MemoryKind of each.
   std::vector<uint32_t> result_memory;
   StepSummary steps;
 };
@@ -57,7 +57,7 @@ Status add_arrays(Signature& signature, const std::vector<Shape>& shapes,
   return {};
 }
 
-// Whether two sets of options make the same of one program, on whichever device.
+// Whether two sets of options compile a program to the same code, on any device.
 bool compile_alike(const hlo::CompileOptions& a, const hlo::CompileOptions& b) {
   return a.strict == b.strict && a.native_math == b.native_math &&
          a.rewrites.disabled == b.rewrites.disabled;
@@ -116,7 +116,8 @@ Result<PJRT_LoadedExecutable*> load(const std::shared_ptr<ClientState>& client,
     const std::string code = saved.code;
     const std::string saved_options = saved.options;
     auto loaded = load_compiled(client, std::move(saved), now);
-    // Another compiler, or a form that this release does not read; other errors are the device's.
+    // Made by another compiler, or in a form that this release does not read; other errors are the
+    // device's.
     if (loaded || loaded.error().code() == ErrorCode::kUnavailable ||
         loaded.error().code() == ErrorCode::kResourceExhausted) {
       return loaded;

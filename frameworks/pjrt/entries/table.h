@@ -1,8 +1,8 @@
 // frameworks/pjrt/entries/: the functions of the PJRT C API's table.
 //
-// How functions of the plug-in become entries of PJRT_Api: each is written as
-// `Status name(PJRT_…_Args&)`, and `entry<name>` is the C function that calls it and lets no
-// exception out.
+// How functions of the plug-in become entries of PJRT_Api: each is written as `Status
+// name(PJRT_…_Args&)`, and `entry<name>` is the C function that calls it and catches all
+// exceptions.
 #pragma once
 
 #include <exception>
@@ -17,7 +17,7 @@ namespace tenon::pjrt {
 /// for it.
 PJRT_Error* error_of(const Status& status) noexcept;
 PJRT_Error* error_of(ErrorCode code, const char* text) noexcept;
-/// The error that takes no memory: it was made with the table.
+/// An error that needs no allocation: it is created with the table.
 PJRT_Error* out_of_memory() noexcept;
 
 /// A caller's invalid code becomes kUnknown.
@@ -38,7 +38,7 @@ struct Entry<function> {
     } catch (const std::exception& error) {
       return error_of(ErrorCode::kInternal, error.what());
     } catch (...) {
-      return error_of(ErrorCode::kInternal, "an exception of no standard type");
+      return error_of(ErrorCode::kInternal, "an exception of a non-standard type");
     }
   }
 };
@@ -72,11 +72,11 @@ template <auto function>
 inline constexpr auto entry =  // NOLINT(readability-identifier-naming): reads as a function
     &detail::Entry<function>::call;
 
-/// The entry for what this plug-in does not do: UNIMPLEMENTED, with this text.
+/// The entry for an unsupported function: UNIMPLEMENTED, with this text.
 template <detail::FixedText text>
 inline constexpr detail::Refusal<text> refuse{};  // NOLINT(readability-identifier-naming)
 
-/// Whether the caller of `args` knows the member, which came in a later version than the first.
+/// Whether the caller of `args` knows the member, which was added after the first version.
 template <class Args, class Member>
 bool has(const Args& args, Member Args::* member) {
   const auto end =
@@ -84,13 +84,13 @@ bool has(const Args& args, Member Args::* member) {
   return args.struct_size >= static_cast<size_t>(end);
 }
 
-/// Writes an output that older callers do not have.
+/// Writes an output that older callers lack.
 template <class Args, class Member>
 void set_if_known(Args& args, Member Args::* member, Member value) {
   if (has(args, member)) args.*member = value;
 }
 
-/// Fill in the entries of their groups.
+/// Set the entries of their groups.
 void add_errors(PJRT_Api& api);
 void add_client(PJRT_Api& api);
 void add_devices(PJRT_Api& api);

@@ -1,4 +1,4 @@
-// The topology of a client: its devices' descriptions.
+// The topology of a client: the descriptions of its devices.
 #include "core/base/digest.h"
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/objects.h"
@@ -46,7 +46,7 @@ Status topology_serialize(PJRT_TopologyDescription_Serialize_Args& args) {
   return {};
 }
 
-// Topologies belong to their clients.
+// Topologies belong to their clients and are not destroyed separately.
 Status topology_destroy(PJRT_TopologyDescription_Destroy_Args&) { return {}; }
 
 }  // namespace
@@ -75,7 +75,7 @@ void add_topology(PJRT_Api& api) {
   api.PJRT_TopologyDescription_Deserialize =
       refuse<"TopologyDescription_Deserialize: a topology comes with a client of its devices">;
   api.PJRT_TopologyDescription_Fingerprint = entry<topology_fingerprint>;
-  // Callers that find these null take row-major shapes and one kind of memory space.
+  // If these are null, callers assume row-major shapes and one kind of memory space.
   api.PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace = nullptr;
   api.PJRT_TopologyDescription_GetMemorySpaceKindIds = nullptr;
 }

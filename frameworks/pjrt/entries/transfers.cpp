@@ -1,4 +1,4 @@
-// Copies of buffers: to the host, to other memories, piecewise.
+// Copies of buffers: to the host, to other memories, in pieces.
 #include "frameworks/pjrt/entries/buffers.h"
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/types.h"
@@ -60,7 +60,7 @@ void add_transfers(PJRT_Api& api) {
   api.PJRT_CopyToDeviceStream_TotalBytes = refuse<"CopyToDeviceStream: recv is not supported">;
   api.PJRT_CopyToDeviceStream_GranuleSize = refuse<"CopyToDeviceStream: recv is not supported">;
   api.PJRT_CopyToDeviceStream_CurrentBytes = refuse<"CopyToDeviceStream: recv is not supported">;
-  // There are no transfer managers, so none of their functions is ever right to call.
+  // There are no transfer managers, so none of their functions is ever called correctly.
   api.PJRT_Client_CreateBuffersForAsyncHostToDevice =
       refuse<"Client_CreateBuffersForAsyncHostToDevice is not supported">;
   api.PJRT_AsyncHostToDeviceTransferManager_Destroy =

@@ -1,6 +1,6 @@
 // hlo/decomposition/chlo/: decompositions of CHLO ops.
 //
-// CHLO ops that are one or a few ops away from StableHLO.
+// CHLO ops that need only one or a few StableHLO ops.
 #include <cmath>
 #include <limits>
 
@@ -39,8 +39,8 @@ constexpr BroadcastRow kBroadcastRows[] = {
     {OpCode::kChloBroadcastZeta, OpCode::kChloZeta},
 };
 
-// x in the shape `dims`. For an operand of lower rank, broadcast_dimensions says which result
-// dimensions it has; without it they are the last ones.
+// x broadcast to `dims`. For an operand of lower rank, broadcast_dimensions lists its result
+// dimensions; without the attribute they are the last ones.
 Value spread(Builder& b, const Instruction& op, Value x, const Dims& dims) {
   if (!b.ok() || x.type().dims() == dims) return x;
   const int64_t rank = x.type().rank();
@@ -86,7 +86,7 @@ Values chlo_square(Builder& b, const Instruction& op) {
   const Expr z(b, op.operand(0));
   if (!is_complex(z.type())) return finished(b, {(z * z).value()});
   const Expr x = real(z), y = imag(z);
-  // Equal magnitudes cancel even when their difference and sum are 0 and infinity.
+  // Equal magnitudes cancel even if their difference is 0 and their sum infinite.
   const Expr cancels = (abs(x) == abs(y)) & Expr(b, b.unary(OpCode::kIsFinite, x.value()));
   const Expr re = select(cancels, 0.0, (x - y) * (x + y));
   return finished(b, {complex(re, 2.0 * (x * y)).value()});
@@ -98,7 +98,7 @@ Values chlo_constant(Builder& b, const Instruction& op) {
 
 namespace {
 
-// A complex number has no attribute of its own: "#complex.number<:f32 1.0, 2.0>" in words.
+// There is no attribute kind for a complex number, so it is text: "#complex.number<:f32 1.0, 2.0>".
 std::optional<std::complex<double>> complex_of_text(std::string_view text) {
   const size_t space = text.find(' '), comma = text.find(',');
   if (space == std::string_view::npos || comma == std::string_view::npos || comma < space) {
@@ -136,7 +136,7 @@ Values chlo_constant_like(Builder& b, const Instruction& op) {
   }
   const std::optional<Literal> scalar = scalar_of(value, shape.element_type());
   if (!scalar) {
-    return unimplemented("{}: the value is no number of {}", op.name(),
+    return unimplemented("{}: the value is not a number of {}", op.name(),
                          name_of(shape.element_type()));
   }
   return finished(b, {b.constant(DenseAttr::splat(shape, *scalar))});
@@ -146,7 +146,7 @@ namespace {
 
 Values equals(Builder& b, const Instruction& op, const Expr& x, double number) {
   TENON_TRY(check_static(op));
-  // A format without infinities has none; converting the number would give something else.
+  // A format without infinities needs no test; the converted number could be wrong.
   const ElementType computed = computing_type(op.operand_type(0).element_type());
   return finished(b, {(convert(x, computed) == number).value()});
 }
@@ -165,7 +165,7 @@ Values chlo_is_neg_inf(Builder& b, const Instruction& op) {
 
 namespace {
 
-// The high word of a product of u64, from products of halves.
+// The high word of a u64 product, from products of halves.
 Expr multiply_high_u64(const Expr& x, const Expr& y) {
   const Expr half = x.constant(32), low = x.constant(0xFFFFFFFF);
   const Expr x0 = x & low, x1 = shift_right(x, half);
@@ -189,7 +189,7 @@ Values chlo_mulhi(Builder& b, const Instruction& op) {
   const ElementType type = x.type();
   if (type == ElementType::kU64) return finished(b, {multiply_high_u64(x, y).value()});
   if (type == ElementType::kS64) {
-    // As unsigned a negative x is x + 2^64, which adds y to the high word.
+    // A negative x as unsigned is x + 2^64, which adds y to the high word.
     const Expr high = convert(
         multiply_high_u64(convert(x, ElementType::kU64), convert(y, ElementType::kU64)), type);
     const Expr zero = x.constant(0);
@@ -222,7 +222,7 @@ std::optional<ElementType> integer_of_width(int bits) {
 
 }  // namespace
 
-// The bits of a float are its sign and a magnitude that counts the representable numbers from zero.
+// The bits of a float are its sign and a magnitude that counts representable numbers from zero.
 Values chlo_next_after(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
   const Expr x(b, op.operand(0)), y(b, op.operand(1));

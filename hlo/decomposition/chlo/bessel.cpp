@@ -7,7 +7,7 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// I1(x) / x in x^2, for |x| <= 8, of f32 4: a sum of positive terms.
+// I1(x) / x in x^2, for |x| <= 8 (f32: 4): a sum of positive terms.
 constexpr double kSmallF32[] = {1.873181327e-13, 3.264038629e-11, 5.665149163e-9, 6.780643533e-7,
                                 5.425389836e-5,  0.002604165812,  0.06250000065,  0.4999999999};
 constexpr double kSmallF64[] = {
@@ -18,7 +18,7 @@ constexpr double kSmallF64[] = {
     6.7816840277780589205e-7,  0.000054253472222222132161, 0.0026041666666666668185,
     0.062499999999999999899,   0.50000000000000000001,
 };
-// sqrt(x) exp(-x) I1(x) in 16 / x - 1, for x >= 8; of f32 in 8 / x - 1, for x >= 4.
+// sqrt(x) exp(-x) I1(x) in 16 / x - 1, for x >= 8 (f32: in 8 / x - 1, for x >= 4).
 constexpr double kLargeF32[] = {3.73357852e-6,    1.709871907e-6,  -1.584451859e-5, -1.001707204e-5,
                                 3.109703936e-5,   3.761482864e-5,  -1.788774351e-5, -9.383144262e-5,
                                 -0.0002349270566, -0.001125763544, -0.02048647116,  0.3794122674};
@@ -33,7 +33,8 @@ constexpr double kLargeF64[] = {
     -0.00021923576383137776464, -0.0097495771932357642528, 0.3893984590258723195,
 };
 
-// The rounding error of x^2 counts x / 2 times in the small form: few digits leave it early.
+// The small form amplifies the rounding error of x^2 by x / 2, so the narrower type leaves it
+// earlier.
 Expr bessel_i1e(const Expr& x) {
   const Expr a = abs(x);
   const double split = for_type(x, 4.0, 8.0);

@@ -1,4 +1,4 @@
-// The CHLO ops that are no special functions.
+// The CHLO ops that are not special functions.
 #include <cmath>
 
 #include "hlo/decomposition/decomposition_test_util.h"
@@ -75,7 +75,7 @@ TEST(Chlo, Mulhi) {
     Integers x, y;
     for (const int64_t a : some) {
       for (const int64_t b : some) {
-        // The high bits of the samples, so that narrow types see more than zeros.
+        // The high bits of the samples, so that narrow types get other values than zeros.
         x.push_back(a >> (64 - bit_width(type)));
         y.push_back(b >> (64 - bit_width(type)));
       }

@@ -1,6 +1,6 @@
 // Trigonometric and hyperbolic functions of complex arguments.
 //
-// Branch cuts are those of C's Annex G: on a cut the sign of the zero part chooses the side.
+// Branch cuts are those of C's Annex G: on a cut the sign of the zero part selects the side.
 #include <cmath>
 
 #include "hlo/decomposition/math_builder.h"
@@ -15,12 +15,12 @@ Expr hypotenuse(const Expr& x, const Expr& y) { return sqrt(x * x + y * y); }
 // After T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, "Implementing the complex arcsine and
 // arccosine functions using exception handling", ACM TOMS 23 (1997) 299-335: sums of positive terms
 // instead of a^2 - x^2 and a - 1. Terms y^2 / d are kept as y * (y / d) or as roots, so that only
-// arguments near overflow need formulas of their own.
+// arguments near overflow need separate formulas.
 ComplexExpr asin_acos_kernel(const ComplexExpr& z) {
   const Expr x = abs(z.re), y = abs(z.im);
   const Expr right = x + 1.0, left = x - 1.0;
   const Expr r = hypotenuse(right, y);
-  // Unless it is zero, x - 1 is so much greater than y^2 that an underflow of y^2 does not matter.
+  // Unless x - 1 is zero, it is so much greater than y^2 that an underflow of y^2 does not matter.
   const Expr s = select(left == 0.0, y, hypotenuse(left, y));
   const Expr a = 0.5 * (r + s);
   const Expr inside = x <= 1.0;
@@ -40,7 +40,7 @@ ComplexExpr asin_acos_kernel(const ComplexExpr& z) {
   const Expr log_argument = select(x < 1.0, 0.5 * (slope * slope) + slope * sqrt(half_above),
                                    0.5 * twice + sqrt(twice * half_above));
 
-  // Where squares might overflow, a is |z| and sqrt(a^2 - x^2) is y.
+  // Where squares might overflow, uses |z| for a and y for sqrt(a^2 - x^2).
   const Expr greater = max(x, y);
   const Expr ratio = select(x == y, 1.0, min(x, y) / greater);
   const Expr log_large = log(greater) + kLogOf2 + 0.5 * log1p(ratio * ratio);
@@ -71,7 +71,7 @@ ComplexExpr complex_asinh(const ComplexExpr& z) {
 
 namespace {
 
-// x / (x^2 + y^2) for great numbers, of which the squares would overflow.
+// x / (x^2 + y^2) for large numbers, whose squares would overflow.
 Expr real_of_inverse(const Expr& x, const Expr& y) {
   const Expr greater = max(x, y), ratio = min(x, y) / greater;
   const Expr inverse = 1.0 / (greater * (1.0 + ratio * ratio));
@@ -89,10 +89,10 @@ ComplexExpr complex_atanh(const ComplexExpr& z) {
   const Expr re = 0.25 * log1p(4.0 * (x / (left * left + square)));
   const Expr angle = 0.5 * atan2(2.0 * z.im, left * (1.0 + x) - square);
 
-  // Beside 1 the square of a small y may underflow; there the real part is log(2 / y) / 2.
+  // At x = 1 the square of a small y may underflow; the real part is then log(2 / y) / 2.
   const Expr near_one = (x == 1.0) & (y < for_type(x, 0x1p-30, 0x1p-60));
   const Expr re_near_one = 0.5 * (kLogOf2 - log(y));
-  // Far out log1p and atan2 have become their first terms.
+  // For large arguments, log1p and atan2 are their first terms.
   const Expr is_far = max(x, y) > for_type(x, 0x1p26, 0x1p55);
   const Expr re_far = real_of_inverse(x, y);
   const Expr angle_far = with_sign_of(z.im.constant(kPi / 2), z.im);
@@ -108,8 +108,8 @@ ComplexExpr complex_atan(const ComplexExpr& z) {
 
 namespace {
 
-// sinh and cosh of the real part, each times a number of at most 1: products of which one factor
-// overflows are taken in steps.
+// sinh and cosh of the real part, each multiplied by a number of at most 1: if one factor
+// overflows, the product is computed in steps.
 class HyperbolicExpr {
  public:
   explicit HyperbolicExpr(const Expr& x)
@@ -127,7 +127,7 @@ class HyperbolicExpr {
   Expr x_, sinh_, cosh_, root_;
 };
 
-// `product`, or `zero` where a zero met an infinity or NaN.
+// `product`, or `zero` where a factor of zero met an infinity or NaN.
 Expr or_zero(const Expr& product, const Expr& has_zero, const Expr& zero) {
   return select(has_zero & (product != product), zero, product);
 }

@@ -1,6 +1,6 @@
 // The error function, its complement and its inverse.
 //
-// Coefficients without a source named are interpolations at Chebyshev nodes, computed with 60
+// Coefficients without a stated source are interpolations at Chebyshev nodes, computed with 60
 // digits; their relative errors are below a tenth of a unit in the last place.
 #include <limits>
 
@@ -41,10 +41,10 @@ constexpr double kErfcF64[] = {
     0.0035854154854637445437,    -0.14024059858554678883,    1.2375126308378275826,
 };
 
-// erfc(x) for x >= 0.5. An error of x^2 would be multiplied by its size in the exponential, so that
-// x^2 is taken apart: z^2 is exact, x^2 - z^2 small.
+// erfc(x) for x >= 0.5. The exponential would multiply an error of x^2 by its size, so x^2 is
+// split: z^2 is exact, x^2 - z^2 is small.
 Expr erfc_of_positive(const Expr& x_in) {
-  const Expr x = min(x_in, x_in.constant(28));  // erfc is zero long before
+  const Expr x = min(x_in, x_in.constant(28));  // erfc is zero long before this
   const Expr z = rounded_to_bits(x, x.type() == ElementType::kF64 ? 25 : 11);
   const Expr t = (x - 3.75) / (x + 3.75);
   const Expr scaled = polynomial(t, for_type(x, kErfcF32, kErfcF64)) / (1.0 + 2.0 * x);
@@ -97,7 +97,7 @@ constexpr double kErfInvTailF64[] = {
 
 Expr erf_inv(const Expr& x) {
   const Expr a = abs(x);
-  // The form that keeps the small numbers, at either end.
+  // The form that keeps small numbers accurate, at either end.
   const Expr w = -select(a < 0.5, log1p(-(x * x)), log((1.0 - a) * (1.0 + a)));
   const Expr root = sqrt(w);
   const Expr factor = x.type() == ElementType::kF64

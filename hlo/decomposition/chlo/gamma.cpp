@@ -1,8 +1,8 @@
 // The logarithm of the gamma function and its derivative.
 //
-// Both have zeros between 1 and 2 (and beyond every pole), near which a sum of terms has no correct
-// digit: there they are taken as a product with the distance to the zero. Coefficients are
-// interpolations at Chebyshev nodes, computed with 60 digits; their relative errors are below a
+// Both have zeros between 1 and 2 (and beyond every pole), near which a sum of terms would have no
+// correct digit: there they are computed as a product with the distance to the zero. Coefficients
+// are interpolations at Chebyshev nodes, computed with 60 digits; their relative errors are below a
 // tenth of a unit in the last place.
 #include <cmath>
 
@@ -53,7 +53,7 @@ constexpr double kDigammaF64[] = {
     -0.024890048490209467743,    0.044799654452774917737,    -0.082285586355758206029,
     0.15712011335204251432,      -0.32625462786810579485,    0.8581832171262995175,
 };
-// The zero of digamma, less 1, in two parts.
+// The zero of digamma, minus 1, in two parts.
 constexpr double kZeroF32[] = {0.4616321325302124, 1.24381499389e-8};
 constexpr double kZeroF64[] = {0.46163214496836236, -1.5522348162858676891e-17};
 // Coefficients of the asymptotic series: B(2k) / (2k).
@@ -64,12 +64,12 @@ constexpr double kAsymptoticF64[] = {
     -0.021092796092796092796, 0.0075757575757575757576,  -0.0041666666666666666667,
     0.003968253968253968254,  -0.0083333333333333333333, 0.083333333333333333333};
 
-// From here on the series are used.
+// The series are used from here on.
 constexpr int kFar = 8;
 
-// How the numbers below kFar are brought into [1, 2.5), where the polynomials are.
+// The reduction of numbers below kFar to [1, 2.5), where the polynomials are valid.
 struct Reduced {
-  Expr from_one;  ///< 1 + from_one is in [1, 2.5); x itself below 1
+  Expr from_one;  ///< 1 + from_one is in [1, 2.5); for x below 1, x itself
   Expr from_two;
 };
 Reduced reduced(const Expr& x) {
@@ -79,8 +79,8 @@ Reduced reduced(const Expr& x) {
   return {from_one, select(x < 1.5, from_one - 1.0, from_two)};
 }
 
-// lgamma(x) for x >= 1, and lgamma(1 + x) for 0 <= x < 1. From 2.5 up to kFar the product
-// (x - 1) (x - 2) … leads down to [1.5, 2.5).
+// lgamma(x) for x >= 1, and lgamma(1 + x) for 0 <= x < 1. From 2.5 up to kFar the product (x - 1)
+// (x - 2) … reduces x to [1.5, 2.5).
 Expr lgamma_from_one(const Expr& x) {
   const Reduced y = reduced(x);
   const Expr near =
@@ -98,14 +98,13 @@ Expr lgamma_from_one(const Expr& x) {
   return select(x < double(kFar), near + log(product), far);
 }
 
-// Below zero by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x), with lgamma(1 + |x|) as it
-// comes.
+// Below zero by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x), with lgamma(1 + |x|).
 Expr lgamma(const Expr& x) {
   const Expr a = abs(x);
   const Expr below_one = a < 1.0;
   const Expr above = lgamma_from_one(a);
   const Expr positive = select(below_one, above - log(a), above);
-  // sin(pi x) / pi by the distance of x to an integer, also where that is subnormal.
+  // sin(pi x) / pi from the distance of x to an integer, also if that is subnormal.
   const Expr distance = abs(x - round(x));
   const Expr angle = kPi * distance;
   const Expr sine = distance * (sin(angle) / angle);
@@ -115,7 +114,7 @@ Expr lgamma(const Expr& x) {
 }
 
 // digamma(x) for x >= 1, and digamma(1 + x) for 0 <= x < 1. From 2.5 up to kFar reciprocals of x -
-// 1, x - 2 … lead down to [1.5, 2.5).
+// 1, x - 2 … reduce x to [1.5, 2.5).
 Expr digamma_from_one(const Expr& x) {
   const Expr y = reduced(x).from_one;
   const std::span<const double> zero = for_type(x, kZeroF32, kZeroF64);

@@ -1,4 +1,4 @@
-// CHLO ops over rows: the greatest elements by sorting, scans by a loop.
+// CHLO ops over rows: top_k by sorting, scans by a loop.
 #include <algorithm>
 
 #include "hlo/decomposition/decomposition_util.h"
@@ -7,7 +7,7 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// A comparator of (value, value, index, index): the greater value first. Floats in total order, in
+// A comparator of (value, value, index, index) for descending order. Floats are in total order, in
 // which a positive NaN is greater than everything.
 std::unique_ptr<Computation> descending(Builder& b, ElementType value, ElementType index) {
   auto region = std::make_unique<Computation>();
@@ -98,7 +98,7 @@ class ScanLoop {
     return starts;
   }
 
-  // The state after a step: number of the step, carries, outputs.
+  // The state after a step: index of the step, carries, outputs.
   std::vector<Value> step(Builder& b, const std::vector<Value>& state) const {
     const Value position =
         op_.flag(AttrKey::is_reverse) ? b.sub(b.i64_constant(steps_ - 1), state[0]) : state[0];
@@ -126,7 +126,7 @@ class ScanLoop {
     return next;
   }
 
-  // The body's instructions, copied in place.
+  // Copies the body's instructions in place.
   std::vector<Value> call_body(Builder& b, const std::vector<Value>& arguments) const {
     if (!b.ok()) return {};
     const Computation& body = op_.region(0);

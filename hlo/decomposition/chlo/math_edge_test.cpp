@@ -1,5 +1,5 @@
-// Edges of the functions of CHLO: zeros, poles, branch cuts and branch points, and arguments whose
-// intermediate results leave the range of the type.
+// Edge cases of the functions of CHLO: zeros, poles, branch cuts and branch points, and arguments
+// whose intermediate results leave the range of the type.
 #include "hlo/decomposition/chlo/math_test_util.h"
 #include "hlo/evaluator/scalars/math_reference.h"
 #include "hlo/passes/pass.h"
@@ -28,7 +28,7 @@ CFloat128 number(double re, double im) {
   return z;
 }
 
-// Equal up to `bound` ULP, a zero of the same sign; where the exact value is NaN, NaN.
+// Equal up to `bound` ULP, with the sign of a zero; NaN if the exact value is NaN.
 ::testing::AssertionResult matches(ElementType type, double result, Float128 exact, double bound) {
   const double error = ulps(type, result, exact);
   const bool sign_differs =
@@ -38,7 +38,7 @@ CFloat128 number(double re, double im) {
          << result << ", expected " << static_cast<double>(exact) << " (" << error << " ULP)";
 }
 
-// Every pair of parts, results in turn by part.
+// Checks every pair of parts; results alternate by part.
 void check_pairs(const ComplexFunction& f, ElementType part, const std::vector<double>& re,
                  const std::vector<double>& im) {
   std::vector<double> z;
@@ -69,7 +69,7 @@ TEST(DecompositionMathEdges, InfiniteParts) {
     const bool is_inverse = std::string_view(f.op).substr(5, 1) == "a";
     for (const ElementType part : kParts) {
       check_pairs(f, part, infinite, finite);
-      // The other functions leave the sign of the sine and cosine of infinity open.
+      // For the other functions, the sign of the sine and cosine of infinity is undefined.
       if (!is_inverse) continue;
       check_pairs(f, part, finite, infinite);
       check_pairs(f, part, infinite, infinite);
@@ -95,7 +95,7 @@ TEST(DecompositionMathEdges, BesideBranchPoints) {
 }
 
 TEST(DecompositionMathEdges, ProductsThatOverflowInPartOnly) {
-  // sinh and cosh of the real part overflow, their product with a small sine does not.
+  // sinh and cosh of the real part overflow, but their product with a small sine does not.
   for (const ElementType part : kParts) {
     const double x = part == ElementType::kF64 ? 712 : 90;
     const std::vector<double> z = {x, 1e-6, -x, 1e-6};
@@ -149,8 +149,8 @@ TEST(DecompositionMathEdges, HugeArguments) {
   }
 }
 
-// A composite that is named after a function has the function's accuracy, not its decomposition's:
-// the decomposition of a frontend (here JAX's form of sinh) loses bits of x + log(1/2) for great x.
+// A composite with the name of a function has the function's accuracy, not its decomposition's: a
+// frontend's decomposition (here JAX's form of sinh) loses bits of x + log(1/2) for large x.
 constexpr const char* kCompositeText = R"(
 func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = stablehlo.composite "chlo.sinh" %x {decomposition = @by_exp, version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
@@ -189,7 +189,7 @@ TEST(DecompositionMathEdges, CompositesCalledAfterFunctionsAreTheFunctions) {
     of_decomposition =
         std::max(of_decomposition, ulps(ElementType::kF32, whole[1].get_double(i), exact));
   }
-  EXPECT_GT(of_decomposition, 6);  // The decomposition is used under any other name.
+  EXPECT_GT(of_decomposition, 6);  // The decomposition is used for any other name.
 }
 
 TEST(DecompositionMathEdges, ErfcDownToSubnormals) {
@@ -197,7 +197,7 @@ TEST(DecompositionMathEdges, ErfcDownToSubnormals) {
   check_real("chlo.erfc", ElementType::kF64, erfcf128, {26, 26.5, 26.6, 27, 27.2, 28, 40}, 3);
 }
 
-// Below zero, where x is an integer, terms of either sign come before those that the formula takes.
+// Below zero, where x is an integer, terms of either sign precede those of the formula.
 TEST(DecompositionMathEdges, ZetaBelowZero) {
   for (const ElementType type : kParts) {
     std::vector<double> s, q;

@@ -21,7 +21,7 @@ struct Accuracy {
   double high;
   double f32_bound;
   double f64_bound;
-  double floor = 0;  ///< Above 0 where the function has zeros that its series does not resolve.
+  double floor = 0;  ///< Above 0 if the function has zeros that its series does not resolve.
 };
 
 double worst(const Accuracy& c, ElementType type) {
@@ -88,7 +88,7 @@ TEST(DecompositionMath, RealFunctionsStayWithinTheirBounds) {
   }
 }
 
-// One rounding of an f32 result: half a unit, and a little when f32's error crosses a tie.
+// One rounding of an f32 result: half a unit, and slightly more if f32's error crosses a tie.
 TEST(DecompositionMath, NarrowTypesAreRoundedOnce) {
   for (const ElementType type : {ElementType::kF16, ElementType::kBF16}) {
     for (const Accuracy& c : kAccuracy) {
@@ -128,7 +128,7 @@ struct ComplexAccuracy {
   double c128_bound;
 };
 
-// Either part, in ULP.
+// The maximum over both parts, in ULP.
 const ComplexAccuracy kComplexAccuracy[] = {
     {"chlo.acos", cacosf128, 3, 3}, {"chlo.acosh", cacoshf128, 3, 3},
     {"chlo.asin", casinf128, 3, 3}, {"chlo.asinh", casinhf128, 3, 3},

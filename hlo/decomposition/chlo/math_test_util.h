@@ -1,4 +1,4 @@
-// Functions of CHLO on lists of numbers, and how far results are from exact ones, for tests.
+// Functions of CHLO on lists of numbers, and the errors of results, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ inline std::string type_text(ElementType type, size_t count) {
          ">";
 }
 
-/// op(arguments...), each argument a list of numbers of `type` (parts in turn for complex types).
+/// op(arguments...); each argument is a list of numbers of `type` (for complex types, alternating
+/// parts).
 inline std::vector<double> run_op(const std::string& op, ElementType type,
                                   const std::vector<std::vector<double>>& arguments) {
   const size_t parts = is_complex(type) ? 2 : 1;
@@ -78,8 +79,8 @@ inline std::vector<double> run_op(const std::string& op, ElementType type,
   return numbers;
 }
 
-/// Units in the last place of `type` between a result and the exact value; infinity where one of
-/// them is NaN or overflows and the other does not.
+/// The difference between a result and the exact value in units in the last place of `type`;
+/// infinity if exactly one of them is NaN or overflows.
 inline double ulps(ElementType type, double result, Float128 exact, double floor = 0) {
   const double rounded = round_to(type, exact);
   if (std::isnan(result) || std::isnan(rounded)) {
@@ -96,7 +97,8 @@ inline double ulps(ElementType type, double result, Float128 exact, double floor
   return static_cast<double>(ldexpf128(error, -exponent));
 }
 
-/// Arguments of a type: `count` evenly in [low, high], as many evenly among its bit patterns there.
+/// Arguments of a type: `count` spread evenly in [low, high], and as many spread evenly over its
+/// bit patterns there.
 inline std::vector<double> sample(ElementType type, double low, double high, int count) {
   std::mt19937_64 random(1);
   std::vector<double> numbers;

@@ -1,6 +1,6 @@
-// chlo.ragged_dot: a dot_general whose rows, or whose summed elements, come in groups of sizes
-// given at run time. A loop computes one dot_general for each group and keeps the elements that the
-// group's mask selects.
+// chlo.ragged_dot: a dot_general whose rows, or whose contracted elements, are divided into groups
+// with sizes given at run time. A loop computes one dot_general for each group and keeps the
+// elements that the group's mask selects.
 #include <algorithm>
 
 #include "hlo/decomposition/decomposition_util.h"
@@ -9,8 +9,8 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// Dimensions of lhs for which group_sizes has a list each, in its order; none when it has one list
-// for all.
+// Dimensions of lhs for which group_sizes has separate lists, in its order; empty if it has one
+// list for all.
 I64s outer_dimensions(const Instruction& op, const RaggedDotDims& numbers) {
   if (op.operand_type(2).rank() == 1) return {};
   const int64_t ragged = numbers.lhs_ragged[0];
@@ -34,7 +34,7 @@ int64_t index_of(const I64s& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) - list.begin();
 }
 
-// The dimension of the result that is dimension `d` of lhs, other than a contracting one.
+// The dimension of the result for dimension `d` of lhs, which must not be contracting.
 int64_t result_dimension(const DotDims& dot, int64_t d) {
   if (contains(dot.lhs_batching, d)) return index_of(dot.lhs_batching, d);
   auto place = static_cast<int64_t>(dot.lhs_batching.size());
@@ -44,7 +44,7 @@ int64_t result_dimension(const DotDims& dot, int64_t d) {
   return place;
 }
 
-// The dimension of rhs that goes with batching or contracting dimension `d` of lhs.
+// The dimension of rhs that corresponds to batching or contracting dimension `d` of lhs.
 int64_t rhs_dimension(const DotDims& dot, int64_t d) {
   if (contains(dot.lhs_batching, d)) return dot.rhs_batching[at(index_of(dot.lhs_batching, d))];
   return dot.rhs_contracting[at(index_of(dot.lhs_contracting, d))];
@@ -72,12 +72,12 @@ class RaggedDot {
     Instruction* made = b.create(std::move(dot));
     return made ? made->result() : Value{};
   }
-  /// No group matters: as dot_general.
+  /// Groups have no effect: computed as dot_general.
   Value whole(Builder& b) const {
     return dot(b, op_.operand(0), op_.operand(1), numbers_.dot, op_.result_type());
   }
 
-  /// Loops over the groups; state is their number, where the group starts, and the result so far.
+  /// Loops over the groups; the state is the group's index, its start, and the result so far.
   Value loop(Builder& b) const {
     Dims starts(op_.operand_type(2).dims().begin(), op_.operand_type(2).dims().end() - 1);
     const std::vector<Value> state = b.while_loop(
@@ -107,8 +107,8 @@ class RaggedDot {
     return b.convert(b.reshape(size, sizes), ElementType::kS64);
   }
 
-  // Positions of an array of `dims` that lie in [start, limit) along `axis`; `outer` are its
-  // dimensions for which start and limit differ.
+  // Selects the positions of an array of `dims` that lie in [start, limit) along `axis`; `outer`
+  // are the dimensions along which start and limit vary.
   Value mask(Builder& b, const Dims& dims, int64_t axis, const I64s& outer, Value start,
              Value limit) const {
     const Expr position(b, b.iota(ElementType::kS64, dims, axis));
@@ -117,7 +117,7 @@ class RaggedDot {
     return ((position >= first) & (position < end)).value();
   }
 
-  // Rows of the group are multiplied by its matrix of rhs.
+  // Multiplies the rows of the group by its matrix of rhs.
   Value with_rows(Builder& b, Value result, Value group, Value start, Value limit) const {
     const Value rhs = op_.operand(1);
     const int64_t group_dim = numbers_.rhs_group[0];
@@ -140,8 +140,8 @@ class RaggedDot {
     return b.select(rows, product, result);
   }
 
-  // The group's part of the sum; elements outside are set to zero in both operands, as they may be
-  // infinite.
+  // The group's part of the sum; elements outside are set to zero in both operands, because they
+  // may be infinite.
   Value with_part(Builder& b, Value result, Value group, Value start, Value limit) const {
     I64s rhs_outer;
     for (const int64_t d : outer_) rhs_outer.push_back(rhs_dimension(numbers_.dot, d));
@@ -173,7 +173,7 @@ Values chlo_ragged_dot(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
   const RaggedDot ragged(op);
   if (ragged.ragged_is_batching()) return finished(b, {ragged.whole(b)});
-  // Without groups nothing can be sliced, and nothing is kept.
+  // Without groups there is nothing to slice, and nothing is kept.
   if (op.operand_type(2).dims().back() == 0 || op.result_type().shape().element_count() == 0) {
     return finished(b, {b.splat(op.result_type().shape(), 0)});
   }

@@ -1,6 +1,6 @@
-// Trigonometric and hyperbolic functions and their inverses: real arguments, and the choice between
-// real and complex. Formulas are chosen for small relative errors everywhere: no cancellation near
-// zeros, no overflow before the result overflows.
+// Trigonometric and hyperbolic functions and their inverses: real arguments, and the selection
+// between real and complex. The formulas have small relative errors everywhere: no cancellation
+// near zeros, no overflow before the result overflows.
 #include <cmath>
 
 #include "hlo/decomposition/decomposition_util.h"
@@ -9,7 +9,7 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// From here on x^2 + 1 rounds to x^2, and the logarithm of 2 x is exact enough.
+// For x above this bound x^2 + 1 rounds to x^2, and the logarithm of 2 x is accurate enough.
 double large(const Expr& x) { return for_type(x, 0x1p14, 0x1p28); }
 
 // 1 - x^2: both factors are exact or nearly so.
@@ -57,15 +57,15 @@ Expr real_cosh(const Expr& x) {
 namespace {
 
 // cosh of f32. JAX computes exp(x + log(1/2)) + exp(log(1/2) - x) with rounded sums, and is up to 4
-// units off where |x| is 9, also in the StableHLO test data. With three quarters of the rounding
-// error made good, results lie within 3 units both of those and of the true values.
+// units off at |x| about 9, also in the StableHLO test data. By correcting three quarters of the
+// rounding error, results lie within 3 units both of JAX's and of the true values.
 Expr cosh_near_reference(const Expr& x) {
   const Expr a = abs(x);
   const Expr root = root_of_exp(a);
   const Expr shifted = a - kLogOf2;
   const Expr error = (a - shifted) - kLogOf2;
   const Expr power = exp(shifted);
-  // Small parts first, so that the sum is rounded once.
+  // Adds small parts first, so that the sum is rounded once.
   const Expr rest = power * (0.77 * error) + 0.25 / power;
   return select(a < 20.0, power + rest, 0.5 * root * root);
 }

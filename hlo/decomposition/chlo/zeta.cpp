@@ -1,4 +1,4 @@
-// The Hurwitz zeta function, and with it the polygamma functions.
+// The Hurwitz zeta function, and the polygamma functions computed from it.
 
 #include "hlo/decomposition/math_builder.h"
 
@@ -15,9 +15,9 @@ constexpr double kBernoulliF64[] = {
     -5.2841901386874931848e-10, 2.0876756987868098979e-8,   -8.2671957671957671958e-7,
     0.000033068783068783068783, -0.0013888888888888888889,  0.083333333333333333333};
 
-// sum of ((q + k) unit)^-x over k >= 0, for q >= 0.5 and x > 1: the first terms, then the formula
-// of Euler and Maclaurin, (5) in F. Johansson, "Rigorous high-precision computation of the Hurwitz
-// zeta function and its derivatives", Numerical Algorithms 69 (2015) 253-270.
+// The sum of ((q + k) unit)^-x over k >= 0, for q >= 0.5 and x > 1: the first terms, then the
+// formula of Euler and Maclaurin, (5) in F. Johansson, "Rigorous high-precision computation of the
+// Hurwitz zeta function and its derivatives", Numerical Algorithms 69 (2015) 253-270.
 Expr zeta_of_positive(const Expr& x, const Expr& q, const Expr& unit) {
   const int first_terms = q.type() == ElementType::kF64 ? 10 : 6;
   const std::span<const double> bernoulli = for_type(q, kBernoulliF32, kBernoulliF64);
@@ -34,12 +34,12 @@ Expr zeta_of_positive(const Expr& x, const Expr& q, const Expr& unit) {
     series = series * ((x + (j - 1)) * (x + j) * inverse_square) + bernoulli[i];
   }
   const Expr rest = end_power * (end / (x - 1.0) + (0.5 + x / end * series));
-  // For great x the series diverges, but then the rest is below the rounding error.
+  // For large x the series diverges, but the rest is then below the rounding error.
   const Expr is_done = end_power <= sum * for_type(x, 0x1p-36, 0x1p-66);
   return select(is_done, sum, sum + rest);
 }
 
-// unit^-x zeta(x, q). For q < 0, where x is an integer: the sum over all integers is one over
+// unit^-x zeta(x, q). For q < 0, where x is an integer: the sum over all integers is a sum over
 // positive numbers in both directions from the fraction of q, and the terms before q are a zeta of
 // 1 - q.
 Expr zeta(const Expr& x, const Expr& q, const Expr& unit) {
@@ -66,9 +66,10 @@ constexpr double kStirling[] = {6.4102564102564102564e-3, -1.9175269175269175269
                                 7.9365079365079365079e-4, -2.7777777777777777778e-3,
                                 8.3333333333333333333e-2};
 
-// (-1)^(n + 1) n! zeta(n + 1, x). Factorials are exact up to 10, then by Stirling's formula, in
-// which m^m e^-m is the square of a number that is exact in its exponents, m = n + 1 being whole.
-// The unit of zeta, a power of two near x, goes into that number: neither factor overflows alone.
+// (-1)^(n + 1) n! zeta(n + 1, x). Factorials are exact up to 10, then computed by Stirling's
+// formula, in which m^m e^-m is the square of a number that is exact in its exponents, because m =
+// n + 1 is an integer. The unit of zeta, a power of two near x, is multiplied into that number, so
+// that neither factor overflows alone.
 Expr polygamma_from_one(const Expr& n, const Expr& x) {
   constexpr int kExact = 10;
   constexpr double kTwoPi = 6.28318530717958647693;

@@ -1,4 +1,4 @@
-// Normalisation over all dimensions but the feature dimension, by the formulas of the
+// Normalisation over all dimensions except the feature dimension, by the formulas of the
 // specification.
 #include "hlo/decomposition/decomposition_util.h"
 #include "hlo/decomposition/math_builder.h"
@@ -6,7 +6,7 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// The quantities that the three ops share, in the type that is computed in.
+// The quantities that the three ops share, in the type of the computation.
 class BatchNorm {
  public:
   BatchNorm(Builder& b, const Instruction& op)
@@ -22,7 +22,7 @@ class BatchNorm {
   }
 
   Expr operand(size_t i) const { return convert(Expr(b_, op_.operand(i)), type_); }
-  /// A number for each feature, repeated over the other dimensions.
+  /// One number per feature, broadcast over the other dimensions.
   Expr spread(const Expr& x) const {
     return {b_, b_.broadcast_in_dim(x.value(), dims_, {feature_})};
   }
@@ -30,7 +30,7 @@ class BatchNorm {
     return {b_, b_.reduce(OpCode::kAdd, x.value(), b_.scalar(type_, 0), others_)};
   }
   Expr mean(const Expr& x) const { return sum(x) / count_; }
-  /// Elements that share a feature.
+  /// The number of elements per feature.
   double count() const { return count_; }
   double epsilon() const {
     const auto* epsilon = op_.attr<FloatAttr>(AttrKey::epsilon);
@@ -39,7 +39,7 @@ class BatchNorm {
   Expr normalized(const Expr& centered, const Expr& variance) const {
     return centered / spread(sqrt(variance + epsilon()));
   }
-  /// In the types of the op's results.
+  /// The values converted to the types of the op's results.
   Values results(const std::vector<Expr>& values) const {
     std::vector<Value> converted;
     for (size_t i = 0; i < values.size() && b_.ok(); ++i) {

@@ -1,7 +1,7 @@
 // hlo/decomposition/stablehlo/: decompositions of StableHLO ops.
 //
 // Contractions in other notations as dot_general, and other ops outside the specification that have
-// a plain counterpart in it.
+// a direct equivalent in it.
 #include <algorithm>
 #include <string>
 
@@ -26,7 +26,7 @@ Values dot(Builder& b, const Instruction& op) {
 
 namespace {
 
-// An operand of an einsum: its dimensions have letters.
+// An operand of an einsum, whose dimensions have letters.
 struct Lettered {
   Value value;
   std::string letters;
@@ -46,7 +46,8 @@ void sum_out(Builder& b, Lettered& x, size_t d) {
   x.letters.erase(d, 1);
 }
 
-// A letter twice means the diagonal: elements off it are set to zero and summed over.
+// A repeated letter means the diagonal: elements off the diagonal are set to zero, and the
+// dimension is summed.
 void take_diagonals(Builder& b, Lettered& x) {
   for (size_t d = 1; b.ok() && d < x.letters.size();) {
     const size_t first = x.letters.find(x.letters[d]);
@@ -61,7 +62,7 @@ void take_diagonals(Builder& b, Lettered& x) {
   }
 }
 
-// Sums over letters that stand neither in `other` nor in `output`.
+// Sums over letters that occur neither in `other` nor in `output`.
 void sum_unused(Builder& b, Lettered& x, const std::string& other, const std::string& output) {
   for (size_t d = 0; b.ok() && d < x.letters.size();) {
     const char letter = x.letters[d];
@@ -80,8 +81,7 @@ Value ordered(Builder& b, const Lettered& x, const std::string& output) {
   return b.transpose(x.value, std::move(permutation));
 }
 
-// dot_general over the letters that the two share: batching if the output has the letter, else
-// contracting.
+// dot_general over the shared letters: batching if the output has the letter, else contracting.
 Lettered contract(Builder& b, const Lettered& lhs, const Lettered& rhs, const std::string& output,
                   ElementType type) {
   DotDims dims;
@@ -154,7 +154,7 @@ Values broadcast(Builder& b, const Instruction& op) {
                              {{AttrKey::broadcast_dimensions, dimensions}}, op.result_types())});
 }
 
-// A gather of slices of size 1 along `dim`; batch dimensions of both operands go together.
+// A gather of slices of size 1 along `dim`; batch dimensions of both operands correspond.
 Values torch_index_select(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
   const Type& type = op.operand_type(0);
@@ -168,7 +168,8 @@ Values torch_index_select(Builder& b, const Instruction& op) {
   dims.start_index_map = {dim};
   dims.index_vector_dim = index_rank;
   I64s sizes = type.dims();
-  // Result dimensions: batch, operand up to dim, the index's others, the rest of the operand.
+  // Result dimensions: batch, operand up to dim, other dimensions of the index, the rest of the
+  // operand.
   for (int64_t d = 0; d < type.rank(); ++d) {
     if (d < batch || d == dim) {
       sizes[at(d)] = 1;

@@ -1,4 +1,4 @@
-// dot, einsum, unary_einsum and chlo.ragged_dot against loops; small ops beside them.
+// dot, einsum, unary_einsum and chlo.ragged_dot compared with loops; and some small ops.
 #include "hlo/decomposition/decomposition_test_util.h"
 
 namespace tenon::hlo {
@@ -26,12 +26,12 @@ TEST(Einsum, Formulas) {
   const Literal b = s64({3, 2}, {1, 0, 0, 1, 2, -1});
   EXPECT_EQ(einsum("ab,bc->ac", "2x2xi64", {a, b}), (Integers{7, -1, 16, -1}));
   EXPECT_EQ(einsum("ab,bc->ca", "2x2xi64", {a, b}), (Integers{7, 16, -1, -1}));
-  // Elementwise, transposed on the way.
+  // Elementwise, with a transposition.
   EXPECT_EQ(einsum("ab,ba->ab", "2x3xi64", {a, b}), (Integers{1, 0, 6, 0, 5, -6}));
-  // Everything summed; a letter of one operand alone is summed too.
+  // Everything is summed; a letter of only one operand is summed too.
   EXPECT_EQ(einsum("ab,ba->", "i64", {a, b}), (Integers{6}));
   EXPECT_EQ(einsum("ab,cd->ac", "2x3xi64", {a, b}), (Integers{6, 6, 6, 15, 15, 15}));
-  // An outer product, and batches in the second place.
+  // An outer product, and batches as the second dimension.
   EXPECT_EQ(einsum("a,b->ba", "2x2xi64", {s64({2}, {1, 2}), s64({2}, {3, 5})}),
             (Integers{3, 6, 5, 10}));
   EXPECT_EQ(einsum("ib,jb->bij", "3x2x2xi64", {a, a}),
@@ -60,7 +60,7 @@ std::string ragged(const std::string& dims) {
   return "ragged_dot_dimension_numbers = #chlo.ragged_dot<" + dims + ">";
 }
 
-// Rows by group: row i meets the matrix of its group; rows beyond all groups are zero.
+// Groups of rows: row i is multiplied by the matrix of its group; rows beyond all groups are zero.
 TEST(RaggedDot, Rows) {
   constexpr size_t kRows = 5, kInner = 2, kColumns = 3;
   const Reals x = some_reals(kRows * kInner, 1), w = some_reals(3 * kInner * kColumns, 2);
@@ -84,7 +84,7 @@ TEST(RaggedDot, Rows) {
   expect_near(reals_of(results[0]), expected);
 }
 
-// Contracted elements by group: one product a group.
+// Groups of contracted elements: one product per group.
 TEST(RaggedDot, Contracted) {
   const Reals x = some_reals(2 * 5, 3), y = some_reals(5 * 3, 4);
   const size_t starts[] = {0, 2, 2, 5};
@@ -131,7 +131,7 @@ TEST(RaggedDot, GroupsDoNotMeet) {
               {8, NAN});
 }
 
-// group_sizes with a list for each batch.
+// group_sizes with one list per batch.
 TEST(RaggedDot, SizesByBatch) {
   const OpCall op{"chlo.ragged_dot",
                   ragged("lhs_batching_dimensions = [1], rhs_batching_dimensions = [1], "
@@ -139,8 +139,8 @@ TEST(RaggedDot, SizesByBatch) {
                          "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
                   {"2x3x1xf64"},
                   {}};
-  // lhs [m, b, k], rhs [g, b, k, n]: rows of batch 0 belong to groups 0, 0, 1, of batch 1 to 1,
-  // 1, 1.
+  // lhs [m, b, k], rhs [g, b, k, n]: rows of batch 0 belong to groups 0, 0, 1, rows of batch 1 to
+  // 1, 1, 1.
   const auto results = op({reals({3, 2, 1}, {1, 10, 2, 20, 3, 30}),
                            reals({2, 2, 1, 1}, {1, 2, 3, 4}), integers({2, 2}, {2, 1, 0, 3})});
   expect_near(reals_of(results[0]), {1, 2, 9, 40, 80, 120});
@@ -180,7 +180,7 @@ TEST(TorchIndexSelect, BatchDims) {
   };
   EXPECT_EQ(integers_of(select(1, 0, "2x2x4xi64")({operand, s64({2}, {2, 0})})[0]),
             (Integers{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15}));
-  // Each batch has indices of its own.
+  // Each batch has its own indices.
   EXPECT_EQ(integers_of(select(1, 1, "2x1x4xi64")({operand, s64({2, 1}, {1, 2})})[0]),
             (Integers{4, 5, 6, 7, 20, 21, 22, 23}));
   EXPECT_EQ(integers_of(select(2, 1, "2x3x2xi64")({operand, s64({2, 2}, {3, 0, 1, 1})})[0]),

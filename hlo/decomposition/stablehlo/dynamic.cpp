@@ -1,6 +1,6 @@
-// Ops whose shape or amounts are operands, once the result types are static. The type then says the
-// shape, and a shape operand nothing more; amounts that are constants give the static op, others
-// are computed with at run time.
+// Ops whose shape or amounts are operands, once the result types are static. The type then
+// determines the shape, so a shape operand has no further effect. Constant amounts give the static
+// op; other amounts are used at run time.
 #include <algorithm>
 
 #include "hlo/decomposition/decomposition_util.h"
@@ -9,7 +9,7 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// The result of `code` with `op`'s attributes, as far as it has them, and its result type.
+// The result of op `code` with those attributes of `op` that it has, and with `op`'s result type.
 Values as_static(Builder& b, const Instruction& op, OpCode code, const std::vector<Value>& operands,
                  Builder::AttrList more = {}) {
   auto form = std::make_unique<Instruction>(code, operands, op.result_types());
@@ -21,7 +21,7 @@ Values as_static(Builder& b, const Instruction& op, OpCode code, const std::vect
   return finished(b, {made ? made->result() : Value{}});
 }
 
-// A rank-1 operand of amounts as s64, element by element.
+// A rank-1 operand of amounts, converted to s64, element by element.
 class Amounts {
  public:
   Amounts(Builder& b, Value list) : b_(b), list_(b.convert(list, ElementType::kS64)) {}
@@ -36,7 +36,8 @@ class Amounts {
   Value list_;
 };
 
-// x padded along `axis` to the size of the result: element i comes from (i - low) / (interior + 1).
+// x padded along `axis` to the size of the result: element i is element (i - low) / (interior + 1)
+// of x.
 Value pad_axis(Builder& b, Value x, Value padding, int64_t axis, int64_t size, const Amounts& low,
                const Amounts& interior) {
   if (!b.ok()) return {};
@@ -91,7 +92,8 @@ Values dynamic_gather(Builder& b, const Instruction& op) {
   if (const auto constant = constant_list(op.operand(2))) {
     sizes = *constant;
   } else {
-    // Offset dimensions of the result are the slice's dimensions that are not dropped, in order.
+    // The offset dimensions of the result are the dimensions of the slice that are not collapsed,
+    // in order.
     const Dims& dims = op.result_type().dims();
     size_t offset = 0;
     for (int64_t d = 0; d < op.operand_type(0).rank(); ++d) {
@@ -149,7 +151,8 @@ Values real_dynamic_slice(Builder& b, const Instruction& op) {
 
 namespace {
 
-// Size of a convolution's padded input that gives `outputs` windows and nothing behind the last.
+// The size of a convolution's padded input that gives `outputs` windows and nothing after the last
+// one.
 int64_t padded_size(int64_t outputs, int64_t kernel, int64_t stride, int64_t dilation) {
   const int64_t window = kernel == 0 ? 0 : (kernel - 1) * dilation + 1;
   return outputs == 0 ? 0 : (outputs - 1) * stride + window;
@@ -157,11 +160,11 @@ int64_t padded_size(int64_t outputs, int64_t kernel, int64_t stride, int64_t dil
 
 }  // namespace
 
-// With padding at run time the input is padded first, dilation included.
+// If the padding is known only at run time, the input is padded first, including dilation.
 Values dynamic_conv(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
   const auto spatial = static_cast<size_t>(op.operand_type(0).rank() - 2);
-  // A stride too many is accepted on dynamic_conv alone (hlo/inference/rules/convolution.cpp).
+  // One stride too many is accepted only for dynamic_conv (hlo/inference/rules/convolution.cpp).
   I64s strides = op.i64s_or(AttrKey::window_strides, spatial, 1);
   strides.resize(spatial);
   if (const auto constant = constant_list(op.operand(2))) {
@@ -174,7 +177,7 @@ Values dynamic_conv(Builder& b, const Instruction& op) {
   const auto& numbers = *op.attr<ConvDims>(AttrKey::dimension_numbers);
   const I64s dilation = op.i64s_or(AttrKey::lhs_dilation, spatial, 1);
   const I64s kernel_dilation = op.i64s_or(AttrKey::rhs_dilation, spatial, 1);
-  // The amounts in the order of the input's dimensions: none for batch and feature.
+  // The amounts in the order of the input's dimensions; zero for batch and feature.
   const size_t rank = spatial + 2;
   const Value none = b.reshape(b.i64_constant(0), {1});
   std::vector<Value> low(rank, none), interior(rank, none);

@@ -1,4 +1,4 @@
-// Decompositions of ops whose result shape is not known yet: an error that says so, from every op.
+// Decompositions of ops whose result shape is unknown: each returns an error that says so.
 #include "hlo/builder/builder.h"
 #include "hlo/decomposition/decomposition_test_util.h"
 

@@ -1,5 +1,5 @@
-// Ops whose amounts are operands: constant ones, ones known only at run time, and the static twin
-// give the same. Beside them small programs of the evaluator that need a module of their own.
+// Ops whose amounts are operands: constant amounts, run-time amounts and the equivalent static op
+// give the same results. Also small programs for the evaluator that need a module of their own.
 #include <cmath>
 
 #include "hlo/decomposition/decomposition_test_util.h"
@@ -9,7 +9,7 @@ namespace {
 
 std::string i64s(const Integers& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
-// `op` on `x` and amounts: as arguments when `run_time`, as constants otherwise.
+// `op` on `x` and amounts: as arguments if `run_time`, else as constants.
 Integers with_amounts(const std::string& name, const std::string& attributes,
                       const std::vector<Literal>& arrays, const std::vector<Literal>& amounts,
                       const std::string& result, bool run_time) {
@@ -17,7 +17,7 @@ Integers with_amounts(const std::string& name, const std::string& attributes,
   arguments.insert(arguments.end(), amounts.begin(), amounts.end());
   const OpCall op{name, attributes, {result}, {}};
   if (run_time) return integers_of(op(arguments)[0]);
-  // The parameters of the amounts become constants of their names.
+  // The parameters for the amounts become constants with their names.
   std::string parameters, names, types, constants;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string comma = i == 0 ? "" : ", ";
@@ -255,7 +255,7 @@ TEST(Programs, ScatterDropsWhatIsOutOfBounds) {
       {"2x3xi64"},
       "({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):\n"
       "  %s = stablehlo.add %a, %b : tensor<i64>\n  stablehlo.return %s : tensor<i64> })"};
-  // Windows of two: one fits; of one that sticks out to the right the inside is updated; the
+  // Windows of two: one fits; one extends beyond the right edge and its inside part is updated; the
   // others lie below or above.
   const auto results =
       op({integers({2, 3}, {0, 0, 0, 0, 0, 0}), integers({4, 2}, {0, 1, 1, 2, 2, 0, -1, 0}),

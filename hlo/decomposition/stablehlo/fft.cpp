@@ -1,4 +1,4 @@
-// Fourier transforms of any length over those of power-of-two lengths.
+// Fourier transforms of any length, from transforms of power-of-two lengths.
 #include <bit>
 #include <complex>
 
@@ -11,7 +11,7 @@ namespace {
 // Wider than any element type: constants are rounded once, at the end.
 using Complexes = std::vector<std::complex<long double>>;
 
-// In place, of a power-of-two length, forward: for constants.
+// Transforms in place and forward, for a power-of-two length; used for constants.
 void host_fft(Complexes& x) {
   const size_t n = x.size();
   for (size_t i = 1, j = 0; i < n; ++i) {
@@ -36,7 +36,7 @@ void host_fft(Complexes& x) {
   }
 }
 
-// The numbers along the last dimension of an array of `dims`.
+// The numbers along the last dimension of an array of `dims`, broadcast over the others.
 Value along_last(Builder& b, ElementType type, const Complexes& numbers, const Dims& dims) {
   Literal list(Shape(type, {static_cast<int64_t>(numbers.size())}));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -53,8 +53,8 @@ Value power_of_two(Builder& b, Value x, FftType type) {
                  {AttrKey::fft_length, Attribute(I64s{n})}});
 }
 
-// Bluestein's algorithm: with w[k] = exp(∓pi i k^2 / n), from 2 j k = j^2 + k^2 - (k - j)^2 follows
-// X[k] = w[k] sum_j (x[j] w[j]) conj(w[k - j]), a convolution, which longer transforms compute.
+// Bluestein's algorithm: with w[k] = exp(∓pi i k^2 / n), 2 j k = j^2 + k^2 - (k - j)^2 implies X[k]
+// = w[k] sum_j (x[j] w[j]) conj(w[k - j]), a convolution, which longer transforms compute.
 Value bluestein(Builder& b, Value x, bool inverse) {
   const ElementType type = x.type().element_type();
   Dims dims = x.type().dims();
@@ -64,7 +64,7 @@ Value bluestein(Builder& b, Value x, bool inverse) {
   Complexes chirp(count);
   Complexes kernel(padded);
   for (size_t k = 0; k < count; ++k) {
-    // k^2 modulo 2 n is the same turn, of which few bits are lost.
+    // k^2 modulo 2 n is the same angle, and loses few bits.
     const auto square = static_cast<int64_t>(static_cast<unsigned __int128>(k) * k % (2 * count));
     const std::complex<long double> root = root_of_unity(square, 2 * n);
     chirp[k] = inverse ? root : std::conj(root);
@@ -147,7 +147,7 @@ Values fft(Builder& b, const Instruction& op) {
       break;
     }
     case FftType::kIrfft:
-      // The outer dimensions first, while the spectrum is still a half.
+      // Transforms the outer dimensions first, while the spectrum is still half.
       for (int64_t axis = first; axis + 1 < rank; ++axis) x = along(b, x, axis, true);
       x = b.unary(OpCode::kReal, along(b, complete(b, x, length.back()), rank - 1, true));
       break;

@@ -1,4 +1,4 @@
-// Roots of unity, and transforms of lengths that are no powers of two.
+// Roots of unity, and transforms whose lengths are not powers of two.
 #include <bit>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace tenon::hlo {
 namespace {
 
-// binary128 has bits enough to see the last one of long double.
+// binary128 is precise enough to check the last bit of long double.
 TEST(RootsOfUnity, AreRightToTheLastBits) {
   const _Float128 two_pi = 2 * acosf128(-1);
   for (const int64_t n : {1, 2, 3, 8, 12, 97, 4096, 1 << 20, 999'983}) {
@@ -42,8 +42,8 @@ TEST(RootsOfUnity, AreSymmetric) {
   }
 }
 
-// Bluestein's constants are transforms themselves: computed in double with a root for each factor
-// they lost bits with each doubling of the length.
+// Bluestein's constants are transforms themselves: computed in double with a root for each factor,
+// they would lose bits with each doubling of the length.
 TEST(Fft, OfPrimeLengthsKeepsItsBits) {
   for (const int64_t n : {5, 97, 509}) {
     const std::string type = fmt::format("tensor<{}xcomplex<f64>>", n);

@@ -7,7 +7,7 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// Batched matrices: dimensions before the last two are batch dimensions.
+// Batched matrices: all dimensions except the last two are batch dimensions.
 class Matrices {
  public:
   Matrices(Builder& b, const Type& type) : b_(b), dims_(type.dims()) {
@@ -16,7 +16,7 @@ class Matrices {
     batch_.assign(dims_.begin(), dims_.end() - 2);
   }
 
-  /// Start indices that are zero but for the last two.
+  /// Start indices that are zero except for the last two.
   std::vector<Value> starts(Value row, Value column) const {
     std::vector<Value> starts = zero_starts(b_, batch_.size());
     starts.insert(starts.end(), {row, column});
@@ -44,7 +44,7 @@ class Matrices {
     starts.push_back(i);
     return b_.reshape(b_.dynamic_slice(x, starts, with(1)), batch_);
   }
-  /// A [batch] array repeated to [batch, size].
+  /// A [batch] array broadcast to [batch, size].
   Value repeat(Value x, int64_t size) const {
     return b_.broadcast_in_dim(x, with(size), counting(static_cast<int64_t>(batch_.size())));
   }
@@ -102,7 +102,7 @@ Value matrix_vector(Builder& b, Value matrix, Value vector) {
 
 Value next(Builder& b, Value i) { return b.add(i, b.i64_constant(1)); }
 
-// A loop that counts state[0] up to `count`.
+// A loop that increments state[0] up to `count`.
 std::vector<Value> count_loop(
     Builder& b, int64_t count, std::vector<Value> state,
     const std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>& body) {
@@ -115,8 +115,8 @@ std::vector<Value> count_loop(
       body);
 }
 
-// One column of L with a = L L^H: (a - L L^H) over the pivot. Columns of L from j on are still
-// zero.
+// One column of L with a = L L^H: (a - L L^H) divided by the pivot. Columns of L from j on are
+// still zero.
 Value cholesky_column(Builder& b, Value a, Value l, Value j) {
   const Matrices m(b, a.type());
   const int64_t size = a.type().dims().back();
@@ -130,8 +130,9 @@ Value cholesky_column(Builder& b, Value a, Value l, Value j) {
   return select(here > column, left / diagonal, select(here == column, diagonal, 0.0)).value();
 }
 
-// If the matrix is not positive definite, makes every element of the factor NaN, also in the
-// columns before the bad pivot: callers look at any of them. A bad pivot makes all later ones NaN.
+// If the matrix is not positive definite, makes every element of the factor NaN, including the
+// columns before the bad pivot, because callers test any of them. A bad pivot makes all later ones
+// NaN.
 Value nan_unless_positive(Builder& b, Value l) {
   if (!b.ok()) return {};
   const Matrices m(b, l.type());
@@ -155,7 +156,8 @@ Values cholesky(Builder& b, const Instruction& op) {
   if (type.shape().element_count() == 0) return finished(b, {b.splat(type.shape(), 0)});
   const ElementType computed = computing_type(type.element_type());
   const bool lower = op.flag(AttrKey::lower);
-  // The upper factor is the adjoint of the lower one of the adjoint, and reads the other triangle.
+  // The upper factor is the adjoint of the lower factor of the adjoint, and reads the other
+  // triangle.
   Value a = b.convert(op.operand(0), computed);
   if (!lower) a = conjugate(Expr(b, transposed(b, a))).value();
   std::vector<Value> state = {a, b.splat(type.shape().with_element_type(computed), 0)};
@@ -173,7 +175,7 @@ Values cholesky(Builder& b, const Instruction& op) {
 
 namespace {
 
-// `m` without its diagonal and the triangle that is not read.
+// `m` without its diagonal and the triangle that must not be read.
 Value strict_triangle(Builder& b, Value m, bool lower) {
   if (!b.ok()) return {};
   const Dims& dims = m.type().dims();
@@ -193,7 +195,8 @@ Values triangular_solve(Builder& b, const Instruction& op) {
   const auto transpose_a = op.enumeration<Transpose>(AttrKey::transpose_a);
   const bool left = op.flag(AttrKey::left_side);
   const bool unit = op.flag(AttrKey::unit_diagonal);
-  // x op(a) = b is op(a)^T x^T = b^T: from here on m x = r, with m = a or a^T, perhaps conjugated.
+  // x op(a) = b is op(a)^T x^T = b^T: from here on m x = r, where m is a or a^T, possibly
+  // conjugated.
   const bool is_transposed = (transpose_a != Transpose::kNoTranspose) == left;
   const bool lower = op.flag(AttrKey::lower) != is_transposed;
   Value m = b.convert(op.operand(0), computed);

@@ -1,4 +1,4 @@
-// batch_norm_*, cholesky and triangular_solve against formulas written as loops.
+// batch_norm_*, cholesky and triangular_solve compared with formulas written as loops.
 #include <cmath>
 
 #include "hlo/decomposition/decomposition_test_util.h"
@@ -46,7 +46,8 @@ TEST(BatchNorm, Training) {
   expect_near(reals_of(results[2]), variance);
 }
 
-// The derivative of sum(grad * output) by each x, as a difference quotient of the training formula.
+// The derivative of sum(grad * output) with respect to each x, as a difference quotient of the
+// training formula.
 TEST(BatchNorm, Grad) {
   const Reals x = some_reals(12, 3), grad = some_reals(12, 4), scale = {2, -1, 0.5};
   const auto statistics = [](const Reals& of, Reals& mean, Reals& variance) {
@@ -121,7 +122,7 @@ TEST(Cholesky, PivotsThatAreNotPositiveGiveNan) {
 }
 
 TEST(Cholesky, OfAMatrixThatIsNotPositiveDefiniteEveryElementIsNan) {
-  // The first pivot is good, the second is not.
+  // The first pivot is positive, the second is not.
   for (const bool lower : {true, false}) {
     const auto results = cholesky(lower, "2x2xf64")({reals({2, 2}, {1, 1, 1, 1})});
     expect_near(reals_of(results[0]), lower ? Reals{NAN, 0, NAN, NAN} : Reals{NAN, NAN, 0, NAN});
@@ -129,7 +130,8 @@ TEST(Cholesky, OfAMatrixThatIsNotPositiveDefiniteEveryElementIsNan) {
 }
 
 TEST(Cholesky, NarrowTypesAreComputedInF32) {
-  // 1 + 2^-9 is no bf16; taken from the last pivot it must not be rounded before.
+  // 1 + 2^-9 is not representable in bf16; it must not be rounded before the last pivot is
+  // subtracted.
   const auto results =
       cholesky(true, "2x2xbf16")({reals({2, 2}, {1, 0, 0x1.1p-4, 1}, ElementType::kBF16)});
   const double exact = std::sqrt(1 - 0x1.1p-4 * 0x1.1p-4);
@@ -163,7 +165,7 @@ TEST(TriangularSolve, AllForms) {
       for (const bool unit : {true, false}) {
         for (const std::string form : {"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"}) {
           SCOPED_TRACE(fmt::format("left {} lower {} unit {} {}", left, lower, unit, form));
-          // `a` as given, NaN where it must not be read, and op(a) as used.
+          // `a` as given, with NaN where it must not be read, and op(a) as used.
           Complexes given(kN * kN), used(kN * kN), x(kN * kM), b(kN * kM);
           for (size_t i = 0; i < kN; ++i) {
             for (size_t j = 0; j < kN; ++j) {

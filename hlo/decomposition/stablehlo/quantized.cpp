@@ -1,4 +1,4 @@
-// Quantized types as arithmetic: uniform_dequantize and uniform_quantize on stored integers, every
+// Quantized types as arithmetic: uniform_dequantize and uniform_quantize on stored integers; every
 // other op without regions as dequantize, the op on expressed types, quantize.
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,12 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
-// Wide enough for any difference of a stored integer and a zero point.
+// Wide enough for any difference between a stored integer and a zero point.
 ElementType wide_integer(ElementType storage) {
   return bit_width(storage) <= 16 ? ElementType::kS32 : ElementType::kS64;
 }
 
-// One number for each scale of `q`, as an array of `dims`.
+// One number per scale of `q`, as an array of `dims`.
 template <class Set>
 Value parameters(Builder& b, const QuantizedType& q, ElementType type, const Dims& dims, Set set) {
   if (!q.is_per_axis()) {
@@ -70,7 +70,7 @@ Value quantize(Builder& b, Value value, const Type& type) {
   const Expr rounded =
       min(max(moved, moved.constant(low)), moved.constant(high)).apply(OpCode::kRoundNearestEven);
   const Expr number = select(moved != moved, 0.0, rounded);
-  // A bound that the expressed type rounds away from zero must not leave the storage type.
+  // A bound that rounds away from zero in the expressed type must not leave the storage type.
   const Expr integer(b, b.convert(number.value(), wide_integer(q.storage)));
   const Expr bounded = min(max(integer, integer.constant(low)), integer.constant(high));
   return b.bitcast(b.convert(bounded.value(), q.storage), type);
@@ -80,7 +80,7 @@ Type storage_type(const Type& type) {
   return type.is_quantized() ? Type::tensor(type.element_type(), type.dims()) : type;
 }
 
-// An op that only moves elements, on integers.
+// An op that only moves elements, applied to the integers.
 Values on_storage(Builder& b, const Instruction& op) {
   Cloner cloner;
   std::unique_ptr<Instruction> copy = cloner.clone(op);
@@ -128,16 +128,16 @@ bool works_on_storage(const Instruction& op) {
     default:
       break;
   }
-  // Its numbers are quantized ones.
+  // The numbers that it generates are quantized values.
   if (op.code() == OpCode::kIota || op.code() == OpCode::kDynamicIota) return false;
   if (op.info().category != Category::kShape || op.result_count() != 1) return false;
   const QuantizedType* const result = op.result_type().quantized();
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const QuantizedType* const operand = op.operand_type(i).quantized();
-    // constant_like takes of its operand the dimensions alone.
+    // constant_like uses only the dimensions of its operand.
     const bool differs = operand != nullptr && (result == nullptr || !(*operand == *result));
     if (differs) {
-      // Moving an axis moves the quantization dimension with it; the numbers stay.
+      // The quantization dimension moves with its axis; the numbers do not change.
       return op.code() == OpCode::kTranspose || op.code() == OpCode::kBroadcastInDim;
     }
   }

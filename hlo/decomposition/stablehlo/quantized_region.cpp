@@ -1,7 +1,6 @@
 // Ops with regions on quantized types (reductions, map, sort, scatter, collectives that combine):
-// the op moves stored integers, and its regions compute on quantized values as they are written. A
-// region begins by reading its stored parameters as quantized values, and ends by storing its
-// results again.
+// the op moves stored integers, and its regions compute on quantized values. A region first
+// converts its stored parameters to quantized values, and at its end stores its results again.
 #include "hlo/decomposition/decomposition_util.h"
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/ir/inline.h"
@@ -12,11 +11,12 @@ namespace {
 
 using Types = std::vector<Type>;
 
-// The element types, of rank 0, in which an op with regions keeps its values. A reduction keeps all
-// in the type of its accumulator, also if its inputs or its body's results have another scale.
+// The rank-0 element types in which an op with regions stores its values. A reduction stores
+// everything in the type of its accumulator, even if its inputs or its body's results have another
+// scale.
 struct Kept {
   Types operands, results;
-  std::vector<Types> parameters, returned;  ///< Those of each region.
+  std::vector<Types> parameters, returned;  ///< For each region.
 };
 
 Types repeated(const Types& some, size_t count) {
@@ -35,7 +35,7 @@ Types elements_of_operands(const Instruction& op) {
   return elements;
 }
 
-// The first half of the parameters of a region that combines.
+// The first half of the parameters of a combining region.
 Types accumulators(const Computation& body) {
   Types types = body.parameter_types();
   types.resize(types.size() / 2);
@@ -99,7 +99,7 @@ Type stored_as(const Type& element, const Dims& dims) {
   return Type::tensor(element.element_type(), dims);
 }
 
-// x in the quantized element type `element`; one that is not quantized is left alone.
+// x in the quantized element type `element`; a value that is not quantized is returned unchanged.
 Value requantized(Builder& b, Value x, const Type& element) {
   if (!b.ok() || !x.type().is_quantized() || !element.is_quantized()) return x;
   const Type type = element.with_dims(x.type().dims());
@@ -107,11 +107,11 @@ Value requantized(Builder& b, Value x, const Type& element) {
   return b.make(OpCode::kUniformQuantize, {x}, {}, {type});
 }
 
-// Quantized values as integers and back.
+// Converts quantized values to integers and back.
 class Storing {
  public:
-  // Where an op makes zeros itself, its integers count from the zero point, around the end of their
-  // type if need be.
+  // If an op itself creates zeros, its integers are relative to the zero point, wrapping around in
+  // their type if necessary.
   explicit Storing(const Instruction& op)
       : from_zero_point_(op.code() == OpCode::kCollectiveReduce) {}
 

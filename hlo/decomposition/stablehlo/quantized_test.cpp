@@ -1,4 +1,4 @@
-// Quantized types on interp and the evaluator: regions compute on quantized values as written.
+// Quantized types on interp and on the evaluator: regions compute on quantized values as written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace tenon::conformance {
 namespace {
 
-// Both devices give the bytes `expected`, as one result each.
+// Checks that both devices return the bytes `expected`, one result each.
 void expect_results(const std::string& text, const std::vector<Literal>& arguments,
                     const std::vector<std::string>& expected) {
   SCOPED_TRACE(text);
@@ -31,8 +31,8 @@ Literal bytes(Dims dims, const std::vector<int64_t>& values) {
   return integers(ElementType::kS8, std::move(dims), values);
 }
 
-// %x, bytes of `shape`, reduced along its last dimension from `init` by `body`, whose values are of
-// the type `q`: the integers of the result, of storage `to`.
+// Reduces %x, bytes of `shape`, along its last dimension from `init` by `body`, whose values have
+// the type `q`; returns the integers of the result, of storage type `to`.
 std::string reduction(const std::string& shape, const std::string& kept, const std::string& q,
                       const std::string& body, int init = 0, const std::string& to = "i8",
                       std::string from = "") {
@@ -55,7 +55,7 @@ const std::string kUnit = "i8:f32, 1.0";
 const std::string kAdd = "%s = stablehlo.add %a, %b : tensor<!quant.uniform<i8:f32, 1.0>>";
 
 TEST(QuantizedRegions, EveryStepStaysInItsType) {
-  // 0 + 100, + 100 stops at 127, - 100; -100 - 100 stops at -128, + 50.
+  // 0 + 100, + 100 saturates at 127, - 100; -100 - 100 saturates at -128, + 50.
   expect_results(reduction("2x3", "2x", kUnit, kAdd),
                  {bytes({2, 3}, {100, 100, -100, -100, -100, 50})}, {"[27, -78]"});
 }
@@ -69,8 +69,7 @@ TEST(QuantizedRegions, AQuantizationWithinABodyCounts) {
 }
 
 TEST(QuantizedRegions, ABodyMayGiveAnotherScale) {
-  // The sum in steps of 4 is the next step's operand in steps of 1: 0 + 5 -> 4, 4 + 5 -> 8, 13
-  // -> 12.
+  // The sum in steps of 4 is the next operand in steps of 1: 0 + 5 -> 4, 4 + 5 -> 8, 13 -> 12.
   const std::string body =
       "%w = stablehlo.add %a, %b : (tensor<!quant.uniform<i8:f32, 1.0>>, "
       "tensor<!quant.uniform<i8:f32, "
@@ -81,7 +80,7 @@ TEST(QuantizedRegions, ABodyMayGiveAnotherScale) {
 }
 
 TEST(QuantizedRegions, OperandsMayHaveAnotherScaleThanTheBody) {
-  // 100 + 100 in halves is 100; in wider storage sums go on past a byte.
+  // 100 + 100 in units of 0.5 is 100; with wider storage sums may exceed a byte.
   expect_results(reduction("1x2", "1x", kUnit, kAdd, 0, "i8", "i8:f32, 0.5"),
                  {bytes({1, 2}, {100, 100})}, {"[100]"});
   expect_results(reduction("1x2", "1x", "i16:f32, 1.0",
@@ -140,12 +139,12 @@ TEST(QuantizedRegions, Scatters) {
   %o = stablehlo.bitcast_convert %r : (tensor<2x!quant.uniform<i8:f32, 1.0>>) -> tensor<2xi8>
   return %o : tensor<2xi8>
 })";
-  // 100 + 40 stops at 127, - 20; 1 + 6.
+  // 100 + 40 saturates at 127, - 20; 1 + 6.
   expect_results(text, {bytes({2}, {100, 1}), bytes({3}, {20, -10, 3})}, {"[107, 7]"});
 }
 
 TEST(QuantizedRegions, WindowsOfSeveralInputs) {
-  // A sum of quantized values beside one of integers, which quantization does not affect.
+  // A sum of quantized values together with a sum of integers, which quantization does not affect.
   const std::string text =
       R"(func.func @main(%i: tensor<3xi8>, %k: tensor<3xi32>) -> (tensor<2xi8>, tensor<2xi32>) {
   %x = stablehlo.bitcast_convert %i : (tensor<3xi8>) -> tensor<3x!quant.uniform<i8:f32, 1.0>>
@@ -254,7 +253,7 @@ TEST(Quantized, IotaIsOfQuantizedNumbers) {
   EXPECT_EQ((*results)[0].to_string(), "[1, 3, 5, 7]");
 }
 
-// It has the dimensions of its operand, not the type.
+// It takes the dimensions of its operand, not the type.
 TEST(Quantized, APlainConstantLikeAQuantizedOperand) {
   expect_results(R"(func.func @main(%i: tensor<2xi8>, %k: tensor<2xi64>) -> tensor<2xi64> {
   %x = stablehlo.bitcast_convert %i : (tensor<2xi8>) -> tensor<2x!quant.uniform<i8:f32, 0.1>>

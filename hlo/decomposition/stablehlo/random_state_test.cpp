@@ -1,5 +1,5 @@
-// rng_bit_generator of every state, output and algorithm: programs that pass the verifier give the
-// same results, or the same error, on interp and the evaluator.
+// rng_bit_generator with every state, output and algorithm: a program that passes the verifier
+// gives the same results, or the same error, on interp and on the evaluator.
 #include <gtest/gtest.h>
 
 #include "hlo/driver/same_test_util.h"
@@ -68,7 +68,7 @@ TEST(RngBitGenerator, WhatTheVerifierAdmitsRunsAlike) {
   }
   // u64[2], s64[2] and u32[4] with all algorithms; u64[3] and s32[6] with two of them.
   EXPECT_EQ(ran, 10 * (3 * 3 + 2 * 2));
-  EXPECT_EQ(refused_by_both, 10 * 3);  // f32[], of compatibility artifacts.
+  EXPECT_EQ(refused_by_both, 10 * 3);  // f32[], as in compatibility artifacts.
   EXPECT_EQ(refused_by_verifier, 10 * 3 * 12 - ran - refused_by_both);
 }
 

@@ -1,11 +1,11 @@
-// rng, drawn by rng_bit_generator from the state that the builder carries.
+// The op rng, computed by rng_bit_generator from the state that the builder carries.
 #include "hlo/decomposition/decomposition_util.h"
 #include "hlo/decomposition/math_builder.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
 
-/// Bits of `type` (u32 or u64); advances the builder's state.
+/// Random bits of `type` (u32 or u64); advances the builder's state.
 Expr random_bits(Builder& b, ElementType type, Dims dims) {
   Instruction* drawn =
       b.create(OpCode::kRngBitGenerator, {b.random_state()},
@@ -25,7 +25,7 @@ Expr unit_interval(Builder& b, ElementType type, const Dims& dims) {
          (wide ? 0x1p-53 : 0x1p-24);
 }
 
-/// The bits of an integer, sign extended to 64.
+/// The bits of an integer, sign-extended to 64.
 Expr as_u64(const Expr& x) {
   if (!is_signed_integer(x.type())) return convert(x, ElementType::kU64);
   const Expr wide = convert(x, ElementType::kS64);
@@ -33,7 +33,7 @@ Expr as_u64(const Expr& x) {
                            wide.value(), wide.value().type().with_element_type(ElementType::kU64))};
 }
 
-// a + bits mod (b - a). The remainder of 64 bits favours no value by more than range / 2^64.
+// a + bits mod (b - a). A 64-bit remainder favours no value by more than range / 2^64.
 Expr uniform_integers(Builder& b, const Expr& low, const Expr& high, const Dims& dims) {
   const Expr first = as_u64(low);
   const Expr range = as_u64(high) - first;
@@ -46,7 +46,7 @@ Expr uniform_integers(Builder& b, const Expr& low, const Expr& high, const Dims&
   return convert(Expr(b, b.bitcast(value.value(), s64)), low.type());
 }
 
-// Rounding may reach the upper bound, which is outside: then the lower one.
+// Rounding may give the upper bound, which is excluded: it is replaced by the lower bound.
 Expr uniform_floats(Builder& b, const Expr& low, const Expr& high, ElementType type,
                     const Dims& dims) {
   const Expr value = low + (high - low) * unit_interval(b, low.type(), dims);

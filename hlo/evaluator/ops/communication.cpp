@@ -1,7 +1,7 @@
 // Communication between processes, and with the host.
 //
-// Without a process (Evaluator::set_process) the program runs alone: a grid of one by one, in which
-// a collective is its group of one and a channel has nobody at its other end.
+// Without a process (Evaluator::set_process) the program runs alone, in a grid of one by one: a
+// collective has a group of one, and the other end of a channel does not exist.
 #include <algorithm>
 
 #include "hlo/evaluator/ops/promotion.h"
@@ -14,7 +14,7 @@ namespace {
 using Frame = EvalFrame;
 using ValueList = std::vector<EvalValue>;
 
-// --- Where this process stands
+// --- The position of this process
 
 GridExtent extent_of(const Evaluator& e) {
   return e.process() ? e.process()->grid().extent() : GridExtent{};
@@ -34,7 +34,7 @@ GroupStrategy strategy_of(const Instruction& op) {
   }
 }
 
-// The group of this process; empty when it is in none.
+// The group of this process; empty if it belongs to none.
 Result<ProcessGroup> group_of(const Evaluator& e, const Instruction& op) {
   static const I64Matrix kAll;
   const Attribute* attribute = op.attribute(AttrKey::replica_groups);
@@ -68,7 +68,7 @@ std::string type_text(const Tensor& tensor) {
   return Shape(tensor.type(), tensor.dims()).to_string();
 }
 
-// The operands of each member of the group.
+// Exchanges values: returns the operands of each member of the group.
 Result<std::vector<ValueList>> exchange(const Evaluator& e, const Instruction& op,
                                         const ProcessGroup& group, const ValueList& operands) {
   std::vector<ValueList> all{operands};
@@ -92,7 +92,7 @@ Result<std::vector<ValueList>> exchange(const Evaluator& e, const Instruction& o
 
 // --- Arrays
 
-// Zeros; for a quantized type its zero points.
+// Zeros; for a quantized type, its zero points.
 Result<Tensor> zeros(const Evaluator& e, const Type& type) {
   TENON_ASSIGN(Tensor result, e.make_tensor(type));
   const QuantizedType* q = type.quantized();
@@ -104,8 +104,8 @@ Result<Tensor> zeros(const Evaluator& e, const Type& type) {
   return result;
 }
 
-// Copies `count` indices of `axis`, from `from_start` on, to those of `to` from `to_start` on. The
-// two agree in all other dimensions.
+// Copies `count` indices of `axis`, starting at `from_start`, to `to`, starting at `to_start`. The
+// two arrays agree in all other dimensions.
 void copy_along(size_t axis, Tensor& to, int64_t to_start, const Tensor& from, int64_t from_start,
                 int64_t count) {
   int64_t inner = 1;
@@ -120,7 +120,7 @@ void copy_along(size_t axis, Tensor& to, int64_t to_start, const Tensor& from, i
   }
 }
 
-// Part `index` of `count` equal ones along `axis`.
+// Part `index` of `count` equal parts along `axis`.
 Result<Tensor> part_of(const Evaluator& e, const Instruction& op, const Tensor& whole, size_t axis,
                        size_t index, size_t count) {
   const auto parts = static_cast<int64_t>(count);
@@ -147,8 +147,8 @@ Result<Tensor> concatenated(const Evaluator& e, const std::vector<Tensor>& parts
   return whole;
 }
 
-// The sizes of groups are known only on a grid, so a stated type can turn out wrong, as can the
-// type of data from outside.
+// The sizes of groups are known only on a grid, so a stated type may be wrong, and so may the type
+// of data from outside.
 Result<ValueList> checked(const Instruction& op, ValueList values) {
   if (values.size() != op.result_count()) {
     return invalid_argument("{}: {} values for {} results", op.name(), values.size(),
@@ -168,7 +168,7 @@ Result<ValueList> checked(const Instruction& op, ValueList values) {
   return values;
 }
 
-// Operand `k` of every member combined in the order of the group, in the type of the body.
+// Combines operand `k` of every member in the order of the group, in the type of the body.
 Result<Tensor> combined(Evaluator& e, const Instruction& op, const std::vector<Tensor>& operands,
                         const Frame& frame) {
   const ElementType body = op.region(0).parameter(0).type().element_type();
@@ -226,7 +226,7 @@ Evaluator::Values reduce_scatter(Evaluator& e, const Instruction& op, Operands o
   TENON_ASSIGN(const std::vector<ValueList> all, exchange(e, op, group, operands));
   const auto axis = static_cast<size_t>(op.integer(AttrKey::scatter_dimension));
   const size_t place = place_in(group, id_of(e));
-  // The body works element by element, so only the part that is kept need be computed.
+  // The body works element by element, so only the part that is kept must be computed.
   std::vector<Tensor> parts;
   for (const ValueList& values : all) {
     TENON_ASSIGN(Tensor part, part_of(e, op, *values[0], axis, place, group.size()));
@@ -270,8 +270,8 @@ Result<ValueList> zero_results(const Evaluator& e, const Instruction& op) {
   return results;
 }
 
-// For each result the place of its root in the group: the first, or the one that the last operand
-// names, on which all members must agree.
+// For each result, the position of its root in the group: the first, or the one that the last
+// operand states, on which all members must agree.
 Result<std::vector<size_t>> roots_of(const Instruction& op, const ProcessGroup& group,
                                      const std::vector<ValueList>& all) {
   std::vector<size_t> roots(op.result_count(), 0);
@@ -341,7 +341,7 @@ Result<Ends> ends_of(const Evaluator& e, const Instruction& op, int64_t channel)
   return ends;
 }
 
-// Sources do not wait for their targets: a ring of pairs needs no order.
+// Sources do not wait for their targets, so a ring of pairs needs no order.
 Evaluator::Values collective_permute(Evaluator& e, const Instruction& op, Operands operands) {
   const int64_t channel = op.integer(AttrKey::channel_handle);
   TENON_ASSIGN(const Ends ends, ends_of(e, op, channel));
@@ -357,9 +357,9 @@ Evaluator::Values collective_permute(Evaluator& e, const Instruction& op, Operan
   return checked(op, std::move(received));
 }
 
-// A transfer between devices goes from the sources to the targets of its pairs; one with the host,
-// whose other end may be a process that plays the host, or one without pairs, is a queue by
-// channel.
+// A transfer between devices goes from the sources to the targets of its pairs. A transfer with the
+// host (whose other end may be a process that acts as the host), or one without pairs, uses a queue
+// per channel.
 bool is_between_devices(const Instruction& op) {
   const auto* pairs = op.attr<I64Matrix>(AttrKey::source_target_pairs);
   return !op.flag(AttrKey::is_host_transfer) && pairs != nullptr && !pairs->values.empty();
@@ -435,10 +435,10 @@ Evaluator::Values process_id(Evaluator& e, int64_t id) {
   return one(std::move(result));
 }
 
-// Asynchrony is a permission: the body runs at once, and the future holds its results.
+// Running asynchronously is optional: the body runs at once, and the future holds its results.
 Evaluator::Values async_start(Evaluator& e, const Instruction& op, Operands operands,
                               const Frame& frame) {
-  // The body may take the operands as parameters, or use the values from around.
+  // The body may take the operands as parameters, or use values of the enclosing computation.
   const bool takes_operands = op.region(0).parameter_count() == operands.size();
   TENON_ASSIGN(ValueList results,
                e.run_computation(op.region(0), takes_operands ? operands : ValueList{}, &frame));

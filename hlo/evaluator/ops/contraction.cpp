@@ -1,8 +1,8 @@
 // dot_general and convolution: sums of products.
 //
 // Each product and each partial sum is rounded to the accumulator's type, in row-major order of the
-// contracted elements, as the specification's reduce over multiply would: f32 for floats of at most
-// 32 bits, f64 for f64, and in wide mode f64 and binary128. Integers wrap in the result type.
+// contracted elements, as in the specification's reduce over multiply: f32 for floats of at most 32
+// bits, f64 for f64; in wide mode f64 and binary128. Integers wrap in the result type.
 #include <algorithm>
 
 #include "hlo/evaluator/ops/index.h"
@@ -101,7 +101,8 @@ void with_accumulator(ElementType type, bool wide, F f) {
   }
 }
 
-// `x` transposed to [batch][rows][contracting], or for the right side [batch][contracting][rows].
+// `x` transposed to [batch][rows][contracting], or to [batch][contracting][rows] for the right
+// operand.
 struct Matrix {
   Dims order;  // permutation of the operand's dimensions
   int64_t batch = 1;
@@ -142,7 +143,7 @@ std::vector<T> permuted(const std::vector<T>& x, const Dims& dims, const Dims& o
   return out;
 }
 
-// c[m][n] += a[m][k] b[k][n]; the middle loop over k keeps the inner one contiguous.
+// c[m][n] += a[m][k] b[k][n]; with k in the middle loop, the inner loop is contiguous.
 template <class T>
 void multiply(const T* a, const T* b, T* c, int64_t rows, int64_t depth, int64_t columns) {
   for (int64_t m = 0; m < rows; ++m) {
@@ -170,7 +171,7 @@ void dot_general(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Te
   for (int64_t i = 0; i < result.count(); ++i) store(result, i, c[static_cast<size_t>(i)], wide);
 }
 
-// Everything that a convolution's position arithmetic needs.
+// The parameters of a convolution's index arithmetic.
 struct ConvolutionGeometry {
   const ConvDims& dims;
   size_t spatial;
@@ -197,7 +198,7 @@ ConvolutionGeometry convolution_of(const Instruction& op) {
   return c;
 }
 
-// For each result element: the sum over kernel positions and input features of its group.
+// For each result element: the sum over kernel positions and the input features of its group.
 template <class T>
 void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tensor& result,
               bool wide) {
@@ -254,9 +255,9 @@ void convolve(const Instruction& op, const Tensor& lhs, const Tensor& rhs, Tenso
   }
 }
 
-// Calls compute(accumulator, result) with a zero of the type in which products are summed. Operands
-// may be of a wider kind than the result (s8 times bf16 into s32 is not legal, but f32 operands
-// into an f64 result are): the accumulator follows the widest.
+// Calls compute(accumulator, result) with a zero of the type in which products are summed. The
+// operands may have a wider type than the result (s8 times bf16 into s32 is not legal, but f32
+// operands with an f64 result are): the accumulator has the widest type.
 template <class Compute>
 Evaluator::Values contract(const EvalCall& c, const Compute& compute) {
   const Type& type = c.op.result_type();

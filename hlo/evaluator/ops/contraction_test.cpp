@@ -97,7 +97,7 @@ TEST(Convolution, OneDimension) {
 }
 
 TEST(Convolution, FeatureGroups) {
-  // Two groups: each output feature sees one input feature.
+  // Two groups: each output feature uses one input feature.
   EXPECT_EQ(eval(constant("x", "s32[1,2,2]", "[[[1, 2], [3, 4]]]") +
                      constant("k", "s32[1,1,2]", "[[[10, 100]]]") +
                      "%r = stablehlo.convolution(%x, %k) {dimension_numbers = #stablehlo.conv<[b, "
@@ -108,7 +108,7 @@ TEST(Convolution, FeatureGroups) {
 }
 
 TEST(Convolution, BatchGroups) {
-  // Two groups of the batch: output feature o sees batch o.
+  // Two groups of the batch: output feature o uses batch o.
   EXPECT_EQ(eval(constant("x", "s32[2,2,1]", "[[[1], [2]], [[3], [4]]]") +
                      constant("k", "s32[1,1,2]", "[[[10, 100]]]") +
                      "%r = stablehlo.convolution(%x, %k) {dimension_numbers = #stablehlo.conv<[b, "
@@ -154,7 +154,7 @@ TEST(Fft, Kinds) {
             "[(1, 0), (1, 0), (1, 0), (1, 0)]");
   EXPECT_EQ(fft("RFFT", "[4]", "f32[4]", "[1, 2, 3, 4]", "c64[3]"), "[(10, 0), (-2, 2), (-2, 0)]");
   EXPECT_EQ(fft("IRFFT", "[4]", "c64[3]", "[(10, 0), (-2, 2), (-2, 0)]", "f32[4]"), "[1, 2, 3, 4]");
-  // The imaginary parts of the first and the middle bin do not count.
+  // The imaginary parts of the first and the middle bin are ignored.
   EXPECT_EQ(fft("IRFFT", "[4]", "c64[3]", "[(10, 7), (-2, 2), (-2, 9)]", "f32[4]"), "[1, 2, 3, 4]");
 }
 

@@ -1,5 +1,5 @@
-// Elementwise ops on arrays. A rank-0 operand stands for an array of equal elements where the op
-// admits it (select's predicate, clamp's limits).
+// Elementwise ops on arrays. If the op allows it (select's predicate, clamp's limits), a rank-0
+// operand stands for an array of equal elements.
 #include "hlo/evaluator/ops/rules.h"
 
 namespace tenon::hlo {
@@ -25,7 +25,7 @@ Evaluator::Values evaluate_elementwise(Evaluator& e, const Instruction& op, Oper
   if (function == nullptr || operands.size() > 3) {
     return unimplemented("{} is not defined on {}", op.name(), name_of(context.operand_type));
   }
-  // Rank-0 operands of a batched call are repeated, so the dimensions are those of the largest.
+  // Rank-0 operands are broadcast, so the dimensions are those of the largest operand.
   const Dims* dims = &operands[0]->dims();
   for (const EvalValue& operand : operands) {
     if (operand->rank() > static_cast<int64_t>(dims->size())) dims = &operand->dims();

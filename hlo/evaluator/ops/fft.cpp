@@ -1,4 +1,4 @@
-// Fourier transforms by their definition, along one dimension after the other.
+// Fourier transforms by their definition, along each dimension in turn.
 #include <vector>
 
 #include "hlo/evaluator/ops/index.h"
@@ -19,7 +19,7 @@ std::vector<C> roots_of_unity(int64_t n, int sign) {
     const Float128 angle = 2 * pi * static_cast<Float128>(k) / static_cast<Float128>(n);
     C& root = roots[static_cast<size_t>(k)];
     root = {real::cos(angle), sign * real::sin(angle)};
-    // At quarter turns one part is 0, which the rounded angle misses.
+    // At quarter turns one part is exactly 0, which the rounded angle does not give.
     if (4 * k % n == 0) (4 * k / n % 2 == 0 ? root.im : root.re) = 0;
   }
   return roots;
@@ -29,7 +29,7 @@ class Transform {
  public:
   Transform(std::vector<C> data, Dims dims) : data_(std::move(data)), dims_(std::move(dims)) {}
 
-  // Transforms along `axis`, whose size becomes `kept` leading elements.
+  // Transforms along `axis`, and keeps the first `kept` elements.
   void along(size_t axis, int sign, int64_t kept) {
     const int64_t n = dims_[axis];
     const std::vector<C> roots = roots_of_unity(n, sign);
@@ -118,7 +118,8 @@ Evaluator::Values evaluate::fft(const EvalCall& c) {
   const bool inverse = type == FftType::kIfft || type == FftType::kIrfft;
   const int sign = inverse ? 1 : -1;
   if (type == FftType::kIrfft) {
-    // The outer dimensions first, while the spectrum is still a half; then the last one, real.
+    // The outer dimensions first, while the spectrum is still half; then the last dimension, which
+    // becomes real.
     for (size_t axis = first; axis + 1 < rank; ++axis) {
       transform.along(axis, sign, transform.dims()[axis]);
     }

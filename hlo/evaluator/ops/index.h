@@ -1,6 +1,6 @@
 // hlo/evaluator/ops/: the evaluator's functions, a file for each group of ops.
 //
-// Walking index spaces.
+// Iteration over index spaces.
 #pragma once
 
 #include "core/types/shape.h"

@@ -8,7 +8,7 @@
 namespace tenon::hlo {
 namespace {
 
-// The start index vector at batch position `batch` of the index tensor: its component i.
+// The start index vector at batch position `batch` of the index tensor: component i.
 class IndexVectors {
  public:
   IndexVectors(const Tensor& indices, int64_t vector_dim)
@@ -21,7 +21,7 @@ class IndexVectors {
       at += (d == vector_dim_ ? i : batch[next++]) * strides_[static_cast<size_t>(d)];
     }
     const int64_t value = indices_.integer(at);
-    // An unsigned index beyond the signed range is out of every range.
+    // An unsigned index above the signed range is always out of range.
     if (indices_.type() == ElementType::kU64 && value < 0)
       return std::numeric_limits<int64_t>::max();
     return value;
@@ -33,7 +33,7 @@ class IndexVectors {
   Dims strides_;
 };
 
-// The coordinate of `batch` (positions of the index tensor without its vector dimension) along
+// The coordinate of `batch` (a position in the index tensor without its vector dimension) along
 // dimension `d` of the index tensor.
 int64_t batch_coordinate(const Dims& batch, int64_t d, int64_t vector_dim) {
   return batch[static_cast<size_t>(d > vector_dim ? d - 1 : d)];
@@ -88,10 +88,10 @@ ScatterPlan plan_scatter(const ScatterDims& dims, const Tensor& input, const Ten
   return plan;
 }
 
-// Out of the bounds of any array, but far from overflow.
+// Out of bounds for any array, but far from overflow.
 constexpr int64_t kFar = int64_t{1} << 62;
 
-// Where the window of batch position `batch` begins.
+// The start of the window at batch position `batch`.
 void window_start(const ScatterPlan& plan, const IndexVectors& starts, const Dims& batch,
                   Dims& start) {
   const ScatterDims& dims = plan.dims;
@@ -142,14 +142,14 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
   std::vector<Scalar> x(2 * n);
   Dims batch(plan.update_batch_dims.size());
   Dims index(input_dims.size());
-  // A window is within bounds if it begins before these.
+  // A window is within bounds if it starts before these.
   const bool whole_windows = op.flag(AttrKey::whole_windows);
   Dims last_starts = input_dims;
   for (size_t i = 0; i < plan.window_input_dims.size(); ++i) {
     last_starts[static_cast<size_t>(plan.window_input_dims[i])] -=
         first_update.dims()[static_cast<size_t>(dims.update_window_dims[i])] - 1;
   }
-  // Colliding updates are applied in row-major order, each to the result of the one before.
+  // Colliding updates are applied in row-major order, each to the result of the previous one.
   for (IndexSpace at(first_update.dims()); !at.done(); at.next()) {
     for (size_t i = 0; i < batch.size(); ++i) {
       batch[i] = at[static_cast<size_t>(plan.update_batch_dims[i])];
@@ -160,7 +160,7 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
       index[static_cast<size_t>(plan.window_input_dims[i])] +=
           at[static_cast<size_t>(dims.update_window_dims[i])];
     }
-    // Elements of a window that is partly out of bounds are updated where they are inside.
+    // If a window is partly out of bounds, its elements inside are updated.
     if (!in_bounds(index, input_dims)) continue;
     const int64_t to = dot(index, strides);
     for (size_t k = 0; k < n; ++k) {

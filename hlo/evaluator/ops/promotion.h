@@ -1,11 +1,12 @@
-// Promotion of elements to the type that a reduction's body computes in.
+// Promotion of elements to the type in which a reduction's body computes.
 #pragma once
 
 #include "hlo/evaluator/evaluator.h"
 
 namespace tenon::hlo {
 
-/// `x` as the type of the body's parameters: since StableHLO 0.17 a body may promote its elements.
+/// `x` converted to the type of the body's parameters: since StableHLO 0.17 a body may promote its
+/// elements.
 struct Promotion {
   ElementContext context;
   ElementFunction function = nullptr;

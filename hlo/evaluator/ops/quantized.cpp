@@ -7,7 +7,7 @@
 namespace tenon::hlo {
 namespace {
 
-// Scale and zero point of each element by its place along the quantization dimension.
+// The scale and zero point of each element, by its index along the quantization dimension.
 class Parameters {
  public:
   Parameters(const QuantizedType& q, const Dims& dims) : q_(q) {
@@ -79,7 +79,7 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
         from.is_quantized() ? dequantize(e, *operands[0], *from.quantized()) : *operands[0];
     return one(quantize(e, real, *result_type.quantized()));
   }
-  // An empty list says: evaluate as for integers.
+  // An empty list means: evaluate on the integers.
   if (decomposition::works_on_storage(op)) return std::vector<EvalValue>{};
 
   std::vector<EvalValue> reals;
@@ -96,7 +96,7 @@ Evaluator::Values evaluate_quantized(Evaluator& e, const Instruction& op, Operan
                parameters.add_parameter(decomposition::expressed_type(op.operand_type(i))));
   }
   const std::unique_ptr<Instruction> copy = decomposition::expressed_copy(op, cloner);
-  // Operands that are one value twice must still be two parameters.
+  // If an operand occurs twice, there must still be two parameters.
   for (size_t i = 0; i < op.operand_count(); ++i) copy->set_operand(i, parameters.parameter(i));
   auto computed = e.evaluate(*copy, reals, frame);
   e.forget(*copy);

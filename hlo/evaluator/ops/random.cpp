@@ -1,8 +1,7 @@
 // rng_bit_generator.
 //
 // The counter-based generators are those of Salmon, Moraes, Dror and Shaw, "Parallel random
-// numbers: as easy as 1, 2, 3" (2011), laid out over the result as XLA lays them out, so that bits
-// match.
+// numbers: as easy as 1, 2, 3" (2011), laid out over the result as in XLA, so that bits match.
 #include <algorithm>
 #include <array>
 
@@ -79,9 +78,9 @@ Tensor state_tensor(const Tensor& like, const std::vector<uint64_t>& words) {
   return state;
 }
 
-// 64-bit outputs take one block an element. Narrower ones take two elements of a block: the first
-// even dimension (else the largest, rounded up) is split in pairs, x0 and x1 of a block side by
-// side.
+// 64-bit outputs take one block per element. Narrower outputs take two elements per block: the
+// first even dimension (else the largest, rounded up) is split in pairs, with x0 and x1 of a block
+// adjacent.
 std::vector<uint64_t> threefry_bits(const std::vector<uint64_t>& state, const Dims& dims, int width,
                                     uint64_t& blocks) {
   const U32x2 key = halves(state[0]);
@@ -126,8 +125,8 @@ std::vector<uint64_t> threefry_bits(const std::vector<uint64_t>& state, const Di
   return bits;
 }
 
-// Block k yields elements 4k … 4k + 3, or two of 64 bits. Of two words of state the first is the
-// upper half of the counter too, as XLA has it: keys of JAX's "rbg" mean the same numbers here.
+// Block k yields elements 4k … 4k + 3, or two of 64 bits. In a state of two words, the first is
+// also the upper half of the counter, as in XLA: keys of JAX's "rbg" give the same numbers here.
 std::vector<uint64_t> philox_bits(const std::vector<uint64_t>& state, int64_t count, int width,
                                   uint64_t& blocks) {
   const U32x2 key = halves(state[0]);

@@ -1,4 +1,4 @@
-// rng and rng_bit_generator. The vectors are the known answers of the generators' paper.
+// rng and rng_bit_generator. The test vectors are the known answers of the generators' paper.
 #include <cmath>
 #include <set>
 
@@ -80,7 +80,7 @@ TEST(Philox, TwoWordsOfStateAndOtherOutputs) {
   EXPECT_EQ(bits("PHILOX", "u64[2]", "[0, 0]", "u16[3]"),
             answer({0, 1}, {0xE8D5u, 0xC58Du, 0xAC4Cu}));
   EXPECT_EQ(bits("DEFAULT", "u64[2]", "[0, 0]", "u32[1]"), answer({0, 1}, {0x6627E8D5u}));
-  // Those that JAX 0.10.2 draws on its CPU.
+  // The numbers that JAX 0.10.2 draws on its CPU.
   EXPECT_EQ(bits("PHILOX", "u64[2]", "[0x200000001, 0x400000003]", "u32[5]"),
             answer({0x200000001u, 0x400000005u},
                    {512747620u, 1298009047u, 1267190206u, 761827841u, 1383286907u}));

@@ -12,7 +12,7 @@ namespace {
 
 using Frame = EvalFrame;
 
-// Inputs 0 … n-1 and init values n … 2n-1, promoted to the parameter types of the body.
+// Inputs 0 … n-1 and initial values n … 2n-1, promoted to the parameter types of the body.
 struct ReductionState {
   std::vector<Promotion> input_promotions;
   std::vector<Scalar> inits;
@@ -82,7 +82,7 @@ Evaluator::Values reduce(Evaluator& e, const Instruction& op, Operands operands,
   return as_values(std::move(r.results));
 }
 
-// Where window position `w` at output position `o` lies in the input, or -1 in padding or a gap.
+// The input position of window position `w` at output position `o`, or -1 in padding or a gap.
 int64_t window_source(int64_t o, int64_t w, int64_t stride, int64_t window_dilation,
                       int64_t base_dilation, int64_t low, int64_t size) {
   const int64_t place = o * stride + w * window_dilation - low;
@@ -91,7 +91,7 @@ int64_t window_source(int64_t o, int64_t w, int64_t stride, int64_t window_dilat
   return index < size ? index : -1;
 }
 
-// Positions out of range contribute the init value, as padding would.
+// Positions out of range contribute the initial value, as padding would.
 Evaluator::Values reduce_window(Evaluator& e, const Instruction& op, Operands operands,
                                 const Frame& frame) {
   const size_t n = operands.size() / 2;
@@ -126,7 +126,8 @@ Evaluator::Values reduce_window(Evaluator& e, const Instruction& op, Operands op
   return as_values(std::move(r.results));
 }
 
-// `select` true keeps the element found first; `scatter` adds the source there.
+// `select` is true to keep the element found first; `scatter` adds the source at the selected
+// position.
 Evaluator::Values select_and_scatter(Evaluator& e, const Instruction& op, Operands operands,
                                      const Frame& frame) {
   const Tensor& operand = *operands[0];
@@ -173,7 +174,7 @@ Evaluator::Values select_and_scatter(Evaluator& e, const Instruction& op, Operan
   return one(std::move(result));
 }
 
-// A merge sort of `order`: stable, and safe for a comparator that is no order at all.
+// A merge sort of `order`: stable, and safe for a comparator that is not an order.
 template <class Less>
 Status merge_sort(std::vector<int64_t>& order, Less less) {
   std::vector<int64_t> merged(order.size());

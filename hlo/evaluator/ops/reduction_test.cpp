@@ -46,7 +46,7 @@ TEST(Reduce, ASumOfNarrowFloatsIsRoundedOnceAnythingElseAtEveryStep) {
 }
 
 TEST(Reduce, SeveralInputsTakeAllAccumulatorsFirst) {
-  // The greatest value and where it stands.
+  // The greatest value and its index.
   EXPECT_EQ(eval(constant("x", "f32[4]", "[3, 9, 2, 9]") + constant("n", "s32[4]", "[0, 1, 2, 3]") +
                      constant("i", "f32[]", "-inf") + constant("j", "s32[]", "-1") +
                      "%r:2 = stablehlo.reduce(%x, %n, %i, %j) {dimensions = [0]} ({\n"

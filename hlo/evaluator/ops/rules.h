@@ -1,16 +1,17 @@
-// The meaning of each op: the functions that `.evaluate` of the op table names.
+// The evaluator's functions that `.evaluate` of the op table names; they define the meaning of each
+// op.
 //
-// Each gives the results of one instruction from the values of its operands, which have been
-// verified. They may be called from any thread, as long as each thread has an Evaluator of its own.
+// Each returns the results of one instruction from the values of its operands. The instruction must
+// be verified. The functions may be called from any thread, if each thread has its own Evaluator.
 // An elementwise op on scalars names a row of hlo/evaluator/scalars/element_functions.h instead; a
-// decomposable op without a meaning of its own is evaluated by its decomposition.
+// decomposable op without such a function is evaluated by its decomposition.
 #pragma once
 
 #include "hlo/evaluator/evaluator.h"
 
 namespace tenon::hlo {
 
-/// An instruction at the time at which it is evaluated.
+/// An instruction that is being evaluated.
 struct EvalCall {
   Evaluator& e;
   const Instruction& op;

@@ -144,7 +144,7 @@ Tensor iota(Evaluator& e, const Instruction& op) {
   return result;
 }
 
-// Element 0 of a group of narrower elements holds the lowest bits. Complex parts are two reals.
+// Element 0 of a group of narrower elements has the lowest bits. A complex value is two reals.
 Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor& operand) {
   const Type& type = op.result_type();
   const ElementType from = operand.type();
@@ -152,7 +152,7 @@ Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor
   Tensor result = e.tensor(to, type.dims());
   if (from == to) return operand;
   if (is_complex(from) || is_complex(to)) {
-    // Whole bytes on both sides: the stored form is the bits.
+    // Whole bytes on both sides: the stored bytes are the bits.
     const Literal bytes = literal_from_tensor(operand);
     TENON_ASSIGN(const Literal viewed, Literal::from_bytes(type.shape(), bytes.data()));
     return tensor_from_literal(viewed, e.wide());
@@ -181,7 +181,7 @@ Result<Tensor> bitcast_convert(Evaluator& e, const Instruction& op, const Tensor
   return result;
 }
 
-// One element repeated, or the array as it is stored.
+// One element repeated, or the whole stored array.
 Tensor constant(Evaluator& e, const DenseAttr& value) {
   Tensor element = tensor_from_literal(value.values, e.wide());
   if (!value.is_splat()) return element;
@@ -217,7 +217,7 @@ Values reshape(const EvalCall& c) {
   return one(c.operands[0]->reshaped(c.op.result_type().dims()));
 }
 Values reverse(const EvalCall& c) { return one(hlo::reverse(c.e, c.op, *c.operands[0])); }
-// Sizes are static here, so that the size that the op sets is the one there is.
+// Sizes are static here, so the op cannot change the size.
 Values set_dimension_size(const EvalCall& c) { return std::vector<EvalValue>{c.operands[0]}; }
 Values slice(const EvalCall& c) { return one(hlo::slice(c.e, c.op, *c.operands[0])); }
 Values transpose(const EvalCall& c) { return one(hlo::transpose(c.e, c.op, *c.operands[0])); }

@@ -8,7 +8,7 @@ using testing::binary_region;
 using testing::constant;
 using testing::eval;
 
-// One op on %x (and what `more` defines).
+// One op on %x (and on values that `more` defines).
 std::string op_on(std::string_view type, std::string_view x, std::string_view op,
                   std::string_view result, std::string_view more = "") {
   return eval(constant("x", type, x) + std::string(more) +
@@ -220,7 +220,7 @@ TEST(Scatter, UpdatesOutOfBoundsAreDropped) {
             "[[0, 0, 0], [0, 0, 0]]");
 }
 
-// Each element of the updates is in bounds or not by itself.
+// Each element of the updates is in or out of bounds independently.
 TEST(Scatter, OfAWindowPartlyOutTheInsideIsUpdated) {
   const char* rows =
       "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0, "

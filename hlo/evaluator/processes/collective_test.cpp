@@ -1,4 +1,4 @@
-// Process groups and collectives against values computed by hand.
+// Process groups and collectives, compared with values computed by hand.
 #include "hlo/evaluator/processes/grid_test_util.h"
 
 namespace tenon::hlo {
@@ -13,7 +13,7 @@ std::string with_main(const std::string& op, const std::string& from, const std:
 constexpr const char* kAdd =
     "({\n  ^bb0(%a: tensor<i64>, %b: tensor<i64>):\n"
     "  %s = stablehlo.add %a, %b : tensor<i64>\n  stablehlo.return %s : tensor<i64>\n})";
-// Neither commutative nor associative: shows the order of combination.
+// Neither commutative nor associative, so that it reveals the order of combination.
 constexpr const char* kTwiceLeftMinusRight =
     "({\n  ^bb0(%a: tensor<i64>, %b: tensor<i64>):\n"
     "  %d = stablehlo.add %a, %a : tensor<i64>\n"
@@ -26,7 +26,7 @@ std::string all_reduce(const std::string& attributes, const char* body = kAdd) {
 
 constexpr const char* kChannel = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>";
 
-// --- Process groups, as the examples of the specification
+// --- Process groups, as in the examples of the specification
 
 std::vector<std::string> group_texts(GroupStrategy strategy, const I64Matrix& ids,
                                      const GridExtent& extent) {
@@ -202,7 +202,7 @@ func.func @main(%x: tensor<2x!quant.uniform<i8:f32, 1.0:-100>>)
       : (tensor<2x!quant.uniform<i8:f32, 1.0:-100>>) -> tensor<2x!quant.uniform<i8:f32, 1.0:-100>>
   return %r : tensor<2x!quant.uniform<i8:f32, 1.0:-100>>
 })";
-  // Values q + 100: 1 + 150, and 227 + 1, which stops at 227.
+  // Values q + 100: 1 + 150, and 227 + 1, which saturates at 227.
   EXPECT_EQ(
       run_one(text, {2, 1},
               {array({2}, {-99, 127}, ElementType::kS8), array({2}, {50, -99}, ElementType::kS8)}),
@@ -273,7 +273,7 @@ TEST(Grid, ProgressIsReportedByOneProcessAtATime) {
   const std::unique_ptr<Module> module = parse(kTwentyRounds);
   ASSERT_NE(module, nullptr);
   EvaluatorOptions options;
-  int64_t calls = 0;  // no atomic: a race here would be the grid's
+  int64_t calls = 0;  // not atomic: a race here would be the grid's
   options.progress = [&](int64_t) { return ++calls < 1000; };
   const std::vector<std::vector<ProcessProgram>> programs(
       4, {{module->find_function("main"), numbers({1})}});
@@ -317,7 +317,7 @@ TEST(AllGather, CrossReplicaAndPartition) {
           replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, {}}})",
                             kChannel),
                 "tensor<1xi64>", "tensor<4xi64>");
-  // Partition by partition, each with all its replicas.
+  // By partition; each partition with all its replicas.
   const Integers expected{1, 3, 2, 4};
   EXPECT_EQ(run_one(text, {2, 2}, numbers({1, 2, 3, 4})),
             (Lists{expected, expected, expected, expected}));
@@ -420,7 +420,7 @@ TEST(CollectiveBroadcast, DynamicRootsArePlacesInTheGroup) {
 }
 
 TEST(CollectiveBroadcast, RootsMustAgreeAndBeInTheGroup) {
-  // Each process finds it; which one is heard depends on who fails first.
+  // Each process detects the error; the report depends on which one fails first.
   EXPECT_NE(run_dynamic_root(kDynamicBroadcast, {{0, 2}, {1, 2}, {0, 2}})
                 .find("stablehlo.collective_broadcast: root 0 is 0 in process (2, 0) and 1 in "
                       "process (1, 0)"),

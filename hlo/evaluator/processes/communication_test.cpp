@@ -1,5 +1,5 @@
-// Channels, streams, programs alone and the calls of test programs; and that every way to wait for
-// nothing ends in an error that says so.
+// Channels, streams, programs without a grid and the calls of test programs; every wait that can
+// never end must end in an error that says so.
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -11,7 +11,7 @@
 namespace tenon::hlo {
 namespace {
 
-// Runs @main alone, as a test program that may call interpreter.* and check.*.
+// Runs @main without a grid, as a test program that may call interpreter.* and check.*.
 struct MainRun {
   Result<std::vector<EvalValue>> results = std::vector<EvalValue>{};
   std::vector<CheckFailure> failures;
@@ -240,7 +240,7 @@ func.func @b() {{
   return
 }})",
                                        kReduceOne);
-  // The process that comes second finds the error.
+  // The second process detects the error.
   const std::string error = run_main(two_programs(text)).error();
   EXPECT_NE(error.find("all must execute the same collectives in the same order"), error.npos)
       << error;
@@ -475,7 +475,7 @@ func.func @main(%x: tensor<1xi64>, %y: tensor<1xi64>) {
             "check.expect_serialized_eq: probe \"q\" has kept 0 values, none for iter 0");
 }
 
-// An exception on a thread would end the program; the others hear of it.
+// An exception on a thread would end the program; the other processes get an error.
 TEST(ProcessGrid, ABodyThatThrowsHasFailed) {
   const auto error_of = [](const std::function<Status(Process&)>& body) {
     return ProcessGrid({1, 2}).run(body).message();

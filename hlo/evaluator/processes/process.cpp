@@ -18,7 +18,7 @@ std::string list_of(const ProcessGroup& processes) {
   return text;
 }
 
-// No exception may leave a thread; the evaluator throws when memory has run out.
+// No exception may leave a thread; the evaluator throws when it runs out of memory.
 Status outcome_of(const std::function<Status(Process&)>& body, Process& process) {
   try {
     return body(process);
@@ -46,8 +46,8 @@ Status ProcessGrid::run(const std::function<Status(Process&)>& body) {
   std::vector<std::thread> threads;
   threads.reserve(processes_.size());
   for (const auto& process : processes_) {
-    // The standard library reports a lack of threads by throwing; a process that never starts must
-    // leave, or the others would wait for it.
+    // The standard library throws if there are no more threads. A process that never starts must be
+    // marked as ended, or the others would wait for it.
     try {
       threads.emplace_back(
           [this, &body, &process] { leave(process->index_, outcome_of(body, *process)); });
@@ -100,7 +100,8 @@ Status ProcessGrid::wait(std::unique_lock<std::mutex>& lock, size_t index,
   return Status(failure_).with_context(what.op);
 }
 
-// Under mutex_. Processes whose event has come, or can no longer come, are about to go on.
+// mutex_ must be held. Processes whose event has arrived, or can no longer arrive, are about to
+// continue.
 void ProcessGrid::find_deadlock() {
   if (!failure_.ok()) return;
   std::string waits;
@@ -124,8 +125,8 @@ ProcessGrid::Site ProcessGrid::site_of(const Instruction& op) {
   return site;
 }
 
-// Two ops of one function that meet show that the processes took different ways through it; their
-// values have nothing to do with each other. Ops without a function are copies made for evaluation.
+// If two different ops of one function meet, the processes took different paths through it, and
+// their values are unrelated. Ops without a function are copies made for evaluation.
 Status ProcessGrid::disagreement(const Site& mine, ProcessId me, const Meeting& meeting) {
   const Site& theirs = meeting.site;
   const bool is_same_way =

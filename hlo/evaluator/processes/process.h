@@ -2,14 +2,14 @@
 //
 // Simulated replicas and partitions: a grid of processes that communicate.
 //
-// Each process runs on a thread of its own, with its own Evaluator over the shared Module. This
-// file has their communication: rendezvous (collectives), messages (send, recv, collective_permute)
-// and the data offered to infeed. No value depends on which process comes first, unless several
-// receive from a channel that does not say who.
+// Each process runs on its own thread, with its own Evaluator over the shared Module. This file
+// implements their communication: rendezvous (collectives), messages (send, recv,
+// collective_permute) and the data offered to infeed. No value depends on the timing of processes,
+// unless several receive from a channel without stated pairs.
 //
-// Waiting ends in three ways: the awaited event arrives; it can no longer arrive, since the
-// process that owes it has ended, or since all processes wait (deadlock); or another process has
-// failed. The last two are errors, so a grid always comes to an end if each of its processes does.
+// A wait ends in three ways: the awaited event arrives; it can no longer arrive, because the
+// process that should cause it has ended or because all processes wait (deadlock); or another
+// process has failed. The last two are errors, so a grid always ends if each of its processes does.
 #pragma once
 
 #include <condition_variable>
@@ -31,9 +31,11 @@ namespace tenon::hlo {
 
 class ProcessGrid;
 
-/// A queue of messages. Channels of the host have no ends: the first receiver gets the oldest.
+/// A queue of messages. Host channels have no fixed ends: the first receiver gets the oldest
+/// message.
 struct Route {
-  bool is_permute = false;  ///< Keeps collective_permute apart from send and recv on one channel.
+  /// Distinguishes collective_permute from send and recv on the same channel.
+  bool is_permute = false;
   int64_t channel = 0;
   std::optional<ProcessId> source;
   std::optional<ProcessId> target;
@@ -48,20 +50,20 @@ class Process {
   ProcessId id() const { return id_; }
   const ProcessGrid& grid() const { return *grid_; }
 
-  /// Gives `values` to `group`, which includes this process, and returns the values of each member
-  /// in the group's order. Blocks until all have come. The n-th call for a group and channel meets
-  /// the n-th calls of the others; they must be made by the same op, or in different functions by
-  /// ops of the same name.
+  /// Passes `values` to `group`, which includes this process, and returns the values of each member
+  /// in the group's order. Blocks until all members have called it. The n-th call for a group and
+  /// channel meets the n-th calls of the other members; they must be made by the same op, or in
+  /// different functions by ops of the same name.
   Result<std::vector<ValueList>> rendezvous(const Instruction& op, int64_t channel,
                                             const ProcessGroup& group, ValueList values);
 
   /// Appends to the queue of `route`. Never blocks.
   void send(const Route& route, ValueList values);
-  /// Takes the oldest message of `route`; blocks while there is none.
+  /// Takes the oldest message of `route`; blocks until there is one.
   Result<ValueList> receive(const Instruction& op, const Route& route);
 
-  /// The next element of the data offered to infeed, of which each process has its own view; an
-  /// error when all of it has been read. Never blocks.
+  /// The next element of the data offered to infeed; each process reads it from the beginning. An
+  /// error if all of it has been read. Never blocks.
   Result<ValueList> infeed(const Instruction& op);
 
  private:
@@ -71,12 +73,13 @@ class Process {
   ProcessGrid* grid_;
   ProcessId id_;
   size_t index_;
-  // Only this process's thread touches these.
+  // Only this process's thread accesses these.
   std::map<std::pair<ProcessGroup, int64_t>, int64_t> meetings_;  // so far, by group and channel
   size_t infeed_read_ = 0;
 };
 
-/// The grid. Constructed, fed and asked for results by one thread; `run` is called once.
+/// The grid. One thread constructs it, provides its input and reads its results; `run` is called
+/// once.
 class ProcessGrid {
  public:
   using ValueList = Process::ValueList;
@@ -87,24 +90,23 @@ class ProcessGrid {
 
   const GridExtent& extent() const { return extent_; }
 
-  /// Calls `body` for each process on a thread of its own and returns when all have ended. Of
-  /// several errors it gives that of the first process, by [replica][partition], that failed by
-  /// itself rather than because of another one. A body that throws has failed with that.
+  /// Calls `body` for each process on its own thread and returns when all have ended. If several
+  /// fail, returns the error of the first process, by [replica][partition], that failed by itself
+  /// rather than because of another one. A body that throws fails with that exception's text.
   Status run(const std::function<Status(Process&)>& body);
 
  private:
   friend class Process;
 
-  // The event that a waiting process waits for. The functions are called with mutex_ held, by any
-  // thread.
+  // The event for which a process waits. Any thread may call the functions; mutex_ must be held.
   struct PendingWait {
     std::string_view op;
     std::function<bool()> has_come;
     std::function<std::string()> lack;  // "process (1, 0)", "a message on channel 3"
-    std::function<std::string()> loss;  // why it can no longer come; empty while it can
+    std::function<std::string()> loss;  // the reason why it can no longer arrive; empty if it can
     bool is_over() const { return has_come() || !loss().empty(); }
   };
-  // The op that made a call, comparable after it is gone.
+  // Identifies the op that made a call; comparable after the op is destroyed.
   struct Site {
     OpCode code{};
     const Instruction* op = nullptr;
@@ -112,7 +114,7 @@ class ProcessGrid {
     SourcePosition position;
   };
   struct Meeting {
-    Site site;  // of the first to come
+    Site site;  // of the first process to arrive
     ProcessId first;
     std::vector<std::optional<ValueList>> values;
     size_t arrived = 0;
@@ -139,10 +141,10 @@ class ProcessGrid {
   const std::vector<ValueList> infeed_;
   std::vector<std::unique_ptr<Process>> processes_;  // fixed before run
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::vector<Member> members_;
-  Status failure_;  // why nobody may wait any longer
+  Status failure_;  // the reason why no process may wait any longer
   std::map<std::tuple<ProcessGroup, int64_t, int64_t>, Meeting> meetings_;  // group, channel, n-th
   std::map<Route, std::deque<ValueList>> queues_;
 };

@@ -10,7 +10,7 @@
 
 namespace tenon::hlo {
 
-/// The place of a process in the grid.
+/// The position of a process in the grid.
 struct ProcessId {
   int64_t replica = 0;
   int64_t partition = 0;
@@ -30,18 +30,18 @@ struct GridExtent {
 };
 
 enum class GroupStrategy : uint8_t {
-  kCrossReplica,              ///< Rows of replica ids, once a partition.
-  kCrossPartition,            ///< Rows of partition ids, once a replica.
-  kCrossReplicaAndPartition,  ///< Rows of replica ids, all partitions of them in one group.
+  kCrossReplica,              ///< Rows of replica ids, one group per partition.
+  kCrossPartition,            ///< Rows of partition ids, one group per replica.
+  kCrossReplicaAndPartition,  ///< Rows of replica ids; all their partitions in one group.
   kFlattenedIds,              ///< Rows of replica * partitions + partition.
 };
 
-/// The groups that the rows of `ids` stand for, in the order of the specification. -1 fills up
-/// short rows; a matrix without elements is one row of all ids. An id outside the grid is an error.
+/// The groups for the rows of `ids`, in the order of the specification. Short rows are padded with
+/// -1; a matrix without elements is one row of all ids. An id outside the grid is an error.
 Result<std::vector<ProcessGroup>> process_groups(GroupStrategy strategy, const I64Matrix& ids,
                                                  const GridExtent& extent);
 
-/// One group of two for each row (source, target); no rows, no groups.
+/// One group of two for each row (source, target); no groups without rows.
 Result<std::vector<ProcessGroup>> process_pairs(GroupStrategy strategy, const I64Matrix& pairs,
                                                 const GridExtent& extent);
 

@@ -10,7 +10,7 @@ namespace {
 
 using ValueList = std::vector<EvalValue>;
 
-// The caller's progress function, which knows nothing of threads, called by one at a time.
+// The caller's progress function, which need not be thread-safe, called by one thread at a time.
 std::function<bool(int64_t)> serialized(std::function<bool(int64_t)> progress) {
   if (!progress) return progress;
   struct Shared {
@@ -111,7 +111,7 @@ Result<std::vector<std::vector<ProcessProgram>>> programs_of(const Evaluator& ev
 
 Evaluator::Values run_parallel(Evaluator& evaluator, const Instruction& op,
                                const ValueList& operands) {
-  // A grid within a grid would let a program of a few lines start threads without end.
+  // A grid within a grid would let a short program start any number of threads.
   if (evaluator.process() != nullptr) {
     return invalid_argument("called by a process of interpreter.run_parallel");
   }

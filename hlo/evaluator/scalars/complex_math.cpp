@@ -36,7 +36,7 @@ namespace {
 bool is_infinite(C x) { return real::isinf(x.re) || real::isinf(x.im); }
 bool is_finite(Float128 x) { return !real::isinf(x) && !real::isnan(x); }
 bool is_finite(C x) { return is_finite(x.re) && is_finite(x.im); }
-// 1 with the sign of an infinity, 0 with the sign of anything else.
+// 1 with the sign of an infinity; 0 with the sign of any other number.
 Float128 unit_of_infinity(Float128 x) { return real::copysign(real::isinf(x) ? 1 : 0, x); }
 C units_of_infinity(C x) { return {unit_of_infinity(x.re), unit_of_infinity(x.im)}; }
 
@@ -46,8 +46,8 @@ C scale(Float128 s, C x) { return {s * x.re, s * x.im}; }
 
 }  // namespace
 
-// By zero an infinity, of an infinity by a finite number an infinity, of a finite number by an
-// infinity a zero (Annex G.5.1).
+// Annex G.5.1: divided by zero, an infinity; an infinity divided by a finite number, an infinity; a
+// finite number divided by an infinity, a zero.
 C div(C x, C y) {
   const auto infinity = static_cast<Float128>(HUGE_VAL);
   const Float128 norm = y.re * y.re + y.im * y.im;
@@ -76,7 +76,7 @@ C expm1(C x) {
 C log(C x) { return unpack(clogf128(pack(x))); }
 
 C log1p(C x) {
-  // |1 + x|^2 - 1 = a (2 + a) + b^2 keeps the small numbers.
+  // |1 + x|^2 - 1 = a (2 + a) + b^2 keeps small numbers accurate.
   const Float128 tiny = x.re * (2 + x.re) + x.im * x.im;
   const Float128 im = real::atan2(x.im, 1 + x.re);
   if (real::fabs(tiny) < kHalf) return {real::log1p(tiny) * kHalf, im};

@@ -1,7 +1,7 @@
 // Complex functions, computed in binary128.
 //
-// Its exponent range makes textbook formulas safe against overflow on parts of f64, and its 113
-// bits absorb their cancellations; special values follow Annex G of C through the C library.
+// Its exponent range prevents overflow of textbook formulas on parts of f64, and its 113 bits
+// absorb their cancellations; special values follow Annex G of C through the C library.
 #pragma once
 
 #include "hlo/evaluator/scalars/real_math.h"
@@ -28,7 +28,7 @@ C cos(C x);
 C tan(C x);
 C tanh(C x);
 C logistic(C x);
-/// e^(y log x), where a product beyond `limit`, the greatest number of the type, is infinite.
+/// e^(y log x), where a product beyond `limit`, the greatest number of the type, becomes infinite.
 C pow(C x, C y, Float128 limit);
 C atan2(C y, C x);
 C sign(C x);

@@ -66,8 +66,8 @@ Scalar binary_complex(const Context& c, const Scalar* x) {
   const bool wide = is_wide_complex(c);
   return rounded_complex(c, f(get_complex(x[0], wide), get_complex(x[1], wide)));
 }
-// The plain formula, each operation rounded as devices do it: the parts of a product of huge
-// numbers or infinities may be NaN (docs/numerics.md).
+// The plain formula, with each operation rounded as on devices: the parts of a product of very
+// large numbers or infinities may be NaN (docs/numerics.md).
 Scalar complex_multiply(const Context& c, const Scalar* operands) {
   const bool wide = is_wide_complex(c);
   const cplx::C x = get_complex(operands[0], wide);
@@ -95,7 +95,7 @@ Scalar binary_integer(const Context& c, const Scalar* x) {
   return Scalar(wrap_integer(c.result_type, f(c, x[0].i, x[1].i)));
 }
 
-// --- Integers; wrapping is done by the adapter, on unsigned arithmetic
+// --- Integers; the adapter wraps them, on unsigned arithmetic
 
 uint64_t u(int64_t x) { return static_cast<uint64_t>(x); }
 bool is_signed(const Context& c) { return is_signed_integer(c.operand_type); }
@@ -141,7 +141,8 @@ int64_t int_and(const Context&, int64_t x, int64_t y) { return x & y; }
 int64_t int_or(const Context&, int64_t x, int64_t y) { return x | y; }
 int64_t int_xor(const Context&, int64_t x, int64_t y) { return x ^ y; }
 
-// The shift amount as unsigned of its width; from the width on everything is shifted out.
+// The shift amount as unsigned of its width; for amounts of the width and more every bit is shifted
+// out.
 bool shifts_out(const Context& c, int64_t y) {
   const int width = bit_width(c.operand_type);
   const uint64_t mask = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
@@ -264,7 +265,7 @@ R scaled(R x, int exponent) {
   return R(::ldexpf128(static_cast<Float128>(x), exponent));
 }
 
-// Rounds to `exponent_bits` and `mantissa_bits`: the mantissa as stored to nearest even; then, if
+// Rounds to `exponent_bits` and `mantissa_bits`. The mantissa is rounded to nearest even. Then, if
 // the new format has fewer exponent bits than the type, overflows become infinity, and numbers
 // below the least normal number of the new format become zero.
 template <class R>
@@ -276,11 +277,12 @@ Scalar reduce_precision(const Context& c, const Scalar* operands) {
   const FloatFormat& format = element_type_info(c.operand_type).format;
   R kept = x;
   if (c.mantissa_bits < format.mantissa_bits) {
-    // Denormals are stored without a leading one: their last place is that of the least normal.
+    // Denormals are stored without a leading one: their last place is that of the least normal
+    // number.
     const int place = std::max(exponent_of(x), 1 - format.bias) - static_cast<int>(c.mantissa_bits);
     const R units = scaled(x, -place);
     kept = scaled(real::nearbyint(units), place);
-    // Without a mantissa the even one of two neighbours is the one with an even exponent field.
+    // Without a mantissa, the even one of two neighbours has the even exponent field.
     if (c.mantissa_bits == 0 && real::fabs(units) == R(1.5)) {
       const int up = (exponent_of(x) + format.bias) % 2;
       kept = real::copysign(scaled(R(1), place + up), x);
@@ -315,7 +317,7 @@ bool holds(ComparisonDirection direction, const T& x, const T& y) {
   return false;
 }
 
-// A key whose order as a signed integer is the total order.
+// A key whose order as a signed integer is the total order of the values.
 int64_t total_order_key(ElementType type, const Scalar& x) {
   if (element_type_info(type).format.specials == FloatSpecials::kExponentOnly) {
     return static_cast<int64_t>(scalar_to_bits(type, ScalarStorage::kReal, x));  // without a sign
@@ -328,7 +330,7 @@ int64_t total_order_key(ElementType type, const Scalar& x) {
 template <class R>
 Scalar compare_real(const Context& c, const Scalar* x) {
   if (c.comparison == ComparisonType::kTotalOrder) {
-    // In the wide storage the order is that of the value and, for zeros and NaNs, of the sign.
+    // In the wide storage, the order follows the value and, for zeros and NaNs, the sign.
     if constexpr (std::is_same_v<R, double>) {
       const ElementType type = c.wide ? ElementType::kF64 : c.operand_type;
       return Scalar(

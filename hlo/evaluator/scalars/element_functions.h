@@ -1,4 +1,4 @@
-// Elementwise ops on scalars: one function an op and storage.
+// Elementwise ops on scalars: one function per op and storage.
 #pragma once
 
 #include "hlo/evaluator/scalars/scalar.h"
@@ -6,7 +6,7 @@
 
 namespace tenon::hlo {
 
-/// The context of an elementwise function: types and attributes that it needs besides its operands.
+/// The types and attributes that an elementwise function needs in addition to its operands.
 struct ElementContext {
   ElementType operand_type{};
   ElementType result_type{};
@@ -19,8 +19,7 @@ struct ElementContext {
 
 using ElementFunction = Scalar (*)(const ElementContext& context, const Scalar* operands);
 
-/// An elementwise op on scalars, by the way in which they are stored; null where the op is not
-/// defined.
+/// An elementwise op on scalars, one function per storage; null if the op is not defined for it.
 struct ScalarFunctions {
   ElementFunction integer = nullptr;
   ElementFunction real = nullptr;
@@ -43,11 +42,11 @@ extern const ScalarFunctions abs, add, atan2, bit_and, bit_or, bit_xor, cbrt, ce
     subtract, tan, tanh;
 }  // namespace scalar
 
-/// The function of an elementwise op on operands of `context.operand_type`, or null where the op is
+/// The function of an elementwise op on operands of `context.operand_type`, or null if the op is
 /// not elementwise or not defined on the type.
 ElementFunction element_function(const Instruction& op, const ElementContext& context);
 
-/// The context of `op` by its operand and result types and attributes.
+/// The context for `op`, from its operand and result types and attributes.
 ElementContext element_context(const Instruction& op, bool wide);
 
 /// Whether `a` comes before `b` in the total order -NaN < -inf < … < -0 < +0 < … < +inf < +NaN.

@@ -1,4 +1,4 @@
-// Special functions in binary128 that the C library lacks, and its complex ones, for accuracy
+// Special functions in binary128 that the C library lacks, and its complex functions, for accuracy
 // tests.
 #pragma once
 
@@ -30,7 +30,7 @@ inline Float128 erf_inv(Float128 x) {
   const Float128 a = fabsf128(x);
   if (!(a < 1)) return a == 1 ? copysignf128(HUGE_VAL, x) : static_cast<Float128>(NAN);
   const Float128 w = -log1pf128(-a * a);
-  // S. Winitzki's approximation starts within 1%.
+  // S. Winitzki's approximation as the initial value, accurate to 1%.
   const Float128 u = 2 / (kPi * 0.147) - w / 2;
   Float128 y = sqrtf128(sqrtf128(u * u + w / 0.147) - u);
   if (a < 1e-3) y = a * 0.886;

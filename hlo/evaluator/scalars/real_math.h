@@ -1,7 +1,7 @@
-// Elementary functions on double and binary128, by the C library.
+// Elementary functions on double and binary128, from the C library.
 //
 // glibc declares the binary128 functions with the suffix f128 on every platform whose compiler has
-// the type; their results are within 2 units of 113 bits, so that rounded to f64 or less they are
+// the type. Their results are within 2 units of 113 bits, so that, rounded to f64 or less, they are
 // the reference for every accuracy test.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "core/types/float_convert.h"
 
-// The C library declares these for GCC alone; Clang has the type and can call them.
+// The C library declares these only for GCC; Clang has the type and can call them.
 extern "C" {
 __float128 expf128(__float128) noexcept;
 __float128 expm1f128(__float128) noexcept;
@@ -49,7 +49,7 @@ int ilogbf128(__float128) noexcept;
 
 namespace tenon::hlo::real {
 
-// One overload a type; the names are the C library's.
+// One overload per type; the names are the C library's.
 inline double exp(double x) { return std::exp(x); }
 inline Float128 exp(Float128 x) { return ::expf128(x); }
 inline double expm1(double x) { return std::expm1(x); }

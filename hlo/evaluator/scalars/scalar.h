@@ -2,10 +2,10 @@
 //
 // Scalars and tensors of the reference evaluator.
 //
-// Values of all element types are computed in one of five storages. A float of at most 32 bits
-// lives in a double that holds a value of its type exactly; after each op the result is rounded to
-// the type once, which for + - * / and square root is correct rounding (53 >= 2 * 24 + 2 bits).
-// Wide mode does not round between ops: such floats are evaluated as double, f64 as binary128.
+// Values of all element types are computed in one of five storages. A float of at most 32 bits is
+// held in a double that represents a value of its type exactly. After each op the result is rounded
+// to the type once, which for + - * / and square root is correct rounding (53 >= 2 * 24 + 2 bits).
+// Wide mode omits this rounding: such floats are evaluated as double, f64 as binary128.
 #pragma once
 
 #include <cstring>
@@ -56,7 +56,7 @@ inline ScalarStorage storage_of(ElementType type, bool wide) {
   return ScalarStorage::kInteger;
 }
 
-/// One element; which member is alive follows from the storage of its tensor.
+/// One element; the storage of its tensor determines the active member.
 union Scalar {
   int64_t i = 0;
   double d;
@@ -83,7 +83,7 @@ union Scalar {
 class Tensor {
  public:
   Tensor() = default;
-  /// Zeros.
+  /// A tensor of zeros.
   Tensor(ElementType type, Dims dims, bool wide)
       : type_(type), storage_(storage_of(type, wide)), dims_(std::move(dims)) {
     count_ = 1;
@@ -121,13 +121,13 @@ class Tensor {
   T* data() {
     return reinterpret_cast<T*>(data_.data());
   }
-  /// The same elements under other dimensions.
+  /// The same elements with other dimensions.
   Tensor reshaped(Dims dims) const {
     Tensor result = *this;
     result.dims_ = std::move(dims);
     return result;
   }
-  /// The same bits of storage as another element type of the same storage.
+  /// The same storage bits as another element type with the same storage.
   Tensor retyped(ElementType type) const {
     Tensor result = *this;
     result.type_ = type;
@@ -142,15 +142,15 @@ class Tensor {
   std::vector<std::byte> data_;
 };
 
-/// Exact: every element type's values fit its storage.
+/// Exact: the storage can represent every value of the element type.
 Tensor tensor_from_literal(const Literal& literal, bool wide);
-/// Rounds to the element type, which changes nothing outside wide mode.
+/// Rounds to the element type, which has no effect outside wide mode.
 Literal literal_from_tensor(const Tensor& tensor);
 
-/// The bits of an element in its type's format (complex types: each part by itself).
+/// The bits of an element in its type's format (for complex types, of each part separately).
 uint64_t scalar_to_bits(ElementType type, ScalarStorage storage, const Scalar& value);
 Scalar scalar_from_bits(ElementType type, ScalarStorage storage, uint64_t bits);
-/// Zero, or a real number, in a storage.
+/// Zero, or a real number, in the given storage.
 Scalar scalar_of(ScalarStorage storage, double value);
 
 }  // namespace tenon::hlo

@@ -1,4 +1,4 @@
-// Rules of CHLO ops that are not elementwise over equal shapes.
+// Rules of CHLO ops, except elementwise ops on equal shapes.
 #include <algorithm>
 
 #include "hlo/inference/infer_util.h"
@@ -6,8 +6,8 @@
 namespace tenon::hlo::infer {
 namespace {
 
-// Two sizes that broadcast: equal, or one of them 1. An unknown size beside a known one above 1 is
-// taken to be that, or 1.
+// Broadcasts two sizes: they are equal, or one of them is 1. If one is unknown and the other known
+// and above 1, the unknown size is assumed to equal it or 1.
 std::optional<Dim> broadcast_dim(Dim a, Dim b) {
   if (a.size == 1) return b;
   if (b.size == 1) return a;
@@ -15,7 +15,7 @@ std::optional<Dim> broadcast_dim(Dim a, Dim b) {
   return merge(a, b);
 }
 
-// The elementwise op behind "chlo.broadcast_add".
+// The elementwise op of "chlo.broadcast_add".
 const OpInfo& elementwise_op(const Instruction& op) {
   constexpr std::string_view kPrefix = "broadcast_";
   const std::string suffix(op.info().short_name().substr(kPrefix.size()));
@@ -25,8 +25,8 @@ const OpInfo& elementwise_op(const Instruction& op) {
   return op.info();
 }
 
-// Dimensions of x and y aligned at the last one, or by broadcast_dimensions, which says for each
-// dimension of the operand of lower rank which one of the other it is.
+// The dimensions of x and y aligned at the last one, or by broadcast_dimensions, which maps each
+// dimension of the operand of lower rank to one of the other operand.
 Result<std::vector<Dim>> broadcast_dims(const Instruction& op, const std::vector<Dim>& x,
                                         const std::vector<Dim>& y, const I64s* dimensions) {
   const std::vector<Dim>& large = x.size() > y.size() ? x : y;
@@ -122,7 +122,7 @@ Types chlo_top_k(const Instruction& op) {
 }
 
 size_t scan_input_count(const Instruction& op) {
-  // Inputs reach the body without the scanned dimension, carries as they are.
+  // The body gets inputs without the scanned dimension, and carries unchanged.
   const Computation& body = op.region(0);
   size_t count = 0;
   while (count < op.operand_count() && count < body.parameter_count() &&
@@ -132,7 +132,7 @@ size_t scan_input_count(const Instruction& op) {
   return count;
 }
 
-// Values that a scan hands on as they are have one scale.
+// Values that a scan passes through unchanged must have a single scale.
 Status check_handed_on(const Instruction& op, const std::vector<Type>& from,
                        const std::vector<Type>& to) {
   for (size_t i = 0; i < from.size(); ++i) {
@@ -176,7 +176,7 @@ Types chlo_scan(const Instruction& op) {
   TENON_TRY(check_handed_on(op, expected, op.region(0).parameter_types()));
   TENON_ASSIGN(std::vector<Type> results, region_results(op, 0, ""));
   if (results.size() < carries) {
-    return rule_error(op, "", "body returns {} values, expected the {} carries behind the outputs",
+    return rule_error(op, "", "body returns {} values, expected the {} carries after the outputs",
                       results.size(), carries);
   }
   // Outputs stack the results of the body at each step.
@@ -222,15 +222,15 @@ Types chlo_ragged_dot(const Instruction& op) {
       op, "", "rhs group, batching and contracting dimensions",
       concatenated(numbers.rhs_group,
                    concatenated(numbers.dot.rhs_batching, numbers.dot.rhs_contracting))));
-  // Groups divide a batching, a contracting or a free dimension; only the last has a group of rhs
-  // each.
+  // Groups divide a batching, a contracting or a free dimension; only in the last case does each
+  // group have its own rhs.
   const bool is_batch = contains(numbers.dot.lhs_batching, ragged);
   const bool is_contracting = contains(numbers.dot.lhs_contracting, ragged);
   const int64_t expected_groups = is_batch || is_contracting ? 0 : 1;
   TENON_TRY(
       check_length(op, "", "rhs_group_dimensions", length(numbers.rhs_group), expected_groups));
 
-  // group_sizes is one list, or one for every position of the dimensions outside the ragged one.
+  // group_sizes is one list, or one for every index of the dimensions outside the ragged one.
   if (sizes.rank() < 1) {
     return rule_error(op, "", "group_sizes is {}, expected rank 1 or more", sizes.to_string());
   }

@@ -121,7 +121,7 @@ TEST(InferChloScan, ScalesStayAsTheyAre) {
 }
 
 TEST(InferChloScan, clauses) {
-  // One input of 5 steps of f32[2], one carry; one output of s32[2] a step.
+  // One input of 5 steps of f32[2], one carry; one output of s32[2] per step.
   check_clauses(
       {OpCode::kChloScan,
        {"f32[2,5]", "f32[]"},
@@ -153,7 +153,7 @@ TEST(InferChloScan, clauses) {
        {"carry", [](Draft& d) { d.regions[0].results[1] = "f64[]"; },
         "chlo.scan: body returns f64[] as carry 0, expected f32[]"},
        {"no carry", [](Draft& d) { d.regions[0].results = {}; },
-        "chlo.scan: body returns 0 values, expected the 1 carries behind the outputs"},
+        "chlo.scan: body returns 0 values, expected the 1 carries after the outputs"},
        {"output", [](Draft& d) { d.regions[0].results[0] = "s32[]"; },
         "chlo.scan: body returns s32[] as output 0, which cannot be stacked along dimension 1"},
        {"no return", [](Draft& d) { d.regions[0].ends_in_return = false; },

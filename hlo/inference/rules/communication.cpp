@@ -12,7 +12,8 @@ struct GroupLabels {
   int64_t least_channel = 1;
 };
 
-// Groups of processes; the number of processes is not known here. Rows of unequal groups end in -1.
+// Checks groups of processes; the number of processes is not known here. Shorter groups are padded
+// with -1.
 Status check_groups(const Instruction& op, const GroupLabels& labels, bool may_differ_in_size,
                     bool names_all = true) {
   const bool has_global_ids = op.flag(AttrKey::use_global_device_ids);
@@ -45,8 +46,9 @@ Status check_groups(const Instruction& op, const GroupLabels& labels, bool may_d
   return {};
 }
 
-// Columns of the groups, when that is the size of a process group: XLA reads no groups at all as
-// one group of everything, and for some channels a group is a row times the partitions.
+// The number of columns of the groups, if that is the size of a process group. XLA reads an empty
+// list of groups as one group of all processes, and for some channels the size is a row times the
+// partitions.
 std::optional<int64_t> group_size(const Instruction& op) {
   const auto* groups = op.attr<I64Matrix>(AttrKey::replica_groups);
   if (groups == nullptr || groups->values.empty()) return std::nullopt;
@@ -87,7 +89,7 @@ Status check_operands(const Instruction& op, std::string_view label) {
   return {};
 }
 
-// The computation of a collective, applied to each of the first `count` operands.
+// Checks the computation of a collective, applied to each of the first `count` operands.
 Types reduced(const Instruction& op, std::string_view label, size_t count) {
   std::vector<Type> results;
   for (size_t i = 0; i < count; ++i) {
@@ -99,7 +101,7 @@ Types reduced(const Instruction& op, std::string_view label, size_t count) {
   return results;
 }
 
-// Operands that carry data: all, or all but the roots of a dynamic root.
+// The number of operands with data: all of them, or all except the roots of a dynamic root.
 Result<size_t> data_count(const Instruction& op, std::string_view static_label,
                           std::string_view dynamic_label) {
   const size_t count = op.operand_count();
@@ -222,7 +224,7 @@ Types all_gather(const Instruction& op) {
   for (size_t i = 0; i < op.operand_count(); ++i) {
     TENON_TRY(check_dimension(op, "C1", "all_gather_dim", dimension, op.operand_type(i).rank()));
   }
-  // Producers leave the channel out, which the official verifier lets pass for this op alone.
+  // Producers omit the channel; for this op alone, the official verifier accepts that.
   TENON_TRY(check_groups(op, {"C2", "C4", "C5", 0}, false));
   const std::optional<int64_t> group = group_size(op);
   std::vector<Type> results;
@@ -239,8 +241,9 @@ Types all_gather(const Instruction& op) {
       if (!total) return rule_error(op, "C6", "the size of dimension {} overflows", dimension);
       dim.size = *total;
     } else if (is_stated) {
-      // How many partitions a group spans is known when the program is placed; and artifacts of
-      // the format's own fixtures gather groups of one into more. So a multiple is all that holds.
+      // The number of partitions that a group spans is known only when the program is placed, and
+      // StableHLO's own compatibility artifacts gather groups of one process into a larger result.
+      // Only a multiple can therefore be required.
       dim = dim_of(op.result_type(i), dimension);
       if (size != kDynamic && dim.size != kDynamic &&
           (size == 0 ? dim.size != 0 : dim.size % size != 0)) {

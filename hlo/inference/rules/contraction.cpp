@@ -12,7 +12,7 @@ Status check_precisions(const Instruction& op, std::string_view label) {
   return rule_error(op, label, "precision_config has length {}, expected 2", precisions->size());
 }
 
-// The specification names no rule for dot_general, but a sum of floats is no integer.
+// The specification has no rule for dot_general, but a sum of floats cannot be an integer.
 Status check_product_element(const Instruction& op, std::string_view label, const Type& result) {
   const Type& lhs = op.operand_type(0);
   if (lhs.is_quantized() || result.is_quantized()) return {};
@@ -105,14 +105,14 @@ Status check_quantized_contraction(const Instruction& op, const ContractionLabel
 
 namespace {
 
-// Floats of different formats are multiplied in practice (f8 variants), so are integers.
+// In practice, floats of different formats are multiplied (f8 variants), and so are integers.
 bool multiplies(const Type& lhs, const Type& rhs) {
   if (same_element(lhs, rhs) || lhs.is_quantized() || rhs.is_quantized()) return true;
   const uint8_t element = type_class(lhs);
   return element == type_class(rhs) && (element == kTypesFloat || element == kTypesInt);
 }
 
-// The element type is the producer's choice when it states one.
+// A producer may state the element type.
 Result<Type> product_type(const Instruction& op, const std::vector<Dim>& dims) {
   const bool is_stated = op.result_count() == 1 && op.result_type().is_tensor();
   Type type = with_dims(is_stated ? op.result_type() : op.operand_type(0), dims);
@@ -123,7 +123,7 @@ Result<Type> product_type(const Instruction& op, const std::vector<Dim>& dims) {
 Status check_algorithm(const Instruction& op) {
   const auto* algorithm = op.attr<DotAlgorithm>(AttrKey::algorithm);
   if (algorithm == nullptr) return {};
-  // A configuration of defaults only is not kept, so a present one asks for precision.
+  // A configuration with only defaults is dropped, so a present one requests precision.
   if (const auto* precisions = op.attr<ArrayAttr>(AttrKey::precision_config)) {
     for (const Attribute& element : *precisions) {
       const auto* word = element.get<EnumAttr>();
@@ -206,7 +206,8 @@ Types dot(const Instruction& op) {
 
 namespace {
 
-// "ab,bc->ac" over the operands: every letter a size, each output letter once and known.
+// "ab,bc->ac" on the operands: each letter has one size; each output letter occurs once and is
+// known.
 Types einstein_sum(const Instruction& op) {
   const std::string_view config = op.text(AttrKey::einsum_config);
   const size_t arrow = config.find("->");

@@ -6,7 +6,7 @@
 namespace tenon::hlo::infer {
 namespace {
 
-// Types that branches agree on: a dimension that differs in being known is unknown.
+// The common type of branches: a dimension that is not known in both is unknown.
 Type least_specific(const Type& a, const Type& b) {
   if (!a.is_tensor() || !b.is_tensor()) return a;
   std::vector<Dim> dims;
@@ -41,7 +41,7 @@ Types branch_types(const Instruction& op, const BranchLabels& labels) {
   return types;
 }
 
-// The function that `op` names, null when `op` is detached and so reaches no Module.
+// The function that `op` names; null if `op` is detached and so belongs to no Module.
 Result<const Computation*> callee_of(const Instruction& op, AttrKey key, std::string_view label) {
   const Module* module = op.parent() != nullptr ? op.parent()->module() : nullptr;
   if (module == nullptr) return nullptr;
@@ -52,7 +52,7 @@ Result<const Computation*> callee_of(const Instruction& op, AttrKey key, std::st
   return callee;
 }
 
-// Operands against the parameters of `callee`; its results.
+// Checks operands against the parameters of `callee`; returns its result types.
 Types call_types(const Instruction& op, const Computation* callee, std::string_view inputs_label,
                  std::string_view results_label) {
   if (callee == nullptr) return op.result_types();
@@ -73,7 +73,7 @@ Types call_types(const Instruction& op, const Computation* callee, std::string_v
   return results;
 }
 
-// letters, digits and underscores, then at least one part behind a dot.
+// Letters, digits and underscores, followed by at least one part after a dot.
 bool is_namespaced_name(std::string_view name) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto is_word = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
@@ -209,7 +209,7 @@ Status check_layouts(const Instruction& op, AttrKey key, const std::vector<Type>
   return {};
 }
 
-// The element of nested tuples that `indices` lead to, or null.
+// The element of nested tuples at the path `indices`, or null.
 const Type* tuple_part(const Type& type, const I64s& indices) {
   const Type* part = &type;
   for (int64_t index : indices) {
@@ -248,7 +248,7 @@ Types custom_call(const Instruction& op) {
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
   const bool is_one_tuple = op.result_count() == 1 && op.result_type().is_tuple();
   const std::vector<Type>& results = is_one_tuple ? op.result_type().elements() : op.result_types();
-  // Layouts of operands and results come together; an empty list of either is not kept.
+  // Layouts of operands and results must occur together; if either list is empty it is dropped.
   const bool has_operand_layouts = op.attribute(AttrKey::operand_layouts) != nullptr;
   const bool has_result_layouts = op.attribute(AttrKey::result_layouts) != nullptr;
   if (has_operand_layouts != has_result_layouts && !operands.empty() && !results.empty()) {
@@ -259,8 +259,8 @@ Types custom_call(const Instruction& op) {
   TENON_TRY(check_layouts(op, AttrKey::operand_layouts, operands));
   TENON_TRY(check_layouts(op, AttrKey::result_layouts, results));
   TENON_TRY(check_aliases(op));
-  // Only the typed interface takes a dictionary. The ops of check and interpreter, which import
-  // turns into calls, keep their attributes in one.
+  // Only the typed interface takes a dictionary. Ops of check and interpreter, which import turns
+  // into calls, have their attributes in one.
   const bool is_typed =
       op.enumeration<CustomCallApiVersion>(AttrKey::api_version) == CustomCallApiVersion::kTypedFfi;
   const std::string_view target = op.text(AttrKey::call_target_name);
@@ -268,7 +268,7 @@ Types custom_call(const Instruction& op) {
   const Attribute* config = op.attribute(AttrKey::backend_config);
   if (config == nullptr || is_dialect_op) return op.result_types();
   if (is_typed ? config->get<Dict>() == nullptr : config->get<std::string>() == nullptr) {
-    return rule_error(op, "", "backend_config is no {}, which this api_version takes",
+    return rule_error(op, "", "backend_config is not a {}, as this api_version requires",
                       is_typed ? "dictionary" : "string");
   }
   return op.result_types();

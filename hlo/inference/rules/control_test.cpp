@@ -172,14 +172,14 @@ TEST(InferCustomCall, clauses) {
         },
         "tuple<>"},
        {"configuration", set(AttrKey::backend_config, Dict{{"k", true}}),
-        "stablehlo.custom_call: backend_config is no string, which this api_version takes"},
+        "stablehlo.custom_call: backend_config is not a string, as this api_version requires"},
        {"typed configuration",
         [](Draft& d) {
           d.attributes[AttrKey::api_version] =
               word(EnumKind::kCustomCallApiVersion, CustomCallApiVersion::kTypedFfi);
           d.attributes[AttrKey::backend_config] = "text";
         },
-        "stablehlo.custom_call: backend_config is no dictionary, which this api_version takes"},
+        "stablehlo.custom_call: backend_config is not a dictionary, as this api_version requires"},
        {"layout count", both(layouts({{0, 1}}), layouts({{0, 1}, {}})),
         "stablehlo.custom_call: operand_layouts has length 1, expected 2"},
        {"layout", both(layouts({{0, 1}, {}}), layouts({{0, 0}, {}})),

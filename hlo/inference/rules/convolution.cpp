@@ -1,4 +1,4 @@
-// Rules of convolution and dynamic_conv, whose constraints carry the same labels.
+// Rules of convolution and dynamic_conv, whose constraints have the same labels.
 #include "hlo/inference/infer_util.h"
 
 namespace tenon::hlo::infer {
@@ -11,7 +11,8 @@ I64s all_dimensions(int64_t a, int64_t b, const I64s& spatial) {
   return all;
 }
 
-// One of the three lists of dimension numbers: as many as the rank, each in range, none twice.
+// One of the three lists of dimension numbers: its length is the rank, each is in range, none is
+// repeated.
 Status check_numbers(const Instruction& op, std::string_view size_label, std::string_view label,
                      std::string_view name, const I64s& spatial, const I64s& all, int64_t rank) {
   TENON_TRY(check_length(op, size_label, fmt::format("{}_spatial_dimensions", name),
@@ -109,8 +110,8 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
   const I64s strides = ones(AttrKey::window_strides);
   const I64s lhs_dilation = ones(AttrKey::lhs_dilation);
   const I64s rhs_dilation = ones(AttrKey::rhs_dilation);
-  // JAX has written dynamic_conv with a stride too many, which no tool refuses; the extra is
-  // ignored.
+  // JAX has written dynamic_conv with one stride too many, and other tools accept it; the extra
+  // stride is ignored.
   if (op.code() != OpCode::kDynamicConv || length(strides) < spatial) {
     TENON_TRY(check_length(op, "C2", "window_strides", length(strides), spatial));
   }
@@ -154,7 +155,7 @@ Types convolution_with(const Instruction& op, const I64Matrix* padding) {
       return rule_error(op, "C25", "the padded size of spatial dimension {} overflows", i);
     dims[at(numbers.output_spatial[i])] = {*count, kDynamic};
   }
-  // A producer that states an element type may ask for wider accumulation.
+  // A producer that states an element type may request wider accumulation.
   const bool is_stated = op.result_count() == 1 && op.result_type().is_tensor();
   const Type result = with_dims(is_stated ? op.result_type() : lhs, dims);
   TENON_TRY(check_product_element(op, "C27", result));

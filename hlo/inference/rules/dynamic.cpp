@@ -1,5 +1,5 @@
 // Rules of ops whose result shape is the value of an operand. The stated result type has the sizes
-// that the program knows; constant operands are checked against it.
+// that the program knows; it is checked against constant operands.
 #include <algorithm>
 
 #include "hlo/inference/infer_util.h"
@@ -7,7 +7,7 @@
 namespace tenon::hlo::infer {
 namespace {
 
-// A rank-1 operand of integers with one element for each of `rank` dimensions.
+// Checks for a rank-1 operand of integers with one element for each of `rank` dimensions.
 Status check_shape_operand(const Instruction& op, std::string_view type_label,
                            std::string_view size_label, size_t operand, int64_t rank) {
   TENON_TRY(check_rank1(op, type_label, operand));
@@ -18,7 +18,8 @@ Status check_shape_operand(const Instruction& op, std::string_view type_label,
                     type.to_string(), rank);
 }
 
-// The result shape in operand `operand`: of as many elements, and if constant of that value.
+// Checks the result shape in operand `operand`: the number of its elements and, if constant, its
+// value.
 Status check_output_shape(const Instruction& op, std::string_view type_label,
                           std::string_view label, size_t operand, const Type& result) {
   TENON_TRY(check_shape_operand(op, type_label, label, operand, result.rank()));
@@ -204,7 +205,7 @@ Types set_dimension_size(const Instruction& op) {
   std::vector<Dim> dims = dims_of(operand);
   Dim& dim = dims[at(dimension)];
   const int64_t most = dim.size != kDynamic ? dim.size : dim.bound;
-  // A size that is the whole dimension leaves it as it is.
+  // A slice of the whole dimension keeps its size.
   const std::optional<I64s> size = constant_integers(op.operand(1));
   if (size && size->size() == 1 && most != kDynamic) {
     if ((*size)[0] < 0 || (*size)[0] > most) {

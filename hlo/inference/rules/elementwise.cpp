@@ -11,7 +11,7 @@ namespace {
 Status check_accuracy(const Instruction& op) {
   const auto* accuracy = op.attr<ResultAccuracy>(AttrKey::result_accuracy);
   if (accuracy == nullptr) return {};
-  // Also refuses NaN, which compares false.
+  // Also rejects NaN, which compares false.
   if (!(accuracy->atol >= 0) || !(accuracy->rtol >= 0) || accuracy->ulps < 0) {
     return rule_error(op, "", "result_accuracy has a negative tolerance");
   }
@@ -30,7 +30,7 @@ Status check_not_unsigned(const Instruction& op) {
                     operand.to_string());
 }
 
-// Addition is the one binary op whose operands may mix per-tensor and per-axis quantization.
+// Addition is the only binary op whose operands may mix per-tensor and per-axis quantization.
 Types quantized_add(const Instruction& op, const Type& lhs, const Type& rhs) {
   const Type& like = is_per_axis(lhs) ? lhs : rhs;
   const Type result = op.result_count() == 1 ? op.result_type(0) : like;
@@ -145,8 +145,8 @@ Types compare(const Instruction& op) {
     return rule_error(op, "C2", "operand shapes differ: {} and {}", lhs.to_string(),
                       rhs.to_string());
   }
-  // SIGNED and UNSIGNED may stand on any type, as the official verifier has it: artifacts do so,
-  // and the element type decides the comparison.
+  // Like the official verifier, this accepts SIGNED and UNSIGNED on any type: artifacts contain
+  // both, and the element type determines the comparison.
   const auto type = op.enumeration<ComparisonType>(AttrKey::compare_type);
   const uint8_t element = type_class(lhs);
   bool fits_type = type == ComparisonType::kNoType || element == kTypesQuantized;

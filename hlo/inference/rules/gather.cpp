@@ -6,7 +6,7 @@
 namespace tenon::hlo::infer {
 namespace {
 
-// dynamic_gather lacks gather's batching dimensions in the specification, so its labels differ.
+// In the specification dynamic_gather lacks gather's batching dimensions, so its labels differ.
 struct GatherLabels {
   std::string_view rank = "C1", index_dim = "C2", index_map_size = "C3", offset_list = "C4",
                    offset_range = "C5", collapsed_unique = "C6", collapsed_sorted = "C7",
@@ -33,12 +33,12 @@ constexpr GatherLabels kDynamicGather{.collapsed_sorted = "C6",
                                       .slice_count = "C11",
                                       .slice_range = "C12"};
 
-// The size of the vectors of indices; 1 when index_vector_dim is past the end.
+// The size of the index vectors; 1 if index_vector_dim is past the end.
 int64_t index_vector_size(const Type& indices, int64_t index_vector_dim) {
   return index_vector_dim == indices.rank() ? 1 : indices.dims()[at(index_vector_dim)];
 }
 
-// Dimensions of the indices but for the vectors.
+// The dimensions of the indices without the index vectors.
 std::vector<Dim> batch_dims(const Type& indices, int64_t index_vector_dim) {
   std::vector<Dim> dims;
   for (int64_t d = 0; d < indices.rank(); ++d) {
@@ -59,7 +59,7 @@ Status check_slices_of_one(const Instruction& op, std::string_view label, std::s
   return {};
 }
 
-// Batching dimensions of operand and indices: as many, and of the same sizes.
+// Batching dimensions of operand and indices must correspond, with equal sizes.
 Status check_batching(const Instruction& op, const GatherLabels& labels, const I64s& operand_dims,
                       const I64s& index_dims, const Type& operand, const Type& indices,
                       int64_t index_vector_dim, std::string_view index_name) {
@@ -173,7 +173,8 @@ constexpr GatherLabels kScatterBatching{.start_unique = "C14",
                                         .batching_count = "C17",
                                         .batching_sizes = "C18"};
 
-// Shapes of inputs and updates by the dimension numbers; both lists are of one shape each.
+// Checks the shapes of inputs and updates by the dimension numbers; all inputs have one shape, and
+// so have all updates.
 Status check_scatter_shapes(const Instruction& op, const Type& input, const Type& indices,
                             const Type& update) {
   const auto& dims = *op.attr<ScatterDims>(AttrKey::scatter_dimension_numbers);

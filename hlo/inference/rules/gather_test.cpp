@@ -179,7 +179,7 @@ auto change_scatter(const std::function<void(ScatterDims&)>& edit) {
   };
 }
 
-// The reverse of the gather above, for two inputs.
+// The inverse of the gather above, for two inputs.
 TEST(InferScatter, clauses) {
   ScatterDims dims;
   dims.update_window_dims = {2, 3};

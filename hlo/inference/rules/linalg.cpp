@@ -76,8 +76,9 @@ Types fft(const Instruction& op) {
   for (int64_t i = 0; i < count; ++i) {
     const int64_t size = operand.dims()[at(first + i)];
     const bool is_last = i + 1 == count;
-    // C4 names the real side only. A complex transform of other sizes than its operand's would have
-    // to pad or cut, which the specification does not define, so C4 holds for every kind here.
+    // C4 covers only the real side. A complex transform whose sizes differ from its operand's would
+    // have to pad or crop, which the specification does not define, so C4 is applied to every kind
+    // here.
     if (type != FftType::kIrfft || !is_last) {
       if (!same_size(size, fft_length[at(i)])) {
         return rule_error(op, "C4", "dimension {} of {} is {}, expected {} as in fft_length",

@@ -1,4 +1,5 @@
-// Rules on random input: each gives types or an error for any operands, attributes and regions.
+// Shape rules on random input: each returns types or an error for any operands, attributes and
+// regions.
 #include <limits>
 #include <random>
 
@@ -14,7 +15,7 @@ class RandomDraft {
 
   Draft make(const OpInfo& info) {
     Draft draft{info.code, {}, {}, {}, {}, {}};
-    // Few distinct types a draft, so that some of its constraints hold.
+    // Few distinct types per draft, so that some of its constraints hold.
     pool_.clear();
     for (int i = 0; i < 3; ++i) pool_.push_back(type(info.types));
     for (std::string_view name : info.operand_names()) add_types(draft.operands, name);
@@ -214,7 +215,7 @@ TEST(InferRandom, gives_types_or_an_error) {
         continue;
       }
       ++accepted;
-      // The types that a rule gives are sound as operand types of another op.
+      // The types that a rule returns are valid operand types of another op.
       Instruction barrier(OpCode::kOptimizationBarrier, {}, *types);
       EXPECT_TRUE(verify_structure(barrier).ok()) << verify_structure(barrier).message();
     }

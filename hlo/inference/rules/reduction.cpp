@@ -8,10 +8,11 @@ struct VariadicLabels {
   std::string_view count, shapes, elements;
 };
 
-// The halves of a variadic reduction: inputs of one shape, then as many rank-0 initial values.
+// The halves of the operands of a variadic reduction: inputs of one shape, then as many rank-0
+// initial values.
 struct Halves {
   std::vector<Type> inputs, inits;
-  Type shape;  ///< The inputs' shape, with all sizes that any of them knows.
+  Type shape;  ///< The shape of the inputs, with all sizes that any of them knows.
 };
 Result<Halves> split(const Instruction& op, const VariadicLabels& labels) {
   const size_t count = op.operand_count() / 2;
@@ -31,7 +32,7 @@ Result<Halves> split(const Instruction& op, const VariadicLabels& labels) {
                         halves.shape.to_string(), input.to_string());
     }
     TENON_TRY(check_scalar(op, "I2", count + i));
-    // The body checks another width, since it may widen both.
+    // The body checks the other width, since it may widen both.
     if (!same_element(input, init) && !promotable(input, init) && !promotable(init, input)) {
       return rule_error(op, labels.elements, "input {} is {}, its initial value is {}", i,
                         element_to_string(input), element_to_string(init));
@@ -43,7 +44,7 @@ Result<Halves> split(const Instruction& op, const VariadicLabels& labels) {
   return halves;
 }
 
-// Results of a reduction whose accumulators have the types of `elements`.
+// The results of a reduction whose accumulators have the types of `elements`.
 std::vector<Type> results_like(const Instruction& op, const std::vector<Type>& elements,
                                const std::vector<Dim>& dims) {
   std::vector<Type> results;
@@ -60,7 +61,7 @@ Status check_padding(const Instruction& op, std::string_view label, const I64Mat
                     padding.columns, rank);
 }
 
-// Sizes of the windowed shape.
+// The sizes of the windowed shape.
 Result<std::vector<Dim>> windowed(const Instruction& op, std::string_view label, const Type& shape,
                                   const std::vector<Window>& windows) {
   std::vector<Dim> dims;
@@ -201,7 +202,7 @@ struct BatchNormLabels {
   std::string_view size[4] = {};
 };
 
-// Operands 1 to 1 + features hold one number a feature; others have the operand's shape.
+// Operands 1 to 1 + features have one number per feature; the others have the operand's shape.
 Result<Type> check_batch_norm(const Instruction& op, size_t features,
                               const BatchNormLabels& labels) {
   const Type& operand = op.operand_type(0);
@@ -236,7 +237,7 @@ Result<Type> check_batch_norm(const Instruction& op, size_t features,
   return with_dims(shape, dims);
 }
 
-// The first result and two more of one number a feature.
+// The first result, and two more with one number per feature.
 Types batch_norm_results(const Instruction& op, const Type& shape) {
   const Dim count = dim_of(shape, op.integer(AttrKey::feature_index));
   std::vector<Type> results = {settle(op, 0, shape)};

@@ -113,7 +113,8 @@ TEST(InferReduceWindow, clauses) {
           d.attributes[AttrKey::window_dilations] = I64s{1, 2};
           d.attributes[AttrKey::padding] = I64Matrix{2, 2, {1, 1, 0, -1}};
         },
-        // (6-1)*2+1+2 = 13 by windows of 3, 2 apart; 3-1 = 2 is less than the dilated window of 3.
+        // (6-1)*2+1+2 = 13 by windows of 3 with stride 2; 3-1 = 2 is less than the dilated window
+        // of 3.
         "f32[6,0]"},
        {"empty", [](Draft& d) { d.operands[0] = "f32[0,?]"; }, "f32[0,?]"},
        {"C1", [](Draft& d) { d.operands.pop_back(); },

@@ -7,7 +7,7 @@
 namespace tenon::hlo::infer {
 namespace {
 
-// Two known element counts, or nothing when one is not known or too large to count.
+// Two known element counts, or nothing if one is unknown or overflows.
 std::optional<std::pair<int64_t, int64_t>> element_counts(const Type& a, const Type& b) {
   const Result<int64_t> x = checked_element_count(a.dims());
   const Result<int64_t> y = checked_element_count(b.dims());
@@ -22,7 +22,7 @@ Status check_countable(const Instruction& op, std::string_view label, const Type
   return rule_error(op, label, "{}", count.error().message());
 }
 
-// Start indices of the dynamic slices: `rank` scalars of one integer type, from operand `first` on.
+// Start indices of dynamic slices: `rank` scalars of one integer type, from operand `first` on.
 Status check_start_indices(const Instruction& op, std::string_view count_label,
                            std::string_view type_label, size_t first, int64_t rank) {
   const size_t count = op.operand_count() - first;
@@ -44,7 +44,7 @@ Types constant(const Instruction& op) {
   const auto* value = op.attr<DenseAttr>(AttrKey::value);
   const Type type(value->shape);
   if (op.result_count() != 1) return one(type);
-  // The value of a quantized constant is written in the storage type, or its bits as signed
+  // The value of a quantized constant is written in the storage type, or as its bits in signed
   // integers.
   const Type& stated = op.result_type();
   const bool is_same_width = is_signed_integer(type.element_type()) &&

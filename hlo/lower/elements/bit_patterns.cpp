@@ -12,9 +12,9 @@ using K = kernel::OpCode;
 constexpr ElementType kWide = ElementType::kF32;
 constexpr ElementType kWideBits = ElementType::kU32;
 
-// Floats of six bits, which no integer has. In f32, which holds them as normal numbers, their
-// normal ones have the same mantissa, further left, and another bias; the others are multiples of
-// the least.
+// Floats of six bits, a width that no integer type has. In f32, which represents them as normal
+// numbers, their normal numbers have the same mantissa, shifted left, and another bias; the others
+// are multiples of the least number.
 class SixBits {
  public:
   SixBits(Builder& b, ElementType type)

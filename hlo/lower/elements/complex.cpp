@@ -1,8 +1,8 @@
 // Elementwise ops on complex numbers, as operations on their parts.
 //
-// Magnitudes and quotients are scaled so that they overflow only where the result does. The
-// functions are those of the real parts by their formulas; corner cases follow C's Annex G, as the
-// evaluator does (hlo/evaluator/scalars/complex_math.cpp).
+// Magnitudes and quotients are scaled so that they overflow only if the result does. Functions are
+// computed from functions of the real parts; special cases follow C's Annex G, as in the evaluator
+// (hlo/evaluator/scalars/complex_math.cpp).
 #include <cmath>
 
 #include "hlo/lower/elements/rules.h"
@@ -38,7 +38,7 @@ class ComplexEmitter {
     return b_.bitcast(b_.logical_or(magnitude, b_.logical_and(b_.bitcast(y, bits), mask)), part_);
   }
 
-  // 1 with the sign of an infinity, 0 with the sign of anything else.
+  // 1 with the sign of an infinity; 0 with the sign of any other number.
   ValueId unit_of_infinity(ValueId x) {
     return copysign(b_.select(is_inf(x), real(1), real(0)), x);
   }
@@ -54,8 +54,8 @@ class ComplexEmitter {
   Element mul(const Element& x, const Element& y) { return multiply(e_, x, y, part_); }
   Element select(ValueId p, const Element& x, const Element& y) { return e_.select(p, x, y); }
 
-  // sqrt(re^2 + im^2) of the parts scaled by a power of two that brings the greater one near 1; the
-  // low halves of the squares are kept by fma.
+  // sqrt(re^2 + im^2) of the parts scaled by a power of two that brings the greater one near 1; fma
+  // keeps the low halves of the squares.
   ValueId magnitude(const Element& x) {
     const ValueId a = abs(x.re);
     const ValueId c = abs(x.im);
@@ -68,7 +68,7 @@ class ComplexEmitter {
     const ValueId high = b_.mul(g, g);
     const ValueId low = b_.fma(g, g, neg(high));
     const ValueId sum = b_.fma(l, l, high);
-    // The part of l^2, and of g^2, that the sum lost by rounding.
+    // The rounding error of the sum of l^2 and g^2.
     const ValueId lost = b_.fma(l, l, b_.sub(high, sum));
     const ValueId root = fn(K::kSqrt, sum);
     // One Newton step corrects the rounding errors of sum and root.
@@ -87,12 +87,12 @@ class ComplexEmitter {
     const ValueId norm = b_.fma(z.re, z.re, b_.mul(z.im, z.im));
     const ValueId exponent = b_.sub(dividend.exponent, divisor.exponent);
     const auto quotient = [&](ValueId a, ValueId c, ValueId d, ValueId f) {
-      // (a c + d f) / norm, with the products' sum exact to about an ulp.
+      // (a c + d f) / norm, with the sum of products accurate to about an ulp.
       return times_power_of_two(b_.div(sum_of_products(a, c, d, f), norm), exponent);
     };
     const Element plain = {quotient(w.re, z.re, w.im, z.im), quotient(w.im, z.re, neg(w.re), z.im)};
-    // By zero an infinity, of an infinity by a finite number an infinity, of a finite number by an
-    // infinity a zero (Annex G.5.1).
+    // Annex G.5.1: divided by zero, an infinity; an infinity divided by a finite number, an
+    // infinity; a finite number divided by an infinity, a zero.
     const auto conjugate_product = [&](double scale, const Element& u, const Element& v) {
       return Element{b_.mul(real(scale), b_.add(b_.mul(u.re, v.re), b_.mul(u.im, v.im))),
                      b_.mul(real(scale), b_.sub(b_.mul(u.im, v.re), b_.mul(u.re, v.im)))};
@@ -114,7 +114,7 @@ class ComplexEmitter {
     const ValueId on_axis = is_zero(x.im);
     const Element general = {b_.select(on_axis, fn(K::kExp, x.re), exp_times(x.re, cosine)),
                              b_.select(on_axis, x.im, exp_times(x.re, sine))};
-    // With an infinite real part, an imaginary part that is not finite gives an infinity or a zero.
+    // With an infinite real part, a non-finite imaginary part gives an infinity or a zero.
     const ValueId no_angle = b_.unary(K::kNot, is_finite(x.im));
     const ValueId lost = both(b_.compare(K::kEq, x.re, real(HUGE_VAL)), no_angle);
     const ValueId vanishes = both(b_.compare(K::kEq, x.re, real(-HUGE_VAL)), no_angle);
@@ -136,7 +136,7 @@ class ComplexEmitter {
 
   Element log(const Element& x) { return {log_magnitude(x), b_.binary(K::kAtan2, x.im, x.re)}; }
 
-  // |1 + x|^2 - 1 = a (2 + a) + b^2 keeps the small numbers.
+  // |1 + x|^2 - 1 = a (2 + a) + b^2 keeps small numbers accurate.
   Element log1p(const Element& x) {
     const ValueId tiny = sum_of_products(x.re, b_.add(real(2), x.re), x.im, x.im);
     const ValueId near = b_.mul(fn(K::kLog1p, tiny), real(0.5));
@@ -145,11 +145,11 @@ class ComplexEmitter {
     return {b_.select(is_near, near, log_magnitude(moved)), b_.binary(K::kAtan2, x.im, moved.re)};
   }
 
-  // u = sqrt((|x| + |re|) / 2), and im / (2 u): which of them is the real part tells the sign of
-  // re.
+  // u = sqrt((|x| + |re|) / 2), and im / (2 u): the sign of re determines which of them is the real
+  // part.
   Element sqrt(const Element& x) {
     const ValueId size = b_.max(abs(x.re), abs(x.im));
-    // By an even power of two, whose root is exact.
+    // Scaled by an even power of two, whose root is exact.
     const EvenScaling s = even_scaling(size);
     const Element y = {b_.mul(x.re, s.down), b_.mul(x.im, s.down)};
     const ValueId u = fn(K::kSqrt, b_.mul(b_.add(magnitude(y), abs(y.re)), real(0.5)));
@@ -178,7 +178,8 @@ class ComplexEmitter {
   }
 
   Element cbrt(const Element& x) {
-    // By a power of eight, whose root is exact: the error of the logarithm grows with its size.
+    // Scaled by a power of eight, whose root is exact: the error of the logarithm grows with its
+    // size.
     const ElementType bits = *integer_of_width(bit_width(part_), true);
     const ValueId third = b_.div(exponent(b_.max(abs(x.re), abs(x.im))), b_.integer(bits, 3));
     const ValueId down = power_of_two(b_.mul(third, b_.integer(bits, -3)));
@@ -189,8 +190,8 @@ class ComplexEmitter {
     return select(both(is_zero(x.re), is_zero(x.im)), x, root);
   }
 
-  // sinh and cosh of a real number, each times factors of at most 1: where one overflows, products
-  // are taken in steps.
+  // sinh and cosh of a real number, each multiplied by factors of at most 1: if one overflows,
+  // products are computed in steps.
   struct HyperbolicValues {
     ValueId sinh;
     ValueId cosh;
@@ -199,7 +200,7 @@ class ComplexEmitter {
   };
   HyperbolicValues hyperbolic(ValueId y) {
     const ValueId m = fn(K::kExpm1, abs(y));
-    // sinh = (m + m / (m + 1)) / 2, exact near 0; from 20 on e^-y does not change the sum.
+    // sinh = (m + m / (m + 1)) / 2, accurate near 0; from 20 on e^-y does not change the sum.
     const ValueId small = b_.mul(b_.add(m, b_.div(m, b_.add(m, real(1)))), real(0.5));
     const ValueId e = fn(K::kExp, abs(y));
     const ValueId near_cosh = b_.mul(b_.add(e, b_.div(real(1), e)), real(0.5));
@@ -220,7 +221,7 @@ class ComplexEmitter {
   ValueId or_zero(ValueId product, ValueId has_zero, ValueId zero) {
     return b_.select(both(has_zero, is_nan(product)), zero, product);
   }
-  // `product`, or an infinity with the sign of `sign` where an infinite y met no angle.
+  // `product`, or an infinity with the sign of `sign` if y is infinite and the angle is not finite.
   ValueId or_infinity(ValueId product, ValueId y, ValueId angle, ValueId sign) {
     const ValueId lost = both(is_inf(y), b_.unary(K::kNot, is_finite(angle)));
     return b_.select(lost, copysign(real(HUGE_VAL), sign), product);
@@ -252,11 +253,11 @@ class ComplexEmitter {
     const ValueId denominator = b_.fma(h.sinh, h.sinh, b_.mul(cosine, cosine));
     const Element near = {b_.div(b_.mul(h.sinh, h.cosh), denominator),
                           b_.div(b_.mul(sine, cosine), denominator)};
-    // Far out: +-1 and 4 sin b cos b e^-2|a|.
+    // For large |a|: +-1 and 4 sin b cos b e^-2|a|.
     const ValueId decay = fn(K::kExp, neg(abs(x.re)));
     const ValueId tail = b_.mul(b_.mul(b_.mul(b_.mul(real(4), sine), cosine), decay), decay);
     const ValueId no_angle = b_.unary(K::kNot, is_finite(x.im));
-    // Beside a finite a, what is no angle leaves nothing; beside an infinite one it leaves +-1.
+    // For a finite a and a non-finite angle the result is NaN; for an infinite a it is +-1.
     const Element far = {b_.select(both(no_angle, b_.unary(K::kNot, is_inf(x.re))),
                                    real(std::nan("")), copysign(real(1), x.re)),
                          b_.select(both(is_inf(x.re), no_angle), real(0), tail)};
@@ -292,7 +293,7 @@ class ComplexEmitter {
 
   // -i log((x + i y) / sqrt(x^2 + y^2))
   Element atan2(const Element& y, const Element& x) {
-    // Squares of numbers scaled to near 1 neither overflow nor vanish.
+    // Squares of numbers that were scaled to near 1 neither overflow nor underflow.
     const Scaling s = scaling(b_.max(b_.max(abs(x.re), abs(x.im)), b_.max(abs(y.re), abs(y.im))));
     const Element u = {b_.mul(x.re, s.down), b_.mul(x.im, s.down)};
     const Element v = {b_.mul(y.re, s.down), b_.mul(y.im, s.down)};
@@ -342,7 +343,7 @@ class ComplexEmitter {
   }
 
  private:
-  // Powers of two that take a number near 1 and back, up to the ends of the exponents' range.
+  // Powers of two that scale a number to near 1 and back, up to the ends of the exponent range.
   struct Scaling {
     ValueId down;
     ValueId up;
@@ -372,7 +373,7 @@ class ComplexEmitter {
     const ValueId e = exponent(positive);
     return {power_of_two(b_.unary(K::kNeg, e)), power_of_two(e)};
   }
-  /// A number whose greater part is near 1, which times 2^exponent is the one that was given.
+  /// A number whose greater part is near 1; multiplied by 2^exponent it is the original number.
   struct Normalized {
     Element number;
     ValueId exponent;
@@ -380,7 +381,7 @@ class ComplexEmitter {
   Normalized normalized(const Element& x) {
     const ElementType bits = *integer_of_width(bit_width(part_), true);
     const ValueId size = b_.max(abs(x.re), abs(x.im));
-    // Denormals have no exponent of their own before they are raised.
+    // Denormals have no usable exponent until they are scaled up.
     const int raise = mantissa() + 2;
     const ValueId tiny = b_.compare(K::kLt, size, real(std::ldexp(1, 2 - bias())));
     const ValueId factor = b_.select(tiny, real(std::ldexp(1, raise)), real(1));
@@ -390,7 +391,7 @@ class ComplexEmitter {
     return {{part(x.re), part(x.im)},
             b_.sub(e, b_.select(tiny, b_.integer(bits, raise), b_.integer(bits, 0)))};
   }
-  // x 2^exponent of a number x near 1, rounded once.
+  // x 2^exponent for a number x near 1, rounded once.
   ValueId times_power_of_two(ValueId x, ValueId exponent) {
     const ElementType bits = *integer_of_width(bit_width(part_), true);
     const ValueId most = b_.integer(bits, 2 * (bias() - 1));
@@ -405,7 +406,7 @@ class ComplexEmitter {
     return {power_of_two(b_.unary(K::kNeg, even)), power_of_two(half)};
   }
 
-  // e^a * x without overflowing before the product does.
+  // e^a * x, without overflowing before the product does.
   ValueId exp_times(ValueId a, ValueId x) {
     const double limit = part_ == ElementType::kF64 ? 709 : 88;
     const ValueId big = b_.compare(K::kGt, a, real(limit));
@@ -420,7 +421,7 @@ class ComplexEmitter {
     const ValueId error = b_.fma(d, f, neg(product));
     const ValueId sum = b_.fma(a, c, product);
     const ValueId exact = b_.add(sum, error);
-    // Infinities make the correction a NaN that is not the result.
+    // For infinities the correction is NaN, which is not the result.
     return b_.select(is_nan(error), sum, exact);
   }
 
@@ -431,7 +432,7 @@ class ComplexEmitter {
     const ValueId near = b_.mul(
         fn(K::kLog1p, sum_of_products(b_.sub(a, real(1)), b_.add(a, real(1)), c, c)), real(0.5));
     const ValueId is_near = both(b_.compare(K::kGt, a, real(0.5)), b_.compare(K::kLt, a, real(2)));
-    // Far away: log of the scaled magnitude and of the scale.
+    // For large |x|: the log of the scaled magnitude plus the log of the scale.
     const ValueId e = exponent(a);
     const ValueId down = power_of_two(b_.unary(K::kNeg, e));
     const ValueId scaled = magnitude({b_.mul(a, down), b_.mul(c, down)});
@@ -451,7 +452,7 @@ class ComplexEmitter {
   ElementType part_;
 };
 
-// The emitter for the parts of the numbers that `op` takes.
+// The emitter for the parts of the operands of `op`.
 ComplexEmitter emitter_of(ElementEmitter& e, const Instruction& op) {
   return {e, complex_part(op.operand_type(op.operand_count() == 3 ? 1 : 0).element_type())};
 }
@@ -517,7 +518,7 @@ Elements subtract(E& e, const Op& op, const Elements& x) {
 Elements tan(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).tan(x[0])}; }
 Elements tanh(E& e, const Op& op, const Elements& x) { return {emitter_of(e, op).tanh(x[0])}; }
 
-// Maximum and minimum of complex numbers order them by their real parts first.
+// Maximum and minimum of complex numbers compare the real parts first.
 Elements clamp(E& e, const Op& op, const Elements& x) {
   ComplexEmitter c = emitter_of(e, op);
   return {c.extremum(c.extremum(x[1], x[0], true), x[2], false)};

@@ -1,6 +1,7 @@
-// Ops on complex numbers at the edges, signed zeros, infinities, NaN and numbers near the ends of
-// the range: interp, which lowers them (hlo/lower/elements/complex.cpp), against the evaluator
-// (hlo/evaluator/scalars/complex_math.cpp). Every other device has the bits of interp (bits_test).
+// Edge cases of ops on complex numbers: signed zeros, infinities, NaN and numbers near the ends of
+// the range. Compares interp, which lowers them (hlo/lower/elements/complex.cpp), with the
+// evaluator (hlo/evaluator/scalars/complex_math.cpp). Every other device has the bits of interp
+// (bits_test).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +30,7 @@ std::vector<double> edges(ElementType part) {
   return parts;
 }
 
-/// Every pair of parts; of two operands every pair of these.
+/// Every pair of parts; for two operands, every pair of these.
 std::vector<Literal> edge_arguments(ElementType type, size_t operands) {
   const ElementType part = complex_part(type);
   std::vector<std::complex<double>> numbers;
@@ -76,15 +77,15 @@ struct Case {
   OpCode code;
   size_t operands = 1;
   double units = 16;
-  /// Annex G gives each zero a sign, and no part underflows to one.
+  /// Annex G gives each zero a sign, and no part underflows to zero.
   bool signed_zeros = true;
-  /// Errors are normwise: beside a part that overflows nothing is said of a finite one.
+  /// Errors are normwise: if one part overflows, the other is unspecified.
   bool normwise_at_overflow = false;
 };
 
-/// Whether the parts are numbers of one kind, and finite ones within `units` of one another by the
-/// magnitude of the finite parts. Annex G leaves signs open beside a NaN, and where neither part of
-/// the argument is finite.
+/// Whether the parts are of the same kind (NaN, infinity, finite), and finite ones within `units`
+/// of each other by the magnitude of the finite parts. Annex G leaves signs open beside a NaN, and
+/// where neither part of the argument is finite.
 bool is_same(const Case& c, ElementType part, std::complex<double> argument, std::complex<double> a,
              std::complex<double> b) {
   const double most = float_max(part);
@@ -108,7 +109,8 @@ bool is_same(const Case& c, ElementType part, std::complex<double> argument, std
   return alike(a.real(), b.real()) && alike(a.imag(), b.imag());
 }
 
-/// Whether y log x is so great that its rounding turns the power's angle, or that it overflows.
+/// Whether y log x is so large that its rounding changes the angle of the power, or that it
+/// overflows.
 bool is_beyond_powers(std::complex<double> x, std::complex<double> y) {
   const bool finite = std::isfinite(std::abs(x)) && std::isfinite(std::abs(y));
   return !finite || (x != 0.0 && !(std::abs(y * std::log(x)) <= 16));
@@ -157,7 +159,7 @@ std::vector<Case> complex_ops() {
       {.code = OpCode::kExponentialMinusOne, .signed_zeros = false},
       {.code = OpCode::kLog},
       {.code = OpCode::kLogPlusOne},
-      // Beside a pole the sum 1 + e^-z magnifies the exponential's error.
+      // Near a pole the sum 1 + e^-z amplifies the exponential's error.
       {.code = OpCode::kLogistic, .units = 256, .signed_zeros = false},
       {.code = OpCode::kSine},
       {.code = OpCode::kCosine},
@@ -179,7 +181,7 @@ struct Row {
   std::complex<double> result;
 };
 
-// Rows of C's Annex G that the evaluator once had otherwise, and the plain formula of multiply.
+// Rules of C's Annex G that the evaluator once violated, and the plain formula of multiply.
 TEST(ComplexRules, TheEvaluatorFollowsAnnexG) {
   const std::vector<Row> rows = {
       {OpCode::kExponential, {{-kInf, 2}}, {-0.0, 0.0}},

@@ -1,6 +1,6 @@
 // dot_general and convolution: sums of products.
 //
-// Products and sums are of the accumulator's type: f32 for floats of at most 32 bits, f64 for f64;
+// Products and sums have the accumulator's type: f32 for floats of at most 32 bits, f64 for f64;
 // integers wrap in the result's type.
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
@@ -26,7 +26,7 @@ Element multiply(ElementEmitter& e, const Element& x, const Element& y, ElementT
   return {b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)), b.add(b.mul(x.re, y.im), b.mul(x.im, y.re))};
 }
 
-// Floats of operands may be of a wider kind than the result.
+// Floats of operands may be wider than the result.
 ElementType accumulator(const Instruction& op) {
   ElementType widest = op.result_type().element_type();
   for (size_t i = 0; i < 2; ++i) {
@@ -68,7 +68,7 @@ Values DotShape::factor(size_t operand, const Values& in_batch, const Values& of
 
 namespace {
 
-// An operand's element as the accumulator has it.
+// An operand's element, converted to the accumulator's type.
 Element factor(ElementEmitter& e, const Instruction& op, size_t operand, const Values& at,
                ElementType type) {
   return e.convert(e.element(op.operand(operand), at), op.operand_type(operand).element_type(),
@@ -94,8 +94,8 @@ Elements sum_of(ElementEmitter& e, const Instruction& op, const Dims& extents, b
 
 int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast<size_t>(axis)]; }
 
-// Over kernel positions and the input features of the output's group; padding and gaps
-// between dilated elements count as zero.
+// Sums over kernel positions and the input features of the output's group; padding and gaps between
+// dilated elements count as zero.
 Elements emit_convolution(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const program::Convolution c = convolution_of(op);

@@ -1,4 +1,4 @@
-// Helpers of the lowerings of dot_general.
+// Helpers for lowering dot_general.
 #pragma once
 
 #include <array>
@@ -11,12 +11,13 @@ namespace tenon::hlo::lower {
 /// the result's type.
 ElementType accumulator(const Instruction& op);
 
-/// The dimensions of a dot_general by what they do: the result's are batch, m, n.
+/// The dimensions of a dot_general by role: the result's are batch, m, n.
 struct DotShape {
   explicit DotShape(const Instruction& dot);
 
   Dims batch, m, n, k;
-  /// The index of a factor: of operand 0 from (batch, m, k), of operand 1 from (batch, n, k).
+  /// The index of an element of a factor: of operand 0 from (batch, m, k), of operand 1 from
+  /// (batch, n, k).
   Values factor(size_t operand, const Values& in_batch, const Values& free,
                 const Values& contracting) const;
 

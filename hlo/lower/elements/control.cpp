@@ -1,5 +1,5 @@
-// if, case and while on values of rank 0, as they stand in regions of reductions and sorts, or as
-// whole loops of scalars: control flow of the kernel.
+// if, case and while on values of rank 0, in regions of reductions and sorts, or as whole loops of
+// scalars: they become control flow of the kernel.
 #include <algorithm>
 
 #include "hlo/lower/elements/branches.h"
@@ -57,7 +57,7 @@ bool has_elemental_regions(const Instruction& op) {
 
 ValueId taken_branch(kernel::Builder& b, const Instruction& op, ValueId index) {
   const auto last = static_cast<int64_t>(op.region_count()) - 1;
-  // As an unsigned number a negative one is greater than any.
+  // As unsigned, a negative number is greater than any other.
   return b.min(b.bitcast(index, kBranchType), b.integer(kBranchType, last));
 }
 

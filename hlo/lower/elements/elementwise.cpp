@@ -26,14 +26,14 @@ ValueId sign(Builder& b, ValueId x, ElementType type) {
     return is_float(type) ? b.real(type, value) : b.integer(type, value);
   };
   const ValueId zero = number(0);
-  // Zeros and NaNs are their own sign.
+  // For zeros and NaNs, sign(x) is x.
   const ValueId rest = is_float(type) ? x : zero;
   const ValueId not_greater =
       is_unsigned_integer(type) ? rest : b.select(b.compare(K::kLt, x, zero), number(-1), rest);
   return b.select(b.compare(K::kGt, x, zero), number(1), not_greater);
 }
 
-// By squaring; a negative exponent leaves only the powers of 1 and -1.
+// By repeated squaring; with a negative exponent only powers of 1 and -1 are nonzero.
 ValueId integer_power(Builder& b, ValueId x, ValueId y, ElementType type) {
   const int width = bit_width(type);
   const ValueId one = b.integer(type, 1);
@@ -55,23 +55,24 @@ ValueId integer_power(Builder& b, ValueId x, ValueId y, ElementType type) {
 
 ValueId is_finite(Builder& b, ValueId x, ElementType type) {
   const ValueId number = b.compare(K::kEq, x, x);
-  // In a type without infinity its bits are a NaN, which is unequal to everything.
+  // In a type without infinity these bits are a NaN, which is unequal to everything.
   const ValueId infinity = b.real(type, HUGE_VAL);
   const bool has_infinity = std::isinf(round_to(type, HUGE_VAL));
   if (!has_infinity) return number;
   return b.logical_and(number, b.compare(K::kNe, b.unary(K::kAbs, x), infinity));
 }
 
-// A signed integer that orders all floats, NaNs and signed zeros too.
+// A signed integer that orders all floats, including NaNs and signed zeros.
 ValueId total_order_key(Builder& b, ValueId x, ElementType type) {
   const std::optional<ElementType> same_width = integer_of_width(bit_width(type), true);
-  // Six bits have no integers, f8E8M0FNU no sign: their values keep their order in f32.
+  // There is not an integer type of six bits, and f8E8M0FNU has no sign: both are ordered by their
+  // values in f32.
   if (!same_width || !has_sign(type))
     return total_order_key(b, b.convert(x, ElementType::kF32), ElementType::kF32);
   const ElementType integer = *same_width;
   const ValueId bits = b.bitcast(x, integer);
   const ValueId sign = b.binary(K::kSar, bits, b.integer(integer, bit_width(type) - 1));
-  // Flips all bits but the sign of negative numbers.
+  // Flips all bits of negative numbers except the sign.
   return b.binary(K::kXor, bits, b.binary(K::kShr, sign, b.integer(integer, 1)));
 }
 
@@ -107,7 +108,7 @@ ValueId compare(Builder& b, const Instruction& op, ValueId x, ValueId y, Element
 uint64_t greatest_finite(ElementType type) {
   uint64_t bits = (uint64_t{1} << (bit_width(type) - 1)) - 1;
   while (!std::isfinite(decode_float(type, bits))) {
-    // Infinity and NaNs have one exponent, or are the last one.
+    // Infinity and NaNs share one exponent, or are only the last bit pattern.
     const double below = decode_float(type, bits - 1);
     const uint64_t exponent = element_type_info(type).format.mantissa_bits;
     bits = std::isfinite(below) ? bits - 1 : (bits >> exponent << exponent) - 1;
@@ -115,9 +116,9 @@ uint64_t greatest_finite(ElementType type) {
   return bits;
 }
 
-// Rounds a float to fewer bits: nearest even on the mantissa as stored; then, if the new format has
-// fewer exponent bits than the type, overflows become infinity, and numbers below the least normal
-// number of the new format become zero.
+// Rounds a float to fewer bits. The mantissa is rounded to nearest even. Then, if the new format
+// has fewer exponent bits than the type, overflows become infinity, and numbers below the least
+// normal number of the new format become zero.
 ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bits,
                     int64_t mantissa_bits) {
   const FloatFormat& format = element_type_info(type).format;
@@ -138,11 +139,11 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
     rounded = b.add(rounded, b.add(number(last / 2 - 1), odd));
     rounded = b.logical_and(rounded, number(~(last - 1)));
   }
-  // Rounding up may leave the type's own numbers.
+  // Rounding up may overflow the type.
   ValueId overflows = b.compare(K::kGt, rounded, number(greatest_finite(type)));
   if (exponent_bits < format.exponent_bits) {
     const int64_t bias = (int64_t{1} << (exponent_bits - 1)) - 1;
-    // The mantissa that overflowed has raised the exponent: one comparison tells both.
+    // A mantissa that overflowed has incremented the exponent: one comparison detects both.
     const auto most = static_cast<uint64_t>(format.bias + bias + 1) << format.mantissa_bits;
     const auto least = static_cast<uint64_t>(format.bias - bias + 1) << format.mantissa_bits;
     overflows = b.logical_or(overflows, b.compare(K::kGe, rounded, number(most)));
@@ -152,7 +153,8 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
   // The type's value for infinity, with the number's sign.
   const ValueId positive = b.compare(K::kEq, sign, number(0));
   const ValueId infinity = b.select(positive, b.real(type, HUGE_VAL), b.real(type, -HUGE_VAL));
-  // Infinities stay, and so do NaNs; a format without a mantissa has no NaN: it becomes infinity.
+  // Infinities and NaNs stay; in a format without a mantissa, which has no NaN, a NaN becomes
+  // infinity.
   const ValueId is_nan = b.compare(K::kNe, x, x);
   const ValueId nan = mantissa_bits > 0 ? x : infinity;
   const bool has_infinity = std::isinf(round_to(type, HUGE_VAL));
@@ -162,7 +164,7 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
 }
 
 ValueId reduce_precision(ElementEmitter& e, const Instruction& op, ValueId x, ElementType type) {
-  // A type without a sign is computed in f32, which holds all its numbers.
+  // A type without a sign is computed in f32, which represents all its numbers.
   const ElementType working = has_sign(type) ? type : ElementType::kF32;
   const ValueId reduced =
       reduce_bits(e.b, e.b.convert(x, working), working, op.integer(AttrKey::exponent_bits),
@@ -175,14 +177,14 @@ ValueId clamp(Builder& b, ValueId low, ValueId x, ValueId high, ElementType type
   return b.min(b.max(x, low), high);
 }
 
-// --- Rules of more than one operation
+// --- Rules with more than one operation
 
 using E = ElementEmitter;
 using Op = Instruction;
 
 ElementType operand_element(const Op& op) { return op.operand_type(0).element_type(); }
 
-// A number without a sign is its own magnitude.
+// In a type without a sign, each number is its own magnitude.
 Elements abs_numbers(E& e, const Op& op, const Elements& x) {
   const ElementType type = operand_element(op);
   if (is_unsigned_integer(type) || is_pred(type)) return {x[0]};

@@ -107,7 +107,7 @@ Elements ElementEmitter::if_else(ValueId condition, const std::vector<ElementTyp
   return unflat(values, types);
 }
 
-// Replaces the index along a dimension of one element by 0, its only value, whichever loop it comes
+// Replaces the index along a dimension of one element by 0, its only value, for any loop it comes
 // from: equal elements then have equal indices.
 void ElementEmitter::normalise(const Dims& dims, Values& index) const {
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -143,7 +143,7 @@ Element ElementEmitter::element(Value given, const Values& at) {
   if (const auto scalar = scalars_.find(key(value)); scalar != scalars_.end()) {
     return scalar->second;
   }
-  // Nobody asks for an element of an empty array; the leaf of a reduction that has none may.
+  // An element of an empty array is never needed, but the leaf of an empty reduction may use one.
   const Dims& dims = value.type().dims();
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
     return constant(value.type().element_type(), 0);
@@ -174,7 +174,7 @@ Element ElementEmitter::element(Value given, const Values& at) {
 Elements ElementEmitter::elements(const Instruction& op, const Values& index) {
   Elements made = remembered({&op, 0}, index, [&] { return emit(op, index); });
   if (!made.empty()) return made;
-  // Keep the kernel well typed after an error.
+  // Keeps the kernel well typed after an error.
   for (const Type& type : op.result_types()) {
     made.push_back(type.is_tensor() ? constant(type.element_type(), 0) : Element{});
   }
@@ -199,8 +199,8 @@ Elements ElementEmitter::remembered(Key what, const Values& index,
   return made;
 }
 
-// If each op of a chain reads its operand at two indices, the first operand is emitted once for
-// each path to it.
+// If each op of a chain reads its operand at two indices, the first operand would be emitted once
+// for each path to it.
 void ElementEmitter::check_limits(const Instruction& op) {
   constexpr int kMostDepth = 1000;
   constexpr int64_t kMostEmitted = 100'000;
@@ -221,7 +221,7 @@ Elements ElementEmitter::emit(const Instruction& op, const Values& index) {
   Elements operands;
   bool complex = false;
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    // Limits of clamp and predicates of select may be one for all.
+    // Limits of clamp and predicates of select may be scalars.
     const bool scalar = op.operand_type(i).rank() == 0;
     operands.push_back(element(op.operand(i), scalar ? Values{} : index));
     complex |= operands.back().is_complex();
@@ -258,8 +258,8 @@ void ElementEmitter::forget(const Computation& region) {
   }
 }
 
-// Elements are emitted from the results back, op within op; a long region begins with its first
-// ops.
+// Elements are emitted recursively, from the results backwards; for a long region, the first ops
+// are emitted first to limit the depth.
 void ElementEmitter::emit_in_order(const Computation& region) {
   constexpr int kLong = 256;
   if (std::distance(region.begin(), region.end()) < kLong) return;

@@ -1,12 +1,11 @@
 // hlo/lower/elements/: element rules: one element of an op's result as operations of a kernel.
 //
-// ElementEmitter: elements of HLO values as operations of a kernel.
+// ElementEmitter: emits elements of HLO values as operations of a kernel.
 //
-// An elementwise or index-mapping op, a reduction, a product: each is a rule that gives the element
+// Each elementwise or index-mapping op, reduction and product has a rule that computes the element
 // of its result at an index from elements of its operands. A kernel is a loop nest around the rules
-// of the values that it stores (kernel_maker.h); a value that is bound to memory is loaded, any
-// other one is emitted from its definition. So a fusion of any ops is lowered by the rules of the
-// single ones.
+// of the values that it stores (kernel_maker.h). A value that is bound to memory is loaded; any
+// other value is emitted from its definition. The rules of single ops therefore lower any fusion.
 //
 // Complex numbers are pairs of reals: they never reach a kernel.
 #pragma once
@@ -26,7 +25,7 @@ namespace tenon::hlo::lower {
 using kernel::ValueId;
 using kernel::Values;
 
-/// A scalar in a kernel; `im` of complex ones alone.
+/// A scalar in a kernel; `im` is only set for complex numbers.
 struct Element {
   ValueId re = kernel::kNone;
   ValueId im = kernel::kNone;
@@ -35,8 +34,8 @@ struct Element {
 };
 using Elements = std::vector<Element>;
 
-/// How an array lies in a kernel's memory: its storage type (the part's for complex numbers, which
-/// add a minor dimension of 2).
+/// How an array is stored in a kernel's memory: its storage type (for complex numbers, that of the
+/// parts, which add a minor dimension of 2).
 ElementType memory_type(const Type& type);
 Dims memory_dims(const Type& type);
 
@@ -44,29 +43,30 @@ class ElementEmitter {
  public:
   explicit ElementEmitter(kernel::Builder& builder) : b(builder) {}
 
-  /// Reads `value` from memory instead of emitting its definition. `row` is the beginning of the
-  /// indices that are in this memory, which has the other dimensions: elsewhere it is emitted.
+  /// Reads `value` from memory instead of emitting its definition. The memory holds only the
+  /// elements whose index begins with `row`, and has the remaining dimensions; other elements are
+  /// emitted.
   void bind(Value value, kernel::MemoryId memory, Values row = {}) {
     memories_[key(value)] = {memory, std::move(row)};
   }
-  /// The memory that `value` is read from, or kNone.
+  /// The memory from which `value` is read, or kNone.
   kernel::MemoryId memory_of(Value value) const {
     const auto found = memories_.find(key(value));
     return found == memories_.end() ? kernel::kNone : found->second.memory;
   }
-  /// Sets the results of `op` at `index`, for as long as the innermost open block is open.
+  /// Sets the results of `op` at `index`, while the innermost open block is open.
   void provide(const Instruction& op, Values index, Elements elements);
-  /// Whether elements of a reduction or contraction that was provided were emitted at some other
-  /// index: computed again, in another order. A schedule that provides them then does not fit.
+  /// Whether elements of a provided reduction or contraction were emitted at some other index, and
+  /// so are computed again, in another order. A schedule that provides them then does not fit.
   bool strayed() const { return strayed_; }
-  /// Lets the parameters of a fusion stand for its operands.
+  /// Maps the parameters of a fusion to its operands.
   void enter(const Instruction& fusion);
-  /// `value`, or the operand that it stands for.
+  /// `value`, or, for a parameter of a fusion, the operand.
   Value resolve(Value value) const;
-  /// A value of one element, which is at hand.
+  /// Binds a value of one element to a scalar.
   void bind(Value value, const Element& element) { scalars_[key(value)] = element; }
 
-  /// The element of `value` at `index`, one number a dimension, all within bounds.
+  /// The element of `value` at `index`, one number per dimension, all within bounds.
   Element element(Value value, const Values& index);
   /// All results of `op` at `index`.
   Elements elements(const Instruction& op, const Values& index);
@@ -76,25 +76,25 @@ class ElementEmitter {
   Element load(kernel::MemoryId memory, const Type& type, const Values& index);
   void store(const Element& element, kernel::MemoryId memory, const Values& index);
 
-  /// The first op that could not be emitted; its elements are then meaningless.
+  /// The error of the first op that could not be emitted; the elements are then meaningless.
   const Status& status() const { return status_; }
   void fail(const Instruction& op, std::string why);
 
-  // --- For the rules
+  // --- For element rules
 
   Element constant(ElementType type, double value);
   Element integer(ElementType type, int64_t value);
   /// `convert`, as StableHLO defines it.
   Element convert(const Element& x, ElementType from, ElementType to);
   Element select(ValueId condition, const Element& x, const Element& y);
-  /// `then()` or `otherwise()`, of the parts that `type` has.
+  /// `then()` or `otherwise()`, with the parts that `type` has.
   Element if_else(ValueId condition, ElementType type, const std::function<Element()>& then,
                   const std::function<Element()>& otherwise);
   /// The same for several values.
   Elements if_else(ValueId condition, const std::vector<ElementType>& types,
                    const std::function<Elements()>& then,
                    const std::function<Elements()>& otherwise);
-  /// Values as elements of these types, and back.
+  /// Converts between elements of these types and a flat list of values.
   static Values flat(const Elements& elements);
   static Elements unflat(const Values& values, const std::vector<ElementType>& types,
                          size_t first = 0);
@@ -123,7 +123,7 @@ class ElementEmitter {
   std::unordered_map<Key, StoredRow, ValueKeyHash> memories_;
   std::unordered_map<Key, Value, ValueKeyHash> aliases_;
   std::unordered_map<Key, Element, ValueKeyHash> scalars_;
-  // By op, of ops whose results have shapes of their own by result too.
+  // By op; if its results have different shapes, also by result.
   std::unordered_map<Key, std::vector<KnownElements>, ValueKeyHash> known_;
   std::unordered_set<const Instruction*> provided_;
   bool strayed_ = false;
@@ -134,16 +134,16 @@ class ElementEmitter {
 
 struct ElementRule;  // hlo/lower/elements/rules.h
 
-// --- For the rules and schedules
+// --- For element rules and schedules
 
-/// An elementwise op on numbers that are not complex.
+/// An elementwise op on non-complex numbers.
 Elements emit_elementwise(ElementEmitter& e, const ElementRule& rule, const Instruction& op,
                           const Elements& operands);
-/// Where the slice of a dynamic_slice or dynamic_update_slice begins: the operands from `first` on,
+/// The start of the slice of a dynamic_slice or dynamic_update_slice: the operands from `first` on,
 /// clamped so that `sizes` fits into `dims`.
 Values clamped_starts(ElementEmitter& e, const Instruction& op, size_t first, const Dims& dims,
                       const Dims& sizes);
-/// A reduce or dot_general; `over_lanes` of the workgroup, outside any lanes loop.
+/// A reduce or dot_general; `over_lanes` of the workgroup, only outside lanes loops.
 Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
                      bool over_lanes);
 Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index, bool over_lanes);
@@ -156,9 +156,9 @@ std::vector<ElementType> result_types(const Computation& region);
 Element multiply(ElementEmitter& e, const Element& x, const Element& y, ElementType type);
 Element add(ElementEmitter& e, const Element& x, const Element& y, ElementType type);
 
-/// Whether the emitter has a rule for `op` in its instance: elements of its results by index.
+/// Whether the emitter has a rule for this instance of `op`: elements of its results by index.
 bool is_elemental(const Instruction& op);
-/// Whether it has rules for all in the regions of `op`.
+/// Whether it has rules for all ops in the regions of `op`.
 bool has_elemental_regions(const Instruction& op);
 
 }  // namespace tenon::hlo::lower

@@ -28,8 +28,8 @@ Values delinearize(Builder& b, ValueId linear, const Dims& dims) {
   return index;
 }
 
-// Both arrays are cut into runs of dimensions that hold the same elements; only within a run of
-// several dimensions is there anything to compute.
+// Both arrays are divided into runs of dimensions that hold the same elements; only a run of
+// several dimensions needs computation.
 Values reshaped_index(Builder& b, const Values& index, const Dims& from, const Dims& to) {
   Values result(to.size());
   size_t f = 0;
@@ -64,12 +64,12 @@ ValueId clamped_index(Builder& b, ValueId value, int64_t limit) {
   const ElementType type = b.type_of(value);
   if (limit <= 0) return b.index(0);
   if (is_signed_integer(type)) value = b.max(value, b.integer(type, 0));
-  // A type whose greatest number is below the limit needs no bound.
+  // A type whose greatest number is below the limit needs no clamp.
   const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
   const bool bounded = bits >= 63 || limit < (int64_t{1} << bits);
   if (type == b.index_type() && bounded) {
-    // The value is the program's own, which wraps as its type says; as a number of another type it
-    // is data and no index arithmetic (K10).
+    // The value is computed by the program, and wraps as its type does; as a number of another type
+    // it is data, not index arithmetic (K10).
     const ElementType other = *integer_of_width(bit_width(type), false);
     value = b.min(b.bitcast(value, other), b.integer(other, limit));
   } else if (bounded) {

@@ -1,7 +1,7 @@
 // rng_bit_generator: counter-based generators, so that each element computes its own block.
 //
-// Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011); which block
-// belongs to which element is as in hlo/evaluator/ops/random.cpp.
+// Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011); the
+// assignment of blocks to elements is as in hlo/evaluator/ops/random.cpp.
 #include <array>
 
 #include "hlo/inference/random_state.h"

@@ -60,7 +60,7 @@ Elements ReductionEmitter::rounded(const Elements& combined) const {
   return elements;
 }
 
-// One op of the two parameters.
+// Only an op on the two parameters.
 bool ReductionEmitter::is_commutative() const {
   const Instruction* inner = op_of_two_parameters(region);
   return inner != nullptr && inner->info().commutative &&
@@ -115,7 +115,8 @@ Values unreduced_index(const Instruction& reduce, const Values& kept, const Valu
 
 namespace {
 
-// Where window position `w` of output position `o` lies in an input of `size`, and whether it does.
+// The position of window position `w` of output position `o` in an input of `size`, and whether it
+// is inside.
 struct WindowPlace {
   ValueId index;
   ValueId inside;
@@ -134,7 +135,7 @@ WindowPlace window_place(Builder& b, ValueId o, ValueId w, int64_t stride, int64
   return {b.div(place, b.index(base_dilation)), inside};
 }
 
-// Positions out of range contribute the init value, as padding would.
+// Positions out of range contribute the initial value, as padding would.
 Elements reduce_window(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const ReductionEmitter r(e, op);
@@ -166,8 +167,8 @@ Elements reduce_window(ElementEmitter& e, const Instruction& op, const Values& i
   return r.rounded(ElementEmitter::unflat(b.reduce(reduction), r.types));
 }
 
-// Each element of the result asks the windows that it lies in whether they select it, in the order
-// of the source's elements, and adds those that do.
+// For each element of the result, tests the windows that contain it in the order of the source's
+// elements, and combines the sources of those that select it.
 class SelectAndScatter {
  public:
   SelectAndScatter(ElementEmitter& emitter, const Instruction& instruction)
@@ -228,7 +229,7 @@ class SelectAndScatter {
         [&] { return sum; })});
   }
 
-  // The position in its window of the element that the window of `source` selects, or -1.
+  // The position, in the window of `source`, of the element that the window selects, or -1.
   ValueId selected(const Values& source) {
     const ElementType type = op_.operand_type(0).element_type();
     Values inits = {b_.index(-1)};
@@ -252,7 +253,7 @@ class SelectAndScatter {
     return result[0];
   }
 
-  // `kept`, or the element at `at` if there is none yet or it is not to be kept.
+  // `kept`, or the element at `at` if there is none yet or `kept` is not selected.
   Values better(ElementType type, ValueId position, const Values& at, const Values& kept) {
     const Element candidate = e_.element(op_.operand(0), at);
     const Element best = ElementEmitter::unflat(kept, {type}, 1)[0];

@@ -1,4 +1,4 @@
-// Helpers of the lowerings of reductions.
+// Helpers for lowering reductions.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace tenon::hlo::lower {
 
-/// The types that a reduction combines in: those of its region's parameters, but f32 for a sum of
+/// The types in which a reduction combines: those of its region's parameters, but f32 for a sum of
 /// floats narrower than f32, so that the sum is rounded once.
 std::vector<ElementType> accumulator_types(const Computation& region);
 
-/// The init values and the elements of the operands of a reduce or reduce_window, in the types that
-/// it combines in: a region may promote its elements.
+/// The initial values and the elements of the operands of a reduce or reduce_window, in the types
+/// in which it combines, because a region may promote its elements.
 struct ReductionEmitter {
   ElementEmitter& e;
   const Instruction& op;
@@ -27,7 +27,7 @@ struct ReductionEmitter {
   Elements leaf(const Values& index) const;
   /// The combination of the left and the right values.
   Values combine(const Values& arguments) const;
-  /// Combined values as the results of the region.
+  /// Combined values converted to the results of the region.
   Elements rounded(const Elements& combined) const;
   /// Whether swapping the two sides gives the same bits (K5).
   bool is_commutative() const;
@@ -36,8 +36,8 @@ struct ReductionEmitter {
   Element promoted(size_t operand, const Values& index) const;
 };
 
-/// The identity element of a region's op as a constant of `type`, the type that the op is computed
-/// in; nothing unless the region is one op of its two parameters whose identity is known.
+/// The identity element of a region's op as a constant of `type`, the type in which the op is
+/// computed; nothing unless the region is one op on its two parameters with a known identity.
 std::optional<uint64_t> identity_of(const Computation& region, ElementType type);
 
 /// The extents of the reduced dimensions of a reduce, and the index of an element from its indices

@@ -1,32 +1,31 @@
-// The rules for one element of each op's results: what `.element` of the op table names.
+// The element rules, which `.element` of the op table names.
 #pragma once
 
 #include "hlo/lower/elements/emitter.h"
 
 namespace tenon::hlo::lower {
 
-/// The results of an elementwise op from its operands at one index.
+/// Computes the results of an elementwise op from its operands at one index.
 using ElementwiseFunction = Elements (*)(ElementEmitter&, const Instruction&,
                                          const Elements& operands);
 
 /// How a kernel computes one element of an op's results. An elementwise op has `numbers` or
-/// `operation`, and `complex` where it takes complex numbers; any other op has one of the last
-/// three.
+/// `operation`, and `complex` if it takes complex numbers; any other op has one of the last three.
 struct ElementRule {
-  /// One operation of the kernel IR, on all types but complex ones …
+  /// One operation of the kernel IR, for all types except complex ones …
   std::optional<kernel::OpCode> operation{};
-  /// … and this one on truth values, if it is another.
+  /// … and a different one for pred, if needed.
   std::optional<kernel::OpCode> on_truth{};
   ElementwiseFunction numbers = nullptr;
   ElementwiseFunction complex = nullptr;
   /// All results at one index.
   Elements (*at)(ElementEmitter&, const Instruction&, const Values& index) = nullptr;
-  /// One result at an index, of an op whose results have shapes of their own.
+  /// One result at an index, for an op whose results have different shapes.
   Element (*result)(ElementEmitter&, const Instruction&, uint32_t result,
                     const Values& index) = nullptr;
-  /// The value whose elements are those of a result.
+  /// The value that has the same elements as a result.
   Value (*same_as)(ElementEmitter&, Value result) = nullptr;
-  /// Whether there is a rule for this instance; null: for every one whose regions have rules.
+  /// Whether the rule applies to this instance; null: to every instance whose regions have rules.
   bool (*fits)(const Instruction&) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// Ops that move elements: the element of the result at an index is one of an operand at another.
+// Ops that move elements: each element of the result is an element of an operand at another index.
 #include "hlo/lower/elements/bit_patterns.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/elements/rules.h"
@@ -92,13 +92,14 @@ Element pad(ElementEmitter& e, const Instruction& op, const Values& index) {
       [&] { return e.element(op.operand(1), {}); });
 }
 
-// An operand of a concatenation that is not empty, and where it begins.
+// A non-empty operand of a concatenation, and its start.
 struct Part {
   Value value;
   int64_t begin;
 };
 
-// The element at `index`, which is of one of the parts: by halves, since ifs nest only so deep.
+// The element at `index`, which belongs to one of the parts; selected by bisection, because the
+// nesting depth of ifs is limited.
 Element of_parts(ElementEmitter& e, const Instruction& op, const Values& index,
                  std::span<const Part> parts) {
   const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
@@ -150,7 +151,7 @@ Element constant(ElementEmitter& e, const Instruction& op, const Values& index) 
 
 // --- bitcast_convert
 
-// The bits `piece` * width … of `x`, width those of `type`, which is narrower.
+// The bits of `x` from `piece` * width on, where width is that of `type`, which is narrower.
 ValueId piece_of(Builder& b, ValueId x, ValueId piece, ElementType type) {
   const ValueId bits = bits_of(b, x);
   const ElementType wide = b.type_of(bits);
@@ -158,7 +159,7 @@ ValueId piece_of(Builder& b, ValueId x, ValueId piece, ElementType type) {
   return from_bits(b, b.binary(K::kShr, bits, by), type);
 }
 
-// The number whose bits are those of `parts`, the lowest first.
+// The number with the bits of `parts`, lowest first.
 ValueId joined(Builder& b, const Values& parts, ElementType type) {
   if (parts.size() == 1) return from_bits(b, bits_of(b, parts[0]), type);
   const ElementType wide = bits_type(type);
@@ -184,7 +185,7 @@ Element bitcast_convert(ElementEmitter& e, const Instruction& op, const Values& 
     return {b.bitcast(e.element(op.operand(0), index).re, to)};
   }
   if (from_bits <= to_bits) {
-    // Some elements of the operand, or the parts of one, make a number or a part.
+    // Several elements of the operand make one number, or parts of one element make several.
     Values pieces;
     const int64_t ratio = to_bits / from_bits;
     for (int64_t k = 0; k < ratio; ++k) {
@@ -272,7 +273,8 @@ Values transpose_index(Builder&, const Instruction& op, const Values& index) {
   return transposed_index(op, index);
 }
 
-// An op that gives elements of its operand from other places: `from` maps an index of the result.
+// An op that returns elements of its operand from other indices: `from` maps an index of the
+// result.
 template <Values (*from)(Builder&, const Instruction&, const Values&)>
 Elements moved(ElementEmitter& e, const Instruction& op, const Values& index) {
   return {e.element(op.operand(0), from(e.b, op, index))};

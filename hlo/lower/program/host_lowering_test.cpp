@@ -1,4 +1,4 @@
-// Collectives and ops of the host that lowering once got wrong, on interp against the evaluator.
+// Collectives and host ops that lowering once got wrong; compares interp with the evaluator.
 #include <gtest/gtest.h>
 
 #include "hlo/driver/interpreted.h"
@@ -8,7 +8,7 @@
 namespace tenon::conformance {
 namespace {
 
-// Each evaluates a copy whose regions hold decompositions of their own.
+// Each evaluates a copy whose regions contain decompositions of their own.
 TEST(HostLowering, CollectivesThatUseValuesFromAround) {
   expect_same(R"(func.func @main(%x: tensor<3xi8>, %k: tensor<i8>) -> tensor<3xi8> {
   %y = stablehlo.add %k, %k : tensor<i8>
@@ -58,8 +58,8 @@ std::vector<std::string> on_interp(const std::string& text) {
   return texts;
 }
 
-// Two processes run @p, which takes one branch in one and the other in the other: each adds twice
-// with its peer, and uses one of the sums alone. Which function is called what means nothing.
+// Two processes run @p and take different branches: each adds twice with its peer, and uses only
+// one of the sums. The names of the functions do not matter.
 TEST(HostLowering, CollectivesThatNobodyUsesStillMeet) {
   EXPECT_EQ(on_interp(R"(func.func @tenon_host(%a: tensor<i32>) -> tensor<i32> {
   %r = "stablehlo.all_reduce"(%a) ({

@@ -17,7 +17,7 @@ namespace {
 using program::BufferId;
 using program::BufferKind;
 
-// Whether the bytes in memory are the same under both types.
+// Whether the bytes in memory are the same for both types.
 bool same_bytes(const Type& from, const Type& to) {
   const auto whole_bytes = [](ElementType type) {
     return !is_pred(type) && bit_width(complex_part(type)) >= 8;
@@ -87,13 +87,13 @@ Result<BufferId> ModuleLowering::buffer_of(Value value) {
                           value.type().to_string());
   }
   if (is_filled(op)) {
-    // The buffer is not recorded for the value: it is filled from here on, in this sequence only.
+    // The buffer is not recorded for the value, because it is filled only here, in this sequence.
     TENON_TRY(kernels(op));
     return std::exchange(place(value).buffer, program::kNone);
   }
   const auto& dense = *op.attr<DenseAttr>(AttrKey::value);
   TENON_TRY(checked_element_count(dense.shape.dims(), 16));
-  // The type may be a quantized one: the memory holds its storage type.
+  // The type may be quantized: the memory has its storage type.
   at.buffer = add_constant(dense.expanded());
   return at.buffer;
 }
@@ -164,7 +164,8 @@ std::vector<BufferId> ModuleLowering::result_buffers(const Instruction& op) {
   return results;
 }
 
-// Control flow whose state fits a lane's registers or a workgroup's scratch memory.
+// Lowers control flow whose state fits a lane's registers or a workgroup's scratch memory to one
+// kernel.
 bool ModuleLowering::in_one_kernel(const Instruction& op) {
   const ControlForm form = control_form(op, limits_for(op));
   return form == ControlForm::kLane || (form == ControlForm::kWorkgroup &&
@@ -180,7 +181,8 @@ Status ModuleLowering::control(const Instruction& op) {
   return op.code() == OpCode::kWhile ? while_loop(op) : conditional(op);
 }
 
-// Lowers a fusion as a whole, or op by op if some have no elements or it would be too large.
+// Lowers a fusion as a whole, or op by op if some op has no element rule or the fusion would be too
+// large.
 Status ModuleLowering::fusion(const Instruction& op) {
   if (is_elemental(op) && fallback_level(op) < LowerOptions::kPerOpLevel) {
     Status status = kernels(op);
@@ -246,9 +248,9 @@ Status ModuleLowering::instruction(const Instruction& op) {
   return kernels(op);
 }
 
-// --- The whole
+// --- Whole Modules
 
-// The decomposition of a composite, of each once, or null.
+// The decomposition of a composite if it has no numbers yet, else null.
 const Computation* ModuleLowering::decomposition_of(const Instruction& op) {
   if (op.code() != OpCode::kComposite) return nullptr;
   const Computation* const body = module_.find_function(op.text(AttrKey::decomposition));
@@ -323,7 +325,7 @@ Status ModuleLowering::parameters(const Computation& entry) {
   return {};
 }
 
-// Each result has memory of its own: a temporary becomes the result, any other buffer is copied.
+// Each result has its own memory: a temporary becomes the result, any other buffer is copied.
 Status ModuleLowering::results(const Computation& entry) {
   const Instruction* end = entry.return_instruction();
   for (size_t i = 0; i < end->operand_count(); ++i) {

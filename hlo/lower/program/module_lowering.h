@@ -1,6 +1,6 @@
 // hlo/lower/program/: the walk over a Module that makes buffers, kernels and steps.
 //
-// The state of lowering one Module: values and the buffers they lie in. See lower.h.
+// The state of lowering one Module: values and their buffers. See lower.h.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@
 
 namespace tenon::hlo::lower {
 
-/// As an array of the type lies in memory.
+/// The shape of an array of this type in memory.
 inline Shape memory_shape(const Type& type) { return {type.element_type(), type.dims()}; }
-/// An error of kUnimplemented that names the op and its place.
+/// An error of kUnimplemented that names the op and its location.
 Status unsupported(const Instruction& op, std::string why);
 
 /// module_lowering.cpp: buffers, and the walk over instructions; module_steps.cpp: the steps of
@@ -32,11 +32,12 @@ class ModuleLowering {
   using BufferId = program::BufferId;
   using SequenceId = program::SequenceId;
 
-  /// Where a value is: in a buffer, or (a tuple) its elements; nothing for a token.
+  /// The location of a value: a buffer, or (for a tuple) those of its elements; nothing for a
+  /// token.
   struct ValueLocation {
     BufferId buffer = program::kNone;
     std::vector<ValueLocation> elements;
-    /// The buffers of all arrays in it.
+    /// Appends the buffers of all arrays in it.
     void append_buffers(std::vector<BufferId>& out) const {
       if (buffer != program::kNone) out.push_back(buffer);
       for (const ValueLocation& element : elements) element.append_buffers(out);
@@ -63,12 +64,12 @@ class ModuleLowering {
   Status composite(const Instruction& op);
   Status inlined(const Instruction& op, const Computation& body);
   Status kernels(const Instruction& op);
-  /// Kernels that leave their results in these buffers.
+  /// Launches kernels that write their results to these buffers.
   Status launches(const Instruction& op, LoweredOp lowered, const std::vector<BufferId>& results);
   Status custom_call(const Instruction& op);
   Status call_step(const Instruction& op, const std::vector<Value>& operands,
                    program::CustomCall call);
-  /// An op of the host: communication, and calls that run functions of the Module.
+  /// An op that the host runs: communication, and calls that run functions of the Module.
   Status host_step(const Instruction& op);
   bool in_one_kernel(const Instruction& op);
   Status control(const Instruction& op);
@@ -77,17 +78,17 @@ class ModuleLowering {
   Status advance(const Computation& body, const std::vector<BufferId>& state);
 
   ValueLocation& place(Value value) { return places_[{value.def, value.index}]; }
-  /// The buffer of an array. A constant gets one on its first use; a splat is not kept as an array:
-  /// a kernel stores it at each place that reads it.
+  /// The buffer of an array. A constant gets one on its first use. A splat has no buffer of its
+  /// own: a kernel stores it at each place that reads it.
   Result<BufferId> buffer_of(Value value);
-  /// The same for a tuple or a token too.
+  /// The same, also for tuples and tokens.
   Result<ValueLocation> place_of(Value value);
   /// Whether a constant is a splat that a kernel stores where it is read.
   bool is_filled(const Instruction& op) const;
-  /// Whether buffer_of would give a constant of the Program.
+  /// Whether buffer_of would return a constant of the Program.
   bool is_constant(Value value);
   BufferId new_buffer(const Shape& shape);
-  /// New buffers for an op's results, which are arrays.
+  /// New buffers for an op's results, which must be arrays.
   std::vector<BufferId> result_buffers(const Instruction& op);
   BufferId add_buffer(program::Buffer buffer);
   BufferId add_constant(const Literal& literal);
@@ -95,7 +96,7 @@ class ModuleLowering {
   uint32_t add_kernel(kernel::Kernel kernel);
   void add_step(decltype(program::Step::action) action, const Instruction& op);
   void copy(BufferId destination, BufferId source, const Instruction& op);
-  /// Opens a sequence; steps are added to it until `leave`.
+  /// Begins a sequence; steps are added to it until `leave`.
   SequenceId enter();
   void leave() { open_.pop_back(); }
 

@@ -16,8 +16,8 @@ bool combines(const Instruction& op) {
 
 // --- In one lane
 
-// Whether nothing in the region is worth more than one lane. `combining` counts the ops that
-// combine elements.
+// Whether the work of the region is too small for more than one lane. `combining` counts the ops
+// that combine elements.
 bool is_small(const Computation& region, int& combining) {
   constexpr int64_t kMost = 16;
   for (const Instruction& op : region) {
@@ -27,7 +27,7 @@ bool is_small(const Computation& region, int& combining) {
     for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {
       if (element_count(op.operand_type(i).dims()) > kMost) return false;
     }
-    // One inside another is computed again for each element.
+    // A nested one is computed again for each element.
     if (combines(op) && ++combining > 1) return false;
     for (size_t i = 0; i < op.region_count(); ++i) {
       int inside = 0;
@@ -49,7 +49,7 @@ bool fits_lane(const Instruction& op) {
 
 // --- In one workgroup
 
-// Whether an array is worth more than one workgroup.
+// Whether an array is so large that it should use more than one workgroup.
 bool is_long(const Type& type, const CostModel& cost) {
   return element_count(type.dims()) > cost.workgroup_elements;
 }
@@ -59,15 +59,15 @@ bool has_few_updates(const Instruction& scatter, const CostModel& cost) {
          !is_long(scatter.operand_type(scatter.result_count() + 1), cost);
 }
 
-// Whether the op that defines `value` changes no more of it than a workgroup may.
+// Whether the op that defines `value` changes no more of it than a single workgroup should.
 bool changes_small_part(Value value, const CostModel& cost) {
   const Instruction& op = *value.def;
   if (op.code() == OpCode::kDynamicUpdateSlice) return !is_long(op.operand_type(1), cost);
   return op.code() != OpCode::kScatter || (has_elemental_regions(op) && has_few_updates(op, cost));
 }
 
-// Whether array `i` of the state of `op`, a while, may lie where the result does: each turn changes
-// a small part of it.
+// Whether array `i` of the state of `op`, a while, may use the memory of the result: each iteration
+// changes a small part of it.
 bool may_lie_in_result(const Instruction& op, uint32_t i, const CostModel& cost) {
   const Type& type = op.result_type(i);
   if (!type.is_tensor() || !type.shape().is_static() || is_number(type)) return false;
@@ -76,11 +76,11 @@ bool may_lie_in_result(const Instruction& op, uint32_t i, const CostModel& cost)
          std::ranges::all_of(*chain, [&](Value value) { return changes_small_part(value, cost); });
 }
 
-// Counts the scratch that the arrays within take.
+// Counts the scratch memory for the arrays in the region.
 class WorkgroupSizer {
  public:
-  /// For a top-level op. `in_results` says which arrays of the state of a
-  /// loop lie where its results do.
+  /// For a top-level op. `in_results` states which arrays of a loop's state use the memory of its
+  /// results.
   WorkgroupSizer(const Instruction& op, const std::vector<bool>& in_results, const CostModel& cost)
       : cost_(cost) {
     for (uint32_t i = 0; i < in_results.size(); ++i) {
@@ -91,14 +91,14 @@ class WorkgroupSizer {
     }
   }
 
-  /// False when `op` has no form in a workgroup.
+  /// False if `op` cannot be lowered in a workgroup.
   bool add(const Instruction& op) {
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Type& type = op.result_type(r);
       if (!type.is_tensor() || !type.shape().is_static()) return false;
       if (in_place_.contains({&op, r})) continue;
       if (is_long(type, cost_)) return false;
-      // Once as a value and once where control flow puts it.
+      // Once as a value and once as the result of the control flow.
       bytes_ += is_number(type) ? 0 : 2 * type.shape().byte_size();
     }
     if (is_control(op.code())) return add_regions(op);
@@ -123,8 +123,8 @@ class WorkgroupSizer {
     return true;
   }
 
-  // A condition only computes: its ops are emitted where they are used, so that loops within loops
-  // would multiply.
+  // A condition contains only computation: its ops are emitted where they are used, so that nested
+  // loops would multiply the work.
   static bool is_condition(const Computation& region) {
     const auto holds = [&](auto what) { return std::count_if(region.begin(), region.end(), what); };
     return holds([](const Instruction& op) { return is_control(op.code()); }) == 0 &&
@@ -148,8 +148,7 @@ class WorkgroupSizer {
 
   const CostModel& cost_;
   int64_t bytes_ = 0;
-  std::set<std::pair<const Instruction*, uint32_t>>
-      in_place_;  // Values that lie in the memory of results.
+  std::set<std::pair<const Instruction*, uint32_t>> in_place_;  // Values in the memory of results.
 };
 
 }  // namespace
@@ -165,8 +164,8 @@ std::optional<WorkgroupForm> workgroup_form(const Instruction& op, const LowerLi
   const uint32_t states = op.code() == OpCode::kWhile ? op.result_count() : 0;
   std::vector<bool> may(states);
   for (uint32_t i = 0; i < states; ++i) may[i] = may_lie_in_result(op, i, limits.cost);
-  // Short ones are as well in scratch memory, as long as there is enough: nothing has to begin
-  // them.
+  // Short arrays are better in scratch memory, as long as there is enough, because they need no
+  // initialisation.
   for (const bool only_long : {true, false}) {
     WorkgroupForm form;
     for (uint32_t i = 0; i < states; ++i) {

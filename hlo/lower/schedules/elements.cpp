@@ -1,5 +1,5 @@
-// The schedules of single ops and of any fusion: one element a lane, or the lanes of a workgroup
-// share a reduction.
+// The schedules for single ops and for any fusion: one element per lane, or a reduction shared by
+// the lanes of a workgroup.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -10,17 +10,17 @@
 namespace tenon::hlo::lower {
 namespace {
 
-// --- One element a lane
+// --- One element per lane
 
-// Whether two results can be stored by one kernel, and which come first. A result that another
-// reads at an index of its own is stored by an earlier kernel and read from memory, not computed
-// again.
+// Decides whether one kernel can store two results, and which results come first. A result that
+// another one reads at a different index is stored by an earlier kernel and read from memory, not
+// computed again.
 class Dependencies {
  public:
   explicit Dependencies(const FusedOp& fused) : fused_(fused) {}
 
-  /// Whether `value` needs elements of a result that is not stored yet, other than those at its own
-  /// index.
+  /// Whether `value` needs elements of a result that is not stored yet, at other indices than its
+  /// own.
   bool has_to_wait(Value value, const std::vector<bool>& stored) {
     stored_ = &stored;
     seen_.clear();
@@ -47,7 +47,7 @@ class Dependencies {
   std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
 };
 
-// Results of one shape: one kernel over its indices. Those that are `stored` are read.
+// Results of one shape: one kernel over its indices. Those that are `stored` are read from memory.
 Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
                       const std::vector<uint32_t>& results, const std::vector<bool>& stored,
                       TuningParameters& tuning, std::string_view suffix) {
@@ -74,7 +74,7 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
     stored[r] = has_no_elements(fused.results[r].type());
     if (!stored[r]) rest.push_back(r);
   }
-  // Takes the results in the order in which they are computed.
+  // The order in which the results are computed.
   const auto place = [&](uint32_t r) {
     return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
   };
@@ -98,7 +98,7 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
   return true;
 }
 
-// The op whose results are those of the fusion, if it computes nothing else.
+// The op whose results are those of the fusion, if the fusion computes nothing else.
 const Instruction* only_op(const FusedOp& fused) {
   const Instruction* only = fused.inner.size() == 1 ? fused.inner[0] : nullptr;
   if (only == nullptr || only->result_count() != fused.results.size()) return nullptr;
@@ -131,8 +131,8 @@ const Instruction* shared_op(const FusedOp& fused) {
   return combines && !any_empty ? op : nullptr;
 }
 
-// It gains where there are enough leaves to share, and either neighbours lie beside each other or
-// there is little else to do at once.
+// It pays if there are enough leaves to share, and if either adjacent leaves are adjacent in memory
+// or there is little other parallelism.
 std::optional<double> estimate_shared(const ScheduleInput& input) {
   const Instruction* op = shared_op(input.fused);
   if (op == nullptr) return std::nullopt;
@@ -156,17 +156,18 @@ std::optional<double> estimate_elements(const ScheduleInput& input) {
 
 }  // namespace
 
-constinit const Schedule kSharedReduction = {"shared-reduction",
-                                             "a reduce or dot_general of many leaves",
-                                             "a workgroup a result, whose lanes share the leaves",
-                                             {},
-                                             estimate_shared,
-                                             emit_shared};
+constinit const Schedule kSharedReduction = {
+    "shared-reduction",
+    "a reduce or dot_general of many leaves",
+    "one workgroup per result, whose lanes share the leaves",
+    {},
+    estimate_shared,
+    emit_shared};
 constinit const Schedule kElements = {
     "elements",
     "anything",
-    "one element a lane. Results of one shape share a kernel; a result that another reads at an "
-    "index of its own is stored first and read from memory",
+    "one element per lane. Results of one shape share a kernel; a result that another one reads at "
+    "a different index is stored first and read from memory",
     {},
     estimate_elements,
     emit_elements};

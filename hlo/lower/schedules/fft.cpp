@@ -1,6 +1,6 @@
-// fft of power-of-two lengths: Stockham's radix-2 passes, one dimension after the other. Each
-// output element of a pass is a sum or a difference of two inputs, the latter times a root of unity
-// from a table that is rounded once.
+// fft of power-of-two lengths: Stockham's radix-2 passes, along each dimension in turn. Each output
+// element of a pass is a sum or a difference of two inputs, the difference multiplied by a root of
+// unity from a table that is rounded once.
 #include <bit>
 #include <cmath>
 
@@ -32,8 +32,8 @@ struct AxisTransform {
   int64_t size = 1;
   int sign = -1;
   Dims from;              ///< Dimensions of the input.
-  Dims to;                ///< Dimensions of the output: on the axis `size`, fewer if it is real.
-  bool mirrored = false;  ///< The input is the first half of a spectrum of real numbers.
+  Dims to;                ///< Dimensions of the output: `size` on the axis, fewer if it is real.
+  bool mirrored = false;  ///< The input is the first half of the spectrum of real numbers.
   bool real_result = false;
 };
 
@@ -86,7 +86,8 @@ class FourierLowering {
       dims = t.to;
       transforms.push_back(std::move(t));
     };
-    // The half spectrum of real numbers is the minor axis: made first, undone last.
+    // The minor axis has the half spectrum of real numbers: it is transformed first, and inverted
+    // last.
     if (type != FftType::kIrfft) {
       for (size_t axis = rank; axis-- > first;) add(axis);
     } else {
@@ -141,7 +142,7 @@ class FourierLowering {
     Values mirrored = index;
     mirrored[t.axis] = maker.b().select(
         behind, maker.b().sub(maker.b().index(t.size), index[t.axis]), index[t.axis]);
-    // The bound, which the choice guarantees, is for the verifier.
+    // The clamp proves to the verifier a bound that the selection guarantees.
     mirrored[t.axis] = maker.b().min(mirrored[t.axis], half);
     Element x = read(mirrored);
     const ValueId conjugate = maker.b().unary(K::kNeg, x.im);
@@ -149,8 +150,8 @@ class FourierLowering {
     return x;
   }
 
-  // Output o of pass p is q + s (2 j + r) with s = 2^p: the sum (r = 0) of inputs q + s j and
-  // q + s (j + m), or their difference times the root of number j s.
+  // Output o of pass p is q + s (2 j + r) with s = 2^p: the sum (r = 0) of inputs q + s j and q + s
+  // (j + m), or their difference multiplied by root number j s.
   Element butterfly(KernelMaker& maker, const AxisTransform& t, kernel::MemoryId roots, int pass,
                     const RowReader& read, ValueId o) {
     Builder& b = maker.b();

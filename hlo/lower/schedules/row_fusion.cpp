@@ -1,8 +1,9 @@
-// Row fusions: reductions over the minor dimensions, and ops on the rows before, between and
-// behind.
+// Row fusions: reductions over the minor dimensions, with ops on the rows before, between and after
+// them.
 //
-// A workgroup takes a row: each reduction is one over its lanes, whose result everything after
-// knows; a value that several passes need is kept in scratch. Short rows go to a lane each.
+// A workgroup processes a row: each reduction is one over its lanes, and its result is available to
+// everything after it; a value that several passes need is kept in scratch. Short rows are
+// processed by one lane each.
 #include <algorithm>
 
 #include "hlo/lower/elements/reduction.h"
@@ -16,7 +17,7 @@ using kernel::MemoryId;
 
 constexpr int64_t kPartialBytes = 4 << 10;
 
-// Values of a row fusion are arrays of rows, or have one number a row.
+// The values of a row fusion are arrays of rows, or have one number per row.
 struct RowFusion {
   Dims rows;
   Dims row;
@@ -38,7 +39,7 @@ bool reduces_rows(const Instruction& op, const RowFusion& fusion) {
          });
 }
 
-// The rows of a fusion; has no reductions unless it is a row fusion.
+// The rows of a fusion; without reductions if it is not a row fusion.
 RowFusion row_fusion_of(const FusedOp& fused) {
   RowFusion fusion;
   for (const Instruction* op : fused.inner) {
@@ -132,7 +133,8 @@ class RowKernel {
   std::vector<MemoryId> whole_memories_, single_memories_;
 };
 
-// One element a lane would compute the reductions of a row again for each element of it.
+// With one element per lane, the reductions of a row would be computed again for each element of
+// it.
 double repeated(const ScheduleInput& input, const RowFusion& fusion) {
   const bool whole = std::ranges::any_of(
       input.fused.results, [&](Value value) { return value.type().dims() == fusion.whole(); });
@@ -157,7 +159,7 @@ Taken emit_rows(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuni
                 const LowerLimits& limits, bool in_workgroup) {
   const RowFusion fusion = row_fusion_of(fused);
   const bool keep = tuning.choose_flag(parameters::kRowScratch, true);
-  // Lanes that share a reduction need room for their parts.
+  // Lanes that share a reduction need memory for their parts.
   const auto reductions = static_cast<int64_t>(fusion.reductions.size());
   const int64_t room = limits.scratch_bytes - reductions * kPartialBytes;
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
@@ -178,16 +180,15 @@ Taken emit_workgroup(LoweredOp& lowered, const FusedOp& fused, TuningParameters&
 
 }  // namespace
 
-constinit const Schedule kRowWorkgroup = {
-    "row-workgroup",
-    "reductions over minor dimensions and ops on the rows before, between and behind (softmax, "
-    "norms)",
-    "a workgroup takes a row, its lanes share each reduction, values that several passes need stay "
-    "in scratch",
-    {},
-    estimate_workgroup,
-    emit_workgroup};
+constinit const Schedule kRowWorkgroup = {"row-workgroup",
+                                          "reductions over minor dimensions, with ops on the rows "
+                                          "before, between and after them (softmax, norms)",
+                                          "one workgroup per row; its lanes share each reduction; "
+                                          "values that several passes need stay in scratch",
+                                          {},
+                                          estimate_workgroup,
+                                          emit_workgroup};
 constinit const Schedule kRowLane = {
-    "row-lane", "the same, of short rows", "a lane takes a row", {}, estimate_lane, emit_lane};
+    "row-lane", "the same for short rows", "one lane per row", {}, estimate_lane, emit_lane};
 
 }  // namespace tenon::hlo::lower

@@ -1,8 +1,8 @@
-// Passes over rows: sorts and Fourier transforms work on rows along one axis in a logarithmic
-// number of passes, each of which reads the output of the one before.
+// Passes over rows: sorts and Fourier transforms process rows along one axis in a logarithmic
+// number of passes, each of which reads the output of the previous one.
 //
-// Short rows stay in a workgroup's scratch memory; long ones go through temporaries, a launch a
-// pass.
+// Short rows stay in a workgroup's scratch memory; long ones go through temporaries, with one
+// launch per pass.
 #pragma once
 
 #include <functional>
@@ -17,30 +17,30 @@ using RowReader = std::function<Elements(ValueId position)>;
 struct RowPasses {
   Dims dims;  ///< Dimensions of the arrays; rows run along `axis`.
   size_t axis = 0;
-  std::vector<ElementType> types;  ///< Types of the arrays that are processed together.
+  std::vector<ElementType> types;  ///< Types of the arrays, which are processed together.
   int passes = 0;                  ///< 0 means that rows are only copied.
 
   /// The input of the first pass: elements at an index of `dims`.
   std::function<Elements(KernelMaker&, const Values& index)> input;
   /// The elements that a pass writes to position `i`.
   std::function<Elements(KernelMaker&, int pass, const RowReader& read, ValueId i)> step;
-  /// Writes the last pass's elements; called where output buffers are declared, it gives the
-  /// writer.
+  /// Writes the last pass's elements. The function is called where output buffers are declared, and
+  /// returns the writer.
   using Writer = std::function<void(const Elements&, const Values& index)>;
   std::function<Writer(KernelMaker&)> output;
-  /// Declares the buffers that `step` needs besides the op's inputs.
+  /// Declares the buffers that `step` needs in addition to the op's inputs.
   std::function<void(KernelMaker&)> declare = [](KernelMaker&) {};
 };
 
-/// Appends the kernels that run `rows`, their names ending in `suffix`.
+/// Appends the kernels for `rows`, with names that end in `suffix`.
 Status lower_row_passes(LoweredOp& lowered, const Instruction& op, const RowPasses& rows,
                         const std::string& suffix, TuningParameters& tuning,
                         const LowerLimits& limits);
 
-/// The number of times that 2 goes into the next power of two from `n` on.
+/// log2 of the least power of two that is at least `n`.
 int log2_ceil(int64_t n);
 
-// --- Ops that have lowerings of their own, into `lowered`, whose inputs are set
+// --- Ops with their own lowering; they append to `lowered`, whose inputs are set
 
 Status lower_sort(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits);

@@ -1,9 +1,9 @@
-// scatter: the result begins as the input; then updates are combined into it.
+// scatter: the result is initialised with the input; then updates are combined into it.
 //
-// Where the order of combinations cannot change a bit (integers added, or the least, the greatest …
-// of them) all updates are atomics at once. Else the index vectors are taken one after the other,
-// in the order of the updates, so that duplicates have one defined result; the elements of a window
-// are shared out.
+// If the order of combinations cannot change a bit (integer addition, minimum, maximum …), all
+// updates run in parallel as atomics. Otherwise the index vectors are processed serially, in the
+// order of the updates, so that the result of duplicates is defined; the elements of a window are
+// distributed.
 #include "hlo/lower/schedules/scatter.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ bool ScatterEmitter::is_moved(size_t i) const {
   return contains(dims_.scatter_dims_to_operand_dims, window_input_dims_[i]);
 }
 
-// The index in the updates of a batch position and a window position.
+// The index in the updates for a batch position and a window position.
 Values ScatterEmitter::update_index(const Values& batch, const Values& window) const {
   Values index(updates_.dims().size());
   for (size_t i = 0; i < batch.size(); ++i) index[at(batch_dims_[i])] = batch[i];
@@ -53,7 +53,7 @@ Values ScatterEmitter::update_index(const Values& batch, const Values& window) c
   return index;
 }
 
-// Where the window of `batch` begins in the input, as far as the index vector says.
+// The start of the window of `batch` in the input, from the index vector only.
 Values ScatterEmitter::window_start(ElementEmitter& e, const Values& batch) const {
   Values start(input_.dims().size(), e.b.index(0));
   for (size_t i = 0; i < dims_.scatter_dims_to_operand_dims.size(); ++i) {
@@ -73,7 +73,7 @@ Values ScatterEmitter::window_start(ElementEmitter& e, const Values& batch) cons
   return start;
 }
 
-// The number, brought so near to the input that sums do not overflow and every window position
+// The number, clamped so close to the input that sums do not overflow, while every window position
 // that was out of range still is.
 ValueId ScatterEmitter::near(ElementEmitter& e, ValueId value, size_t d) const {
   Builder& b = e.b;
@@ -88,8 +88,8 @@ ValueId ScatterEmitter::near(ElementEmitter& e, ValueId value, size_t d) const {
   const auto fits = [&](int64_t x) { return bits >= 63 || x < (int64_t{1} << bits); };
   if (is_signed_integer(type) && fits(window)) value = b.max(value, b.integer(type, low));
   if (type == b.index_type() && fits(high + window)) {
-    // The value is the program's own, as in clamped_index: it is data as a number of another type,
-    // in which it is counted from `low`.
+    // The value is computed by the program, as in clamped_index: it is data of another type,
+    // counted from `low`.
     const ElementType other = *integer_of_width(bit_width(type), false);
     const ValueId from_low = b.add(b.bitcast(value, other), b.integer(other, window));
     value = b.min(from_low, b.integer(other, high + window));
@@ -105,7 +105,7 @@ void ScatterEmitter::at_window(
   Builder& b = e.b;
   const Values start = window_start(e, batch);
   Values to = start;
-  Dims room = input_.dims();  // for a whole window to begin in
+  Dims room = input_.dims();  // for the start of a whole window
   for (size_t i = 0; i < window_input_dims_.size(); ++i) {
     const size_t d = at(window_input_dims_[i]);
     to[d] = b.add(to[d], window[i]);
@@ -191,7 +191,7 @@ class ScatterLowering {
   }
 
  private:
-  // A combination of one integer that is one atomic.
+  // A combination on one integer that is a single atomic.
   std::optional<kernel::AtomicKind> atomic_kind() const {
     const Computation& region = op_.region(0);
     const Instruction* op = region.first();
@@ -251,8 +251,8 @@ class ScatterLowering {
     });
   }
 
-  // Dimensions of the window that no index moves are divided among workgroups, which then touch
-  // disjoint elements.
+  // Dimensions of the window that indices do not move are divided among workgroups, which then
+  // access disjoint elements.
   Status in_order() {
     return add_kernel(lowered_, op_, "", [&](KernelMaker& maker) {
       declare(maker);

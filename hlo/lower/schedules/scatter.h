@@ -8,26 +8,25 @@
 
 namespace tenon::hlo::lower {
 
-/// Combines updates of `op`, a scatter whose region the emitter has rules for, into memories that
-/// hold its results so far.
+/// Combines updates of `op`, a scatter whose region has element rules, into memories with its
+/// results so far.
 class ScatterEmitter {
  public:
   explicit ScatterEmitter(const Instruction& op);
 
-  /// Sizes of the updates: of the dimensions that index vectors are counted by, and of the window.
+  /// Sizes of the updates: of the dimensions that enumerate index vectors, and of the window.
   const Dims& batch() const { return batch_; }
   const Dims& window() const { return window_; }
-  /// Whether an index vector moves windows along their dimension `i`.
+  /// Whether index vectors move windows along their dimension `i`.
   bool is_moved(size_t i) const;
 
-  /// Calls `body` with the place in the input and the update of a window position that is inside.
+  /// Calls `body` with the input index and the update of a window position, if it is inside.
   void at_window(ElementEmitter& e, const Values& batch, const Values& window,
                  const std::function<void(const Values& to, const Values& update)>& body) const;
   /// Combines one element.
   void combine(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Values& to,
                const Values& update) const;
-  /// Combines the windows one after the other: of each the positions that `window_of` gives for
-  /// `lanes`.
+  /// Combines the windows serially; of each, the positions that `window_of` gives for `lanes`.
   void in_order(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Dims& lanes,
                 const std::function<Values(const Values& lane)>& window_of) const;
 

@@ -1,11 +1,11 @@
 // hlo/lower/schedules/: schedules: the ways in which a fusion becomes kernels.
 //
-// Schedules: the ways in which a fusion becomes kernels, a file each and a row each in schedules().
+// Each schedule has a file and a row in schedules().
 //
-// A schedule fits a fusion (a single op is the smallest) or does not, states the time that it would
-// take by the cost model, and emits kernels by the rules for elements (hlo/lower/elements), only
-// providing some values from memory. The one with the least time takes the fusion; the maker of a
-// device, a user or a test sets parameters, by name (hlo/lower/tuning_parameters.h).
+// A schedule estimates by the cost model how long a fusion (a single op is the smallest) would take
+// with it, if it fits, and emits kernels by the element rules (hlo/lower/elements), with some
+// values provided from memory. The fastest schedule lowers the fusion. A vendor, a user or a test
+// can set parameters by name (hlo/lower/tuning_parameters.h).
 #pragma once
 
 #include <optional>
@@ -15,53 +15,53 @@
 
 namespace tenon::hlo::lower {
 
-/// An op to be lowered, looked into if it is a fusion.
+/// An op to be lowered; for a fusion, with its inner ops.
 struct FusedOp {
   explicit FusedOp(const Instruction& instruction);
 
   const Instruction& op;
-  /// The ops that are computed: those of the fusion's body in order, without constants, or `op`
-  /// itself.
+  /// The ops to compute: those of the fusion's body in order, without constants, or `op` itself.
   std::vector<const Instruction*> inner;
   /// The values in `inner` (or parameters of the body) that are the results of `op`.
   std::vector<Value> results;
 
-  /// The only one of `inner` with this code, or null.
+  /// The only op in `inner` with this code, or null.
   const Instruction* only(OpCode code) const;
-  /// Whether any of `inner` combines elements (reduces, contracts, windows), `except` apart.
+  /// Whether any op in `inner` other than `except` combines elements (reduces, contracts, windows).
   bool combines(const Instruction* except) const;
 };
 
-/// A fusion for which a schedule is looked for.
+/// A fusion for which a schedule is chosen.
 struct ScheduleInput {
   const FusedOp& fused;
-  const LoweredOp& lowered;  ///< Its inputs.
+  const LoweredOp& lowered;  ///< Only its inputs are set.
   const LowerLimits& limits;
-  double elements_seconds = 0;  ///< The time of one element a lane.
+  double elements_seconds = 0;  ///< The time with one element per lane.
 };
 
 struct Schedule {
-  std::string_view name;   ///< Also the parameter that sets or bars it: "tiled-dot".
+  std::string_view name;   ///< Also the parameter that forces or forbids it: "tiled-dot".
   std::string_view takes;  ///< For docs/lowering.md.
   std::string_view makes;
   std::span<const TuningParameterInfo> parameters;
-  /// The time it takes, in seconds; nothing where it does not fit.
+  /// The estimated time in seconds; nothing if it does not fit.
   std::optional<double> (*estimate)(const ScheduleInput& input) = nullptr;
-  /// Emits the kernels. False if it does not fit after all; `lowered` is then as before.
+  /// Emits the kernels. Returns false if it does not fit after all; `lowered` is then unchanged.
   Taken (*emit)(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                 const LowerLimits& limits) = nullptr;
 };
 
-/// The registry. Of equal times the earlier one is taken; the last fits everything.
+/// The registry. If estimates are equal the earlier schedule is chosen; the last one fits
+/// everything.
 std::span<const Schedule> schedules();
 /// The tables of docs/lowering.md.
 std::string schedules_documentation();
 
-/// The rows, each in its file.
+/// The rows, each defined in its file.
 extern const Schedule kSliceUpdate, kTiledDot, kTwoStage, kRowWorkgroup, kRowLane, kTiledTranspose,
     kSharedReduction, kElements;
 
-/// Stores the results numbered `which` at `index`.
+/// Stores the results with the numbers `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,
                    const std::vector<kernel::MemoryId>& memories, const Values& index);
 /// Serial loops over `dims` around `body`.

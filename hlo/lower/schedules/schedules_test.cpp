@@ -1,4 +1,4 @@
-// Each schedule on programs made for it, in whole numbers, where no order changes a bit: the
+// Tests each schedule with programs for it, in whole numbers, where no order changes a bit: the
 // kernels it makes, and their results in every order of iterations and with random choices.
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::unique_ptr<hlo::Module> import(const std::string& text) {
   return std::move(*module);
 }
 
-// All of the entry as one fusion.
+// The whole entry as one fusion.
 std::unique_ptr<hlo::Module> fused(const std::string& text) {
   std::unique_ptr<hlo::Module> module = import(text);
   std::vector<hlo::Instruction*> ops;
@@ -85,7 +85,7 @@ void expect_results(const hlo::Module& module, const std::vector<Literal>& argum
   for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
 }
 
-// With `choices` there are kernels of these names; so they and 30 random schedules give the
+// Checks that `choices` give kernels with these names, and that they and 30 random choices give the
 // evaluator's results.
 void expect_schedule(const std::string& text, const Choices& choices,
                      const std::vector<std::string>& kernels) {
@@ -125,7 +125,7 @@ TEST(RowChain, AWorkgroupARow) { expect_schedule(kRows, {}, {"fusion_rows"}); }
 TEST(RowChain, ALaneARow) { expect_schedule(kRows, {{"row-lane", 1}}, {"fusion_rows"}); }
 TEST(RowChain, WithoutScratch) { expect_schedule(kRows, {{"row_scratch", 0}}, {"fusion_rows"}); }
 TEST(RowChain, Declined) {
-  // The result with one number a row first, then its readers.
+  // The result with one number per row first, then its readers.
   expect_schedule(kRows, {{"row-lane", 0}, {"row-workgroup", 0}}, {"fusion", "fusion_1"});
 }
 
@@ -179,7 +179,7 @@ func.func @main(%x: tensor<3x1001xf32>) -> tensor<3xf32> {
   }
 }
 
-// The last element: swapping the sides, or another order, would give another one.
+// Returns the last element: swapping the sides, or another order, would give a different one.
 TEST(TwoStages, OrderIsKept) {
   expect_schedule(R"(
 func.func @main(%x: tensor<17x61xi32>) -> tensor<i32> {
@@ -232,7 +232,7 @@ TEST(TiledTranspose, AnyPermutationAndType) {
   }
 }
 
-// Read at an index of its own too, where the tile does not have it.
+// Also read at another index, which the tile does not contain.
 TEST(TiledTranspose, ReadElsewhereToo) {
   expect_schedule(R"(
 func.func @main(%x: tensor<40x20xf32>) -> tensor<20x40xf32> {
@@ -270,7 +270,7 @@ std::string dot(const std::string& lhs, const std::string& rhs, const std::strin
 
 TEST(TiledDot, DimensionsInAnyOrder) {
   const Choices tiles = {{"tiled-dot", 1}};
-  // Batches, several free and contracted dimensions, factors that lie across.
+  // Batches, several free and contracted dimensions, transposed factors.
   for (const std::string& text :
        {dot("3x20x9xf32", "3x9x11xf32", "3x20x11xf32",
             "batching_dims = [0] x [0], contracting_dims = [2] x [1]"),
@@ -302,7 +302,7 @@ TEST(TiledDot, Types) {
 }
 
 TEST(Elements, ResultsOfSeveralShapes) {
-  // Elements of another result, which one result reads at a different index, come from memory.
+  // Elements of another result, which one result reads at a different index, are read from memory.
   expect_schedule(R"(
 func.func @main(%x: tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<0xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -316,9 +316,9 @@ func.func @main(%x: tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xf32>, tensor<
                   {}, {"fusion", "fusion_1", "fusion_2"});
 }
 
-// --- One value, in two places
+// --- One value at two places
 
-// Result 1 only moves result 0: in any order and by any schedule it has the same bits, those at
+// Result 1 only moves result 0: in any order and with any schedule it has the same bits, those at
 // `from(i)`.
 void expect_moved(const std::string& text, const std::function<int64_t(int64_t)>& from) {
   const auto module = fused(text);
@@ -361,8 +361,8 @@ func.func @main(%x: tensor<6x70xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
                [](int64_t i) { return 5 - i; });
 }
 
-// The index of a dimension of one element is 0 for a broadcast and the loop variable for a loop:
-// they are the same.
+// The index of a dimension of one element is 0 in a broadcast and the loop variable in a loop; the
+// two are equal.
 TEST(OneValue, OfRowsOfOneDimensionOfOne) {
   for (const char* rows : {"1", "1x1", "1x3", "3x1"}) {
     const std::string dims = rows;
@@ -413,7 +413,7 @@ func.func @main(%x: tensor<9xf32>) -> (tensor<9xf32>, tensor<9xf32>) {
                   {}, {"negate", "sort"});
 }
 
-// Each op reads the one before at two indices: one kernel would have 2^25 loads.
+// Each op reads the previous one at two indices: one kernel would have 2^25 loads.
 TEST(Fusions, ThatWouldGrowWithoutBoundAreLoweredOpByOp) {
   std::string body = "func.func @main(%v0: tensor<4xf32>) -> tensor<4xf32> {\n";
   for (int i = 0; i < 25; ++i) {
@@ -467,7 +467,7 @@ TEST(Schedules, LimitsOfTheTarget) {
   EXPECT_EQ(names(), "dot_general");
   options.limits.scratch_bytes = 20 << 10;
   EXPECT_EQ(names(), "dot_general_tiles");
-  options.limits.private_memory = false;  // 16 KiB of sums beside 8 KiB of factors
+  options.limits.private_memory = false;  // 16 KiB of sums and 8 KiB of factors
   EXPECT_EQ(names(), "dot_general");
   options.limits = {};
   options.limits.fma = false;

@@ -1,6 +1,6 @@
-// dynamic_update_slice: the result begins as the operand, then the slice alone is stored. If the
-// operand has no later readers, coalescing removes the copy (hlo/buffers/coalesce.h), and only the
-// work of the slice is left, as a loop that stacks its results needs.
+// dynamic_update_slice: the result is initialised with the operand, then only the slice is stored.
+// If the operand has no later readers, coalescing removes the copy (hlo/buffers/coalesce.h), and
+// only the work of the slice remains, as a loop that stacks its results needs.
 #include <algorithm>
 
 #include "hlo/lower/schedules/schedules.h"
@@ -9,7 +9,7 @@
 namespace tenon::hlo::lower {
 namespace {
 
-// The value outside of the fusion that `value` stands for; null if it is computed within.
+// The value outside of the fusion that `value` refers to; null if it is computed within.
 Value outside(const FusedOp& fused, Value value) {
   if (fused.op.code() != OpCode::kFusion) return value;
   const Computation& body = fused.op.region(0);
@@ -22,7 +22,7 @@ Value outside(const FusedOp& fused, Value value) {
 struct SliceUpdate {
   const Instruction* op = nullptr;
   Value whole;
-  size_t input = 0;  ///< Its place among the inputs.
+  size_t input = 0;  ///< Its index in the inputs.
 };
 
 std::optional<SliceUpdate> update_of(const FusedOp& fused, const LoweredOp& lowered) {
@@ -39,7 +39,8 @@ std::optional<SliceUpdate> update_of(const FusedOp& fused, const LoweredOp& lowe
   return update;
 }
 
-// By the elements that are stored. Where the operand lives on, the copy takes the time of all.
+// By the elements that are stored. If the operand is still needed, the copy takes the time of all
+// elements.
 std::optional<double> estimate_slice_update(const ScheduleInput& input) {
   const auto update = update_of(input.fused, input.lowered);
   if (!update) return std::nullopt;
@@ -76,8 +77,8 @@ Taken emit_slice_update(LoweredOp& lowered, const FusedOp& fused, TuningParamete
 
 constinit const Schedule kSliceUpdate = {
     "slice-update",
-    "a dynamic_update_slice of an operand that nothing reads any more",
-    "one element of the slice a lane, stored in the memory of the whole",
+    "a dynamic_update_slice whose operand has no later readers",
+    "one element of the slice per lane, stored in the memory of the operand",
     {},
     estimate_slice_update,
     emit_slice_update};

@@ -1,10 +1,10 @@
-// sort, by merging: pass p merges sorted runs of 2^p elements in pairs. Each place of the result
-// finds its element by itself: a binary search along the diagonal says how many of the places
-// before it are the left run's (Green, Odeh, Birk: Merge Path, 2014). Among equal elements, those
-// of the left run come first, so that the sort is stable.
+// sort, by merging: pass p merges sorted runs of 2^p elements in pairs. Each position of the result
+// finds its element independently: a binary search along the diagonal finds how many of the
+// positions before it come from the left run (Green, Odeh, Birk: Merge Path, 2014). Among equal
+// elements, those of the left run come first, so that the sort is stable.
 //
-// A comparator other than a strict order (LT with NaNs) has no defined result; still each place is
-// written once, with some element of its pair of runs, the same in every execution.
+// A comparator that is not a strict order (LT with NaNs) has no defined result; each position is
+// still written once, with some element of its pair of runs, the same in every execution.
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/schedules/row_passes.h"
 
@@ -14,7 +14,7 @@ namespace {
 using kernel::Builder;
 using K = kernel::OpCode;
 
-// Whether `x` stands before `y`; arguments of the region are interleaved.
+// Whether `x` comes before `y`; arguments of the region are interleaved.
 ValueId before(KernelMaker& maker, const Instruction& op, const Elements& x, const Elements& y) {
   Elements arguments;
   for (size_t k = 0; k < x.size(); ++k) {
@@ -32,12 +32,12 @@ Elements merge(KernelMaker& maker, const Instruction& op, int64_t size, int pass
   const ValueId middle = b.min(b.add(start, b.index(width)), b.index(size));
   const ValueId end = b.min(b.add(middle, b.index(width)), b.index(size));
   const ValueId place = b.sub(i, start);
-  // States the bounds that the search guarantees, for the verifier (K10).
+  // Clamps to the bounds that the search guarantees, for the verifier (K10).
   const auto bounded = [&](ValueId at) { return b.max(b.min(at, b.index(size - 1)), b.index(0)); };
   const auto left_first = [&](ValueId left, ValueId right) {
     return b.logical_not(before(maker, op, read(bounded(right)), read(bounded(left))));
   };
-  // How many of the elements before `place` the left run gives: the search halves [low, high].
+  // How many of the elements before `place` come from the left run: the search halves [low, high].
   const ValueId low = b.max(b.sub(place, b.sub(end, middle)), b.index(0));
   const ValueId high = b.min(place, b.sub(middle, start));
   const Values found =

@@ -1,6 +1,6 @@
-// Tiled contractions: a workgroup makes a tile of a dot_general's result in accumulators that its
-// lanes own, from tiles of the operands that it brings into scratch. Ops before the dot are
-// computed when a tile comes in, ops behind it when results go out.
+// Tiled contractions: a workgroup computes a tile of a dot_general's result in accumulators that
+// its lanes own, from tiles of the operands that it copies into scratch. Ops before the dot are
+// computed when a tile is loaded, ops after it when results are stored.
 #include <algorithm>
 
 #include "hlo/lower/elements/contraction.h"
@@ -17,31 +17,30 @@ using K = kernel::OpCode;
 constexpr TuningParameterInfo kDotParameters[] = {
     {"lanes_m", "rows of lanes in a workgroup", 256, {1, 3, 8}},
     {"lanes_n", "columns of lanes in a workgroup", 256, {1, 5, 8}},
-    {"each_m", "rows of results of a lane", 256, {1, 2, 3}},
-    {"each_n", "columns of results of a lane", 256, {1, 2, 5}},
+    {"each_m", "rows of results per lane", 256, {1, 2, 3}},
+    {"each_n", "columns of results per lane", 256, {1, 2, 5}},
     {"tile_k", "depth of a tile", 1024, {1, 7, 8, 32}}};
 enum ParameterIndex : uint8_t { kLanesM, kLanesN, kEachM, kEachN, kTileK };
 
 struct Tiles {
   int64_t lanes_m, lanes_n;  // Lanes of a workgroup.
-  int64_t each_m, each_n;    // Results of a lane.
+  int64_t each_m, each_n;    // Results per lane.
   int64_t k;
 
   int64_t m() const { return lanes_m * each_m; }
   int64_t n() const { return lanes_n * each_n; }
 };
 
-// Whether a register computes many numbers at once.
+// Whether a register holds several results.
 bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
 
-// A tile of a factor keeps the type that the operand has in memory, if products of it are of the
-// accumulator's kind; where registers are wide it is widened by them, before it is used again and
-// again.
+// A tile of a factor keeps the type that the operand has in memory if products have the
+// accumulator's kind; with wide registers it is widened when loaded, before it is used repeatedly.
 ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& limits) {
   const ElementType type = dot.operand_type(side).element_type();
   if (is_wide(limits)) return accumulator(dot);
   const bool same_kind = is_float(type) == is_float(accumulator(dot)) && !is_pred(type);
-  // Elements beyond the factor's end are zero, which not all types have.
+  // Elements beyond the factor's end are zero, which some types cannot represent.
   const bool has_zero = element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
   return same_kind && (has_zero || !is_float(type)) ? type : accumulator(dot);
 }
@@ -115,7 +114,7 @@ class DotKernel {
     store_results(maker_, fused_, results_, memories_, index);
   }
 
-  // A tile of a factor into scratch, zero where it ends: a [m, k], b [k, n].
+  // Copies a tile of a factor into scratch, with zeros beyond its end: a [m, k], b [k, n].
   void bring(size_t side, MemoryId tile, ValueId first, ValueId k) {
     const int64_t free = side == 0 ? tiles_.m() : tiles_.n();
     const Dims box = side == 0 ? Dims{free, tiles_.k} : Dims{tiles_.k, free};
@@ -141,7 +140,7 @@ class DotKernel {
     });
   }
 
-  // As one box, where the factor lies in memory and has one dimension of each kind.
+  // As one box, if the factor is in memory and has one dimension of each kind.
   bool copy(size_t side, MemoryId tile, const Dims& box, ValueId first, ValueId k) {
     const MemoryId source = e_.memory_of(e_.resolve(dot_.operand(side)));
     const ElementType type = tile_type(dot_, side, limits_);
@@ -174,7 +173,8 @@ class DotKernel {
 bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits& limits) {
   const ElementType type = accumulator(dot);
   if (is_complex(type) || is_pred(type) || (is_float(type) && !limits.fma)) return false;
-  // A reduction within a factor would be computed again for each of its elements in each tile.
+  // A reduction within a factor would be computed again for each element of the factor in each
+  // tile.
   if (fused.combines(&dot)) return false;
   for (size_t side = 0; side < 2; ++side) {
     if (is_complex(dot.operand_type(side).element_type())) return false;
@@ -184,8 +184,8 @@ bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits&
       fused.results, [&](Value value) { return value.type().dims() == dot.result_type().dims(); });
 }
 
-// As many lanes and results as the sizes are worth. Where a register holds many numbers a lane's
-// results are several of them, since there a lane is a turn of a loop.
+// Chooses numbers of lanes and results for the sizes. If a register holds several numbers, a lane
+// computes several results, because a lane is then an iteration of a loop.
 Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType sum,
                    const LowerLimits& limits) {
   const auto most = [](int64_t size, int64_t preferred) {
@@ -207,7 +207,7 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
   tiles.lanes_n = choose(kLanesN, wide ? most(tiles_of(n, columns), 4) : most(n, 16));
   tiles.each_m = choose(kEachM, wide ? rows : most(tiles_of(m, tiles.lanes_m), 4));
   tiles.each_n = choose(kEachN, wide ? columns : most(tiles_of(n, tiles.lanes_n), 4));
-  // The larger side gives way to the target's bound.
+  // Reduces the larger side to the target's bound.
   while (tiles.lanes_m * tiles.lanes_n > limits.cost.most_lanes) {
     int64_t& side = tiles.lanes_m > tiles.lanes_n ? tiles.lanes_m : tiles.lanes_n;
     side = (side + 1) / 2;
@@ -216,8 +216,8 @@ Tiles choose_tiles(TuningParameters& tuning, const DotShape& shape, ElementType 
   return tiles;
 }
 
-// Each element of a tile is used as often as the other factor's tile is wide: the gain is that of
-// the least dimension.
+// Each element of a tile is used as often as the other factor's tile is wide: the least dimension
+// determines the gain.
 std::optional<double> estimate_tiled_dot(const ScheduleInput& input) {
   const Instruction* dot = input.fused.only(OpCode::kDotGeneral);
   if (dot == nullptr || input.fused.results.empty() ||

@@ -1,6 +1,5 @@
-// Tiled transposes: where the neighbours in a row of the result do not lie beside each other in an
-// operand, a tile of the operand comes into scratch by its rows, so that both are read and written
-// in order.
+// Tiled transposes: if adjacent elements in a row of the result are not adjacent in an operand, a
+// tile of the operand is copied into scratch by its rows, so that both are accessed in order.
 #include <algorithm>
 
 #include "hlo/lower/schedules/schedules.h"
@@ -16,7 +15,7 @@ struct Transposed {
   size_t across = 0;
 };
 
-// Those that can share tiles: of the shape of all results, with one dimension across.
+// The transposes that can share tiles: with the shape of all results and the same dimension across.
 std::vector<Transposed> transposes_of(const FusedOp& fused, const ElementEmitter& e) {
   std::vector<Transposed> found;
   if (fused.results.empty()) return found;
@@ -82,8 +81,8 @@ class TransposeKernel {
   }
 
  private:
-  // A tile of the operand: as many of its rows as the tile is long, one element more between them
-  // so that neither way of reading meets the same bank of memory all the time.
+  // A tile of the operand: as many rows as the tile is long, padded by one element so that neither
+  // direction of access always hits the same memory bank.
   MemoryId tile(const Instruction& op, const Values& start) {
     kernel::Builder& b = maker_.b();
     const ElementEmitter& e = maker_.e();
@@ -135,7 +134,7 @@ std::optional<double> estimate_tiled_transpose(const ScheduleInput& input) {
   if (!any) return std::nullopt;
   const std::vector<Transposed> found = transposes_of(input.fused, input.lowered);
   if (found.empty()) return std::nullopt;
-  // A reduction in the fusion would be computed for each element.
+  // A reduction in the fusion would be computed again for each element.
   if (input.fused.combines(nullptr)) return 2 * input.elements_seconds;
   const Dims& dims = input.fused.results[0].type().dims();
   const int64_t least = std::min(dims.back(), dims[found[0].across]);

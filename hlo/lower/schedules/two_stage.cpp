@@ -1,10 +1,10 @@
 // A large reduction to few results in two stages: workgroups reduce parts of the leaves, then one
-// workgroup a result reduces the parts.
+// workgroup per result reduces the parts.
 //
-// The init value enters once, in the second stage (K5): a part begins with the identity element, if
-// it is known, else with its first leaf. If it is known and parts can be whole runs of the first
-// dimension, leaves keep their dimensions; else they are counted, and those that do not fill a part
-// go to the second stage too. Their order is kept.
+// The initial value enters once, in the second stage (K5): a part begins with the identity element
+// if it is known, else with its first leaf. If it is known and parts can be whole runs of the first
+// dimension, leaves keep their dimensions; else leaves are numbered, and those that do not fill a
+// part go to the second stage too. Their order is kept.
 #include <algorithm>
 #include <optional>
 
@@ -23,11 +23,11 @@ struct Parts {
   int64_t count;
   int64_t size() const { return leaves / count; }
   int64_t rest() const { return leaves % count; }
-  /// The number that a part of whole runs begins with.
+  /// The initial value of a part of whole runs.
   std::optional<uint64_t> identity = std::nullopt;
 };
 
-// The greatest divisor of `extent` up to `most`; 1 if that would make too few parts.
+// The greatest divisor of `extent` up to `most`; 1 if that would give too few parts.
 int64_t even_parts(int64_t extent, int64_t most) {
   for (int64_t count = most; count >= std::max<int64_t>(most / 4, 2); --count) {
     if (extent % count == 0) return count;
@@ -39,7 +39,7 @@ int64_t even_parts(int64_t extent, int64_t most) {
 const Instruction* root_of(const FusedOp& fused) {
   const Instruction* root = fused.results.empty() ? nullptr : fused.results[0].def;
   if (std::ranges::find(fused.inner, root) == fused.inner.end()) return nullptr;
-  // Another reduction would be made again for each leaf or part.
+  // Another reduction would be computed again for each leaf or part.
   if (root->code() != OpCode::kReduce || fused.combines(root)) return nullptr;
   for (uint32_t r = 0; r < fused.results.size(); ++r) {
     if (fused.results[r] != Value{const_cast<Instruction*>(root), r}) return nullptr;
@@ -134,8 +134,8 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
 constexpr TuningParameterInfo kTwoStageParameters[] = {
     {"parts", "workgroups that share the leaves of a result", 1 << 16, {2, 3, 7}}};
 
-// A second launch for a device that is busy in the first: the gain over lanes that share a
-// reduction grows with the leaves.
+// The second launch pays on a device that is busy in the first: the gain over lanes that share a
+// reduction grows with the number of leaves.
 std::optional<double> estimate_two_stage(const ScheduleInput& input) {
   const Instruction* reduce = root_of(input.fused);
   if (reduce == nullptr) return std::nullopt;

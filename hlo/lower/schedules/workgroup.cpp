@@ -18,8 +18,8 @@ using kernel::Builder;
 using kernel::MemoryId;
 using K = kernel::OpCode;
 
-// Whether `op` has one result and reads `value` at most where it gives an element: in its place, if
-// its type is the same.
+// Whether `op` has one result and reads `value`, if at all, only at the index of the result's
+// element, with the same type.
 bool reads_in_place(const Instruction& op, Value value) {
   if (op.result_count() != 1) return false;
   const std::vector<Value> operands = all_operands(op);
@@ -48,10 +48,10 @@ class Workgroup {
  public:
   explicit Workgroup(KernelMaker& maker) : e_(maker.e()), b_(maker.b()) {}
 
-  /// Array `i` of the state of `loop` lies in `memory` already.
+  /// States that array `i` of the state of `loop` is already in `memory`.
   void give(const Instruction& loop, uint32_t i, MemoryId memory) { given_[{&loop, i}] = memory; }
 
-  /// Makes the results of `op`: arrays into scratch or where they were given, numbers bound.
+  /// Computes the results of `op`: arrays into scratch or into given memory; numbers are bound.
   void control(const Instruction& op) {
     if (op.code() == OpCode::kWhile) return loop(op);
     branches(op);
@@ -73,20 +73,20 @@ class Workgroup {
   Values zeros(const Type& type) const {
     return Values(static_cast<size_t>(type.rank()), b_.index(0));
   }
-  // The element of a value that is no array.
+  // The only element of a value that is not an array.
   Element number(Value value) { return e_.element(value, zeros(value.type())); }
 
   MemoryId scratch(const Type& type) {
     return b_.scratch("s", memory_type(type), memory_dims(type));
   }
 
-  // `value` lies in scratch memory of ours.
+  // States that `value` is in this scratch memory.
   void hold(Value value, MemoryId memory) {
     e_.bind(value, memory);
     held_[memory] = value;
   }
 
-  // Whether `op` may overwrite `memory` with its result: no later op reads the value that it holds.
+  // Whether `op` may overwrite `memory` with its result: no later op reads the value in it.
   bool may_take(const Instruction& op, MemoryId memory) const {
     const auto held = held_.find(memory);
     return held != held_.end() && held->second.type() == op.result_type() &&
@@ -94,7 +94,7 @@ class Workgroup {
   }
 
   // Memory for the only result of `op`: that of the state that it becomes, that of an operand that
-  // it overwrites, or its own.
+  // it overwrites, or new memory.
   MemoryId memory_for(const Instruction& op) {
     const Instruction* const end = op.parent()->return_instruction();
     const auto state = states_.find(op.parent());
@@ -122,8 +122,8 @@ class Workgroup {
     return is_held ? memory : kernel::kNone;
   }
 
-  // Stores only the slice of a dynamic_update_slice of an array without later readers; false for
-  // any other op.
+  // Stores only the slice of a dynamic_update_slice whose array has no later readers; returns false
+  // for any other op.
   bool update_in_place(const Instruction& op) {
     if (op.code() != OpCode::kDynamicUpdateSlice) return false;
     const MemoryId memory = changed_memory(op, 0);
@@ -144,8 +144,8 @@ class Workgroup {
     return true;
   }
 
-  // Emits a scatter, into the memory of an array without later readers or into a copy; false for
-  // any other op.
+  // Emits a scatter, into the memory of an array without later readers or into a copy; returns
+  // false for any other op.
   bool scatter(const Instruction& op) {
     if (op.code() != OpCode::kScatter) return false;
     std::vector<MemoryId> memories;
@@ -177,7 +177,7 @@ class Workgroup {
   }
 
   void instruction(const Instruction& op) {
-    // Those in memory are inputs of the kernel.
+    // Constants in memory are inputs of the kernel.
     if (op.code() == OpCode::kConstant || update_in_place(op) || scatter(op)) return;
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Value value{const_cast<Instruction*>(&op), r};
@@ -210,7 +210,7 @@ class Workgroup {
     }
   }
 
-  // The memory of array `i` of the state of `op`, which holds its initial value.
+  // The memory of array `i` of the state of `op`, with its initial value.
   MemoryId begin_state(const Instruction& op, uint32_t i) {
     if (const auto given = given_.find({&op, i}); given != given_.end()) return given->second;
     if (const MemoryId memory = changed_memory(op, i); memory != kernel::kNone) return memory;
@@ -235,7 +235,7 @@ class Workgroup {
     const Values numbers = b_.while_loop(
         ElementEmitter::flat(inits),
         [&](const Values& carried) {
-          // A condition only computes: its values are emitted where they are used.
+          // A condition contains only computation: its values are emitted where they are used.
           bind_parameters(op.region(0), state, carried);
           return Values{e_.element(op.region(0).return_instruction()->operand(0), {}).re};
         },
@@ -248,8 +248,8 @@ class Workgroup {
     bind_results(op, state.arrays, ElementEmitter::unflat(numbers, state.types));
   }
 
-  // Copies the next values into the state. A value that lies in the state itself is set aside
-  // first, since another copy may overwrite it.
+  // Copies the next values into the state. A value that is in the state itself is first saved,
+  // because another copy may overwrite it.
   Values advance(const Instruction& end, const LoopState& state) {
     Elements numbers;
     std::vector<std::pair<Value, MemoryId>> copies;
@@ -335,9 +335,9 @@ class Workgroup {
 
   ElementEmitter& e_;
   Builder& b_;
-  std::map<MemoryId, Value> held_;  // The value in each memory that may be changed.
+  std::map<MemoryId, Value> held_;  // The value in each memory that may change.
   std::map<std::pair<const Instruction*, uint32_t>, MemoryId> given_;
-  // The memories of a loop's state, by the body of the loop.
+  // The memories of a loop's state, by the loop's body.
   std::map<const Computation*, std::vector<MemoryId>> states_;
   std::vector<std::tuple<MemoryId, MemoryId, Type>> asides_;
 };

@@ -1,5 +1,6 @@
-// Whole loops and branches over small arrays, and over long ones of which each turn changes a small
-// part, as one kernel of one workgroup: an iteration needs no launch and no answer to the host.
+// Whole loops and branches over small arrays, and over long ones of which each iteration changes a
+// small part, as one kernel of one workgroup: an iteration needs no launch and no round trip to the
+// host.
 #pragma once
 
 #include "hlo/lower/kernel_maker.h"
@@ -7,8 +8,8 @@
 
 namespace tenon::hlo::lower {
 
-/// A kernel for `op` in this form: arrays of the state in scratch, numbers in registers, each op a
-/// lanes loop. Arrays that lie in the memory of results begin with the initial state.
+/// Makes a kernel for `op` in this form: arrays of the state in scratch, numbers in registers, each
+/// op a lanes loop. Arrays in the memory of results are initialised with the initial state.
 Status lower_in_workgroup(LoweredOp& lowered, const Instruction& op, const WorkgroupForm& form,
                           TuningParameters& tuning);
 

@@ -28,8 +28,8 @@ bool flatten(Computation& computation, bool in_fusion) {
 
 }  // namespace
 
-// Lowering then sees every op of a fusion, and which of them are results: a value that one computes
-// is not computed again for another.
+// Lowering then sees every op of a fusion, and which of them are results: a value that is computed
+// for one result is not computed again for another.
 Result<bool> flatten_fusions(Module& module) {
   bool changed = false;
   for (const auto& function : module.functions()) changed |= flatten(*function, false);

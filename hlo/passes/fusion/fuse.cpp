@@ -20,7 +20,7 @@ bool uses_any(const Instruction& op, const Set& set) {
                              [&](Value value) { return set.contains(value.def); });
 }
 
-// The instruction of `computation` that `user` is or lies within.
+// The instruction of `computation` that is `user` or contains it.
 const Instruction* outermost(const Instruction* user, const Computation* computation) {
   while (user != nullptr && user->parent() != computation) user = user->parent()->owner();
   return user;
@@ -63,8 +63,8 @@ class Fuser {
 
   static bool is_before(const Instruction* a, const Instruction* b) { return a->comes_before(*b); }
 
-  // Moves instructions that need a result behind the last of the fused ones, and with them those
-  // with an effect that come after an effect that moved.
+  // Moves instructions that need a result after the last fused instruction, and with them those
+  // with an effect that follow a moved effect.
   Status order() {
     for (const Instruction* op : set_) ordered_.push_back(const_cast<Instruction*>(op));
     std::ranges::sort(ordered_, is_before);
@@ -102,7 +102,7 @@ class Fuser {
     return found;
   }
 
-  // The same, and instructions with an effect behind `effect`, which moves, and their users.
+  // The same, and the instructions with an effect after `effect`, which moves, and their users.
   Result<std::vector<Instruction*>> needing_or_behind(const Instruction& effect) {
     Set behind;
     std::vector<Instruction*> found;
@@ -141,7 +141,7 @@ class Fuser {
     Computation& body = fusion.add_region();
     Cloner cloner;
     for (const Value input : inputs_) cloner.map(input, body.add_parameter(input.type()));
-    // Constants are copied: their other users still see a constant.
+    // Constants are copied, so that their other users still see a constant.
     Set copied;
     for (const Instruction* op : ordered_) {
       for (const Value value : all_operands(*op)) {

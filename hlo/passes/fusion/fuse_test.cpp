@@ -1,4 +1,4 @@
-// Instructions put into a fusion.
+// Fusing instructions.
 #include "hlo/passes/fusion/fuse.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<
 
 std::unique_ptr<Module> program() { return std::move(*import_module(kProgram, "t")); }
 
-// Those of the entry with these names, in the order given.
+// The instructions of the entry with these names, in the given order.
 std::vector<Instruction*> ops(const Module& module, const std::vector<std::string_view>& names) {
   std::vector<Instruction*> found;
   for (const std::string_view name : names) {
@@ -62,7 +62,7 @@ TEST(Fuse, OperandsAndResultsAreWhatCrosses) {
   ASSERT_TRUE(fusion);
   EXPECT_EQ((*fusion)->operand_count(), 2u);
   EXPECT_EQ((*fusion)->result_count(), 2u);
-  // An instruction that needs a result stands behind the fusion.
+  // An instruction that needs a result follows the fusion.
   EXPECT_EQ(module->entry()->first(), *fusion);
   EXPECT_EQ((*fusion)->next()->info().short_name(), "sine");
 }
@@ -83,7 +83,7 @@ TEST(Fuse, Errors) {
   EXPECT_TRUE(equal(*module, *program()));
 }
 
-// The call that prints a moves behind the fusion, and so does the call that prints n after it.
+// The call that prints a moves after the fusion, and so does the call that prints n after it.
 TEST(Fuse, EffectsStayInOrder) {
   auto module = std::move(*import_module(R"(
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
@@ -104,7 +104,7 @@ func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   EXPECT_EQ(first->operand(0).def->code(), OpCode::kFusion);
 }
 
-// An op that sends within a region stays behind the one that sent before it.
+// An op that sends within a region stays after the one that sent before it.
 TEST(Fuse, EffectsWithinRegionsStayInOrder) {
   auto module = std::move(*import_module(R"(
 func.func @main(%x: tensor<3xf32>, %p: tensor<i1>) -> tensor<3xf32> {

@@ -7,9 +7,9 @@
 //   %e = exponential(%d)
 //
 // A group is a set of instructions of one computation that become one fusion. It has a domain, the
-// dimensions of its elements; with a reduction of the minor ones it is a row fusion, whose other
-// values have one number a row. No op joins a group if another kernel would have to run between
-// them, or if elements would be computed more than once.
+// dimensions of its elements. With a reduction over the minor dimensions it is a row fusion, whose
+// other values have one number per row. An op does not join a group if another kernel would have to
+// run between them, or if elements would be computed more than once.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -24,14 +24,15 @@
 namespace tenon::hlo {
 namespace {
 
-constexpr size_t kMostBetween = 2000;  // ops looked at between those of a group
+constexpr size_t kMostBetween = 2000;  // ops visited between those of a group
 
 struct Group {
   std::vector<Instruction*> ops;  // In no order.
   Dims domain;
   Dims rows;  ///< The dimensions of the rows of a row fusion.
   bool is_row_fusion = false;
-  bool is_closed = false;  ///< Ends in a reduction other than of rows: no op joins behind it.
+  /// Ends in a reduction other than over rows: no op can follow it in the group.
+  bool is_closed = false;
 };
 using GroupPtr = std::shared_ptr<Group>;
 
@@ -40,7 +41,7 @@ bool is_array_op(const Instruction& op) {
          std::ranges::all_of(op.result_types(), [](const Type& type) { return type.is_tensor(); });
 }
 
-// Fusions take only arrays of known sizes, as lowering does.
+// Fusions contain only arrays of known sizes, as lowering does.
 bool has_known_sizes(const Instruction& op) {
   const auto known = [](const Type& type) { return !type.is_tensor() || type.shape().is_static(); };
   const std::vector<Value> operands = op.operands();
@@ -52,21 +53,20 @@ bool is_elementwise(const Instruction& op) {
   return op.info().fusion == FusionKind::kElementwise && is_array_op(op) && lower::is_elemental(op);
 }
 
-// Gives each element of its result from one of an operand: computed again, it costs next to
-// nothing.
+// Each element of the result is an element of an operand, which is almost free to compute again.
 bool only_moves(const Instruction& op) {
   const FusionKind kind = op.info().fusion;
   return (kind == FusionKind::kMoves || kind == FusionKind::kRepeats) && is_array_op(op) &&
          lower::is_elemental(op);
 }
 
-// Whether several may compute it: each reads as much as it would of the result. (A reshape in
-// memory costs nothing at all.)
+// Whether several fusions may compute it: each reads no more than it would read of the result. (A
+// reshape in memory costs nothing.)
 bool may_repeat(const Instruction& op) { return op.info().fusion == FusionKind::kRepeats; }
 
 bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind::kReduces; }
 
-// Whether the array that it takes a slice of is updated too: it has to be read before, so that the
+// Whether the array that it slices is also updated: the slice must be read first, so that the
 // update can be in place.
 bool is_updated(const Value array) {
   return std::ranges::any_of(array.def->uses(), [&](const Use& use) {
@@ -76,7 +76,7 @@ bool is_updated(const Value array) {
   });
 }
 
-// The same numbers in the same order.
+// Returns the same numbers in the same order.
 bool keeps_order(const Instruction& op) { return op.code() == OpCode::kReshape; }
 
 Dims without_ones(const Dims& dims) {
@@ -93,7 +93,8 @@ std::optional<Dims> rows_of(const Instruction& op, const lower::CostModel& cost)
   const I64s& reduced = op.i64s(AttrKey::dimensions);
   const bool minor = std::ranges::all_of(
       reduced, [&](int64_t d) { return d >= static_cast<int64_t>(rows.size()); });
-  // Few long rows are reduced in two stages, by many workgroups, before anything else.
+  // Few long rows are reduced in two stages by many workgroups, which is more important than
+  // fusion.
   const int64_t count = element_count(rows);
   if (count <= cost.few_results &&
       element_count(whole) >= cost.long_reduction * std::max<int64_t>(count, 1)) {
@@ -144,8 +145,8 @@ class Fusing {
     }
   }
 
-  // Whether `op` broadcasts or reshapes a value that has one number a row of a row fusion, so that
-  // the rows stay in place.
+  // Whether `op` broadcasts or reshapes a value with one number per row of a row fusion, so that
+  // rows correspond.
   bool links_rows(const Instruction& op) const {
     if (op.code() != OpCode::kBroadcastInDim && op.code() != OpCode::kReshape) return false;
     const GroupPtr group = group_of(op.operand(0).def);
@@ -155,8 +156,8 @@ class Fusing {
     if (op.code() == OpCode::kReshape) return true;
     const I64s& to = op.i64s(AttrKey::broadcast_dimensions);
     const Dims& dims = op.result_type().dims();
-    // Dimensions of more than one element must stay in order, at the front of the domain or of the
-    // rows with ones among them.
+    // Dimensions of more than one element must stay in order, as the first ones of the domain or of
+    // the rows, with ones among them.
     size_t next = 0;
     for (size_t i = 0; i < from.size(); ++i) {
       if (from[i] == 1) continue;
@@ -167,7 +168,8 @@ class Fusing {
     return true;
   }
 
-  // Whether an array of these dimensions fits the group: of its domain, or one number a row.
+  // Whether an array of these dimensions fits the group: it has the group's domain, or one number
+  // per row.
   static bool is_of(const Group& group, const Dims& dims) {
     return dims == group.domain ||
            (group.is_row_fusion && without_ones(dims) == without_ones(group.rows));
@@ -196,8 +198,8 @@ class Fusing {
     for (const Instruction* op : merged->ops) groups_[op] = merged;
   }
 
-  // Whether only the results of its one reduction are used outside: a reduction other than of rows
-  // is computed by a loop of its own.
+  // Whether only the results of the group's one reduction are used outside: a reduction other than
+  // over rows is computed by a separate loop.
   bool ends_in_reduction(const Group& group) const {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
     const auto reductions =
@@ -222,7 +224,7 @@ class Fusing {
     return inputs.size();
   }
 
-  // The instruction of this computation that a use is in.
+  // The instruction of this computation that contains a use.
   const Instruction* user(const Use& use) const {
     const Instruction* at = use.user;
     while (at != nullptr && at->parent() != &computation_) at = at->parent()->owner();
@@ -246,7 +248,7 @@ class Fusing {
         if (within.contains(op) && within.contains(next)) continue;
         if (within.contains(next)) return true;
         if (places_.at(next) < last && seen.insert(next).second) rest.push_back(next);
-        // An op of another group will be computed with that whole group.
+        // An op of another group will be computed together with that whole group.
         const GroupPtr other = group_of(next);
         if (other == nullptr) continue;
         for (const Instruction* mate : other->ops) {
@@ -280,7 +282,7 @@ class Fusing {
     if (readers.empty()) return;
     const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
     if (slices && is_updated(op.operand(0))) return;
-    // A row fusion reads a row at a time.
+    // A row fusion reads whole rows.
     const bool moves_rows =
         op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota || keeps_order(op);
     for (const auto& [group, uses] : readers) {
@@ -294,7 +296,7 @@ class Fusing {
       // The group may compute an operand of it.
       if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
     }
-    // The last reader takes it, others a copy.
+    // The last reader gets the op, the others a copy.
     for (size_t i = 0; i + 1 < readers.size(); ++i) {
       const auto& [group, uses] = readers[i];
       Cloner cloner;
@@ -306,7 +308,7 @@ class Fusing {
     add(readers.back().first, &op);
   }
 
-  // All readers of `op` are in the group, so that no other instruction stands between them.
+  // All readers of `op` are in the group, so no other instruction can be between them.
   void add(const GroupPtr& group, Instruction* op) {
     group->ops.push_back(op);
     groups_[op] = group;
@@ -334,8 +336,8 @@ class Fusing {
     return changed;
   }
 
-  // The group's ops, if every result that others read has the group's shape, or one a row: with
-  // ones among its dimensions it leaves the kernel without them.
+  // The group's ops, if every result that other instructions read has the group's shape, or one
+  // number per row: a result with ones among its dimensions leaves the kernel without them.
   std::vector<Instruction*> fusible(const Group& group) {
     const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
     std::vector<Instruction*> ops = group.ops;
@@ -354,8 +356,8 @@ class Fusing {
     return ops;
   }
 
-  // Lets readers of `op` outside the group read a reshape, which is a view, of a result with one
-  // number a row.
+  // Makes readers of `op` outside the group read a reshape, which is a view, of a result with one
+  // number per row.
   Instruction* leave_as_rows(Instruction& op, const Dims& rows,
                              const std::set<const Instruction*>& within) {
     const auto reshape = [&](Value value, const Dims& dims, Instruction* behind) {
@@ -384,7 +386,7 @@ class Fusing {
 Result<bool> fuse_in(Computation& computation, const lower::CostModel& cost) {
   bool changed = false;
   for (Instruction& op : computation) {
-    // Regions of other ops are scalar programs of their elements.
+    // Regions of other ops are scalar programs for their elements.
     if (op.code() != OpCode::kWhile && op.code() != OpCode::kIf && op.code() != OpCode::kCase) {
       continue;
     }

@@ -14,7 +14,7 @@ using rewrite::VariableNames;
 
 // clang-format off
 constexpr PatternDefinition kDefinitions[] = {
-    // A number for each row, spread along the rows; frameworks keep the dimension that they reduce.
+    // One number per row, broadcast along the rows; frameworks keep the dimension that they reduce.
     {"along(v)", "broadcast_in_dim(v)"},
     {"along(v)", "broadcast_in_dim(reshape(v))"},
     {"kept(v)", "v"},
@@ -46,12 +46,13 @@ constexpr PatternDefinition kDefinitions[] = {
 };
 // clang-format on
 
-constexpr std::string_view kDimension = "`dimension`: the one that is normalized";
+constexpr std::string_view kDimension = "`dimension`: the normalized dimension";
 constexpr std::string_view kAttention =
     "`scale`: the factor of the scores; `scores_lhs_batch`, `scores_rhs_batch`, "
     "`scores_lhs_contracting`, `scores_rhs_contracting`: dimensions of q and k in the first "
     "product; `output_lhs_batch`, `output_rhs_batch`, `output_lhs_contracting`, "
-    "`output_rhs_contracting`: those of the second; `weights_first`: whether the weights are its "
+    "`output_rhs_contracting`: dimensions in the second; `weights_first`: whether the weights are "
+    "its "
     "lhs; `fill`: the score where a mask is false";
 
 std::vector<Idiom> table() {
@@ -82,7 +83,7 @@ func.func @main(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x5xf
   return %y : tensor<2x4x5xf32>
 })"},
       {.name = "tenon.attention_with_bias",
-       .summary = "the same of scores that a bias of their shape is added to",
+       .summary = "the same, with a bias of the shape of the scores added to the scores",
        .signature = "(q, k, v, bias) -> y",
        .attributes = "those of tenon.attention",
        .pattern = "weigh(add(scores(q, k), bias), v)",
@@ -109,7 +110,7 @@ func.func @main(%q: tensor<4x8xf32>, %k: tensor<6x8xf32>, %v: tensor<6x5xf32>, %
   return %r : tensor<4x5xf32>
 })"},
       {.name = "tenon.attention_with_mask",
-       .summary = "the same of scores that are `fill` where the mask is false",
+       .summary = "the same, with scores of `fill` where the mask is false",
        .signature = "(q, k, v, mask) -> y",
        .attributes = "those of tenon.attention",
        .pattern = "weigh(select(mask, scores(q, k), fill), v)",
@@ -153,10 +154,10 @@ func.func @main(%x: tensor<3x7xf32>) -> tensor<3x7xf32> {
   return %y : tensor<3x7xf32>
 })"},
       {.name = "tenon.layer_norm",
-       .summary = "(x - mean x) / √(variance of x + epsilon) of each row; what scales and shifts "
-                  "the rows afterwards stays outside",
+       .summary = "(x - mean x) / √(variance of x + epsilon) of each row; ops that scale "
+                  "and shift the rows afterwards are not part of it",
        .signature = "(x) -> y",
-       .attributes = "`dimension`: the one that is normalized; `epsilon`: a number",
+       .attributes = "`dimension`: the normalized dimension; `epsilon`: a number",
        .pattern = "layer_norm(x)",
        .operands = {"x"},
        .attributes_of = layer_norm,
@@ -181,8 +182,8 @@ func.func @main(%x: tensor<3x8xf32>) -> tensor<3x8xf32> {
   return %y : tensor<3x8xf32>
 })"},
       {.name = "tenon.top_k",
-       .summary = "the first k elements of each row in order, and their places in it where the "
-                  "program asks for them; of equal elements the first comes first",
+       .summary = "the first k elements of each row in order, and their indices in it if the "
+                  "program uses them; of equal elements the first comes first",
        .signature = "(x) -> (values, indices?)",
        .attributes = "`dimension`: of the rows; `k`; `descending`: whether the greatest come "
                      "first; `total_order`: for floats, -NaN < -inf … -0 < 0 … inf < NaN",
@@ -203,7 +204,7 @@ func.func @main(%x: tensor<3x9xf32>) -> (tensor<3x4xf32>, tensor<3x4xi32>) {
       {.name = "tenon.scan",
        .summary = "element i of each row combines the elements up to i, in any order of "
                   "combination (jax.lax.associative_scan of one op; `reduce_window` over "
-                  "prefixes is a library call of its own)",
+                  "prefixes is a separate library call)",
        .signature = "(x) -> y",
        .attributes = "`combiner`: add, multiply, minimum, maximum, and, or, xor; `dimension`: of "
                      "the rows",

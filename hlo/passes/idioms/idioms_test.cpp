@@ -1,5 +1,5 @@
-// Each idiom is recognized in its example, where the target takes it, and the composite computes
-// the same; what looks like an idiom and is none stays.
+// Each idiom is recognized in its example if the target takes it, and the composite computes the
+// same result; near misses are not changed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::unique_ptr<Module> module_of(const std::string& text) {
   return module ? std::move(*module) : std::make_unique<Module>();
 }
 
-// A target that takes the composites of these names, or all; it notes what it was offered.
+// A target that takes the composites with these names, or all; it records what it was offered.
 struct Taker {
   std::vector<std::string> names;
   bool takes_all = false;
@@ -40,7 +40,7 @@ struct Taker {
   }
 };
 
-// Names of the composites in the entry.
+// The names of the composites in the entry function.
 std::vector<std::string> composites_of(const Module& module) {
   std::vector<std::string> names;
   any_instruction(*module.entry(), [&](const Instruction& op) {
@@ -98,7 +98,7 @@ TEST(Idioms, EachIsRecognizedInItsExample) {
     EXPECT_TRUE(verified.ok()) << verified.to_string() << print_module(*after);
     EXPECT_EQ(composites_of(*after), std::vector<std::string>{std::string(each.name)});
     expect_same_results(*before, *after);
-    // A target that takes nothing has the ops back.
+    // If a target takes no composite, inlining restores the ops.
     ASSERT_TRUE(inline_all_calls(*after));
     EXPECT_TRUE(composites_of(*after).empty());
     expect_same_results(*before, *after);
@@ -134,7 +134,7 @@ TEST(Idioms, AttributesSayWhatIsComputed) {
             "scores_rhs_contracting=1 weights_first=1");
 }
 
-// The larger idiom is offered first, its parts where it is declined.
+// The larger idiom is offered first; if it is declined, its parts are offered.
 TEST(Idioms, TheLargestIsOfferedFirst) {
   const auto module = module_of(std::string(idiom("tenon.attention").example));
   Taker taker{.names = {"tenon.softmax"}};
@@ -162,26 +162,26 @@ struct NearMiss {
   std::string_view to;
 };
 
-// An example that is changed a little is no instance.
+// An example with a small change is not an instance.
 TEST(Idioms, NearMissesStay) {
   const NearMiss misses[] = {
-      // The exponentials are needed by themselves.
+      // The exponentials have another use.
       {"tenon.softmax", "return %y", "return %e"},
-      // The sum begins at 1, the greatest at 0.
+      // The sum begins at 1, the maximum at 0.
       {"tenon.softmax", "%zero = stablehlo.constant dense<0.0>",
        "%zero = stablehlo.constant dense<1.0>"},
       {"tenon.softmax", "%low = stablehlo.constant dense<0xFF800000>",
        "%low = stablehlo.constant dense<0.0>"},
       {"tenon.softmax", "stablehlo.divide %e, %tb", "stablehlo.divide %tb, %e"},
       {"tenon.softmax", "applies stablehlo.maximum", "applies stablehlo.minimum"},
-      // Not a mean.
+      // The divisor is not the number of elements.
       {"tenon.layer_norm", "dense<8.0> : tensor<3x1xf32>", "dense<7.0> : tensor<3x1xf32>"},
       {"tenon.layer_norm", "stablehlo.multiply %c, %c ", "stablehlo.multiply %c, %x "},
-      // Rows that do not begin at the first element, and of two lengths.
+      // Rows that do not begin at the first element, and slices of different lengths.
       {"tenon.top_k", "%s#0 [0:3, 0:4]", "%s#0 [0:3, 1:5]"},
       {"tenon.top_k", "stablehlo.iota dim = 1", "stablehlo.iota dim = 0"},
       {"tenon.top_k", "stablehlo.compare GT, %a, %b", "stablehlo.compare GE, %a, %b"},
-      // A place that another element reaches.
+      // An element at an index that another slice also covers.
       {"tenon.scan", "%x [0:2, 2:5:2]", "%x [0:2, 1:5:3]"},
       {"tenon.scan", "%7 = stablehlo.maximum", "%7 = stablehlo.minimum"},
       {"tenon.scan", "%zero = stablehlo.constant dense<0.0>",
@@ -197,7 +197,7 @@ TEST(Idioms, NearMissesStay) {
     Taker taker{.names = {std::string(miss.idiom)}};
     const auto changed = recognize_idioms(*module, taker.options());
     ASSERT_TRUE(changed) << changed.error().to_string();
-    // A part may be an instance, the whole is none.
+    // A part may be an instance, the whole must not.
     for (const Value result : module->entry()->return_instruction()->operands()) {
       EXPECT_NE(result.def->code(), OpCode::kComposite) << print_module(*module);
     }
@@ -205,7 +205,7 @@ TEST(Idioms, NearMissesStay) {
   }
 }
 
-// In a square the dimensions of a broadcast are not told by its types.
+// If two dimensions are equal, types do not determine the dimensions of a broadcast.
 TEST(Idioms, RowsStayInTheirOrder) {
   std::string text(idiom("tenon.softmax").example);
   for (size_t at = text.find("3x7"); at != std::string::npos; at = text.find("3x7", at)) {
@@ -243,7 +243,7 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 })";
 
-// A program's own composites stay by their names; those within a decomposition do not.
+// Composites of the program are offered by name; composites within a decomposition are not.
 TEST(Composites, OfTheProgramAreOffered) {
   const auto before = module_of(kOwn);
   const auto after = before->clone();
@@ -267,7 +267,7 @@ TEST(Composites, OfTheProgramAreOffered) {
   expect_same_results(*before, *some);
 }
 
-// A decomposition that does more than to compute its results is run as it is written.
+// A decomposition with side effects runs as written.
 TEST(Composites, WithEffectsAreNotOffered) {
   std::string text = replaced(kOwn, "%0 = stablehlo.negate %x : tensor<4xf32>",
                               "%0 = stablehlo.negate %x : tensor<4xf32>\n  stablehlo.custom_call "

@@ -11,7 +11,7 @@ namespace {
 
 using idioms::Instance;
 
-// Ops that each user may have its own copy of.
+// Ops of which each user may have its own copy.
 bool is_copied(const Instruction& op) {
   return op.code() == OpCode::kConstant || op.code() == OpCode::kIota;
 }
@@ -27,9 +27,9 @@ class InstanceOps {
     }
   }
 
-  /// Whether they belong to the instance alone: a composite may take their place.
+  /// Whether only the instance uses its ops, so that a composite can replace them.
   bool are_apart() const { return are_here_ && !is_shared(); }
-  /// Each behind those that it uses.
+  /// In an order in which each op follows the ops that it uses.
   const std::vector<Instruction*>& in_order() const { return ops_; }
 
  private:
@@ -75,7 +75,7 @@ class Recognizer {
   }
 
  private:
-  // From the last op on, so that an idiom is found before those that are parts of it.
+  // Begins at the last op, so that an idiom is found before the idioms that are parts of it.
   Status computation(Computation& computation) {
     Instruction* op = computation.last();
     while (op != nullptr) {
@@ -86,7 +86,7 @@ class Recognizer {
     return {};
   }
 
-  // The composite that has taken the place of an instance at `op`, or null.
+  // The composite that replaced an instance at `op`, or null.
   Result<Instruction*> replaced(Instruction& op) {
     for (const idioms::Idiom& idiom : idioms::all_idioms()) {
       const auto instance = idioms::find_instance(idiom, op);
@@ -119,7 +119,7 @@ class Recognizer {
     return composite;
   }
 
-  // Makes the ops a function, the decomposition. Gives its name.
+  // Moves the ops to a new function, the decomposition. Returns its name.
   Result<std::string> outline(const idioms::Idiom& idiom, const Instance& instance,
                               const InstanceOps& ops) {
     int& count = counts_[std::string(idiom.name)];

@@ -7,7 +7,7 @@
 namespace tenon::hlo::idioms {
 namespace {
 
-// The dimension that a reduction removes, if it removes one.
+// The dimension that a reduction removes, if it removes exactly one.
 std::optional<int64_t> reduced_dimension(const Instruction& reduce) {
   const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
   if (dimensions.size() != 1) return {};
@@ -23,9 +23,9 @@ Dims with_one(Dims dims, int64_t axis) {
   return dims;
 }
 
-// Whether values of one number a row keep the order of rows: each op between `value` and what it
-// is made of is a reduction along `axis`, a reshape or broadcast that adds that dimension or
-// spreads along it, or works element by element.
+// Checks that values with one number per row keep the order of the rows: each op between `value`
+// and its sources is a reduction along `axis`, a reshape or broadcast that adds this dimension or
+// repeats along it, or an elementwise op.
 class RowCheck {
  public:
   RowCheck(const Dims& full, int64_t axis)
@@ -57,7 +57,7 @@ class RowCheck {
   bool is_rows(Value value) const {
     return value.type().dims() == rows_ || value.type().dims() == kept_;
   }
-  // The dimensions of the operand stay in their places; a row's own may be missing.
+  // The dimensions of the operand keep their positions; the dimension of the row may be missing.
   bool spreads(const Instruction& op) const {
     const Value from = op.operand(0);
     if (!is_rows(from)) return false;
@@ -76,7 +76,7 @@ class RowCheck {
   const Dims kept_;
 };
 
-// The reduction that a number of each row is made of, or null.
+// The reduction from which a number per row is computed, or null.
 const Instruction* reduction_behind(Value value) {
   while (value.def->code() != OpCode::kReduce) {
     const auto& operands = value.def->operands();
@@ -88,7 +88,7 @@ const Instruction* reduction_behind(Value value) {
   return value.def;
 }
 
-// The dimension of a softmax whose quotient is `divide`.
+// The dimension of a softmax whose final division is `divide`.
 std::optional<int64_t> softmax_dimension(const Instruction& divide) {
   const Value exponential = divide.operand(0);
   const Value centered = exponential.def->operand(0);
@@ -109,7 +109,8 @@ bool is_count(Value value, int64_t count, bool is_inverse) {
   return number->get_double(0) == Literal::scalar(number->element_type(), expected).get_double(0);
 }
 
-// The number that a name stands for; `usual` if the name took no part. Nothing if it is no number.
+// The number that a name matched; `usual` if the match has no such name. Nothing if the value is
+// not a number.
 std::optional<double> number_of(const Captures& match, std::string_view name, double usual) {
   const Value value = match[name];
   if (!value) return usual;

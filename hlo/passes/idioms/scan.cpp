@@ -1,6 +1,6 @@
 // Prefix scans by halves, as jax.lax.associative_scan writes them (Blelloch, Prefix sums and their
-// applications, 1990): neighbours are combined, their scan gives the results at odd places, which
-// with the elements give those at even places.
+// applications, 1990): adjacent elements are combined; the scan of these pairs gives the results at
+// odd positions; combined with the elements, these give the results at even positions.
 #include <array>
 #include <bit>
 
@@ -28,14 +28,14 @@ class ScanMatcher {
   ScanMatcher(int64_t axis, OpCode combiner)
       : axis_(static_cast<size_t>(axis)), combiner_(combiner) {}
 
-  // The array that `scan` is the scan of, or null.
+  // The array of which `scan` is the prefix scan, or null.
   Value array_of(Value scan) const {
     const int64_t size = size_of(scan);
     const auto [even, odd] = halves_of(scan);
     if (!even || size < 2) return {};
     const Value array = array_of_even(even, odd, size);
     if (!array || size_of(array) != size) return {};
-    // What the odd places are the scan of.
+    // The array of which the odd positions are the prefix scan.
     const Value pairs = size_of(odd) == 1 ? odd : array_of(odd);
     return pairs && combines(pairs, array, 0, array, 1) ? array : Value();
   }
@@ -43,7 +43,8 @@ class ScanMatcher {
  private:
   int64_t size_of(Value value) const { return value.type().dims()[axis_]; }
 
-  // The values at even and at odd places of `sum`, which adds them, each with 0 between.
+  // The values at even and at odd positions of `sum`, which adds two arrays that each have zeros at
+  // the positions of the other.
   std::pair<Value, Value> halves_of(Value sum) const {
     const Instruction& add = *sum.def;
     if (add.code() != OpCode::kAdd) return {};
@@ -57,7 +58,8 @@ class ScanMatcher {
     return {even, odd};
   }
 
-  // The place of the first element of an array that is spread by a pad with zeros between.
+  // The position of the first element of an array that a pad spreads with zeros between the
+  // elements.
   std::optional<int64_t> place_of(Value value) const {
     const Instruction& pad = *value.def;
     if (pad.code() != OpCode::kPad || !is_number(pad.operand(1), 0)) return {};
@@ -72,7 +74,8 @@ class ScanMatcher {
     return low[axis_];
   }
 
-  // The even places are the first element, and combinations of the odd ones with what follows them.
+  // The even positions are the first element, followed by combinations of the odd ones with the
+  // elements after them.
   Value array_of_even(Value even, Value odd, int64_t size) const {
     const Value array = array_of_first(even, size);
     if (!array || size <= 2) return array;
@@ -91,7 +94,7 @@ class ScanMatcher {
     return part.of && part.start == 0 && size_of(value) == 1 ? part.of : Value();
   }
 
-  // Whether `value` combines the elements of `first` from a place on with those of `second`.
+  // Whether `value` combines the elements of `first` from a position on with those of `second`.
   bool combines(Value value, Value first, int64_t first_start, Value second, int64_t second_start,
                 int64_t first_stride = 2) const {
     const Instruction& op = *value.def;

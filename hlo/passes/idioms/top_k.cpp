@@ -5,7 +5,8 @@
 namespace tenon::hlo::idioms {
 namespace {
 
-// The number of elements that `slice` keeps of each row, if it keeps the first of all rows.
+// The number of elements that `slice` keeps of each row, if it keeps the first elements of all
+// rows.
 std::optional<int64_t> kept_elements(const Instruction& slice, size_t axis) {
   if (slice.code() != OpCode::kSlice) return {};
   const Dims& from = slice.operand_type(0).dims();
@@ -19,7 +20,7 @@ std::optional<int64_t> kept_elements(const Instruction& slice, size_t axis) {
   return limits[axis];
 }
 
-// Numbers of the elements of each row.
+// Whether the value contains the index of each element in its row.
 bool counts(Value value, int64_t axis) {
   return value.def->code() == OpCode::kIota &&
          value.def->integer(AttrKey::iota_dimension) == axis &&
@@ -44,7 +45,7 @@ std::optional<Instance> top_k(Instruction& sort) {
       if (user != nullptr) return {};
       user = use.user;
     }
-    if (user == nullptr && r == 1) continue;  // The places are not asked for.
+    if (user == nullptr && r == 1) continue;  // The indices are not used.
     if (user == nullptr || user->parent() != sort.parent()) return {};
     const auto kept = kept_elements(*user, static_cast<size_t>(order.dimension));
     if (!kept || (k && kept != k)) return {};

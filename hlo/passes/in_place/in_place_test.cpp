@@ -1,6 +1,6 @@
-// Loops whose state is updated in place, random ones, over arrays that fit a workgroup and over
-// longer ones, of which each turn changes a part: by steps and as one kernel they give what the
-// evaluator gives.
+// Random loops whose state is updated in place, over arrays that fit a workgroup and over longer
+// ones of which each iteration changes a part: as steps and as one kernel they give the evaluator's
+// results.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace tenon::conformance {
 namespace {
 
-// By steps and as one kernel, in one place and not.
+// Runs it as steps and as one kernel, with and without updates in place.
 void check(const hlo::Module& module, const std::vector<Literal>& arguments,
            const std::vector<Literal>& expected, uint64_t seed) {
   for (const int64_t in_one_kernel : {0, 1}) {
@@ -39,7 +39,7 @@ void check(const hlo::Module& module, const std::vector<Literal>& arguments,
   }
 }
 
-// None of the arrays is so long that an index needs 64 bits, which a target may not have.
+// No array is so long that an index needs 64 bits, which a target may not support.
 bool has_loop_step(const hlo::Module& module) {
   const auto program = hlo::lower_module(module);
   EXPECT_TRUE(program);
@@ -72,12 +72,12 @@ void check_random_loops(bool is_long) {
     check(*optimized, arguments, *expected, seed);
     in_one_kernel += has_loop_step(*optimized) ? 0 : 1;
   }
-  // Long loops that read a matrix after they change it, or change all of it, take several kernels.
+  // Long loops that read a matrix after changing it, or change all of it, take several kernels.
   EXPECT_GT(in_one_kernel, is_long ? kCount / 5 : kCount - 1);
 }
 
-// A loop of three turns over `types`, arrays that are arguments and results; `body` computes its
-// next %j and what it returns behind that.
+// A loop of three iterations over `types`, arrays that are arguments and results; `body` computes
+// its next %j and the values that it returns after it.
 std::string loop_over(const std::vector<std::string>& types, const std::string& body) {
   std::string parameters, state, begin;
   for (size_t i = 0; i < types.size(); ++i) {
@@ -114,7 +114,7 @@ void check_loop(const std::string& text) {
   for (const uint64_t seed : {7, 8, 9}) check(**module, arguments, *expected, seed);
 }
 
-// Loops that store a slice of the array, moved on by one, and an element into it.
+// Loops that store a slice of the array, shifted by one, and an element into it.
 TEST(InPlace, LoopsOfEveryType) {
   for (const char* const type : {"i1", "ui2", "i4", "ui8", "i64", "bf16", "f64", "complex<f32>"}) {
     for (const int64_t size : {1, 8, 2000}) {
@@ -134,7 +134,7 @@ TEST(InPlace, LoopsOfEveryType) {
   }
 }
 
-// A scatter of two results; its updates and indices are read from one of them.
+// A scatter with two results; its updates and indices are read from one of them.
 TEST(InPlace, ScattersOfTwoArrays) {
   for (const int64_t size : {8, 2000}) {
     check_loop(loop_over({fmt::format("tensor<{}xi32>", size), fmt::format("tensor<{}xf32>", size)},

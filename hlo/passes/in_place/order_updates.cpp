@@ -1,6 +1,6 @@
 // hlo/passes/in_place/: orders ops so that updates can happen in place.
 //
-// Moves readers of an array before the ops that change it, so that the change may be in place:
+// Moves readers of an array before the ops that change it, so that the change can be in place:
 //
 //   %b = dynamic_update_slice %a, …            %c = slice %a
 //   %c = slice %a                       ->     %b = dynamic_update_slice %a, …
@@ -14,13 +14,14 @@
 namespace tenon::hlo {
 namespace {
 
-// The instruction of `computation` that `user` is, or is in a region of; null if it is in neither.
+// The instruction of `computation` that is `user` or contains it in a region; null if there is
+// none.
 const Instruction* within(const Instruction* user, const Computation& computation) {
   while (user != nullptr && user->parent() != &computation) user = user->parent()->owner();
   return user;
 }
 
-// The operands that `user` may change where they lie, by number.
+// The operands that `user` may change in place, by number.
 std::unordered_set<size_t> changed_operands(const Instruction& user) {
   std::unordered_set<size_t> changed;
   for (uint32_t r = 0; r < user.result_count(); ++r) {
@@ -29,7 +30,7 @@ std::unordered_set<size_t> changed_operands(const Instruction& user) {
   return changed;
 }
 
-// The other users of the arrays that `op` changes, without those that change them too: one of these
+// The other users of the arrays that `op` changes, except those that change them too: one of these
 // needs a copy.
 std::unordered_set<const Instruction*> readers_of_changed(const Instruction& op) {
   std::unordered_map<const Instruction*, std::unordered_set<size_t>> changed_by;
@@ -55,8 +56,8 @@ std::unordered_set<const Instruction*> readers_of_changed(const Instruction& op)
   return readers;
 }
 
-// The last of the readers that `op` may stand behind: before anything that needs its result. Null
-// if there is none.
+// The last reader after which `op` may be placed: before any instruction that needs its result.
+// Null if there is none.
 const Instruction* last_reader(const Instruction& op) {
   const auto readers = readers_of_changed(op);
   if (readers.empty()) return nullptr;
@@ -76,8 +77,7 @@ const Instruction* last_reader(const Instruction& op) {
 
 bool order(Computation& computation) {
   bool changed = false;
-  // Goes from the end to the begin: a change that moves behind a reader may let the one before it
-  // move too.
+  // Goes backwards: moving a change after a reader may allow the previous change to move too.
   for (Instruction* op = computation.last(); op != nullptr;) {
     Instruction* const previous = op->previous();
     for (size_t i = 0; i < op->region_count(); ++i) changed |= order(op->region(i));

@@ -56,8 +56,8 @@ class Decomposer {
  public:
   bool changed() const { return changed_; }
 
-  /// `state` is the random state when the computation begins and becomes that at its end; null
-  /// where none can be carried.
+  /// `state` is the random state at the start of the computation, and is set to the state at its
+  /// end; null if no state can be carried.
   Status run(Computation& computation, Value* state) {
     Instruction* op = computation.first();
     while (op != nullptr) {
@@ -112,7 +112,7 @@ class Decomposer {
     end->set_operands(values);
   }
 
-  // The state as one more result of `op`.
+  // Adds the state as another result of `op`.
   static Value add_state_result(Instruction& op, const Type& type) {
     std::vector<Type> types = op.result_types();
     types.push_back(type);

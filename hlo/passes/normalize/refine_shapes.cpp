@@ -11,7 +11,7 @@
 namespace tenon::hlo {
 namespace {
 
-// Values that reach a shape are short lists; longer ones are not tracked.
+// Values that determine shapes are short lists; longer ones are not tracked.
 constexpr int64_t kMaxTrackedElements = 1024;
 
 bool is_dynamic_type(const Type& type) { return type.is_tensor() && !type.shape().is_static(); }
@@ -114,7 +114,7 @@ Status Refiner::refine_computation(Computation& computation) {
   return {};
 }
 
-// Gives `op`, or the static op that took its place.
+// Returns `op`, or the static op that replaced it.
 Result<Instruction*> Refiner::refine_op(Instruction* op) {
   if (std::unique_ptr<Instruction> form = static_form(*op)) {
     auto types = infer_types(*form);
@@ -154,7 +154,7 @@ Status Refiner::refine_regions(Instruction& op) {
   return {};
 }
 
-// A dynamic op with known amounts as its static counterpart, without result types.
+// The static form of a dynamic op with known amounts, without result types.
 std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
   const auto make = [&](OpCode code, const std::vector<Value>& operands) {
     auto form = std::make_unique<Instruction>(code, operands, std::vector<Type>{});
@@ -171,7 +171,7 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
     case OpCode::kDynamicBroadcastInDim: {
       auto dims = list(op.operand_count() - 1);
       if (!dims) return nullptr;
-      // A value is a size, never the mark of an unknown one.
+      // A tracked value is a size, never the marker of an unknown size.
       for (int64_t& dim : *dims) dim = std::max<int64_t>(dim, -1);
       const bool iota = op.code() == OpCode::kDynamicIota;
       auto form = make(iota                                   ? OpCode::kIota
@@ -204,7 +204,8 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       return form;
     }
     case OpCode::kSetDimensionSize: {
-      // With a known size the result is the array cut to that size: no hidden elements are left.
+      // With a known size the result is the array truncated to that size: no hidden elements
+      // remain.
       const auto size = list(1);
       const Type& array = op.operand_type(0);
       if (!size || is_dynamic_type(array)) return nullptr;
@@ -229,7 +230,7 @@ std::unique_ptr<Instruction> Refiner::static_form(const Instruction& op) {
       auto form = make(OpCode::kConvolution, {op.operand(0), op.operand(1)});
       const auto rows = static_cast<int64_t>(padding->size() / 2);
       form->mutable_attributes().set(AttrKey::padding, Attribute(I64Matrix{rows, 2, *padding}));
-      // A stride too many is accepted on dynamic_conv (hlo/inference/rules/convolution.cpp).
+      // One stride too many is accepted for dynamic_conv (hlo/inference/rules/convolution.cpp).
       if (const auto* strides = op.attr<I64s>(AttrKey::window_strides);
           strides != nullptr && static_cast<int64_t>(strides->size()) > rows) {
         form->mutable_attributes().set(AttrKey::window_strides,
@@ -301,7 +302,7 @@ Result<std::vector<Type>> Refiner::refined_types(Instruction& op) {
   }
   for (size_t i = 0; i < types->size() && i < stated.size(); ++i) {
     Type& type = (*types)[i];
-    // Element types that operands do not determine are the stated ones: of dot_general, and the
+    // Element types that operands do not determine are the stated ones: for dot_general, and the
     // scales of quantized types.
     if (type.is_tensor() && !infer::identical_element(type, stated[i])) {
       type = infer::with_dims(stated[i], infer::dims_of(type));
@@ -310,7 +311,7 @@ Result<std::vector<Type>> Refiner::refined_types(Instruction& op) {
   return types;
 }
 
-// Computes `op` when it is a small integer computation of known values.
+// Computes `op` if it is a small integer computation on known values.
 Status Refiner::track(Instruction& op) {
   if (op.code() == OpCode::kGetDimensionSize) {
     const auto axis = static_cast<size_t>(op.integer(AttrKey::dimension));
@@ -345,7 +346,7 @@ Status Refiner::track(Instruction& op) {
   return {};
 }
 
-// Replaces an op whose value is known by that constant. Gives the replacement.
+// Replaces an op whose value is known by that constant. Returns the replacement.
 Instruction* Refiner::replace_by_constant(Instruction* op) {
   const auto known = known_.find({op, 0});
   if (known == known_.end() || op->code() == OpCode::kConstant) return op;

@@ -1,6 +1,6 @@
 // hlo/passes/normalize/: brings a Module to the primitive, static form that lowering takes.
 //
-// Refinement of dynamic programs: sizes that a program computes become static.
+// Refinement of dynamic programs: makes the sizes that a program computes static.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@ namespace tenon::hlo {
 
 /// Known shapes and values of the entry's arguments.
 struct ArgumentKnowledge {
-  /// Sizes of parameters, by number; those with static types may be left out.
+  /// Sizes of parameters, by number; parameters with static types may be omitted.
   std::map<size_t, Dims> shapes;
-  /// Values of parameters, by number. Only integers are looked at: those that reach a shape.
+  /// Values of parameters, by number. Only integers are used, if they determine a shape.
   std::map<size_t, Literal> values;
   /// The function to refine; empty means the Module's entry.
   std::string entry;
@@ -28,10 +28,10 @@ bool is_dynamic(const Module& module);
 
 /// A copy of `module` in which every size is known: calls are inlined into the entry, integer
 /// values that follow from constants, known sizes and `known.values` are computed, the shapes that
-/// they reach become static, and dynamic ops become the static ones (dynamic_pad with known amounts
-/// is pad). Other functions go, but for those that composites and custom calls name.
+/// depend on them become static, and dynamic ops become static ones (dynamic_pad with known amounts
+/// becomes pad). Other functions are removed, except those that composites and custom calls name.
 ///
-/// An error names the first op whose result shape cannot be known, and the parameter to give.
+/// An error names the first op whose result shape cannot be known, and the parameter to provide.
 Result<std::unique_ptr<Module>> refine(const Module& module, const ArgumentKnowledge& known);
 
 }  // namespace tenon::hlo

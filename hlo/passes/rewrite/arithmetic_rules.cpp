@@ -11,7 +11,7 @@ bool has_sign(ElementType type) {
   return !is_float(type) || element_type_info(type).format.specials != FloatSpecials::kExponentOnly;
 }
 
-// Whether every number of one type is one of the other.
+// Whether `wide` can represent every number of `narrow`.
 bool holds_all(ElementType wide, ElementType narrow) {
   if (wide == narrow) return true;
   if (is_pred(narrow)) return is_integer(wide) || (is_float(wide) && bit_width(wide) >= 16);
@@ -33,7 +33,7 @@ bool holds_all(ElementType wide, ElementType narrow) {
          from.mantissa_bits <= to.mantissa_bits && from.exponent_bits <= to.exponent_bits;
 }
 
-// A conversion by way of a type that loses nothing. Between integers a number that does not fit
+// A conversion through a type that loses nothing. Between integers a number that does not fit
 // wraps; from a float it becomes the nearest end of the range.
 bool converts_as_directly(const Match& match) {
   const ElementType first = match.type();
@@ -57,10 +57,12 @@ constexpr Condition kHasSign{"the type of x has a sign",
 constexpr Condition kRealWithSign{"x is real, of a type with a sign", [](const Match& m) {
                                     return !is_complex(m.type()) && has_sign(m.type());
                                   }};
-constexpr Condition kSameType{
-    "to the type of x", [](const Match& m) { return m.x().type() == m.root().result_type(); }};
+constexpr Condition kSameType{"the result has the type of x", [](const Match& m) {
+                                return m.x().type() == m.root().result_type();
+                              }};
 constexpr Condition kThroughWider{
-    "the type between holds every number of the first; a float between integers saturates no more "
+    "the type between represents every number of the first; a float between integers saturates no "
+    "more "
     "than the last type wraps",
     converts_as_directly};
 
@@ -81,7 +83,7 @@ constexpr Rule kRules[] = {
     {.name = "add-negative-zero", .pattern = "add(x, -0.0)", .where = kFloat, .replacement = "x",
      .because = "-0.0 is neutral; 0.0 is not, since -0.0 + 0.0 is 0.0"},
     {.name = "subtract-zero", .pattern = "subtract(x, 0)", .replacement = "x",
-     .because = "0 is neutral; of floats 0.0 alone, since -0.0 - -0.0 is 0.0"},
+     .because = "0 is neutral; for floats only 0.0, since -0.0 - -0.0 is 0.0"},
     {.name = "subtract-self", .pattern = "subtract(x, x)", .where = kInteger, .replacement = "0",
      .because = "integers have no NaN and no infinity"},
     {.name = "multiply-one", .pattern = "multiply(x, 1)", .replacement = "x",
@@ -113,30 +115,30 @@ constexpr Rule kRules[] = {
      .because = "no bit moves"},
     // Signs.
     {.name = "negate-negate", .pattern = "negate(negate(x))", .where = kHasSign, .replacement = "x",
-     .because = "the sign turns twice; integers wrap both times"},
+     .because = "the sign changes twice; integers wrap both times"},
     {.name = "not-not", .pattern = "not(not(x))", .replacement = "x", .because = "bit by bit"},
     {.name = "abs-abs", .pattern = "abs(abs(x))", .replacement = "abs(x)",
-     .because = "a magnitude is its own; the least integer too"},
+     .because = "abs changes neither a magnitude nor the least integer"},
     {.name = "abs-negate", .pattern = "abs(negate(x))", .where = kRealWithSign, .replacement = "abs(x)",
-     .because = "the sign goes either way; the least integer is its own negative"},
+     .because = "abs drops the sign; the least integer is its own negative"},
     {.name = "floor-floor", .pattern = "floor(floor(x))", .replacement = "floor(x)",
      .because = "a whole number is its own floor"},
     {.name = "ceil-ceil", .pattern = "ceil(ceil(x))", .replacement = "ceil(x)",
      .because = "a whole number is its own ceiling"},
     // Choices.
     {.name = "select-same", .pattern = "select(p, x, x)", .replacement = "x",
-     .because = "both choices are the same"},
+     .because = "both operands are the same"},
     {.name = "select-true", .pattern = "select(true, x, y)", .replacement = "x",
      .because = "the choice is known"},
     {.name = "select-false", .pattern = "select(false, x, y)", .replacement = "y",
      .because = "the choice is known"},
     {.name = "select-not", .pattern = "select(not(p), x, y)", .replacement = "select(p, y, x)",
-     .because = "the choices change places"},
+     .because = "a negated predicate selects the other operand"},
     // Comparisons.
     {.name = "compare-self-true", .pattern = "compare[EQ|GE|LE](x, x)", .where = kIntegerOrPred,
-     .replacement = "true", .because = "of floats a NaN differs from itself"},
+     .replacement = "true", .because = "an integer or pred equals itself; a NaN does not"},
     {.name = "compare-self-false", .pattern = "compare[NE|GT|LT](x, x)", .where = kIntegerOrPred,
-     .replacement = "false", .because = "of floats a NaN differs from itself"},
+     .replacement = "false", .because = "an integer or pred equals itself; a NaN does not"},
     {.name = "unsigned-below-zero", .pattern = "compare[LT](x, 0)", .where = kUnsigned,
      .replacement = "false", .because = "0 is the least unsigned integer"},
     {.name = "unsigned-not-below-zero", .pattern = "compare[GE](x, 0)", .where = kUnsigned,
@@ -155,7 +157,7 @@ constexpr Rule kRules[] = {
      .because = "pred has two values"},
     // Conversions.
     {.name = "convert-same-type", .pattern = "convert(x)", .where = kSameType, .replacement = "x",
-     .because = "each number is its own"},
+     .because = "each number converts to itself"},
     {.name = "convert-convert", .pattern = "convert(convert(x))", .where = kThroughWider,
      .replacement = "convert(x)", .build = convert_directly,
      .because = "the first conversion loses nothing"},

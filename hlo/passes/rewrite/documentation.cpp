@@ -1,4 +1,4 @@
-// docs/rewrites.md, from the tables.
+// Generates docs/rewrites.md from the tables.
 #include "hlo/passes/rewrite/documentation.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace tenon::hlo::rewrite {
 namespace {
 
-// The body of @main in one line.
+// The body of @main on one line.
 std::string body_of(const Module& module) {
   const std::string text = print_module(module);
   std::string body;
@@ -36,7 +36,7 @@ std::string body_of(const Module& module) {
   return body.substr(0, body.size() - std::min<size_t>(body.size(), 2));
 }
 
-// An instance before and behind: of some that are drawn the shortest, of a usual type if possible.
+// An instance before and after: the shortest of several drawn ones, with a common type if possible.
 std::string example_of(const Rule& rule) {
   auto compiled = compile_rule(rule);
   if (!compiled) return compiled.error().to_string();
@@ -52,7 +52,7 @@ std::string example_of(const Rule& rule) {
     const Value value = build_replacement(*compiled, b, match);
     if (!value || value.type() != sample.root->result_type()) continue;
     sample.root->replace_uses(0, value);
-    // Erases instructions that have lost their uses.
+    // Erases instructions that have become unused.
     for (Instruction* op = sample.module->entry()->last(); op != nullptr;) {
       Instruction* const previous = op->previous();
       if (op->uses().empty() && op->code() != OpCode::kReturn) op->parent()->erase(op);
@@ -84,9 +84,9 @@ std::string rules_documentation(const Statistics& programs) {
       "op:\n"
       "each replaces an op by a simpler one, or by one of its operands. Every rule is tested on "
       "instances of its pattern with\n"
-      "random types, attributes and operands, evaluated before and behind ([lowering](lowering.md) "
-      "says where the pass stands).\n"
-      "A rule can be left out: `--disable-rule NAME` of `tenon opt`, `run` and `explain`, the "
+      "random types, attributes and operands, evaluated before and after "
+      "([lowering](lowering.md) lists the pipelines).\n"
+      "A rule can be disabled: `--disable-rule NAME` of `tenon opt`, `run` and `explain`, the "
       "compiler option\n"
       "`tenon_disable_rules` of JAX.\n\n"
       "All rules keep every bit, unless the row says otherwise. The last column counts "
@@ -102,9 +102,8 @@ std::string rules_documentation(const Statistics& programs) {
                         rule.replacement, when(rule.where), exactness, rule.because, hits);
   }
   page +=
-      "\n## What is no rule\n\nTests find operands for which the two sides differ, and that no "
-      "rule takes the one for the "
-      "other.\n\n"
+      "\n## Non-rules\n\nTests find operands for which the two sides differ, and check that no "
+      "rule replaces one side by the other.\n\n"
       "| name | what | why not |\n|---|---|---|\n";
   for (const NonRule& each : all_non_rules()) {
     page += fmt::format("| {} | `{}` ≠ `{}`{} | {} |\n", each.name, each.pattern, each.replacement,

@@ -1,4 +1,4 @@
-// docs/rewrites.md, from the tables.
+// Generates docs/rewrites.md from the tables.
 #pragma once
 
 #include <string>

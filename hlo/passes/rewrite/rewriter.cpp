@@ -12,10 +12,10 @@ namespace {
 
 struct NumberedRule {
   CompiledRule compiled;
-  size_t number = 0;  // In all_rules().
+  size_t number = 0;  // Its index in all_rules().
 };
 
-// Rules by the op that their pattern begins with.
+// Rules by the root op of their patterns.
 struct RuleIndex {
   std::array<std::vector<NumberedRule>, kOpCount> by_code;
   Status status;
@@ -39,19 +39,20 @@ const RuleIndex& rule_index() {
   return kIndex;
 }
 
-// Instructions to look at, each once at a time, first in first out.
+// Instructions to visit, each queued at most once, first in first out.
 class Worklist {
  public:
   void push(Instruction* op) {
     if (!tickets_.try_emplace(op, next_).second) return;
     queue_.emplace_back(op, next_++);
   }
-  // Null at the end.
+  // Null if empty.
   Instruction* pop() {
     while (!queue_.empty()) {
       const auto [op, ticket] = queue_.front();
       queue_.pop_front();
-      // An erased instruction has no ticket; another instruction at its address has another ticket.
+      // An erased instruction has no ticket; a new instruction at the same address has a different
+      // ticket.
       const auto found = tickets_.find(op);
       if (found == tickets_.end() || found->second != ticket) continue;
       tickets_.erase(found);
@@ -132,7 +133,8 @@ class RuleDriver {
     return false;
   }
 
-  // Revisits the users of the value and the instructions that were built for it behind `before`.
+  // Visits the users of the value again, and the instructions that were built for it after
+  // `before`.
   void replace(Instruction& op, Instruction* before, Value value) {
     Computation& computation = *op.parent();
     Instruction* built = before != nullptr ? before->next() : computation.first();
@@ -154,7 +156,7 @@ class RuleDriver {
 
   const RuleIndex& rules_;
   const Options& options_;
-  std::vector<bool> is_disabled_;  // By number of the rule.
+  std::vector<bool> is_disabled_;  // By index of the rule.
   Worklist worklist_;
   Statistics counts_;
 };

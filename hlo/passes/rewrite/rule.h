@@ -1,14 +1,14 @@
 // hlo/passes/rewrite/: rewrite rules as data, and the driver that applies them.
 //
-// A rule says by which simpler ops, or by which of its operands, an op is replaced. Its pattern and
-// its replacement are text in the short names of StableHLO:
+// A rule states which simpler ops, or which of its operands, replace an op. Its pattern and its
+// replacement are text with the short names of StableHLO ops:
 //
 //   {.name = "add-zero", .pattern = "add(x, 0)", .where = kIntegerOrPred, .replacement = "x",
 //    .because = "0 is neutral, sums wrap"}
 //
-// From a row follow the matcher, statistics, `--disable-rule`, the page docs/rewrites.md, and a
-// test: rules_test.cpp instantiates the pattern with random types, attributes and operands, and
-// evaluates both sides (sampler.h). Adding a rule is adding a row.
+// The matcher, statistics, `--disable-rule`, the page docs/rewrites.md, and a test are derived from
+// a row: rules_test.cpp instantiates the pattern with random types, attributes and operands, and
+// evaluates both sides (sampler.h). To add a rule, add a row.
 #pragma once
 
 #include <span>
@@ -18,13 +18,15 @@
 
 namespace tenon::hlo::rewrite {
 
-/// The match of a pattern. Operations are numbered as the pattern names them, from 0, the root.
+/// The match of a pattern. Operations are numbered in the order in which the pattern names them,
+/// from 0, the root.
 struct Match {
   static constexpr size_t kMostVariables = 16;
   static constexpr size_t kMostOps = 4;
 
   Instruction* ops[kMostOps] = {};
-  /// In the order in which the pattern first names them; null what took no part in the match.
+  /// In the order of their first occurrence in the pattern; null if the variable took no part in
+  /// the match.
   Value variables[kMostVariables];
   std::vector<Value> rest;  ///< Those of "xs..."
 
@@ -43,52 +45,52 @@ struct Condition {
 inline constexpr Condition kFloat{"x is a float",
                                   [](const Match& m) { return is_float(m.type()); }};
 
-/// How a result may differ from that of the op as it was written.
+/// How much a result may differ from that of the original op.
 enum class Exactness : uint8_t {
   kEveryBit,  ///< Not at all, for any operands.
   kRounded,   ///< Within the op's accuracy (OpInfo::ulp_bound).
-  kRelaxed,   ///< As of real numbers: NaNs, infinities and the order of sums are disregarded.
+  kRelaxed,   ///< As for real numbers: NaNs, infinities and the order of sums are ignored.
 };
 std::string_view name_of(Exactness exactness);
 
-/// Patterns: `op(…)` is an op by its short name, a commutative one with its operands in either
-/// order; `op[EQ|NE](…)` one with that comparison direction; `reduce[add](…)` one with a region of
-/// that op alone; `x` any value, the same at each occurrence; `y=op(…)` an op whose result is y
-/// from there on; `xs...` all operands that are left; a number an array all of whose elements are
-/// exactly that (0 is not -0.0); `ones` an array of integers or pred with all bits set; `true` and
-/// `false`. Everything that a pattern matches is an array of numbers of known sizes, or a tuple of
-/// such.
+/// Patterns: `op(…)` is an op by its short name; a commutative one matches with its operands in
+/// either order. `op[EQ|NE](…)` is one with that comparison direction. `x` is any value, the same
+/// at each occurrence; `xs...` all remaining operands. A number is an array whose elements are all
+/// exactly that number (0 is not -0.0); `ones` an array of integers or pred with all bits set;
+/// `true` and `false` likewise. A pattern matches only arrays of numbers with known sizes, and
+/// tuples of them.
 ///
-/// Replacements: the same, built of variables and ops without attributes; a number is of the type
-/// of the result. Or, if `build` is set, the value that it builds; the text then describes it.
+/// Replacements: the same, built of variables and ops without attributes; a number has the type of
+/// the result. Or, if `build` is set, the value that it builds; the text then describes that value.
 struct Rule {
   std::string_view name;
   std::string_view pattern;
-  Condition where{};  ///< No condition: holds always.
+  Condition where{};  ///< No condition: always true.
   std::string_view replacement;
-  /// Gives the replacement of the op's only result, or null if the rule does not apply after all.
+  /// Returns the replacement for the op's only result, or null if the rule does not apply after
+  /// all.
   Value (*build)(Builder& b, const Match& match) = nullptr;
   Exactness exactness = Exactness::kEveryBit;
-  std::string_view because;  ///< Why the result is the same.
+  std::string_view because;  ///< The reason why the result is the same.
 };
 
-/// A rewrite that looks like a rule but is wrong: no rule may do it. Its test finds operands for
+/// A rewrite that looks like a rule but is wrong: no rule may apply it. Its test finds operands for
 /// which the two sides differ.
 struct NonRule {
   std::string_view name;
   std::string_view pattern;
   Condition where{};
   std::string_view replacement;
-  std::string_view because;  ///< Why the result is not the same.
+  std::string_view because;  ///< The reason why the result differs.
 };
 
-/// All rules, in the order in which they are tried at an op.
+/// All rules, in the order in which they are tried.
 std::span<const Rule* const> all_rules();
 std::span<const NonRule> all_non_rules();
-/// The rule called `name`, or null.
+/// The rule with the name `name`, or null.
 const Rule* find_rule(std::string_view name);
 
-// --- The tables, a file each
+// --- The tables, one file each
 
 std::span<const Rule> arithmetic_rules();
 std::span<const Rule> shape_rules();

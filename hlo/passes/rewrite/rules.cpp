@@ -37,7 +37,8 @@ const Rule* find_rule(std::string_view name) {
 namespace {
 
 constexpr Condition kBackFromNarrower{
-    "of floats, by a narrower one, back to the type of x", [](const Match& m) {
+    "x is a float, the type between is narrower, and the result has the type of x",
+    [](const Match& m) {
       const ElementType between = m.inner().result_type().element_type();
       return is_float(m.type()) && is_float(between) && bit_width(between) < bit_width(m.type()) &&
              m.root().result_type().element_type() == m.type();
@@ -64,7 +65,7 @@ constexpr NonRule kNonRules[] = {
     {.name = "float-distribute", .pattern = "add(multiply(x, y), multiply(x, z))", .where = kFloat,
      .replacement = "multiply(x, add(y, z))", .because = "products and sums are rounded, or overflow"},
     {.name = "float-negate-subtract", .pattern = "negate(subtract(x, y))", .where = kFloat,
-     .replacement = "subtract(y, x)", .because = "where x is y, the one is -0.0 and the other 0.0"},
+     .replacement = "subtract(y, x)", .because = "if x equals y, one side is -0.0 and the other 0.0"},
     {.name = "square-root-of-square", .pattern = "sqrt(multiply(x, x))", .where = kFloat,
      .replacement = "abs(x)", .because = "the square overflows or underflows"},
     {.name = "exponential-of-log", .pattern = "exponential(log(x))", .where = kFloat, .replacement = "x",

@@ -1,5 +1,5 @@
-// Tests that are derived from the tables: each rule is held against the evaluator on instances of
-// its pattern, each non-rule against operands for which it would be wrong.
+// Tests derived from the tables: each rule is compared with the evaluator on instances of its
+// pattern, each non-rule is evaluated on operands for which it would be wrong.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTries = 20'000;  // For one instance.
 
-// Equal numbers have equal texts, and NaNs are NaNs.
+// Equal numbers have equal texts, and all NaNs do.
 std::string text_of(const Literal& literal) { return literal.to_string(literal.element_count()); }
 
 std::string result_of(const Module& module, const std::vector<Literal>& arguments) {
@@ -24,7 +24,7 @@ std::string result_of(const Module& module, const std::vector<Literal>& argument
   return results ? text_of((*results)[0]) : results.error().to_string();
 }
 
-// Applies the rule to the root of a sample; false if it gives up.
+// Applies the rule to the root of a sample; false if it does not apply.
 bool apply(const CompiledRule& rule, Sample& sample, const Match& match) {
   Builder b(*sample.module->entry(), sample.root);
   const Value value = build_replacement(rule, b, match);
@@ -37,7 +37,7 @@ bool apply(const CompiledRule& rule, Sample& sample, const Match& match) {
 }
 
 struct Outcome {
-  int instances = 0;    // Programs on which the rule was applied.
+  int instances = 0;    // Programs to which the rule was applied.
   int different = 0;    // Instances whose results differ for some arguments.
   std::string example;  // One instance that differs.
 };
@@ -84,7 +84,7 @@ TEST_P(EveryRule, ChangesNoBit) {
   EXPECT_EQ(outcome.different, 0) << outcome.example;
 }
 
-// The driver applies it, this rule or an earlier one, and leaves nothing for it to do.
+// The driver applies this rule or an earlier one, and leaves nothing for it to do.
 TEST_P(EveryRule, IsAppliedByTheDriver) {
   const Rule& rule = *GetParam();
   const CompiledRule own = compiled(rule);
@@ -136,7 +136,7 @@ std::vector<const NonRule*> all_of_non_rules() {
 
 class EveryNonRule : public testing::TestWithParam<const NonRule*> {};
 
-// If it were a rule, the check of ChangesNoBit would catch it.
+// If it were a rule, the check of ChangesNoBit would detect it.
 TEST_P(EveryNonRule, WouldChangeResults) {
   const Rule planted = as_rule(*GetParam());
   const Outcome outcome = try_rule(compiled(planted), 60, 4);
@@ -191,7 +191,7 @@ TEST(Rules, CanBeDisabled) {
   EXPECT_EQ(unknown.error().to_string(), "error: there is no rule 'add-nought'");
 }
 
-// A chain that folds from its end: every op is looked at again when its operands have changed.
+// A chain that folds from its end: every op is visited again when its operands have changed.
 TEST(Rules, ReachTheEndOfAChain) {
   Module module;
   Computation& main = module.add_function("main");

@@ -16,7 +16,7 @@ using enum ElementType;
 
 constexpr int64_t kMostElements = 1000;
 
-// Operands are what the pattern's operands stand for.
+// Its operands are the values for the operands in the pattern.
 class PatternSampler : public Sampler {
  public:
   PatternSampler(Random& drawn_from, size_t variables)
@@ -36,7 +36,7 @@ class PatternSampler : public Sampler {
     return {std::move(module_), root.def};
   }
 
-  // --- As Sampler
+  // --- Implementation of Sampler
 
   Value array(size_t i, const Fits& fits) override {
     if (i >= sampled_->operands.size()) return {};
@@ -100,6 +100,8 @@ class PatternSampler : public Sampler {
         return constant(wanted ? *wanted : type(kTypesPred | kTypesInt), pattern);
       case Pattern::Kind::kOp:
         return op(pattern, wanted);
+      case Pattern::Kind::kEither:
+        return make(random.of(pattern.operands), wanted);
       case Pattern::Kind::kRest:
         break;
     }
@@ -155,7 +157,7 @@ class PatternSampler : public Sampler {
   Value elementwise(const Pattern& pattern, const Wanted& wanted) {
     Type common = wanted ? *wanted : type(op_info(pattern.code).types);
     std::vector<Value> operands(pattern.operands.size());
-    for (const bool constants : {false, true}) {  // The type of a bound variable decides.
+    for (const bool constants : {false, true}) {  // A bound variable determines the type.
       for (size_t i = 0; i < operands.size(); ++i) {
         const Pattern& each = pattern.operands[i];
         const bool is_constant =
@@ -241,7 +243,7 @@ class PatternSampler : public Sampler {
 
   std::unique_ptr<Module> module_;
   Computation* main_ = nullptr;
-  const Pattern* sampled_ = nullptr;  ///< The op whose sample function draws.
+  const Pattern* sampled_ = nullptr;  ///< The op whose sample function is drawing.
   std::vector<Value> variables_;
 };
 

@@ -29,18 +29,18 @@ I64s sorted(I64s list) {
 
 // --- Conditions
 
-constexpr Condition kSameShape{"to the shape of x", same_type};
+constexpr Condition kSameShape{"the result has the shape of x", same_type};
 constexpr Condition kIdentityPermutation{"the permutation is 0, 1, 2, …", [](const Match& m) {
                                            return counts(m.root().i64s(AttrKey::permutation));
                                          }};
 constexpr Condition kIdentityBroadcast{
-    "to the shape of x, its dimensions in order", [](const Match& m) {
+    "the result has the shape of x, with its dimensions in order", [](const Match& m) {
       return same_type(m) && counts(m.root().i64s(AttrKey::broadcast_dimensions));
     }};
 constexpr Condition kWholeSlice{
-    "of all elements",
+    "the slice has all elements",
     [](const Match& m) { return same_type(m) && all_are(m.root().i64s(AttrKey::strides), 1); }};
-constexpr Condition kNoPadding{"no padding at all", [](const Match& m) {
+constexpr Condition kNoPadding{"there is no padding", [](const Match& m) {
                                  return all_are(m.root().i64s(AttrKey::edge_padding_low), 0) &&
                                         all_are(m.root().i64s(AttrKey::edge_padding_high), 0) &&
                                         all_are(m.root().i64s(AttrKey::interior_padding), 0);
@@ -51,12 +51,12 @@ constexpr Condition kShortDimensions{
         return m.root().result_type().dims()[static_cast<size_t>(d)] <= 1;
       });
     }};
-constexpr Condition kSameDimensions{"of the same dimensions", [](const Match& m) {
+constexpr Condition kSameDimensions{"both reverse the same dimensions", [](const Match& m) {
                                       return sorted(m.inner().i64s(AttrKey::dimensions)) ==
                                              sorted(m.root().i64s(AttrKey::dimensions));
                                     }};
 constexpr Condition kSomeAreEmpty{
-    "some of xs have no elements, some have", [](const Match& m) {
+    "some of xs are empty, but not all", [](const Match& m) {
       const auto is_empty = [](Value part) { return element_count(part.type().dims()) == 0; };
       return std::ranges::any_of(m.rest, is_empty) && !std::ranges::all_of(m.rest, is_empty);
     }};
@@ -94,7 +94,8 @@ Value compose_slices(Builder& b, const Match& match) {
   I64s starts, limits, strides;
   for (size_t d = 0; d < start.size(); ++d) {
     const int64_t size = op.result_type().dims()[d];
-    // The last element is where both find it; a stride to no other element means nothing.
+    // The last element must be the same for both; a stride that reaches no other element is
+    // irrelevant.
     starts.push_back(size == 0 ? 0 : first_start[d] + start[d] * first_stride[d]);
     strides.push_back(size > 1 ? first_stride[d] * stride[d] : 1);
     limits.push_back(size == 0 ? 0 : starts[d] + (size - 1) * strides[d] + 1);
@@ -116,7 +117,7 @@ Value slice_at_known_start(Builder& b, const Match& match) {
   for (size_t d = 0; d < dims.size(); ++d) {
     const Literal& start = *splat_of(match.rest[d]);
     const int64_t size = match.root().result_type().dims()[d];
-    // A u64 number from 2^63 on reads as negative.
+    // A u64 number of at least 2^63 reads as negative.
     const int64_t number = start.get_integer(0);
     const bool huge = number < 0 && start.element_type() == ElementType::kU64;
     starts.push_back(huge ? dims[d] - size : std::clamp<int64_t>(number, 0, dims[d] - size));
@@ -150,14 +151,14 @@ constexpr Rule kRules[] = {
     {.name = "pad-nothing", .pattern = "pad(x, y)", .where = kNoPadding, .replacement = "x",
      .because = "no element is added"},
     {.name = "concatenate-one", .pattern = "concatenate(x)", .replacement = "x",
-     .because = "there is nothing to add"},
+     .because = "there is only one operand"},
     {.name = "concatenate-empty", .pattern = "concatenate(xs...)", .where = kSomeAreEmpty,
      .replacement = "concatenate(xs...)", .build = concatenate_filled,
      .because = "an empty array adds no element"},
     {.name = "dynamic-slice-whole", .pattern = "dynamic_slice(x, starts...)", .where = kSameShape,
      .replacement = "x", .because = "the starts are clamped to 0"},
     {.name = "dynamic-slice-known", .pattern = "dynamic_slice(x, starts...)", .where = kKnownStarts,
-     .replacement = "slice(x)", .build = slice_at_known_start, .because = "the starts are clamped now"},
+     .replacement = "slice(x)", .build = slice_at_known_start, .because = "the starts are clamped at compile time"},
     {.name = "dynamic-update-slice-whole", .pattern = "dynamic_update_slice(x, y, starts...)",
      .where = kWholeUpdate, .replacement = "y", .because = "the starts are clamped to 0"},
     {.name = "reverse-short", .pattern = "reverse(x)", .where = kShortDimensions, .replacement = "x",
@@ -165,12 +166,12 @@ constexpr Rule kRules[] = {
     {.name = "reverse-reverse", .pattern = "reverse(reverse(x))", .where = kSameDimensions,
      .replacement = "x", .because = "each element moves back"},
     {.name = "get-tuple-element-of-tuple", .pattern = "get_tuple_element(tuple(xs...))",
-     .replacement = "the element of xs", .build = element_of_tuple, .because = "it was put there"},
+     .replacement = "the element of xs", .build = element_of_tuple, .because = "the tuple has this element"},
     {.name = "real-of-complex", .pattern = "real(complex(x, y))", .replacement = "x",
-     .because = "it was put there"},
+     .because = "the complex number has this part"},
     {.name = "imag-of-complex", .pattern = "imag(complex(x, y))", .replacement = "y",
-     .because = "it was put there"},
-    {.name = "complex-of-parts", .pattern = "complex(real(z), imag(z))", .replacement = "z", .because = "both parts are those of z"},
+     .because = "the complex number has this part"},
+    {.name = "complex-of-parts", .pattern = "complex(real(z), imag(z))", .replacement = "z", .because = "z has these parts"},
 };
 // clang-format on
 

@@ -1,8 +1,8 @@
 // Constant folding, by the evaluator.
 //
 // A splat stays a splat: an elementwise op on splats is computed once, and an op that moves
-// elements changes the shape alone. Other constants are computed only while they stay small, and at
-// little cost; iota is not folded.
+// elements only changes the shape. Other constants are computed only if they are small and cheap;
+// iota is not folded.
 #include <algorithm>
 
 #include "hlo/evaluator/evaluator.h"
@@ -13,15 +13,16 @@
 namespace tenon::hlo {
 namespace {
 
-constexpr int64_t kSmall = 1024;        // Elements that a constant may always have.
-constexpr int64_t kMostWork = 1 << 14;  // Elements that are looked at to compute one.
+constexpr int64_t kSmall = 1024;  // The number of elements that a constant may always have.
+// The maximum number of elements that are read to compute one constant.
+constexpr int64_t kMostWork = 1 << 14;
 constexpr int64_t kMostConditionOps = 16;
 
 int64_t elements_of(const Type& type) { return element_count(type.dims()); }
 
 bool are_plain(const std::vector<Type>& types) { return std::ranges::all_of(types, is_plain); }
 
-// Products, or places in windows, that each element of the result takes.
+// The products, or window positions, for each element of the result.
 int64_t work_of_element(const Instruction& op) {
   int64_t work = 1;
   if (const auto* dot = op.attr<DotDims>(AttrKey::dot_dimension_numbers)) {
@@ -53,7 +54,7 @@ class Folder {
   }
 
  private:
-  // --- Control flow whose path is known
+  // --- Control flow with a known path
 
   void replace(Instruction& op, const std::vector<Value>& values) {
     ++folded_;
@@ -61,7 +62,7 @@ class Folder {
     op.parent()->erase(&op);
   }
 
-  // A number out of range takes the last branch.
+  // A number out of range selects the last branch.
   bool choose(Instruction& op) {
     if (op.code() != OpCode::kIf && op.code() != OpCode::kCase) return false;
     const Literal* index = splat_of(op.operand(0));
@@ -74,7 +75,7 @@ class Folder {
     return true;
   }
 
-  // A loop that is never entered gives its initial values.
+  // A loop that is never entered returns its initial values.
   bool skip_loop(Instruction& op) {
     if (op.code() != OpCode::kWhile || !never_enters(op)) return false;
     replace(op, op.operands());
@@ -113,7 +114,7 @@ class Folder {
     return constant != nullptr && constant->shape.element_count() <= kSmall;
   }
 
-  // --- No number at all
+  // --- Empty arrays
 
   bool fold_empty(Instruction& op) {
     if (!computes(op) || op.result_count() != 1 || !is_plain(op.result_type()) ||
@@ -125,7 +126,7 @@ class Folder {
     return true;
   }
 
-  // Whether the op gives arrays that have uses, and has no other effect.
+  // Whether the op returns arrays that are used, and has no other effect.
   static bool computes(const Instruction& op) {
     switch (op.info().category) {
       case Category::kElementwise:
@@ -138,7 +139,7 @@ class Folder {
     }
   }
 
-  // --- One number repeated
+  // --- Splats
 
   bool fold_splat(Instruction& op) {
     if (op.result_count() != 1 || op.uses().empty() || !is_plain(op.result_type()) ||
@@ -172,7 +173,7 @@ class Folder {
     }
   }
 
-  // The number that all elements of the first `count` operands equal.
+  // The number that equals all elements of the first `count` operands.
   static std::optional<Literal> one_element(const Instruction& op, size_t count) {
     std::optional<Literal> element;
     for (size_t i = 0; i < count; ++i) {
@@ -185,7 +186,7 @@ class Folder {
     return element;
   }
 
-  // An elementwise op of rank 0 that does the same.
+  // The result of the equivalent elementwise op of rank 0.
   std::optional<Literal> computed_once(const Instruction& op) {
     if (op.info().category != Category::kElementwise || op.region_count() != 0 ||
         op.code() == OpCode::kConstant || op.operand_count() == 0) {
@@ -233,7 +234,7 @@ class Folder {
       return false;
     }
     int64_t work = 0;
-    int64_t held = 0;  // By constants that will not be needed any more.
+    int64_t held = 0;  // Bytes of constants that will no longer be needed.
     for (const Value operand : op.operands()) {
       const DenseAttr* constant = constant_of(operand);
       if (constant == nullptr) return false;
@@ -261,7 +262,7 @@ class Folder {
     return EvalValue::of(tensor_from_literal(constant.expanded(), false));
   }
 
-  // Nothing if the evaluator has an error: running the op reports it.
+  // Nothing if the evaluator returns an error: running the op reports it.
   std::optional<std::vector<Literal>> evaluate(const Instruction& op,
                                                const std::vector<EvalValue>& operands) {
     const EvalFrame frame(nullptr);

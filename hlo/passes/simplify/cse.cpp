@@ -1,8 +1,8 @@
 // Common subexpression elimination: replaces an op by an earlier identical one.
 //
-// The regions of while, if and case see the values of the computation around. The regions of other
-// ops are programs of their elements, some of which the host runs by themselves: values computed
-// around stay outside of them.
+// The regions of while, if and case may use the values of the enclosing computation. The regions of
+// other ops are programs for their elements, some of which the host runs separately: values of the
+// enclosing computation stay outside of them.
 #include <functional>
 #include <unordered_map>
 
@@ -58,7 +58,7 @@ size_t hash_of(const Instruction& op) {
   return hash;
 }
 
-// Whether two ops give the same results. Values that their regions define are matched by place.
+// Whether two ops give the same results. Values defined in their regions are matched by position.
 class Equality {
  public:
   bool operator()(const Instruction& a, const Instruction& b) {
@@ -107,7 +107,7 @@ class Equality {
   std::unordered_map<const Instruction*, const Instruction*> match_;
 };
 
-// The ops seen so far in a computation, and in those around it if they are visible there.
+// The ops seen so far in a computation, and in the enclosing ones if they are visible there.
 class Table {
  public:
   explicit Table(const Table* outer) : outer_(outer) {}

@@ -14,7 +14,7 @@
 namespace tenon::hlo {
 namespace {
 
-// Keeps the results with the numbers `kept`, ascending, and renumbers their uses.
+// Keeps only the results with the numbers `kept`, ascending, and renumbers their uses.
 void keep_results(Instruction& op, const std::vector<uint32_t>& kept) {
   std::vector<Type> types;
   std::map<uint32_t, uint32_t> number;
@@ -60,7 +60,7 @@ class Loop {
       const bool fixed = next == body_.parameter(i) || next == init;
       if (!fixed || !init.type().is_tensor()) continue;
       changed |= replace(condition_.parameter(i), init) | replace(op_.result(i), init);
-      // The return of the carried value itself is not counted as a use.
+      // Returning the carried value itself does not count as a use.
       end_.set_operand(i, init);
       changed |= replace(body_.parameter(i), init);
       end_.set_operand(i, body_.parameter(i));
@@ -74,7 +74,7 @@ class Loop {
     return true;
   }
 
-  // Merges carried values that begin alike and change alike.
+  // Merges carried values that have equal initial values and equal updates.
   bool share() {
     bool changed = false;
     std::vector<bool> used = op_.used_results();
@@ -82,7 +82,7 @@ class Loop {
       used[i] = used[i] || !body_.parameter_instruction(i).uses().empty() ||
                 !condition_.parameter_instruction(i).uses().empty();
     }
-    // Candidates by two hashes: carried values that change alike, and those that become the same
+    // Candidates by two hashes: carried values with similar updates, and those that become the same
     // value.
     std::unordered_map<size_t, std::vector<uint32_t>> groups;
     for (uint32_t j = 0; j < count(); ++j) {
@@ -106,7 +106,7 @@ class Loop {
     return op_.operand(i) == op_.operand(j) && alike(end_.operand(i), end_.operand(j), i, j, 0);
   }
 
-  // Afterwards, carried value `j` is only returned; drop() removes it.
+  // Afterwards carried value `j` is only returned; drop() removes it.
   bool merge(uint32_t i, uint32_t j) {
     bool changed = replace(condition_.parameter(j), condition_.parameter(i));
     changed |= replace(op_.result(j), op_.result(i));
@@ -117,7 +117,7 @@ class Loop {
 
   // Equal for values that are `alike`.
   size_t hash_of_next(Value value, uint32_t carry, int depth) const {
-    constexpr int kMostDepth = 3;  // Enough to tell most apart.
+    constexpr int kMostDepth = 3;  // Enough to distinguish most.
     const Instruction& op = *value.def;
     if (value == body_.parameter(carry)) return 1;
     const bool is_outside = op.parent() != &body_ || op.code() == OpCode::kParameter;
@@ -130,7 +130,7 @@ class Loop {
     return hash;
   }
 
-  // Whether `a` of carried value `i` equals `b` of carried value `j`, if the two are equal before.
+  // Whether `a` of carried value `i` equals `b` of carried value `j`, if the two were equal before.
   bool alike(Value a, Value b, uint32_t i, uint32_t j, int depth) const {
     constexpr int kMostDepth = 8;
     if (a == b || (a == body_.parameter(i) && b == body_.parameter(j))) return true;
@@ -149,8 +149,8 @@ class Loop {
     return true;
   }
 
-  // Removes carried values that neither the outside, the condition nor an effect needs, directly or
-  // through other carried values.
+  // Removes carried values that are needed neither outside nor by the condition nor by an effect,
+  // directly or through other carried values.
   bool drop() {
     std::vector<uint32_t> kept;
     const std::vector<bool> needed = this->needed();
@@ -210,7 +210,7 @@ class Loop {
   Instruction& end_;
 };
 
-// Replaces a result for which all branches return the same value from outside by that value.
+// If all branches return the same outside value for a result, replaces the result by that value.
 bool use_outside(Instruction& op) {
   bool changed = false;
   const std::vector<bool> used = op.used_results();
@@ -233,7 +233,7 @@ bool drop_results(Instruction& op) {
   for (uint32_t r = 0; r < op.result_count(); ++r) {
     if (used[r] || !op.result_type(r).is_tensor()) kept.push_back(r);
   }
-  // An op without any used result is removed as a whole by dead code elimination, if possible.
+  // If no result of an op is used, dead code elimination removes the whole op, if possible.
   if (kept.size() == op.result_count() || kept.empty()) return false;
   for (size_t i = 0; i < op.region_count(); ++i) {
     Instruction& end = *op.region(i).return_instruction();
@@ -244,7 +244,7 @@ bool drop_results(Instruction& op) {
   return true;
 }
 
-// Inner loops and branches come first: values that they no longer need may be unneeded outside too.
+// Inner loops and branches first: values that they no longer need may be unneeded outside too.
 bool reduce(Computation& computation) {
   bool changed = false;
   for (Instruction& op : computation) {

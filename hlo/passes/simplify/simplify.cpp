@@ -4,8 +4,8 @@
 
 namespace tenon::hlo {
 
-// Each pass makes work for the others: a folded condition leaves a branch, whose ops are then
-// common with those around. The bound only limits time; programs take two or three turns.
+// Each pass creates opportunities for the others: a folded condition leaves a branch, whose ops may
+// then equal those around it. The bound only limits time; programs take two or three iterations.
 Result<bool> simplify(Module& module, const PassOptions& options) {
   constexpr int kMostTurns = 8;
   constexpr Result<bool> (*kInTurn[])(Module&) = {share_common, reduce_carries, eliminate_dead};

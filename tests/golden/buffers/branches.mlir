@@ -1,4 +1,4 @@
-// Branches leave their results where the conditional's is.
+// Branches write their results to the memory of the conditional's results.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: program @branches

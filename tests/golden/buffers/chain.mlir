@@ -1,4 +1,4 @@
-// An elementwise result takes the place of an operand that ends there.
+// An elementwise result takes the memory of an operand whose last use it is.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: program @chain: 3 kernels, 0 constants, 0 bytes of temporaries

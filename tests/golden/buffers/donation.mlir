@@ -1,5 +1,5 @@
-// A donated argument becomes a result where it lies: the copy that says so has nothing to do where
-// the caller gives it away. One that is still read when the result is written does not.
+// A donated argument becomes a result in place: the copy that states this does nothing if the caller
+// donates the argument. An argument that is still read when the result is written does not.
 // RUN: tenon opt %s --passes=inline-calls,decompose,simplify,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: %[[W:[0-9]+]]: f32[64,64] parameter 0

@@ -1,6 +1,6 @@
-// A loop's state is updated in place: nothing is copied at the end of a turn, and on the way in only
-// what the loop changes of the arguments and constants. The stacked results lie where they are
-// returned from the first turn on; what the loop only reads stays where it is.
+// A loop's state is updated in place: nothing is copied at the end of an iteration, and before the loop only
+// those arguments and constants that the loop changes. The stacked results are in their final memory
+// from the first iteration on; values that the loop only reads are not copied.
 // RUN: tenon opt %s --passes=inline-calls,decompose,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: %[[XS:[0-9]+]]: f32[100,2048] parameter 0
@@ -21,7 +21,7 @@
 // CHECK-NEXT: launch @add(%[[I]], %[[I]])
 // CHECK-NEXT: results %[[C]] %[[YS]]
 
-// The kernel says what lies over what; the update stores its slice alone.
+// The kernel declares which buffer lies over which; the update stores only its slice.
 // CHECK: kernel @elements({{.*}}%y: out f32[2048] over %x2)
 // CHECK: kernel @dynamic_update_slice({{.*}}%y: inout f32[100,2048])
 // CHECK: lanes(%{{[0-9]+}}: 1, %{{[0-9]+}}: 256) {

@@ -1,4 +1,4 @@
-// What is read behind its update keeps its own memory: the whole is written elsewhere, at once.
+// A value that is read after its update keeps its memory: the whole result is written to other memory.
 // RUN: tenon opt %s --passes=inline-calls,decompose,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: program @old_value

@@ -1,5 +1,5 @@
-// Both branches give %s as it is, so that the branches' result and %s are one buffer. The sum of the two
-// could lie over either, but a kernel names one input alone: it lies apart.
+// Both branches return %s unchanged, so that the branches' result and %s are one buffer. The sum of the two
+// could lie over either, but a kernel can declare only one input: the sum has its own memory.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: launch @sine(%0, %[[S:[0-9]+]])

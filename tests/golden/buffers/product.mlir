@@ -1,4 +1,4 @@
-// A product reads elements that others write: its result lies apart from its operands.
+// A product reads elements at other indices than it writes: its result must not overlap its operands.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: program @product

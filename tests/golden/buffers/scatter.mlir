@@ -1,4 +1,4 @@
-// A scatter combines into its dead operand, without a copy.
+// A scatter combines into an operand without later uses, without a copy.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: program @scatter

@@ -1,4 +1,4 @@
-// What changes places needs copies: each turn one is set aside.
+// Values that change places need copies: in each iteration one of them is saved.
 // RUN: tenon opt %s --passes=inline-calls,decompose,flatten-fusions,fusion,dce --emit=program | FileCheck %s
 
 // CHECK: program @swap

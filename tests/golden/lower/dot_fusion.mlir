@@ -1,5 +1,5 @@
-// A product with a bias and a relu behind it: tiles of both factors in scratch, private accumulators,
-// the rest on the way out.
+// A product followed by a bias and a relu: tiles of both factors in scratch, private accumulators,
+// the other ops when results are stored.
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
 // CHECK: kernel @dense_tiles({{.*}}) index s32 grid(%[[R:[0-9]+]]: 2, %[[C:[0-9]+]]: 1)

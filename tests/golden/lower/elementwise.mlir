@@ -1,5 +1,5 @@
-// One kernel an op; the reshape is a view; a scalar constant is written where it is used; the two
-// equal kernels are one.
+// One kernel per op; the reshape is a view; a scalar constant is written where it is used; the two
+// equal kernels become one.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: program @main: 2 kernels, 0 constants

@@ -1,5 +1,5 @@
-// A large sum in two stages: the first begins with a leaf each, the init value enters in the second,
-// with the leaves that fill no part.
+// A large sum in two stages: a part begins with its first leaf; the init value enters in the second stage,
+// together with the leaves that fill no part.
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
 // CHECK: kernel @reduce_parts(%x0: in f32[1000003], %t0: out f32[244]) index s32 grid(%{{[0-9]+}}: 244)

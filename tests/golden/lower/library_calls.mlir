@@ -1,4 +1,4 @@
-// Ops as library calls, by value, each beside the kernels that do the same.
+// Ops as library calls, by value, each with the kernels that compute the same result.
 // RUN: tenon opt %s --emit=program --calls=all | FileCheck %s
 // RUN: tenon opt %s --emit=program --calls=sort,scan | FileCheck %s --check-prefix=SOME
 // RUN: tenon opt %s --emit=program | FileCheck %s --check-prefix=NONE
@@ -50,7 +50,7 @@ func.func @main(%a: tensor<2x3x4xf32>, %b: tensor<2x4x6xf32>, %c: tensor<2x8x8x4
     %most = stablehlo.maximum %y, %x : tensor<f32>
     stablehlo.return %most : tensor<f32>
   }) : (tensor<3x5xf32>, tensor<f32>) -> tensor<3x5xf32>
-  // Padding that is added again and again is no scan's init value.
+  // Repeatedly added padding is not the init value of a scan.
   %other = stablehlo.constant dense<0.5> : tensor<f32>
   %none = "stablehlo.reduce_window"(%m, %other) <{padding = dense<[[0, 0], [4, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 1, 5>}> ({
   ^bb0(%x: tensor<f32>, %y: tensor<f32>):

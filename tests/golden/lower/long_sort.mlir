@@ -1,4 +1,4 @@
-// Places in a row of more than 2^30 elements do not fit s32 arithmetic.
+// Positions in a row of more than 2^30 elements do not fit s32 arithmetic.
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
 // CHECK-NOT: index s32

@@ -1,5 +1,5 @@
-// A loop over long arrays that each turn changes a small part of is one kernel too: such an array
-// lies where the result does, which begins as a copy that goes where the argument is given away.
+// A loop over long arrays, of which each iteration changes a small part, is one kernel too: such an array is
+// in the memory of the result, initialised by a copy that is omitted if the argument is donated.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: entry

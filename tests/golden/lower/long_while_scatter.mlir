@@ -1,5 +1,5 @@
-// A loop in a loop, the inner one's array in the memory of the outer one's; what is scattered
-// outside of the array's bounds goes nowhere.
+// A nested loop, with the inner one's array in the memory of the outer one's; updates scattered
+// out of the array's bounds are dropped.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: launch @while_workgroup(

@@ -1,4 +1,4 @@
-// What each turn reads behind its change is worth steps, unless it may be read before.
+// A loop becomes steps if an iteration reads the array after changing it, unless it can read it before.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 // RUN: tenon opt %s --passes=inline-calls,order-updates --emit=program | FileCheck %s --check-prefix=ORDERED
 

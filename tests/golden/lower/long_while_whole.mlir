@@ -1,4 +1,4 @@
-// So is what each turn changes as a whole.
+// A loop also becomes steps if an iteration changes the whole array.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: while

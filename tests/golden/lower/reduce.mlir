@@ -1,5 +1,5 @@
-// Long rows are shared out among the lanes of a workgroup, a row each; the combination is known to
-// commute.
+// One workgroup per long row, whose lanes share the reduction; the combination is proved to
+// be commutative.
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
 // CHECK: kernel @reduce_rows(%x0: in f32[8,1000], %y: out f32[8]) index s32 grid(%[[I:[0-9]+]]: 8)

@@ -1,4 +1,4 @@
-// A loop over scalars is one kernel: no step a trip.
+// A loop over scalars is one kernel: no steps per iteration.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: program @main: 1 kernels

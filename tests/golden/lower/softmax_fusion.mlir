@@ -1,4 +1,4 @@
-// A fusion of a softmax: a workgroup a row, two reductions over its lanes, the exponentials in
+// A fused softmax: one workgroup per row, two reductions over its lanes, with the exponentials in
 // scratch between them.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 

@@ -1,6 +1,6 @@
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
-// A tile by rows into scratch, by columns out of it; a row of the tile is one longer.
+// A tile is copied into scratch by rows and out by columns; its rows are padded by one element.
 // CHECK: kernel @transpose_tiles(%x0: in f32[100,70], %y: out f32[70,100]) index s32 grid(%{{[0-9]+}}: 3, %{{[0-9]+}}: 4)
 // CHECK: scratch %tile : f32[32,33]
 // CHECK: copy box(32, 32) %tile[0, 0] by(0, 1) = %x0{{.*}} by(0, 1) pad 0.0

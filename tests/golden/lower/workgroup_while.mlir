@@ -1,5 +1,5 @@
 // A loop over small arrays is one kernel of one workgroup: the arrays in scratch memory, the counter
-// carried, what changes places set aside.
+// carried in a register, values that change places saved first.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: entry

@@ -1,5 +1,5 @@
-// The rules of arithmetic, logic, comparisons and conversions, one function each; what would change a bit
-// is none (no_rule_…).
+// The rules of arithmetic, logic, comparisons and conversions, one function each; a rewrite that would change a
+// bit is not a rule (no_rule_…).
 // RUN: tenon opt %s --passes=algebraic-simplify,dce | FileCheck %s
 
 // CHECK-LABEL: func.func @add_zero(
@@ -354,7 +354,7 @@ func.func @convert_through(%x: tensor<4xi8>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
-// From a float it stops at the ends of its range; from an integer it would wrap.
+// From a float it saturates at the ends of its range; from an integer it would wrap.
 // CHECK-LABEL: func.func @no_rule_convert_saturates(
 // CHECK-NEXT: %[[A:[0-9]+]] = stablehlo.convert(%arg0) : f32[4]
 // CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.convert(%[[A]]) : u8[4]

@@ -1,4 +1,4 @@
-// The rules of ops that move elements, of tuples and complex numbers, one function each.
+// The rules of ops that move elements, and of tuples and complex numbers, one function each.
 // RUN: tenon opt %s --passes=algebraic-simplify,dce | FileCheck %s
 
 // CHECK-LABEL: func.func @transpose_nothing(

@@ -1,5 +1,5 @@
-// Ops on constants become constants while these stay small; what repeats one number stays one
-// number; branches and loops whose way is known are taken.
+// Ops on constants become constants while these are small; a splat stays a splat;
+// branches and loops with a known path are taken.
 // RUN: tenon opt %s --passes=constant-fold,dce | FileCheck %s
 
 // CHECK-LABEL: func.func @small(
@@ -15,7 +15,7 @@ func.func @small() -> (tensor<3xi32>, tensor<i32>) {
   return %s, %r : tensor<3xi32>, tensor<i32>
 }
 
-// As the evaluator has it: division by zero, what wraps, the sign of a zero.
+// As in the evaluator: division by zero, wrapping, the sign of a zero.
 // CHECK-LABEL: func.func @exact(
 // CHECK-NEXT: stablehlo.constant() {value = dense<-1> : s32[]}
 // CHECK-NEXT: stablehlo.constant() {value = dense<-2147483648> : s32[]}
@@ -35,7 +35,7 @@ func.func @exact() -> (tensor<i32>, tensor<i32>, tensor<f32>, tensor<f32>) {
   return %q, %w, %n, %t : tensor<i32>, tensor<i32>, tensor<f32>, tensor<f32>
 }
 
-// A large array of one number is one number still.
+// A large splat stays a splat.
 // CHECK-LABEL: func.func @splat(
 // CHECK-NEXT: %[[A:[0-9]+]] = stablehlo.constant() {value = dense<2.0> : f32[1000,1000]}
 // CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.constant() {value = dense<0.5> : f32[500,2]}
@@ -50,8 +50,8 @@ func.func @splat() -> (tensor<1000x1000xf32>, tensor<500x2xf32>) {
   return %m, %r : tensor<1000x1000xf32>, tensor<500x2xf32>
 }
 
-// No large constant is made of small ones, no iota becomes an array, and a constant that others use
-// is not kept twice.
+// Small constants do not become a large one, an iota does not become an array, and a constant with other users
+// is not duplicated.
 // CHECK-LABEL: func.func @large(
 // CHECK: stablehlo.broadcast_in_dim
 // CHECK: stablehlo.iota
@@ -99,7 +99,7 @@ func.func @control(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %r#1 : tensor<4xf32>
 }
 
-// What has no element needs no computation.
+// An empty array needs no computation.
 // CHECK-LABEL: func.func @empty(
 // CHECK-NEXT: %[[N:[0-9]+]] = stablehlo.constant() {value = dense<> : f32[0,4]}
 // CHECK-NEXT: stablehlo.return(%[[N]])

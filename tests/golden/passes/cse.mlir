@@ -1,8 +1,8 @@
-// Of equal ops with equal operands the first stays; branches and loops see what is outside, regions
-// that the host may run by themselves do not.
+// An op is replaced by an earlier identical one; branches and loops may use values from outside, regions
+// that the host may run separately may not.
 // RUN: tenon opt %s --passes=cse | FileCheck %s
 
-// Sides of a sum change places; constants are equal by their bits: 0.0 is not -0.0.
+// The sides of a sum may be swapped; constants are equal if their bits are: 0.0 is not -0.0.
 // CHECK-LABEL: func.func @equal(
 // CHECK-NEXT: %[[S:[0-9]+]] = stablehlo.add(%arg0, %arg1)
 // CHECK-NEXT: %[[D:[0-9]+]] = stablehlo.subtract(%arg0, %arg1)
@@ -21,7 +21,7 @@ func.func @equal(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor
   return %a, %b, %c, %d, %e, %f, %g : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
-// Attributes and regions count.
+// Attributes and regions must be equal too.
 // CHECK-LABEL: func.func @regions(
 // CHECK: %[[A:[0-9]+]] = stablehlo.reduce(%arg0, %arg1) {dimensions = [0]}
 // CHECK: %[[B:[0-9]+]] = stablehlo.reduce(%arg0, %arg1) {dimensions = [1]}
@@ -42,7 +42,7 @@ func.func @regions(%x: tensor<4x4xf32>, %i: tensor<f32>) -> (tensor<4xf32>, tens
 // CHECK-NEXT: stablehlo.return(%[[S]])
 // CHECK: %[[C:[0-9]+]] = stablehlo.cosine(%arg0)
 // CHECK-NEXT: stablehlo.return(%[[C]])
-// What a branch computes is none of what comes behind it.
+// An op in a branch does not replace one after the conditional.
 // CHECK: stablehlo.cosine(%arg0)
 func.func @outside(%x: tensor<4xf32>, %p: tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %s = stablehlo.sine %x : tensor<4xf32>
@@ -79,7 +79,7 @@ func.func @host(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
   return %r, %two : tensor<f32>, tensor<f32>
 }
 
-// What has an effect, or draws numbers, happens as often as it is written.
+// Ops with an effect, and ops that draw random numbers, are never merged.
 // CHECK-LABEL: func.func @effects(
 // CHECK: stablehlo.custom_call
 // CHECK: stablehlo.custom_call

@@ -1,5 +1,5 @@
-// What nothing uses goes, with what only it used; calls with effects stay, and collectives, in which
-// others take part.
+// Unused ops are removed, with the ops that only they used; calls with effects stay, and collectives, in which
+// other processes take part.
 // RUN: tenon opt %s --passes=dce | FileCheck %s
 
 // CHECK: func.func @main(%arg0: f32[2]) -> (f32[2]) {

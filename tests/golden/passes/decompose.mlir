@@ -1,4 +1,4 @@
-// Decomposable ops become primitive ones; the state behind rng goes along with the loop.
+// Decomposable ops become primitive ones; the loop carries the state of rng.
 // RUN: tenon opt %s --passes=decompose,dce | FileCheck %s
 // RUN: tenon opt %s --passes=decompose,dce --print-after-each 2>&1 >/dev/null | FileCheck %s --check-prefix=EACH
 

@@ -1,4 +1,4 @@
-// Fusions within fusions, at any depth and in regions, become the ops that they consist of.
+// Nested fusions, at any depth and in regions, are replaced by their ops.
 // RUN: tenon opt %s --passes=flatten-fusions | FileCheck %s
 
 // CHECK: %[[OUTER:[0-9]+]]:2 = tenon.fusion(%arg0)

@@ -1,8 +1,8 @@
-// Elementwise ops become one kernel with each other, with the reduction that reads them, and along
-// rows; what would be computed twice, or run between, stays out.
+// Elementwise ops are fused with each other, with the reduction that reads them, and along
+// rows; ops that would be computed twice, or must run in between, are not fused.
 // RUN: tenon opt %s --passes=fusion | FileCheck %s
 
-// Ops that only move elements go to whoever reads them.
+// Ops that only move elements are fused with their readers.
 // CHECK-LABEL: func.func @chain
 // CHECK-NEXT: tenon.fusion(%arg1, %arg0) {fusion_kind = "elements"}
 // CHECK: stablehlo.broadcast_in_dim
@@ -18,7 +18,7 @@ func.func @chain(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
   return %2 : tensor<4x8xf32>
 }
 
-// Softmax: both reductions and all around them.
+// Softmax: both reductions and all other ops.
 // CHECK-LABEL: func.func @softmax
 // CHECK: tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "rows"}
 // CHECK: stablehlo.maximum
@@ -43,7 +43,7 @@ func.func @softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %8 : tensor<4x8xf32>
 }
 
-// A reduction over columns takes what it alone reads; of what others read too, only the result.
+// A reduction over columns is fused with ops that only it reads; if ops have other readers, only their result is used.
 // CHECK-LABEL: func.func @columns
 // CHECK: tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "elements"}
 // CHECK: stablehlo.multiply
@@ -60,7 +60,7 @@ func.func @columns(%x: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<4x8xf32>, tens
   return %1, %2, %3 : tensor<8xf32>, tensor<4x8xf32>, tensor<8xf32>
 }
 
-// The sort stands between: one kernel cannot be before it and behind it.
+// The sort is in between: one kernel cannot run both before and after it.
 // CHECK-LABEL: func.func @between
 // CHECK-NOT: tenon.fusion
 // CHECK: stablehlo.sine
@@ -77,7 +77,7 @@ func.func @between(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %2 : tensor<8xf32>
 }
 
-// Sums of rows that go along the columns are no chain: each would be computed for each element.
+// Sums of rows along the columns are not fused: each would be computed again for each element.
 // CHECK-LABEL: func.func @across
 // CHECK: stablehlo.reduce
 // CHECK: tenon.fusion(%{{.*}}) {fusion_kind = "elements"}
@@ -90,7 +90,7 @@ func.func @across(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %2 : tensor<8x8xf32>
 }
 
-// The sum of very many is computed by many workgroups, before what needs it.
+// A sum of very many elements is computed by many workgroups, before the ops that need it.
 // CHECK-LABEL: func.func @whole
 // CHECK: %[[S:.*]] = tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "elements"}
 // CHECK: stablehlo.multiply
@@ -107,7 +107,7 @@ func.func @whole(%x: tensor<65536xf32>) -> tensor<65536xf32> {
   return %3 : tensor<65536xf32>
 }
 
-// The means leave a layer norm's kernel one a row; in the shape in which others read them they are a
+// The means leave a layer norm's kernel with one number per row; the shape in which other ops read them is a
 // view.
 // CHECK-LABEL: func.func @norm_and_means
 // CHECK: %[[F:[0-9]+]]:2 = tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "rows"}
@@ -134,8 +134,8 @@ func.func @norm_and_means(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x1xf
   return %9, %2 : tensor<4x8xf32>, tensor<4x1xf32>
 }
 
-// A slice that two kernels read is read by each from where it is, unless what it is of is updated
-// behind it: then it is read before.
+// A slice with two readers is read by each kernel in place, unless the sliced array is updated
+// afterwards: then the slice is read first.
 // CHECK-LABEL: func.func @slices
 // CHECK: %[[T:[0-9]+]] = stablehlo.dynamic_slice(%arg1
 // CHECK-NOT: = stablehlo.slice(
@@ -155,7 +155,7 @@ func.func @slices(%x: tensor<10x8xf32>, %y: tensor<10x8xf32>, %i: tensor<i32>) -
   return %1, %3, %u : tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>
 }
 
-// Arrays whose sizes are not known join no fusion: lowering takes none.
+// Arrays with unknown sizes are never fused, because lowering does not support them.
 // CHECK-LABEL: func.func @unknown(
 // CHECK-NOT: tenon.fusion
 // CHECK: stablehlo.return

@@ -1,4 +1,4 @@
-// Calls, composites and asynchronous computations become what they stand for; nothing is left to call.
+// Calls, composites and asynchronous computations are replaced by their ops; no calls are left.
 // RUN: tenon opt %s --passes=inline-calls | FileCheck %s
 
 // CHECK: func.func @main

@@ -1,7 +1,7 @@
-// Loops carry what changes and is needed, once; branches give what is used.
+// Loops carry only values that change and are needed, each once; branches return only used values.
 // RUN: tenon opt %s --passes=loop-carries,dce | FileCheck %s
 
-// The bound never changes, the second counter counts like the first, nobody asks for the sum.
+// The bound is invariant, the second counter equals the first, and the sum is unused.
 // CHECK-LABEL: func.func @loop(
 // CHECK: %[[Z:[0-9]+]] = stablehlo.constant() {value = dense<0>
 // CHECK: %[[R:[0-9]+]]:2 = stablehlo.while(%[[Z]], %arg0) ({
@@ -36,7 +36,7 @@ func.func @loop(%x: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<i3
   return %r#4, %r#1, %r#2 : tensor<4xf32>, tensor<i32>, tensor<i32>
 }
 
-// Two that only need each other go; one that an effect needs stays.
+// Two values that only need each other are removed; one that an effect needs stays.
 // CHECK-LABEL: func.func @cycle(
 // CHECK: stablehlo.while(%{{[0-9]+}}, %arg0)
 // CHECK-NOT: stablehlo.sine
@@ -80,7 +80,7 @@ func.func @branch(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
   return %r#1 : tensor<4xf32>
 }
 
-// What both ways give alike is what it was.
+// If both branches return the same outside value, that value replaces the result.
 // CHECK-LABEL: func.func @alike(
 // CHECK-NOT: stablehlo.if
 // CHECK: stablehlo.return(%arg0)
@@ -93,7 +93,7 @@ func.func @alike(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
-// Two counters that begin alike and become one and the same sum are one.
+// Two counters with equal initial values that become the same sum are merged.
 // CHECK-LABEL: func.func @same_next(
 // CHECK: stablehlo.while(%{{[0-9]+}}) ({
 // CHECK: %[[S:[0-9]+]] = stablehlo.add

@@ -1,4 +1,4 @@
-// What reads an array comes before what changes it, unless it needs the result.
+// Readers of an array come before the ops that change it, unless they need the result.
 // RUN: tenon opt %s --passes=order-updates | FileCheck %s
 
 // CHECK: %[[A:[0-9]+]] = stablehlo.abs
@@ -29,7 +29,7 @@ func.func @swap(%x: tensor<9xf32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<9
   return %v : tensor<9xf32>
 }
 
-// What is read with the result stays behind it, in a region too; and where two change one array,
+// Ops that also read the result stay after the update, also in a region; if two ops change one array,
 // neither waits for the other.
 // CHECK-LABEL: func.func @stay
 // CHECK-NEXT: %[[U:[0-9]+]] = stablehlo.dynamic_update_slice(%arg0, %arg1

@@ -1,4 +1,4 @@
-// Ops that are an idiom together become a composite, where a target takes it.
+// The ops of an idiom become a composite if the target takes it.
 // RUN: tenon opt %s --passes=inline-calls,simplify,recognize-idioms --calls=all --emit=stablehlo | FileCheck %s
 // RUN: tenon opt %s --passes=inline-calls,simplify,recognize-idioms --calls=tenon.softmax --emit=stablehlo | FileCheck %s --check-prefix=PART
 // RUN: tenon opt %s --passes=inline-calls,simplify,recognize-idioms --emit=stablehlo | FileCheck %s --check-prefix=NONE
@@ -9,8 +9,8 @@
 // PART: name = "tenon.softmax"
 // WRONG: there is no library call 'softmax'
 
-// As JAX writes jax.nn.softmax(q @ k.T * 0.125) @ v: dimensions are kept, and the greatest is
-// compared with -inf once more.
+// jax.nn.softmax(q @ k.T * 0.125) @ v as JAX writes it: reductions keep their dimension, and the
+// maximum is compared with -inf once more.
 // CHECK-LABEL: func.func public @main
 // CHECK: %[[Y:.*]] = "stablehlo.composite"({{.*}}) {composite_attributes = {{.*}}scale = 0.125 : f64{{.*}}, decomposition = @tenon.attention.0, name = "tenon.attention"}
 // CHECK: %[[Z:.*]] = "stablehlo.composite"({{.*}}) {composite_attributes = {dimension = 1 : i64}, decomposition = @tenon.softmax.0, name = "tenon.softmax"} : (tensor<3x7xbf16>) -> tensor<3x7xbf16>
@@ -36,7 +36,7 @@ func.func public @main(%q: tensor<4x64xf32>, %k: tensor<6x64xf32>, %v: tensor<6x
   %tb = stablehlo.broadcast_in_dim %tk, dims = [0, 1] : (tensor<4x1xf32>) -> tensor<4x6xf32>
   %w = stablehlo.divide %e, %tb : tensor<4x6xf32>
   %y = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<4x6xf32>, tensor<6x64xf32>) -> tensor<4x64xf32>
-  // Sums of bf16 are made in f32.
+  // Sums of bf16 are computed in f32.
   %blow = stablehlo.constant dense<0xFF80> : tensor<bf16>
   %bm = stablehlo.reduce(%x init: %blow) applies stablehlo.maximum across dimensions = [1] : (tensor<3x7xbf16>, tensor<bf16>) -> tensor<3xbf16>
   %bb = stablehlo.broadcast_in_dim %bm, dims = [0] : (tensor<3xbf16>) -> tensor<3x7xbf16>

@@ -1,5 +1,5 @@
-// The passes in turn, until nothing changes: the carried flag is always true, so that the branch is
-// known, so that its number is a constant, so that the product is no more.
+// The passes in turn, until nothing changes: the carried flag is always true, so the branch is
+// known, so its number is a constant, so the product is removed.
 // RUN: tenon opt %s --passes=simplify | FileCheck %s
 
 // CHECK-LABEL: func.func @main(

@@ -1,4 +1,4 @@
-// Scatters of a program for XLA drop a window that is partly out of range as a whole.
+// Scatters of a program for XLA drop the whole of a window that is partly out of range.
 // RUN: tenon opt %s --passes whole-windows | FileCheck %s
 // RUN: tenon run %s | FileCheck %s --check-prefix=SPEC
 // RUN: tenon opt %s --passes whole-windows | tenon run - | FileCheck %s --check-prefix=WHOLE

@@ -1,4 +1,4 @@
-// One form for every op, short types, defaults left out.
+// One form for every op, short types, no default attributes.
 // RUN: tenon opt %s --emit=hlo | FileCheck %s
 
 // CHECK: hlo_module @window attributes {mhlo.num_replicas = 1 : i32} {

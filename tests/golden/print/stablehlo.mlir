@@ -1,4 +1,4 @@
-// The pretty forms that StableHLO tools read.
+// The pretty forms that StableHLO tools can read.
 // RUN: tenon opt %s --emit=stablehlo | FileCheck %s
 
 // CHECK: module @forms {

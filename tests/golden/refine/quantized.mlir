@@ -1,4 +1,4 @@
-// A refined op keeps the scale that it was stated with, which its operands do not tell.
+// A refined op keeps its stated scale, which its operands do not determine.
 // RUN: tenon opt %s --shape 0=4 --emit=stablehlo | FileCheck %s
 
 // CHECK: stablehlo.add %{{.*}}, %{{.*}} : (tensor<4x!quant.uniform<i8:f32, {{0?}}.5{{0*}}:3>>, {{.*}}) -> tensor<4x!quant.uniform<i8:f32, {{0?}}.25{{0*}}:1>>

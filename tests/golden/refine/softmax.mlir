@@ -1,4 +1,4 @@
-// Sizes that follow from the argument shape become static; the arithmetic on them is gone.
+// Sizes that follow from the argument shape become static; the arithmetic on them is removed.
 // RUN: tenon opt %s --shape 0=2x4 --emit=hlo | FileCheck %s
 
 // CHECK: func.func @main(%arg0: f32[2,4]) -> (f32[2,4])

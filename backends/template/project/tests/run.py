@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Runs one step of the tests of a backend, and says which programs are wrong.
+"""Runs one step of the tests of a backend, and prints which programs are wrong.
 
     run.py TOOL PLUGIN STEP
 
-TOOL is the command `tenon`, PLUGIN the backend's shared library. STEP is 1_devices (it is found and says what it
-has), 10_errors (what fails, fails with a text, and ends), or the name of a file of programs/: each program runs on
+TOOL is the command `tenon`, PLUGIN the backend's shared library. STEP is 1_devices (the backend is found and lists its
+devices), 10_errors (failures end with an error text), or the name of a file of programs/: each program runs on
 the backend, strict and with the rules of the interface checked, and on Tenon's own interpreter of kernels; the
-results must be the same bits, or within the tolerance that the program names.
+results must be the same bits, or within the tolerance that the program states.
 
-A file has a program after each line "// ----- NAME". Lines that may follow it: "// args: …" is what `tenon run --arg`
-takes; "// tolerance: X" is the greatest difference, absolute or relative; "// each: A B …" makes a program of each
-word, in the place of EACH; "// moves" says that it moves arrays and computes nothing, so that no kernel has to run: of
-any other program some must.
+A file has a program after each line "// ----- NAME". These lines may follow it: "// args: …" has arguments of `tenon run
+--arg`; "// tolerance: X" is the greatest difference, absolute or relative; "// each: A B …" makes a program of each word,
+which replaces EACH; "// moves" states that the program moves arrays and computes nothing, so that no kernel has to run.
+In every other program at least one kernel must run.
 """
 
 import concurrent.futures
@@ -70,8 +70,8 @@ def numbers(value):
 
 
 def difference(found, expected, tolerance):
-    """What is wrong about a result, or nothing. Both are as `tenon run --json` writes them."""
-    # One NaN is as good as another.
+    """The difference between two results, or nothing. Both are as `tenon run --json` writes them."""
+    # All NaNs are equal.
     if json.dumps(found).replace("-nan", "nan") == json.dumps(expected).replace("-nan", "nan"):
         return ""
     if (found["type"], found["dims"]) != (expected["type"], expected["dims"]):
@@ -84,7 +84,7 @@ def difference(found, expected, tolerance):
 
 
 def check(tool, plugin, program):
-    """What is wrong about a program on the backend, or nothing."""
+    """The fault of a program on the backend, or nothing."""
     command = [tool, "run", "-", "--json", *program.arguments]
     status, expected, errors = run([*command, "--device=interp"], program.text)
     if status != 0:
@@ -126,21 +126,21 @@ SMALL = """func.func @main(%x: tensor<64x64xi32>) -> tensor<64x64xi32> {
   return %1 : tensor<64x64xi32>
 }
 """
-# PORT: settings that leave your device too little memory, or none to open, and a word of what it says then.
+# PORT: settings that leave your device too little memory, or no device at all, and a word of the error text.
 STARVED = {"TENON_CHIP_MEMORY": "4096"}, "memory"
 ABSENT = {"TENON_CHIP": "/nowhere/chip"}, "does not start"
 
 
 def check_errors(tool, plugin):
-    """Nothing that goes wrong hangs, ends the process, or passes for a result."""
+    """No failure hangs, ends the process, or is taken for a result."""
     command = [tool, "run", "-", "--arg=0=1", "--strict", f"--device={plugin}"]
     outcomes = []
     for name, (variables, word) in {"too little memory": STARVED, "no device": ABSENT}.items():
         status, _, errors = run(command, SMALL, **variables)
         said = status == 1 and word in errors
         outcomes.append((name, "" if said else f"exit status {status}, says '{errors}', nothing of '{word}'"))
-    # Tenon fails the 1st, 2nd, … call of a kind, or loses the device there. Some it makes good by itself. What nothing
-    # fails in gives a result: else each error below might be the same one.
+    # Tenon makes the 1st, 2nd, … call of a kind fail, or loses the device there. Tenon recovers from some failures by itself.
+    # Without a failure there must be a result: else each error below might be the same one.
     status, right, errors = run(command, SMALL)
     ran = status == 0 and right.strip()
     outcomes.append(("nothing fails", "" if ran else f"exit status {status}, says '{errors}'"))

@@ -19,15 +19,15 @@ using serial::digest_of;
 
 constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
 
-// The inputs of a compilation whose binary came out of the folder.
+// The inputs of a compilation whose binary was read from the folder.
 struct Source {
   std::string key;
   TargetInfo target;
-  std::optional<program::Program> segment;  // Nothing for kernels: load gets them again.
+  std::optional<program::Program> segment;  // Empty for kernels, which load gets again.
 };
 
-// The latest binaries that came out of the folder: an executable is loaded soon after it was
-// compiled.
+// The binaries that were read from the folder most recently: an executable is loaded soon after it
+// was compiled.
 class FoundBinaries {
  public:
   void add(std::string_view binary, Source source) {
@@ -35,7 +35,7 @@ class FoundBinaries {
     if (binaries_.size() >= kMost) binaries_.pop_front();
     binaries_.push_back({digest_of(binary), std::make_shared<Source>(std::move(source))});
   }
-  // Null if the binary did not come out of the folder.
+  // Null if the binary was not read from the folder.
   std::shared_ptr<const Source> source_of(std::string_view binary) const {
     const std::string digest = digest_of(binary);
     const std::lock_guard lock(mutex_);
@@ -115,7 +115,8 @@ class CacheBackend final : public ForwardingBackend,
     return compile_segment_anew(key, target, segment);
   }
 
-  // Compiles the source of `binary` again if it came out of the folder; nothing otherwise.
+  // Compiles the source of `binary` again if the binary was read from the folder; else returns
+  // nothing.
   Result<std::optional<std::string>> compile_again(std::string_view binary, Kernels kernels) {
     const std::shared_ptr<const Source> source = found_.source_of(binary);
     if (source == nullptr) return std::nullopt;
@@ -157,7 +158,7 @@ class CacheBackend final : public ForwardingBackend,
     return binary;
   }
 
-  // The key itself is compared: the file's name is only its digest.
+  // The full key is compared: the file's name is only its digest.
   static std::string file_of(std::string_view key) {
     return digest_of(key) + std::string(kCacheExtension);
   }
@@ -195,8 +196,8 @@ class CacheDevice final : public ForwardingDevice {
   CacheDevice(std::unique_ptr<Device> inner, std::shared_ptr<CacheBackend> backend)
       : ForwardingDevice(std::move(inner)), backend_(std::move(backend)) {}
 
-  // A binary of the folder that the backend refuses was damaged before its checksum was computed,
-  // or written by another build of the same version: it is compiled again.
+  // If the backend refuses a binary from the folder, it was damaged before its checksum was
+  // computed, or written by another build of the same version: it is compiled again.
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     auto module = ForwardingDevice::load(binary, kernels);
     if (module || module.error().code() == ErrorCode::kUnavailable ||
@@ -221,8 +222,8 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The user's folder for caches, empty if the environment does not say where. A relative one would
-// depend on the current folder (the XDG specification has it ignored).
+// The user's folder for caches, or empty if the environment does not name one. A relative path
+// would depend on the current folder; the XDG specification says to ignore it.
 std::string user_cache_folder() {
   const auto is_absolute = [](const std::string& path) { return path.starts_with('/'); };
   if (std::string folder = variable("XDG_CACHE_HOME"); is_absolute(folder)) return folder;

@@ -41,7 +41,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// The reason why other users could have put something there; empty if they could not.
+// The reason why other users could have put files there; empty if they could not.
 std::string fault_of(const struct stat& is) {
   if (is.st_uid != geteuid()) {
     return fmt::format("it belongs to user {}, not to user {}", is.st_uid, geteuid());
@@ -122,7 +122,7 @@ bool CacheFolder::create(const std::string& name, std::string_view bytes) const 
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnFile));
   if (!file.ok()) return false;
   if (write_all(file.number(), bytes)) return true;
-  remove(name);  // The disk is full, say.
+  remove(name);  // The disk may be full.
   return false;
 }
 
@@ -138,8 +138,8 @@ void CacheFolder::remove(const std::string& name) const {
   static_cast<void>(unlinkat(folder_, name.c_str(), 0));
 }
 
-// Lists the folder where what we know of it exceeds the bound, and after every eighth of the bound
-// that we wrote, since other processes write too.
+// Lists the folder when the known size exceeds the bound, and each time this process has written an
+// eighth of the bound, since other processes write too.
 void CacheFolder::account(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   unlisted_ += bytes;
@@ -149,8 +149,9 @@ void CacheFolder::account(int64_t bytes) {
   unlisted_ = 0;
 }
 
-// Removes files while the folder holds too much, and gives the bytes of those that are left. After
-// a removal an eighth of the bound is free, so that the next file does not trim again.
+// Removes files while the folder exceeds its bound, and returns the bytes of the remaining files.
+// After a removal an eighth of the bound is free, so that the next file does not cause another
+// trim.
 int64_t CacheFolder::trim() {
   struct CacheFile {
     timespec used;

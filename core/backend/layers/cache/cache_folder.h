@@ -1,10 +1,10 @@
-// The folder of the layer `cache`. Its files are loaded as code of this process, so it must be one
-// that only the user writes to.
+// The folder of the layer `cache`. Its files are loaded as code of this process, so only the user
+// may have write access to it.
 //
-// Every file is reached from the descriptor of the folder that was checked: exchanging the path
-// behind our back exchanges nothing. Links are never followed.
+// Every file is opened relative to the descriptor of the folder that was checked, so replacing the
+// path later has no effect. Links are never followed.
 //
-// Thread-safety: all of it; several processes may share a folder.
+// Thread-safety: all functions may be called from any thread; several processes may share a folder.
 #pragma once
 
 #include <atomic>
@@ -23,23 +23,23 @@ inline constexpr std::string_view kCacheExtension = ".tenon-binary";
 
 class CacheFolder {
  public:
-  /// Creates the folder, mode 0700, and its parents. Errors name the folder and the reason:
-  /// kPermissionDenied if it is not the user's or others may write to it, kFailedPrecondition if it
-  /// cannot be created.
+  /// Creates the folder, with mode 0700, and its parents. Errors name the folder and the reason:
+  /// kPermissionDenied if the user does not own it or others may write to it, kFailedPrecondition
+  /// if it cannot be created.
   static Result<std::unique_ptr<CacheFolder>> open(const std::string& path, int64_t most_bytes);
   CacheFolder(const CacheFolder&) = delete;
   CacheFolder& operator=(const CacheFolder&) = delete;
   ~CacheFolder();
 
-  /// The bytes of a file, which becomes the one used last. Nothing if there is no regular file of
-  /// that name that the user owns and others cannot write to.
+  /// Reads a file and marks it as most recently used. Returns nothing if there is no regular file
+  /// of that name that the user owns and to which others cannot write.
   std::optional<std::string> read(const std::string& name) const;
-  /// Writes a file whole or not at all. While files hold more than `most_bytes`, those that were
-  /// not used for longest are removed.
+  /// Writes a file completely or not at all. While files hold more than `most_bytes`, the least
+  /// recently used are removed.
   void write(const std::string& name, std::string_view bytes);
   void remove(const std::string& name) const;
 
-  /// How often the folder was listed.
+  /// The number of times that the folder was listed.
   int64_t listings() const { return listings_; }
 
  private:
@@ -52,9 +52,8 @@ class CacheFolder {
   const int64_t most_bytes_;
   std::atomic<int64_t> listings_ = 0;
   std::mutex mutex_;
-  std::optional<int64_t>
-      held_;              // Bytes in the folder, as far as is known; nothing: not listed yet.
-  int64_t unlisted_ = 0;  // Bytes of `held_` written since the folder was listed last.
+  std::optional<int64_t> held_;  // Bytes in the folder, as far as known; empty: not listed yet.
+  int64_t unlisted_ = 0;         // Bytes of `held_` written since the folder was listed last.
 };
 
 }  // namespace tenon::backend

@@ -27,7 +27,7 @@ class CacheTest : public testing::Test {
   ~CacheTest() override { fs::remove_all(folder); }
 
   CacheLayer layer() { return make_cache_layer(make_interpreter_backend(), config); }
-  // The outcome of compiling with a new layer.
+  // The result of compiling with a new layer.
   std::string compile(const std::string& compiler = "c") {
     const CacheLayer made = layer();
     TargetInfo target = made.backend->devices().value()[0].target;
@@ -74,7 +74,7 @@ TEST_F(CacheTest, DoesNotGrowWithoutEnd) {
   config.most_bytes = 1;
   EXPECT_EQ(compile(), "compiled");
   EXPECT_TRUE(files().empty());
-  config.folder = "/dev/null/nowhere";  // As good as none.
+  config.folder = "/dev/null/nowhere";  // Cannot be created.
   EXPECT_EQ(compile(), "compiled");
 }
 
@@ -90,7 +90,7 @@ TEST_F(CacheTest, HalfWrittenFilesGo) {
   EXPECT_TRUE(fs::exists(written));
 }
 
-// A backend that takes segments and compiles them to next to nothing.
+// A backend that takes segments and compiles them to trivial binaries.
 class Segmenting final : public ForwardingBackend {
  public:
   Segmenting() : ForwardingBackend(make_interpreter_backend()) {}
@@ -99,7 +99,7 @@ class Segmenting final : public ForwardingBackend {
   }
 };
 
-// An entry has no copy of a segment's constants, but depends on them.
+// An entry does not contain a segment's constants, but depends on them.
 TEST_F(CacheTest, ConstantsCountByTheirContents) {
   const auto compile_segment = [&](const Literal& constant) {
     const CacheLayer made = make_cache_layer(std::make_shared<Segmenting>(), config);
@@ -133,7 +133,8 @@ TEST_F(CacheTest, ListsTheFolderOnceForManyEntries) {
   EXPECT_EQ(made.folder->listings(), 1);
 }
 
-// The entries used last stay, and room is left for the next: one listing does for several entries.
+// The most recently used entries stay. A trim leaves room for later entries, so that several of
+// them need only one listing.
 TEST_F(CacheTest, TrimsToLessThanTheBound) {
   EXPECT_EQ(compile(), "compiled");
   const auto bytes = static_cast<int64_t>(fs::file_size(files()[0]));
@@ -153,7 +154,7 @@ TEST_F(CacheTest, TrimsToLessThanTheBound) {
   EXPECT_EQ(made.counts->found, 1);
 }
 
-// Names itself as interp does, and compiles to what interp does not load.
+// Has the name of interp, and compiles to binaries that interp does not load.
 class Garbage final : public ForwardingBackend {
  public:
   Garbage() : ForwardingBackend(make_interpreter_backend()) {}
@@ -272,7 +273,7 @@ TEST_F(CacheTest, APipeInPlaceOfAnEntryIsNotWaitedFor) {
   EXPECT_EQ(compile(), "found");
 }
 
-// --- What the environment says
+// --- Environment
 
 class CacheVariables : public testing::Test {
  protected:

@@ -28,7 +28,7 @@ class FaultState final : public FaultCounts {
   int64_t calls(FaultKind kind) const override { return calls_[index(kind)]; }
   int64_t faults(FaultKind kind) const override { return faults_[index(kind)]; }
 
-  /// Whether this call of the kind goes wrong.
+  /// Whether this call of the kind fails.
   bool strikes(FaultKind kind) {
     const size_t i = index(kind);
     const int64_t number = ++calls_[i];
@@ -123,8 +123,8 @@ class FaultsDevice final : public ForwardingDevice {
     TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
     return ForwardingDevice::fill(queue, destination, bytes, pattern);
   }
-  // A pending event of a lost device is done with its error (B12); one that fails does so when it
-  // would have been done.
+  // When a device is lost, a pending event is done with its error (B12). An event that the plan
+  // fails does so when it would have been done.
   Result<bool> await(EventHandle event, int64_t timeout) override {
     plan_->delay();
     Result<bool> done = ForwardingDevice::await(event, lost_ ? 0 : timeout);
@@ -150,8 +150,8 @@ class FaultsDevice final : public ForwardingDevice {
     return lost_ ? planned(FaultKind::kLost, ErrorCode::kUnavailable) : Status();
   }
 
-  // Makes the device lost once the work given before is done: that may still touch host memory,
-  // which a lost device does not (B12).
+  // Loses the device after the earlier work is done: that work may still access host memory, which
+  // a lost device must not (B12).
   void lose() {
     const std::lock_guard lock(queue_mutex_);
     if (lost_) return;
@@ -168,7 +168,8 @@ class FaultsDevice final : public ForwardingDevice {
     return plan_->strikes(kind) ? planned(kind, code) : Status();
   }
 
-  // Locks the inner device's queue. Error if the device has been lost: a lost device gets no work.
+  // Locks the inner device's queue. Returns an error if the device is lost: a lost device gets no
+  // work.
   Result<std::unique_lock<std::mutex>> queue_turn() {
     std::unique_lock lock(queue_mutex_);
     if (lost_) return tl::make_unexpected(planned(FaultKind::kLost, ErrorCode::kUnavailable));
@@ -183,7 +184,7 @@ class FaultsDevice final : public ForwardingDevice {
 
   const std::shared_ptr<FaultState> plan_;
   std::atomic<bool> lost_ = false;
-  bool worked_ = false;     // Since the last record; of the queue.
+  bool worked_ = false;     // Since the last record of the queue.
   std::mutex queue_mutex_;  // Guards the inner device's queue functions (B7).
   std::mutex mutex_;
   std::set<EventHandle> failing_;
@@ -260,8 +261,8 @@ Result<FaultPlan> FaultPlan::parse(std::string_view text) {
       plan.one_in[at] = static_cast<int64_t>(number);
     } else {
       return invalid_argument(
-          "'{}' is no fault: KIND@N (the N-th), KIND%N (one in N) or seed=N, of the kinds {}", word,
-          fmt::join(kNames, ", "));
+          "'{}' is not a fault: KIND@N (the N-th), KIND%N (one in N) or seed=N, of the kinds {}",
+          word, fmt::join(kNames, ", "));
     }
   }
   return plan;

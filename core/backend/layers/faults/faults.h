@@ -1,6 +1,6 @@
 // core/backend/layers/faults/: the layer `faults`: makes calls fail by a plan.
 //
-// The layer `faults`: makes things go wrong on purpose, by a plan.
+// A plan lists the faults:
 //
 //   launch@3            the 3rd launch fails
 //   copy@2 lost@9       the 2nd copy fails; from the 9th call of any kind on the device is lost
@@ -9,8 +9,8 @@
 //   delay%10            one call in 10 is delayed, by up to a millisecond
 //   seed=7
 //
-// Kinds: open, compile, plan, load, allocate, import, copy, launch, record, event, lost, delay. A
-// plan is words separated by spaces or commas; the counts are those of the process, over all
+// Kinds: open, compile, plan, load, allocate, import, copy, launch, record, event, lost, delay. The
+// words of a plan are separated by spaces or commas; calls are counted per process, over all
 // devices.
 #pragma once
 
@@ -41,9 +41,9 @@ inline constexpr size_t kFaultKinds = static_cast<size_t>(FaultKind::kDelay) + 1
 std::string_view name_of(FaultKind kind);
 
 struct FaultPlan {
-  /// By kind: the number of the call that goes wrong, counted from 1; 0: none.
+  /// By kind: the number of the call that fails, counted from 1; 0: no call.
   std::array<int64_t, kFaultKinds> nth = {};
-  /// By kind: one call in so many goes wrong; 0: none.
+  /// By kind: one call in this many fails; 0: no call.
   std::array<int64_t, kFaultKinds> one_in = {};
   uint64_t seed = 0;
 
@@ -51,7 +51,7 @@ struct FaultPlan {
   static Result<FaultPlan> parse(std::string_view text);
 };
 
-/// Says what went wrong so far.
+/// Reports the faults so far.
 class FaultCounts {
  public:
   virtual ~FaultCounts() = default;

@@ -22,12 +22,12 @@ namespace {
 
 using Json = TraceFile::Json;
 
-// How long a device that is closed with work on it may take to do it, in seconds, and how often
-// that is looked at, in nanoseconds.
+// How long closing a device waits for its remaining work, in seconds, and how often it checks, in
+// nanoseconds.
 constexpr double kMostClosingSeconds = 1;
 constexpr int64_t kLook = 20'000'000;
 
-// A call of the host, from its making to its end.
+// A call of the host, from its begin to its end.
 class HostCall {
  public:
   HostCall(TraceFile& file, uint64_t process, std::string name, Json arguments = Json::object())
@@ -53,7 +53,7 @@ class HostCall {
 
 Json bytes_argument(int64_t bytes) { return {{"bytes", bytes}}; }
 
-// Work behind which the layer recorded an event: a launch or a copy.
+// Work after which the layer recorded an event: a launch or a copy.
 struct TracedWork {
   std::string name;
   Json arguments = Json::object();
@@ -81,8 +81,8 @@ class QueueTrace {
     return given_;
   }
 
-  // The first error among the items after `from` up to `to`, once all are done; nothing after
-  // `timeout` nanoseconds.
+  // The first error among the items after `from` up to `to`, once all are done; nothing if they are
+  // not done after `timeout` nanoseconds.
   std::optional<Status> await(int64_t from, int64_t to, int64_t timeout) {
     std::unique_lock lock(mutex_);
     const auto done = [&] { return done_ >= to || ended_; };
@@ -95,7 +95,7 @@ class QueueTrace {
     return error != errors_.end() && error->first <= to ? error->second : Status();
   }
 
-  // Ends the thread when all given work is done, or after kMostClosingSeconds.
+  // Ends the thread when all of its work is done, or after kClosingTime.
   void finish() {
     deadline_ = file_.now() + kMostClosingSeconds;
     {
@@ -131,7 +131,7 @@ class QueueTrace {
     changed_.notify_all();
   }
 
-  // Nothing if the device was closed first.
+  // Returns nothing if the device was closed first.
   std::optional<Status> await_item(const TracedWork& item) {
     while (true) {
       const Result<bool> done = device_.await(item.event, kLook);
@@ -149,7 +149,8 @@ class QueueTrace {
       file_.name_track(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
       named_ = true;
     }
-    // Between the device's clock and the host's: an event is seen when it has been done.
+    // Estimates the offset between the device's clock and the host's: the host sees an event only
+    // after it is done.
     if (time) offset_ = std::min(offset_, seen - *time);
     const double end = std::max(time ? *time + offset_ : seen, idle_since_);
     const double begin = std::min(std::max(item.given, idle_since_), end);
@@ -174,7 +175,7 @@ class QueueTrace {
   bool ending_ = false;
   bool ended_ = false;
   std::atomic<double> deadline_ = std::numeric_limits<double>::infinity();
-  std::thread waiter_;  // The last: it uses all of that.
+  std::thread waiter_;  // Declared last: it uses all other members.
 };
 
 class TraceDevice final : public ForwardingDevice {
@@ -233,7 +234,7 @@ class TraceDevice final : public ForwardingDevice {
     ForwardingDevice::free(memory);
   }
 
-  // Imported memory does not count as memory of the device.
+  // Imported memory is not memory of the device.
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
     const HostCall call(*file_, process_, "import_memory",
                         bytes_argument(static_cast<int64_t>(host.size())));
@@ -320,7 +321,7 @@ class TraceDevice final : public ForwardingDevice {
     return ForwardingDevice::wait(queue, event);
   }
 
-  // The errors of the work went to the layer's events (B23): here they come back.
+  // Errors of work went to the layer's events (B23); here they are passed to the host's event.
   Result<bool> await(EventHandle event, int64_t timeout) override {
     std::optional<HostCall> call;
     if (timeout != 0) call.emplace(*file_, process_, "await");
@@ -361,7 +362,7 @@ class TraceDevice final : public ForwardingDevice {
     uint32_t space = 0;
     int64_t bytes = 0;
   };
-  // The items between a queue's record before and this one.
+  // The items between the queue's previous record and this one.
   struct TracedEvent {
     QueueTrace* trace = nullptr;
     int64_t from = 0;
@@ -382,7 +383,7 @@ class TraceDevice final : public ForwardingDevice {
             {"counted", cost.exact ? "exactly" : "roughly"}};
   }
 
-  // With the lock.
+  // The lock must be held.
   QueueTrace* trace_of(uint32_t queue) {
     auto& trace = queues_[queue];
     if (trace == nullptr)
@@ -396,7 +397,7 @@ class TraceDevice final : public ForwardingDevice {
                    allocated_[space]);
   }
 
-  // Records an event behind work; called from the queue's thread. Without an event the work is not
+  // Records an event after work; called on the queue's thread. Without an event the work is not
   // drawn.
   void give(uint32_t queue, const HostCall& call, What what) {
     if (!events_) return;
@@ -414,7 +415,7 @@ class TraceDevice final : public ForwardingDevice {
   std::map<MemoryHandle, TracedMemory> memories_;
   std::map<uint32_t, int64_t> allocated_;  // By space.
   std::map<EventHandle, TracedEvent> host_events_;
-  std::map<uint32_t, int64_t> recorded_;  // Items of a queue before its last record.
+  std::map<uint32_t, int64_t> recorded_;  // Number of items of a queue before its last record.
   std::map<uint32_t, std::unique_ptr<QueueTrace>> queues_;
 };
 

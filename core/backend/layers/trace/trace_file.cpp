@@ -11,10 +11,10 @@ namespace {
 constexpr std::string_view kHead = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
 constexpr std::string_view kTail = "\n]}\n";
 
-// Rows of the host's threads come behind those of queues.
+// Rows of host threads come after those of queues.
 constexpr uint64_t kFirstThread = 1000;
 
-// To a nanosecond.
+// Rounded to a nanosecond.
 double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 }  // namespace
@@ -38,7 +38,7 @@ double TraceFile::host_clock() {
   return std::chrono::duration<double>(now).count();
 }
 
-// Writes the event over the closing text of the file, and that text again behind it.
+// Overwrites the closing text of the file with the event, followed by that text again.
 void TraceFile::add(const Json& event) {
   const std::string line = event.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::lock_guard lock(mutex_);

@@ -1,7 +1,8 @@
 // A file in Chrome's trace format, which chrome://tracing and Perfetto show: slices on rows, and
-// counters, in microseconds. The file is whole JSON after each of them, even if the process dies.
+// counters, in microseconds. The file is complete JSON after each of them, even if the process
+// crashes.
 //
-// Thread-safety: all of it.
+// Thread-safety: all functions may be called from any thread.
 #pragma once
 
 #include <map>
@@ -20,8 +21,7 @@ class TraceFile {
  public:
   using Json = nlohmann::ordered_json;
 
-  /// A row: of a process (a device, or 0, the host) and a thread (a queue, or a thread of the
-  /// host).
+  /// A row: a process (a device, or 0, the host) and a thread (a queue, or a host thread).
   struct TraceTrack {
     uint64_t process = 0;
     uint64_t thread = 0;
@@ -33,7 +33,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  /// Seconds of the host's steady clock since the file was made.
+  /// Seconds of the host's steady clock since the file was created.
   double now() const { return host_clock() - start_; }
   static double host_clock();
 
@@ -43,7 +43,7 @@ class TraceFile {
   void counter(uint64_t process, std::string_view name, double at, int64_t value);
   void name_process(uint64_t process, std::string_view name);
   void name_track(TraceTrack row, std::string_view name);
-  /// A row for the calling thread, named the first time.
+  /// The row of the calling thread, which is named at the first call.
   TraceTrack track_of_this_thread(uint64_t process);
 
  private:
@@ -54,7 +54,7 @@ class TraceFile {
   const double start_;
   std::mutex mutex_;
   uint64_t end_ = 0;  // End of the events.
-  Status status_;     // The first error; a line in the host's log when the file is closed.
+  Status status_;     // The first error; logged when the file is closed.
   std::map<std::pair<uint64_t, std::thread::id>, uint64_t> threads_;
 };
 

@@ -1,4 +1,4 @@
-// The trace: whole JSON, with a slice for each piece of work and what it says of it.
+// The trace: complete JSON, with a slice for each piece of work and its arguments.
 #include "core/backend/layers/trace/trace.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// A device that does not know the time.
+// A device without event times.
 class Timeless final : public ForwardingBackend {
  public:
   Timeless() : ForwardingBackend(make_interpreter_backend()) {}
@@ -90,7 +90,7 @@ class TraceTest : public testing::Test {
     ASSERT_TRUE(done().ok());
     EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
   }
-  // The file as it is, closed or not.
+  // The events of the file in its current state, closed or not.
   Json events() { return Json::parse(read_file(options.path).value())["traceEvents"]; }
   Json closed() {
     device.reset();
@@ -184,7 +184,7 @@ TEST_F(TraceTest, WithoutEventsTheRowsOfQueuesAreLeftOut) {
   EXPECT_FALSE(calls(all).empty());
 }
 
-// Work that fails gives its error to the layer's event; the host's event still gets it, once.
+// If work fails, the layer's event gets the error; the host's event still gets it, once.
 TEST_F(TraceTest, ErrorsReachTheHostsEvents) {
   const auto plan = FaultPlan::parse("event@2").value();
   open(make_faults_layer(make_interpreter_backend(), plan).backend);
@@ -209,7 +209,7 @@ TEST_F(TraceTest, RulesHoldWithinAndAround) {
   open_as_is(make_validate_layer(make_trace_layer(make_interpreter_backend(), options).value()));
   run("add");
   const auto event = device->record(0).value();
-  // Pending or done, but in the end done.
+  // Pending at first or done, but done in the end.
   Result<bool> outcome = device->await(event, 0);
   while (outcome && !*outcome) outcome = device->await(event, 1'000'000);
   EXPECT_TRUE(outcome);
@@ -235,7 +235,7 @@ TEST(TraceFile, Names) {
   for (const char* name : {"a\tb\x01", "\"\\", "\xF0\x9F\x99\x82 \xE2\x82\xAC"}) {
     EXPECT_EQ(written_and_read(name), name);
   }
-  // Cut short, too long, a surrogate, above the last, a lone continuation.
+  // Truncated, overlong, a surrogate, above the maximum, a lone continuation byte.
   for (const char* wrong : {"\xE2\x82", "\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80"}) {
     EXPECT_EQ(written_and_read(wrong).substr(0, 3), "\xEF\xBF\xBD") << wrong;
   }

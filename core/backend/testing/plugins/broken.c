@@ -1,4 +1,4 @@
-/* Plug-ins that cannot be: BROKEN says how. In C99, as a maker's compiler would see plugin.h. */
+/* Invalid plug-ins: BROKEN selects the fault. In C99, as a vendor's compiler would see plugin.h. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error) 
   table->abi_major = BROKEN == OTHER_MAJOR ? 77 : TENON_ABI_MAJOR;
   table->abi_minor = BROKEN == NEWER_MINOR ? 99 : TENON_ABI_MINOR;
   table->name = BROKEN == NO_NAME ? NULL : "broken";
-  /* An older writer's struct ends before what came later (B1). */
+  /* An older writer's struct lacks the members of later versions (B1). */
   if (BROKEN == LACKS_FUNCTIONS) table->size = offsetof(TenonBackend, launch);
   return table;
 }

@@ -1,8 +1,8 @@
 // core/backend/testing/plugins/: plug-ins for tests: one that takes library calls, some that are
 // wrong.
 //
-// A plug-in that takes library calls: interp, and products of f32 matrices by loops of its own. A
-// constant right side is packed: transposed.
+// A plug-in that takes library calls: interp, and matrix products of f32 by its own loops. If the
+// right operand is constant, it is packed (transposed).
 #include <cstring>
 
 #include "core/backend/adapter/adapter.h"

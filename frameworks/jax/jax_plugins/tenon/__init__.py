@@ -1,7 +1,7 @@
 """The JAX platform `tenon`: devices that Tenon has a backend for.
 
 JAX finds this module by its entry point (or as a part of the namespace package `jax_plugins`) and calls
-`initialize`. The platform is there to be asked for, never chosen silently:
+`initialize`. The platform is used only on request, never chosen silently:
 
     JAX_PLATFORMS=tenon TENON_DEVICE=interp python program.py
 
@@ -23,14 +23,14 @@ _log = logging.getLogger(__name__)
 
 
 def library_path() -> str | None:
-    """The library that makes the platform, or None if there is none."""
+    """The library that implements the platform, or None if there is none."""
     named = os.environ.get("TENON_PJRT_LIBRARY")
     path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / LIBRARY
     return str(path.resolve()) if path.is_file() else None
 
 
 def initialize() -> None:
-    """Registers the platform; without a library it only says so, and JAX goes on without it."""
+    """Registers the platform; without a library it only warns, and JAX continues without the platform."""
     path = library_path()
     if path is None:
         asked_for = PLATFORM in os.environ.get("JAX_PLATFORMS", "").split(",")
@@ -49,7 +49,7 @@ def _register(path: str) -> None:
     from jax._src import xla_bridge
 
     c_api = xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, library_path=path)
-    # Again, so that a device that is not there leaves a program alone that has not asked for it.
+    # Again, so that a missing device does not affect a program that has not asked for it.
     xla_bridge.register_backend_factory(
         PLATFORM, partial(xla_bridge.make_pjrt_c_api_client, PLATFORM), priority=PRIORITY, fail_quietly=True,
         experimental=False, c_api=c_api)
@@ -67,7 +67,7 @@ def _allow_donation() -> None:
 
 
 def _allow_compilation_cache() -> None:
-    # JAX keeps compiled programs (JAX_COMPILATION_CACHE_DIR) for platforms that it has a list of within a function.
+    # JAX caches compiled programs (JAX_COMPILATION_CACHE_DIR) only for platforms in a list within a function.
     from jax._src import compilation_cache
 
     used = getattr(compilation_cache, "is_cache_used", None)
@@ -83,7 +83,7 @@ def _allow_compilation_cache() -> None:
 
 
 def _register_lowerings() -> None:
-    """What JAX leaves to the compiler of a platform that it does not know."""
+    """Registers lowerings that JAX has only for the platforms that it knows."""
     from jax._src.interpreters import mlir
     from jax._src.lax import ann
 
@@ -91,7 +91,7 @@ def _register_lowerings() -> None:
 
 
 def _top_k(ctx, operand, *, reduction_dimension, is_max_k, **_):
-    """approx_max_k and approx_min_k, exactly."""
+    """approx_max_k and approx_min_k, computed exactly."""
     from jax import lax
     from jax import numpy as jnp
     from jax._src.interpreters import mlir

@@ -1,4 +1,4 @@
-"""JAX on template: says which plug-in the platform `tenon` of the package tenon-jax opens. All else is there.
+"""JAX on template: selects the plug-in that the platform `tenon` of the package tenon-jax opens.
 
 JAX calls initialize(), and tenon-jax's own, before it looks for devices; the platform reads TENON_DEVICE when it does.
 """
@@ -10,6 +10,6 @@ PLUGIN = pathlib.Path(__file__).resolve().parent / "libtemplate.so"
 
 
 def initialize():
-    """Chooses this device, if the user has not chosen another. Without its plug-in there is none to choose."""
+    """Selects this device, unless the user has selected another. Does nothing if the plug-in is missing."""
     if PLUGIN.exists():
         os.environ.setdefault("TENON_DEVICE", str(PLUGIN))

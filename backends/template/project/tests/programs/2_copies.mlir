@@ -1,4 +1,4 @@
-// Bytes go to the device and come back as they were. `allocate`, `copy`, `record`, `await`.
+// Copies of bytes to the device and back. `allocate`, `copy`, `record`, `await`.
 // ----- one element
 // moves
 // args: 0=1.5

@@ -1,4 +1,4 @@
-// One kernel, alone. `compile`, `load`, `launch`.
+// A program of one kernel. `compile`, `load`, `launch`.
 // ----- one element
 // args: 0=1.5 1=2.25
 func.func @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {

@@ -1,4 +1,4 @@
-// Work in order, each seeing what came before; events that say when it is done. `record`, `wait`, `await`, `release`.
+// The order of work: each launch sees the results of the earlier ones; events report completion. `record`, `wait`, `await`, `release`.
 // ----- a chain that no fusion joins
 // args: 0=random:1
 func.func @main(%x: tensor<64x64xi32>) -> tensor<64x64xi32> {

@@ -1,4 +1,4 @@
-// Every element type: stored, loaded, computed with. What the device does not compute comes as code that it does.
+// Every element type: stores, loads and operations. Tenon emulates the types that the device does not compute with.
 // ----- i1
 // args: 0=true 1=false
 func.func @main(%x: tensor<9xi1>, %y: tensor<9xi1>) -> tensor<9xi1> {

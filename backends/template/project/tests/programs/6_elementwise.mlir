@@ -1,4 +1,4 @@
-// Operations on elements, one program an op: portable numerics are the same bits on every device.
+// Elementwise ops, one program per op: in portable numerics every device gives the same bits.
 // ----- EACH
 // each: abs cbrt ceil cosine exponential exponential_minus_one floor logistic negate round_nearest_afz round_nearest_even sign sine tan tanh
 // args: 0=random:1

@@ -1,4 +1,4 @@
-// Where elements stand: what moves, repeats, cuts and finds them.
+// Ops that move, repeat, cut and find elements.
 // ----- broadcast_in_dim
 // args: 0=random:1
 func.func @main(%x: tensor<5xf32>) -> tensor<3x5x2xf32> {

@@ -1,4 +1,4 @@
-// Reductions and contractions. Sums of floats are compared within a tolerance: how they are split is the target's.
+// Reductions and contractions. Sums of floats are compared within a tolerance, because the target decides how they are split.
 // ----- reduce, sum of integers
 // args: 0=random:1
 func.func @main(%x: tensor<50x30xi32>) -> tensor<50xi32> {

@@ -1,4 +1,4 @@
-// The other ops: each is made of the functions above, and needs no device function of its own.
+// The other ops: each uses the functions above, and needs no device function of its own.
 // ----- rng_bit_generator
 func.func @main() -> (tensor<2xui64>, tensor<16xui32>) {
   %s = stablehlo.constant dense<[7, 11]> : tensor<2xui64>
