@@ -70,11 +70,11 @@ def run(command: list[str], timeout: float, variables: dict[str, str] | None = N
         return -1, f"no end after {timeout:.0f} s"
 
 
-def run_gtest(command: list[str], shards: int = 1) -> Outcome:
+def run_gtest(command: list[str], variables: dict[str, str], shards: int = 1) -> Outcome:
     """A GoogleTest executable, with its tests distributed over `shards` processes; status 77 means that a
     prerequisite is missing."""
     with concurrent.futures.ThreadPoolExecutor(shards) as pool:
-        outcomes = list(pool.map(lambda shard: run_shard(command, shard, shards), range(shards)))
+        outcomes = list(pool.map(lambda shard: run_shard(command, variables, shard, shards), range(shards)))
     if all(each.absent for each in outcomes):
         return outcomes[0]
     whole = Outcome()
@@ -83,12 +83,12 @@ def run_gtest(command: list[str], shards: int = 1) -> Outcome:
     return whole
 
 
-def run_shard(command: list[str], shard: int, shards: int) -> Outcome:
+def run_shard(command: list[str], variables: dict[str, str], shard: int, shards: int) -> Outcome:
     outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         status, output = run([*command, f"--gtest_output=json:{report}", "--gtest_brief=1"], 3600,
-                             {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard)})
+                             {**variables, "GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard)})
         if status == 77:
             outcome.absent = True
             outcome.skipped = 1
@@ -168,7 +168,8 @@ def groups(build: pathlib.Path, full: bool) -> dict[str, object]:
         else:
             # Thousands of tests that compile programs.
             shards = os.cpu_count() or 1 if test["name"] == "data" else 1
-            found[test["name"]] = lambda command=command, shards=shards: run_gtest(command, shards)
+            found[test["name"]] = (lambda command=command, variables=test["env"], shards=shards:
+                                   run_gtest(command, variables, shards))
     if (ROOT / "tests/golden").exists():
         found["golden"] = lambda: run_lit(str(ROOT / "tests/golden"), str(build))
     for script in sorted((ROOT / "tests").glob("*/*_test.py")):

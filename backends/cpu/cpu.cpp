@@ -46,7 +46,7 @@ class CpuDevice final : public HostDevice {
                                                kernel.buffers.size(), kernel.scalars));
     }
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, kernel.buffers));
-    queue_run(library, launch.kernel, std::move(buffers),
+    queue_run(queue, library, launch.kernel, std::move(buffers),
               {launch.scalars.begin(), launch.scalars.end()}, launch.stop);
     return {};
   }
@@ -60,17 +60,16 @@ class CpuDevice final : public HostDevice {
     if (places.size() != kernel.buffers.size())
       return rule_violation("B21", "a contraction of other arrays");
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(places, kernel.buffers));
-    queue_run(library, 0, std::move(buffers), {}, call.stop);
+    queue_run(queue, library, 0, std::move(buffers), {}, call.stop);
     return {};
   }
 
  private:
-  void queue_run(const std::shared_ptr<cpu::Library>& library, uint32_t index,
+  void queue_run(uint32_t queue, const std::shared_ptr<cpu::Library>& library, uint32_t index,
                  std::vector<Pinned> buffers, std::vector<uint64_t> scalars,
                  const volatile uint32_t* stop) {
-    push([this, library, index, buffers = std::move(buffers), scalars = std::move(scalars), stop] {
-      return run(*library, index, buffers, scalars, stop);
-    });
+    push(queue, [this, library, index, buffers = std::move(buffers), scalars = std::move(scalars),
+                 stop] { return run(*library, index, buffers, scalars, stop); });
   }
 
   // A plan is code.

@@ -73,8 +73,8 @@ std::span<const std::byte> shortest(std::span<const std::byte> pattern) {
 
 class GpuDevice final : public backend::Device {
  public:
-  GpuDevice(std::string name, std::unique_ptr<Context> context, Stream stream)
-      : name_(std::move(name)), context_(std::move(context)), stream_(stream) {}
+  GpuDevice(std::string name, std::unique_ptr<Context> context, std::vector<Stream> streams)
+      : name_(std::move(name)), context_(std::move(context)), streams_(std::move(streams)) {}
 
   Result<ModuleHandle> load(std::string_view binary, backend::Kernels kernels) override {
     TENON_TRY(check());
@@ -124,7 +124,9 @@ class GpuDevice final : public backend::Device {
   Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
     TENON_TRY(check_queue(queue));
-    if (destination.on_host() && source.on_host()) return copy_on_host(destination, source, bytes);
+    if (destination.on_host() && source.on_host()) {
+      return copy_on_host(queue, destination, source, bytes);
+    }
     Address to = 0;
     Address from = 0;
     if (!destination.on_host()) {
@@ -135,12 +137,12 @@ class GpuDevice final : public backend::Device {
     }
     if (bytes == 0) return {};
     if (destination.on_host()) {
-      return heard(context_->copy_to_host(stream_, destination.host, from, bytes));
+      return heard(context_->copy_to_host(streams_[queue], destination.host, from, bytes));
     }
     if (source.on_host()) {
-      return heard(context_->copy_to_device(stream_, to, source.host, bytes));
+      return heard(context_->copy_to_device(streams_[queue], to, source.host, bytes));
     }
-    return heard(context_->copy_on_device(stream_, to, from, bytes));
+    return heard(context_->copy_on_device(streams_[queue], to, from, bytes));
   }
 
   Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
@@ -152,7 +154,7 @@ class GpuDevice final : public backend::Device {
     // The host copies if the address is not a multiple of the pattern's size.
     if (to % pattern.size() != 0) return Device::fill(queue, destination, bytes, pattern);
     if (bytes == 0) return {};
-    return heard(context_->fill(stream_, to, bytes, pattern));
+    return heard(context_->fill(streams_[queue], to, bytes, pattern));
   }
 
   Status launch(uint32_t queue, const backend::KernelLaunch& launch) override {
@@ -179,13 +181,13 @@ class GpuDevice final : public backend::Device {
     for (const uint64_t& each : values) arguments.push_back(&each);
     ++launches_;
     const LaunchShape shape = {kernel.blocks, kernel.threads, kernel.buffers};
-    return heard(
-        context_->launch(stream_, loaded->functions[launch.kernel], shape, arguments, launch.stop));
+    return heard(context_->launch(streams_[queue], loaded->functions[launch.kernel], shape,
+                                  arguments, launch.stop));
   }
 
   Result<EventHandle> record(uint32_t queue) override {
     TENON_TRY(check_queue(queue));
-    TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
+    TENON_ASSIGN(const Event event, heard(context_->record(streams_[queue])));
     return events_.add(std::make_shared<GpuEvent>(*context_, event));
   }
 
@@ -193,7 +195,7 @@ class GpuDevice final : public backend::Device {
     TENON_TRY(check_queue(queue));
     const auto found = events_.find(event);
     if (found == nullptr) return rule_violation("B10", "a wait for no event");
-    return heard(context_->wait(stream_, found->event()));
+    return heard(context_->wait(streams_[queue], found->event()));
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
@@ -227,8 +229,9 @@ class GpuDevice final : public backend::Device {
   Status check() const { return is_lost_ ? lost() : Status(); }
   Status check_queue(uint32_t queue) const {
     TENON_TRY(check());
-    return queue == 0 ? Status()
-                      : rule_violation("B10", fmt::format("there is no queue {}", queue));
+    return queue < streams_.size()
+               ? Status()
+               : rule_violation("B10", fmt::format("there is no queue {}", queue));
   }
 
   // Returns the context's status; once it is kUnavailable the GPU stays lost (B12).
@@ -261,9 +264,9 @@ class GpuDevice final : public backend::Device {
   }
 
   // Copies after the work that the queue has been given.
-  Status copy_on_host(const MemoryAddress& destination, const MemoryAddress& source,
+  Status copy_on_host(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                       int64_t bytes) {
-    TENON_ASSIGN(const Event event, heard(context_->record(stream_)));
+    TENON_ASSIGN(const Event event, heard(context_->record(streams_[queue])));
     Status before = heard(context_->synchronize(event));
     context_->release(event);
     TENON_TRY(std::move(before));
@@ -308,7 +311,7 @@ class GpuDevice final : public backend::Device {
 
   const std::string name_;
   const std::unique_ptr<Context> context_;
-  const Stream stream_;
+  const std::vector<Stream> streams_;  // By queue.
   std::atomic<int64_t> used_ = 0;
   std::atomic<int64_t> launches_ = 0;
   std::atomic<bool> is_lost_ = false;
@@ -323,8 +326,11 @@ class GpuDevice final : public backend::Device {
 
 Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,
                                                          std::unique_ptr<Context> context) {
-  TENON_ASSIGN(const Stream stream, context->create_stream());
-  return std::make_unique<GpuDevice>(std::move(name), std::move(context), stream);
+  std::vector<Stream> streams;
+  for (uint32_t i = 0; i < kQueues; ++i) {
+    TENON_ASSIGN(streams.emplace_back(), context->create_stream());
+  }
+  return std::make_unique<GpuDevice>(std::move(name), std::move(context), std::move(streams));
 }
 
 }  // namespace tenon::gpu

@@ -11,6 +11,10 @@ namespace tenon::gpu {
 /// The alignment of buffers.
 constexpr int64_t kBufferAlignment = 256;
 
+/// Queues of a device, each a stream: for kernels, and for copies in either direction, for which
+/// GPUs have engines of their own.
+constexpr uint32_t kQueues = 3;
+
 /// `name` is for messages. Loads binaries of save(Code) (code.h). The device is lost once the
 /// context returns kUnavailable (B12). Thread-safety: rule B7.
 Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,

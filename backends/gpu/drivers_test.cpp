@@ -15,7 +15,9 @@
 #include "backends/gpu/device.h"
 #include "backends/gpu/gpu.h"
 #include "backends/gpu/simulator/driver.h"
+#include "core/backend/layers/layers.h"
 #include "core/backend/testing/backend_test_util.h"
+#include "core/backend/testing/counting_backend.h"
 
 #if defined(TENON_CUDA_H)
 // Our own declarations must equal those of the toolkit.
@@ -380,6 +382,21 @@ TEST_F(GpuDeviceTest, Fills) {
             ErrorCode::kUnimplemented);
 }
 
+TEST(GpuDevice, IsPaintedByFills) {
+  backend::CallCounts counts;
+  const auto counting = std::make_shared<backend::CountingBackend>(
+      std::shared_ptr(backend::make_gpu_sim_backend(backend::GpuSimConfig())), counts);
+  const auto device = backend::make_validate_layer(counting)->open(0).value();
+  const auto memory = device->allocate(0, 1 << 20).value();
+  std::array<std::byte, 4> seen = {};
+  ASSERT_TRUE(
+      device->copy(0, MemoryAddress::of_host(seen.data()), {memory, 1 << 19, nullptr}, 4).ok());
+  EXPECT_EQ(backend::finish(*device).message(), "");
+  EXPECT_EQ(seen[0], std::byte{0xA5});
+  EXPECT_EQ(counts.fills, 3);  // The canaries, and the poison between them.
+  EXPECT_EQ(counts.copies, 0);
+}
+
 TEST_F(GpuDeviceTest, CallsThatBreakRulesAreErrors) {
   EXPECT_EQ(launch({{x, 0, nullptr}}).message(), "B21: the kernel takes 2 buffers and 0 scalars");
   EXPECT_EQ(launch({{x, 52, nullptr}, {y, 0, nullptr}}).message(), "B17: 16 bytes at 52 of 64");
@@ -388,7 +405,7 @@ TEST_F(GpuDeviceTest, CallsThatBreakRulesAreErrors) {
   other.module = module;
   other.kernel = 1;
   EXPECT_EQ(device->launch(0, other).message(), "B14: a launch of a kernel that is not loaded");
-  EXPECT_EQ(device->record(1).error().message(), "B10: there is no queue 1");
+  EXPECT_EQ(device->record(3).error().message(), "B10: there is no queue 3");
   EXPECT_EQ(device->await(9, 0).error().message(), "B10: no such event");
   EXPECT_EQ(device->allocate(0, 0).error().message(),
             "B16: an allocation of 0 bytes, or in an unknown space");

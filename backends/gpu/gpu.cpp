@@ -71,6 +71,7 @@ class GpuBackend final : public Backend {
       target.compute_units = chip.multiprocessors;
       target.scratch_bytes = std::min(target.scratch_bytes, chip.shared_bytes);
       target.spaces[0].bytes = chip.memory_bytes;
+      target.queues = gpu::kQueues;
       devices.push_back({fmt::format("{}:{}", name_, devices.size()), std::move(target)});
     }
     return devices;

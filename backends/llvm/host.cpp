@@ -37,6 +37,7 @@
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <algorithm>
@@ -61,14 +62,14 @@ void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::SimplifyCFGPass());
 }
 
-// The analyses of functions that passes ask for.
+// The analyses of functions that passes ask for. Targets add no alias analysis of their own:
+// NVPTX's can be registered by llvm::PassBuilder alone.
 void register_analyses(llvm::FunctionAnalysisManager& functions, llvm::TargetMachine& machine) {
   functions.registerPass([&] {
     llvm::AAManager aliases;
     aliases.registerFunctionAnalysis<llvm::BasicAA>();
     aliases.registerFunctionAnalysis<llvm::ScopedNoAliasAA>();
     aliases.registerFunctionAnalysis<llvm::TypeBasedAA>();
-    machine.registerDefaultAliasAnalyses(aliases);
     return aliases;
   });
   functions.registerPass([] { return llvm::BasicAA(); });
@@ -160,6 +161,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine,
   llvm::ModuleAnalysisManager modules;
   loops.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
   loops.registerPass([&] { return llvm::FunctionAnalysisManagerLoopProxy(functions); });
+  loops.registerPass([] { return llvm::ShouldRunExtraSimpleLoopUnswitch(); });
   register_analyses(functions, machine);
   functions.registerPass([&] { return llvm::LoopAnalysisManagerFunctionProxy(loops); });
   functions.registerPass([&] { return llvm::CGSCCAnalysisManagerFunctionProxy(calls); });

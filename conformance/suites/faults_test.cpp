@@ -35,10 +35,10 @@ using backend::FaultPlan;
 using std::chrono::steady_clock;
 using Literals = std::vector<Literal>;
 
-constexpr FaultKind kKinds[] = {FaultKind::kOpen,  FaultKind::kCompile,  FaultKind::kPlan,
-                                FaultKind::kLoad,  FaultKind::kAllocate, FaultKind::kImport,
-                                FaultKind::kCopy,  FaultKind::kLaunch,   FaultKind::kRecord,
-                                FaultKind::kEvent, FaultKind::kLost};
+constexpr FaultKind kKinds[] = {FaultKind::kOpen, FaultKind::kCompile,  FaultKind::kPlan,
+                                FaultKind::kLoad, FaultKind::kAllocate, FaultKind::kImport,
+                                FaultKind::kCopy, FaultKind::kLaunch,   FaultKind::kRecord,
+                                FaultKind::kWait, FaultKind::kEvent,    FaultKind::kLost};
 
 struct Options {
   std::string device = "interp";

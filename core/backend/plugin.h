@@ -210,7 +210,8 @@ typedef struct TenonTargetInfo {
   int64_t largest_buffer;  /* In bytes; 0: no bound. */
   const TenonSpaceInfo* spaces;
   size_t space_count; /* Buffers lie in spaces[0]. At least 1. */
-  uint32_t queues;    /* 0: 1 */
+  /* 0: 1. With more, copies between host and device have queues of their own. */
+  uint32_t queues;
   /* Costs, for the choice of schedules; 0: unknown. */
   double flops;            /* f32 operations per second. */
   double bytes_per_second; /* Bandwidth of spaces[0]. */
@@ -499,8 +500,8 @@ typedef struct TenonBackend {
 
   /* ---- Optional: if null, the host uses the functions above instead ---- */
 
-  /* Fills with copies of `pattern`, of 1, 2, 4 or 8 bytes that divide `bytes`. If null: the host
-   * copies. */
+  /* Fills with copies of `pattern`, of 1, 2, 4 or 8 bytes that divide `bytes`; `pattern` is read
+   * before the call returns. If null: the host copies. */
   TenonCode (*fill)(TenonDevice device, uint32_t queue, TenonPlace destination, int64_t bytes,
                     const void* pattern, size_t pattern_bytes, const TenonSink* error);
   /* The host's pointer to memory of a host-visible space, until free or close (B29). If null: the

@@ -30,12 +30,13 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/enumerators.h"
 #include "core/base/status.h"
 
 namespace tenon::serial {
 
-/// One more than the largest enumerator. The order of the enumerators is part of the form, as is
-/// the order of a variant's alternatives.
+/// The number of enumerators of an enumeration; enumerator_count<E>() if it has that. The order of
+/// the enumerators is part of the form, as is the order of a variant's alternatives.
 template <class E>
 inline constexpr uint64_t kEnumEnd = 0;
 

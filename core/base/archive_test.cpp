@@ -12,7 +12,8 @@ namespace tenon::serial {
 
 enum class Colour : uint8_t { kRed, kGreen };
 template <>
-inline constexpr uint64_t kEnumEnd<Colour> = 2;
+inline constexpr uint64_t kEnumEnd<Colour> = enumerator_count<Colour>();
+static_assert(kEnumEnd<Colour> == 2);
 
 namespace {
 

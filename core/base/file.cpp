@@ -51,7 +51,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapped == MAP_FAILED) reason = errno;
   }
-  close(file);
+  ::close(file);
   if (other) return failed("a pipe or device; a regular file is needed");
   if (reason != 0) return failed(std::strerror(reason));
   return MappedFile({static_cast<const char*>(mapped), size});
@@ -85,7 +85,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
 }
 
 OutputFile::~OutputFile() {
-  if (file_ >= 0) close(file_);
+  if (file_ >= 0) ::close(file_);
 }
 
 Status OutputFile::write(uint64_t offset, std::string_view bytes) const {

@@ -5,14 +5,11 @@
 
 namespace tenon::serial {
 template <>
-inline constexpr uint64_t kEnumEnd<program::BufferKind> =
-    static_cast<uint64_t>(program::BufferKind::kTemporary) + 1;
+inline constexpr uint64_t kEnumEnd<program::BufferKind> = enumerator_count<program::BufferKind>();
 template <>
-inline constexpr uint64_t kEnumEnd<program::Combiner> =
-    static_cast<uint64_t>(program::Combiner::kXor) + 1;
+inline constexpr uint64_t kEnumEnd<program::Combiner> = enumerator_count<program::Combiner>();
 template <>
-inline constexpr uint64_t kEnumEnd<program::FftKind> =
-    static_cast<uint64_t>(program::FftKind::kRealInverse) + 1;
+inline constexpr uint64_t kEnumEnd<program::FftKind> = enumerator_count<program::FftKind>();
 }  // namespace tenon::serial
 
 namespace tenon::program {

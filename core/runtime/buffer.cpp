@@ -29,10 +29,30 @@ std::optional<size_t> space_for(const Device& device, MemoryKind kind) {
   return space || kind == MemoryKind::kPinnedHost ? space : std::optional<size_t>(0);
 }
 
+// The queue for a copy. Copies between two places of the host wait for the queue for computing.
+QueueRole role_of_copy(const backend::MemoryAddress& to, const backend::MemoryAddress& from) {
+  if (to.on_host() == from.on_host()) return QueueRole::kCompute;
+  return to.on_host() ? QueueRole::kDownload : QueueRole::kUpload;
+}
+
+// The work that a copy comes behind: that which writes its source, and earlier users of its
+// destination.
+WorkMarks before_copy(const WorkPosition& definer, const BufferStorage& to) {
+  WorkMarks after;
+  after.raise(definer);
+  after.raise(to.free_after());
+  return after;
+}
+
+// With in_order(): work that writes the memory comes behind this one.
+void note_reader(const BufferStorage& storage, const WorkPosition& reader) {
+  if (storage.suballocation != nullptr) storage.suballocation->note_read(reader);
+}
+
 // The error of a copy, `status`, or else that of the contents, which come before it.
 Status worst(const Event& defined, Status status) {
   if (!status.ok()) return status;
-  // Work of one queue is done in order: work given before has its outcome.
+  // Work is heard of after what it comes behind: that has its outcome.
   return defined.is_ready() ? defined.await() : Status();
 }
 
@@ -77,11 +97,13 @@ const std::byte* BufferStorage::host_data() const {
 }
 
 Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
-               Event defined)
+               Event defined, WorkPosition definer)
     : device_(std::move(device)),
       kind_(kind),
       shape_(std::move(shape)),
       defined_(std::move(defined)),
+      // Contents that nothing writes are what the memory held before.
+      definer_(definer.serial != 0 ? definer : storage.free_after()),
       storage_(std::move(storage)) {}
 
 bool Buffer::is_deleted() const {
@@ -196,16 +218,19 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
   auto promise = std::make_shared<Promise>(device_->pool());
   const Event event = promise->event();
   std::byte* const target = staging != nullptr ? staging->data() : to.data();
-  device_->post(
-      [device = device_.get(), from = *from, target, bytes] {
-        return device->copy(backend::MemoryAddress::of_host(target), from.place(), bytes);
+  const QueueRole role = role_of_copy(backend::MemoryAddress::of_host(target), from->place());
+  const WorkPosition reader = device_->post(
+      [device = device_.get(), from = *from, target, bytes, role] {
+        return device->copy(backend::MemoryAddress::of_host(target), from.place(), bytes, role);
       },
       [promise, staging, to, defined = defined_,
        box = box_of(shape_, wanted, dense)](const Status& status) {
         const Status outcome = worst(defined, status);
         if (outcome.ok() && staging != nullptr) copy_box(to.data(), staging->data(), box);
         promise->set(outcome);
-      });
+      },
+      {role, before_copy(definer_, {}), nullptr});
+  note_reader(*from, reader);
   return event;
 }
 
@@ -223,11 +248,13 @@ Result<HostMemory> host_memory(int64_t bytes, std::string_view label) {
   }
 }
 
-Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label) {
+Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label,
+                               QueueRole user) {
   BufferStorage storage;
   if (const auto space = space_for(device, kind)) {
     TENON_TRY(device.lost());
-    TENON_ASSIGN(storage.suballocation, device.memory(*space).allocate(bytes, std::move(label)));
+    TENON_ASSIGN(storage.suballocation,
+                 device.memory(*space).allocate(bytes, std::move(label), user));
     return storage;
   }
   TENON_ASSIGN(storage.host, host_memory(bytes, label));
@@ -272,7 +299,8 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
   const int64_t bytes = array.shape.byte_size();
   TENON_ASSIGN(
       const BufferStorage storage,
-      allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string())));
+      allocate(*device, kind, bytes, fmt::format("an argument {}", array.shape.to_string()),
+               QueueRole::kUpload));
   // An array that may change after this call, or must not reach the device, is copied at once.
   const bool at_once = array.lifetime == HostLifetime::kDuringCall || device->stages();
   auto staging = std::make_shared<HostMemory>();
@@ -283,24 +311,26 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
   auto host_done = std::make_shared<Promise>(device->pool());
   FromHost result = {std::make_shared<Buffer>(device, kind, array.shape, storage, defined->event()),
                      at_once ? Event::ready() : host_done->event()};
-  device->post(
-      [device = device.get(), storage, array, staging, bytes]() -> Status {
+  const QueueRole role = role_of_copy(storage.place(), backend::MemoryAddress::of_host(array.data));
+  result.buffer->set_definer(device->post(
+      [device = device.get(), storage, array, staging, bytes, role]() -> Status {
         const std::byte* from = array.data;
         if (bytes > 0 && *staging == nullptr && !is_dense(array)) {
           Status boxed = device->copy_box(
               storage.place(), backend::MemoryAddress::of_host(from),
-              box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides));
+              box_of(array.shape, row_major_byte_strides(array.shape), *array.byte_strides), role);
           if (boxed.code() != ErrorCode::kUnimplemented) return boxed;
           TENON_ASSIGN(*staging, dense(array));
         }
         if (*staging != nullptr) from = (*staging)->data();
-        return device->copy(storage.place(), backend::MemoryAddress::of_host(from), bytes);
+        return device->copy(storage.place(), backend::MemoryAddress::of_host(from), bytes, role);
       },
       [defined, host_done](const Status& status) {
         // The host's array is not touched any more, even after an error.
         host_done->set({});
         defined->set(status);
-      });
+      },
+      {role, before_copy({}, storage), nullptr}));
   return result;
 }
 
@@ -318,23 +348,30 @@ Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryK
   if (device == device_) {
     const auto in_order = device->in_order();
     TENON_ASSIGN(const BufferStorage from, storage());
-    device->post([device = device.get(), to, from,
-                  bytes] { return device->copy(to.place(), from.place(), bytes); },
-                 [defined, source = defined_](const Status& status) {
-                   defined->set(worst(source, status));
-                 });
+    const QueueRole role = role_of_copy(to.place(), from.place());
+    const WorkPosition copier = device->post(
+        [device = device.get(), to, from, bytes, role] {
+          return device->copy(to.place(), from.place(), bytes, role);
+        },
+        [defined, source = defined_](const Status& status) { defined->set(worst(source, status)); },
+        {role, before_copy(definer_, to), nullptr});
+    note_reader(from, copier);
+    copy->set_definer(copier);
     return copy;
   }
   TENON_ASSIGN(const HostMemory staging, host_memory(bytes, "a copy between devices"));
   const Event fetched = copy_to_host(*staging);
   // The source writes there even if the target is lost and its work is dropped.
   fetched.on_ready([staging](const Status&) {});
-  device->post(
-      [device = device.get(), to, staging, fetched, bytes]() -> Status {
+  const auto source = backend::MemoryAddress::of_host(staging->data());
+  const QueueRole role = role_of_copy(to.place(), source);
+  copy->set_definer(device->post(
+      [device = device.get(), to, staging, source, fetched, bytes, role]() -> Status {
         TENON_TRY(fetched.await());
-        return device->copy(to.place(), backend::MemoryAddress::of_host(staging->data()), bytes);
+        return device->copy(to.place(), source, bytes, role);
       },
-      [defined](const Status& status) { defined->set(status); });
+      [defined](const Status& status) { defined->set(status); },
+      {role, before_copy({}, to), nullptr}));
   return copy;
 }
 

@@ -64,6 +64,10 @@ struct BufferStorage {
   }
   /// Where the host sees it; null if it does not.
   const std::byte* host_data() const;
+  /// The last work of the queue for computing that may have used the memory before.
+  WorkPosition free_after() const {
+    return suballocation != nullptr ? suballocation->free_after() : WorkPosition();
+  }
 };
 
 class Buffer;
@@ -72,8 +76,9 @@ using BufferPtr = std::shared_ptr<Buffer>;
 class Buffer {
  public:
   /// `defined` happens when the contents are there, or with the error that prevents them.
+  /// `definer` is the work that writes them, if there is some.
   Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
-         Event defined);
+         Event defined, WorkPosition definer = {});
 
   const Shape& shape() const { return shape_; }
   const std::shared_ptr<Device>& device() const { return device_; }
@@ -112,6 +117,10 @@ class Buffer {
 
   // --- Of Executable
 
+  /// The work that writes the contents, which work that reads them comes behind.
+  const WorkPosition& definer() const { return definer_; }
+  /// Only before anybody else has the buffer.
+  void set_definer(const WorkPosition& definer) { definer_ = definer; }
   /// The memory, if it is still there.
   Result<BufferStorage> storage() const;
   struct Donated {
@@ -133,6 +142,7 @@ class Buffer {
   const MemoryKind kind_;
   const Shape shape_;
   const Event defined_;
+  WorkPosition definer_;
   mutable std::mutex mutex_;
   BufferStorage storage_;
   std::shared_ptr<const void> kept_open_;  // While it is held.
@@ -149,8 +159,9 @@ struct FromHost {
 /// A buffer with the elements of `array`. Errors: no room; a lost device.
 Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryKind kind,
                                   const HostArray& array);
-/// One whose contents are for the caller's executables to write.
-Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label);
+/// One whose contents are for work of `user`'s queue to write.
+Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label,
+                               QueueRole user = QueueRole::kCompute);
 /// The host's own bytes as memory of the device (Imported); empty if it does not take them as they
 /// lie.
 Result<BufferStorage> import(const std::shared_ptr<Device>& device, MemoryKind kind,

@@ -135,10 +135,17 @@ Status load_modules(LoadedProgram& state) {
 }
 
 // Posts work that writes memory which every execution reads.
-void post_definition(const std::shared_ptr<LoadedProgram>& state, Device::Work work) {
+void post_definition(const std::shared_ptr<LoadedProgram>& state, Work work, QueueRole role,
+                     const WorkPosition& after) {
   auto defined = std::make_shared<Promise>(state->device->pool());
   state->constants_defined.push_back(defined->event());
-  state->device->post(std::move(work), [defined](const Status& status) { defined->set(status); });
+  PostOptions options;
+  options.role = role;
+  options.after = state->constants_definers;
+  options.after.raise(after);
+  state->constants_definers.raise(state->device->post(
+      std::move(work), [defined](const Status& status) { defined->set(status); },
+      std::move(options)));
 }
 
 // Constants of at least this many bytes are imported; smaller ones do not justify an entry in the
@@ -168,13 +175,17 @@ Status put_constants(const std::shared_ptr<LoadedProgram>& state) {
     const auto bytes = static_cast<int64_t>(constant.data().size());
     TENON_ASSIGN(BufferStorage storage,
                  allocate(*state->device, MemoryKind::kDevice, bytes,
-                          fmt::format("constant {} of {}", i, program.name)));
+                          fmt::format("constant {} of {}", i, program.name), QueueRole::kUpload));
     state->constants.push_back(storage);
     // The state keeps the constant until it has been copied.
-    post_definition(state, [state, storage, &constant, bytes] {
-      return state->device->copy(storage.place(),
-                                 backend::MemoryAddress::of_host(constant.data().data()), bytes);
-    });
+    post_definition(
+        state,
+        [state, storage, &constant, bytes] {
+          return state->device->copy(storage.place(),
+                                     backend::MemoryAddress::of_host(constant.data().data()), bytes,
+                                     QueueRole::kUpload);
+        },
+        QueueRole::kUpload, storage.free_after());
   }
   return {};
 }
@@ -194,9 +205,12 @@ Status pack_constants(const std::shared_ptr<LoadedProgram>& state) {
                               fmt::format("a packed constant of {}", program.name)));
         state->packed[{call->lowered, i}] = packed;
         const BufferStorage constant = state->constants[from.index];
-        post_definition(state, [state, &plan, i, packed, constant] {
-          return state->device->pack(plan.plan, i, packed.place(), constant.place());
-        });
+        post_definition(state,
+                        [state, &plan, i, packed, constant] {
+                          return state->device->pack(plan.plan, i, packed.place(),
+                                                     constant.place());
+                        },
+                        QueueRole::kCompute, {});
       }
     }
   }
@@ -381,6 +395,19 @@ Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferP
   return true;
 }
 
+// The work of other queues that an execution comes behind: what writes its inputs, and what reads
+// memory that it may write.
+WorkMarks comes_behind(const LoadedProgram& loaded, std::span<const BufferPtr> arguments,
+                       const ExecutionMemory& memory, const std::vector<bool>& is_donated) {
+  WorkMarks after = loaded.constants_definers;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    after.raise(arguments[i]->definer());
+    const auto& suballocation = memory.parameters[i].suballocation;
+    if (is_donated[i] && suballocation != nullptr) after.raise(suballocation->readers());
+  }
+  return after;
+}
+
 }  // namespace
 
 Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
@@ -417,7 +444,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   in_flight->done.emplace(state_->device->pool());
   execution.done = in_flight->done->event();
   execution.steps = in_flight->steps;
-  const Device::Work work = [in_flight]() -> Status {
+  const Work work = [in_flight]() -> Status {
     if (in_flight->loaded->has_loops) TENON_TRY(in_flight->inputs_defined());
     Status status =
         StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(), *in_flight->steps)
@@ -426,19 +453,28 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     in_flight->memory = {};
     return status;
   };
-  const Device::Done done = [in_flight](const Status& status) { in_flight->finish(status); };
-  const bool here = state_->is_brief && std::ranges::all_of(in_flight->inputs, &Event::is_ready);
-  auto place = here ? state_->device->claim_inline_slot() : nullptr;
-  if (place == nullptr) {
-    state_->device->post(work, done, in_flight->stop);
+  const Done done = [in_flight](const Status& status) { in_flight->finish(status); };
+  Device& device = *state_->device;
+  PostOptions post_options;
+  post_options.after = comes_behind(*state_, arguments, in_flight->memory, is_donated);
+  post_options.stop = in_flight->stop;
+  const bool here = state_->is_brief && std::ranges::all_of(in_flight->inputs, &Event::is_ready) &&
+                    device.is_done(QueueRole::kCompute, post_options.after);
+  auto turn = here ? device.claim_inline_turn() : std::nullopt;
+  const auto set_definers = [&](const WorkPosition& definer) {
+    for (const BufferPtr& result : execution.results) result->set_definer(definer);
+  };
+  if (!turn) {
+    set_definers(device.post(work, done, std::move(post_options)));
     donations->keep();
     return execution;
   }
-  const auto item = Device::make_work_item(work, done, in_flight->stop);
+  set_definers(turn->position);
+  const auto item = Device::make_work_item(work, done, std::move(post_options));
   donations->keep();  // No more memory is allocated from here on.
   // Work that other threads post from now on is ordered after it.
   in_order.unlock();
-  state_->device->run_inline(std::move(place), item);
+  device.run_inline(*std::move(turn), item);
   return execution;
 }
 

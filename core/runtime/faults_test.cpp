@@ -85,8 +85,8 @@ Result<Literal> whole_run(const std::shared_ptr<backend::Backend>& backend, cons
 
 constexpr FaultKind kSingle[] = {FaultKind::kOpen,     FaultKind::kCompile, FaultKind::kLoad,
                                  FaultKind::kAllocate, FaultKind::kImport,  FaultKind::kCopy,
-                                 FaultKind::kLaunch,   FaultKind::kRecord,  FaultKind::kEvent,
-                                 FaultKind::kLost};
+                                 FaultKind::kLaunch,   FaultKind::kRecord,  FaultKind::kWait,
+                                 FaultKind::kEvent,    FaultKind::kLost};
 
 // The 1st, the 2nd, … call of each kind fails, until a run has no failing call.
 TEST(Faults, EachCallOfEachKind) {

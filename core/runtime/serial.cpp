@@ -5,7 +5,7 @@
 namespace tenon::serial {
 template <>
 inline constexpr uint64_t kEnumEnd<runtime::KernelPlacement> =
-    static_cast<uint64_t>(runtime::KernelPlacement::kInlined) + 1;
+    enumerator_count<runtime::KernelPlacement>();
 }  // namespace tenon::serial
 
 namespace tenon::runtime {

@@ -32,6 +32,7 @@ struct LoadedProgram {
   std::map<std::pair<program::SequenceId, size_t>, BufferStorage> packed;
   /// Constants and their packed forms.
   std::vector<Event> constants_defined;
+  WorkMarks constants_definers;  ///< The work that writes the constants.
   int64_t workspace_bytes = 0;   ///< The maximum over all calls.
   int64_t workspace_offset = 0;  ///< After the temporaries.
   /// For each result, the donated parameter with which it is aliased, or kNone: the first steps

@@ -265,7 +265,7 @@ def test_bad_arguments(folder):
     contains(fails(1, "run", program, "--arg", "9=1"), "@main has 2 parameters")
     contains(fails(2, "run", program, "--shape", "0=x"), "--shape 0=x: expected sizes such as 2x3")
     bad = write(folder, "bad.npy", "x")
-    contains(fails(1, "run", program, "--arg", f"0=@{bad}"), "no .npy file")
+    contains(fails(1, "run", program, "--arg", f"0=@{bad}"), "not a .npy file")
 
 
 def test_an_unknown_device(folder):

@@ -65,9 +65,11 @@ class CudaContext final : public Context {
     if (context_ == nullptr) return;
     {
       const Current current(*this);
-      anchor_ = nullptr;
+      for (CudaStream& stream : streams_) stream.anchor = nullptr;
       events_ = nullptr;
-      for (const CUstream stream : streams_) static_cast<void>(api_.destroy_stream(stream));
+      for (const CudaStream& stream : streams_) {
+        static_cast<void>(api_.destroy_stream(stream.stream));
+      }
     }
     static_cast<void>(api_.destroy_context(context_));
   }
@@ -90,7 +92,9 @@ class CudaContext final : public Context {
     TENON_TRY(current.status());
     CUstream stream = nullptr;
     TENON_TRY(api_.check(api_.create_stream(&stream, CU_STREAM_NON_BLOCKING), "create a stream"));
-    streams_.push_back(stream);
+    streams_.push_back({stream, nullptr, {}});
+    // It is reached at once; times of all streams count from that of the first.
+    TENON_TRY(renew_anchor(streams_.size(), streams_.front().anchor));
     return streams_.size();
   }
 
@@ -186,8 +190,13 @@ class CudaContext final : public Context {
   Result<Event> record(Stream stream) override {
     const Current current(*this);
     TENON_TRY(current.status());
-    TENON_TRY(renew_anchor(stream));
-    TENON_ASSIGN(auto moment, moment_on(stream, anchor_));
+    CudaStream& on = streams_[stream - 1];
+    if (std::chrono::steady_clock::now() - on.anchored > std::chrono::milliseconds(500)) {
+      // The moment's absolute time, so that earlier moments are no longer needed.
+      static_cast<void>(on.anchor->seconds());
+      TENON_TRY(renew_anchor(stream, on.anchor));
+    }
+    TENON_ASSIGN(auto moment, moment_on(stream, on.anchor));
     return events_->add(std::move(moment));
   }
   Status wait(Stream stream, Event event) override {
@@ -241,7 +250,7 @@ class CudaContext final : public Context {
     const Status status_;
   };
 
-  CUstream of(Stream stream) const { return streams_[stream - 1]; }
+  CUstream of(Stream stream) const { return streams_[stream - 1].stream; }
 
   Result<std::shared_ptr<Moment>> find(Event event) const {
     auto found = events_->find(event);
@@ -257,23 +266,25 @@ class CudaContext final : public Context {
     return moment;
   }
 
-  // Ensures a reference event at most half a second old when work is recorded.
-  Status renew_anchor(Stream stream) {
-    const auto now = std::chrono::steady_clock::now();
-    if (anchor_ != nullptr && now - anchored_ < std::chrono::milliseconds(500)) return {};
-    // Computes its absolute time, so that earlier ones are no longer needed.
-    if (anchor_ != nullptr) static_cast<void>(anchor_->seconds());
-    TENON_ASSIGN(anchor_, moment_on(stream, anchor_));
-    anchored_ = now;
+  // Ensures a reference moment at most half a second old when work is recorded.
+  Status renew_anchor(Stream stream, const std::shared_ptr<Moment>& before) {
+    CudaStream& on = streams_[stream - 1];
+    TENON_ASSIGN(on.anchor, moment_on(stream, before));
+    on.anchored = std::chrono::steady_clock::now();
     return {};
   }
 
+  // A moment of a stream is told by one before on the same stream, which is reached by then.
+  struct CudaStream {
+    CUstream stream = nullptr;
+    std::shared_ptr<Moment> anchor;
+    std::chrono::steady_clock::time_point anchored;
+  };
+
   const CudaApi& api_;
   CUcontext context_ = nullptr;
-  std::vector<CUstream> streams_;
+  std::vector<CudaStream> streams_;  // All made before the first is used.
   std::unique_ptr<Handles<Moment>> events_ = std::make_unique<Handles<Moment>>();
-  std::shared_ptr<Moment> anchor_;
-  std::chrono::steady_clock::time_point anchored_;
 };
 
 class CudaDriver final : public Driver {

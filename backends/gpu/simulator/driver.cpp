@@ -83,6 +83,8 @@ class SimContext final : public Context {
  public:
   ~SimContext() override {
     __atomic_store_n(&closing_, 1, __ATOMIC_RELAXED);
+    // A stream may wait for another one's event.
+    for (const auto& stream : streams_) stream->end();
     streams_.clear();
   }
 

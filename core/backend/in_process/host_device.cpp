@@ -23,7 +23,9 @@ HostDevice::HostAllocation::~HostAllocation() {
 
 void HostDevice::end_work() {
   __atomic_store_n(&closing_, 1, __ATOMIC_RELAXED);
-  queue_.reset();
+  // A queue may wait for another one's event.
+  for (const auto& queue : queues_) queue->end();
+  queues_.clear();
 }
 
 Result<MemoryHandle> HostDevice::allocate(uint32_t space, int64_t bytes) {
@@ -64,8 +66,21 @@ Status HostDevice::copy(uint32_t queue, const MemoryAddress& destination,
   TENON_TRY(check_queue(queue));
   TENON_ASSIGN(const Pinned to, pin(destination, bytes));
   TENON_ASSIGN(const Pinned from, pin(source, bytes));
-  push([to, from, bytes]() -> Status {
+  push(queue, [to, from, bytes]() -> Status {
     if (bytes > 0) std::memcpy(to.data, from.data, static_cast<size_t>(bytes));
+    return {};
+  });
+  return {};
+}
+
+Status HostDevice::fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
+                        std::span<const std::byte> pattern) {
+  TENON_TRY(check_queue(queue));
+  TENON_ASSIGN(const Pinned to, pin(destination, bytes));
+  push(queue, [to, bytes, word = std::vector(pattern.begin(), pattern.end())]() -> Status {
+    for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(word.size())) {
+      std::memcpy(to.data + at, word.data(), word.size());
+    }
     return {};
   });
   return {};
@@ -76,7 +91,7 @@ Status HostDevice::copy_box(uint32_t queue, const MemoryAddress& destination,
   TENON_TRY(check_queue(queue));
   TENON_ASSIGN(const Pinned to, pin_box(destination, box, box.destination_strides));
   TENON_ASSIGN(const Pinned from, pin_box(source, box, box.source_strides));
-  push([to, from, box]() -> Status {
+  push(queue, [to, from, box]() -> Status {
     backend::copy_box(to.data, from.data, box);
     return {};
   });
@@ -85,14 +100,14 @@ Status HostDevice::copy_box(uint32_t queue, const MemoryAddress& destination,
 
 Result<EventHandle> HostDevice::record(uint32_t queue) {
   TENON_TRY(check_queue(queue));
-  return events_.add(queue_->record());
+  return events_.add(queues_[queue]->record());
 }
 
 Status HostDevice::wait(uint32_t queue, EventHandle event) {
   TENON_TRY(check_queue(queue));
   auto found = events_.find(event);
   if (found == nullptr) return rule_violation("B10", "a wait for no event");
-  queue_->wait(std::move(found));
+  queues_[queue]->wait(std::move(found));
   return {};
 }
 
@@ -118,7 +133,8 @@ Result<double> HostDevice::event_time(EventHandle event) {
 }
 
 Status HostDevice::check_queue(uint32_t queue) const {
-  return queue == 0 ? Status() : rule_violation("B10", fmt::format("there is no queue {}", queue));
+  return queue < queues_.size() ? Status()
+                                : rule_violation("B10", fmt::format("there is no queue {}", queue));
 }
 
 Result<HostDevice::Pinned> HostDevice::pin(const MemoryAddress& place, int64_t bytes) const {

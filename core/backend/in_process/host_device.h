@@ -28,17 +28,19 @@ class HostDevice : public Device {
   static constexpr int64_t kImportAlignment = 16;
 
   /// `name` is for messages; `memory_bytes` is the maximum that may be allocated, 0 for no limit;
-  /// `thread` is the queue's.
+  /// `thread` is that of each queue.
   HostDevice(std::string name, int64_t memory_bytes,
-             HostQueue::Thread thread = HostQueue::Thread::kOwn)
-      : name_(std::move(name)),
-        memory_bytes_(memory_bytes),
-        queue_(std::make_unique<HostQueue>(thread)) {}
+             HostQueue::Thread thread = HostQueue::Thread::kOwn, uint32_t queues = 1)
+      : name_(std::move(name)), memory_bytes_(memory_bytes) {
+    for (uint32_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<HostQueue>(thread));
+  }
 
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override;
   void free(MemoryHandle memory) override;
   Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override;
+  Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
+              std::span<const std::byte> pattern) override;
   Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override;
   Result<EventHandle> record(uint32_t queue) override;
@@ -76,8 +78,8 @@ class HostDevice : public Device {
   /// Pins one range of `bytes` bytes at each of `places`.
   Result<std::vector<Pinned>> pin(std::span<const MemoryAddress> places,
                                   std::span<const int64_t> bytes) const;
-  /// Queues work after all earlier work.
-  void push(HostQueue::Work work) { queue_->push(std::move(work)); }
+  /// Queues work after all earlier work of the queue.
+  void push(uint32_t queue, HostQueue::Work work) { queues_[queue]->push(std::move(work)); }
   /// Whether work should end early: the device is being closed (B11), or the host requests it
   /// (B27).
   bool is_stopped(const volatile uint32_t* stop) const {
@@ -88,7 +90,7 @@ class HostDevice : public Device {
   std::array<const volatile uint32_t*, 2> stop_words(const volatile uint32_t* stop) const {
     return {stop == nullptr ? &closing_ : stop, &closing_};
   }
-  /// Ends the thread after its current work.
+  /// Ends the threads after their current work.
   void end_work();
 
  private:
@@ -103,7 +105,7 @@ class HostDevice : public Device {
   volatile uint32_t closing_ = 0;  // Once set, it stays set.
   Handles<HostAllocation> memories_;
   Handles<HostEvent> events_;
-  std::unique_ptr<HostQueue> queue_;
+  std::vector<std::unique_ptr<HostQueue>> queues_;
 };
 
 }  // namespace tenon::backend

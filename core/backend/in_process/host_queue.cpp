@@ -33,14 +33,19 @@ HostQueue::HostQueue(Thread thread) {
 }
 
 HostQueue::~HostQueue() {
-  if (!thread_) return;
+  end();
+  if (thread_) thread_->join();
+}
+
+void HostQueue::end() {
+  std::deque<QueuedWork> left;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
+    left.swap(items_);
   }
   added_.notify_all();
-  thread_->join();
-  for (const QueuedWork& item : items_) {
+  for (const QueuedWork& item : left) {
     if (item.event) item.event->finish(Status(ErrorCode::kCancelled, "the device was closed"));
   }
 }

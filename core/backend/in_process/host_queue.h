@@ -41,7 +41,7 @@ class HostQueue {
   enum class Thread : uint8_t { kOwn, kCallers };
 
   explicit HostQueue(Thread thread = Thread::kOwn);
-  /// Ends the thread after its current work; remaining events become kCancelled.
+  /// As end(), and waits for the thread.
   ~HostQueue();
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
@@ -52,6 +52,9 @@ class HostQueue {
   /// Makes work that is pushed later wait for the event, whether or not the event has an error
   /// (B24).
   void wait(std::shared_ptr<HostEvent> event);
+  /// The thread ends after the work that it is at; events that are left become kCancelled, so that
+  /// other queues do not wait for them.
+  void end();
 
  private:
   struct QueuedWork {

@@ -1,5 +1,10 @@
 #include "core/backend/interpreter/interpreter.h"
 
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
 #include "core/backend/in_process/host_device.h"
 #include "core/base/archive.h"
 #include "core/kernel/serial/serial.h"
@@ -32,6 +37,7 @@ Result<std::vector<kernel::Kernel>> read_kernels(const serial::Unsealed& file) {
 }
 
 struct InterpretedModule {
+  std::mutex mutex;  // Launches of several queues come one at a time.
   std::optional<program::Program> segment;
   std::optional<program::ProgramInterpreter> segment_interpreter;
   std::vector<kernel::Kernel> kernels;
@@ -40,8 +46,9 @@ struct InterpretedModule {
 
 class InterpDevice final : public HostDevice {
  public:
-  explicit InterpDevice(const InterpreterConfig& config)
-      : HostDevice("interp", config.memory_bytes), config_(config) {}
+  InterpDevice(const InterpreterConfig& config, uint32_t queues)
+      : HostDevice("interp", config.memory_bytes, HostQueue::Thread::kOwn, queues),
+        config_(config) {}
   ~InterpDevice() override { end_work(); }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
@@ -67,7 +74,7 @@ class InterpDevice final : public HostDevice {
   Status launch(uint32_t queue, const KernelLaunch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto module = modules_.find(launch.module);
-    if (module != nullptr && module->segment) return launch_segment(module, launch);
+    if (module != nullptr && module->segment) return launch_segment(queue, module, launch);
     if (module == nullptr || launch.kernel >= module->kernels.size()) {
       return rule_violation("B14", "a launch of a kernel that is not loaded");
     }
@@ -80,9 +87,9 @@ class InterpDevice final : public HostDevice {
     std::vector<int64_t> sizes;
     for (size_t i = 0; i < launch.buffers.size(); ++i) sizes.push_back(kernel.memories[i].bytes());
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, sizes));
-    push([this, module, index = launch.kernel, buffers = std::move(buffers),
-          scalars = std::vector(launch.scalars.begin(), launch.scalars.end()),
-          stop = launch.stop] { return run(*module, index, buffers, scalars, stop); });
+    push(queue, [this, module, index = launch.kernel, buffers = std::move(buffers),
+                 scalars = std::vector(launch.scalars.begin(), launch.scalars.end()),
+                 stop = launch.stop] { return run(*module, index, buffers, scalars, stop); });
     return {};
   }
 
@@ -94,7 +101,7 @@ class InterpDevice final : public HostDevice {
     return modules_.add(std::move(module));
   }
 
-  Status launch_segment(const std::shared_ptr<InterpretedModule>& module,
+  Status launch_segment(uint32_t queue, const std::shared_ptr<InterpretedModule>& module,
                         const KernelLaunch& launch) {
     const program::Program& program = *module->segment;
     const std::vector<int64_t> sizes = program::memory_sizes(program);
@@ -103,7 +110,8 @@ class InterpDevice final : public HostDevice {
           "B21", fmt::format("a segment of {} takes {} buffers", program.name, sizes.size()));
     }
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, sizes));
-    push([this, module, buffers = std::move(buffers), stop = launch.stop] {
+    push(queue, [this, module, buffers = std::move(buffers), stop = launch.stop] {
+      const std::lock_guard lock(module->mutex);
       const program::Program& p = *module->segment;
       program::Memories memories;
       auto next = buffers.begin();
@@ -125,6 +133,7 @@ class InterpDevice final : public HostDevice {
 
   Status run(InterpretedModule& module, uint32_t index, const std::vector<Pinned>& buffers,
              const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
+    const std::lock_guard lock(module.mutex);
     auto& interpreter = module.interpreters[index];
     if (interpreter == nullptr) {
       interpreter = std::make_unique<kernel::Interpreter>(module.kernels[index]);
@@ -140,9 +149,23 @@ class InterpDevice final : public HostDevice {
   Handles<InterpretedModule> modules_;
 };
 
+Result<uint32_t> queues_from_environment() {
+  const char* const set = std::getenv("TENON_INTERP_QUEUES");
+  if (set == nullptr) return 1;
+  constexpr uint32_t kMost = 16;
+  const std::string_view text = set;
+  uint32_t count = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  if (whole && count >= 1 && count <= kMost) return count;
+  return invalid_argument("TENON_INTERP_QUEUES is '{}', expected a number of 1 to {}", text, kMost);
+}
+
 class InterpBackend final : public Backend {
  public:
-  explicit InterpBackend(const InterpreterConfig& config) : config_(config) {}
+  explicit InterpBackend(const InterpreterConfig& config)
+      : config_(config),
+        queues_(config.queues > 0 ? Result<uint32_t>(config.queues) : queues_from_environment()) {}
 
   std::string_view name() const override { return "interp"; }
   std::string_view version() const override { return "1"; }
@@ -157,6 +180,7 @@ class InterpBackend final : public Backend {
     target.spaces[0].host_visible = true;
     target.spaces[0].alignment = config_.alignment;
     target.spaces[0].bytes = config_.memory_bytes;
+    TENON_ASSIGN(target.queues, Result<uint32_t>(queues_));
     std::vector<DeviceInfo> devices;
     for (size_t i = 0; i < config_.devices; ++i) {
       devices.push_back({fmt::format("interp:{}", i), target});
@@ -166,7 +190,8 @@ class InterpBackend final : public Backend {
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
     if (index >= config_.devices) return not_found("interp: there is no device {}", index);
-    return std::make_unique<InterpDevice>(config_);
+    TENON_ASSIGN(const uint32_t queues, Result<uint32_t>(queues_));
+    return std::make_unique<InterpDevice>(config_, queues);
   }
 
   Result<Compiled> compile(const TargetInfo&, Kernels kernels) override {
@@ -181,6 +206,7 @@ class InterpBackend final : public Backend {
 
  private:
   const InterpreterConfig config_;
+  const Result<uint32_t> queues_;  // Read once, so that every call gives the same devices (B9).
 };
 
 }  // namespace

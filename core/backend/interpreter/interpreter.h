@@ -1,7 +1,7 @@
 // core/backend/interpreter/: the kernel interpreter as a backend.
 //
-// The backend `interp` runs kernels in the kernel interpreter, on a thread of its own. It is the
-// smallest complete backend, and the reference with which the others are compared.
+// The backend `interp` runs kernels in the kernel interpreter, on a thread for each queue. It is
+// the smallest complete backend, and the reference with which the others are compared.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,8 @@ struct InterpreterConfig {
   int64_t memory_bytes = 0;
   int64_t scratch_bytes = 48 << 10;
   int64_t alignment = 64;  ///< Required alignment of offsets; 64 or more.
+  /// Queues, each with a thread of its own; 0: as many as TENON_INTERP_QUEUES says, or 1.
+  uint32_t queues = 0;
   /// Whether it takes segments (compile_segment).
   bool segments = true;
 };

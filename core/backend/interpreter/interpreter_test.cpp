@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/backend/testing/backend_test_util.h"
@@ -43,7 +44,7 @@ TEST_F(InterpTest, CallsThatBreakRulesAreErrors) {
   other.module = module;
   other.kernel = 1;
   EXPECT_EQ(device->launch(0, other).message(), "B14: a launch of a kernel that is not loaded");
-  EXPECT_EQ(device->record(1).error().message(), "B10: there is no queue 1");
+  EXPECT_EQ(device->record(99).error().message(), "B10: there is no queue 99");
   EXPECT_EQ(device->await(9, 0).error().message(), "B10: no such event");
   EXPECT_EQ(device->allocate(0, 0).error().message(),
             "B16: an allocation of 0 bytes, or in an unknown space");
@@ -74,6 +75,42 @@ TEST_F(InterpTest, AnErrorIsTheNextEvents) {
   EXPECT_TRUE(device->await(second, -1).value());
   ASSERT_TRUE(device->wait(0, first).ok());  // Its error does not cross (B24).
   EXPECT_TRUE(device->await(device->record(0).value(), -1).value());
+}
+
+TEST(Interp, HasAsManyQueuesAsItIsToldTo) {
+  const auto queues = [](const char* said, uint32_t configured = 0) {
+    const char* const before = std::getenv("TENON_INTERP_QUEUES");
+    const std::string kept = before == nullptr ? "" : before;
+    setenv("TENON_INTERP_QUEUES", said, 1);
+    InterpreterConfig config;
+    config.queues = configured;
+    const auto devices = make_interpreter_backend(config)->devices();
+    unsetenv("TENON_INTERP_QUEUES");
+    if (before != nullptr) setenv("TENON_INTERP_QUEUES", kept.c_str(), 1);
+    return devices ? std::to_string(devices->front().target.queues) : devices.error().message();
+  };
+  EXPECT_EQ(queues("3"), "3");
+  EXPECT_EQ(queues("3", 2), "2");
+  for (const char* wrong : {"", "0", "17", "two", "2 "}) {
+    EXPECT_EQ(queues(wrong),
+              fmt::format("TENON_INTERP_QUEUES is '{}', expected a number of 1 to 16", wrong));
+  }
+}
+
+// One queue waits for the other, and both end (B11).
+TEST(Interp, ClosingEndsQueuesThatWait) {
+  InterpreterConfig config;
+  config.queues = 2;
+  for (int i = 0; i < 50; ++i) {
+    const auto device = make_interpreter_backend(config)->open(0).value();
+    const MemoryHandle memory = device->allocate(0, 1 << 20).value();
+    const std::array<std::byte, 1> zero = {};
+    uint32_t queue = 0;
+    for (int n = 0; n < 10; ++n, queue = 1 - queue) {
+      ASSERT_TRUE(device->fill(queue, {memory, 0, nullptr}, 1 << 20, zero).ok());
+      ASSERT_TRUE(device->wait(1 - queue, device->record(queue).value()).ok());
+    }
+  }
 }
 
 TEST_F(InterpTest, ClosingEndsWorkThatIsLeft) {

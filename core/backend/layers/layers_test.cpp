@@ -295,8 +295,8 @@ TEST(Faults, PlansParse) {
     EXPECT_EQ(none.error().message(),
               "'" + std::string(wrong) +
                   "' is not a fault: KIND@N (the N-th), KIND%N (one in N) or seed=N, of the kinds "
-                  "open, compile, plan, load, allocate, import, copy, launch, record, event, lost, "
-                  "delay");
+                  "open, compile, plan, load, allocate, import, copy, launch, record, wait, event, "
+                  "lost, delay");
   }
 }
 

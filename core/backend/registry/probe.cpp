@@ -73,7 +73,7 @@ Status probe(const std::function<void()>& start, std::chrono::milliseconds limit
   int returned[2] = {-1, -1};
   const auto close_all = [&] {
     for (const int each : {said[0], said[1], returned[0], returned[1]}) {
-      if (each >= 0) close(each);
+      if (each >= 0) ::close(each);
     }
   };
   if (pipe2(said, O_CLOEXEC) != 0 || pipe2(returned, O_CLOEXEC) != 0) {
@@ -91,7 +91,7 @@ Status probe(const std::function<void()>& start, std::chrono::milliseconds limit
     return {ErrorCode::kResourceExhausted,
             fmt::format("no process can be started: {}", std::strerror(reason))};
   }
-  close(said[1]);
+  ::close(said[1]);
   said[1] = -1;
   std::string text;
   const bool in_time = ends(child, Clock::now() + limit, said[0], text);

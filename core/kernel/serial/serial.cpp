@@ -6,14 +6,11 @@
 
 namespace tenon::serial {
 template <>
-inline constexpr uint64_t kEnumEnd<kernel::Space> =
-    static_cast<uint64_t>(kernel::Space::kPrivate) + 1;
+inline constexpr uint64_t kEnumEnd<kernel::Space> = enumerator_count<kernel::Space>();
 template <>
-inline constexpr uint64_t kEnumEnd<kernel::Access> =
-    static_cast<uint64_t>(kernel::Access::kInOut) + 1;
+inline constexpr uint64_t kEnumEnd<kernel::Access> = enumerator_count<kernel::Access>();
 template <>
-inline constexpr uint64_t kEnumEnd<kernel::AtomicKind> =
-    static_cast<uint64_t>(kernel::AtomicKind::kXor) + 1;
+inline constexpr uint64_t kEnumEnd<kernel::AtomicKind> = enumerator_count<kernel::AtomicKind>();
 }  // namespace tenon::serial
 
 namespace tenon::kernel {

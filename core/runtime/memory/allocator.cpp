@@ -22,30 +22,31 @@ Suballocation::~Suballocation() {
 Allocator::Allocator(AllocatorDevice device, uint32_t space, const backend::SpaceInfo& info)
     : device_(std::move(device)), space_(space), info_(info) {}
 
-Result<std::shared_ptr<Suballocation>> Allocator::allocate(int64_t bytes, std::string label) {
+Result<std::shared_ptr<Suballocation>> Allocator::allocate(int64_t bytes, std::string label,
+                                                           QueueRole user) {
   if (bytes > INT64_MAX - info_.alignment) {
     return tl::make_unexpected(
         exhausted(bytes, label, Status(resource_exhausted("no device has so many"))));
   }
   // An array without elements has a place too.
   const int64_t taken = rounded(std::max<int64_t>(bytes, 1), info_.alignment);
-  auto suballocation = take(taken, label);
+  auto suballocation = take(taken, label, user);
   if (suballocation == nullptr) {
     // Sizes that grow leave blocks behind that nothing fits in any more.
     if (has_excess()) TENON_TRY(trim());
     Status status = add_block(taken);
     if (status.code() == ErrorCode::kResourceExhausted) {
       TENON_TRY(trim());
-      suballocation = take(taken, label);
+      suballocation = take(taken, label, user);
       status = suballocation != nullptr ? Status() : add_block(taken);
     }
     if (status.code() == ErrorCode::kResourceExhausted) {
       return tl::make_unexpected(exhausted(bytes, label, status));
     }
     TENON_TRY(std::move(status));
-    if (suballocation == nullptr) suballocation = take(taken, label);
+    if (suballocation == nullptr) suballocation = take(taken, label, user);
     // Another thread may have taken what was added.
-    if (suballocation == nullptr) return allocate(bytes, std::move(label));
+    if (suballocation == nullptr) return allocate(bytes, std::move(label), user);
   }
   suballocation->bytes_ = bytes;
   return suballocation;
@@ -58,16 +59,36 @@ bool Allocator::has_excess() const {
   return free > std::max(statistics_.bytes_in_use, kLittle);
 }
 
-// The smallest piece that is large enough. Memory of the host that this takes is had before the
-// lock, so that nothing fails behind it and a return needs none.
-std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string& label) {
+// The smallest piece that is large enough; for an upload the smallest whose last use is done, as
+// far as one is soon found.
+FreePieces::const_iterator Allocator::find_piece(int64_t bytes, QueueRole user) const {
+  constexpr int kMostLooks = 64;
+  const auto smallest = by_size_.lower_bound({bytes, 0, 0});
+  if (user == QueueRole::kCompute || device_.computed == nullptr) return smallest;
+  int looks = 0;
+  for (auto piece = smallest; piece != by_size_.end() && looks < kMostLooks; ++piece, ++looks) {
+    const MemoryBlock& block = blocks_.find(piece->memory)->second;
+    const int64_t free_after = block.free.find(piece->offset)->second.free_after;
+    if (free_after <= device_.computed->done) return piece;
+  }
+  return smallest;
+}
+
+// Memory of the host that this takes is had before the lock, so that nothing fails behind it and a
+// return needs none.
+std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string& label,
+                                               QueueRole user) {
   auto suballocation = std::shared_ptr<Suballocation>(new Suballocation());
   suballocation->label_ = label;
-  std::map<int64_t, int64_t> one = {{0, 0}};
+  PiecesByOffset one = {{0, {}}};
   FreePieces one_by_size = {{}};
   Suballocations entry = {suballocation.get()};
   const std::lock_guard lock(mutex_);
-  const auto found = by_size_.lower_bound({bytes, 0, 0});
+  auto found = find_piece(bytes, user);
+  if (found == by_size_.end()) {
+    join_all();
+    found = find_piece(bytes, user);
+  }
   if (found == by_size_.end()) return nullptr;
   const auto [size, memory, offset] = *found;
   MemoryBlock& block = blocks_.find(memory)->second;
@@ -77,10 +98,11 @@ std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string&
   suballocation->taken_ = bytes;
   suballocation->by_size_ = by_size_.extract(found);
   suballocation->piece_ = block.free.extract(offset);
+  suballocation->free_after_ = suballocation->piece_.mapped().free_after;
   if (size > bytes) {
     auto rest = one.extract(one.begin());
     rest.key() = offset + bytes;
-    rest.mapped() = size - bytes;
+    rest.mapped() = {size - bytes, suballocation->free_after_};
     block.free.insert(std::move(rest));
     auto rest_by_size = one_by_size.extract(one_by_size.begin());
     rest_by_size.value() = {size - bytes, memory, offset + bytes};
@@ -101,25 +123,56 @@ void Allocator::give_back(Suballocation& suballocation) {
   statistics_.bytes_in_use -= suballocation.taken_;
   const auto found = blocks_.find(suballocation.memory_);
   if (found == blocks_.end()) return;
-  std::map<int64_t, int64_t>& free = found->second.free;
+  PiecesByOffset& free = found->second.free;
   suballocation.piece_.key() = suballocation.offset_;
-  suballocation.piece_.mapped() = suballocation.taken_;
+  // Work that uses it keeps it until its calls begin.
+  const int64_t free_after = device_.computed != nullptr ? device_.computed->begun.load() : 0;
+  suballocation.piece_.mapped() = {suballocation.taken_, free_after};
   auto at = free.insert(std::move(suballocation.piece_)).position;
   // Joins two neighbours, one of which is `at`, if nothing lies between them; gives the piece that
   // `at` is part of then.
-  const auto join = [&](std::map<int64_t, int64_t>::iterator first,
-                        std::map<int64_t, int64_t>::iterator second) {
-    if (first->first + first->second != second->first) return first == at ? first : second;
+  const auto join = [&](PiecesByOffset::iterator first, PiecesByOffset::iterator second) {
+    if (!may_join(*first, *second)) return first == at ? first : second;
     const auto other = first == at ? second : first;
-    by_size_.erase({other->second, suballocation.memory_, other->first});
-    first->second += second->second;
+    by_size_.erase({other->second.bytes, suballocation.memory_, other->first});
+    first->second.bytes += second->second.bytes;
+    first->second.free_after = std::max(first->second.free_after, second->second.free_after);
     free.erase(second);
     return first;
   };
   if (const auto next = std::next(at); next != free.end()) at = join(at, next);
   if (at != free.begin()) at = join(std::prev(at), at);
-  suballocation.by_size_.value() = {at->second, suballocation.memory_, at->first};
+  suballocation.by_size_.value() = {at->second.bytes, suballocation.memory_, at->first};
   by_size_.insert(std::move(suballocation.by_size_));
+}
+
+// Pieces whose last uses differ stay apart until those are done, so that an upload finds the one
+// that it need not wait for.
+bool Allocator::may_join(const Piece& first, const Piece& second) const {
+  const int64_t a = first.second.free_after;
+  const int64_t b = second.second.free_after;
+  return first.first + first.second.bytes == second.first &&
+         (a == b || std::max(a, b) <= device_.computed->done);
+}
+
+void Allocator::join_all() {
+  for (auto& [memory, block] : blocks_) {
+    for (auto first = block.free.begin(); first != block.free.end();) {
+      const auto second = std::next(first);
+      if (second == block.free.end()) break;
+      if (first->first + first->second.bytes != second->first) {
+        first = second;
+        continue;
+      }
+      auto by_size = by_size_.extract({first->second.bytes, memory, first->first});
+      by_size_.erase({second->second.bytes, memory, second->first});
+      first->second.bytes += second->second.bytes;
+      first->second.free_after = std::max(first->second.free_after, second->second.free_after);
+      block.free.erase(second);
+      by_size.value().bytes = first->second.bytes;
+      by_size_.insert(std::move(by_size));
+    }
+  }
 }
 
 // Small requests share a block; a block of a small space is a part of it.
@@ -144,7 +197,7 @@ Status Allocator::add_block(int64_t bytes) {
   MemoryBlock& block = blocks_[*memory];
   block.bytes = size;
   block.host = host;
-  block.free.emplace(0, size);
+  block.free.emplace(0, PieceInfo{size, 0});
   by_size_.insert({size, *memory, 0});
   statistics_.bytes_reserved += size;
   return {};
@@ -153,6 +206,7 @@ Status Allocator::add_block(int64_t bytes) {
 Allocator::FreeBlocks Allocator::take_free_blocks() {
   FreeBlocks free;
   const std::lock_guard lock(mutex_);
+  join_all();
   for (auto it = blocks_.begin(); it != blocks_.end();) {
     if (!it->second.is_free()) {
       ++it;

@@ -3,9 +3,10 @@
 // Memory of one space of a device: taken from the backend in large blocks, given out in
 // suballocations.
 //
-// Reuse is in queue order: a suballocation that is given back may be given out again at once, since
-// its new user queues work behind the work of the previous one. Memory that the host itself reads
-// or writes must be kept until that is done.
+// Reuse is in the order of the queue for computing: a suballocation that is given back may be given
+// out again at once, since its new user queues work behind the work of the previous one. A new user
+// on another queue comes behind the work that had begun when the memory was given back. Memory that
+// the host itself or another queue reads or writes must be kept until that is done.
 //
 // Thread-safety: all of it; suballocations may be dropped on any thread.
 #pragma once
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/backend/backend.h"
+#include "core/runtime/submission/queue_order.h"
 
 namespace tenon::runtime {
 
@@ -31,6 +33,12 @@ struct FreePiece {
   auto operator<=>(const FreePiece&) const = default;
 };
 using FreePieces = std::set<FreePiece>;
+struct PieceInfo {
+  int64_t bytes = 0;
+  int64_t free_after = 0;  ///< Suballocation::free_after.
+};
+/// Free parts of a block by their offsets.
+using PiecesByOffset = std::map<int64_t, PieceInfo>;
 
 /// Bytes of device memory, given back with the last copy of its shared_ptr.
 class Suballocation {
@@ -46,6 +54,15 @@ class Suballocation {
   const std::byte* host() const { return host_; }
   int64_t bytes() const { return bytes_; }
   const std::string& label() const { return label_; }
+  /// The last work of the queue for computing that may have used the memory before.
+  WorkPosition free_after() const { return {0, free_after_}; }
+
+  // With the device's in_order().
+
+  /// Work of another queue reads it, and keeps it until that is done.
+  void note_read(const WorkPosition& reader) { readers_.raise(reader); }
+  /// The work that comes before work that writes it.
+  const WorkMarks& readers() const { return readers_; }
 
  private:
   friend class Allocator;
@@ -57,9 +74,11 @@ class Suballocation {
   const std::byte* host_ = nullptr;
   int64_t bytes_ = 0;  // As asked for.
   int64_t taken_ = 0;  // With padding for alignment.
+  int64_t free_after_ = 0;
+  WorkMarks readers_;
   std::string label_;
   // Nodes of the lists of free pieces, for its return without allocation.
-  std::map<int64_t, int64_t>::node_type piece_;
+  PiecesByOffset::node_type piece_;
   FreePieces::node_type by_size_;
 };
 
@@ -81,14 +100,19 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
     std::mutex* one_at_a_time = nullptr;
     std::function<Status()> drain;            ///< Waits for all work given so far.
     std::function<Status(Status)> note_loss;  ///< Hears the device's own errors.
+    /// The counts of the queue for computing; null if there is no other queue.
+    std::shared_ptr<const QueueCounts> computed;
   };
 
   Allocator(AllocatorDevice device, uint32_t space, const backend::SpaceInfo& info);
 
   /// `label` names the use and the user. When there is no room, or much more is free than in use,
   /// blocks that are free are given back and it is tried again; without room then it is an error of
-  /// kResourceExhausted that lists the largest suballocations in use.
-  Result<std::shared_ptr<Suballocation>> allocate(int64_t bytes, std::string label);
+  /// kResourceExhausted that lists the largest suballocations in use. `user`: the queue that uses
+  /// the memory first; for another than the one for computing, memory whose last use is done is
+  /// better.
+  Result<std::shared_ptr<Suballocation>> allocate(int64_t bytes, std::string label,
+                                                  QueueRole user = QueueRole::kCompute);
   /// Waits for the device, and gives the blocks that are free then back to the backend. Threads
   /// that trim at once do so one after the other.
   Status trim();
@@ -101,13 +125,19 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   struct MemoryBlock {
     int64_t bytes = 0;
     const std::byte* host = nullptr;  ///< Where the host can see it.
-    std::map<int64_t, int64_t> free;  ///< Offset to bytes, neighbours joined.
+    PiecesByOffset free;              ///< Neighbours joined, as far as they may be.
 
-    bool is_free() const { return free.size() == 1 && free.begin()->second == bytes; }
+    bool is_free() const { return free.size() == 1 && free.begin()->second.bytes == bytes; }
   };
 
+  using Piece = PiecesByOffset::value_type;
+  bool may_join(const Piece& first, const Piece& second) const;
+  /// Joins all neighbours, whether their last uses are done or not.
+  void join_all();
   void give_back(Suballocation& suballocation);
-  std::shared_ptr<Suballocation> take(int64_t bytes, const std::string& label);
+  std::shared_ptr<Suballocation> take(int64_t bytes, const std::string& label, QueueRole user);
+  /// The piece for so many bytes, end() if there is none.
+  FreePieces::const_iterator find_piece(int64_t bytes, QueueRole user) const;
   Status add_block(int64_t bytes);
   struct FreeBlocks {
     std::map<backend::MemoryHandle, MemoryBlock> blocks;

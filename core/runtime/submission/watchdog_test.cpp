@@ -111,18 +111,20 @@ class WatchdogTest : public ::testing::Test {
   }
   ~WatchdogTest() override { hanging->end(); }
 
-  // Everything that is waited for ends with the loss, begun or not.
+  // Everything that is waited for ends with the loss, begun or not; but work may be done that does
+  // not come behind a copy which hangs on a queue of its own.
   void expect_lost(bool copies_first = false) {
     Event copied = Event::ready();
     if (copies_first) copied = x->copy_to_host(memory);
     const auto run = executable->execute(std::vector{x});
-    if (!copies_first) copied = x->copy_to_host(memory);
-    if (run) {
+    if (!copies_first) copied = (run ? run->results[0] : x)->copy_to_host(memory);
+    const bool may_be_done = copies_first && client->devices()[0]->info().target.queues > 1;
+    if (run && !(may_be_done && run->done.await().ok())) {
       // It names the launch if that has returned.
       EXPECT_EQ(run->done.await().message().substr(0, kLost.message().size()), kTooLong);
       EXPECT_EQ(run->done.await().code(), ErrorCode::kUnavailable);
       EXPECT_EQ(run->results[0]->defined().await(), run->done.await());
-    } else {
+    } else if (!run) {
       EXPECT_EQ(run.error(), kLost);
     }
     EXPECT_EQ(copied.await(), kLost);

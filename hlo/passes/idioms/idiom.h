@@ -23,9 +23,10 @@
 namespace tenon::hlo::idioms {
 
 /// The values that the names of a pattern matched.
-class Captures {
+class PatternCaptures {
  public:
-  Captures(const rewrite::VariableNames& names, const rewrite::Match& match, Instruction& root)
+  PatternCaptures(const rewrite::VariableNames& names, const rewrite::Match& match,
+                  Instruction& root)
       : names_(names), match_(match), root_(root) {}
 
   /// Null if the match has no such name.
@@ -59,7 +60,7 @@ struct Idiom {
   /// The names of the pattern that are the operands, in order.
   std::vector<std::string_view> operands;
   /// The attributes for a match of the pattern; nothing if the match is not an instance.
-  std::optional<Dict> (*attributes_of)(const Captures& match) = nullptr;
+  std::optional<Dict> (*attributes_of)(const PatternCaptures& match) = nullptr;
   /// Instead of a pattern: the op at which instances are searched, and the function that finds one.
   std::optional<OpCode> root{};
   std::optional<Instance> (*find)(Instruction& root) = nullptr;
@@ -82,9 +83,9 @@ std::string documentation();
 
 // --- The matchers, one file each
 
-std::optional<Dict> softmax(const Captures& match);
-std::optional<Dict> layer_norm(const Captures& match);
-std::optional<Dict> attention(const Captures& match);
+std::optional<Dict> softmax(const PatternCaptures& match);
+std::optional<Dict> layer_norm(const PatternCaptures& match);
+std::optional<Dict> attention(const PatternCaptures& match);
 std::optional<Instance> top_k(Instruction& sort);
 std::optional<Instance> scan(Instruction& root);
 

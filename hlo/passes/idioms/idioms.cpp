@@ -278,7 +278,7 @@ const CompiledTable& compiled() {
 
 }  // namespace
 
-Value Captures::operator[](std::string_view name) const {
+Value PatternCaptures::operator[](std::string_view name) const {
   const auto found = std::ranges::find(names_, name);
   return found == names_.end() ? Value() : match_.variables[found - names_.begin()];
 }
@@ -300,7 +300,7 @@ std::optional<Instance> find_instance(const Idiom& idiom, Instruction& op) {
   if (idiom.find != nullptr) return idiom.find(op);
   Match match;
   if (!rewrite::matches(made.pattern, op, match)) return {};
-  const Captures captures(made.names, match, op);
+  const PatternCaptures captures(made.names, match, op);
   std::optional<Dict> attributes = idiom.attributes_of(captures);
   if (!attributes) return {};
   Instance instance;

@@ -111,7 +111,7 @@ bool is_count(Value value, int64_t count, bool is_inverse) {
 
 // The number that a name matched; `usual` if the match has no such name. Nothing if the value is
 // not a number.
-std::optional<double> number_of(const Captures& match, std::string_view name, double usual) {
+std::optional<double> number_of(const PatternCaptures& match, std::string_view name, double usual) {
   const Value value = match[name];
   if (!value) return usual;
   const Literal* const number = splat_of(value);
@@ -123,13 +123,13 @@ Attribute real(double value) { return Attribute(FloatAttr::of(ElementType::kF64,
 
 }  // namespace
 
-std::optional<Dict> softmax(const Captures& match) {
+std::optional<Dict> softmax(const PatternCaptures& match) {
   const auto axis = softmax_dimension(match.root());
   if (!axis) return {};
   return Dict{{"dimension", Attribute(*axis)}};
 }
 
-std::optional<Dict> layer_norm(const Captures& match) {
+std::optional<Dict> layer_norm(const PatternCaptures& match) {
   const Instruction& root = match.root();
   const Value centered = match["c"];
   const Value scale = root.operand(0) == centered ? root.operand(1) : root.operand(0);
@@ -149,7 +149,7 @@ std::optional<Dict> layer_norm(const Captures& match) {
   return Dict{{"dimension", Attribute(*axis)}, {"epsilon", real(*epsilon)}};
 }
 
-std::optional<Dict> attention(const Captures& match) {
+std::optional<Dict> attention(const PatternCaptures& match) {
   const Instruction& root = match.root();
   const Instruction& product = match.op("p");
   const auto axis = softmax_dimension(match.op("w"));

@@ -17,7 +17,7 @@ constexpr std::array kCombiners = {
     std::pair{OpCode::kXor, "xor"}};
 
 // A slice along one dimension.
-struct Part {
+struct SlicePart {
   Value of;
   int64_t start = 0;
   int64_t stride = 1;
@@ -90,7 +90,7 @@ class ScanMatcher {
     return joins ? first_of(join.operand(0)) : Value();
   }
   Value first_of(Value value) const {
-    const Part part = part_of(value);
+    const SlicePart part = part_of(value);
     return part.of && part.start == 0 && size_of(value) == 1 ? part.of : Value();
   }
 
@@ -109,11 +109,11 @@ class ScanMatcher {
   }
   bool is_part(Value value, Value of, int64_t start, int64_t stride, int64_t size) const {
     if (value == of) return start == 0 && stride == 1;
-    const Part part = part_of(value);
+    const SlicePart part = part_of(value);
     return part.of == of && part.start == start && (part.stride == stride || size == 1);
   }
 
-  Part part_of(Value value) const {
+  SlicePart part_of(Value value) const {
     const Instruction& slice = *value.def;
     if (slice.code() != OpCode::kSlice) return {};
     const Dims& from = slice.operand_type(0).dims();

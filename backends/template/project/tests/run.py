@@ -6,7 +6,8 @@
 TOOL is the command `tenon`, PLUGIN the backend's shared library. STEP is 1_devices (the backend is found and lists its
 devices), 10_errors (failures end with an error text), or the name of a file of programs/: each program runs on
 the backend, strict and with the rules of the interface checked, and on Tenon's own interpreter of kernels; the
-results must be the same bits, or within the tolerance that the program states.
+results must be the same bits, or within the tolerance that the program states. For types whose denormals the device
+flushes, as its target says, a denormal and a zero are equal.
 
 A file has a program after each line "// ----- NAME". These lines may follow it: "// args: …" has arguments of `tenon run
 --arg`; "// tolerance: X" is the greatest difference, absolute or relative; "// each: A B …" makes a program of each word,
@@ -69,8 +70,30 @@ def numbers(value):
         yield float(value)
 
 
-def difference(found, expected, tolerance):
+# The least normal number of each type.
+LEAST_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "bf16": 2.0**-126, "f16": 2.0**-14}
+
+
+def flushed_types(rows, plugin):
+    """The types whose denormals the plug-in's devices flush. `rows` are those of `tenon devices --json`."""
+    lines = [line for row in rows if plugin in row["description"] for line in row.get("target", [])]
+    return {name for line in lines if line.startswith("flushed ") for name in line.split()[1:]}
+
+
+def without_denormals(result, flushed):
+    least = LEAST_NORMAL.get(result["type"], 0.0) if result["type"] in flushed else 0.0
+
+    def of(value):
+        if isinstance(value, list):
+            return [of(each) for each in value]
+        return math.copysign(0.0, value) if isinstance(value, (int, float)) and abs(value) < least else value
+
+    return {**result, "value": of(result["value"])}
+
+
+def difference(found, expected, tolerance, flushed=frozenset()):
     """The difference between two results, or nothing. Both are as `tenon run --json` writes them."""
+    found, expected = (without_denormals(each, flushed) for each in (found, expected))
     # All NaNs are equal.
     if json.dumps(found).replace("-nan", "nan") == json.dumps(expected).replace("-nan", "nan"):
         return ""
@@ -83,7 +106,7 @@ def difference(found, expected, tolerance):
     return "" if tolerance else "differs beyond the digits of a double"
 
 
-def check(tool, plugin, program):
+def check(tool, plugin, flushed, program):
     """The fault of a program on the backend, or nothing."""
     command = [tool, "run", "-", "--json", *program.arguments]
     status, expected, errors = run([*command, "--device=interp"], program.text)
@@ -96,7 +119,7 @@ def check(tool, plugin, program):
         return "nothing of it ran on the device"
     results = zip(json.loads(found)["results"], json.loads(expected)["results"], strict=True)
     for number, (x, y) in enumerate(results):
-        wrong = difference(x, y, program.tolerance)
+        wrong = difference(x, y, program.tolerance, flushed)
         if wrong:
             return f"result {number}: {wrong}"
     return ""
@@ -104,17 +127,24 @@ def check(tool, plugin, program):
 
 def check_programs(tool, plugin, step):
     programs = programs_of(HERE / "programs" / f"{step}.mlir")
+    flushed = flushed_types(devices(tool, plugin)[0], plugin)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda program: check(tool, plugin, program), programs)
+        found = pool.map(lambda program: check(tool, plugin, flushed, program), programs)
         return [(program.name, wrong) for program, wrong in zip(programs, found)]
+
+
+def devices(tool, plugin):
+    """The plug-in's rows of `tenon devices --json`, which finds it in its folder, and what was said besides."""
+    status, found, errors = run([tool, "devices", "--json"], TENON_PLUGIN_PATH=str(pathlib.Path(plugin).parent))
+    rows = [row for row in json.loads(found) if plugin in row["description"]] if status == 0 else []
+    return rows, errors or f"'tenon devices' does not list it:\n{found}"
 
 
 def check_devices(tool, plugin):
     """The plug-in is found in a folder, loads, and has devices."""
-    status, found, errors = run([tool, "devices", "--json"], TENON_PLUGIN_PATH=str(pathlib.Path(plugin).parent))
-    rows = [row for row in json.loads(found) if plugin in row["description"]] if status == 0 else []
+    rows, said = devices(tool, plugin)
     if not rows:
-        return [("found", errors or f"'tenon devices' does not list it:\n{found}")]
+        return [("found", said)]
     return [("found", ""), ("available", "" if rows[0]["state"] == "available" else rows[0]["description"])]
 
 

@@ -17,7 +17,7 @@ namespace {
 
 using serial::digest_of;
 
-constexpr serial::Format kEntryFormat = {"TNCE", "cache entry", 1, 1};
+constexpr serial::Format kCacheEntryFormat = {"TNCE", "cache entry", 1, 1};
 
 // The inputs of a compilation whose binary was read from the folder.
 struct Source {
@@ -86,7 +86,7 @@ class CacheBackend final : public ForwardingBackend,
     for (const bool each : site.constant) append(what, each ? "constant" : "");
     const std::string key = key_of(target, what);
     if (const std::optional<std::string> found = find(key)) {
-      serial::ArchiveReader reader(*found, kEntryFormat.newest);
+      serial::ArchiveReader reader(*found, kCacheEntryFormat.newest);
       LibraryCallPlan kept;
       reader(kept.plan, kept.workspace_bytes, kept.packed_bytes, kept.seconds);
       if (reader.ok()) return kept;
@@ -167,7 +167,7 @@ class CacheBackend final : public ForwardingBackend,
     if (folder_ == nullptr) return {};
     const std::optional<std::string> bytes = folder_->read(file_of(key));
     if (!bytes) return {};
-    const auto file = serial::unseal(*bytes, kEntryFormat);
+    const auto file = serial::unseal(*bytes, kCacheEntryFormat);
     if (!file) return {};
     serial::ArchiveReader reader(file->payload, file->version);
     std::string stored;
@@ -183,7 +183,7 @@ class CacheBackend final : public ForwardingBackend,
     if (folder_ == nullptr) return;
     serial::ArchiveWriter writer;
     writer(key, binary);
-    folder_->write(file_of(key), serial::seal(kEntryFormat, std::move(writer).take()));
+    folder_->write(file_of(key), serial::seal(kCacheEntryFormat, std::move(writer).take()));
   }
 
   const std::shared_ptr<CacheFolder> folder_;

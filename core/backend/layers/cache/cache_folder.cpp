@@ -27,7 +27,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
-    if (number_ >= 0) close(number_);
+    if (number_ >= 0) ::close(number_);
   }
   int number() const { return number_; }
   bool ok() const { return number_ >= 0; }
@@ -103,7 +103,7 @@ Result<std::unique_ptr<CacheFolder>> CacheFolder::open(const std::string& path,
   return std::unique_ptr<CacheFolder>(new CacheFolder(folder.release(), most_bytes));
 }
 
-CacheFolder::~CacheFolder() { close(folder_); }
+CacheFolder::~CacheFolder() { ::close(folder_); }
 
 std::optional<std::string> CacheFolder::read(const std::string& name) const {
   // O_NONBLOCK: opening a pipe must not wait.

@@ -17,8 +17,8 @@ namespace tenon::backend {
 namespace {
 
 constexpr std::array<std::string_view, kFaultKinds> kNames = {
-    "open", "compile", "plan",   "load",  "allocate", "import",
-    "copy", "launch",  "record", "event", "lost",     "delay"};
+    "open",   "compile", "plan", "load",  "allocate", "import", "copy",
+    "launch", "record",  "wait", "event", "lost",     "delay"};
 
 // The state that all devices of a layer share: the plan and its progress.
 class FaultState final : public FaultCounts {
@@ -65,8 +65,8 @@ Status planned(FaultKind kind, ErrorCode code = ErrorCode::kInternal) {
 
 class FaultsDevice final : public ForwardingDevice {
  public:
-  FaultsDevice(std::unique_ptr<Device> inner, std::shared_ptr<FaultState> plan)
-      : ForwardingDevice(std::move(inner)), plan_(std::move(plan)) {}
+  FaultsDevice(std::unique_ptr<Device> inner, std::shared_ptr<FaultState> plan, uint32_t queues)
+      : ForwardingDevice(std::move(inner)), plan_(std::move(plan)), queues_(queues) {}
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
     TENON_TRY(call(FaultKind::kLoad));
@@ -82,45 +82,45 @@ class FaultsDevice final : public ForwardingDevice {
   }
   Status copy(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
               int64_t bytes) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kCopy));
     return ForwardingDevice::copy(queue, destination, source, bytes);
   }
   Status launch(uint32_t queue, const KernelLaunch& launch) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kLaunch));
     return ForwardingDevice::launch(queue, launch);
   }
   Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
                   const Box& box) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kCopy));
     return ForwardingDevice::copy_box(queue, destination, source, box);
   }
   Status call(uint32_t queue, const LibraryCallLaunch& call) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kLaunch));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kLaunch));
     return ForwardingDevice::call(queue, call);
   }
   Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
               const MemoryAddress& destination, const MemoryAddress& source) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kCopy));
     return ForwardingDevice::pack(queue, plan, operand, destination, source);
   }
   Result<EventHandle> record(uint32_t queue) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kRecord));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kRecord));
     Result<EventHandle> event = ForwardingDevice::record(queue);
     // Only work can fail (B23).
-    if (event && std::exchange(worked_, false) && plan_->strikes(FaultKind::kEvent)) {
+    if (event && worked_.erase(queue) > 0 && plan_->strikes(FaultKind::kEvent)) {
       const std::lock_guard lock(mutex_);
       failing_.insert(*event);
     }
     return event;
   }
   Status wait(uint32_t queue, EventHandle event) override {
-    TENON_TRY(alive());
+    TENON_TRY(call(FaultKind::kWait));
     TENON_ASSIGN(const auto turn, queue_turn());
     return ForwardingDevice::wait(queue, event);
   }
   Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
               std::span<const std::byte> pattern) override {
-    TENON_ASSIGN(const auto turn, queue_call(FaultKind::kCopy));
+    TENON_ASSIGN(const auto turn, queue_call(queue, FaultKind::kCopy));
     return ForwardingDevice::fill(queue, destination, bytes, pattern);
   }
   // When a device is lost, a pending event is done with its error (B12). An event that the plan
@@ -155,7 +155,9 @@ class FaultsDevice final : public ForwardingDevice {
   void lose() {
     const std::lock_guard lock(queue_mutex_);
     if (lost_) return;
-    if (const auto event = ForwardingDevice::record(0)) {
+    for (uint32_t queue = 0; queue < queues_; ++queue) {
+      const auto event = ForwardingDevice::record(queue);
+      if (!event) continue;
       static_cast<void>(ForwardingDevice::await(*event, -1));
       ForwardingDevice::release(*event);
     }
@@ -168,24 +170,25 @@ class FaultsDevice final : public ForwardingDevice {
     return plan_->strikes(kind) ? planned(kind, code) : Status();
   }
 
-  // Locks the inner device's queue. Returns an error if the device is lost: a lost device gets no
+  // Locks the inner device's queues. Returns an error if the device is lost: a lost device gets no
   // work.
   Result<std::unique_lock<std::mutex>> queue_turn() {
     std::unique_lock lock(queue_mutex_);
     if (lost_) return tl::make_unexpected(planned(FaultKind::kLost, ErrorCode::kUnavailable));
     return lock;
   }
-  Result<std::unique_lock<std::mutex>> queue_call(FaultKind kind) {
+  Result<std::unique_lock<std::mutex>> queue_call(uint32_t queue, FaultKind kind) {
     TENON_TRY(call(kind));
     TENON_ASSIGN(auto turn, queue_turn());
-    worked_ |= kind != FaultKind::kRecord;
+    if (kind != FaultKind::kRecord) worked_.insert(queue);
     return turn;
   }
 
   const std::shared_ptr<FaultState> plan_;
+  const uint32_t queues_;
   std::atomic<bool> lost_ = false;
-  bool worked_ = false;     // Since the last record of the queue.
-  std::mutex queue_mutex_;  // Guards the inner device's queue functions (B7).
+  std::set<uint32_t> worked_;  // Queues with work since their last record.
+  std::mutex queue_mutex_;     // Guards the inner device's queue functions (B7).
   std::mutex mutex_;
   std::set<EventHandle> failing_;
 };
@@ -200,8 +203,10 @@ class FaultsBackend final : public ForwardingBackend {
     if (plan_->strikes(FaultKind::kOpen)) {
       return tl::make_unexpected(planned(FaultKind::kOpen, ErrorCode::kUnavailable));
     }
+    TENON_ASSIGN(const std::vector<DeviceInfo> devices, ForwardingBackend::devices());
     TENON_ASSIGN(std::unique_ptr<Device> device, ForwardingBackend::open(index));
-    return std::make_unique<FaultsDevice>(std::move(device), plan_);
+    const uint32_t queues = index < devices.size() ? devices[index].target.queues : 1;
+    return std::make_unique<FaultsDevice>(std::move(device), plan_, queues);
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {

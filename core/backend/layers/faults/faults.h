@@ -9,9 +9,9 @@
 //   delay%10            one call in 10 is delayed, by up to a millisecond
 //   seed=7
 //
-// Kinds: open, compile, plan, load, allocate, import, copy, launch, record, event, lost, delay. The
-// words of a plan are separated by spaces or commas; calls are counted per process, over all
-// devices.
+// Kinds: open, compile, plan, load, allocate, import, copy, launch, record, wait, event, lost,
+// delay. The words of a plan are separated by spaces or commas; calls are counted per process, over
+// all devices.
 #pragma once
 
 #include <array>
@@ -33,6 +33,7 @@ enum class FaultKind : uint8_t {
   kCopy,
   kLaunch,
   kRecord,
+  kWait,
   kEvent,
   kLost,
   kDelay,

@@ -246,7 +246,8 @@ std::optional<std::string_view> next_frame(std::string_view& rest) {
 }
 
 Result<recorded::Entry> read_entry(std::string_view frame, bool damaged_too) {
-  TENON_ASSIGN(const serial::Unsealed sealed, serial::unseal(frame, kEntryFormat, damaged_too));
+  TENON_ASSIGN(const serial::Unsealed sealed,
+               serial::unseal(frame, kRecordedEntryFormat, damaged_too));
   serial::ArchiveReader reader(sealed.payload, sealed.version);
   recorded::Entry entry;
   reader(entry);

@@ -192,6 +192,10 @@ class TwoQueues final : public ForwardingBackend {
                 int64_t bytes) override {
       return ForwardingDevice::copy(0, to, from, bytes);
     }
+    Status fill(uint32_t, const MemoryAddress& to, int64_t bytes,
+                std::span<const std::byte> pattern) override {
+      return ForwardingDevice::fill(0, to, bytes, pattern);
+    }
     Status launch(uint32_t, const KernelLaunch& launch) override {
       return ForwardingDevice::launch(0, launch);
     }
@@ -238,6 +242,14 @@ class LateQueue final : public ForwardingBackend {
                 int64_t bytes) override {
       if (queue == 0) return ForwardingDevice::copy(0, to, from, bytes);
       late_.emplace_back([=, this] { return ForwardingDevice::copy(0, to, from, bytes); });
+      return {};
+    }
+    Status fill(uint32_t queue, const MemoryAddress& to, int64_t bytes,
+                std::span<const std::byte> pattern) override {
+      if (queue == 0) return ForwardingDevice::fill(0, to, bytes, pattern);
+      late_.emplace_back([=, this, kept = std::vector<std::byte>(pattern.begin(), pattern.end())] {
+        return ForwardingDevice::fill(0, to, bytes, kept);
+      });
       return {};
     }
     Result<EventHandle> record(uint32_t queue) override {

@@ -20,7 +20,7 @@ std::string length_bytes(uint64_t length) {
 std::string framed(const recorded::Entry& entry) {
   serial::ArchiveWriter writer;
   writer(entry);
-  const std::string sealed = serial::seal(kEntryFormat, std::move(writer).take());
+  const std::string sealed = serial::seal(kRecordedEntryFormat, std::move(writer).take());
   return length_bytes(sealed.size()) + sealed;
 }
 

@@ -5,8 +5,8 @@
 
 namespace tenon::backend {
 
-inline constexpr serial::Format kEntryFormat = {"TNRE", "entry of a recording",
-                                                kRecordingFormat.oldest, kRecordingFormat.newest};
+inline constexpr serial::Format kRecordedEntryFormat = {
+    "TNRE", "entry of a recording", kRecordingFormat.oldest, kRecordingFormat.newest};
 /// Bytes of the length before each entry, least significant byte first.
 inline constexpr size_t kLengthBytes = 8;
 

@@ -214,11 +214,15 @@ class Replayer {
 
   Status act(const recorded::RecordedFill& e) {
     const std::string_view pattern = recording_.bytes[e.pattern];
+    set_type(e.destination, e.bytes, ElementType::kU8);
+    Status filled =
+        device_->fill(0, place(e.destination), e.bytes, std::as_bytes(std::span(pattern)));
+    if (filled.ok()) return outcome(finish());
+    if (filled.code() != ErrorCode::kUnimplemented) return filled;
     std::string whole;
     while (static_cast<int64_t>(whole.size()) < e.bytes) whole += pattern;
     TENON_TRY(
         device_->copy(0, place(e.destination), MemoryAddress::of_host(as_bytes(whole)), e.bytes));
-    set_type(e.destination, e.bytes, ElementType::kU8);
     return outcome(finish());
   }
 

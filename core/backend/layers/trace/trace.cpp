@@ -189,7 +189,11 @@ class TraceDevice final : public ForwardingDevice {
 
   ~TraceDevice() override {
     for (auto& [queue, trace] : queues_) trace->finish();
-    const HostCall call(*file_, process_, "close");
+    Json figures = Json::object();
+    if (const auto statistics = inner().statistics()) {
+      for (const Statistic& each : *statistics) figures[each.name] = each.value;
+    }
+    const HostCall call(*file_, process_, "close", std::move(figures));
     close();
   }
 

@@ -130,6 +130,30 @@ class TraceTest : public testing::Test {
   fs::path folder_;
 };
 
+// A device that counts something.
+class Counting final : public ForwardingBackend {
+ public:
+  Counting() : ForwardingBackend(make_interpreter_backend()) {}
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    class CountingDevice final : public ForwardingDevice {
+     public:
+      using ForwardingDevice::ForwardingDevice;
+      Result<std::vector<Statistic>> statistics() override {
+        return std::vector<Statistic>{{"launches", 3}, {"seconds", 0.5}};
+      }
+    };
+    return std::make_unique<CountingDevice>(ForwardingBackend::open(index).value());
+  }
+};
+
+TEST_F(TraceTest, ShowsTheDevicesStatisticsWhenItIsClosed) {
+  open(std::make_shared<Counting>());
+  const Json all = closed();
+  const Json& last = all.back();
+  EXPECT_EQ(last["name"], "close");
+  EXPECT_EQ(last["args"], Json::parse(R"({"launches": 3.0, "seconds": 0.5})"));
+}
+
 TEST_F(TraceTest, ShowsLaunchesCopiesAndCalls) {
   open(make_interpreter_backend());
   EXPECT_EQ(calls(events()),

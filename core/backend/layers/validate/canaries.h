@@ -25,7 +25,7 @@ struct Guarded {
   int64_t margin = 0;
 };
 
-/// Queues copies that write canaries and poison.
+/// Queues work that writes canaries and poison.
 inline Status paint_guarded(Device& device, uint32_t queue, const Guarded& guarded) {
   const auto write = [&](int64_t from, int64_t bytes, std::byte value) {
     return paint(device, queue, {guarded.memory, from, nullptr}, bytes, value);

@@ -23,9 +23,20 @@ class QueueProgress {
     const auto found = marks.find(queue);
     return found != marks.end() && found->second == queues_[queue].given;
   }
-  bool is_done(const Marks& marks) {
-    return std::ranges::all_of(
-        marks, [&](const auto& mark) { return mark.second <= queues_[mark.first].done; });
+  bool is_done(const Marks& marks) const {
+    return std::ranges::all_of(marks,
+                               [&](const auto& mark) { return is_done(mark.first, mark.second); });
+  }
+
+  /// The number of the record that comes behind what the queue is given next.
+  int64_t next_record(uint32_t queue) const { return marks_of(queue).given; }
+  /// Whether the queue's work before that record is known to be done.
+  bool is_done(uint32_t queue, int64_t record) const { return record <= marks_of(queue).done; }
+  /// Whether it comes before what queue `next` is given next.
+  bool is_before(uint32_t queue, int64_t record, uint32_t next) const {
+    const Marks& seen = marks_of(next).seen;
+    const auto found = seen.find(queue);
+    return is_done(queue, record) || (found != seen.end() && record <= found->second);
   }
 
   struct Recorded {
@@ -54,6 +65,11 @@ class QueueProgress {
     int64_t done = 0;       // The last record whose event was seen to be done.
     Marks seen;             // The work that the queue has waited for.
   };
+  const QueueMarks& marks_of(uint32_t queue) const {
+    static const QueueMarks kNone;
+    const auto found = queues_.find(queue);
+    return found == queues_.end() ? kNone : found->second;
+  }
   static void raise(Marks& marks, const Marks& by) {
     for (const auto& [queue, mark] : by) marks[queue] = std::max(marks[queue], mark);
   }

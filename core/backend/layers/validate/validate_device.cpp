@@ -12,12 +12,11 @@
 
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/loaded_kernel.h"
-#include "core/backend/layers/validate/canaries.h"
+#include "core/backend/layers/validate/memory_table.h"
 #include "core/backend/layers/validate/progress.h"
 #include "core/backend/layers/validate/turn.h"
 #include "core/backend/layers/validate/validate_answers.h"
 #include "core/backend/layers/validate/validate_device.h"
-#include "core/base/digest.h"
 
 namespace tenon::backend {
 namespace {
@@ -29,7 +28,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       : ForwardingDevice(std::move(inner)),
         closed_(std::move(closed)),
         target_(std::move(target)),
-        planned_(std::move(planned)) {}
+        planned_(std::move(planned)),
+        memories_(target_) {}
   ~ValidateDevice() override {
     close();
     closed_();
@@ -74,7 +74,9 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_ASSIGN(const MemoryHandle memory, check_answer("allocate", [&] {
                    return ForwardingDevice::allocate(space, bytes + 2 * margin);
                  }));
-    return added("allocate", memory, {bytes, space, {}, false, {}, 0});
+    const std::lock_guard lock(mutex_);
+    TENON_TRY(memories_.add("allocate", memory, bytes, space));
+    return memory;
   }
 
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
@@ -86,8 +88,10 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_ASSIGN(const MemoryHandle memory, check_answer("import_memory", [&] {
                    return ForwardingDevice::import_memory(space, host);
                  }));
-    const auto bytes = static_cast<int64_t>(host.size());
-    return added("import_memory", memory, {bytes, space, {}, true, host, hash_of(host)});
+    const std::lock_guard lock(mutex_);
+    TENON_TRY(
+        memories_.add("import_memory", memory, static_cast<int64_t>(host.size()), space, host));
+    return memory;
   }
 
   void free(MemoryHandle memory) override {
@@ -95,16 +99,9 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     if (!turn.alone()) note(rule_violation("B7", "free beside load, unload, allocate or free"));
     {
       const std::lock_guard lock(mutex_);
-      const auto found = memories_.find(memory);
-      if (found == memories_.end())
+      if (!memories_.contains(memory))
         return note(rule_violation("B10", "free of no memory {}", memory));
-      if (!progress_.is_done(found->second.last_use)) {
-        note(rule_violation("B18", "memory {} is freed while work uses it", memory));
-      }
-      if (hash_of(found->second.imported) != found->second.hash) {
-        note(rule_violation("B28", "the bytes of imported memory {} have changed", memory));
-      }
-      memories_.erase(found);
+      for (Status& wrong : memories_.remove(memory, progress_)) note(std::move(wrong));
     }
     ForwardingDevice::free(memory);
   }
@@ -121,8 +118,10 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       return rule_violation("B19", "the ends of a copy of {} bytes overlap", bytes);
     }
     TENON_TRY(check_writable(destination, "a copy's destination"));
-    TENON_ASSIGN(const MemoryAddress to, use(queue, destination, bytes, "a copy's destination"));
-    TENON_ASSIGN(const MemoryAddress from, use(queue, source, bytes, "a copy's source"));
+    TENON_ASSIGN(const MemoryAddress to,
+                 use(queue, destination, bytes, MemoryUse::kWrite, "a copy's destination"));
+    TENON_ASSIGN(const MemoryAddress from,
+                 use(queue, source, bytes, MemoryUse::kRead, "a copy's source"));
     return check_answer("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
   }
 
@@ -136,7 +135,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     }
     if (destination.on_host()) return rule_violation("B19", "a fill of host memory");
     TENON_TRY(check_writable(destination, "a fill's destination"));
-    TENON_ASSIGN(const MemoryAddress to, use(queue, destination, bytes, "a fill's destination"));
+    TENON_ASSIGN(const MemoryAddress to,
+                 use(queue, destination, bytes, MemoryUse::kWrite, "a fill's destination"));
     return ForwardingDevice::fill(queue, to, bytes, pattern);
   }
 
@@ -150,7 +150,10 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       if (place.on_host())
         return rule_violation("B21", "@{}: buffer {} is host memory", kernel.name, i);
       if (kernel.buffers[i].writes) TENON_TRY(check_writable(place, "a buffer that is written"));
-      TENON_ASSIGN(places.emplace_back(), use(queue, place, kernel.buffers[i].bytes, "a buffer"));
+      TENON_ASSIGN(
+          places.emplace_back(),
+          use(queue, place, kernel.buffers[i].bytes,
+              kernel.buffers[i].writes ? MemoryUse::kWrite : MemoryUse::kRead, "a buffer"));
       const int64_t alignment = alignment_of(place.memory);
       if (place.offset % alignment != 0) {
         return rule_violation("B17", "@{}: buffer {} lies at {}, which {} does not divide",
@@ -170,10 +173,10 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const PlannedCall sizes = planned_->find(launch.plan);
     LibraryCallLaunch moved = launch;
     TENON_ASSIGN(const std::vector<MemoryAddress> operands,
-                 used(queue, launch.operands, sizes.operands, "an operand"));
+                 used(queue, launch.operands, sizes.operands, MemoryUse::kRead, "an operand"));
     for (const MemoryAddress& each : launch.results) TENON_TRY(check_writable(each, "a result"));
     TENON_ASSIGN(const std::vector<MemoryAddress> results,
-                 used(queue, launch.results, sizes.results, "a result"));
+                 used(queue, launch.results, sizes.results, MemoryUse::kWrite, "a result"));
     moved.operands = operands;
     moved.results = results;
     if (sizes.workspace > 0 && launch.workspace.on_host()) {
@@ -181,7 +184,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     }
     TENON_TRY(check_writable(launch.workspace, "a workspace"));
     if (!launch.workspace.on_host()) {
-      TENON_ASSIGN(moved.workspace, use(queue, launch.workspace, sizes.workspace, "a workspace"));
+      TENON_ASSIGN(moved.workspace,
+                   use(queue, launch.workspace, sizes.workspace, MemoryUse::kWrite, "a workspace"));
     }
     return check_answer("call", [&] { return ForwardingDevice::call(queue, moved); });
   }
@@ -190,12 +194,14 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
               const MemoryAddress& destination, const MemoryAddress& source) override {
     const Turn turn(callers_of(queue));
     TENON_TRY(begin_work(turn, queue));
-    const MemoryAddress both[] = {destination, source};
     TENON_TRY(check_writable(destination, "a packed operand"));
-    TENON_ASSIGN(const std::vector<MemoryAddress> moved,
-                 used(queue, both, {}, "an operand to pack"));
-    return check_answer(
-        "pack", [&] { return ForwardingDevice::pack(queue, plan, operand, moved[0], moved[1]); });
+    // Its size is the plan's own.
+    TENON_ASSIGN(const MemoryAddress to,
+                 use(queue, destination, 0, MemoryUse::kWrite, "an operand to pack"));
+    TENON_ASSIGN(const MemoryAddress from,
+                 use(queue, source, 0, MemoryUse::kRead, "an operand to pack"));
+    return check_answer("pack",
+                        [&] { return ForwardingDevice::pack(queue, plan, operand, to, from); });
   }
 
   Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
@@ -205,11 +211,17 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     if (destination.on_host() && source.on_host()) {
       return rule_violation("B19", "a copy from host to host");
     }
-    const MemoryAddress both[] = {destination, source};
     TENON_TRY(check_writable(destination, "a box's destination"));
-    TENON_ASSIGN(const std::vector<MemoryAddress> moved, used(queue, both, {}, "an end of a box"));
+    const auto end_of_box = [&](const MemoryAddress& place, const Dims& strides, MemoryUse access) {
+      const TouchedBytes range = range_of(place.offset, box, strides);
+      return use(queue, place, range, access, "an end of a box");
+    };
+    TENON_ASSIGN(const MemoryAddress to,
+                 end_of_box(destination, box.destination_strides, MemoryUse::kWrite));
+    TENON_ASSIGN(const MemoryAddress from,
+                 end_of_box(source, box.source_strides, MemoryUse::kRead));
     return check_answer("copy_box",
-                        [&] { return ForwardingDevice::copy_box(queue, moved[0], moved[1], box); });
+                        [&] { return ForwardingDevice::copy_box(queue, to, from, box); });
   }
 
   Result<EventHandle> record(uint32_t queue) override {
@@ -228,6 +240,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     if (event == 0) return fault("B10", "record gave the handle 0");
     if (events_.contains(event)) return fault("B10", "record gave handle {} twice", event);
     added.recorded = progress_.record(queue);
+    added.failed = std::exchange(failed_[queue], Status());
     events_[event] = std::move(added);
     return event;
   }
@@ -265,6 +278,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       return done;
     }
     if (found == events_.end()) return done;
+    if (done && !found->second.failed.ok()) done = tl::make_unexpected(found->second.failed);
     if (!done && found->second.recorded.idle && done.error().code() != ErrorCode::kUnavailable) {
       return fault("B23", "an event of no work failed: {}", done.error().message());
     }
@@ -301,20 +315,11 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
                  check_answer("map", [&] { return ForwardingDevice::map(memory); }));
     if (host == nullptr) return fault("B29", "map gives no address of memory {}", memory);
     const std::lock_guard lock(mutex_);
-    const auto found = memories_.find(memory);
-    if (found == memories_.end()) return fault("B10", "map of no memory {}", memory);
-    return host + guarded_of(*found).margin;
+    if (!memories_.contains(memory)) return fault("B10", "map of no memory {}", memory);
+    return host + memories_.guarded(memory).margin;
   }
 
  private:
-  struct ValidatedAllocation {
-    int64_t bytes = 0;
-    uint32_t space = 0;
-    QueueProgress::Marks last_use;
-    bool painted = false;
-    std::span<const std::byte> imported;
-    uint64_t hash = 0;  // Hash of the imported bytes.
-  };
   struct ValidatedModule {
     std::vector<LoadedKernel> kernels;
     QueueProgress::Marks last_use;
@@ -323,6 +328,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     QueueProgress::Recorded recorded;
     std::string outcome;
     std::vector<Canaries> canaries;
+    Status failed;  // Error of drained work before it.
   };
 
   template <class... Args>
@@ -331,28 +337,9 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return tl::make_unexpected(rule_violation(rule, format, std::forward<Args>(args)...));
   }
 
-  Result<MemoryHandle> added(std::string_view function, MemoryHandle memory,
-                             ValidatedAllocation made) {
-    const std::lock_guard lock(mutex_);
-    if (memory == 0) return fault("B10", "{} gave the handle 0", function);
-    if (memories_.contains(memory)) {
-      return fault("B10", "{} gave handle {} twice", function, memory);
-    }
-    memories_[memory] = std::move(made);
-    return memory;
-  }
-
-  static uint64_t hash_of(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return 0;
-    return serial::short_digest_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-
   Status check_writable(const MemoryAddress& place, std::string_view what) {
     const std::lock_guard lock(mutex_);
-    const auto found = memories_.find(place.memory);
-    if (found == memories_.end() || found->second.imported.empty()) return {};
-    return rule_violation("B28", "{} is imported memory {}, which is only read", what,
-                          place.memory);
+    return memories_.check_writable(place, what);
   }
 
   // Begins a call that gives work to the queue; a record uses begin().
@@ -376,56 +363,65 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
 
   int64_t alignment_of(MemoryHandle memory) {
     const std::lock_guard lock(mutex_);
-    const auto found = memories_.find(memory);
-    return target_.spaces[found == memories_.end() ? 0 : found->second.space].alignment;
+    return memories_.alignment_of(memory);
+  }
+
+  Result<MemoryAddress> use(uint32_t queue, const MemoryAddress& place, int64_t bytes,
+                            MemoryUse access, std::string_view what) {
+    return use(queue, place, TouchedBytes{place.offset, place.offset + bytes}, access, what);
   }
 
   // Marks bytes as used by the next work and gives their address in the inner device; called from
   // the queue's thread.
-  Result<MemoryAddress> use(uint32_t queue, const MemoryAddress& place, int64_t bytes,
-                            std::string_view what) {
+  Result<MemoryAddress> use(uint32_t queue, const MemoryAddress& place, const TouchedBytes& range,
+                            MemoryUse access, std::string_view what) {
     if (place.on_host()) {
       if (place.host == nullptr) return fault("B19", "{} is null", what);
       return place;
     }
-    Guarded guarded;
-    bool painted = false;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = memories_.find(place.memory);
-      if (found == memories_.end()) return fault("B10", "{}: no memory {}", what, place.memory);
-      if (place.offset < 0 || bytes > found->second.bytes - place.offset) {
-        return fault("B17", "{}: {} bytes at {} of {}", what, bytes, place.offset,
-                     found->second.bytes);
-      }
-      progress_.use(queue, found->second.last_use);
-      guarded = guarded_of(*found);
-      painted = found->second.painted;
-    }
-    const MemoryAddress within = {place.memory, place.offset + guarded.margin, nullptr};
-    if (painted) return within;
-    TENON_TRY(paint_guarded(inner(), queue, guarded));
-    const std::lock_guard lock(mutex_);
-    if (const auto found = memories_.find(place.memory); found != memories_.end()) {
-      found->second.painted = true;
-    }
-    return within;
+    std::unique_lock lock(mutex_);
+    TENON_ASSIGN(const Guarded guarded,
+                 memories_.use(progress_, queue, place.memory, range, access, what));
+    const bool painted = memories_.is_painted(place.memory);
+    lock.unlock();
+    if (!painted) TENON_TRY(paint_new(queue, guarded));
+    return MemoryAddress{place.memory, place.offset + guarded.margin, nullptr};
   }
 
-  Guarded guarded_of(const std::pair<const MemoryHandle, ValidatedAllocation>& memory) const {
-    const ValidatedAllocation& of = memory.second;
-    const int64_t margin = of.imported.empty() ? margin_of(target_.spaces[of.space]) : 0;
-    return {memory.first, of.bytes, margin};
+  // Paints memory before its first use; called from the queue's thread. With several queues none
+  // uses it before it is painted.
+  Status paint_new(uint32_t queue, const Guarded& guarded) {
+    const std::lock_guard painting(painting_);
+    {
+      const std::lock_guard lock(mutex_);
+      if (memories_.is_painted(guarded.memory)) return {};
+    }
+    TENON_TRY(paint_guarded(inner(), queue, guarded));
+    if (target_.queues > 1) drain(queue);
+    const std::lock_guard lock(mutex_);
+    memories_.set_painted(guarded.memory);
+    return {};
+  }
+
+  // Waits for what the queue was given. An error of that is the host's next event's (B23).
+  void drain(uint32_t queue) {
+    const Result<EventHandle> event = ForwardingDevice::record(queue);
+    if (!event) return;
+    const Result<bool> done = ForwardingDevice::await(*event, -1);
+    ForwardingDevice::release(*event);
+    const std::lock_guard lock(mutex_);
+    Status& failed = failed_[queue];
+    if (!done && failed.ok()) failed = done.error();
   }
 
   // The addresses of arrays in the inner device; sizes as far as they are known.
   Result<std::vector<MemoryAddress>> used(uint32_t queue, std::span<const MemoryAddress> places,
-                                          const std::vector<int64_t>& sizes,
+                                          const std::vector<int64_t>& sizes, MemoryUse access,
                                           std::string_view what) {
     std::vector<MemoryAddress> moved;
     for (size_t i = 0; i < places.size(); ++i) {
       const int64_t bytes = i < sizes.size() ? sizes[i] : 0;
-      TENON_ASSIGN(moved.emplace_back(), use(queue, places[i], bytes, what));
+      TENON_ASSIGN(moved.emplace_back(), use(queue, places[i], bytes, access, what));
     }
     return moved;
   }
@@ -467,10 +463,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       const std::lock_guard lock(mutex_);
       std::erase_if(released_,
                     [&](const Released& each) { return progress_.is_done(each.covers); });
-      for (const auto& memory : memories_) {
-        const ValidatedAllocation& of = memory.second;
-        const bool around = of.painted && of.imported.empty();
-        if (around && progress_.uses(queue, of.last_use)) all.emplace_back(guarded_of(memory));
+      for (const Guarded& each : memories_.used_with_margins(progress_, queue)) {
+        all.emplace_back(each);
       }
     }
     for (Canaries& each : all) {
@@ -511,11 +505,13 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   const std::shared_ptr<const PlannedCalls> planned_;
   std::atomic<int> admin_ = 0;
   std::mutex mutex_;
-  std::map<MemoryHandle, ValidatedAllocation> memories_;
+  MemoryTable memories_;
   std::map<ModuleHandle, ValidatedModule> modules_;
   std::map<EventHandle, ValidatedEvent> events_;
   std::vector<Released> released_;
   std::map<uint32_t, std::atomic<int>> callers_;  // Callers within each queue's functions.
+  std::map<uint32_t, Status> failed_;  // By queue, the error of work drained since its last record.
+  std::mutex painting_;                // Taken before mutex_.
   QueueProgress progress_;
 };
 

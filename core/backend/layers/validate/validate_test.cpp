@@ -64,7 +64,7 @@ class TwofoldBackend final : public ForwardingBackend {
 
 class TwofoldTest : public OnDevice {
  protected:
-  TwofoldTest() { open(make_validate_layer(std::make_shared<TwofoldBackend>(meanwhile)), 64, 64); }
+  TwofoldTest() { open(make_validate_layer(std::make_shared<TwofoldBackend>(meanwhile)), 64, 128); }
   ~TwofoldTest() override { device = nullptr; }  // Before what it looks at.
 
   Status work(uint32_t queue) { return launch({{x, 0, nullptr}, {y, 0, nullptr}}, queue); }
@@ -79,7 +79,7 @@ class TwofoldTest : public OnDevice {
 
 TEST_F(TwofoldTest, AnEventSaysNothingOfAnotherQueuesWork) {
   ASSERT_EQ(work(0).message(), "");
-  ASSERT_EQ(work(1).message(), "");
+  ASSERT_EQ(launch({{x, 0, nullptr}, {y, 64, nullptr}}, 1).message(), "");
   ASSERT_EQ(finish(*device, 1).message(), "");
   device->free(x);
   EXPECT_EQ(noted(), fmt::format("validate: B18: memory {} is freed while work uses it", x));
@@ -97,6 +97,32 @@ TEST_F(TwofoldTest, UnlessItWaitedForThat) {
   device->unload(module);
   EXPECT_EQ(noted(), "");
   device->release(before);
+}
+
+TEST_F(TwofoldTest, WorkOfTwoQueuesOnTheSameBytesIsOrdered) {
+  std::array<std::byte, 64> host = {};
+  const auto read = [&](MemoryHandle memory, int64_t offset, int64_t bytes) {
+    return device->copy(1, MemoryAddress::of_host(host.data()), {memory, offset, nullptr}, bytes)
+        .message();
+  };
+  ASSERT_EQ(work(0).message(), "");
+  EXPECT_EQ(read(x, 0, 16), "");  // Both only read it.
+  EXPECT_EQ(read(y, 16, 16), "");
+  constexpr auto kUnordered =
+      "validate: B20: a copy's source: queue 1 reads bytes 12 to 16 of memory 2, which queue 0 "
+      "writes; no wait orders them";
+  EXPECT_EQ(read(y, 12, 4), kUnordered);
+  const EventHandle event = device->record(0).value();
+  EXPECT_EQ(read(y, 12, 4), kUnordered);
+  ASSERT_EQ(device->wait(1, event).message(), "");
+  EXPECT_EQ(read(y, 12, 4), "");
+  // Work that writes comes behind the readers.
+  EXPECT_EQ(work(0).message(),
+            "validate: B20: a buffer: queue 0 writes bytes 0 to 16 of memory 2, which queue 1 "
+            "reads; no wait orders them");
+  ASSERT_EQ(finish(*device, 1).message(), "");  // The host has waited.
+  EXPECT_EQ(work(0).message(), "");
+  device->release(event);
 }
 
 TEST_F(TwofoldTest, QueuesAreUsedAtTheSameTime) {
