@@ -68,7 +68,8 @@ Values concatenation_tree(Builder& b, const Instruction& op) {
 
 bool needs_decomposition(const Instruction& op) {
   if (touches_quantized(op)) {
-    return op.info().category != Category::kControl && !works_on_storage(op);
+    if (op.info().category == Category::kControl) return false;
+    return !works_on_storage(op) || op.info().is_decomposable();
   }
   if (op.code() == OpCode::kScatter) return promotes(op);
   if (op.code() == OpCode::kConcatenate) return op.operand_count() > kMostConcatenated;

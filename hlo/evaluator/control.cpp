@@ -1,4 +1,6 @@
 // Control flow, calls and structure.
+#include <algorithm>
+
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/evaluator/ops/rules.h"
 
@@ -13,6 +15,37 @@ Evaluator::Values call_function(const EvalCall& c, std::string_view name) {
   return c.e.run_computation(*callee, c.operands, nullptr);
 }
 
+bool is_of_type(const EvalValue& value, const Type& type) {
+  if (type.is_tensor()) {
+    return value.tensor != nullptr &&
+           compatible(Type(type.shape()), Type::tensor(value->type(), value->dims()));
+  }
+  if (!type.is_tuple()) return value.tensor == nullptr;
+  const std::vector<Type>& types = type.elements();
+  return value.tensor == nullptr && std::equal(value.elements.begin(), value.elements.end(),
+                                               types.begin(), types.end(), is_of_type);
+}
+
+std::string type_text(const EvalValue& value) {
+  if (value.tensor == nullptr) return "no array";
+  return Shape(value->type(), value->dims()).to_string();
+}
+
+// The answer of a function from outside, which may be of any type.
+Evaluator::Values checked_answers(const Instruction& op, std::vector<EvalValue> values) {
+  const std::string_view target = op.text(AttrKey::call_target_name);
+  if (values.size() != op.result_count()) {
+    return invalid_argument("custom call @{} gave {} results, expected {}", target, values.size(),
+                            op.result_count());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (is_of_type(values[i], op.result_type(i))) continue;
+    return invalid_argument("custom call @{} gave {} as result {}, expected {}", target,
+                            type_text(values[i]), i, op.result_type(i).to_string());
+  }
+  return values;
+}
+
 }  // namespace
 
 Evaluator::Values Evaluator::custom_call(const Instruction& op,
@@ -22,7 +55,8 @@ Evaluator::Values Evaluator::custom_call(const Instruction& op,
   if (handler == custom_calls_.end()) {
     return unimplemented("stablehlo.custom_call: target @{} is unknown to this device", target);
   }
-  return handler->second(*this, op, operands);
+  TENON_ASSIGN(std::vector<EvalValue> values, handler->second(*this, op, operands));
+  return checked_answers(op, std::move(values));
 }
 
 namespace evaluate {

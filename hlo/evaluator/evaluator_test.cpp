@@ -259,6 +259,30 @@ TEST(CustomCall, AHandlerAnswers) {
             5);
 }
 
+TEST(CustomCall, AnAnswerOfAnotherTypeIsRefused) {
+  const auto module = read(
+      "func.func @main(%x: tensor<i32>) -> tensor<f32> {\n"
+      "%0 = stablehlo.custom_call @odd(%x) : (tensor<i32>) -> tensor<f32>\nreturn %0 : tensor<f32> "
+      "}");
+  const auto error_of = [&](std::vector<EvalValue> answer) {
+    Evaluator evaluator(*module);
+    evaluator.set_custom_call("odd",
+                              [&](Evaluator&, const Instruction&, const std::vector<EvalValue>&) {
+                                return Evaluator::Values(answer);
+                              });
+    const auto results =
+        evaluator.run(*module->entry(), std::vector<Literal>{Literal::scalar(kS32, 5)});
+    return results ? "" : results.error().message();
+  };
+  EXPECT_EQ(error_of({EvalValue::of(Tensor(kF32, {}, false))}), "");
+  EXPECT_EQ(error_of({}), "custom call @odd gave 0 results, expected 1");
+  EXPECT_EQ(error_of({EvalValue::of(Tensor(kS32, {}, false))}),
+            "custom call @odd gave s32[] as result 0, expected f32[]");
+  EXPECT_EQ(error_of({EvalValue::of(Tensor(kF32, {2}, false))}),
+            "custom call @odd gave f32[2] as result 0, expected f32[]");
+  EXPECT_EQ(error_of({EvalValue()}), "custom call @odd gave no array as result 0, expected f32[]");
+}
+
 struct Outcome {
   int64_t checks = 0;
   std::vector<CheckFailure> failures;

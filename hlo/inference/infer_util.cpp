@@ -70,9 +70,10 @@ std::optional<int64_t> window_count(int64_t size, const Window& window) {
   const auto dilated = [](int64_t extent, int64_t dilation) -> __int128 {
     return extent == 0 ? 0 : static_cast<__int128>(extent - 1) * dilation + 1;
   };
-  const __int128 padded = dilated(size, window.base_dilation) + window.low + window.high;
+  const __int128 input = dilated(size, window.base_dilation);
+  const __int128 padded = input + window.low + window.high;
   const __int128 extent = dilated(window.size, window.dilation);
-  if (!fits(padded) || !fits(extent)) return std::nullopt;
+  if (!fits(input) || !fits(padded) || !fits(extent)) return std::nullopt;
   // Negative padding may crop more than the whole extent.
   if (padded <= 0 || extent > padded) return 0;
   return static_cast<int64_t>((padded - extent) / window.stride) + 1;

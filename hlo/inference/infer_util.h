@@ -53,8 +53,8 @@ Type most_specific(const Type& a, const Type& b);
 
 /// The value if it fits a signed 64-bit integer; for sums and products of sizes.
 std::optional<int64_t> fits(__int128 value);
-/// floor((size - window) / stride) + 1, with the specification's dilations and padding; nothing on
-/// overflow. Unknown if `size` or `window` is.
+/// floor((size - window) / stride) + 1, with the specification's dilations and padding; nothing if
+/// that or a dilated size overflows. Unknown if `size` or `window` is.
 struct Window {
   int64_t size = 1, stride = 1, low = 0, high = 0, base_dilation = 1, dilation = 1;
 };
@@ -167,8 +167,12 @@ Status check_quantized_contraction(const Instruction& op, const ContractionLabel
                                    const Type& result);
 /// Checks that there are at most two precisions, one per operand.
 Status check_precisions(const Instruction& op, std::string_view label);
+/// Whether elements of the two types are multiplied: floats of any formats are, so are integers.
+bool multiplies(const Type& lhs, const Type& rhs);
 /// Whether the stated element type of `result` can hold products of the operands.
 Status check_product_element(const Instruction& op, std::string_view label, const Type& result);
+/// Checks that compare_type, if stated, compares numbers of operand 0.
+Status check_compare_type(const Instruction& op, std::string_view label);
 /// Checks the dimension numbers of dot_general (C1 to C10), and returns the dimensions of its
 /// result.
 Result<std::vector<Dim>> dot_dimensions(const Instruction& op, const DotDims& dims,
@@ -180,8 +184,9 @@ Status check_quantized_broadcast(const Instruction& op, const Type& operand, con
 Status check_reshape(const Instruction& op, const Type& operand, const Type& result);
 /// Checks all constraints of convolution; `padding` is null if it is an operand.
 Types convolution_with(const Instruction& op, const I64Matrix* padding);
-/// Checks all constraints of gather; slice sizes are unknown if they are an operand.
-Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& slice_sizes,
+/// Checks all constraints of gather; `slice_sizes` is null if they are an operand that is not
+/// constant.
+Types gather_with(const Instruction& op, const GatherDims& dims, const I64s* slice_sizes,
                   bool is_dynamic);
 
 }  // namespace tenon::hlo::infer

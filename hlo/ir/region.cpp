@@ -1,5 +1,7 @@
 #include "hlo/ir/region.h"
 
+#include <algorithm>
+
 namespace tenon::hlo {
 
 const Instruction* op_of_two_parameters(const Computation& region) {
@@ -12,6 +14,12 @@ const Instruction* op_of_two_parameters(const Computation& region) {
       inner->operand_count() == 2 && ((inner->operand(0) == first && inner->operand(1) == second) ||
                                       (inner->operand(0) == second && inner->operand(1) == first));
   return of_both && end->operand(0).def == inner ? inner : nullptr;
+}
+
+bool combines_accumulators(const Computation& region) {
+  const std::vector<Type> types = region.parameter_types();
+  const auto elements = types.begin() + static_cast<std::ptrdiff_t>(types.size() / 2);
+  return std::equal(types.begin(), elements, elements, types.end());
 }
 
 bool is_narrow_sum(const Computation& region) {

@@ -9,6 +9,10 @@ namespace tenon::hlo {
 /// its result is the result of the region; else null.
 const Instruction* op_of_two_parameters(const Computation& region);
 
+/// Whether a region that combines an accumulator and an element can also combine two accumulators:
+/// its element parameters have the accumulators' types.
+bool combines_accumulators(const Computation& region);
+
 /// Whether a region only adds two floats of fewer than 32 bits. A reduction with such a region sums
 /// in a wider type and rounds once (docs/numerics.md).
 bool is_narrow_sum(const Computation& region);

@@ -440,5 +440,105 @@ TEST(Lowering, ScattersThatPromote) {
   EXPECT_NE(narrower.error().message().find("C6"), std::string::npos);
 }
 
+// A body may take elements of another float type than its accumulator's: they are converted to it.
+TEST(Lowering, BodiesThatTakeElementsOfAnotherType) {
+  const auto body = [](std::string_view element) {
+    return fmt::format(R"(({{
+  ^bb0(%a: tensor<f32>, %b: tensor<{0}>):
+    %one = stablehlo.constant dense<1.0> : tensor<{0}>
+    %m = stablehlo.add %b, %one : tensor<{0}>
+    %c = stablehlo.convert %m : (tensor<{0}>) -> tensor<f32>
+    %s = stablehlo.add %a, %c : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }}))",
+                       element);
+  };
+  Literal x(Shape(ElementType::kF32, {4}));
+  for (int64_t i = 0; i < 4; ++i) x.set_double(i, 0.3 * static_cast<double>(i));
+  const std::vector<Literal> arguments = {x, Literal::scalar(ElementType::kF32, 2)};
+  for (const std::string element : {"f16", "f8E4M3FN", "f64"}) {
+    SCOPED_TRACE(element);
+    const auto text = [&](std::string_view op, std::string_view operands,
+                          std::string_view attributes, std::string_view types,
+                          std::string_view result) {
+      return fmt::format(R"(func.func @main(%x: tensor<4xf32>, %z: tensor<f32>) -> {4} {{
+  %i = stablehlo.constant dense<[[1], [3], [1], [0]]> : tensor<4x1xi32>
+  %r = "stablehlo.{0}"({1}) <{{{2}}}> {5} : ({3}) -> {4}
+  return %r : {4}
+}})",
+                         op, operands, attributes, types, result, body(element));
+    };
+    expect_same(text("reduce", "%x, %z", "dimensions = array<i64: 0>", "tensor<4xf32>, tensor<f32>",
+                     "tensor<f32>"),
+                arguments);
+    expect_same(text("reduce_window", "%x, %z", "window_dimensions = array<i64: 2>",
+                     "tensor<4xf32>, tensor<f32>", "tensor<3xf32>"),
+                arguments);
+    expect_same(text("scatter", "%x, %i, %x",
+                     "scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], "
+                     "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>",
+                     "tensor<4xf32>, tensor<4x1xi32>, tensor<4xf32>", "tensor<4xf32>"),
+                arguments);
+  }
+  // Lanes and workgroups would combine what they have accumulated.
+  Literal many(Shape(ElementType::kF32, {10'000}));
+  for (int64_t i = 0; i < many.element_count(); ++i) {
+    many.set_double(i, static_cast<double>(i % 7));
+  }
+  expect_same(
+      fmt::format(R"(func.func @main(%x: tensor<10000xf32>, %z: tensor<f32>) -> tensor<f32> {{
+  %r = "stablehlo.reduce"(%x, %z) <{{dimensions = array<i64: 0>}}> {} : (tensor<10000xf32>, tensor<f32>) -> tensor<f32>
+  return %r : tensor<f32>
+}})",
+                  body("f8E4M3FN")),
+      {many, arguments[1]});
+  expect_same(fmt::format(R"(func.func @main(%x: tensor<4xf32>, %z: tensor<f32>) -> tensor<4xf32> {{
+  %s = stablehlo.slice %x [1:2] : (tensor<4xf32>) -> tensor<1xf32>
+  %r = "stablehlo.select_and_scatter"(%x, %s, %z) <{{window_dimensions = array<i64: 4>}}> ({{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %g = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %g : tensor<i1>
+  }}, {} : (tensor<4xf32>, tensor<1xf32>, tensor<f32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}})",
+                          body("f16").substr(1)),
+              arguments);
+}
+
+// Their bits are those of the generator; a number of such a type has no sign at 0.
+TEST(Lowering, RareFloatTypes) {
+  Literal state(Shape(ElementType::kU64, {2}));
+  state.set_integer(0, 7);
+  for (const std::string type : {"f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU", "f8E4M3FNUZ"}) {
+    SCOPED_TRACE(type);
+    expect_same(fmt::format(R"(func.func @main(%s: tensor<2xui64>) -> tensor<9x{0}> {{
+  %n, %r = stablehlo.rng_bit_generator %s, algorithm = PHILOX : (tensor<2xui64>) -> (tensor<2xui64>, tensor<9x{0}>)
+  return %r : tensor<9x{0}>
+}})",
+                            type),
+                {state});
+  }
+  expect_same(R"(func.func @main(%x: tensor<2xf8E8M0FNU>) -> tensor<2xf8E8M0FNU> {
+  %i = stablehlo.imag %x : tensor<2xf8E8M0FNU>
+  %r = stablehlo.ceil %i : tensor<2xf8E8M0FNU>
+  return %r : tensor<2xf8E8M0FNU>
+})",
+              {Literal(Shape(ElementType::kF8E8M0FNU, {2}))});
+  Literal bits(Shape(ElementType::kU8, {256}));
+  for (int64_t i = 0; i < 256; ++i) bits.set_integer(i, i);
+  for (const std::string type : {"f8E4M3B11FNUZ", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3FN"}) {
+    for (const char* format : {"e1m0", "e1m7", "e2m2", "e3m1"}) {
+      SCOPED_TRACE(type + format);
+      expect_same(fmt::format(R"(func.func @main(%b: tensor<256xui8>) -> tensor<256x{0}> {{
+  %x = stablehlo.bitcast_convert %b : (tensor<256xui8>) -> tensor<256x{0}>
+  %r = stablehlo.reduce_precision %x, format = {1} : tensor<256x{0}>
+  return %r : tensor<256x{0}>
+}})",
+                              type, format),
+                  {bits});
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::conformance

@@ -15,6 +15,9 @@ std::string quantization_fault(const Type& type) {
   if (!is_integer(q.storage)) return "the storage type is not an integer type";
   if (q.storage != type.element_type()) return "the storage type is not that of its elements";
   if (!is_float(q.expressed)) return "the expressed type is not a float type";
+  if (element_type_info(q.expressed).format.specials == FloatSpecials::kExponentOnly) {
+    return "the expressed type has no zero and no negative numbers";
+  }
   if (q.storage_min >= q.storage_max || q.storage_min < integer_min(q.storage) ||
       q.storage_max > integer_max(q.storage)) {
     return "the storage range does not lie in the storage type";
@@ -51,6 +54,11 @@ std::string type_fault(const Type& type) {
   }
   for (int64_t dim : type.dims()) {
     if (dim < 0 && dim != kDynamic) return fmt::format("the size {} is negative", dim);
+  }
+  if (type.shape().is_static()) {
+    const auto unit = static_cast<int64_t>(storage_bytes(type.element_type()));
+    const Result<int64_t> count = checked_element_count(type.dims(), unit);
+    if (!count) return count.error().message();
   }
   const Dims& bounds = type.shape().bounds();
   if (!bounds.empty() && bounds.size() != type.dims().size()) return "bounds and rank differ";
@@ -209,6 +217,9 @@ Status verify_structure(const Instruction& op) {
     if (const Instruction* end = region.return_instruction()) {
       TENON_TRY(check_values(*end));
       for (size_t r = 0; r < end->operand_count(); ++r) {
+        if (const std::string fault = type_fault(end->operand_type(r)); !fault.empty()) {
+          return rule_error(op, "", "type of result {} of region {} is malformed: {}", r, i, fault);
+        }
         TENON_TRY(check_type(*end, "operand", r, end->operand_type(r)));
       }
     }

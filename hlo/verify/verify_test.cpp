@@ -236,10 +236,26 @@ TEST(VerifyStructure, types) {
             prefix + "there are 1 scales, expected 3");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.scales = {-1}; }),
             prefix + "the scale -1 is not a positive number of the expressed type");
+  EXPECT_EQ(malformed([](QuantizedType& q) { q.expressed = ElementType::kF8E8M0FNU; }),
+            prefix + "the expressed type has no zero and no negative numbers");
   EXPECT_EQ(malformed([](QuantizedType& q) { q.zero_points = {200}; }),
             prefix + "a zero point is out of range");
   EXPECT_EQ(outcome({OpCode::kTanh, {Type::tensor(ElementType::kF32, {-2})}, {}, {}, {}, {}}),
             prefix + "the size -2 is negative");
+  const auto uncountable = [](ElementType type, Dims dims) {
+    return outcome({OpCode::kTanh, {Type::tensor(type, std::move(dims))}, {}, {}, {}, {}});
+  };
+  constexpr int64_t kLarge = int64_t{1} << 32;
+  const std::string more = "has more elements than can be counted";
+  EXPECT_EQ(uncountable(ElementType::kF32, {kLarge, kLarge}),
+            prefix + "a shape of dimensions [4294967296,4294967296] " + more);
+  // Bytes are counted too, also of the dimensions beside an empty one.
+  EXPECT_EQ(uncountable(ElementType::kF32, {kLarge << 30}),
+            prefix + "a shape of dimensions [4611686018427387904] " + more);
+  EXPECT_EQ(uncountable(ElementType::kF32, {0, kLarge, kLarge}),
+            prefix + "a shape of dimensions [0,4294967296,4294967296] " + more);
+  EXPECT_EQ(uncountable(ElementType::kF32, {kDynamic, kLarge, kLarge}),
+            "f32[?,4294967296,4294967296]");
   EXPECT_EQ(outcome({OpCode::kTanh, {Type(Shape(ElementType::kF32, {2, 3}, {4}))}, {}, {}, {}, {}}),
             prefix + "bounds and rank differ");
 }

@@ -157,6 +157,8 @@ Values broadcast(Builder& b, const Instruction& op) {
 // A gather of slices of size 1 along `dim`; batch dimensions of both operands correspond.
 Values torch_index_select(Builder& b, const Instruction& op) {
   TENON_TRY(check_static(op));
+  const Shape& result = op.result_type().shape();
+  if (result.element_count() == 0) return finished(b, {b.splat(result, 0)});
   const Type& type = op.operand_type(0);
   const int64_t dim = op.integer(AttrKey::dim);
   const int64_t batch = op.integer(AttrKey::batch_dims);

@@ -185,6 +185,9 @@ TEST(TorchIndexSelect, BatchDims) {
             (Integers{4, 5, 6, 7, 20, 21, 22, 23}));
   EXPECT_EQ(integers_of(select(2, 1, "2x3x2xi64")({operand, s64({2, 2}, {3, 0, 1, 1})})[0]),
             (Integers{3, 0, 7, 4, 11, 8, 13, 13, 17, 17, 21, 21}));
+  // Nothing is selected of an empty array.
+  EXPECT_EQ(integers_of(select(1, 1, "0x2x4xi64")({s64({0, 3, 4}, {}), s64({0, 2}, {})})[0]),
+            Integers{});
 }
 
 TEST(SmallOps, Broadcast) {

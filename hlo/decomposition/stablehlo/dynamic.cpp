@@ -5,6 +5,7 @@
 
 #include "hlo/decomposition/decomposition_util.h"
 #include "hlo/decomposition/math_builder.h"
+#include "hlo/inference/infer_util.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
@@ -152,10 +153,12 @@ Values real_dynamic_slice(Builder& b, const Instruction& op) {
 namespace {
 
 // The size of a convolution's padded input that gives `outputs` windows and nothing after the last
-// one.
-int64_t padded_size(int64_t outputs, int64_t kernel, int64_t stride, int64_t dilation) {
-  const int64_t window = kernel == 0 ? 0 : (kernel - 1) * dilation + 1;
-  return outputs == 0 ? 0 : (outputs - 1) * stride + window;
+// one; nothing if the size overflows.
+std::optional<int64_t> padded_size(int64_t outputs, int64_t kernel, int64_t stride,
+                                   int64_t dilation) {
+  const auto product = [](int64_t x, int64_t y) { return static_cast<__int128>(x) * y; };
+  const __int128 window = kernel == 0 ? 0 : product(kernel - 1, dilation) + 1;
+  return infer::fits(outputs == 0 ? 0 : product(outputs - 1, stride) + window);
 }
 
 }  // namespace
@@ -188,9 +191,13 @@ Values dynamic_conv(Builder& b, const Instruction& op) {
     const size_t d = at(numbers.input_spatial[i]);
     low[d] = b.reshape(b.slice(amounts, {row, 0}, {row + 1, 1}), {1});
     interior[d] = b.reshape(b.i64_constant(dilation[i] - 1), {1});
-    dims[d] = padded_size(result.dims()[at(numbers.output_spatial[i])],
-                          op.operand_type(1).dims()[at(numbers.kernel_spatial[i])], strides[i],
-                          kernel_dilation[i]);
+    const auto padded = padded_size(result.dims()[at(numbers.output_spatial[i])],
+                                    op.operand_type(1).dims()[at(numbers.kernel_spatial[i])],
+                                    strides[i], kernel_dilation[i]);
+    if (!padded) {
+      return constraint_error(op, "C25", "the padded size of spatial dimension {} overflows", i);
+    }
+    dims[d] = *padded;
   }
   const Value zero = b.scalar(op.operand_type(0).element_type(), 0);
   const Value padded =

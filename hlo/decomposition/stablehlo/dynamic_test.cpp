@@ -126,6 +126,23 @@ TEST(DynamicConv, Padding) {
   }
 }
 
+TEST(DynamicConv, APaddedSizeBeyond63Bits) {
+  const auto results =
+      run_text(R"(
+func.func @main(%x: tensor<1x4x1xf32>, %k: tensor<2x1x1xf32>, %p: tensor<1x2xi64>) -> tensor<1x3x1xf32> {
+  %0 = "stablehlo.dynamic_conv"(%x, %k, %p) {
+    dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64,
+    feature_group_count = 1 : i64, window_strides = array<i64: 4611686018427387904>
+  } : (tensor<1x4x1xf32>, tensor<2x1x1xf32>, tensor<1x2xi64>) -> tensor<1x3x1xf32>
+  return %0 : tensor<1x3x1xf32>
+})",
+               {Literal(Shape(ElementType::kF32, {1, 4, 1})),
+                Literal(Shape(ElementType::kF32, {2, 1, 1})), integers({1, 2}, {0, 0})});
+  ASSERT_FALSE(results);
+  EXPECT_EQ(results.error().message(),
+            "stablehlo.dynamic_conv: C25: the padded size of spatial dimension 0 overflows");
+}
+
 TEST(Dynamic, ShapesByOperand) {
   const Literal x = integers({2}, {1, 2});
   for (const bool run_time : {false, true}) {

@@ -264,5 +264,34 @@ TEST(Quantized, APlainConstantLikeAQuantizedOperand) {
                  {bytes({2}, {1, 2}), integers(ElementType::kS64, {2}, {1, 2})}, {"[8, 9]"});
 }
 
+// Ops on stored integers that stand for simpler ones.
+TEST(Quantized, DecomposableOpsThatMove) {
+  expect_results(
+      R"(func.func @main(%i: tensor<2xi8>, %k: tensor<3xi32>) -> (tensor<2x2xi8>, tensor<3xi8>, tensor<i32>) {
+  %x = stablehlo.bitcast_convert %i : (tensor<2xi8>) -> tensor<2x!quant.uniform<i8:f32, 0.1>>
+  %0 = stablehlo.broadcast %x, sizes = [2] : (tensor<2x!quant.uniform<i8:f32, 0.1>>) -> tensor<2x2x!quant.uniform<i8:f32, 0.1>>
+  %1 = "stablehlo.torch_index_select"(%x, %k) {dim = 0 : i64, batch_dims = 0 : i64} : (tensor<2x!quant.uniform<i8:f32, 0.1>>, tensor<3xi32>) -> tensor<3x!quant.uniform<i8:f32, 0.1>>
+  %2 = stablehlo.get_dimension_size %0, dim = 1 : (tensor<2x2x!quant.uniform<i8:f32, 0.1>>) -> tensor<i32>
+  %3 = stablehlo.bitcast_convert %0 : (tensor<2x2x!quant.uniform<i8:f32, 0.1>>) -> tensor<2x2xi8>
+  %4 = stablehlo.bitcast_convert %1 : (tensor<3x!quant.uniform<i8:f32, 0.1>>) -> tensor<3xi8>
+  return %3, %4, %2 : tensor<2x2xi8>, tensor<3xi8>, tensor<i32>
+})",
+      {bytes({2}, {5, 6}), integers(ElementType::kS32, {3}, {1, 0, 1})},
+      {"[[5, 6], [5, 6]]", "[6, 5, 6]", "2"});
+}
+
+// 100 lies between two numbers of the expressed type, and becomes 96.
+TEST(Quantized, ZeroPointsAreNumbersOfTheExpressedType) {
+  const char* text = R"(func.func @main(%x: tensor<3xf8E4M3FN>) -> tensor<3xi8> {
+  %q = stablehlo.uniform_quantize %x : (tensor<3xf8E4M3FN>) -> tensor<3x!quant.uniform<i8:f8E4M3FN, 1.0:100>>
+  %r = stablehlo.bitcast_convert %q : (tensor<3x!quant.uniform<i8:f8E4M3FN, 1.0:100>>) -> tensor<3xi8>
+  return %r : tensor<3xi8>
+})";
+  Literal x(Shape(ElementType::kF8E4M3FN, {3}));
+  x.set_double(1, 8);
+  x.set_double(2, -16);
+  expect_results(text, {x}, {"[96, 104, 80]"});
+}
+
 }  // namespace
 }  // namespace tenon::conformance

@@ -173,13 +173,14 @@ Result<Tensor> combined(Evaluator& e, const Instruction& op, const std::vector<T
                         const Frame& frame) {
   const ElementType body = op.region(0).parameter(0).type().element_type();
   const Promotion promote = promotion(e, operands[0].type(), body);
+  const Promotion convert = element_conversion(e, op.region(0), 0);
   RegionFunction function(e, op.region(0), frame);
   Tensor result = e.tensor(body, operands[0].dims());
   Scalar x[2];
   for (int64_t i = 0; i < result.count(); ++i) {
     x[0] = promote(operands[0].get(i));
     for (size_t m = 1; m < operands.size(); ++m) {
-      x[1] = promote(operands[m].get(i));
+      x[1] = convert(promote(operands[m].get(i)));
       TENON_TRY(function(x, x));
     }
     result.set(i, x[0]);

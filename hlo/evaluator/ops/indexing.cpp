@@ -130,9 +130,11 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
   const ScatterPlan plan = plan_scatter(dims, *operands[0], first_update);
   std::vector<Tensor> results;
   std::vector<Promotion> promote_updates;
+  std::vector<Promotion> conversions;
   for (size_t k = 0; k < n; ++k) {
     const ElementType type = op.result_type(k).element_type();
     promote_updates.push_back(promotion(e, operands[n + 1 + k]->type(), type));
+    conversions.push_back(element_conversion(e, op.region(0), k));
     results.push_back(promoted(e, *operands[k], type));
   }
   const IndexVectors starts(indices, dims.index_vector_dim);
@@ -165,7 +167,7 @@ Evaluator::Values scatter(Evaluator& e, const Instruction& op, Operands operands
     const int64_t to = dot(index, strides);
     for (size_t k = 0; k < n; ++k) {
       x[k] = results[k].get(to);
-      x[n + k] = promote_updates[k](operands[n + 1 + k]->get(at.linear()));
+      x[n + k] = conversions[k](promote_updates[k](operands[n + 1 + k]->get(at.linear())));
     }
     TENON_TRY(update(x.data(), x.data()));
     for (size_t k = 0; k < n; ++k) results[k].set(to, x[k]);

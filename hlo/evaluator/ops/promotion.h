@@ -23,4 +23,11 @@ inline Promotion promotion(const Evaluator& e, ElementType from, ElementType to)
   return p;
 }
 
+/// The element that a body combines with accumulator `k`, from the accumulator's type to that of
+/// its own parameter: a float may be of another.
+inline Promotion element_conversion(const Evaluator& e, const Computation& body, size_t k) {
+  return promotion(e, body.parameter(k).type().element_type(),
+                   body.parameter(body.parameter_count() / 2 + k).type().element_type());
+}
+
 }  // namespace tenon::hlo

@@ -55,8 +55,8 @@ Tensor quantize(Evaluator& e, const Tensor& x, const QuantizedType& q) {
     const double value = real_value(x.storage(), x.get(i));
     const double scale = round_to(q.expressed, parameters.scale(i));
     const double scaled = round_to(q.expressed, value / scale);
-    const double moved =
-        round_to(q.expressed, scaled + static_cast<double>(parameters.zero_point(i)));
+    const double zero_point = round_to(q.expressed, static_cast<double>(parameters.zero_point(i)));
+    const double moved = round_to(q.expressed, scaled + zero_point);
     const double low = static_cast<double>(q.storage_min);
     const double high = static_cast<double>(q.storage_max);
     const double clamped = std::isnan(moved) ? 0 : std::min(std::max(moved, low), high);

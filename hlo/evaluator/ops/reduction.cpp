@@ -12,9 +12,12 @@ namespace {
 
 using Frame = EvalFrame;
 
-// Inputs 0 … n-1 and initial values n … 2n-1, promoted to the parameter types of the body.
+// Inputs 0 … n-1 and initial values n … 2n-1, promoted to the types of the accumulators, which are
+// the first half of the body's parameters.
 struct ReductionState {
   std::vector<Promotion> input_promotions;
+  /// To the second half, whose types may be others.
+  std::vector<Promotion> element_conversions;
   std::vector<Scalar> inits;
   std::vector<Tensor> results;
   /// Sums of narrow floats are kept as doubles and rounded once, at the end.
@@ -40,6 +43,7 @@ ReductionState prepare(Evaluator& e, const Instruction& op, Operands operands) {
   for (size_t k = 0; k < n; ++k) {
     const ElementType body = op.region(0).parameter(k).type().element_type();
     r.input_promotions.push_back(promotion(e, operands[k]->type(), body));
+    r.element_conversions.push_back(element_conversion(e, op.region(0), k));
     r.inits.push_back(promotion(e, operands[n + k]->type(), body)(operands[n + k]->get(0)));
     r.results.push_back(e.tensor(body, op.result_type(k).dims()));
   }
@@ -73,7 +77,7 @@ Evaluator::Values reduce(Evaluator& e, const Instruction& op, Operands operands,
     }
     for (size_t k = 0; k < n; ++k) {
       x[k] = r.results[k].get(to);
-      x[n + k] = r.input_promotions[k](operands[k]->get(at.linear()));
+      x[n + k] = r.element_conversions[k](r.input_promotions[k](operands[k]->get(at.linear())));
     }
     TENON_TRY(r.combine(body, x.data()));
     for (size_t k = 0; k < n; ++k) r.results[k].set(to, x[k]);
@@ -116,7 +120,8 @@ Evaluator::Values reduce_window(Evaluator& e, const Instruction& op, Operands op
         from = index < 0 ? -1 : from + index * input_strides[d];
       }
       for (size_t k = 0; k < n; ++k) {
-        x[n + k] = from < 0 ? r.inits[k] : r.input_promotions[k](operands[k]->get(from));
+        x[n + k] = r.element_conversions[k](
+            from < 0 ? r.inits[k] : r.input_promotions[k](operands[k]->get(from)));
       }
       TENON_TRY(r.combine(body, x.data()));
     }
@@ -138,6 +143,7 @@ Evaluator::Values select_and_scatter(Evaluator& e, const Instruction& op, Operan
   const I64Matrix padding = op.padding_or_zero(rank);
   const ElementType body = op.region(1).parameter(0).type().element_type();
   const Promotion promote = promotion(e, source.type(), body);
+  const Promotion convert = element_conversion(e, op.region(1), 0);
   Tensor result = e.tensor(body, operand.dims());
   const Scalar init = promotion(e, operands[2]->type(), body)(operands[2]->get(0));
   for (int64_t i = 0; i < result.count(); ++i) result.set(i, init);
@@ -167,7 +173,7 @@ Evaluator::Values select_and_scatter(Evaluator& e, const Instruction& op, Operan
     }
     if (chosen < 0) continue;
     x[0] = result.get(chosen);
-    x[1] = promote(source.get(out.linear()));
+    x[1] = convert(promote(source.get(out.linear())));
     TENON_TRY(scatter(x, x));
     result.set(chosen, x[0]);
   }

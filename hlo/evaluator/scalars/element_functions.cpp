@@ -230,8 +230,9 @@ Scalar complex_abs(const Context& c, const Scalar* x) {
   return c.wide ? Scalar(static_cast<double>(value)) : Scalar(round_to(c.result_type, value));
 }
 Scalar identity(const Context&, const Scalar* x) { return x[0]; }
+// A type without zero has the number nearest to it instead.
 Scalar real_zero(const Context& c, const Scalar*) {
-  return scalar_of(storage_of(c.result_type, c.wide), 0);
+  return scalar_of(storage_of(c.result_type, c.wide), c.wide ? 0 : round_to(c.result_type, 0.0));
 }
 cplx::C complex_neg(cplx::C x) { return {-x.re, -x.im}; }
 bool complex_less(cplx::C x, cplx::C y) { return x.re != y.re ? x.re < y.re : x.im < y.im; }

@@ -76,8 +76,10 @@ Types chlo_broadcast(const Instruction& op) {
     TENON_ASSIGN(dims, broadcast_dims(op, dims_of(op.operand_type(0)), dims, nullptr));
   }
   const Type result = with_dims(lhs, dims);
-  if (op.code() == OpCode::kChloBroadcastCompare)
+  if (op.code() == OpCode::kChloBroadcastCompare) {
+    TENON_TRY(check_compare_type(op, ""));
     return one(with_element(result, ElementType::kPred));
+  }
   if (op.code() == OpCode::kChloBroadcastComplex) {
     const std::optional<ElementType> element = complex_of(lhs.element_type());
     if (!element) return rule_error(op, "", "lhs is {}, expected f32 or f64", lhs.to_string());
@@ -181,6 +183,9 @@ Types chlo_scan(const Instruction& op) {
   }
   // Outputs stack the results of the body at each step.
   const size_t outputs = results.size() - carries;
+  if (inputs == 0 && outputs == 0 && op.attribute(AttrKey::scan_dim_size) == nullptr) {
+    return rule_error(op, "", "has neither inputs, outputs nor scan_dim_size to say its steps");
+  }
   for (size_t i = 0; i < outputs; ++i) {
     if (!results[i].is_tensor() || dimension < 0 || dimension > results[i].rank()) {
       return rule_error(op, "",
@@ -268,8 +273,14 @@ Types chlo_ragged_dot(const Instruction& op) {
     }
   }
   if (is_contracting) dims.insert(dims.begin(), groups);
+  if (!multiplies(lhs, rhs)) {
+    return rule_error(op, "", "element types differ: {} and {}", element_to_string(lhs),
+                      element_to_string(rhs));
+  }
   const bool is_stated = op.result_count() == 1 && op.result_type().is_tensor();
-  return one(with_dims(is_stated ? op.result_type() : lhs, dims));
+  const Type result = with_dims(is_stated ? op.result_type() : lhs, dims);
+  TENON_TRY(check_product_element(op, "", result));
+  return one(result);
 }
 
 }  // namespace tenon::hlo::infer

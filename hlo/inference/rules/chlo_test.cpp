@@ -47,7 +47,16 @@ TEST(InferChloBroadcast, clauses) {
        {"result", [](Draft& d) { d.stated = {"f32[3]"}; },
         "chlo.broadcast_add: result type is f32[3], expected f32[2,3]"},
        {"integers alone", [](Draft& d) { d.code = OpCode::kChloBroadcastShiftLeft; },
-        "chlo.broadcast_shift_left: lhs is f32[2,3], which stablehlo.shift_left does not take"}});
+        "chlo.broadcast_shift_left: lhs is f32[2,3], which stablehlo.shift_left does not take"},
+       {"order of numbers that have none",
+        [](Draft& d) {
+          d.code = OpCode::kChloBroadcastCompare;
+          d.operands = {"s32[2,3]", "s32[3]"};
+          d.attributes[AttrKey::comparison_direction] = EnumAttr{EnumKind::kComparisonDirection, 0};
+          d.attributes[AttrKey::compare_type] =
+              word(EnumKind::kComparisonType, ComparisonType::kFloat);
+        },
+        "chlo.broadcast_compare: compare_type is FLOAT, which does not compare s32"}});
 }
 
 TEST(InferChloBroadcast, select) {
@@ -145,6 +154,12 @@ TEST(InferChloScan, clauses) {
         "chlo.scan: input 0 is f32[2,5], expected the size 4 in dimension 1"},
        {"negative steps", set(AttrKey::scan_dim_size, int64_t{-4}),
         "chlo.scan: scan_dim_size is -4, expected at least 0"},
+       {"steps of nothing",
+        [](Draft& d) {
+          d.operands = {"f32[]"};
+          d.regions[0] = {{"f32[]"}, {"f32[]"}, true};
+        },
+        "chlo.scan: has neither inputs, outputs nor scan_dim_size to say its steps"},
        {"no operands", [](Draft& d) { d.operands = {}; }, "chlo.scan: there are no operands"},
        {"parameters", [](Draft& d) { d.regions[0].parameters.pop_back(); },
         "chlo.scan: region 0 takes 1 parameters, expected 2"},
@@ -223,6 +238,10 @@ TEST(InferChloRaggedDot, clauses) {
                   "dimensions [] of f32[11,5] and the groups"},
                  {"contracted sizes", [](Draft& d) { d.operands[0] = "f32[11,4]"; },
                   "chlo.ragged_dot: contracting dimension sizes differ: 4 and 5"},
+                 {"elements", [](Draft& d) { d.operands[1] = "s32[3,5,7]"; },
+                  "chlo.ragged_dot: element types differ: f32 and s32"},
+                 {"result element", [](Draft& d) { d.stated = {"s32[11,7]"}; },
+                  "chlo.ragged_dot: a product of f32 cannot be s32"},
                  {"result", [](Draft& d) { d.stated = {"f32[11]"}; },
                   "chlo.ragged_dot: result type is f32[11], expected f32[11,7]"}});
 }

@@ -381,6 +381,13 @@ Types async_start(const Instruction& op) {
   std::vector<Type> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
   TENON_TRY(check_parameters(op, 0, "C3", operands));
+  // The body takes the operands as they are, so that their scales are those of its parameters.
+  const std::vector<Type> parameters = body.parameter_types();
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_tensor() || identical_element(operands[i], parameters[i])) continue;
+    return rule_error(op, "C3", "operand {} is {}, the body takes {}", i, operands[i].to_string(),
+                      parameters[i].to_string());
+  }
   TENON_ASSIGN(std::vector<Type> results, region_results(op, 0, "C1"));
   return one(Type::future(std::move(results)));
 }

@@ -157,7 +157,7 @@ TEST(InferAllGather, clauses) {
           d.stated = {"f32[2,4]", "s32[2,?]"};
         },
         "stablehlo.all_gather: C6: result 0 is f32[2,4], expected a multiple of 3 in dimension 1"},
-       {"C6 overflow", [](Draft& d) { d.operands = {Type::tensor(ElementType::kF32, {2, kHuge})}; },
+       {"C6 overflow", [](Draft& d) { d.operands = {Type::tensor(ElementType::kS8, {1, kHuge})}; },
         "stablehlo.all_gather: C6: the size of dimension 1 overflows"},
        {"I1", [](Draft& d) { d.operands = {}; },
         "stablehlo.all_gather: I1: there are no operands"}});
@@ -283,7 +283,8 @@ TEST(InferAllToAll, clauses) {
         "stablehlo.all_to_all: C8: replica_groups has 1 groups of 3, expected split_count 2"},
        {"C9", [](Draft& d) { d.stated = {"f32[4,3]", "f32[1,?]"}; },
         "stablehlo.all_to_all: C9: type of result 0 is f32[4,3], expected f32[2,6]"},
-       {"C9 overflow", [](Draft& d) { d.operands = {Type::tensor(ElementType::kF32, {2, kHuge})}; },
+       {"C9 overflow",
+        [](Draft& d) { d.operands = {Type::tensor(ElementType::kS8, {kDynamic, kHuge})}; },
         "stablehlo.all_to_all: C9: the size of dimension 1 overflows"}});
 }
 
@@ -379,16 +380,16 @@ TEST(InferAsyncDone, clauses) {
                   "stablehlo.async_done: C1: result type is f32[3], expected f32[2]"}});
 }
 
-// async_start of `code` in a body over one f32[2].
-std::string start_outcome(OpCode code, size_t count, const char* parameter,
-                          const TypeArgs& stated = {}) {
+// async_start of `code` in a body over one operand.
+std::string start_outcome(OpCode code, size_t count, const TypeArg& parameter,
+                          const TypeArgs& stated = {}, const TypeArg& given = "f32[2]") {
   Module module;
   Computation& function = module.add_function("main");
-  const Value operand = function.add_parameter(type_of("f32[2]"));
+  const Value operand = function.add_parameter(given.type);
   auto op = std::make_unique<Instruction>(OpCode::kAsyncStart, std::vector<Value>{operand},
                                           types_of(stated));
   Computation& body = op->add_region();
-  Value value = body.add_parameter(type_of(parameter));
+  Value value = body.add_parameter(parameter.type);
   for (size_t i = 0; i < count; ++i) {
     value = body.insert(std::make_unique<Instruction>(code, std::vector<Value>{value},
                                                       std::vector<Type>{value.type()}))
@@ -414,6 +415,10 @@ TEST(InferAsyncStart, clauses) {
       "stablehlo.async_start: C2: body holds stablehlo.tanh, expected a collective or a slice");
   EXPECT_EQ(start_outcome(OpCode::kCollectivePermute, 1, "f32[3]"),
             "stablehlo.async_start: C3: region 0 takes (f32[3]), expected (f32[2])");
+  EXPECT_EQ(
+      start_outcome(OpCode::kCollectivePermute, 1, quantized({2}, 0.5), {}, quantized({2}, 2)),
+      "stablehlo.async_start: C3: operand 0 is q<s8:f32, 2.0>[2], the body takes q<s8:f32, "
+      "0.5>[2]");
   EXPECT_EQ(start_outcome(OpCode::kSlice, 1, "f32[2]", {"f32[2]"}),
             "stablehlo.async_start: C4: result type is f32[2], expected future<f32[2]>");
 }

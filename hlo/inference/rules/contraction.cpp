@@ -103,14 +103,14 @@ Status check_quantized_contraction(const Instruction& op, const ContractionLabel
   return {};
 }
 
-namespace {
-
 // In practice, floats of different formats are multiplied (f8 variants), and so are integers.
 bool multiplies(const Type& lhs, const Type& rhs) {
   if (same_element(lhs, rhs) || lhs.is_quantized() || rhs.is_quantized()) return true;
   const uint8_t element = type_class(lhs);
   return element == type_class(rhs) && (element == kTypesFloat || element == kTypesInt);
 }
+
+namespace {
 
 // A producer may state the element type.
 Result<Type> product_type(const Instruction& op, const std::vector<Dim>& dims) {

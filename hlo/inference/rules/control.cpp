@@ -241,6 +241,33 @@ Status check_aliases(const Instruction& op) {
   return {};
 }
 
+// Results of the functions that the tools of this project provide on every device.
+Status check_tool_results(const Instruction& op, std::string_view target,
+                          const std::vector<Type>& operands) {
+  const std::vector<Type>& results = op.result_types();
+  constexpr std::string_view kGiveNothing[] = {"check.expect_serialized_eq", "interpreter.print",
+                                               "shape_assertion"};
+  constexpr std::string_view kGiveWhetherEqual[] = {"check.eq", "check.expect_almost_eq",
+                                                    "check.expect_close", "check.expect_eq"};
+  const auto is_one_of = [&](std::span<const std::string_view> targets) {
+    return std::find(targets.begin(), targets.end(), target) != targets.end();
+  };
+  if (is_one_of(kGiveNothing) && !results.empty()) {
+    return rule_error(op, "", "@{} has {} results, expected none", target, results.size());
+  }
+  if (target == "interpreter.probe" && results != operands) {
+    return rule_error(op, "", "results of @{} are ({}), expected ({}), the operands", target,
+                      types_to_string(results), types_to_string(operands));
+  }
+  if (!is_one_of(kGiveWhetherEqual)) return {};
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].is_tensor() && type_class(results[i]) == kTypesPred) continue;
+    return rule_error(op, "", "result {} of @{} is {}, expected a tensor of pred", i, target,
+                      results[i].to_string());
+  }
+  return {};
+}
+
 }  // namespace
 
 Types custom_call(const Instruction& op) {
@@ -264,6 +291,7 @@ Types custom_call(const Instruction& op) {
   const bool is_typed =
       op.enumeration<CustomCallApiVersion>(AttrKey::api_version) == CustomCallApiVersion::kTypedFfi;
   const std::string_view target = op.text(AttrKey::call_target_name);
+  TENON_TRY(check_tool_results(op, target, operands));
   const bool is_dialect_op = target.starts_with("check.") || target.starts_with("interpreter.");
   const Attribute* config = op.attribute(AttrKey::backend_config);
   if (config == nullptr || is_dialect_op) return op.result_types();

@@ -205,6 +205,36 @@ TEST(InferCustomCall, clauses) {
         "stablehlo.custom_call: attribute call_target_name is missing"}});
 }
 
+// Those of this project's tools, which every device provides.
+TEST(InferCustomCall, results_of_tools) {
+  const auto outcome_of = [](const char* target, TypeArgs results) {
+    return outcome({OpCode::kCustomCall,
+                    {"f32[2]"},
+                    {{AttrKey::call_target_name, target}},
+                    {},
+                    std::move(results),
+                    {}});
+  };
+  EXPECT_EQ(outcome_of("make", {"f32[2]", "token"}), "f32[2], token");
+  EXPECT_EQ(outcome_of("shape_assertion", {}), "");
+  EXPECT_EQ(outcome_of("shape_assertion", {"f32[2]"}),
+            "stablehlo.custom_call: @shape_assertion has 1 results, expected none");
+  EXPECT_EQ(outcome_of("interpreter.print", {"f32[2]"}),
+            "stablehlo.custom_call: @interpreter.print has 1 results, expected none");
+  EXPECT_EQ(outcome_of("check.expect_serialized_eq", {"f32[2]"}),
+            "stablehlo.custom_call: @check.expect_serialized_eq has 1 results, expected none");
+  EXPECT_EQ(outcome_of("interpreter.probe", {"f32[2]"}), "f32[2]");
+  EXPECT_EQ(outcome_of("interpreter.probe", {"f32[2]", "f32[2]"}),
+            "stablehlo.custom_call: results of @interpreter.probe are (f32[2], f32[2]), expected "
+            "(f32[2]), the operands");
+  EXPECT_EQ(outcome_of("check.eq", {"pred[]"}), "pred[]");
+  EXPECT_EQ(outcome_of("check.eq", {"c64[]"}),
+            "stablehlo.custom_call: result 0 of @check.eq is c64[], expected a tensor of pred");
+  EXPECT_EQ(outcome_of("check.expect_eq", {"token"}),
+            "stablehlo.custom_call: result 0 of @check.expect_eq is token, expected a tensor of "
+            "pred");
+}
+
 // Functions @callee: (f32[2], token) -> s32[].
 std::string call_outcome(const Draft& draft) {
   Module module;

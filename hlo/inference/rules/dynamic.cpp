@@ -1,6 +1,7 @@
 // Rules of ops whose result shape is the value of an operand. The stated result type has the sizes
 // that the program knows; it is checked against constant operands.
 #include <algorithm>
+#include <limits>
 
 #include "hlo/inference/infer_util.h"
 
@@ -127,10 +128,10 @@ Types dynamic_pad(const Instruction& op) {
     }
     const int64_t size = operand.dims()[d];
     if (!low || !high || size == kDynamic) continue;
-    const auto padded =
-        fits(static_cast<__int128>(size) + (*low)[d] + (*high)[d] +
-             static_cast<__int128>(std::max<int64_t>(size - 1, 0)) * (*interior)[d]);
-    if (!padded || *padded < 0 || !same_size(*padded, dims[d].size)) {
+    const __int128 spread = static_cast<__int128>(size) +
+                            static_cast<__int128>(std::max<int64_t>(size - 1, 0)) * (*interior)[d];
+    const auto padded = fits(spread + (*low)[d] + (*high)[d]);
+    if (!fits(spread) || !padded || *padded < 0 || !same_size(*padded, dims[d].size)) {
       return rule_error(op, "C4",
                         "dimension {} of the result {} does not follow from {} padded by {}, "
                         "{} and {} between",
@@ -147,7 +148,7 @@ Types dynamic_gather(const Instruction& op) {
   TENON_TRY(check_shape_operand(op, "I3", "C11", 2, operand.rank()));
   const std::optional<I64s> sizes = constant_integers(op.operand(2));
   return gather_with(op, *op.attr<GatherDims>(AttrKey::dimension_numbers),
-                     sizes ? *sizes : I64s(operand.dims().size(), kDynamic), true);
+                     sizes ? &*sizes : nullptr, true);
 }
 
 Types dynamic_conv(const Instruction& op) {
@@ -191,8 +192,14 @@ Types real_dynamic_slice(const Instruction& op) {
 }
 
 Types get_dimension_size(const Instruction& op) {
-  TENON_TRY(check_dimension(op, "C1", "dimension", op.integer(AttrKey::dimension),
-                            op.operand_type(0).rank()));
+  const Type& operand = op.operand_type(0);
+  const int64_t dimension = op.integer(AttrKey::dimension);
+  TENON_TRY(check_dimension(op, "C1", "dimension", dimension, operand.rank()));
+  const int64_t size = operand.dims()[at(dimension)];
+  if (size > std::numeric_limits<int32_t>::max()) {
+    return rule_error(op, "", "dimension {} of {} has a size that s32, the result's type, has not",
+                      dimension, operand.to_string());
+  }
   return one(Type::tensor(ElementType::kS32, {}));
 }
 

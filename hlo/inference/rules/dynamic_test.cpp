@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "hlo/inference/infer_test_util.h"
 
 namespace tenon::hlo::testing {
@@ -158,7 +160,16 @@ TEST(InferDynamicPad, clauses) {
           d.stated = {"f32[5,5]"};
         },
         "stablehlo.dynamic_pad: C4: dimension 1 of the result f32[5,5] does not follow from "
-        "f32[2,3] padded by -1, 2 and 0 between"}});
+        "f32[2,3] padded by -1, 2 and 0 between"},
+       {"C4 overflow of the size between",
+        [](Draft& d) {
+          constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+          d.operands[0] = "f32[4,3]";
+          d.constants = {{2, {0, 0}}, {3, {-kMost, 0}}, {4, {kMost / 2, 0}}};
+          d.stated = {"f32[?,3]"};
+        },
+        "stablehlo.dynamic_pad: C4: dimension 0 of the result f32[?,3] does not follow from "
+        "f32[4,3] padded by 0, -9223372036854775807 and 4611686018427387903 between"}});
 }
 
 TEST(InferRealDynamicSlice, clauses) {
@@ -183,6 +194,13 @@ TEST(InferGetDimensionSize, clauses) {
       "s32[]",
       {{"C1", set(AttrKey::dimension, int64_t{2}),
         "stablehlo.get_dimension_size: C1: dimension is 2, expected a value in [0, 2)"},
+       {"size",
+        [](Draft& d) {
+          d.operands[0] = "f32[2,2147483648]";
+          d.attributes[AttrKey::dimension] = int64_t{1};
+        },
+        "stablehlo.get_dimension_size: dimension 1 of f32[2,2147483648] has a size that s32, the "
+        "result's type, has not"},
        {"result", [](Draft& d) { d.stated = {"s64[]"}; },
         "stablehlo.get_dimension_size: result type is s64[], expected s32[]"}});
 }

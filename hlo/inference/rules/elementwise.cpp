@@ -134,6 +134,24 @@ Types select(const Instruction& op) {
   return one(settle(op, 0, most_specific(on_true, on_false)));
 }
 
+Status check_compare_type(const Instruction& op, std::string_view label) {
+  const Type& lhs = op.operand_type(0);
+  // SIGNED and UNSIGNED may stand on any type, as the official verifier has it: artifacts do so,
+  // and the element type decides the comparison.
+  const auto type = op.enumeration<ComparisonType>(AttrKey::compare_type);
+  const uint8_t element = type_class(lhs);
+  bool fits_type = element == kTypesQuantized || element == kTypesFloat;
+  if (type == ComparisonType::kFloat) {
+    fits_type = fits_type || element == kTypesComplex;
+  } else if (type != ComparisonType::kTotalOrder) {
+    fits_type = true;
+  }
+  if (fits_type) return {};
+  const EnumAttr word{EnumKind::kComparisonType, static_cast<uint8_t>(type)};
+  return rule_error(op, label, "compare_type is {}, which does not compare {}", enum_word(word),
+                    element_to_string(lhs));
+}
+
 Types compare(const Instruction& op) {
   const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
@@ -145,23 +163,7 @@ Types compare(const Instruction& op) {
     return rule_error(op, "C2", "operand shapes differ: {} and {}", lhs.to_string(),
                       rhs.to_string());
   }
-  // Like the official verifier, this accepts SIGNED and UNSIGNED on any type: artifacts contain
-  // both, and the element type determines the comparison.
-  const auto type = op.enumeration<ComparisonType>(AttrKey::compare_type);
-  const uint8_t element = type_class(lhs);
-  bool fits_type = type == ComparisonType::kNoType || element == kTypesQuantized;
-  if (type == ComparisonType::kFloat) {
-    fits_type = fits_type || element == kTypesFloat || element == kTypesComplex;
-  } else if (type == ComparisonType::kTotalOrder) {
-    fits_type = fits_type || element == kTypesFloat;
-  } else {
-    fits_type = true;
-  }
-  if (!fits_type) {
-    const EnumAttr word{EnumKind::kComparisonType, static_cast<uint8_t>(type)};
-    return rule_error(op, "C3", "compare_type is {}, which does not compare {}", enum_word(word),
-                      element_to_string(lhs));
-  }
+  TENON_TRY(check_compare_type(op, "C3"));
   return one(with_element(most_specific(lhs, rhs), ElementType::kPred));
 }
 

@@ -84,7 +84,7 @@ Status check_batching(const Instruction& op, const GatherLabels& labels, const I
 
 }  // namespace
 
-Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& slice_sizes,
+Types gather_with(const Instruction& op, const GatherDims& dims, const I64s* known_sizes,
                   bool is_dynamic) {
   const GatherLabels& labels = is_dynamic ? kDynamicGather : kGather;
   const Type& operand = op.operand_type(0);
@@ -111,9 +111,9 @@ Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& sli
   const std::vector<Dim> batch = batch_dims(indices, dims.index_vector_dim);
   const int64_t result_rank = length(batch) + length(dims.offset_dims);
   TENON_TRY(check_range(op, labels.offset_range, "offset_dims", dims.offset_dims, result_rank));
+  const I64s not_offset = concatenated(dims.collapsed_slice_dims, dims.operand_batching_dims);
   TENON_TRY(check_unique(op, labels.collapsed_unique,
-                         "collapsed_slice_dims + operand_batching_dims",
-                         concatenated(dims.collapsed_slice_dims, dims.operand_batching_dims)));
+                         "collapsed_slice_dims + operand_batching_dims", not_offset));
   TENON_TRY(
       check_sorted(op, labels.collapsed_sorted, "collapsed_slice_dims", dims.collapsed_slice_dims));
   TENON_TRY(check_range(op, labels.collapsed_range, "collapsed_slice_dims",
@@ -127,6 +127,7 @@ Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& sli
   TENON_TRY(check_unique(op, labels.map_unique, "start_index_map + operand_batching_dims",
                          concatenated(dims.start_index_map, dims.operand_batching_dims)));
   TENON_TRY(check_range(op, labels.map_range, "start_index_map", dims.start_index_map, rank));
+  const I64s slice_sizes = known_sizes != nullptr ? *known_sizes : I64s(at(rank), kDynamic);
   TENON_TRY(check_length(op, labels.slice_count, "slice_sizes", length(slice_sizes), rank));
   TENON_TRY(check_slices_of_one(op, labels.collapsed_size, "collapsed_slice_dims", slice_sizes,
                                 dims.collapsed_slice_dims));
@@ -135,7 +136,7 @@ Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& sli
   for (int64_t d = 0; d < rank; ++d) {
     const int64_t size = slice_sizes[at(d)];
     const int64_t most = operand.dims()[at(d)];
-    if (size == kDynamic) continue;
+    if (known_sizes == nullptr) continue;
     if (size < 0 || (most != kDynamic && size > most)) {
       return rule_error(op, labels.slice_range,
                         "slice size of dimension {} is {}, expected 0 to the "
@@ -151,18 +152,25 @@ Types gather_with(const Instruction& op, const GatherDims& dims, const I64s& sli
       result.push_back(batch[next_batch++]);
       continue;
     }
-    while (contains(dims.collapsed_slice_dims, next_offset) ||
-           contains(dims.operand_batching_dims, next_offset)) {
-      ++next_offset;
-    }
+    while (contains(not_offset, next_offset)) ++next_offset;
     result.push_back({slice_sizes[at(next_offset++)], kDynamic});
+  }
+  const bool has_elements =
+      std::all_of(result.begin(), result.end(), [](const Dim& dim) { return dim.size > 0; });
+  for (int64_t d : not_offset) {
+    if (has_elements && slice_sizes[at(d)] == 0) {
+      return rule_error(op, "",
+                        "the slices have size 0 in dimension {}, which the result has not, "
+                        "expected 1: they have no elements for it",
+                        d);
+    }
   }
   return one(settle(op, 0, with_dims(operand, result)));
 }
 
 Types gather(const Instruction& op) {
   return gather_with(op, *op.attr<GatherDims>(AttrKey::dimension_numbers),
-                     op.i64s(AttrKey::slice_sizes), false);
+                     &op.i64s(AttrKey::slice_sizes), false);
 }
 
 namespace {

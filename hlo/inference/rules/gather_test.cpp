@@ -101,6 +101,16 @@ TEST(InferGather, clauses) {
         "stablehlo.gather: C19: start_index_map contains 4, expected values in [0, 4)"},
        {"C20", set(AttrKey::slice_sizes, I64s{1, 1, 3}),
         "stablehlo.gather: C20: slice_sizes has length 3, expected 4"},
+       {"empty slices", set(AttrKey::slice_sizes, I64s{1, 0, 3, 7}),
+        "stablehlo.gather: the slices have size 0 in dimension 1, which the result has not, "
+        "expected 1: they have no elements for it"},
+       {"empty slices of a batch", set(AttrKey::slice_sizes, I64s{0, 1, 3, 7}),
+        "stablehlo.gather: the slices have size 0 in dimension 0, which the result has not, "
+        "expected 1: they have no elements for it"},
+       {"empty slices and result", set(AttrKey::slice_sizes, I64s{0, 0, 0, 7}), "f32[4,2,0,7]"},
+       {"C21 unknown", set(AttrKey::slice_sizes, I64s{1, 1, kDynamic, 7}),
+        "stablehlo.gather: C21: slice size of dimension 2 is -9223372036854775808, expected 0 to "
+        "the size in f32[2,5,6,7]"},
        {"C21", set(AttrKey::slice_sizes, I64s{1, 1, 7, 7}),
         "stablehlo.gather: C21: slice size of dimension 2 is 7, expected 0 to the size in "
         "f32[2,5,6,7]"},
@@ -162,6 +172,12 @@ TEST(InferDynamicGather, clauses) {
         "stablehlo.dynamic_gather: C11: operand 2 is s64[3], expected 2 elements"},
        {"I3", [](Draft& d) { d.operands[2] = "f32[2]"; },
         "stablehlo.dynamic_gather: I3: operand 2 is f32[2], expected a tensor of integers"},
+       {"C12 unknown", [](Draft& d) { d.constants[2] = I64s{1, kDynamic}; },
+        "stablehlo.dynamic_gather: C12: slice size of dimension 1 is -9223372036854775808, "
+        "expected 0 to the size in f32[5,6]"},
+       {"empty slices", [](Draft& d) { d.constants[2] = I64s{0, 3}; },
+        "stablehlo.dynamic_gather: the slices have size 0 in dimension 0, which the result has "
+        "not, expected 1: they have no elements for it"},
        {"C12", [](Draft& d) { d.constants[2] = I64s{1, 7}; },
         "stablehlo.dynamic_gather: C12: slice size of dimension 1 is 7, expected 0 to the size in "
         "f32[5,6]"},

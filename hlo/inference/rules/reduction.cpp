@@ -61,6 +61,13 @@ Status check_padding(const Instruction& op, std::string_view label, const I64Mat
                     padding.columns, rank);
 }
 
+// Checks that the elements of a window can be counted.
+Status check_window(const Instruction& op, const I64s& sizes) {
+  if (checked_element_count(sizes)) return {};
+  return rule_error(op, "", "window_dimensions is {}, a window of more places than can be counted",
+                    list_to_string(sizes));
+}
+
 // The sizes of the windowed shape.
 Result<std::vector<Dim>> windowed(const Instruction& op, std::string_view label, const Type& shape,
                                   const std::vector<Window>& windows) {
@@ -99,6 +106,7 @@ Types reduce_window(const Instruction& op) {
   const I64s dilations = ones(AttrKey::window_dilations);
   TENON_TRY(check_length(op, "C4", "window_dimensions", length(sizes), rank));
   TENON_TRY(check_positive(op, "C5", "window_dimensions", sizes));
+  TENON_TRY(check_window(op, sizes));
   TENON_TRY(check_length(op, "C6", "window_strides", length(strides), rank));
   TENON_TRY(check_positive(op, "C7", "window_strides", strides));
   TENON_TRY(check_length(op, "C8", "base_dilations", length(base_dilations), rank));
@@ -136,6 +144,7 @@ Types select_and_scatter(const Instruction& op) {
   const I64s strides = op.i64s_or(AttrKey::window_strides, at(rank), 1);
   TENON_TRY(check_length(op, "C4", "window_dimensions", length(sizes), rank));
   TENON_TRY(check_positive(op, "C5", "window_dimensions", sizes));
+  TENON_TRY(check_window(op, sizes));
   TENON_TRY(check_length(op, "C6", "window_strides", length(strides), rank));
   TENON_TRY(check_positive(op, "C7", "window_strides", strides));
   const I64Matrix padding = op.padding_or_zero(at(rank));

@@ -151,6 +151,15 @@ TEST(InferReduceWindow, clauses) {
         "stablehlo.reduce_window: C15: result type is f32[5,?], expected f32[4,?]"},
        {"C15 overflow", set(AttrKey::base_dilations, I64s{kHuge, 1}),
         "stablehlo.reduce_window: C15: the padded size of dimension 0 overflows"},
+       {"C15 overflow of the dilated size",
+        [](Draft& d) {
+          d.attributes[AttrKey::base_dilations] = I64s{kHuge, 1};
+          d.attributes[AttrKey::padding] = I64Matrix{2, 2, {-kHuge, -kHuge, 0, 0}};
+        },
+        "stablehlo.reduce_window: C15: the padded size of dimension 0 overflows"},
+       {"places of a window", set(AttrKey::window_dimensions, I64s{kHuge / 2, 4}),
+        "stablehlo.reduce_window: window_dimensions is [4611686018427387903, 4], a window of more "
+        "places than can be counted"},
        {"C16", [](Draft& d) { d.stated = {"f16[4,?]"}; },
         "stablehlo.reduce_window: C16: result type is f16[4,?], expected f32[4,?]"}});
 }
@@ -188,6 +197,9 @@ TEST(InferSelectAndScatter, clauses) {
         "stablehlo.select_and_scatter: C4: window_dimensions has length 1, expected 2"},
        {"C5", set(AttrKey::window_dimensions, I64s{2, 0}),
         "stablehlo.select_and_scatter: C5: window_dimensions contains 0, expected positive values"},
+       {"places of a window", set(AttrKey::window_dimensions, I64s{kHuge / 2, 4}),
+        "stablehlo.select_and_scatter: window_dimensions is [4611686018427387903, 4], a window of "
+        "more places than can be counted"},
        {"C6", set(AttrKey::window_strides, I64s{2}),
         "stablehlo.select_and_scatter: C6: window_strides has length 1, expected 2"},
        {"C7", set(AttrKey::window_strides, I64s{2, 0}),

@@ -84,7 +84,8 @@ TEST(InferBroadcast, clauses) {
       {{"negative", set(AttrKey::broadcast_sizes, I64s{-2}),
         "stablehlo.broadcast: broadcast_sizes contains -2, a negative size"},
        {"too large", set(AttrKey::broadcast_sizes, I64s{kHuge, 2}),
-        "stablehlo.broadcast: a shape of dimensions [9223372036854775807,2,3] has more elements "
+        "stablehlo.broadcast: type of result 0 is malformed: a shape of dimensions "
+        "[9223372036854775807,2,3] has more elements "
         "than can be counted"},
        {"result", [](Draft& d) { d.stated = {"f32[3]"}; },
         "stablehlo.broadcast: result type is f32[3], expected f32[2,1,3]"}});
@@ -164,8 +165,8 @@ TEST(InferConcatenate, clauses) {
         "stablehlo.concatenate: C6: result type is f32[6,4], expected f32[5,4]"},
        {"C6 overflow",
         [](Draft& d) {
-          d.operands = {Type::tensor(ElementType::kF32, {kHuge}),
-                        Type::tensor(ElementType::kF32, {2})};
+          d.operands = {Type::tensor(ElementType::kS8, {kHuge}),
+                        Type::tensor(ElementType::kS8, {2})};
         },
         "stablehlo.concatenate: C6: the size of dimension 0 overflows"}});
 }
@@ -200,6 +201,14 @@ TEST(InferPad, clauses) {
                  {"C4 overflow", set(AttrKey::interior_padding, I64s{kHuge, 0}),
                   "stablehlo.pad: C4: padding dimension 0 of f32[2,3] by 1, 0 and "
                   "9223372036854775807 between gives no valid size"},
+                 {"C4 overflow of the size between",
+                  [](Draft& d) {
+                    d.operands[0] = "f32[4,3]";
+                    d.attributes[AttrKey::interior_padding] = I64s{kHuge / 2, 0};
+                    d.attributes[AttrKey::edge_padding_high] = I64s{-kHuge, 0};
+                  },
+                  "stablehlo.pad: C4: padding dimension 0 of f32[4,3] by 1, -9223372036854775807 "
+                  "and 4611686018427387903 between gives no valid size"},
                  {"C4 result", [](Draft& d) { d.stated = {"f32[5,5]"}; },
                   "stablehlo.pad: C4: result type is f32[5,5], expected f32[5,4]"}});
 }
@@ -342,7 +351,8 @@ TEST(InferReshape, clauses) {
        {"C2", [](Draft& d) { d.stated = {"f32[3,5]"}; },
         "stablehlo.reshape: C2: operand f32[2,6] has 12 elements, result f32[3,5] has 15"},
        {"C2 overflow", [](Draft& d) { d.stated = {Type::tensor(ElementType::kF32, {kHuge, 4})}; },
-        "stablehlo.reshape: C2: a shape of dimensions [9223372036854775807,4] has more elements "
+        "stablehlo.reshape: type of result 0 is malformed: a shape of dimensions "
+        "[9223372036854775807,4] has more elements "
         "than can be counted"},
        {"moved quantized dimension",
         [](Draft& d) {

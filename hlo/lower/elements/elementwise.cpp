@@ -149,7 +149,10 @@ ValueId reduce_bits(Builder& b, ValueId x, ElementType type, int64_t exponent_bi
     overflows = b.logical_or(overflows, b.compare(K::kGe, rounded, number(most)));
     rounded = b.select(b.compare(K::kLt, rounded, number(least)), number(0), rounded);
   }
-  const ValueId kept = from_bits(b, b.logical_or(rounded, sign), type);
+  const bool has_negative_zero = format.specials != FloatSpecials::kUnsignedZero;
+  const ValueId kept_sign =
+      has_negative_zero ? sign : b.select(b.compare(K::kEq, rounded, number(0)), number(0), sign);
+  const ValueId kept = from_bits(b, b.logical_or(rounded, kept_sign), type);
   // The type's value for infinity, with the number's sign.
   const ValueId positive = b.compare(K::kEq, sign, number(0));
   const ValueId infinity = b.select(positive, b.real(type, HUGE_VAL), b.real(type, -HUGE_VAL));

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "hlo/inference/random_state.h"
+#include "hlo/lower/elements/bit_patterns.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/elements/rules.h"
 
@@ -113,9 +114,7 @@ class RandomBitsEmitter {
   Element bits(const Values& index) {
     const ValueId x = threefry_ ? threefry_bits(index) : philox_bits(index);
     const ElementType type = output_.element_type();
-    const std::optional<ElementType> integer = integer_of_width(bit_width(type), false);
-    if (is_pred(type) || !integer) return {b_.convert(x, type)};
-    return {b_.bitcast(b_.convert(x, *integer), type)};
+    return {from_bits(b_, b_.convert(x, bits_type(type)), type)};
   }
 
   Element next_state(const Values& index) {

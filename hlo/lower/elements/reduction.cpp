@@ -49,7 +49,12 @@ Values ReductionEmitter::combine(const Values& arguments) const {
   std::vector<ElementType> both = types;
   both.insert(both.end(), types.begin(), types.end());
   if (is_narrow_sum(region)) return {e.b.add(arguments[0], arguments[1])};
-  return ElementEmitter::flat(e.call(region, ElementEmitter::unflat(arguments, both)));
+  Elements elements = ElementEmitter::unflat(arguments, both);
+  // The region may take elements of another type than the accumulators'.
+  for (size_t k = count; k < 2 * count; ++k) {
+    elements[k] = e.convert(elements[k], both[k], region.parameter(k).type().element_type());
+  }
+  return ElementEmitter::flat(e.call(region, elements));
 }
 
 Elements ReductionEmitter::rounded(const Elements& combined) const {
@@ -222,7 +227,8 @@ class SelectAndScatter {
               [&] {
                 const Element x = e_.convert(e_.element(op_.operand(1), source),
                                              op_.operand_type(1).element_type(), type_);
-                return e_.call(op_.region(1), {sum, x})[0];
+                const ElementType taken = op_.region(1).parameter(1).type().element_type();
+                return e_.call(op_.region(1), {sum, e_.convert(x, type_, taken)})[0];
               },
               [&] { return sum; });
         },
@@ -286,7 +292,8 @@ Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& ind
   const ReductionEmitter r(e, op);
   kernel::Builder::ReduceSpec reduction;
   reduction.extents = reduced_extents(op);
-  reduction.over_lanes = over_lanes;
+  // Lanes combine accumulators.
+  reduction.over_lanes = over_lanes && combines_accumulators(r.region);
   reduction.commutative = r.is_commutative();
   reduction.inits = ElementEmitter::flat(r.inits());
   reduction.leaf = [&](const Values& reduced) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "hlo/ir/region.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/elements/reduction.h"
 #include "hlo/lower/schedules/schedules.h"
@@ -41,6 +42,7 @@ const Instruction* root_of(const FusedOp& fused) {
   if (std::ranges::find(fused.inner, root) == fused.inner.end()) return nullptr;
   // Another reduction would be computed again for each leaf or part.
   if (root->code() != OpCode::kReduce || fused.combines(root)) return nullptr;
+  if (!combines_accumulators(root->region(0))) return nullptr;
   for (uint32_t r = 0; r < fused.results.size(); ++r) {
     if (fused.results[r] != Value{const_cast<Instruction*>(root), r}) return nullptr;
   }
