@@ -2,13 +2,15 @@
 """Runs every group of tests and adds up the results.
 
 A group is a GoogleTest executable of the build, the golden tests (lit), or a Python script that
-prints lines "PASS name", "FAIL name: why" and "SKIP name: why". The last line printed is
-"N passed, N failed, N skipped"; the exit status is 1 if anything failed.
+prints lines "PASS name", "FAIL name: why" and "SKIP name: why". As many groups run at once as there
+are cores, those that take longest first. The last line printed is "N passed, N failed, N skipped";
+the exit status is 1 if anything failed.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -17,10 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
+# Groups of a minute and more, so that none of them is left alone at the end.
+LONGEST = ["fuzz_test", "graphs_test", "data", "jax_test", "guide_test", "new_backend_test", "math_test"]
+SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 
 
 @dataclass
@@ -32,10 +38,12 @@ class Outcome:
     skipped: int = 0
     notes: list[str] = field(default_factory=list)
     absent: bool = False  # A prerequisite is missing.
+    seconds: float = 0
     suites: dict[str, collections.Counter] = field(default_factory=dict)  # Those that report the steps that ran on a device.
 
     def add(self, other: "Outcome") -> None:
         self.passed += other.passed
+        self.seconds += other.seconds
         self.failed += other.failed
         self.skipped += other.skipped
         self.notes += other.notes
@@ -70,20 +78,8 @@ def run(command: list[str], timeout: float, variables: dict[str, str] | None = N
         return -1, f"no end after {timeout:.0f} s"
 
 
-def run_gtest(command: list[str], variables: dict[str, str], shards: int = 1) -> Outcome:
-    """A GoogleTest executable, with its tests distributed over `shards` processes; status 77 means that a
-    prerequisite is missing."""
-    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
-        outcomes = list(pool.map(lambda shard: run_shard(command, variables, shard, shards), range(shards)))
-    if all(each.absent for each in outcomes):
-        return outcomes[0]
-    whole = Outcome()
-    for each in outcomes:
-        whole.add(each)
-    return whole
-
-
-def run_shard(command: list[str], variables: dict[str, str], shard: int, shards: int) -> Outcome:
+def run_gtest(command: list[str], variables: dict[str, str], shard: int = 0, shards: int = 1) -> Outcome:
+    """One of `shards` parts of the tests of a GoogleTest executable; status 77 means that a prerequisite is missing."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
@@ -156,26 +152,59 @@ def run_script(command: list[str]) -> Outcome:
     return outcome
 
 
-def groups(build: pathlib.Path, full: bool) -> dict[str, object]:
-    """Name to a function that runs the group."""
-    found: dict[str, object] = {}
+def groups(build: pathlib.Path, full: bool) -> dict[str, list[Callable[[], Outcome]]]:
+    """Name to the functions that each run a part of the group."""
+    found: dict[str, list[Callable[[], Outcome]]] = {}
     listing = subprocess.run(["meson", "introspect", "--tests", str(build)], check=True,
                              capture_output=True, text=True).stdout
     for test in json.loads(listing):
-        command = test["cmd"]
-        if "fuzz" in test["suite"] or any("fuzz" in suite for suite in test["suite"]):
-            found[test["name"]] = lambda command=command: run_script(command)
+        if any("fuzz" in suite for suite in test["suite"]):
+            found[test["name"]] = [functools.partial(run_script, test["cmd"])]
         else:
-            # Thousands of tests that compile programs.
-            shards = os.cpu_count() or 1 if test["name"] == "data" else 1
-            found[test["name"]] = (lambda command=command, variables=test["env"], shards=shards:
-                                   run_gtest(command, variables, shards))
+            shards = SHARDS.get(test["name"], 1)
+            found[test["name"]] = [functools.partial(run_gtest, test["cmd"], test["env"], shard, shards) for shard in range(shards)]
     if (ROOT / "tests/golden").exists():
-        found["golden"] = lambda: run_lit(str(ROOT / "tests/golden"), str(build))
+        found["golden"] = [functools.partial(run_lit, str(ROOT / "tests/golden"), str(build))]
     for script in sorted((ROOT / "tests").glob("*/*_test.py")):
-        found[script.stem] = lambda script=script: run_script(
-            [sys.executable, str(script), str(build)] + (["--full"] if full else []))
+        found[script.stem] = [functools.partial(run_script, [sys.executable, str(script), str(build)] + (["--full"] if full else []))]
     return found
+
+
+def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int) -> Outcome:
+    """Runs groups, `jobs` parts at once, and prints each group's counts when its last part has ended."""
+    def timed(part: Callable[[], Outcome]) -> Outcome:
+        start = time.monotonic()
+        outcome = part()
+        outcome.seconds = time.monotonic() - start
+        return outcome
+
+    order = sorted(chosen, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))
+    total = Outcome()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        ends = {pool.submit(timed, part): name for name in order for part in chosen[name]}
+        parts: dict[str, list[Outcome]] = collections.defaultdict(list)
+        for end in concurrent.futures.as_completed(ends):
+            name = ends[end]
+            parts[name].append(end.result())
+            if len(parts[name]) < len(chosen[name]):
+                continue
+            outcome = merge(parts[name])
+            for note in outcome.notes + outcome.suite_lines():
+                print("  " + note.replace("\n", "\n  "))
+            print(f"{name}: {outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
+                  f" ({outcome.seconds:.1f} s)", flush=True)
+            total.add(outcome)
+    return total
+
+
+def merge(parts: list[Outcome]) -> Outcome:
+    """The outcome of a group; where a prerequisite is missing, each part says so, and one is counted."""
+    if all(part.absent for part in parts):
+        return parts[0]
+    whole = Outcome()
+    for part in parts:
+        whole.add(part)
+    return whole
 
 
 def main() -> int:
@@ -183,6 +212,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="groups to run; all if none is named")
     parser.add_argument("--build", default="build", help="build folder")
     parser.add_argument("--full", action="store_true", help="also the long tests")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="groups that run at once; default: one a core")
     parser.add_argument("--list", action="store_true", help="list the groups and end")
     arguments = parser.parse_args()
     build = pathlib.Path(arguments.build).resolve()
@@ -194,15 +224,9 @@ def main() -> int:
     unknown = [name for name in arguments.names if name not in available]
     if unknown:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(available)}")
-    total = Outcome()
-    for name in arguments.names or available:
-        start = time.monotonic()
-        outcome = available[name]()
-        for note in outcome.notes + outcome.suite_lines():
-            print("  " + note.replace("\n", "\n  "))
-        print(f"{name}: {outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
-              f" ({time.monotonic() - start:.1f} s)", flush=True)
-        total.add(outcome)
+    start = time.monotonic()
+    total = run_groups({name: available[name] for name in arguments.names or available}, max(1, arguments.jobs))
+    print(f"{(time.monotonic() - start) / 60:.1f} min, {arguments.jobs} groups at once")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
 

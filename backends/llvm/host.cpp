@@ -62,6 +62,11 @@ void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::SimplifyCFGPass());
 }
 
+template <class... Analyses, class Manager>
+void register_each(Manager& manager) {
+  (manager.registerPass([] { return Analyses(); }), ...);
+}
+
 // The analyses of functions that passes ask for. Targets add no alias analysis of their own:
 // NVPTX's can be registered by llvm::PassBuilder alone.
 void register_analyses(llvm::FunctionAnalysisManager& functions, llvm::TargetMachine& machine) {
@@ -72,26 +77,17 @@ void register_analyses(llvm::FunctionAnalysisManager& functions, llvm::TargetMac
     aliases.registerFunctionAnalysis<llvm::TypeBasedAA>();
     return aliases;
   });
-  functions.registerPass([] { return llvm::BasicAA(); });
-  functions.registerPass([] { return llvm::ScopedNoAliasAA(); });
-  functions.registerPass([] { return llvm::TypeBasedAA(); });
   functions.registerPass([&] { return machine.getTargetIRAnalysis(); });
   functions.registerPass([&] {
     return llvm::TargetLibraryAnalysis(llvm::TargetLibraryInfoImpl(machine.getTargetTriple()));
   });
-  functions.registerPass([] { return llvm::AssumptionAnalysis(); });
-  functions.registerPass([] { return llvm::BlockFrequencyAnalysis(); });
-  functions.registerPass([] { return llvm::BranchProbabilityAnalysis(); });
-  functions.registerPass([] { return llvm::DominatorTreeAnalysis(); });
-  functions.registerPass([] { return llvm::LoopAnalysis(); });
-  functions.registerPass([] { return llvm::MemoryDependenceAnalysis(); });
-  functions.registerPass([] { return llvm::MemorySSAAnalysis(); });
-  functions.registerPass([] { return llvm::OptimizationRemarkEmitterAnalysis(); });
-  functions.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
-  functions.registerPass([] { return llvm::PhiValuesAnalysis(); });
-  functions.registerPass([] { return llvm::PostDominatorTreeAnalysis(); });
-  functions.registerPass([] { return llvm::ScalarEvolutionAnalysis(); });
-  functions.registerPass([] { return llvm::ShouldNotRunFunctionPassesAnalysis(); });
+  register_each<llvm::BasicAA, llvm::ScopedNoAliasAA, llvm::TypeBasedAA, llvm::AssumptionAnalysis,
+                llvm::BlockFrequencyAnalysis, llvm::BranchProbabilityAnalysis,
+                llvm::DominatorTreeAnalysis, llvm::LoopAnalysis, llvm::MemoryDependenceAnalysis,
+                llvm::MemorySSAAnalysis, llvm::OptimizationRemarkEmitterAnalysis,
+                llvm::PassInstrumentationAnalysis, llvm::PhiValuesAnalysis,
+                llvm::PostDominatorTreeAnalysis, llvm::ScalarEvolutionAnalysis,
+                llvm::ShouldNotRunFunctionPassesAnalysis>(functions);
 }
 
 Host find_host() {

@@ -1,6 +1,6 @@
-// An open device at work: its queues, each with threads that give it work and wait for that
-// (submission/device_queue.h), its memory and modules. Client makes Devices; Buffers and
-// Executables post the work.
+// Device: an open device with its queues, its memory and its loaded modules. Each queue has threads
+// that submit work and wait for its completion (submission/device_queue.h). Client makes Devices;
+// Buffers and Executables post work to them.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,22 @@
 
 namespace tenon::runtime {
 
-/// Where work goes, and what it comes behind besides earlier work of its queue.
+/// The queue of a piece of work, and the work of other queues that must complete first.
 struct PostOptions {
   QueueRole role = QueueRole::kCompute;
   WorkMarks after;
   std::shared_ptr<std::atomic<uint32_t>> stop;
 };
 
-/// A device that is lost, by its own word (B12) or since the host gave it up, answers everything
-/// with that error, and is closed as soon as no call of it is left, so that another client may open
-/// it again.
+/// A device is lost when it says so (B12) or when the host abandons it. From then on every call
+/// returns that error, and the device is closed when its last call has returned, so that another
+/// client can open it again.
 ///
-/// It has threads, which a forked child of the process lacks: there every call ends with an error
-/// that says so, and nothing is closed.
+/// A forked child of the process lacks the device's threads: there every call returns an error that
+/// says so, and nothing is closed.
 ///
-/// Thread-safety: `post` and what is const, from any thread; functions marked as the worker's, on
-/// it alone.
+/// Thread-safety: any thread may call `post` and const functions; only the worker calls the
+/// functions that are marked as its own.
 class Device : public std::enable_shared_from_this<Device> {
  public:
   static Result<std::shared_ptr<Device>> open(std::shared_ptr<backend::Backend> backend,
@@ -43,76 +43,77 @@ class Device : public std::enable_shared_from_this<Device> {
   ~Device();
 
   const backend::DeviceInfo& info() const { return info_; }
-  /// Among the backend's devices.
+  /// The index among the backend's devices.
   size_t number() const { return number_; }
   const CallbackPool& pool() const { return pool_; }
   Allocator& memory(size_t space = 0) { return *spaces_[space]; }
-  /// The first space of that kind.
+  /// The first memory space of that kind.
   std::optional<size_t> space_of(backend::SpaceKind kind) const;
   size_t space_count() const { return spaces_.size(); }
-  /// The error that every call ends with since the device is lost; OK as long as it is not.
+  /// The error that every call returns because the device is lost; OK if it is not.
   Status lost() const { return device_->lost(); }
-  /// Whether the device must not be given memory of the caller.
+  /// Whether copies from and to the caller's memory are staged.
   bool stages() const { return device_->stages(); }
 
   WorkPosition post(Work work, Done done, PostOptions options = {});
   /// Whether the queue for `role` need not wait for the work.
   bool is_done(QueueRole role, const WorkMarks& work) const;
-  /// The place of the queue for computing in its order of work, for run_inline(); nothing if there
-  /// is work before it.
+  /// Takes the turn of the compute queue's worker, for run_inline(); empty if that has work.
   std::optional<DeviceQueue::InlineTurn> claim_inline_turn();
-  /// Work for run_inline(), which needs no memory then.
+  /// Makes work for run_inline() in advance, so that run_inline() allocates nothing.
   static std::shared_ptr<WorkItem> make_work_item(Work work, Done done, PostOptions options);
-  /// post() on the calling thread, in a turn that was claimed. For work that is brief and waits
-  /// for nothing.
+  /// Does what post() does, on the calling thread, in a claimed turn. The work must be brief and
+  /// must not wait.
   void run_inline(DeviceQueue::InlineTurn turn, const std::shared_ptr<WorkItem>& item);
-  /// Held by an execution until it is done. Waits for others where many are on their way, so that a
-  /// caller who runs ahead does not fill memory with results that are not needed yet. A worker,
-  /// which others wait for, never does.
+  /// Returns a token that an execution holds until it completes. Waits while too many executions
+  /// run, so that a caller who runs ahead does not fill memory with results that nobody needs yet.
+  /// Never waits on a worker, since others wait for that.
   std::shared_ptr<const void> acquire_throttle_token();
-  /// Held while the memory of buffers is looked up and the work that uses it is posted, so that no
-  /// donation comes between them.
+  /// Returns a lock to hold from the look-up of buffers' memory until the work that uses it is
+  /// posted, so that no donation comes between.
   std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
 
   // --- Called by the worker of the queue
 
-  /// Host memory that `work` or `done` keeps, or the device's. 0 bytes are no copy. `role` is that
-  /// of the work; two places of the host need the queue for computing.
+  /// Copies between memory of the device, and of the host as long as `work` or `done` keeps that.
+  /// Copies nothing for 0 bytes. `role` is that of the work; a copy within the host takes the
+  /// compute queue.
   Status copy(const backend::MemoryAddress& to, const backend::MemoryAddress& from, int64_t bytes,
               QueueRole role = QueueRole::kCompute);
   Status launch(const backend::KernelLaunch& launch);
-  /// kUnimplemented if the device does not offer it.
+  /// Copies a box. kUnimplemented if the device does not offer that.
   Status copy_box(const backend::MemoryAddress& to, const backend::MemoryAddress& from,
                   const backend::Box& box, QueueRole role = QueueRole::kCompute);
   Status call(const backend::LibraryCallLaunch& call);
   Status pack(std::string_view plan, uint32_t operand, const backend::MemoryAddress& to,
               const backend::MemoryAddress& from);
-  /// Waits for the bytes; any memory of the host.
+  /// Copies to any memory of the host, and waits for it.
   Status fetch(std::span<std::byte> to, const backend::MemoryAddress& from);
   Status put(const backend::MemoryAddress& to, std::span<const std::byte> from);
 
   // --- Called by any thread
 
   Result<backend::ModuleHandle> load(std::string_view binary, backend::Kernels kernels);
-  /// Unloads later, when no work is left that uses it; at once if there is no memory to remember
+  /// Unloads `module` when no work uses it any more; at once if the host lacks the memory to defer
   /// it.
   void unload(backend::ModuleHandle module) noexcept;
-  /// Bytes of the host's as memory of a space (B28); 0 if the device declines them.
+  /// Imports memory of the host into a space (B28); 0 if the device declines it.
   Result<backend::MemoryHandle> import_memory(size_t space, std::span<const std::byte> host);
-  /// Frees later, when no work is left that uses it; then calls `gone`, which must not hold up its
-  /// thread.
+  /// Frees `memory` when no work uses it any more, then calls `gone`, which must not block.
   void free_imported(backend::MemoryHandle memory, std::function<void()> gone);
-  /// A view of its memory: the device is not closed while it lives, even if it is lost, so that
-  /// memory that the host reads stays; null if it is lost already. When the host gives up a device
-  /// that is viewed, work ends a second later, done or not, as if there were a time limit.
+  /// Returns an owner of a view of device memory, which the host may read: while it lives, the
+  /// device is not closed, even if it is lost. Null if it is lost already. When the host abandons a
+  /// device with such an owner, its work ends within a second, complete or not, as under a time
+  /// limit.
   std::shared_ptr<const void> keep_open() const { return device_->keep_open(); }
-  /// Whether somebody has such a view.
+  /// Whether such an owner lives.
   bool is_viewed() const { return device_->is_viewed(); }
-  /// Waits for all that was posted so far. Not on a worker.
+  /// Waits for all work posted so far. Must not run on a worker.
   Status drain();
 
  private:
-  /// The last share may be dropped on one of the device's threads, which cannot end itself.
+  /// Deletes the device, on another thread if the calling one is the device's own, which cannot
+  /// join itself.
   static void dispose(Device* device);
 
   Device(backend::DeviceInfo info, CallbackPool pool)

@@ -420,7 +420,7 @@ TEST(Segments, AreNotMadeForThoseWhoTakeNone) {
   %1 = stablehlo.reverse %0, dims = [0] : tensor<4xf32>
   return %1 : tensor<4xf32>
 })";
-  run_on(std::make_shared<Refusing>(), program, {numbers({4})}, &info);
+  run_on(std::make_shared<Refusing>(), program, {numbers(4)}, &info);
 }
 
 // Takes contractions as calls, and segments without calls; with calls only if it is set to.
@@ -679,7 +679,7 @@ TEST(Driver, BuffersLieAsTheDeviceAsks) {
 })";
   backend::InterpreterConfig config;
   config.segments = false;
-  const std::vector<Literal> arguments = {numbers({5})};
+  const std::vector<Literal> arguments = {numbers(5)};
   const auto expected = run_on(backend::make_interpreter_backend(config), text, arguments);
   config.alignment = 1024;
   const std::shared_ptr<backend::Backend> wide = backend::make_interpreter_backend(config);
@@ -741,7 +741,7 @@ TEST(HostSteps, AreParsedOnce) {
   ASSERT_TRUE(calls) << calls.error().to_string();
   const auto executable =
       runtime::Executable::load(device, std::move(compilation.compiled), *std::move(calls)).value();
-  const Literal x = numbers({2});
+  const Literal x = numbers(2);
   for (int i = 0; i < 3; ++i) {
     const auto buffer = runtime::buffer_from_host(device, runtime::MemoryKind::kDevice,
                                                   {x.data().data(), x.shape(), {}, {}});

@@ -11,7 +11,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 // Removes the buffers that no node accesses.
 class BufferDropper : public kernel::Rewriter {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""With --full: runs every other test again in builds with ASan+UBSan and with TSan; with --full asan or --full tsan, only in
-that one. The output of a build and its tests is in build-NAME/sanitizer_test.log."""
+"""With --full: runs every other test again in builds with ASan+UBSan, with TSan and by GCC; with --full and asan, tsan or
+gcc, only in those. The output of a build and its tests is in build-NAME/sanitizer_test.log."""
 
 import os
 import pathlib
@@ -14,19 +14,24 @@ ALONE = {"bench_test", "demo_test", "docs_test", "fuzz_test", "guide_test", "jax
          "new_backend_test", "peers_test", "ptxas_test", "sanitizer_test", "source_hash_test", "style_test", "symbols_test"}
 
 
-def test_with(name: str, sanitizers: str) -> bool:
+SANITIZED = ["-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Db_ndebug=false"]
+# Options of Meson; one of the builds compiles each file alone, as developers do who change few.
+BUILDS = {"asan": ["-Db_sanitize=address,undefined", "-Dunity=off", *SANITIZED],
+          "tsan": ["-Db_sanitize=thread", *SANITIZED],
+          "gcc": ["-Dwerror=true"]}
+
+
+def test_with(name: str) -> bool:
     """Builds in build-NAME and runs the groups there."""
     build = f"build-{name}"
-    # Clang compiles instrumented code four times as fast as GCC does; its warnings are no errors here.
-    environment = dict(os.environ, BUILD_DIR=build, CC="ccache clang-19", CXX="ccache clang++-19",
+    environment = dict(os.environ, BUILD_DIR=build,
                        ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1",
                        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                        TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1")
-    environment.pop("CI", None)
-    # One of them compiles each file alone, as developers do who change few.
-    unity = "off" if name == "asan" else "on"
-    steps = [["scripts/build", f"-Db_sanitize={sanitizers}", "-Db_lundef=false",
-              "-Dbuildtype=debugoptimized", "-Db_ndebug=false", f"-Dunity={unity}"]]
+    environment.pop("CI", None)  # Warnings of instrumented code are no errors.
+    if name == "gcc":
+        environment |= {"CC": "ccache gcc", "CXX": "ccache g++"}
+    steps = [["scripts/build", *BUILDS[name]]]
     listed = subprocess.run([sys.executable, "scripts/run_tests.py", "--list"], cwd=ROOT, check=True,
                             text=True, capture_output=True).stdout.split()
     groups = [group for group in listed if group not in ALONE]
@@ -49,9 +54,8 @@ def test_with(name: str, sanitizers: str) -> bool:
 def main() -> int:
     if "--full" not in sys.argv:
         return 0
-    builds = {"asan": "address,undefined", "tsan": "thread"}
-    chosen = [name for name in builds if name in sys.argv] or list(builds)
-    good = [test_with(name, builds[name]) for name in chosen]
+    chosen = [name for name in BUILDS if name in sys.argv] or list(BUILDS)
+    good = [test_with(name) for name in chosen]
     return 0 if all(good) else 1
 
 

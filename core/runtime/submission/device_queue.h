@@ -1,8 +1,9 @@
-// DeviceQueue: one queue of an open device at work. One thread gives work to it, in the order in
-// which it was posted; another waits for it to be done. With a time limit a third looks whether the
-// calls of the first return. Part of Device.
+// DeviceQueue: submits work to one queue of an open device. A worker thread submits work in the
+// order in which it was posted; a second thread waits for its completion. With a time limit, a
+// watchdog thread checks that the calls of the worker return. Part of Device.
 //
-// Thread-safety: `post` and `claim` from any thread; functions marked as the worker's, on it alone.
+// Thread-safety: any thread may call `post` and `claim`; only the worker calls the functions that
+// are marked as its own.
 #pragma once
 
 #include <atomic>
@@ -23,21 +24,22 @@
 
 namespace tenon::runtime {
 
-/// Work gives work to the queue on the worker's thread and returns an error that it could not;
-/// `done` hears the outcome, on a thread that it must not hold up, once all that work is done.
-/// Both are kept until then. `stop` is raised when the time limit has passed.
+/// Work submits commands to the queue, on the worker's thread, and returns an error if that fails.
+/// Done receives the outcome when all those commands have completed; it must not block the thread
+/// that calls it. Both objects live until then.
 using Work = std::function<Status()>;
 using Done = std::function<void(const Status&)>;
 
 struct WorkItem {
   Work work;
   Done done;
-  std::shared_ptr<std::atomic<uint32_t>> stop;
-  /// Work of other queues that comes before.
+  std::shared_ptr<std::atomic<uint32_t>> stop;  ///< Raised when the time limit has passed.
+  /// Work of other queues that must complete first.
   WorkMarks after;
   int64_t serial = 0;
-  EventShare event;  ///< Behind all that was given; from then on until it is known to be done.
-  /// The worker was abandoned: a call of the work did not return in time, and its outcome is known.
+  EventShare
+      event;  ///< Recorded after the last command; null before, and once it is known to be done.
+  /// A call of the work exceeded the time limit: the worker was abandoned, the outcome is reported.
   bool abandoned = false;
 };
 
@@ -57,7 +59,7 @@ class DeviceQueue {
  public:
   using Progresses = std::span<const std::unique_ptr<WorkProgress>>;
 
-  /// `progresses`: of all queues of the device. Work that is posted keeps the owner.
+  /// `progresses`: one for each queue of the device. Posted work keeps `owner` alive.
   DeviceQueue(uint32_t number, OpenDevice& device, Progresses progresses,
               std::weak_ptr<const void> owner);
   ~DeviceQueue();
@@ -65,30 +67,30 @@ class DeviceQueue {
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
   WorkPosition post(const std::shared_ptr<WorkItem>& item);
-  /// The worker's place in the order of work.
+  /// The worker's turn, taken by another thread.
   struct InlineTurn {
     std::unique_ptr<Worker::InlineSlot> slot;
     WorkPosition position;
   };
-  /// If the worker is idle and there is no time limit, which only a thread that can be abandoned
-  /// keeps.
+  /// Takes the worker's turn if the worker is idle. Empty under a time limit: only a thread of the
+  /// runtime can be abandoned.
   std::optional<InlineTurn> claim();
-  /// post() on the calling thread, in a turn that was claimed.
+  /// Does what post() does, on the calling thread, in a turn from claim().
   void run_inline(InlineTurn turn, const std::shared_ptr<WorkItem>& item);
 
   bool is_worker() const { return worker_->is_this_thread(); }
-  /// Whether this is one of its threads, which cannot end themselves.
+  /// Whether the calling thread is one of the queue's: those cannot join themselves.
   bool owns_this_thread() const;
 
   // --- Called by the worker
 
-  /// A call of the backend for the work at hand.
+  /// Calls the backend for the current work, under the watchdog.
   template <class Call>
   std::invoke_result_t<Call, backend::Device&> watched(const Call& call) {
     TENON_ASSIGN(const OpenDevice::Share device, device_.use());
     return watched_call([&] { return guarded(device_.name(), [&] { return call(*device); }); });
   }
-  /// Waits until all given work is done, within the limit of the work at hand.
+  /// Waits until all submitted work has completed, within the time limit of the current work.
   Status drain();
 
  private:
@@ -96,7 +98,7 @@ class DeviceQueue {
   std::invoke_result_t<Call> watched_call(const Call& call) {
     if (!watchdog_) return call();
     WorkItem& item = *at_hand_;
-    // It may wait for work given before (B8), which has a time of its own.
+    // The call may wait for work submitted earlier (B8), which has a time limit of its own.
     const bool alone = !waits_for_others();
     const auto begin = std::chrono::steady_clock::now();
     watchdog_->begin(device_.time_limit() - taken_);
@@ -117,44 +119,46 @@ class DeviceQueue {
 
   void submit(const std::shared_ptr<WorkItem>& item);
   void give(const std::shared_ptr<WorkItem>& item);
-  /// Has the queue wait for the work of other queues that `item` comes behind.
+  /// Makes the queue wait for the work of other queues that must complete before `item`.
   Status wait_for_others(const WorkItem& item);
-  /// An event of all that has been given; it is asked for more than once, since host memory may
-  /// not be let go before it is done (B19). A device that gives none counts as lost.
+  /// Records an event after all submitted commands. A failure is retried, since host memory must
+  /// outlive them (B19); a device that records none counts as lost.
   Result<EventShare> record();
-  /// Whether all that was given is done, and all before has been heard of.
+  /// Whether all submitted commands have completed, and the outcome of all earlier work is
+  /// reported.
   bool is_done(const WorkItem& item);
-  /// Lets the waiter finish it.
+  /// Posts `item` to the thread that waits for completion.
   void post_completion(const std::shared_ptr<WorkItem>& item, Status given);
   void finish(const std::shared_ptr<WorkItem>& item, Status given);
-  /// The event's outcome, within nanoseconds if they are more than 0.
+  /// The outcome of `event`, within `limit` nanoseconds if that is positive.
   Status outcome(const OwnedEvent& event, int64_t limit, std::atomic<uint32_t>* stop);
-  /// Work took too long: raises its stop flag and aborts it. `ends` waits for it some nanoseconds.
+  /// Handles work that exceeded its time: raises its stop flag and aborts it. `ends(nanoseconds)`
+  /// waits for its end.
   Status overrun(std::atomic<uint32_t>* stop, const std::function<bool(int64_t)>& ends);
-  /// Called by the watchdog: a call of the work at hand is past the time limit.
+  /// Called by the watchdog when a call of the current work exceeds the time limit.
   void call_is_late();
-  /// Whether work that the queue was given, or waits for, is on its way.
+  /// Whether earlier work of this queue, or work of others that it waits for, is still running.
   bool waits_for_others() const;
 
   const uint32_t number_;
   OpenDevice& device_;
   const Progresses progresses_;
   const std::weak_ptr<const void> owner_;
-  std::mutex posting_;  // Pieces of work get their serials in the order of the worker.
+  std::mutex posting_;  // Serials follow the order in which the worker receives work.
 
-  // The worker's; the watchdog reads it during a call.
+  // Written by the worker; the watchdog reads it during a call.
   std::shared_ptr<WorkItem> at_hand_;
-  int64_t taken_ = 0;  // Nanoseconds that the device took for it so far.
-  // By queue, the last piece of work that this one has been made to wait for.
+  int64_t taken_ = 0;  // Nanoseconds that its calls have taken so far.
+  // By queue, the last work that this queue waits for.
   std::array<std::atomic<int64_t>, kMostQueues> waited_ = {};
-  // Pieces of work whose end the waiter waits for, and watches.
+  // Submitted work that has not completed yet.
   std::atomic<int64_t> running_ = 0;
-  // Those, and the ones whose end has not been heard of yet.
+  // The same, and completed work whose outcome is not reported yet.
   std::atomic<int64_t> waited_for_ = 0;
 
   std::optional<Worker> completions_;
   std::optional<Worker> worker_;
-  std::optional<Watchdog> watchdog_;  // With a time limit.
+  std::optional<Watchdog> watchdog_;  // Only under a time limit.
 };
 
 }  // namespace tenon::runtime

@@ -1,7 +1,7 @@
 // DeviceSession owns an open backend device until it is closed; it may outlive the runtime's Device
 // when work is abandoned.
 //
-// Thread-safety: everything, from any thread.
+// Thread-safety: all functions, from any thread.
 #pragma once
 
 #include <atomic>
@@ -17,20 +17,20 @@ namespace tenon::runtime {
 
 class DeviceSession : public std::enable_shared_from_this<DeviceSession> {
  public:
-  /// Opens device `index`; one that is open already is waited for, for some nanoseconds (B11).
+  /// Opens device `index`; waits at most `wait` nanoseconds while it is open elsewhere (B11).
   /// Errors: those of the backend; kAlreadyExists if it stays open.
   static Result<std::shared_ptr<DeviceSession>> open(std::shared_ptr<backend::Backend> backend,
                                                      size_t index, const std::string& name,
                                                      int64_t wait);
 
-  /// The device. It is closed when the last share is gone: at once, or, if the device is lost,
-  /// on a thread of its own, since its close may take long. May be called once.
+  /// Returns the device; may be called once. The device is closed when the last owner goes: at
+  /// once, or on a thread of its own if the device is lost, since closing it may take long.
   std::shared_ptr<backend::Device> device();
 
-  /// Before the shares of a lost device are dropped.
+  /// Call it before the owners of a lost device go.
   void set_lost() { lost_ = true; }
-  /// Keeps memory until the device is closed: the device might still touch it, although nobody
-  /// waits for it any more.
+  /// Keeps `thing` until the device is closed: the device may still access it although its work was
+  /// abandoned.
   void keep_until_closed(std::shared_ptr<const void> thing);
   /// Waits until the device is closed.
   void await_closed() const { closed_.wait(); }
@@ -38,7 +38,8 @@ class DeviceSession : public std::enable_shared_from_this<DeviceSession> {
   bool await_closed(std::chrono::nanoseconds time) const {
     return closed_.wait_for(time) == std::future_status::ready;
   }
-  /// Waits until no device of the process is open; false if some still are after the nanoseconds.
+  /// Waits at most `wait` nanoseconds until no device of the process is open; false if some still
+  /// are.
   static bool await_all_closed(int64_t wait);
 
  private:

@@ -1,9 +1,9 @@
-// OpenDevice: the backend's device, as long as it is not lost. Part of Device.
+// OpenDevice: holds the backend's device until it is lost. Part of Device.
 //
-// A device is lost by its own word (B12) or when the host gives it up. Then every call gets the
-// error, and the device is closed as soon as no call of it is left.
+// A device is lost when it says so (B12) or when the host abandons it. From then on every call
+// returns the error, and the device is closed when its last call has returned.
 //
-// Thread-safety: everything, from any thread.
+// Thread-safety: all functions, from any thread.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@
 namespace tenon::runtime {
 
 struct DeviceLimits {
-  /// Nanoseconds that a piece of work may take the device, in the calls that give it and after
-  /// them, before the device counts as lost; 0: any. With a limit, copies from and to the caller's
-  /// memory go through memory of the runtime, which a device that hangs may still write when the
-  /// caller has long had his error.
+  /// Nanoseconds that one piece of work may take, its submission included, before the device counts
+  /// as lost; 0: no limit. Under a limit, copies from and to the caller's memory are staged in
+  /// memory of the runtime, since a device that hangs may write there after the caller has got the
+  /// error.
   int64_t time_limit = 0;
-  /// Nanoseconds to wait for a device that is still open (B11): clients close their devices when
-  /// the last of their work is done, soon after their destruction.
+  /// Nanoseconds to wait for a device that is still open (B11): a client that is destroyed closes
+  /// its devices when the last of its work has completed.
   int64_t open_wait = 5'000'000'000;
 };
 
@@ -38,29 +38,30 @@ class OpenDevice {
 
   const std::string& name() const { return name_; }
   int64_t time_limit() const { return limits_.time_limit; }
-  /// Whether the device must not be given memory of the caller.
+  /// Whether copies from and to the caller's memory are staged.
   bool stages() const { return limits_.time_limit > 0; }
   /// Whether this process was forked from the one that opened the device.
   bool is_forked() const { return birth_.is_elsewhere(); }
 
-  /// The error that every call ends with since the device is lost; OK as long as it is not.
+  /// The error that every call returns because the device is lost; OK if it is not.
   Status lost() const;
-  /// A share of the device, for a call of it. Error if the device is lost.
+  /// Returns the device for one call. Error if the device is lost.
   Result<Share> use() const;
-  /// Marks the device as lost if `status`, an answer of its own, says so. Returns `status`.
+  /// Marks the device as lost if `status`, which the device returned, says so. Returns `status`.
   Status note_loss(Status status);
-  /// `by_host`: the host gives the device up, which may go on.
+  /// Marks the device as lost. `by_host`: the host abandons it, and it may still run.
   Status lose(Status why, bool by_host);
-  /// Called once, when the device is lost, with no lock held. Set before the first work.
+  /// Sets what is called once, without a lock, when the device is lost. Call it before the first
+  /// work.
   void on_loss(std::function<void()> heard) { heard_ = std::move(heard); }
 
-  /// After work has ended with the loss of the device: waits until it touches no memory of the
-  /// host, or keeps what it may touch until the device is closed.
+  /// Makes host memory safe after the loss of the device ended `work`: waits until the device no
+  /// longer accesses it, or keeps `work` until the device is closed.
   void await_quiescence(const std::shared_ptr<const void>& work);
-  /// A view of its memory: the device is not closed while it lives, even if it is lost; null if it
-  /// is lost already.
+  /// Returns an owner of a view of device memory: while it lives, the device is not closed, even if
+  /// it is lost. Null if the device is lost already.
   std::shared_ptr<const void> keep_open() const;
-  /// Whether somebody has such a view.
+  /// Whether such an owner lives.
   bool is_viewed() const { return *views_ > 0; }
 
  private:
@@ -75,7 +76,7 @@ class OpenDevice {
   const std::shared_ptr<std::atomic<int>> views_ = std::make_shared<std::atomic<int>>(0);
   mutable std::mutex mutex_;
   Status lost_;
-  bool given_up_ = false;  // The host gave the device up: it may go on.
+  bool given_up_ = false;  // The host abandoned the device, which may still run.
   Share device_;           // Null once it is lost.
 };
 

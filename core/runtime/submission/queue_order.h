@@ -1,7 +1,8 @@
-// The order of work on several queues of a device: which piece of work comes behind which, and how
-// far each queue is. Part of Device; docs/seam.md, "Queues, events and memory".
+// WorkProgress: orders work across the queues of a device. It records how far each queue is, so
+// that one queue can wait for work of another. Part of Device; docs/seam.md, "Queues, events and
+// memory".
 //
-// Thread-safety: WorkPosition and WorkMarks are values; WorkProgress as its functions say.
+// Thread-safety: WorkPosition and WorkMarks are values; WorkProgress states it for each function.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +19,24 @@
 
 namespace tenon::runtime {
 
-/// Queues of a device that the runtime uses, at most.
+/// The most queues of a device that the runtime uses.
 inline constexpr uint32_t kMostQueues = 3;
 
-/// The purposes of a device's queues. A device with fewer queues has its last one for the rest.
+/// The purpose of each queue. A device with fewer queues uses its last queue for the other
+/// purposes.
 enum class QueueRole : uint8_t {
   kCompute,   ///< Launches, library calls, copies on the device.
   kUpload,    ///< Copies from the host.
   kDownload,  ///< Copies to the host.
 };
 
-/// One piece of work: the `serial`-th that was posted to its queue, from 1 on; 0: none.
+/// Names one piece of work: the `serial`-th posted to its queue, counted from 1; 0 is none.
 struct WorkPosition {
   uint32_t queue = 0;
   int64_t serial = 0;
 };
 
-/// Pieces of work on several queues, of which a queue's last stands for all before it.
+/// A set of work: for each queue, all work up to a serial.
 class WorkMarks {
  public:
   void raise(const WorkPosition& position) {
@@ -50,7 +52,7 @@ class WorkMarks {
   std::array<int64_t, kMostQueues> serials_ = {};
 };
 
-/// An event of the backend, released with the last share.
+/// An event of the backend, released when its last owner goes.
 class OwnedEvent {
  public:
   OwnedEvent(const OpenDevice& device, backend::EventHandle handle)
@@ -68,27 +70,29 @@ class OwnedEvent {
 };
 using EventShare = std::shared_ptr<const OwnedEvent>;
 
-/// Up to which piece of work a queue has been given work, and has done it.
+/// Serials of the last work of a queue in two states.
 struct QueueCounts {
-  std::atomic<int64_t> begun = 0;  ///< The last whose calls have begun.
-  std::atomic<int64_t> done = 0;   ///< The last that is known to be done.
+  std::atomic<int64_t> begun = 0;  ///< Its submission has begun.
+  std::atomic<int64_t> done = 0;   ///< It is known to have completed.
 };
 
-/// How far one queue is. Its pieces of work pass through each stage in order.
+/// The progress of one queue: work begins, is submitted ("given"), completes ("done"), and its
+/// outcome is reported ("heard"), each in order of serials.
 class WorkProgress {
  public:
-  /// `keeps_events`: other queues may wait for work of this one.
+  /// `keeps_events`: whether other queues may wait for work of this queue.
   explicit WorkProgress(bool keeps_events) : keeps_events_(keeps_events) {}
 
   // --- Of the queue itself
 
-  /// The serial of the next piece of work. One caller at a time.
+  /// Returns the serial of the next work. Callers must not overlap.
   int64_t next() { return ++posted_; }
   void begin(int64_t serial) { counts_->begun = serial; }
-  /// All calls of the work have returned; `event` comes behind them, null if there is none.
+  /// Records that all commands of the work are submitted. `event` was recorded after them, if not
+  /// null.
   void given(int64_t serial, EventShare event);
   void done(int64_t serial);
-  /// The outcome has been passed on to those who wait for the work.
+  /// Records that the outcome has been reported to all who wait for the work.
   void heard(int64_t serial);
 
   // --- Called by any thread
@@ -100,8 +104,8 @@ class WorkProgress {
     int64_t serial = 0;
     EventShare event;
   };
-  /// The first event that comes behind the work, once its calls have returned; without an event if
-  /// the work is done, or once `gives_up` says so after wake().
+  /// Waits until the work is submitted and returns the first event recorded after it. Returns no
+  /// event if the work has completed, or if `gives_up` returns true after a wake().
   GivenEvent event_behind(int64_t serial, const std::function<bool()>& gives_up);
   void await_heard(int64_t serial);
   void wake();
@@ -115,7 +119,7 @@ class WorkProgress {
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t given_ = 0;
-  std::deque<GivenEvent> events_;  // Of work that is not known to be done.
+  std::deque<GivenEvent> events_;  // Only those of work that is not known to have completed.
 };
 
 }  // namespace tenon::runtime

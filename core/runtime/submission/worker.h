@@ -1,8 +1,8 @@
-// core/runtime/submission/: the threads that call a device, and what a lost device leaves.
+// core/runtime/submission/: the threads that call a device, and the handling of lost devices.
 //
-// A thread that does the work posted to it, in order. Part of Device.
+// Worker: a thread that does posted work in order. Part of Device.
 //
-// Thread-safety: `post` from any thread.
+// Thread-safety: any thread may call `post`.
 #pragma once
 
 #include <condition_variable>
@@ -23,10 +23,10 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   using Work = std::function<void()>;
-  /// Work that throws has ended with that; promises that it held are broken, and say so. False if
-  /// the thread was left.
+  /// Appends work. Work that throws ends there; promises that it holds report that they are broken.
+  /// False if the thread was abandoned.
   bool post(Work work);
-  /// While it lives the thread begins nothing: its owner does work in its place.
+  /// While a slot lives, the thread begins no work: the slot's owner works in its place.
   class InlineSlot {
    public:
     explicit InlineSlot(Worker& worker) : worker_(worker) {}
@@ -37,9 +37,9 @@ class Worker {
    private:
     Worker& worker_;
   };
-  /// Null if the thread is at work, or has some before it.
+  /// Takes the slot; null if the thread is busy or has work queued.
   std::unique_ptr<InlineSlot> claim();
-  /// Abandons the thread in its current work, for good, and gives the work not begun.
+  /// Abandons the thread in its current work, for good. Returns the work that has not begun.
   std::deque<Work> abandon();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -49,7 +49,7 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable added_;
   std::deque<Work> work_;
-  bool busy_ = false;  // At work, or claimed.
+  bool busy_ = false;  // Doing work, or claimed.
   bool ending_ = false;
   bool abandoned_ = false;
   std::thread thread_;

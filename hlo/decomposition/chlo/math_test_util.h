@@ -12,6 +12,7 @@
 
 #include "core/types/float_convert.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/scalars/real_math.h"
 #include "hlo/import/import.h"
 
 namespace tenon::hlo {

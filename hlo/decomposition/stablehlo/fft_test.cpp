@@ -4,6 +4,7 @@
 
 #include "core/base/roots_of_unity.h"
 #include "hlo/decomposition/decomposition_test_util.h"
+#include "hlo/evaluator/scalars/real_math.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -11,7 +12,7 @@ namespace {
 
 // binary128 is precise enough to check the last bit of long double.
 TEST(RootsOfUnity, AreRightToTheLastBits) {
-  const _Float128 two_pi = 2 * acosf128(-1);
+  const Float128 two_pi = 2 * acosf128(-1);
   for (const int64_t n : {1, 2, 3, 8, 12, 97, 4096, 1 << 20, 999'983}) {
     const int64_t step = std::max<int64_t>(n / 997, 1);
     for (int64_t k = 0; k < n; k += step) {

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include "hlo/lower/elements/index_math.h"
+
 namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using kernel::ValueId;
-using K = kernel::OpCode;
 
 constexpr ElementType kWide = ElementType::kF32;
 constexpr ElementType kWideBits = ElementType::kU32;

@@ -10,7 +10,6 @@
 namespace tenon::hlo::lower {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 Element add(ElementEmitter& e, const Element& x, const Element& y, ElementType type) {
   if (is_pred(type)) return {e.b.logical_or(x.re, y.re)};

@@ -8,8 +8,6 @@
 namespace tenon::hlo::lower {
 namespace {
 
-using K = kernel::OpCode;
-
 bool all_scalar(const std::vector<Type>& types) {
   return std::all_of(types.begin(), types.end(),
                      [](const Type& type) { return type.is_tensor() && type.rank() == 0; });

@@ -11,7 +11,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 // f8E8M0FNU has neither sign nor zero.
 bool has_sign(ElementType type) {

@@ -18,6 +18,7 @@
 
 #include "core/kernel/ir/builder.h"
 #include "hlo/ir/instruction.h"
+#include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/value_key.h"
 
 namespace tenon::hlo::lower {

@@ -5,7 +5,6 @@
 namespace tenon::hlo::lower {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 ValueId linear_index(Builder& b, const Values& index, const Dims& dims) {
   ValueId linear = b.index(0);

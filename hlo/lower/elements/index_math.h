@@ -6,6 +6,7 @@
 
 namespace tenon::hlo::lower {
 
+using K = kernel::OpCode;
 using kernel::ValueId;
 using kernel::Values;
 

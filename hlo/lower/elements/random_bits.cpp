@@ -13,7 +13,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 constexpr ElementType kU32 = ElementType::kU32;
 constexpr ElementType kU64 = ElementType::kU64;
 

@@ -12,7 +12,6 @@
 namespace tenon::hlo::lower {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 std::vector<ElementType> accumulator_types(const Computation& region) {
   std::vector<ElementType> types = parameter_types(region);

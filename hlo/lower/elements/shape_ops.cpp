@@ -7,7 +7,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 Values broadcast_index(Builder& b, const Instruction& op, const Values& index) {
   const I64s& to = op.i64s(AttrKey::broadcast_dimensions);

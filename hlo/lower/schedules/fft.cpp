@@ -13,7 +13,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 // exp(sign 2 pi i k / n) for k < n / 2.
 Literal roots_of_unity(ElementType type, int64_t n, int sign) {

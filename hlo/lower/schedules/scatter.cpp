@@ -16,7 +16,6 @@ namespace {
 
 using kernel::Builder;
 using kernel::MemoryId;
-using K = kernel::OpCode;
 
 size_t at(int64_t d) { return static_cast<size_t>(d); }
 

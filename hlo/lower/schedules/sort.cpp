@@ -12,7 +12,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::Builder;
-using K = kernel::OpCode;
 
 // Whether `x` comes before `y`; arguments of the region are interleaved.
 ValueId before(KernelMaker& maker, const Instruction& op, const Elements& x, const Elements& y) {

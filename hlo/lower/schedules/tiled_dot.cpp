@@ -12,7 +12,6 @@ namespace {
 
 using kernel::Builder;
 using kernel::MemoryId;
-using K = kernel::OpCode;
 
 constexpr TuningParameterInfo kDotParameters[] = {
     {"lanes_m", "rows of lanes in a workgroup", 256, {1, 3, 8}},

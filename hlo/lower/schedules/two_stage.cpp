@@ -17,7 +17,6 @@ namespace tenon::hlo::lower {
 namespace {
 
 using kernel::MemoryId;
-using K = kernel::OpCode;
 
 struct Parts {
   int64_t leaves;

@@ -16,7 +16,6 @@ namespace {
 
 using kernel::Builder;
 using kernel::MemoryId;
-using K = kernel::OpCode;
 
 // Whether `op` has one result and reads `value`, if at all, only at the index of the result's
 // element, with the same type.

@@ -59,7 +59,8 @@ class Loop {
       const Value next = end_.operand(i);
       const bool fixed = next == body_.parameter(i) || next == init;
       if (!fixed || !init.type().is_tensor()) continue;
-      changed |= replace(condition_.parameter(i), init) | replace(op_.result(i), init);
+      changed |= replace(condition_.parameter(i), init);
+      changed |= replace(op_.result(i), init);
       // Returning the carried value itself does not count as a use.
       end_.set_operand(i, init);
       changed |= replace(body_.parameter(i), init);
