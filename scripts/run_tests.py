@@ -15,10 +15,13 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,6 +30,9 @@ LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
 # Groups of a minute and more, so that none of them is left alone at the end.
 LONGEST = ["fuzz_test", "graphs_test", "data", "jax_test", "guide_test", "new_backend_test", "math_test"]
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
+MOST_JOBS = 16
+# What starts builds and groups of its own: with --full it runs after the others, with nothing beside it.
+LAST_AND_ALONE = ["style_test", "sanitizer_test"]
 
 
 @dataclass
@@ -67,15 +73,59 @@ class Outcome:
         return lines
 
 
-def run(command: list[str], timeout: float, variables: dict[str, str] | None = None) -> tuple[int, str]:
-    """The exit status and output of a command; a time-out is status -1."""
+class Children:
+    """The commands that run, each in a process group of its own, so that an end takes what they started along."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.running: set[subprocess.Popen] = set()
+        self.ended = False
+
+    def start(self, command: list[str], variables: dict[str, str], output: int) -> subprocess.Popen:
+        with self.lock:
+            if self.ended:
+                raise KeyboardInterrupt
+            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
+                                     env={**os.environ, **variables})
+            self.running.add(child)
+            return child
+
+    def forget(self, child: subprocess.Popen) -> None:
+        with self.lock:
+            self.running.discard(child)
+
+    def end(self) -> None:
+        with self.lock:
+            self.ended = True
+            for child in self.running:
+                kill_group(child)
+
+
+CHILDREN = Children()
+
+
+def kill_group(child: subprocess.Popen) -> None:
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, errors="replace", timeout=timeout, cwd=ROOT,
-                              env={**os.environ, **(variables or {})})
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired:
-        return -1, f"no end after {timeout:.0f} s"
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run(command: list[str], timeout: float, variables: dict[str, str] | None = None) -> tuple[int, str]:
+    """The exit status and output of a command, which has a folder of its own for temporary files; a time-out is status -1."""
+    with tempfile.TemporaryDirectory(prefix="tenon-test-") as folder, tempfile.TemporaryFile() as output:
+        child = CHILDREN.start(command, {"TMPDIR": folder, "TEST_TMPDIR": folder, **(variables or {})}, output.fileno())
+        try:
+            status = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            kill_group(child)
+            child.wait()
+            status = -1
+        finally:
+            CHILDREN.forget(child)
+        output.seek(0)
+        said = output.read().decode(errors="replace")
+    return status, said if status != -1 else f"{said}\nno end after {timeout:.0f} s"
 
 
 def run_gtest(command: list[str], variables: dict[str, str], shard: int = 0, shards: int = 1) -> Outcome:
@@ -132,8 +182,8 @@ def run_lit(folder: str, build: str) -> Outcome:
 
 def run_script(command: list[str]) -> Outcome:
     """A script that prints PASS, FAIL and SKIP lines."""
-    # With --full a group may take an hour and a half (the suite under each sanitizer).
-    status, output = run(command, 4 * 3600)
+    # With --full a group may take hours: the suite under each sanitizer.
+    status, output = run(command, 8 * 3600)
     outcome = Outcome()
     for line in output.splitlines():
         if line.startswith("PASS "):
@@ -174,13 +224,17 @@ def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int) -> Out
     """Runs groups, `jobs` parts at once, and prints each group's counts when its last part has ended."""
     def timed(part: Callable[[], Outcome]) -> Outcome:
         start = time.monotonic()
-        outcome = part()
+        try:
+            outcome = part()
+        except Exception:  # A group that cannot be run fails; the others go on.
+            outcome = Outcome(failed=1, notes=[traceback.format_exc()])
         outcome.seconds = time.monotonic() - start
         return outcome
 
     order = sorted(chosen, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))
     total = Outcome()
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(jobs)
+    try:
         ends = {pool.submit(timed, part): name for name in order for part in chosen[name]}
         parts: dict[str, list[Outcome]] = collections.defaultdict(list)
         for end in concurrent.futures.as_completed(ends):
@@ -194,7 +248,24 @@ def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int) -> Out
             print(f"{name}: {outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
                   f" ({outcome.seconds:.1f} s)", flush=True)
             total.add(outcome)
+    finally:
+        # On an interrupt: nothing that waits is begun, and what runs is killed with what it started.
+        pool.shutdown(wait=False, cancel_futures=True)
+        if sys.exc_info()[0] is not None:
+            CHILDREN.end()
     return total
+
+
+def available_cores() -> int:
+    """Those that this process may use: fewer than the machine has, in a container."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = pathlib.Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if quota != "max":
+            cores = min(cores, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):
+        pass
+    return cores
 
 
 def merge(parts: list[Outcome]) -> Outcome:
@@ -212,7 +283,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="groups to run; all if none is named")
     parser.add_argument("--build", default="build", help="build folder")
     parser.add_argument("--full", action="store_true", help="also the long tests")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="groups that run at once; default: one a core")
+    parser.add_argument("--jobs", type=int, default=min(available_cores(), MOST_JOBS),
+                        help="groups that run at once; default: one a core")
     parser.add_argument("--list", action="store_true", help="list the groups and end")
     arguments = parser.parse_args()
     build = pathlib.Path(arguments.build).resolve()
@@ -224,12 +296,20 @@ def main() -> int:
     unknown = [name for name in arguments.names if name not in available]
     if unknown:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(available)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     start = time.monotonic()
-    total = run_groups({name: available[name] for name in arguments.names or available}, max(1, arguments.jobs))
-    print(f"{(time.monotonic() - start) / 60:.1f} min, {arguments.jobs} groups at once")
+    jobs = max(1, arguments.jobs)
+    chosen = {name: available[name] for name in arguments.names or available}
+    last = {name: chosen.pop(name) for name in LAST_AND_ALONE if arguments.full and name in chosen}
+    total = run_groups(chosen, jobs)
+    total.add(run_groups(last, 1))
+    print(f"{(time.monotonic() - start) / 60:.1f} min, {jobs} groups at once")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)

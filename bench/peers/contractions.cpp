@@ -9,7 +9,6 @@
 // for each product).
 #include <cblas.h>
 #include <fmt/format.h>
-#include <omp.h>
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
@@ -28,6 +27,9 @@
 #include "core/runtime/client.h"
 #include "hlo/driver/compile.h"
 #include "hlo/import/import.h"
+
+// Of the OpenMP library that oneDNN uses; Clang does not find GCC's <omp.h>.
+extern "C" void omp_set_num_threads(int threads);
 
 namespace {
 

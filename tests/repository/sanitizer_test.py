@@ -15,7 +15,7 @@ ALONE = {"bench_test", "demo_test", "docs_test", "fuzz_test", "guide_test", "jax
 
 
 SANITIZED = ["-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Db_ndebug=false"]
-# Options of Meson; one of the builds compiles each file alone, as developers do who change few.
+# Options of Meson; one of the builds compiles each file alone, as developers who change few files do.
 BUILDS = {"asan": ["-Db_sanitize=address,undefined", "-Dunity=off", *SANITIZED],
           "tsan": ["-Db_sanitize=thread", *SANITIZED],
           "gcc": ["-Dwerror=true"]}

@@ -277,7 +277,7 @@ def main():
                 tests += [test_mistakes_are_told, test_errors_want_a_result]
             for test in tests:
                 good &= attempt(f"{language}: {test.__name__.removeprefix('test_')}", test, project)
-            if (ROOT / "frameworks/jax/.venv/bin/python").exists():
+            if (ROOT / "frameworks/jax/.venv/tenon.installed").exists():
                 good &= attempt(f"{language}: JAX installed", test_jax_is_installed, project)
                 good &= attempt(f"{language}: JAX", test_jax, project, build)
             else:
