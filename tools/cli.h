@@ -25,6 +25,7 @@ void add_idioms_command(CLI::App& app, int* exit_code);
 void add_schedules_command(CLI::App& app, int* exit_code);
 void add_explain_command(CLI::App& app, int* exit_code);
 void add_kernel_command(CLI::App& app, int* exit_code);
+void add_conform_command(CLI::App& app, int* exit_code);
 void add_replay_command(CLI::App& app, int* exit_code);
 void add_new_backend_command(CLI::App& app, int* exit_code);
 

@@ -28,7 +28,7 @@
 #include "hlo/driver/compile.h"
 #include "hlo/import/import.h"
 
-// Of the OpenMP library that oneDNN uses; Clang does not find GCC's <omp.h>.
+// The function of the OpenMP library that oneDNN uses; Clang does not find GCC's <omp.h>.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "conformance/compare/bounds.h"
+#include "conformance/generate/math_functions.h"
 #include "core/types/float_convert.h"
 #include "hlo/builder/builder.h"
 #include "hlo/evaluator/checks.h"
@@ -43,12 +45,17 @@ std::unique_ptr<Alone> isolate(const Instruction& op) {
   return alone;
 }
 
-Result<std::vector<Literal>> evaluate(const Alone& alone, const std::vector<Literal>& inputs,
-                                      bool wide) {
+// The results as the evaluator computes them: in wide mode not rounded to their types.
+Result<std::vector<hlo::EvalValue>> evaluate(const Alone& alone, const std::vector<Literal>& inputs,
+                                             bool wide) {
   hlo::EvaluatorOptions options;
   options.wide = wide;
   hlo::Evaluator evaluator(alone.module, options);
-  return evaluator.run(*alone.module.entry(), inputs);
+  std::vector<hlo::EvalValue> values;
+  for (const Literal& input : inputs) {
+    values.push_back(hlo::EvalValue::of(hlo::tensor_from_literal(input, wide)));
+  }
+  return evaluator.run(*alone.module.entry(), values);
 }
 
 Literal magnitudes(const Literal& x) {
@@ -75,7 +82,7 @@ double epsilon(ElementType type) {
 struct Tolerance {
   enum class ToleranceKind : uint8_t { kExact, kUlps, kSum };
   ToleranceKind kind = ToleranceKind::kExact;
-  int64_t ulps = 0;
+  double ulps = 0;
   double terms = 0;  // in a sum
 };
 
@@ -89,10 +96,10 @@ Tolerance rule_of(const Instruction& op, uint32_t result) {
     if (rule.terms != 0) rule.kind = Tolerance::ToleranceKind::kSum;
     return rule;
   }
-  if (op.info().ulp_bound > 0 ||
-      (is_complex(type) && op.info().category == hlo::Category::kElementwise)) {
+  const double ulps = required_ulp(op, type);
+  if (ulps > 0 || (is_complex(type) && op.info().category == hlo::Category::kElementwise)) {
     rule.kind = Tolerance::ToleranceKind::kUlps;
-    rule.ulps = std::max(op.info().ulp_bound, 1);
+    rule.ulps = std::max(ulps, 1.0);
   }
   return rule;
 }
@@ -112,28 +119,32 @@ bool close_complex(const Tolerance& rule, ElementType part, std::complex<double>
   const double size = std::abs(b);
   // If parts overflow in intermediate results, the result is unspecified.
   if (!(size < most / 16)) return true;
-  const double bound = 16 * static_cast<double>(rule.ulps) * epsilon(part) * size;
+  const double bound = 16 * rule.ulps * epsilon(part) * size;
   return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
 }
 
-bool close(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
-  if (rule.kind == Tolerance::ToleranceKind::kExact) return same_bits(a, b);
+// The table's entry for an op that the evaluator computes by its decomposition, in the type; null
+// for others.
+const MathFunction* math_function_of(const Instruction& op) {
+  if (!op.info().is_decomposable() || op.operand_count() != 1) return nullptr;
+  const auto found = std::ranges::find(math_functions(), op.name(), &MathFunction::name);
+  return found == math_functions().end() ? nullptr : &*found;
+}
+
+// Whether a sum is near enough to the exact one.
+bool close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
   if (same_number(a, b)) return true;
-  if (rule.kind == Tolerance::ToleranceKind::kUlps) {
-    if (std::isnan(a) || std::isnan(b)) return false;
-    // The greatest number and infinity are neighbours.
-    const auto place = [&](double x) {
-      const auto bits = static_cast<int64_t>(encode_float(type, std::abs(x)));
-      return std::signbit(x) ? -bits : bits;
-    };
-    return std::abs(place(a) - place(b)) <= rule.ulps;
-  }
   // A sum of special values may combine infinities in another order.
   if (!std::isfinite(terms_size) || std::isnan(b)) return true;
   const double most = decode_float(type, encode_float(type, HUGE_VAL) - 1);
   if (terms_size > most / 4) return true;
   const double bound = (rule.terms + 1) * 2 * epsilon(type) * terms_size;
   return std::abs(a - b) <= bound + decode_float(type, 1) * (rule.terms + 1);
+}
+
+Float128 real_element(const hlo::Tensor& x, int64_t i) {
+  const hlo::Scalar value = x.get(i);
+  return x.storage() == hlo::ScalarStorage::kWide ? value.w : Float128(value.d);
 }
 
 std::string index_text(Dims dims, int64_t linear) {
@@ -150,7 +161,7 @@ std::string bound_text(const Tolerance& rule) {
     case Tolerance::ToleranceKind::kExact:
       return "exact";
     case Tolerance::ToleranceKind::kUlps:
-      return fmt::format("{} ULP", rule.ulps);
+      return fmt::format("{:g} ULP", rule.ulps);
     case Tolerance::ToleranceKind::kSum:
       return "n eps sum|terms|";
   }
@@ -160,8 +171,8 @@ std::string bound_text(const Tolerance& rule) {
 class ResultComparison {
  public:
   ResultComparison(const hlo::Module& module, const std::vector<Literal>& arguments,
-                   const std::vector<Literal>& results)
-      : function_(*module.entry()) {
+                   const std::vector<Literal>& results, Ledger* ledger)
+      : function_(*module.entry()), ledger_(ledger) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       known_.insert({{function_.parameter(i).def, 0}, arguments[i]});
     }
@@ -180,57 +191,121 @@ class ResultComparison {
   }
 
  private:
+  // One result of an op, and what it is compared with.
+  struct OneResult {
+    const Instruction& op;
+    uint32_t index = 0;
+    Tolerance rule;
+    const std::vector<Literal>& inputs;
+    const hlo::Tensor& exact;        // Not rounded, if the rule is not kExact.
+    const Literal& expected;         // Rounded.
+    std::optional<Literal> sizes{};  // Sums of the terms' magnitudes.
+  };
+
   std::optional<Mismatch> check(const Instruction& op) {
     const std::unique_ptr<Alone> alone = isolate(op);
     std::vector<Literal> inputs;
     for (const Value input : alone->inputs) inputs.push_back(known_.at({input.def, input.index}));
     for (uint32_t r = 0; r < op.result_count(); ++r) {
+      if (!op.result_type(r).is_tensor()) continue;
       const Tolerance rule = rule_of(op, r);
-      const auto expected = evaluate(*alone, inputs, rule.kind != Tolerance::ToleranceKind::kExact);
-      if (!expected)
-        return Mismatch{fmt::format("{}: {}", op.name(), expected.error().to_string()), &op, r};
-      std::optional<Literal> sizes;
+      const auto exact = evaluate(*alone, inputs, rule.kind != Tolerance::ToleranceKind::kExact);
+      if (!exact) {
+        return Mismatch{fmt::format("{}: {}", op.name(), exact.error().to_string()), &op, r};
+      }
+      const Literal expected = hlo::literal_from_tensor(*(*exact)[r]);
+      OneResult result{op, r, rule, inputs, *(*exact)[r], expected};
       if (rule.kind == Tolerance::ToleranceKind::kSum) {
         std::vector<Literal> absolute;
         for (const Literal& input : inputs) absolute.push_back(magnitudes(input));
-        auto summed = evaluate(*alone, absolute, true);
-        if (summed) sizes = (*summed)[r];
+        const auto summed = evaluate(*alone, absolute, true);
+        if (summed) result.sizes = hlo::literal_from_tensor(*(*summed)[r]);
       }
-      if (auto found = check(op, r, rule, (*expected)[r], sizes)) return found;
+      if (auto found = check(result)) return found;
     }
     return std::nullopt;
   }
 
-  std::optional<Mismatch> check(const Instruction& op, uint32_t r, const Tolerance& rule,
-                                const Literal& expected, const std::optional<Literal>& sizes) {
-    const Literal& actual = known_.at({&op, r});
-    const ElementType type = actual.element_type();
+  std::optional<Mismatch> check(const OneResult& result) {
+    const Literal& actual = known_.at({&result.op, result.index});
     for (int64_t i = 0; i < actual.element_count(); ++i) {
-      bool good = true;
-      const double size = sizes ? sizes->get_complex(i).real() : 0;
-      if (!is_float(type) && !is_complex(type)) {
-        good = actual.get_integer(i) == expected.get_integer(i);
-      } else if (is_complex(type) && rule.kind == Tolerance::ToleranceKind::kUlps) {
-        good =
-            close_complex(rule, complex_part(type), actual.get_complex(i), expected.get_complex(i));
-      } else {
-        const auto a = actual.get_complex(i);
-        const auto b = expected.get_complex(i);
-        const ElementType part = complex_part(type);
-        good = close(rule, part, a.real(), b.real(), size) &&
-               (!is_complex(type) || close(rule, part, a.imag(), b.imag(), size));
-      }
-      if (good) continue;
+      if (is_right(result, actual, i)) continue;
       return Mismatch{
-          fmt::format("{} result {} element [{}]: {}, expected {} (bound: {})", op.name(), r,
-                      index_text(actual.shape().dims(), i), actual.element_to_string(i),
-                      expected.element_to_string(i), bound_text(rule)),
-          &op, r};
+          fmt::format("{} result {} element [{}]: {}, expected {} (bound: {}{})", result.op.name(),
+                      result.index, index_text(actual.shape().dims(), i),
+                      actual.element_to_string(i), result.expected.element_to_string(i),
+                      bound_text(result.rule), operands_text(result, i)),
+          &result.op, result.index};
     }
     return std::nullopt;
+  }
+
+  bool is_right(const OneResult& result, const Literal& actual, int64_t i) {
+    const ElementType type = actual.element_type();
+    const Tolerance& rule = result.rule;
+    if (!is_float(type) && !is_complex(type)) {
+      return actual.get_integer(i) == result.expected.get_integer(i);
+    }
+    const ElementType part = complex_part(type);
+    const auto a = actual.get_complex(i);
+    const auto b = result.expected.get_complex(i);
+    switch (rule.kind) {
+      case Tolerance::ToleranceKind::kExact:
+        return same_bits(a.real(), b.real()) &&
+               (!is_complex(type) || same_bits(a.imag(), b.imag()));
+      case Tolerance::ToleranceKind::kUlps:
+        return is_complex(type) ? close_complex(rule, part, a, b)
+                                : is_within_ulps(result, type, a.real(), i);
+      case Tolerance::ToleranceKind::kSum: {
+        const double size = result.sizes ? result.sizes->get_complex(i).real() : 0;
+        return close_sum(rule, part, a.real(), b.real(), size) &&
+               (!is_complex(type) || close_sum(rule, part, a.imag(), b.imag(), size));
+      }
+    }
+    return false;
+  }
+
+  bool is_within_ulps(const OneResult& result, ElementType type, double got, int64_t i) {
+    Float128 exact = real_element(result.exact, i);
+    double size = 0;
+    if (const MathFunction* const function = math_function_of(result.op); function != nullptr) {
+      const double x = result.inputs[0].get_double(i);
+      exact = function->exact == nullptr || type == ElementType::kF64
+                  ? function->exact128(x, 0)
+                  : Float128(function->exact(x, 0));
+      if (function->size_of_terms != nullptr) size = function->size_of_terms(x);
+    }
+    const double ulp = ulp_error(type, got, exact, size);
+    if (ledger_ != nullptr) {
+      ledger_->add(result.op.code(), type, ulp, result.rule.ulps, [&](LedgerEntry& entry) {
+        entry.operands = operands_of(result, i);
+        entry.got = float_to_string(type, got);
+        entry.exact = fmt::format("{:.17g}", static_cast<double>(exact));
+      });
+    }
+    const auto nearest = static_cast<double>(exact);
+    if (got == 0 && nearest == 0 && exact == 0) return std::signbit(got) == std::signbit(nearest);
+    return ulp <= result.rule.ulps;
+  }
+
+  // The operands' elements at the index of element `i` of an elementwise op's result.
+  static std::string operands_of(const OneResult& result, int64_t i) {
+    std::string text;
+    if (result.op.info().category != hlo::Category::kElementwise) return text;
+    for (const Literal& input : result.inputs) {
+      const bool is_scalar = input.element_count() == 1;
+      if (!is_scalar && input.element_count() <= i) return {};
+      text += (text.empty() ? "" : ", ") + input.element_to_string(is_scalar ? 0 : i);
+    }
+    return text;
+  }
+  static std::string operands_text(const OneResult& result, int64_t i) {
+    const std::string operands = operands_of(result, i);
+    return operands.empty() ? "" : "; operands: " + operands;
   }
 
   const hlo::Computation& function_;
+  Ledger* const ledger_;
   Known known_;
 };
 
@@ -240,7 +315,13 @@ std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Lit
                                 const Device& device) {
   const auto results = device(module, arguments);
   if (!results) return Mismatch{"the device failed: " + results.error().to_string(), nullptr, 0};
-  return ResultComparison(module, arguments, *results).run();
+  return compare_results(module, arguments, *results);
+}
+
+std::optional<Mismatch> compare_results(const hlo::Module& module,
+                                        const std::vector<Literal>& arguments,
+                                        const std::vector<Literal>& results, Ledger* ledger) {
+  return ResultComparison(module, arguments, results, ledger).run();
 }
 
 namespace {

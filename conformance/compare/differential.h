@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "conformance/compare/ledger.h"
 #include "hlo/ir/instruction.h"
 
 namespace tenon::conformance {
@@ -25,13 +26,20 @@ struct Mismatch {
   uint32_t result = 0;
 };
 
-/// Compares each op's results with the evaluator (docs/ops.md): bit for bit if the op is exact on
-/// its types, within the op's bound in ULP of the wide evaluation for functions, and within n eps
-/// sum|terms| for sums of floats. NaNs are equal to each other.
+/// Compares each op's results with the evaluator: bit for bit if the op is exact on its types,
+/// within the bound in ULP (conformance/compare/bounds.h) of the wide evaluation for functions, and
+/// within n eps sum|terms| for sums of floats. NaNs are equal to each other.
 ///
 /// `module`'s @main must return every value that it computes, as conformance::generate makes it.
 std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Literal>& arguments,
                                 const Device& device);
+
+/// The same for results that a device has computed. Records the errors of functions in `ledger`,
+/// if there is one.
+std::optional<Mismatch> compare_results(const hlo::Module& module,
+                                        const std::vector<Literal>& arguments,
+                                        const std::vector<Literal>& results,
+                                        Ledger* ledger = nullptr);
 
 /// A copy of `module` for compare(): calls are inlined, @main returns every array that it computes,
 /// and calls without results (a program's own checks) are removed.

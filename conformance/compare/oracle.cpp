@@ -168,7 +168,8 @@ namespace {
 slong unit_exponent(ElementType type, slong e) {
   const auto& format = element_type_info(type).format;
   const slong least = 1 - format.bias - format.mantissa_bits;
-  return std::max<slong>(e - 1 - format.mantissa_bits, least);
+  return e <= least ? least
+                    : std::max<slong>(e - 1 - format.mantissa_bits, least);  // e is huge for 0.
 }
 
 /// The exponent of the unit at the midpoint of a finite ball.

@@ -65,7 +65,8 @@ TEST(Compare, NamesTheOpThatIsWrong) {
   };
   const auto found = compare(*failure.module, failure.arguments, first);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->text, "stablehlo.add result 0 element [0, 3]: -1, expected 6 (bound: exact)");
+  EXPECT_EQ(found->text,
+            "stablehlo.add result 0 element [0, 3]: -1, expected 6 (bound: exact; operands: 3, 3)");
   ASSERT_NE(found->op, nullptr);
   EXPECT_EQ(found->op->code(), hlo::OpCode::kAdd);
 }
@@ -118,7 +119,8 @@ TEST(Reduce, ToOneOpAndTheSmallestInput) {
   };
   const Failure reduced = reduce(std::move(failure), wrong);
   EXPECT_EQ(to_mlir(reduced),
-            "// stablehlo.multiply result 0 element [0, 0]: 19, expected 18 (bound: exact)\n"
+            "// stablehlo.multiply result 0 element [0, 0]: 19, expected 18 (bound: exact; "
+            "operands: 6, 3)\n"
             "module @reduced {\n"
             "  func.func @main() -> (tensor<1x1xi32>) {\n"
             "    %0 = stablehlo.constant dense<3> : tensor<1x1xi32>\n"

@@ -50,7 +50,7 @@ ALLOWED = {
     "backends": "core backends/template backends/cpu backends/gpu",
     "conformance": "core hlo backends",
     "frameworks/pjrt": "core hlo backends",
-    "tools": "core hlo backends",
+    "tools": "core hlo backends conformance",
     "fuzz": "core hlo",
     "bench": "core hlo backends",
     "tests": "core hlo backends conformance",

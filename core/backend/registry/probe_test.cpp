@@ -81,9 +81,11 @@ TEST(Registry, ListsPluginsThatCrashOrExit) {
             "libbroken11.so: " + kFolder +
                 "/libbroken11.so cannot start: it ends the process with exit status 0; it "
                 "printed: no licence was found");
-  EXPECT_EQ(lines[3], "libbroken9.so: " + kFolder +
-                          "/libbroken9.so cannot start: it ends the process by signal 11 "
-                          "(Segmentation fault)");
+  EXPECT_TRUE(lines[3].starts_with("libbroken9.so: " + kFolder + "/libbroken9.so cannot start: "));
+  // AddressSanitizer takes the signal, reports it and ends the process.
+  EXPECT_TRUE(lines[3].ends_with("it ends the process by signal 11 (Segmentation fault)") ||
+              lines[3].ends_with("ABORTING"))
+      << lines[3];
 }
 
 TEST(PluginFile, MustBeAWholeSharedLibrary) {

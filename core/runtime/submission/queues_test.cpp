@@ -465,7 +465,8 @@ TEST(Queues, ARecordingReplaysOnOneQueue) {
       ASSERT_EQ(wrong, 0);
     }
     ASSERT_TRUE(await_all_closed(10'000 * kMillisecond));
-    const auto recording = backend::read_recording(read_file(options.path).value());
+    const std::string file = read_file(options.path).value();
+    const auto recording = backend::read_recording(file);
     ASSERT_TRUE(recording) << recording.error().to_string();
     backend::HeldBackend one_queue(1, holds);
     const auto report = backend::replay(*recording, one_queue, 0);

@@ -1,4 +1,5 @@
-// The project for a new backend, made from the template: the sources of backends/template, renamed.
+// tools/new_backend/: the project for a new backend, made from the template: the sources of
+// backends/template, renamed.
 //
 // Thread-safety: all functions may be called from any thread.
 #pragma once

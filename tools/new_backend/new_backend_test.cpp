@@ -1,4 +1,4 @@
-#include "tools/new_backend.h"
+#include "tools/new_backend/new_backend.h"
 
 #include <gtest/gtest.h>
 

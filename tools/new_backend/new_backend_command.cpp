@@ -1,7 +1,7 @@
 // `tenon new-backend`: writes a project with a working backend, to be changed by a vendor.
 #include "tools/cli.h"
 #include "tools/installation.h"
-#include "tools/new_backend.h"
+#include "tools/new_backend/new_backend.h"
 
 namespace tenon::tools {
 namespace {

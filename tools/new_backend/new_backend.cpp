@@ -1,4 +1,4 @@
-#include "tools/new_backend.h"
+#include "tools/new_backend/new_backend.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
-#include "tools/new_backend_files.h"
+#include "tools/new_backend/new_backend_files.h"
 
 namespace tenon::tools {
 namespace {

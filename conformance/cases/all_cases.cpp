@@ -1,0 +1,16 @@
+#include "conformance/cases/case.h"
+
+namespace tenon::conformance {
+
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases = [] {
+    std::vector<Case> list;
+    add_elementwise_cases(list);
+    add_movement_cases(list);
+    add_reduction_cases(list);
+    return list;
+  }();
+  return cases;
+}
+
+}  // namespace tenon::conformance

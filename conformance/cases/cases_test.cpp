@@ -1,0 +1,115 @@
+// The case list, values, and the errors of the ledger.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "conformance/cases/program_maker.h"
+#include "conformance/compare/ledger.h"
+#include "hlo/driver/run.h"
+
+namespace tenon::conformance {
+namespace {
+
+using enum ElementType;
+
+TEST(Cases, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const Case& each : all_cases()) EXPECT_TRUE(names.insert(each.name).second) << each.name;
+  EXPECT_GT(names.size(), 20'000u);
+}
+
+TEST(Cases, PassOnTheEvaluatorAndFailOnAWrongOne) {
+  // A target that adds one to every number of its last result.
+  class WrongTarget : public Target {
+   public:
+    std::vector<std::string> description() const override { return {"wrong"}; }
+    Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
+      TENON_ASSIGN(TargetRun run, make_evaluator_target()->run(module, arguments));
+      Literal& last = run.results.back();
+      for (int64_t i = 0; i < last.element_count(); ++i) {
+        last.set_double(i, last.get_double(i) + 1);
+      }
+      return run;
+    }
+  };
+  const MakeProgram add = [](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); };
+  const auto right = make_evaluator_target();
+  CaseContext good{*right, 1};
+  EXPECT_EQ(run_program_case(add, ValueClass::kOrdinary, good).outcome, Outcome::kPass);
+  WrongTarget wrong;
+  CaseContext bad{wrong, 1};
+  const CaseResult result = run_program_case(add, ValueClass::kOrdinary, bad);
+  EXPECT_EQ(result.outcome, Outcome::kFail);
+  EXPECT_NE(result.message.find("stablehlo.add result 0 element [0]"), std::string::npos);
+  EXPECT_NE(result.reproducer.find("stablehlo.add"), std::string::npos);
+}
+
+TEST(Cases, ThatRunNothingOnTheDeviceAreNoPass) {
+  class IdleTarget : public Target {
+   public:
+    std::vector<std::string> description() const override { return {"idle"}; }
+    Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
+      TENON_ASSIGN(TargetRun run, make_evaluator_target()->run(module, arguments));
+      run.steps = {};
+      return run;
+    }
+  };
+  IdleTarget idle;
+  CaseContext context{idle, 1};
+  const MakeProgram add = [](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); };
+  EXPECT_EQ(run_program_case(add, ValueClass::kOrdinary, context).outcome, Outcome::kNotRun);
+}
+
+TEST(Values, OfAClassAreThere) {
+  for (const ElementTypeInfo& info : element_types()) {
+    for (const ValueClass values : kValueClasses) {
+      if (!has_values(info.type, values)) continue;
+      Random random(7);
+      const Literal array = random_values(Shape(info.type, {200}), values, random);
+      int64_t found = 0;
+      for (int64_t i = 0; i < 200; ++i) {
+        const double x = is_integer(info.type) ? 0 : array.get_complex(i).real();
+        found += values == ValueClass::kNan        ? std::isnan(x)
+                 : values == ValueClass::kInfinity ? std::isinf(x)
+                 : values == ValueClass::kZero     ? x == 0
+                                                   : 1;
+      }
+      EXPECT_GT(found, 60) << info.name << " " << name_of(values);
+    }
+  }
+}
+
+TEST(Values, PatternsAreAllOfThem) {
+  Random random(1);
+  const Literal x = patterns(kF16, 0, 1, random);
+  std::set<uint16_t> seen;
+  for (int64_t i = 0; i < x.element_count(); ++i) seen.insert(x.get<uint16_t>(i));
+  EXPECT_EQ(seen.size(), 65536u);
+  const Literal a = patterns(kS8, 0, 2, random);
+  const Literal b = patterns(kS8, 1, 2, random);
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t i = 0; i < a.element_count(); ++i) {
+    pairs.insert({a.get_integer(i), b.get_integer(i)});
+  }
+  EXPECT_EQ(pairs.size(), 65536u);
+}
+
+TEST(UlpErrors, CountUnitsOfTheExactValue) {
+  EXPECT_EQ(ulp_error(kF32, 1.0, Float128(1)), 0);
+  EXPECT_EQ(ulp_error(kF32, 1.0 + 0x1p-23, Float128(1)), 1);
+  EXPECT_EQ(ulp_error(kF32, 1.0, Float128(1) + 0x1p-24), 0.5);
+  EXPECT_EQ(ulp_error(kF32, 0x1p-149, Float128(0)), 1);  // A denormal.
+  EXPECT_EQ(ulp_error(kF32, 0, Float128(0x1p-149)), 1);
+  EXPECT_EQ(ulp_error(kF32, NAN, Float128(NAN)), 0);
+  EXPECT_EQ(ulp_error(kF32, NAN, Float128(1)), HUGE_VAL);
+  EXPECT_EQ(ulp_error(kF32, 1, Float128(NAN)), HUGE_VAL);
+  EXPECT_EQ(ulp_error(kF32, HUGE_VAL, Float128(1e300)), 0);
+  EXPECT_EQ(ulp_error(kF32, HUGE_VAL, Float128(float_max(kF32))), 1);  // Neighbours.
+  EXPECT_GT(ulp_error(kF32, -HUGE_VAL, Float128(1e300)), 1e6);
+  EXPECT_EQ(ulp_error(kF8E4M3FN, NAN, Float128(1e9)), 0);  // It has no infinity.
+  EXPECT_EQ(ulp_error(kF32, 1.5, Float128(1), 1024), 0.5 / 0x1p-13);
+}
+
+}  // namespace
+}  // namespace tenon::conformance

@@ -1,0 +1,240 @@
+// Elementwise ops. Those of one operand type follow from their rows; a few have attributes or
+// operands of several types.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "conformance/cases/case_list.h"
+
+namespace tenon::conformance {
+namespace {
+
+using hlo::AttrKey;
+using hlo::OpCode;
+using hlo::OpInfo;
+using hlo::Type;
+using hlo::Value;
+using enum ElementType;
+
+// --- Ops with operands of one type and no attributes
+
+bool is_plain(const OpInfo& op) {
+  const bool attributes = std::ranges::any_of(op.attribute_specs(), [](const auto& spec) {
+    return spec.default_value == hlo::AttrDefault::kRequired;
+  });
+  return op.category == hlo::Category::kElementwise && op.region_names().empty() && !attributes &&
+         op.code != OpCode::kSelect && op.name.find("broadcast") == std::string_view::npos;
+}
+
+// Their error depends on the operands (docs/numerics.md).
+bool is_ill_conditioned(OpCode op, ElementType type) {
+  return is_complex(type) &&
+         (op == OpCode::kPower || op == OpCode::kAtan2 || op == OpCode::kRemainder);
+}
+
+// It is not defined where a type lacks infinities or signed zeros.
+bool is_defined(OpCode op, ElementType type) {
+  if (op != OpCode::kChloNextAfter || !is_float(type)) return true;
+  const FloatSpecials specials = element_type_info(type).format.specials;
+  return specials == FloatSpecials::kIeee || specials == FloatSpecials::kNanOnly;
+}
+
+// Not sums of many terms, whose bound holds for moderate operands alone.
+bool takes_any_value(OpCode op) { return op != OpCode::kChloPolygamma && op != OpCode::kChloZeta; }
+
+void make_plain(ProgramMaker& m, OpCode op, ElementType type, const Dims& dims) {
+  std::vector<Value> operands;
+  for (size_t i = 0; i < hlo::op_info(op).operand_names().size(); ++i) {
+    const Value x = m.data(type, dims);
+    // Between its poles on the negative axis polygamma has zeros, near which no bound holds.
+    operands.push_back(op == OpCode::kChloPolygamma ? m.b().abs(x) : x);
+  }
+  const Value y = m.b().make(op, operands);
+  const bool is_identity = op == OpCode::kChloConj && !is_complex(type);
+  if (y && (element_count(dims) == 0 || is_identity)) m.consume(y);
+}
+
+void make_patterns(ProgramMaker& m, OpCode op, ElementType type) {
+  const size_t count = hlo::op_info(op).operand_names().size();
+  std::vector<Value> operands;
+  for (size_t i = 0; i < count; ++i) {
+    operands.push_back(m.argument(patterns(type, i, count, m.random())));
+  }
+  const Value y = m.b().make(op, operands);
+  if (y && op == OpCode::kChloConj) m.consume(y);
+}
+
+constexpr ValueClass kSpecialValues[] = {ValueClass::kZero,     ValueClass::kNan,
+                                         ValueClass::kInfinity, ValueClass::kDenormal,
+                                         ValueClass::kExtreme,  ValueClass::kMixed};
+
+void add_plain(std::vector<Case>& cases, OpCode op, ElementType type) {
+  const std::string prefix = fmt::format("op/{}/{}", case_name_of(op), name_of(type));
+  ProgramCases added;
+  added.type = type;
+  for (const ShapeClass& shape : shape_classes()) {
+    added.prefix = fmt::format("{}/{}", prefix, shape.name);
+    added.make = [op, type, &shape](ProgramMaker& m) { make_plain(m, op, type, shape.dims); };
+    added.values = kOrdinaryValues;
+    added.is_typical = shape.name == "prime";
+    add(cases, added);
+    if (!added.is_typical) continue;
+    if (!takes_any_value(op)) continue;
+    added.is_typical = false;
+    added.values = kSpecialValues;
+    add(cases, added);
+  }
+  if (!takes_any_value(op)) return;
+  constexpr ValueClass kPatternValues[] = {ValueClass::kPatterns};
+  added.prefix = prefix + "/all";
+  added.make = [op, type](ProgramMaker& m) { make_patterns(m, op, type); };
+  added.values = kPatternValues;
+  add(cases, added);
+}
+
+// --- The others
+
+void make_compare(ProgramMaker& m, ElementType type, hlo::ComparisonDirection direction,
+                  hlo::ComparisonType by) {
+  const Value x = m.data(type, {37});
+  // Equal pairs too.
+  const Value y = m.b().select(m.integers(kPred, {37}, 0, 1), x, m.data(type, {37}));
+  m.b().compare(direction, x, y, by);
+}
+
+void add_compare(std::vector<Case>& cases) {
+  constexpr std::string_view kDirections[] = {"eq", "ne", "ge", "gt", "le", "lt"};
+  constexpr ValueClass kValues[] = {ValueClass::kOrdinary, ValueClass::kZero,
+                                    ValueClass::kNan,      ValueClass::kDenormal,
+                                    ValueClass::kExtreme,  ValueClass::kMixed};
+  for (const ElementTypeInfo& info : element_types()) {
+    for (size_t d = 0; d < std::size(kDirections); ++d) {
+      for (const bool total : {false, true}) {
+        const ElementType type = info.type;
+        const auto direction = static_cast<hlo::ComparisonDirection>(d);
+        const auto by = total ? hlo::ComparisonType::kTotalOrder : hlo::ComparisonType::kNoType;
+        ProgramCases added;
+        added.prefix = fmt::format("op/compare/{}/{}{}", info.name, kDirections[d],
+                                   total ? "_total_order" : "");
+        added.make = [=](ProgramMaker& m) { make_compare(m, type, direction, by); };
+        added.values = kValues;
+        added.type = type;
+        added.is_typical = d == 0 && !total;
+        if (is_valid(added.make)) add(cases, added);
+      }
+    }
+  }
+}
+
+void add_convert(std::vector<Case>& cases) {
+  constexpr ValueClass kValues[] = {ValueClass::kOrdinary, ValueClass::kMixed,
+                                    ValueClass::kPatterns};
+  for (const ElementTypeInfo& from : element_types()) {
+    for (const ElementTypeInfo& to : element_types()) {
+      ProgramCases added;
+      added.prefix = fmt::format("op/convert/{}/to_{}", from.name, to.name);
+      added.make = [from = from.type, to = to.type](ProgramMaker& m) {
+        const Value x = m.values() == ValueClass::kPatterns
+                            ? m.argument(patterns(from, 0, 1, m.random()))
+                            : m.data(from, {41});
+        const Value y = m.b().convert(x, to);
+        if (from == to) m.consume(y);
+      };
+      added.values = kValues;
+      added.type = from.type;
+      added.is_typical = to.type == (from.type == kF32 ? kS32 : kF32);
+      if (is_valid(added.make)) add(cases, added);
+    }
+  }
+}
+
+bool keeps_bits(ElementType from, ElementType to) {
+  // A NaN has no bits of its own (docs/kernel-ir.md, "Operations").
+  return !is_float(from) || is_float(to);
+}
+
+void add_bitcast_convert(std::vector<Case>& cases) {
+  for (const ElementTypeInfo& from : element_types()) {
+    for (const ElementTypeInfo& to : element_types()) {
+      const bool computes = !is_complex(from.type) && !is_complex(to.type) && from.type != to.type;
+      if (!computes) continue;
+      ProgramCases added;
+      added.prefix = fmt::format("op/bitcast_convert/{}/to_{}", from.name, to.name);
+      added.make = [from = from.type, to = to.type](ProgramMaker& m) {
+        const int wide = bit_width(from);
+        const int narrow = bit_width(to);
+        Dims dims = {5, 3};
+        Dims result = {5, 3};
+        if (wide > narrow) result.push_back(wide / narrow);
+        if (wide < narrow) dims.push_back(narrow / wide);
+        const Value x = m.data(from, dims);
+        const Value y = m.b().bitcast(m.consume(x), Type::tensor(to, result));
+        if (!is_pred(to)) m.consume(y);
+      };
+      added.values = keeps_bits(from.type, to.type) ? ProgramCases::kDefaultValues
+                                                    : std::span<const ValueClass>(kOrdinaryValues);
+      added.type = from.type;
+      added.is_typical = from.type == kF32 && to.type == kS32;
+      if (is_valid(added.make)) add(cases, added);
+    }
+  }
+}
+
+constexpr Variant kSelect[] = {
+    {"array",
+     [](ProgramMaker& m, ElementType t) {
+       m.b().select(m.integers(kPred, {3, 13}, 0, 1), m.data(t, {3, 13}), m.data(t, {3, 13}));
+     }},
+    {"scalar", [](ProgramMaker& m, ElementType t) {
+       m.b().select(m.integers(kPred, {}, 0, 1), m.data(t, {3, 13}), m.data(t, {3, 13}));
+     }}};
+
+constexpr Variant kClamp[] = {
+    {"arrays",
+     [](ProgramMaker& m, ElementType t) {
+       m.b().make(OpCode::kClamp, {m.data(t, {29}), m.data(t, {29}), m.data(t, {29})});
+     }},
+    {"scalars", [](ProgramMaker& m, ElementType t) {
+       m.b().make(OpCode::kClamp, {m.data(t, {}), m.data(t, {29}), m.data(t, {})});
+     }}};
+
+template <int64_t kExponent, int64_t kMantissa>
+void make_reduce_precision(ProgramMaker& m, ElementType t) {
+  m.b().make(OpCode::kReducePrecision, {m.data(t, {61})},
+             {{AttrKey::exponent_bits, kExponent}, {AttrKey::mantissa_bits, kMantissa}});
+}
+constexpr Variant kReducePrecision[] = {
+    {"e5m10", make_reduce_precision<5, 10>}, {"e8m7", make_reduce_precision<8, 7>},
+    {"e4m3", make_reduce_precision<4, 3>},   {"e2m0", make_reduce_precision<2, 0>},
+    {"e8m23", make_reduce_precision<8, 23>}, {"e11m52", make_reduce_precision<11, 52>}};
+
+constexpr Variant kComplex[] = {{"vector", [](ProgramMaker& m, ElementType t) {
+                                   m.b().make(OpCode::kComplex, {m.data(t, {23}), m.data(t, {23})});
+                                 }}};
+
+constexpr ValueClass kExactValues[] = {
+    ValueClass::kOrdinary, ValueClass::kZero,    ValueClass::kNan,  ValueClass::kInfinity,
+    ValueClass::kDenormal, ValueClass::kExtreme, ValueClass::kMixed};
+
+}  // namespace
+
+void add_elementwise_cases(std::vector<Case>& cases) {
+  for (const OpInfo& op : hlo::all_ops()) {
+    if (!is_plain(op)) continue;
+    for (const ElementTypeInfo& info : element_types()) {
+      const ElementType type = info.type;
+      const auto make = [&](ProgramMaker& m) { make_plain(m, op.code, type, {2}); };
+      const bool valid = admits(op.code, type) && is_defined(op.code, type) && is_valid(make);
+      if (valid && !is_ill_conditioned(op.code, type)) add_plain(cases, op.code, type);
+    }
+  }
+  add_compare(cases);
+  add_convert(cases);
+  add_bitcast_convert(cases);
+  add_variants(cases, OpCode::kSelect, kSelect, kExactValues);
+  add_variants(cases, OpCode::kClamp, kClamp, kExactValues);
+  add_variants(cases, OpCode::kReducePrecision, kReducePrecision, kExactValues);
+  add_variants(cases, OpCode::kComplex, kComplex, kExactValues);
+}
+
+}  // namespace tenon::conformance

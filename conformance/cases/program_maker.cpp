@@ -1,0 +1,165 @@
+#include "conformance/cases/program_maker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "conformance/compare/differential.h"
+#include "conformance/compare/reducer.h"
+#include "hlo/driver/interpreted.h"
+#include "hlo/verify/verify.h"
+
+namespace tenon::conformance {
+namespace {
+
+using hlo::OpCode;
+using hlo::Type;
+using hlo::Value;
+
+// The error of a device that is gone, and of one that takes too long.
+Outcome outcome_of(const Status& error) {
+  if (error.code() == ErrorCode::kUnavailable) return Outcome::kDeviceLost;
+  if (error.code() == ErrorCode::kDeadlineExceeded) return Outcome::kTimeout;
+  return Outcome::kFail;
+}
+
+// Why the device is not the only one that computed this result; empty if it is.
+std::string declined_step(const std::vector<hlo::Placement>& placement) {
+  const hlo::Placement* const step = hlo::first_declined(placement);
+  return step == nullptr ? "" : fmt::format("{}: {}", step->label, step->reason);
+}
+
+// The component that computes `mismatch`: what the target's placement says of its op.
+void set_blame(CaseResult& result, const Mismatch& mismatch,
+               const std::vector<hlo::Placement>& placement) {
+  if (mismatch.op == nullptr) return;
+  for (const hlo::Placement& step : placement) {
+    if (step.label.find(mismatch.op->name()) == std::string::npos) continue;
+    result.blame = step.kind == hlo::PlacementKind::kNative ? Blame::kNativeCall
+                   : step.kind == hlo::PlacementKind::kHost ? Blame::kHost
+                                                            : Blame::kKernel;
+    result.step =
+        step.kernel.empty() ? step.label : fmt::format("{} ({})", step.kernel, step.label);
+    return;
+  }
+}
+
+void explain_failure(CaseResult& result, CaseProgram program, CaseContext& context) {
+  const Device device = [&](const hlo::Module& module,
+                            const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
+    TENON_ASSIGN(TargetRun run, context.target.run(module, arguments));
+    return std::move(run.results);
+  };
+  const Device interpreter = [](const hlo::Module& module, const std::vector<Literal>& arguments) {
+    std::vector<hlo::CheckFailure> failures;
+    int64_t checks = 0;
+    return hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks));
+  };
+  Failure failure{std::move(program.module), std::move(program.arguments), result.message};
+  if (fault_of(failure, interpreter) == Fault::kLowering) result.blame = Blame::kLowering;
+  if (context.reduce) failure = reduce(std::move(failure), device);
+  result.reproducer = to_mlir(failure);
+}
+
+}  // namespace
+
+ProgramMaker::ProgramMaker(ValueClass values, uint64_t seed) : values_(values), random_(seed) {
+  made_.module = std::make_unique<hlo::Module>();
+  made_.module->set_name("conformance");
+  function_ = &made_.module->add_function("main");
+  builder_ = std::make_unique<hlo::Builder>(*function_);
+}
+
+Value ProgramMaker::data(ElementType type, Dims dims) {
+  return argument(random_values(Shape(type, std::move(dims)), values_, random_));
+}
+
+Value ProgramMaker::argument(Literal value) {
+  const Value parameter =
+      function_->add_parameter(Type::tensor(value.element_type(), value.shape().dims()));
+  made_.arguments.push_back(std::move(value));
+  return parameter;
+}
+
+Value ProgramMaker::integers(ElementType type, Dims dims, int64_t low, int64_t high) {
+  return argument(random_integers(Shape(type, std::move(dims)), low, high, random_));
+}
+
+Value ProgramMaker::consume(Value x) {
+  if (!x || !b().ok()) return x;
+  const Type type = x.type();
+  const ElementType element = type.element_type();
+  Dims joined = type.dims();
+  const auto empty = std::ranges::find(joined, 0);
+  if (empty != joined.end()) {
+    for (int64_t& size : joined) size = std::max<int64_t>(size, 1);
+    const auto axis = static_cast<int64_t>(empty - joined.begin());
+    // Only one dimension may differ.
+    if (std::ranges::count(type.dims(), 0) == 1)
+      x = b().concatenate({x, data(element, joined)}, axis);
+  }
+  if (is_pred(element) || is_integer(element)) return b().unary(OpCode::kNot, x);
+  if (element == ElementType::kF8E8M0FNU)
+    return b().convert(x, ElementType::kF32);  // It has no sign.
+  return b().neg(x);
+}
+
+Result<CaseProgram> ProgramMaker::finish() {
+  if (!b().ok()) return Error(b().status());
+  std::vector<Value> results;
+  std::vector<Type> types;
+  for (hlo::Instruction& op : *function_) {
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      if (!op.result_type(r).is_tensor()) continue;
+      results.push_back(op.result(r));
+      types.push_back(op.result_type(r));
+    }
+  }
+  function_->set_declared_result_types(std::move(types));
+  TENON_TRY(b().finish(results));
+  TENON_TRY(hlo::verify(*made_.module));
+  return std::move(made_);
+}
+
+Result<CaseProgram> make_program(const MakeProgram& make, ValueClass values, uint64_t seed) {
+  ProgramMaker maker(values, seed);
+  make(maker);
+  return maker.finish();
+}
+
+CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseContext& context) {
+  CaseResult result;
+  auto program = make_program(make, values, context.seed);
+  if (!program) {
+    result.outcome = Outcome::kHarnessError;
+    result.message = "the case's program is not valid: " + program.error().to_string();
+    return result;
+  }
+  const auto run = context.target.run(*program->module, program->arguments);
+  if (!run) {
+    result.outcome = outcome_of(run.error());
+    result.message = run.error().to_string();
+    result.reproducer = to_mlir({program->module->clone(), program->arguments, result.message});
+    return result;
+  }
+  result.steps = run->steps;
+  Ledger ledger;
+  const auto mismatch =
+      compare_results(*program->module, program->arguments, run->results, &ledger);
+  result.ledger = ledger.entries();
+  if (mismatch) {
+    result.outcome = Outcome::kFail;
+    result.message = mismatch->text;
+    set_blame(result, *mismatch, run->placement);
+    explain_failure(result, std::move(*program), context);
+  } else if (const std::string declined = declined_step(run->placement); !declined.empty()) {
+    result.outcome = Outcome::kNotSupported;
+    result.message = "the device declined " + declined;
+  } else if (context.target.counts_steps() && run->steps.on_device() == 0) {
+    result.outcome = Outcome::kNotRun;
+    result.message = "the device ran no step of the program";
+  }
+  return result;
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,45 @@
+#include "conformance/compare/outcome.h"
+
+namespace tenon::conformance {
+namespace {
+
+constexpr std::string_view kOutcomeNames[] = {
+    "pass",  "not-run", "not-supported", "quality-warning", "waived",       "fail",
+    "crash", "timeout", "device-lost",   "unexpected-pass", "harness-error"};
+static_assert(std::size(kOutcomeNames) == kOutcomeCount);
+constexpr std::string_view kBlameNames[] = {"",     "lowering", "kernel", "native call",
+                                            "host", "seam"};
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) { return kOutcomeNames[static_cast<size_t>(outcome)]; }
+
+std::optional<Outcome> outcome_from_name(std::string_view name) {
+  for (size_t i = 0; i < kOutcomeCount; ++i) {
+    if (kOutcomeNames[i] == name) return static_cast<Outcome>(i);
+  }
+  return std::nullopt;
+}
+
+bool is_failure(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass:
+    case Outcome::kNotSupported:
+    case Outcome::kQualityWarning:
+    case Outcome::kWaived:
+      return false;
+    case Outcome::kNotRun:
+    case Outcome::kFail:
+    case Outcome::kCrash:
+    case Outcome::kTimeout:
+    case Outcome::kDeviceLost:
+    case Outcome::kUnexpectedPass:
+    case Outcome::kHarnessError:
+      return true;
+  }
+  return true;
+}
+
+std::string_view name_of(Blame blame) { return kBlameNames[static_cast<size_t>(blame)]; }
+
+}  // namespace tenon::conformance

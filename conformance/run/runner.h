@@ -1,0 +1,43 @@
+// Shares cases out among worker processes and collects their outcomes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/run/record.h"
+#include "core/base/status.h"
+
+namespace tenon::conformance {
+
+struct RunnerOptions {
+  /// The command of a worker (worker.h), which serves the same list of cases.
+  std::vector<std::string> worker;
+  /// Workers at once. If the device opens in one process alone, one worker runs.
+  int jobs = 1;
+  /// Seconds that a case may take before its worker is killed.
+  double timeout = 60;
+};
+
+/// A case for the workers: its number in their list, and its name.
+struct Request {
+  size_t number = 0;
+  std::string name;
+};
+
+struct RunnerSummary {
+  std::vector<std::string> device;  ///< The target's description.
+  int workers = 0;                  ///< The largest number that ran at once.
+  int restarts = 0;                 ///< Workers that were started in place of one that ended.
+  bool interrupted = false;
+};
+
+/// Runs the cases. `on_record` is called on this thread as outcomes arrive, in any order. A worker
+/// that ends within a case gives it the outcome kCrash, with the signal and its last line; one that
+/// takes too long is killed: kTimeout. `*stop` ends the run early. Errors: no worker starts, or the
+/// device does not open.
+Result<RunnerSummary> run_cases(const std::vector<Request>& requests, const RunnerOptions& options,
+                                const std::function<void(CaseRecord)>& on_record,
+                                const volatile bool* stop = nullptr);
+
+}  // namespace tenon::conformance

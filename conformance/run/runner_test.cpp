@@ -1,0 +1,140 @@
+// The runner, with workers that are shell scripts.
+#include "conformance/run/runner.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "conformance/run/selection.h"
+
+namespace tenon::conformance {
+namespace {
+
+// Answers like a worker; what it does in a case depends on the case's number.
+constexpr const char* kWorker = R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read number; do
+  case $number in
+    2) echo "about to fail"; kill -SEGV $$ ;;
+    3) sleep 60 ;;
+    4) exit 7 ;;
+  esac
+  printf '{"name": "case/%s", "outcome": "pass", "seconds": 0.5, ' $number >&3
+  echo '"steps": {"kernels": 2, "calls": 0, "host": 0}}' >&3
+done
+)sh";
+
+std::vector<Request> requests(size_t count) {
+  std::vector<Request> list;
+  for (size_t i = 0; i < count; ++i) list.push_back({i, "case/" + std::to_string(i)});
+  return list;
+}
+
+RunnerOptions options_for(const std::string& script) {
+  RunnerOptions options;
+  options.worker = {"/bin/sh", "-c", script};
+  options.timeout = 0.5;
+  return options;
+}
+
+TEST(Runner, ACrashOrAHangCostsOneCase) {
+  for (const int jobs : {1, 3}) {
+    RunnerOptions options = options_for(kWorker);
+    options.jobs = jobs;
+    std::map<std::string, CaseRecord> records;
+    const auto summary = run_cases(
+        requests(8), options, [&](CaseRecord record) { records[record.name] = std::move(record); });
+    ASSERT_TRUE(summary) << summary.error().to_string();
+    EXPECT_EQ(summary->device, std::vector<std::string>{"a device"});
+    EXPECT_EQ(summary->restarts, 3);
+    ASSERT_EQ(records.size(), 8u);
+    for (const int good : {0, 1, 5, 6, 7}) {
+      const CaseResult& result = records["case/" + std::to_string(good)].result;
+      EXPECT_EQ(result.outcome, Outcome::kPass) << good;
+      EXPECT_EQ(result.steps.kernels, 2);
+    }
+    EXPECT_EQ(records["case/2"].result.outcome, Outcome::kCrash);
+    EXPECT_EQ(records["case/2"].result.message,
+              "the process ended by signal 11 (Segmentation fault); it printed: about to fail");
+    EXPECT_EQ(records["case/3"].result.outcome, Outcome::kTimeout);
+    EXPECT_EQ(records["case/3"].result.message, "no result within 0.5 s");
+    EXPECT_EQ(records["case/4"].result.message, "the process ended with exit status 7");
+  }
+}
+
+TEST(Runner, ADeviceThatDoesNotOpenIsAnError) {
+  const auto ignore = [](const CaseRecord&) {};
+  const auto refused = run_cases(
+      requests(2), options_for(R"(echo '{"error": "it is in use"}' >&3; exit 1)"), ignore);
+  EXPECT_EQ(refused.error().message(), "the device does not open: it is in use");
+  const auto crashed = run_cases(requests(2), options_for("kill -ABRT $$"), ignore);
+  EXPECT_EQ(crashed.error().message(),
+            "the device does not open: the process ended by signal 6 (Aborted)");
+  const auto late = run_cases(requests(2), options_for("sleep 60"), ignore);
+  EXPECT_EQ(late.error().message(), "the device does not open within 0.5 s");
+  RunnerOptions none;
+  none.worker = {"/nowhere/worker"};
+  EXPECT_FALSE(run_cases(requests(1), none, ignore));
+}
+
+TEST(Runner, ADeviceOfOneProcessGetsOneWorker) {
+  // The first worker makes the folder, the others find it.
+  const std::string lock = testing::TempDir() + "tenon_runner_test_" + std::to_string(getpid());
+  const std::string script = "mkdir " + lock +
+                             " 2>/dev/null || { echo '{\"error\": \"taken\"}' >&3; exit 1; }" +
+                             std::string(kWorker);
+  RunnerOptions options = options_for(script);
+  options.jobs = 4;
+  size_t passed = 0;
+  const auto summary = run_cases(
+      {{0, "case/0"}, {1, "case/1"}, {5, "case/5"}, {6, "case/6"}}, options,
+      [&](const CaseRecord& record) { passed += record.result.outcome == Outcome::kPass ? 1 : 0; });
+  rmdir(lock.c_str());
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(passed, 4u);
+}
+
+TEST(CaseRecords, AreTheSameFromJson) {
+  CaseRecord record;
+  record.name = "op/tanh/f32/prime/mixed";
+  record.result.outcome = Outcome::kFail;
+  record.result.message = "stablehlo.tanh result 0 element [3]: 1, expected 0.5";
+  record.result.blame = Blame::kKernel;
+  record.result.reproducer = "func.func @main()";
+  record.result.steps.kernels = 3;
+  record.result.ledger = {
+      {"stablehlo.tanh", ElementType::kF32, HUGE_VAL, 5, 13, "1.5", "1", "0.5"}};
+  const auto read = record_from_json(to_json(record));
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(to_json(*read), to_json(record));
+  EXPECT_FALSE(record_from_json({{"name", "x"}}));
+  EXPECT_FALSE(record_from_json({{"name", "x"}, {"outcome", "good"}}));
+}
+
+TEST(Selections, TakePatternsTiersAndShards) {
+  std::vector<Case> cases;
+  for (const char* name : {"op/add/f32/a", "op/add/f64/a", "op/sub/f32/a", "op/sub/f64/a"}) {
+    cases.push_back({name, nullptr, Tier::kFull});
+  }
+  cases[2].tier = Tier::kSmoke;
+  Selection selection;
+  EXPECT_EQ(select(cases, selection), (std::vector<size_t>{0, 1, 2, 3}));
+  selection.patterns = {"op/*/f32/*"};
+  EXPECT_EQ(select(cases, selection), (std::vector<size_t>{0, 2}));
+  selection.excluded = {"op/add/*"};
+  EXPECT_EQ(select(cases, selection), (std::vector<size_t>{2}));
+  Selection smoke;
+  smoke.tier = Tier::kSmoke;
+  EXPECT_EQ(select(cases, smoke), (std::vector<size_t>{2}));
+  Selection half;
+  ASSERT_TRUE(parse_shard("2/2", half).ok());
+  EXPECT_EQ(select(cases, half), (std::vector<size_t>{1, 3}));
+  EXPECT_EQ(parse_shard("3/2", half).message(),
+            "'3/2' is no shard: expected I/N with 1 <= I <= N, as in 1/4");
+  EXPECT_FALSE(parse_shard("1", half).ok());
+  EXPECT_FALSE(tier_from_name("fast"));
+}
+
+}  // namespace
+}  // namespace tenon::conformance

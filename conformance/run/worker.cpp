@@ -1,0 +1,67 @@
+#include "conformance/run/worker.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "conformance/run/record.h"
+
+namespace tenon::conformance {
+namespace {
+
+// FNV-1a: seeds stay the same whatever cases are added.
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
+  return hash;
+}
+
+// Whether the line could be written: the parent may be gone.
+bool answer(int to, const nlohmann::json& value) {
+  // Names and messages may contain any bytes of a program.
+  const std::string line =
+      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  for (size_t done = 0; done < line.size();) {
+    const ssize_t written = ::write(to, line.data() + done, line.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    done += static_cast<size_t>(written);
+  }
+  return true;
+}
+
+}  // namespace
+
+CaseResult run_case(const Case& one, Target& target, const WorkerOptions& options) {
+  CaseContext context{target, mix_bits(options.seed ^ hash_of(one.name)), options.reduce};
+  return one.run(context);
+}
+
+int serve(const std::vector<Case>& cases, const WorkerOptions& options,
+          const std::function<Result<std::unique_ptr<Target>>()>& open) {
+  auto target = open();
+  if (!target) {
+    static_cast<void>(answer(options.answers, {{"error", target.error().to_string()}}));
+    return 1;
+  }
+  if (!answer(options.answers, {{"ready", (*target)->description()}})) return 1;
+  size_t number = 0;
+  while (std::cin >> number) {
+    if (number >= cases.size()) return 1;
+    const auto begin = std::chrono::steady_clock::now();
+    CaseRecord record;
+    record.name = cases[number].name;
+    record.result = run_case(cases[number], **target, options);
+    record.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (!answer(options.answers, to_json(record))) return 1;
+    // Nothing can run on a lost device: the parent starts another worker.
+    if (record.result.outcome == Outcome::kDeviceLost) return 0;
+  }
+  return 0;
+}
+
+}  // namespace tenon::conformance

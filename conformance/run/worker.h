@@ -1,0 +1,29 @@
+// conformance/run/: runs cases in worker processes, so that a crash costs one case.
+//
+// A worker opens the device, then answers requests until its input ends. Requests and answers are
+// lines. The worker's standard input has the requests: numbers of cases. The answers, a JSON object
+// each, go to a descriptor of their own, since a plug-in may print.
+#pragma once
+
+#include <functional>
+
+#include "conformance/cases/case.h"
+
+namespace tenon::conformance {
+
+struct WorkerOptions {
+  uint64_t seed = 0;
+  bool reduce = true;
+  /// Where answers go.
+  int answers = 3;
+};
+
+/// Serves cases until standard input ends. Returns 0, or 1 if the target does not open: the first
+/// answer then has the error.
+int serve(const std::vector<Case>& cases, const WorkerOptions& options,
+          const std::function<Result<std::unique_ptr<Target>>()>& open);
+
+/// Runs one case in this process.
+CaseResult run_case(const Case& one, Target& target, const WorkerOptions& options);
+
+}  // namespace tenon::conformance

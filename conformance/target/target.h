@@ -1,0 +1,45 @@
+// conformance/target/: what cases run on: a device of Tenon's, the evaluator, or a PJRT plug-in.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/program/step_counts.h"
+#include "core/runtime/client.h"
+#include "hlo/driver/placement.h"
+#include "hlo/ir/instruction.h"
+
+namespace tenon::conformance {
+
+struct TargetRun {
+  std::vector<Literal> results;
+  program::StepCounts steps;
+  std::vector<hlo::Placement> placement;
+};
+
+/// Runs programs. Thread-safety: one thread at a time.
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  /// Name, version and properties, for reports: a line each.
+  virtual std::vector<std::string> description() const = 0;
+  /// Compiles @main of a static program and runs it on one argument for each parameter. Errors:
+  /// kUnavailable if the device is lost; those of compilation and execution.
+  virtual Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) = 0;
+  /// Whether `run` counts the steps that the device ran.
+  virtual bool counts_steps() const { return true; }
+  /// The device for cases of the seam; null if the target has none.
+  virtual runtime::Client* client() { return nullptr; }
+};
+
+/// The first device of `backend`, or the one with number `device`. Errors: those of opening it.
+Result<std::unique_ptr<Target>> make_device_target(std::shared_ptr<backend::Backend> backend,
+                                                   size_t device);
+
+/// The reference evaluator; a program counts as one step.
+std::unique_ptr<Target> make_evaluator_target();
+
+}  // namespace tenon::conformance
