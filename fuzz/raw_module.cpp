@@ -218,11 +218,7 @@ class ModuleMaker {
   static bool takes(const OpInfo& info, const Type& type) {
     if (!type.is_tensor()) return (info.types & kTypesToken) != 0;
     if (type.is_quantized()) return (info.types & kTypesQuantized) != 0;
-    const ElementType element = type.element_type();
-    return (info.types & (is_pred(element)      ? kTypesPred
-                          : is_integer(element) ? kTypesInt
-                          : is_float(element)   ? kTypesFloat
-                                                : kTypesComplex)) != 0;
+    return (info.types & type_set_of(type.element_type())) != 0;
   }
 
   static bool code_takes_starts(OpCode code) {

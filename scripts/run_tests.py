@@ -296,7 +296,11 @@ def main() -> int:
     unknown = [name for name in arguments.names if name not in available]
     if unknown:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(available)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    def terminate(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # It may come twice: to the process, and to its group.
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, terminate)
     start = time.monotonic()
     jobs = max(1, arguments.jobs)
     chosen = {name: available[name] for name in arguments.names or available}

@@ -1,17 +1,16 @@
 // `tenon conform`: the conformance suite.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "conformance/report/report.h"
+#include "conformance/run/progress.h"
 #include "conformance/run/runner.h"
 #include "conformance/run/selection.h"
 #include "conformance/run/worker.h"
@@ -65,44 +64,13 @@ Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
   return command;
 }
 
-// What to type to run one of the cases again.
+// The command that runs the cases again.
 std::string command_of(const ConformOptions& options) {
   std::string command = "tenon conform --device " + options.device.device;
   if (options.device.layers) command += " --layer=" + *options.device.layers;
   if (options.seed != 0) command += fmt::format(" --seed {}", options.seed);
   return command;
 }
-
-// The line that is overwritten on a terminal.
-class ConformProgress {
- public:
-  explicit ConformProgress(size_t total) : total_(total), shown_(isatty(STDERR_FILENO) == 1) {}
-  ~ConformProgress() { clear(); }
-
-  void update(size_t done, size_t failed) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || now < next_) return;
-    next_ = now + std::chrono::milliseconds(200);
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    const double left =
-        done == 0 ? 0 : seconds / static_cast<double>(done) * static_cast<double>(total_ - done);
-    constexpr size_t kWidth = 30;
-    const size_t full = total_ == 0 ? kWidth : kWidth * done / total_;
-    fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {} of {}{}, {:.0f} s left", "", full, "",
-               kWidth - full, done, total_, failed == 0 ? "" : fmt::format(", {} failed", failed),
-               left);
-    std::fflush(stderr);
-  }
-  void clear() const {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
-  }
-
- private:
-  const size_t total_;
-  const bool shown_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point next_ = begin_;
-};
 
 Result<conf::Selection> selection_of(const ConformOptions& options) {
   conf::Selection selection;
@@ -114,7 +82,7 @@ Result<conf::Selection> selection_of(const ConformOptions& options) {
 }
 
 Result<conf::Report> run_suite(const ConformOptions& options, const std::vector<size_t>& chosen) {
-  const std::vector<conf::Case>& cases = conf::all_cases();
+  const std::vector<conf::ConformanceCase>& cases = conf::all_cases();
   std::vector<conf::Request> requests;
   std::map<std::string, size_t> order;
   for (const size_t i : chosen) {
@@ -132,7 +100,7 @@ Result<conf::Report> run_suite(const ConformOptions& options, const std::vector<
   report.seed = options.seed;
   report.tier = options.tier;
   const bool colour = use_colour(stdout);
-  ConformProgress progress(requests.size());
+  conf::SuiteProgress progress("cases", static_cast<int64_t>(requests.size()));
   size_t failed = 0;
   const auto begin = std::chrono::steady_clock::now();
   std::signal(SIGINT, request_stop);
@@ -144,7 +112,8 @@ Result<conf::Report> run_suite(const ConformOptions& options, const std::vector<
       std::fflush(stdout);
     }
     report.records.push_back(std::move(record));
-    progress.update(report.records.size(), failed);
+    progress.done(static_cast<int64_t>(report.records.size()),
+                  failed == 0 ? "" : fmt::format("{} failed", failed));
   };
   TENON_ASSIGN(const conf::RunnerSummary summary,
                conf::run_cases(requests, runner, take, &stop_requested));
@@ -163,7 +132,7 @@ Status write_json(const std::string& path, const nlohmann::json& document) {
 
 Result<int> conform(const ConformOptions& options) {
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
-  const std::vector<conf::Case>& cases = conf::all_cases();
+  const std::vector<conf::ConformanceCase>& cases = conf::all_cases();
   const std::vector<size_t> chosen = conf::select(cases, selection);
   if (options.list) {
     for (const size_t i : chosen) fmt::print("{}\n", cases[i].name);

@@ -2,9 +2,9 @@
 
 namespace tenon::conformance {
 
-const std::vector<Case>& all_cases() {
-  static const std::vector<Case> cases = [] {
-    std::vector<Case> list;
+const std::vector<ConformanceCase>& all_cases() {
+  static const std::vector<ConformanceCase> cases = [] {
+    std::vector<ConformanceCase> list;
     add_elementwise_cases(list);
     add_movement_cases(list);
     add_reduction_cases(list);

@@ -25,7 +25,7 @@ enum class Tier : uint8_t {
   kFull,
 };
 
-/// What a case runs on.
+/// The target of a case, and how to run it.
 struct CaseContext {
   Target& target;
   /// The seed of the case, drawn from the run's seed and the case's name.
@@ -34,26 +34,19 @@ struct CaseContext {
   bool reduce = true;
 };
 
-struct Case {
+struct ConformanceCase {
   std::string name;
   std::function<CaseResult(CaseContext&)> run;
   Tier tier = Tier::kFull;
 };
 
-/// Every case, in the order of conformance/cases/list.txt. Deterministic.
-const std::vector<Case>& all_cases();
-
-/// What the op table makes possible and no case covers.
-struct LeftOut {
-  std::string pattern;  ///< "op/all_gather/*"
-  std::string reason;
-};
-const std::vector<LeftOut>& left_out();
+/// Every case, always in the same order; conformance/cases/list.txt has them by name.
+const std::vector<ConformanceCase>& all_cases();
 
 // --- The groups, each of which appends its cases
 
-void add_elementwise_cases(std::vector<Case>& cases);
-void add_movement_cases(std::vector<Case>& cases);
-void add_reduction_cases(std::vector<Case>& cases);
+void add_elementwise_cases(std::vector<ConformanceCase>& cases);
+void add_movement_cases(std::vector<ConformanceCase>& cases);
+void add_reduction_cases(std::vector<ConformanceCase>& cases);
 
 }  // namespace tenon::conformance

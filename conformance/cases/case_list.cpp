@@ -27,22 +27,18 @@ std::string case_name_of(hlo::OpCode op) {
 }
 
 bool admits(hlo::OpCode op, ElementType type) {
-  const uint8_t set = is_pred(type)      ? hlo::kTypesPred
-                      : is_integer(type) ? hlo::kTypesInt
-                      : is_float(type)   ? hlo::kTypesFloat
-                                         : hlo::kTypesComplex;
-  return (hlo::op_info(op).types & set) != 0;
+  return (hlo::op_info(op).types & hlo::type_set_of(type)) != 0;
 }
 
 bool is_valid(const MakeProgram& make) {
   return make_program(make, ValueClass::kOrdinary, 0).has_value();
 }
 
-void add(std::vector<Case>& cases, const ProgramCases& added) {
+void add(std::vector<ConformanceCase>& cases, const ProgramCases& added) {
   bool is_first = true;
   for (const ValueClass values : added.values) {
     if (!has_values(added.type, values)) continue;
-    Case one;
+    ConformanceCase one;
     one.name = fmt::format("{}/{}", added.prefix, name_of(values));
     one.run = [make = added.make, values](CaseContext& context) {
       return run_program_case(make, values, context);
@@ -56,8 +52,8 @@ void add(std::vector<Case>& cases, const ProgramCases& added) {
   }
 }
 
-void add_variants(std::vector<Case>& cases, hlo::OpCode op, std::span<const Variant> variants,
-                  std::span<const ValueClass> values) {
+void add_variants(std::vector<ConformanceCase>& cases, hlo::OpCode op,
+                  std::span<const Variant> variants, std::span<const ValueClass> values) {
   for (const Variant& variant : variants) {
     std::vector<ElementType> types;
     for (const ElementTypeInfo& info : element_types()) {

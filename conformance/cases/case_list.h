@@ -28,7 +28,7 @@ struct ProgramCases {
 };
 /// Adds a case for each class. A program of the type f32, or else the one type that stands for the
 /// op, is in the smoke tier if `is_typical`; of any other type in the quick tier.
-void add(std::vector<Case>& cases, const ProgramCases& added);
+void add(std::vector<ConformanceCase>& cases, const ProgramCases& added);
 
 inline constexpr ValueClass kOrdinaryValues[] = {ValueClass::kOrdinary};
 
@@ -39,7 +39,8 @@ struct Variant {
 };
 /// Adds the cases of every variant of `op` on every type of its row on which it verifies. The first
 /// variant represents the op in smaller runs.
-void add_variants(std::vector<Case>& cases, hlo::OpCode op, std::span<const Variant> variants,
+void add_variants(std::vector<ConformanceCase>& cases, hlo::OpCode op,
+                  std::span<const Variant> variants,
                   std::span<const ValueClass> values = ProgramCases::kDefaultValues);
 
 }  // namespace tenon::conformance

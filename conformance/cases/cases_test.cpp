@@ -15,7 +15,8 @@ using enum ElementType;
 
 TEST(Cases, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
-  for (const Case& each : all_cases()) EXPECT_TRUE(names.insert(each.name).second) << each.name;
+  for (const ConformanceCase& each : all_cases())
+    EXPECT_TRUE(names.insert(each.name).second) << each.name;
   EXPECT_GT(names.size(), 20'000u);
 }
 

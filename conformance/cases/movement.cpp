@@ -288,7 +288,7 @@ constexpr Variant kSort[] = {
 
 }  // namespace
 
-void add_movement_cases(std::vector<Case>& cases) {
+void add_movement_cases(std::vector<ConformanceCase>& cases) {
   add_variants(cases, OpCode::kBroadcastInDim, kBroadcastInDim);
   add_variants(cases, OpCode::kConcatenate, kConcatenate);
   add_variants(cases, OpCode::kDynamicSlice, kDynamicSlice);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/types/float_convert.h"
+#include "conformance/generate/bit_patterns.h"
 
 namespace tenon::conformance {
 namespace {
@@ -14,18 +14,6 @@ constexpr std::string_view kNames[] = {"ordinary", "zero",    "nan",   "infinity
 static_assert(std::size(kNames) == kValueClasses.size());
 
 uint64_t low_bits(int bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
-
-// Sets number `i`: an element of a real array, or a part of a complex one.
-void set_pattern(Literal& array, ElementType part, int64_t i, uint64_t pattern) {
-  if (is_float(part)) {
-    pattern &= low_bits(bit_width(part));
-    std::memcpy(array.mutable_data().data() + static_cast<size_t>(i) * storage_bytes(part),
-                &pattern, storage_bytes(part));
-  } else {
-    array.set_integer(i, is_pred(part) ? static_cast<int64_t>(pattern & 1)
-                                       : wrap_integer(part, static_cast<int64_t>(pattern)));
-  }
-}
 
 bool is_signed_float(ElementType type) {
   return element_type_info(type).format.specials != FloatSpecials::kExponentOnly;

@@ -11,15 +11,4 @@ namespace tenon::conformance {
 /// order of combination are bounded by their terms (hlo/evaluator/error_bound.h).
 double required_ulp(const hlo::Instruction& op, ElementType type);
 
-/// A row of the table, for docs/conformance.md.
-struct RequiredBound {
-  hlo::OpCode op;
-  double f32 = 0;
-  double f64 = 0;
-  /// Types narrower than f32, which are computed in f32 and rounded once more.
-  double narrow = 0;
-  std::string_view source;
-};
-std::vector<RequiredBound> required_bounds();
-
 }  // namespace tenon::conformance

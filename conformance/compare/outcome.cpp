@@ -3,12 +3,10 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr std::string_view kOutcomeNames[] = {
-    "pass",  "not-run", "not-supported", "quality-warning", "waived",       "fail",
-    "crash", "timeout", "device-lost",   "unexpected-pass", "harness-error"};
+constexpr std::string_view kOutcomeNames[] = {"pass",  "not-run", "not-supported", "fail",
+                                              "crash", "timeout", "device-lost",   "harness-error"};
 static_assert(std::size(kOutcomeNames) == kOutcomeCount);
-constexpr std::string_view kBlameNames[] = {"",     "lowering", "kernel", "native call",
-                                            "host", "seam"};
+constexpr std::string_view kBlameNames[] = {"", "lowering", "kernel", "native call", "host"};
 
 }  // namespace
 
@@ -21,24 +19,7 @@ std::optional<Outcome> outcome_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_failure(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kPass:
-    case Outcome::kNotSupported:
-    case Outcome::kQualityWarning:
-    case Outcome::kWaived:
-      return false;
-    case Outcome::kNotRun:
-    case Outcome::kFail:
-    case Outcome::kCrash:
-    case Outcome::kTimeout:
-    case Outcome::kDeviceLost:
-    case Outcome::kUnexpectedPass:
-    case Outcome::kHarnessError:
-      return true;
-  }
-  return true;
-}
+bool is_failure(Outcome outcome) { return outcome != Outcome::kPass; }
 
 std::string_view name_of(Blame blame) { return kBlameNames[static_cast<size_t>(blame)]; }
 

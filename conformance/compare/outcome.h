@@ -16,23 +16,20 @@ namespace tenon::conformance {
 
 enum class Outcome : uint8_t {
   kPass,
-  kNotRun,          ///< The results are right, but the device ran none of the steps.
-  kNotSupported,    ///< The device declined it, and its declaration says so.
-  kQualityWarning,  ///< Within the bound that the device declares, beyond the required one.
-  kWaived,          ///< It fails, and a waiver says why.
-  kFail,            ///< A wrong result, or an error in place of one.
-  kCrash,           ///< The process ended.
+  kNotRun,        ///< The results are right, but the device ran none of the steps.
+  kNotSupported,  ///< The device declined a kernel, and the host ran it.
+  kFail,          ///< A wrong result, or an error in place of one.
+  kCrash,         ///< The process ended.
   kTimeout,
   kDeviceLost,
-  kUnexpectedPass,  ///< A waived case, or one declared as not supported, passes.
-  kHarnessError,    ///< The suite itself failed, the device is not to blame.
+  kHarnessError,  ///< The suite itself failed, the device is not to blame.
 };
 inline constexpr size_t kOutcomeCount = static_cast<size_t>(Outcome::kHarnessError) + 1;
 
-/// "quality-warning"
+/// "not-run"
 std::string_view name_of(Outcome outcome);
 std::optional<Outcome> outcome_from_name(std::string_view name);
-/// Whether a run with this outcome fails as a whole.
+/// Whether a run with this outcome fails as a whole: with any other than kPass.
 bool is_failure(Outcome outcome);
 
 /// The component that computed a wrong result.
@@ -42,7 +39,6 @@ enum class Blame : uint8_t {
   kKernel,      ///< A kernel that the device ran.
   kNativeCall,  ///< A library call that the device took.
   kHost,        ///< A step that the host ran.
-  kSeam,        ///< A function of the device's interface: allocate, copy, launch, …
 };
 std::string_view name_of(Blame blame);
 
@@ -60,10 +56,9 @@ struct LedgerEntry {
 
 struct CaseResult {
   Outcome outcome = Outcome::kPass;
-  std::string message;  ///< What is wrong, one line.
+  std::string message;  ///< The error, one line.
   Blame blame = Blame::kNone;
   std::string step;        ///< The step at fault: "kernel add_1 (stablehlo.add)".
-  std::string source;      ///< The kernel as the device gets it, beside the interpreter's values.
   std::string reproducer;  ///< A .mlir file that shows the failure.
   program::StepCounts steps;
   std::vector<LedgerEntry> ledger;

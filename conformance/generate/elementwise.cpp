@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 
+#include "conformance/generate/bit_patterns.h"
 #include "core/base/random.h"
 #include "core/types/float_convert.h"
 #include "hlo/builder/builder.h"
@@ -53,12 +53,8 @@ bool has_next_after(ElementType type) {
 }
 
 bool admits(OpCode code, ElementType type) {
-  const uint8_t set = is_pred(type)      ? hlo::kTypesPred
-                      : is_integer(type) ? hlo::kTypesInt
-                      : is_float(type)   ? hlo::kTypesFloat
-                                         : hlo::kTypesComplex;
   if (code == OpCode::kChloNextAfter && is_float(type) && !has_next_after(type)) return false;
-  return (hlo::op_info(code).types & set) != 0;
+  return (hlo::op_info(code).types & hlo::type_set_of(type)) != 0;
 }
 
 // --- Numbers
@@ -123,18 +119,6 @@ std::vector<uint64_t> special_patterns(ElementType type) {
   std::sort(patterns.begin(), patterns.end());
   patterns.erase(std::unique(patterns.begin(), patterns.end()), patterns.end());
   return patterns;
-}
-
-// Sets element `i` of an array of `type`, or part `i` of a complex array, by its bit pattern.
-void set_pattern(Literal& array, ElementType part, int64_t i, uint64_t pattern) {
-  if (is_float(part)) {
-    const size_t bytes = storage_bytes(part);
-    if (bit_width(part) < 64) pattern &= (uint64_t{1} << bit_width(part)) - 1;
-    std::memcpy(array.mutable_data().data() + static_cast<size_t>(i) * bytes, &pattern, bytes);
-  } else {
-    array.set_integer(i, is_pred(part) ? static_cast<int64_t>(pattern & 1)
-                                       : wrap_integer(part, static_cast<int64_t>(pattern)));
-  }
 }
 
 // Every special value with every other, up to `count`; the rest at random.

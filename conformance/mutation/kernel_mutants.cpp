@@ -388,7 +388,8 @@ std::vector<Mutant> kernel_mutants() {
   return list;
 }
 
-kernel::Kernel mutated(const kernel::Kernel& kernel, const std::string& mutant, int64_t* changes) {
+Result<kernel::Kernel> mutated(const kernel::Kernel& kernel, const std::string& mutant,
+                               int64_t* changes) {
   KernelEditor editor(kernel);
   *changes += editor.apply([&](KernelEditor& e, Node& node) {
     if (!kernel::is_scalar_op(node.op) || is_cast(node.op)) return false;
@@ -400,8 +401,7 @@ kernel::Kernel mutated(const kernel::Kernel& kernel, const std::string& mutant, 
     return change != std::end(kChanges) && change->change(e, node);
   });
   // In the order of a kernel that was built: ids of new values are anywhere.
-  auto ordered = kernel::parse(kernel::print(editor.kernel()), "mutant");
-  return ordered ? *std::move(ordered) : kernel;
+  return kernel::parse(kernel::print(editor.kernel()), "mutant");
 }
 
 }  // namespace tenon::conformance

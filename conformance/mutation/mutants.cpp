@@ -10,6 +10,25 @@ namespace {
 
 std::atomic<int64_t> mutations = 0;
 
+struct ChangedKernels {
+  std::vector<kernel::Kernel> kernels;
+  int64_t changes = 0;
+
+  static Result<ChangedKernels> of(backend::Kernels given, const std::string& mutant) {
+    ChangedKernels changed;
+    for (const kernel::Kernel* each : given) {
+      TENON_ASSIGN(kernel::Kernel kernel, mutated(*each, mutant, &changed.changes));
+      changed.kernels.push_back(std::move(kernel));
+    }
+    return changed;
+  }
+  std::vector<const kernel::Kernel*> pointers() const {
+    std::vector<const kernel::Kernel*> list;
+    for (const kernel::Kernel& each : kernels) list.push_back(&each);
+    return list;
+  }
+};
+
 // Changes kernels before the backend compiles and loads them.
 class KernelMutantDevice : public backend::ForwardingDevice {
  public:
@@ -17,14 +36,8 @@ class KernelMutantDevice : public backend::ForwardingDevice {
       : ForwardingDevice(std::move(inner)), mutant_(std::move(mutant)) {}
 
   Result<backend::ModuleHandle> load(std::string_view binary, backend::Kernels kernels) override {
-    std::vector<kernel::Kernel> changed;
-    int64_t changes = 0;
-    for (const kernel::Kernel* each : kernels) {
-      changed.push_back(mutated(*each, mutant_, &changes));
-    }
-    std::vector<const kernel::Kernel*> given;
-    for (const kernel::Kernel& each : changed) given.push_back(&each);
-    return inner().load(binary, given);
+    TENON_ASSIGN(const ChangedKernels changed, ChangedKernels::of(kernels, mutant_));
+    return inner().load(binary, changed.pointers());
   }
 
  private:
@@ -42,15 +55,9 @@ class KernelMutantBackend : public backend::ForwardingBackend {
   }
   Result<backend::Compiled> compile(const backend::TargetInfo& target,
                                     backend::Kernels kernels) override {
-    std::vector<kernel::Kernel> changed;
-    int64_t changes = 0;
-    for (const kernel::Kernel* each : kernels) {
-      changed.push_back(mutated(*each, mutant_, &changes));
-    }
-    if (changes > 0) count_mutation();
-    std::vector<const kernel::Kernel*> given;
-    for (const kernel::Kernel& each : changed) given.push_back(&each);
-    return inner().compile(target, given);
+    TENON_ASSIGN(const ChangedKernels changed, ChangedKernels::of(kernels, mutant_));
+    if (changed.changes > 0) count_mutation();
+    return inner().compile(target, changed.pointers());
   }
   // Kernels alone are changed, not the Programs of segments.
   bool takes_segments() const override { return false; }

@@ -17,7 +17,7 @@ namespace tenon::conformance {
 
 struct Mutant {
   std::string name;  ///< "kernel/max/f32/drops_nan", "seam/copy/is_short"
-  std::string text;  ///< What is wrong: "max of f32 returns the other operand if one is NaN".
+  std::string text;  ///< The error: "max of f32 returns the other operand if one is NaN".
   /// Patterns of the cases that are likely to catch it, which are run first.
   std::vector<std::string> likely;
 };
@@ -37,7 +37,9 @@ void count_mutation();
 
 std::vector<Mutant> kernel_mutants();
 /// The kernel as a mutant changes it; `*changes` counts the changed nodes.
-kernel::Kernel mutated(const kernel::Kernel& kernel, const std::string& mutant, int64_t* changes);
+/// Errors: the changed kernel does not verify.
+Result<kernel::Kernel> mutated(const kernel::Kernel& kernel, const std::string& mutant,
+                               int64_t* changes);
 
 std::vector<Mutant> seam_mutants();
 std::shared_ptr<backend::Backend> make_seam_mutant(std::shared_ptr<backend::Backend> inner,

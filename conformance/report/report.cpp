@@ -19,10 +19,7 @@ std::string paint(std::string_view text, std::string_view code, bool colour) {
   return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
 
-std::string_view colour_of(Outcome outcome) {
-  if (outcome == Outcome::kPass) return "32";
-  return is_failure(outcome) ? "1;31" : "33";
-}
+std::string_view colour_of(Outcome outcome) { return is_failure(outcome) ? "1;31" : "32"; }
 
 std::string indented(std::string_view text) {
   std::string lines = "    ";
@@ -58,51 +55,37 @@ std::vector<LedgerEntry> ledger_of(const std::vector<CaseRecord>& records) {
   return list;
 }
 
-json to_json(const Report& report, bool times) {
+json to_json(const Report& report) {
   json cases = json::array();
-  for (const CaseRecord& record : report.records) {
-    json one = to_json(record);
-    if (!times) one.erase("seconds");
-    cases.push_back(std::move(one));
-  }
+  for (const CaseRecord& record : report.records) cases.push_back(to_json(record));
+  json ledger = json::array();
+  for (const LedgerEntry& entry : ledger_of(report.records)) ledger.push_back(to_json(entry));
   json counts;
   const auto numbers = counts_of(report.records);
   for (size_t i = 0; i < kOutcomeCount; ++i) {
     if (numbers[i] != 0) counts[std::string(name_of(static_cast<Outcome>(i)))] = numbers[i];
   }
-  json made = {{"report", kReportVersion},     {"tenon", report.tenon},
-               {"device", report.device},      {"command", report.command},
-               {"seed", report.seed},          {"tier", report.tier},
-               {"passed", has_passed(report)}, {"interrupted", report.interrupted},
-               {"counts", std::move(counts)},  {"cases", std::move(cases)}};
-  if (times) made["seconds"] = report.seconds;
-  return made;
+  return {{"report", kReportVersion},     {"tenon", report.tenon},
+          {"device", report.device},      {"command", report.command},
+          {"seed", report.seed},          {"tier", report.tier},
+          {"passed", has_passed(report)}, {"interrupted", report.interrupted},
+          {"seconds", report.seconds},    {"counts", std::move(counts)},
+          {"ledger", std::move(ledger)},  {"cases", std::move(cases)}};
 }
 
-Result<Report> report_from_json(const json& value) {
-  Report report;
-  try {
-    if (const int version = value.at("report").get<int>(); version != kReportVersion) {
-      return invalid_argument("a report of version {}; this release reads version {}", version,
-                              kReportVersion);
-    }
-    report.tenon = value.at("tenon").get<std::string>();
-    report.device = value.at("device").get<std::vector<std::string>>();
-    report.command = value.at("command").get<std::string>();
-    report.seed = value.at("seed").get<uint64_t>();
-    report.tier = value.at("tier").get<std::string>();
-    report.interrupted = value.at("interrupted").get<bool>();
-    report.seconds = value.value("seconds", 0.0);
-    for (const json& one : value.at("cases")) {
-      json with_time = one;
-      if (!with_time.contains("seconds")) with_time["seconds"] = 0.0;
-      TENON_ASSIGN(CaseRecord record, record_from_json(with_time));
-      report.records.push_back(std::move(record));
-    }
-  } catch (const json::exception& error) {
-    return invalid_argument("not a report of tenon conform: {}", error.what());
+// The errors nearest to their bounds, for people; the whole ledger is in the JSON report.
+std::string worst_errors(const std::vector<CaseRecord>& records) {
+  constexpr size_t kShown = 5;
+  std::vector<LedgerEntry> ledger = ledger_of(records);
+  std::ranges::sort(ledger, std::greater(), [](const LedgerEntry& e) { return e.ulp / e.bound; });
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, ledger.size()); ++i) {
+    const LedgerEntry& entry = ledger[i];
+    text +=
+        fmt::format("  {} of {}: {:.3f} ULP of {:g}{}\n", entry.op, name_of(entry.type), entry.ulp,
+                    entry.bound, entry.operands.empty() ? "" : " at " + entry.operands);
   }
-  return report;
+  return text.empty() ? text : "errors nearest to their bounds:\n" + text;
 }
 
 std::string failure_text(const CaseRecord& record, const std::string& command, bool colour) {
@@ -115,7 +98,6 @@ std::string failure_text(const CaseRecord& record, const std::string& command, b
     text += fmt::format("  to blame: {}{}{}\n", name_of(result.blame),
                         result.step.empty() ? "" : ", ", result.step);
   }
-  if (!result.source.empty()) text += indented(result.source) + "\n";
   if (!result.reproducer.empty()) {
     text += "  the program, reduced:\n" + indented(result.reproducer) + "\n";
   }
@@ -137,6 +119,7 @@ std::string summary_text(const Report& report, bool colour) {
   text = fmt::format("{} cases: {}\n", report.records.size(), text.empty() ? "none" : text);
   text += fmt::format("steps on the device: {} kernels, {} library calls; on the host: {}\n",
                       steps.kernels, steps.calls, steps.host);
+  text += worst_errors(report.records);
   if (report.interrupted) text += "interrupted: the cases that are missing were not run\n";
   if (report.tier != "full") {
     text += fmt::format("the tier {} proves nothing: --tier full does\n", report.tier);

@@ -13,7 +13,7 @@ namespace tenon::conformance {
 
 struct Report {
   std::string tenon;                ///< The version of the suite.
-  std::vector<std::string> device;  ///< What is tested: name, version, properties.
+  std::vector<std::string> device;  ///< The tested device: name, version, properties.
   std::string command;              ///< How to run it again.
   uint64_t seed = 0;
   std::string tier;
@@ -28,11 +28,8 @@ bool has_passed(const Report& report);
 /// The largest error of each op and type, over all cases.
 std::vector<LedgerEntry> ledger_of(const std::vector<CaseRecord>& records);
 
-/// The whole report. `times`: with seconds, which differ from run to run.
-nlohmann::json to_json(const Report& report, bool times = true);
-/// Errors: what `to_json` would not write.
-Result<Report> report_from_json(const nlohmann::json& json);
-
+/// The whole report, with the ledger over all cases.
+nlohmann::json to_json(const Report& report);
 /// A failure in full: name, outcome, message, the component to blame, how to run it alone.
 std::string failure_text(const CaseRecord& record, const std::string& command, bool colour);
 /// The last lines of a run: counts by outcome, the worst errors, whether it proves anything.

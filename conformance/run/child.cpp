@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/child_process.h"
+
 extern char** environ;
 
 namespace tenon::conformance {
@@ -18,28 +20,6 @@ namespace {
 
 constexpr size_t kMostKept = 4096;
 constexpr int kAnswers = 3;
-
-// Appends what can be read without waiting; false at the end of the stream.
-bool read_available(int file, std::string& text) {
-  char buffer[kMostKept];
-  while (true) {
-    const ssize_t got = ::read(file, buffer, sizeof buffer);
-    if (got > 0) {
-      text.append(buffer, static_cast<size_t>(got));
-    } else if (got == 0) {
-      return false;
-    } else if (errno != EINTR) {
-      return errno == EAGAIN;
-    }
-  }
-}
-
-std::string last_line_of(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const size_t begin = text.rfind('\n');
-  if (begin != std::string::npos) text.erase(0, begin + 1);
-  return text.empty() ? "" : fmt::format("; it printed: {}", text);
-}
 
 struct Pipe {
   int ends[2] = {-1, -1};
@@ -118,9 +98,8 @@ void Child::close_all() {
 }
 
 bool Child::read() {
-  static_cast<void>(read_available(output_, printed_));
-  if (printed_.size() > kMostKept) printed_.erase(0, printed_.size() - kMostKept);
-  return read_available(answers_, answered_);
+  read_available(output_, printed_, kMostKept);
+  return read_available(answers_, answered_, std::string::npos);
 }
 
 std::optional<std::string> Child::next_answer() {
@@ -153,13 +132,9 @@ std::string Child::await() {
   if (process_ > 0) waitpid(process_, &status, 0);
   ::kill(-process_, SIGKILL);  // Processes that it started.
   process_ = -1;
-  static_cast<void>(read_available(output_, printed_));
-  const std::string last = last_line_of(printed_);
-  if (WIFSIGNALED(status)) {
-    return fmt::format("the process ended by signal {} ({}){}", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)), last);
-  }
-  return fmt::format("the process ended with exit status {}{}", WEXITSTATUS(status), last);
+  read_available(output_, printed_, kMostKept);
+  return fmt::format("the process ended {} {}", WIFSIGNALED(status) ? "by" : "with",
+                     describe_end(status, printed_));
 }
 
 }  // namespace tenon::conformance

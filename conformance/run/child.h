@@ -14,7 +14,7 @@
 namespace tenon::conformance {
 
 /// A child process in a process group of its own. It reads requests from standard input, writes
-/// answers to descriptor 3, and whatever it prints is kept. The destructor kills the group.
+/// answers to descriptor 3, and its output is kept. The destructor kills the group.
 class Child {
  public:
   Child() = default;

@@ -29,18 +29,6 @@ std::string text_of(const json& object, const char* name) {
   return object.contains(name) ? object.at(name).get<std::string>() : std::string();
 }
 
-json ledger_json(const LedgerEntry& entry) {
-  json made = {{"op", entry.op},
-               {"type", std::string(name_of(entry.type))},
-               {"ulp", ulp_json(entry.ulp)},
-               {"bound", entry.bound},
-               {"elements", entry.elements}};
-  set_if_given(made, "operands", entry.operands);
-  set_if_given(made, "got", entry.got);
-  set_if_given(made, "exact", entry.exact);
-  return made;
-}
-
 LedgerEntry ledger_from_json(const json& value) {
   LedgerEntry entry;
   entry.op = value.at("op").get<std::string>();
@@ -54,10 +42,22 @@ LedgerEntry ledger_from_json(const json& value) {
   return entry;
 }
 
-constexpr Blame kBlames[] = {Blame::kNone,       Blame::kLowering, Blame::kKernel,
-                             Blame::kNativeCall, Blame::kHost,     Blame::kSeam};
+constexpr Blame kBlames[] = {Blame::kNone, Blame::kLowering, Blame::kKernel, Blame::kNativeCall,
+                             Blame::kHost};
 
 }  // namespace
+
+json to_json(const LedgerEntry& entry) {
+  json made = {{"op", entry.op},
+               {"type", std::string(name_of(entry.type))},
+               {"ulp", ulp_json(entry.ulp)},
+               {"bound", entry.bound},
+               {"elements", entry.elements}};
+  set_if_given(made, "operands", entry.operands);
+  set_if_given(made, "got", entry.got);
+  set_if_given(made, "exact", entry.exact);
+  return made;
+}
 
 json to_json(const CaseRecord& record) {
   const CaseResult& result = record.result;
@@ -71,10 +71,8 @@ json to_json(const CaseRecord& record) {
   set_if_given(made, "message", result.message);
   set_if_given(made, "blame", name_of(result.blame));
   set_if_given(made, "step", result.step);
-  set_if_given(made, "source", result.source);
   set_if_given(made, "reproducer", result.reproducer);
-  set_if_given(made, "waiver", record.waiver);
-  for (const LedgerEntry& entry : result.ledger) made["ledger"].push_back(ledger_json(entry));
+  for (const LedgerEntry& entry : result.ledger) made["ledger"].push_back(to_json(entry));
   return made;
 }
 
@@ -97,9 +95,7 @@ Result<CaseRecord> record_from_json(const json& value) {
       if (name_of(each) == blame) result.blame = each;
     }
     result.step = text_of(value, "step");
-    result.source = text_of(value, "source");
     result.reproducer = text_of(value, "reproducer");
-    record.waiver = text_of(value, "waiver");
     if (value.contains("ledger")) {
       for (const json& entry : value.at("ledger")) {
         result.ledger.push_back(ledger_from_json(entry));

@@ -1,4 +1,4 @@
-// What a run knows about a case, as JSON and back: the line of a worker and of the journal.
+// The result of a case, as JSON and back: the line of a worker and of the journal.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,9 +13,9 @@ struct CaseRecord {
   std::string name;
   CaseResult result;
   double seconds = 0;
-  std::string waiver;  ///< The reason of the waiver that applies.
 };
 
+nlohmann::json to_json(const LedgerEntry& entry);
 nlohmann::json to_json(const CaseRecord& record);
 /// Errors: a member is missing, or has another type.
 Result<CaseRecord> record_from_json(const nlohmann::json& json);

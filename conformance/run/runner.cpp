@@ -15,10 +15,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A worker process and the case that it runs.
-struct Worker {
+struct WorkerProcess {
   Child child;
   bool is_ready = false;
   std::optional<Request> request;
+  int answered = 0;
   Clock::time_point begin;
 };
 
@@ -41,7 +42,7 @@ class Runner {
       // The first worker shows whether the device opens at all.
       if (most_ != 0) wanted = std::min(wanted, most_);
       const bool may_start = workers_.empty() || opened_;
-      if (may_start && workers_.size() < std::min(wanted, workers_.size() + waiting_.size())) {
+      if (may_start && workers_.size() < wanted && !waiting_.empty()) {
         TENON_TRY(start());
         continue;
       }
@@ -59,10 +60,12 @@ class Runner {
   }
 
  private:
-  static bool is_busy(const std::unique_ptr<Worker>& worker) { return worker->request.has_value(); }
+  static bool is_busy(const std::unique_ptr<WorkerProcess>& worker) {
+    return worker->request.has_value();
+  }
 
   Status start() {
-    auto worker = std::make_unique<Worker>();
+    auto worker = std::make_unique<WorkerProcess>();
     TENON_ASSIGN(worker->child, Child::start(options_.worker));
     worker->begin = Clock::now();
     workers_.push_back(std::move(worker));
@@ -82,7 +85,7 @@ class Runner {
   }
 
   // Takes what a worker says and gives it work; false if it has ended.
-  Result<bool> serve(Worker& worker) {
+  Result<bool> serve(WorkerProcess& worker) {
     const bool ended = !worker.child.read();
     while (const auto line = worker.child.next_answer()) TENON_TRY(take(worker, *line));
     if (ended) {
@@ -105,14 +108,14 @@ class Runner {
     return true;
   }
 
-  void give(Worker& worker) {
+  void give(WorkerProcess& worker) {
     worker.request = std::move(waiting_.front());
     waiting_.pop_front();
     worker.begin = Clock::now();
     worker.child.write(fmt::format("{}\n", worker.request->number));
   }
 
-  Status take(Worker& worker, const std::string& line) {
+  Status take(WorkerProcess& worker, const std::string& line) {
     const auto value = nlohmann::json::parse(line, nullptr, false);
     if (value.is_discarded()) return internal_error("a worker answers '{}'", line);
     if (value.contains("ready")) {
@@ -130,12 +133,13 @@ class Runner {
     if (!asked)
       return internal_error("a worker answers for {}, which it was not given", record.name);
     worker.request.reset();
+    ++worker.answered;
     on_record_(std::move(record));
     return {};
   }
 
   // A worker has ended: within a case, or before the device was open.
-  Status bury(Worker& worker) {
+  Status bury(WorkerProcess& worker) {
     const std::string end = worker.child.await();
     if (worker.request) {
       give_up(worker, Outcome::kCrash, end);
@@ -144,6 +148,11 @@ class Runner {
     }
     if (worker.is_ready) {  // The device is lost: its case has been told.
       ++summary_.restarts;
+      // Else the run would never end.
+      if (worker.answered == 0 && ++idle_ends_ > kMostIdleEnds) {
+        return {ErrorCode::kUnavailable,
+                fmt::format("workers end before their first case: {}", end)};
+      }
       return {};
     }
     const bool others_run = workers_.size() > 1;
@@ -155,7 +164,7 @@ class Runner {
             fmt::format("the device does not open: {}", error_.empty() ? end : error_)};
   }
 
-  void give_up(Worker& worker, Outcome outcome, std::string message) {
+  void give_up(WorkerProcess& worker, Outcome outcome, std::string message) {
     CaseRecord record;
     record.name = worker.request->name;
     record.result.outcome = outcome;
@@ -169,8 +178,10 @@ class Runner {
   const RunnerOptions& options_;
   const std::function<void(CaseRecord)>& on_record_;
   const volatile bool* const stop_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;
   RunnerSummary summary_;
+  static constexpr int kMostIdleEnds = 3;
+  int idle_ends_ = 0;
   bool opened_ = false;
   size_t most_ = 0;  // Number of workers with which the device opened, if fewer than asked for.
   std::string error_;

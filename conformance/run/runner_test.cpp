@@ -113,7 +113,7 @@ TEST(CaseRecords, AreTheSameFromJson) {
 }
 
 TEST(Selections, TakePatternsTiersAndShards) {
-  std::vector<Case> cases;
+  std::vector<ConformanceCase> cases;
   for (const char* name : {"op/add/f32/a", "op/add/f64/a", "op/sub/f32/a", "op/sub/f64/a"}) {
     cases.push_back({name, nullptr, Tier::kFull});
   }

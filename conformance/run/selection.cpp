@@ -44,11 +44,11 @@ Result<Tier> tier_from_name(std::string_view name) {
   return invalid_argument("'{}' is no tier: expected smoke, quick or full", name);
 }
 
-std::vector<size_t> select(const std::vector<Case>& cases, const Selection& selection) {
+std::vector<size_t> select(const std::vector<ConformanceCase>& cases, const Selection& selection) {
   std::vector<size_t> found;
   size_t matching = 0;
   for (size_t i = 0; i < cases.size(); ++i) {
-    const Case& each = cases[i];
+    const ConformanceCase& each = cases[i];
     if (each.tier > selection.tier) continue;
     if (!selection.patterns.empty() && !match_any(selection.patterns, each.name)) continue;
     if (match_any(selection.excluded, each.name)) continue;

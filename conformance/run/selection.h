@@ -26,6 +26,6 @@ Status parse_shard(std::string_view text, Selection& selection);
 Result<Tier> tier_from_name(std::string_view name);
 
 /// Indices of the selected cases, in order.
-std::vector<size_t> select(const std::vector<Case>& cases, const Selection& selection);
+std::vector<size_t> select(const std::vector<ConformanceCase>& cases, const Selection& selection);
 
 }  // namespace tenon::conformance

@@ -8,16 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/run/record.h"
+#include "core/base/digest.h"
 
 namespace tenon::conformance {
 namespace {
-
-// FNV-1a: seeds stay the same whatever cases are added.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
-  return hash;
-}
 
 // Whether the line could be written: the parent may be gone.
 bool answer(int to, const nlohmann::json& value) {
@@ -35,12 +29,13 @@ bool answer(int to, const nlohmann::json& value) {
 
 }  // namespace
 
-CaseResult run_case(const Case& one, Target& target, const WorkerOptions& options) {
-  CaseContext context{target, mix_bits(options.seed ^ hash_of(one.name)), options.reduce};
+CaseResult run_case(const ConformanceCase& one, Target& target, const WorkerOptions& options) {
+  CaseContext context{target, mix_bits(options.seed ^ serial::short_digest_of(one.name)),
+                      options.reduce};
   return one.run(context);
 }
 
-int serve(const std::vector<Case>& cases, const WorkerOptions& options,
+int serve(const std::vector<ConformanceCase>& cases, const WorkerOptions& options,
           const std::function<Result<std::unique_ptr<Target>>()>& open) {
   auto target = open();
   if (!target) {

@@ -20,10 +20,10 @@ struct WorkerOptions {
 
 /// Serves cases until standard input ends. Returns 0, or 1 if the target does not open: the first
 /// answer then has the error.
-int serve(const std::vector<Case>& cases, const WorkerOptions& options,
+int serve(const std::vector<ConformanceCase>& cases, const WorkerOptions& options,
           const std::function<Result<std::unique_ptr<Target>>()>& open);
 
 /// Runs one case in this process.
-CaseResult run_case(const Case& one, Target& target, const WorkerOptions& options);
+CaseResult run_case(const ConformanceCase& one, Target& target, const WorkerOptions& options);
 
 }  // namespace tenon::conformance

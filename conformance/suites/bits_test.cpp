@@ -13,9 +13,9 @@
 
 #include "conformance/compare/differential.h"
 #include "conformance/generate/elementwise.h"
+#include "conformance/run/progress.h"
 #include "conformance/suites/command_line.h"
 #include "conformance/suites/devices.h"
-#include "conformance/suites/progress.h"
 #include "hlo/driver/run.h"
 #include "hlo/text/printer.h"
 

@@ -7,17 +7,17 @@
 #include <CLI/CLI.hpp>
 
 #include "conformance/mutation/mutants.h"
+#include "conformance/run/progress.h"
 #include "conformance/run/selection.h"
 #include "conformance/run/worker.h"
 #include "conformance/suites/devices.h"
-#include "conformance/suites/progress.h"
 
 namespace {
 
 using namespace tenon;               // NOLINT: a program of its own
 using namespace tenon::conformance;  // NOLINT
 
-struct Options {
+struct MutantsOptions {
   std::string device = "interp";
   std::string tier = "quick";
   std::vector<std::string> names;
@@ -39,7 +39,7 @@ std::vector<size_t> order_for(const Mutant& mutant, Tier tier) {
 }
 
 // The name of the first case that fails on the mutant; empty if none does.
-Result<std::string> caught_by(const Mutant& mutant, const Options& options, Tier tier) {
+Result<std::string> caught_by(const Mutant& mutant, const MutantsOptions& options, Tier tier) {
   TENON_ASSIGN(auto sound, backend_named(options.device));
   TENON_ASSIGN(auto wrong, make_mutant(std::move(sound), mutant.name));
   auto target = make_device_target(wrong, 0);
@@ -47,7 +47,7 @@ Result<std::string> caught_by(const Mutant& mutant, const Options& options, Tier
   WorkerOptions worker;
   worker.reduce = false;
   for (const size_t each : order_for(mutant, tier)) {
-    const Case& one = all_cases()[each];
+    const ConformanceCase& one = all_cases()[each];
     const CaseResult result = run_case(one, **target, worker);
     if (result.outcome == Outcome::kHarnessError)
       return internal_error("{}: {}", one.name, result.message);
@@ -56,7 +56,7 @@ Result<std::string> caught_by(const Mutant& mutant, const Options& options, Tier
   return std::string();
 }
 
-int run(const Options& options) {
+int run(const MutantsOptions& options) {
   const auto tier = tier_from_name(options.tier);
   if (!tier) {
     fmt::print(stderr, "mutants: {}\n", tier.error().to_string());
@@ -108,7 +108,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Runs the conformance suite on devices that are wrong on purpose"};
-  Options options;
+  MutantsOptions options;
   app.add_option("name", options.names, "mutants, with * and ?; default: all");
   app.add_option("--device", options.device, "the device that is made wrong")
       ->default_str("interp");

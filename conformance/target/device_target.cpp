@@ -37,8 +37,6 @@ class DeviceTarget : public Target {
     return run;
   }
 
-  runtime::Client* client() override { return target_.client.get(); }
-
  private:
   hlo::RunTarget target_;
 };

@@ -31,8 +31,6 @@ class Target {
   virtual Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) = 0;
   /// Whether `run` counts the steps that the device ran.
   virtual bool counts_steps() const { return true; }
-  /// The device for cases of the seam; null if the target has none.
-  virtual runtime::Client* client() { return nullptr; }
 };
 
 /// The first device of `backend`, or the one with number `device`. Errors: those of opening it.

@@ -119,19 +119,7 @@ bool is_per_axis(const Type& type) {
 }
 
 uint8_t type_class(const Type& type) {
-  if (type.is_quantized()) return kTypesQuantized;
-  switch (element_type_info(type.element_type()).kind) {
-    case ElementKind::kPred:
-      return kTypesPred;
-    case ElementKind::kSigned:
-    case ElementKind::kUnsigned:
-      return kTypesInt;
-    case ElementKind::kFloat:
-      return kTypesFloat;
-    case ElementKind::kComplex:
-      return kTypesComplex;
-  }
-  return kTypesNone;
+  return type.is_quantized() ? kTypesQuantized : type_set_of(type.element_type());
 }
 
 Type settle(const Instruction& op, size_t i, Type inferred) {

@@ -125,4 +125,19 @@ bool is_default(const AttrSpec& spec, const Attribute& value) {
   return false;
 }
 
+TypeSet type_set_of(ElementType type) {
+  switch (element_type_info(type).kind) {
+    case ElementKind::kPred:
+      return kTypesPred;
+    case ElementKind::kSigned:
+    case ElementKind::kUnsigned:
+      return kTypesInt;
+    case ElementKind::kFloat:
+      return kTypesFloat;
+    case ElementKind::kComplex:
+      return kTypesComplex;
+  }
+  return kTypesNone;
+}
+
 }  // namespace tenon::hlo

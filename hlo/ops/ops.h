@@ -152,6 +152,9 @@ enum TypeSet : uint8_t {
   kTypesAny = kTypesPred | kTypesNumber | kTypesQuantized,
 };
 
+/// The set that contains arrays of `type`, unless they are quantized.
+TypeSet type_set_of(ElementType type);
+
 enum Effects : uint8_t {
   kPure = 0,
   kSideEffect = 1,     ///< Must run, in order, even if its results are unused.

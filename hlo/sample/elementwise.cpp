@@ -12,11 +12,7 @@ bool admits(const OpInfo& op, ElementType type) {
   const bool ill_conditioned =
       op.code == OpCode::kPower || op.code == OpCode::kAtan2 || op.code == OpCode::kRemainder;
   if (is_complex(type) && ill_conditioned) return false;
-  const uint8_t set = is_pred(type)      ? kTypesPred
-                      : is_integer(type) ? kTypesInt
-                      : is_float(type)   ? kTypesFloat
-                                         : kTypesComplex;
-  return (op.types & set) != 0;
+  return (op.types & type_set_of(type)) != 0;
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
 
 #include "core/backend/registry/registry.h"
+#include "core/base/child_process.h"
 
 namespace tenon::backend {
 namespace {
@@ -32,29 +32,11 @@ constexpr size_t kMostKept = 4096;
   _exit(written == 1 ? 0 : 1);
 }
 
-// Reads the text that the child has printed so far.
-void read_more(int pipe, std::string& text) {
-  char buffer[kMostKept];
-  while (true) {
-    const ssize_t got = ::read(pipe, buffer, sizeof buffer);
-    if (got <= 0) return;
-    text.append(buffer, static_cast<size_t>(got));
-    if (text.size() > kMostKept) text.erase(0, text.size() - kMostKept);
-  }
-}
-
-std::string last_line_of(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const size_t begin = text.rfind('\n');
-  if (begin != std::string::npos) text.erase(0, begin + 1);
-  return text.empty() ? "" : fmt::format("; it printed: {}", text);
-}
-
 // Whether the child ends by `deadline`; it stays a zombie, so that its process id is not reused.
 bool ends(pid_t child, Clock::time_point deadline, int said, std::string& text) {
   constexpr int kTick = 20;  // Milliseconds.
   while (true) {
-    read_more(said, text);
+    read_available(said, text, kMostKept);
     siginfo_t info = {};
     const int found = waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
     if (found == 0 && info.si_pid == child) return true;
@@ -99,22 +81,19 @@ Status probe(const std::function<void()>& start, std::chrono::milliseconds limit
   kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
-  read_more(said[0], text);
+  read_available(said[0], text, kMostKept);
   char mark = 0;
   const bool has_returned = ::read(returned[0], &mark, 1) == 1;
   close_all();
-  const std::string last = last_line_of(std::move(text));
   if (has_returned) return {};
   if (!in_time) {
     return {ErrorCode::kDeadlineExceeded,
-            fmt::format("it has not ended after {} ms{}", limit.count(), last)};
-  }
-  if (WIFSIGNALED(status)) {
-    return {ErrorCode::kAborted, fmt::format("it ends the process by signal {} ({}){}",
-                                             WTERMSIG(status), strsignal(WTERMSIG(status)), last)};
+            fmt::format("it has not ended after {} ms{}", limit.count(),
+                        last_line_note(std::move(text)))};
   }
   return {ErrorCode::kAborted,
-          fmt::format("it ends the process with exit status {}{}", WEXITSTATUS(status), last)};
+          fmt::format("it ends the process {} {}", WIFSIGNALED(status) ? "by" : "with",
+                      describe_end(status, std::move(text)))};
 }
 
 Status probe_plugin(const std::string& path, std::chrono::milliseconds limit) {

@@ -68,14 +68,8 @@ class PatternSampler : public Sampler {
     ElementType drawn{};
     do {
       drawn = random.of(kTypes);
-    } while ((types & set_of(drawn)) == 0);
+    } while ((types & type_set_of(drawn)) == 0);
     return drawn;
-  }
-  static uint8_t set_of(ElementType type) {
-    return is_pred(type)      ? kTypesPred
-           : is_integer(type) ? kTypesInt
-           : is_float(type)   ? kTypesFloat
-                              : kTypesComplex;
   }
   Type type(uint8_t types) {
     const ElementType element = element_type(types);

@@ -1,4 +1,4 @@
-// Progress of a long test, on the terminal; prints nothing if standard error is not a terminal.
+// Progress of a run, a bar on the terminal; prints nothing if standard error is not a terminal.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -28,8 +28,10 @@ class SuiteProgress {
     const double seconds = std::chrono::duration<double>(now - begin_).count();
     const double left =
         count == 0 ? 0 : seconds / static_cast<double>(count) * static_cast<double>(total_ - count);
-    fmt::print(stderr, "\r\x1b[K{} {} of {}{}{}, {:.0f} s left", what_, count, total_,
-               note.empty() ? "" : ", ", note, left);
+    constexpr int64_t kWidth = 30;
+    const int64_t full = total_ == 0 ? kWidth : kWidth * count / total_;
+    fmt::print(stderr, "\r\x1b[K{} [{:#<{}}{:.<{}}] {} of {}{}{}, {:.0f} s left", what_, "", full,
+               "", kWidth - full, count, total_, note.empty() ? "" : ", ", note, left);
     std::fflush(stderr);
   }
   /// Must be called before other output is printed.
