@@ -1,4 +1,4 @@
-// What a child process prints, and how it ends, for messages.
+// The output of a child process and its end, for messages.
 #pragma once
 
 #include <string>

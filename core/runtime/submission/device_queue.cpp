@@ -103,19 +103,25 @@ void DeviceQueue::give(const std::shared_ptr<WorkItem>& item) {
   post_completion(item, std::move(status));
 }
 
-// The host waits here only until the other queue has been given the work, not until it is done.
+// The host waits here only until the other queue has been given the work, not until it is done; but
+// if the device does not take the wait, the host waits in its place: work that follows, on any
+// queue, relies on this order.
 Status DeviceQueue::wait_for_others(const WorkItem& item) {
   Status status;
   for_each_other([&](uint32_t other, WorkProgress& progress) {
     const int64_t serial = item.after.of(other);
-    if (!status.ok() || serial <= waited_[other] || progress.is_done(serial)) return;
+    if (serial <= waited_[other] || progress.is_done(serial)) return;
     const auto behind = progress.event_behind(serial, [&] { return !device_.lost().ok(); });
     if (behind.event == nullptr) return;
     const int64_t before = waited_[other];
-    waited_[other] = behind.serial;  // The watchdog looks during the call.
-    status = device_.note_loss(watched(
-        [&](backend::Device& device) { return device.wait(number_, behind.event->handle()); }));
-    if (!status.ok()) waited_[other] = before;
+    if (status.ok()) {
+      waited_[other] = behind.serial;  // The watchdog looks during the call.
+      status = device_.note_loss(watched(
+          [&](backend::Device& device) { return device.wait(number_, behind.event->handle()); }));
+      if (status.ok()) return;
+      waited_[other] = before;
+    }
+    static_cast<void>(outcome(*behind.event, device_.time_limit(), item.stop.get()));
   });
   return status;
 }

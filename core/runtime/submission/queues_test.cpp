@@ -257,6 +257,29 @@ TEST_P(QueuesTest, AWaitThatFailsIsAnErrorOfTheWorkThatNeedsIt) {
   EXPECT_EQ(get(run(*executable, other)), four(10));
 }
 
+// The work behind it still begins after what it should have waited for: the download of its
+// result behind the upload of its donated argument.
+TEST(Queues, AWaitThatFailsKeepsTheOrderOfWhatFollows) {
+  const auto holds = std::make_shared<Holds>();
+  const auto layer = make_faults_layer(
+      backend::make_validate_layer(std::make_shared<backend::HeldBackend>(3, holds)),
+      backend::FaultPlan::parse("wait@1").value());
+  const auto client = *Client::open(layer.backend);
+  const auto executable = load(*client, twice_in_place());
+  holds->hold("upload");
+  const BufferPtr x = put(client->devices()[0], four(2));
+  const auto made = executable->execute(std::vector{x});
+  ASSERT_TRUE(made) << made.error().to_string();
+  Literal result(four(0).shape());
+  const Event downloaded = made->results[0]->copy_to_host(result.mutable_data());
+  while (layer.counts->calls(backend::FaultKind::kWait) == 0) std::this_thread::yield();
+  // Long enough for a download that does not wait.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  holds->let_all_go();
+  EXPECT_EQ(made->done.await().message(), "a planned fault: wait");
+  EXPECT_EQ(downloaded.await().message(), "a planned fault: wait");
+}
+
 // The device counts as lost while a copy is on its way: all who wait hear of it.
 TEST_P(QueuesTest, LossWhileACopyIsOnItsWay) {
   for (const char* held : {"upload", "download"}) {
