@@ -33,6 +33,7 @@ struct ConformOptions {
   uint64_t seed = 0;
   double timeout = 60;
   bool list = false;
+  bool left_out = false;
   bool no_reduce = false;
   bool quiet = false;
   std::string json;
@@ -78,6 +79,7 @@ Result<conf::Selection> selection_of(const ConformOptions& options) {
   selection.excluded = options.excluded;
   TENON_ASSIGN(selection.tier, conf::tier_from_name(options.tier));
   TENON_TRY(conf::parse_shard(options.shard, selection));
+  selection.has_interface = options.list || options.device.device != "reference";
   return selection;
 }
 
@@ -133,6 +135,11 @@ Status write_json(const std::string& path, const nlohmann::json& document) {
 Result<int> conform(const ConformOptions& options) {
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
   const std::vector<conf::ConformanceCase>& cases = conf::all_cases();
+  if (options.left_out) {
+    for (const conf::LeftOut& each : conf::case_list().left_out)
+      fmt::print("{}: {}\n", each.cell, each.reason);
+    return 0;
+  }
   const std::vector<size_t> chosen = conf::select(cases, selection);
   if (options.list) {
     for (const size_t i : chosen) fmt::print("{}\n", cases[i].name);
@@ -180,6 +187,8 @@ void add_conform_command(CLI::App& app, int* exit_code) {
   command->add_option("--timeout", options->timeout, "seconds that a case may take")
       ->default_str("60");
   command->add_flag("--list", options->list, "print the names of the cases, one a line");
+  command->add_flag("--left-out", options->left_out,
+                    "print the ops, types and variants that no case covers, with the reason");
   command->add_flag("--no-reduce", options->no_reduce, "do not reduce the programs that fail");
   command->add_flag("--quiet", options->quiet, "print no failures, only the counts");
   command->add_option("--json", options->json, "write the report to this file");

@@ -11,8 +11,12 @@ namespace tenon::conformance {
 std::string case_name_of(hlo::OpCode op);
 /// Whether the row of `op` admits the type.
 bool admits(hlo::OpCode op, ElementType type);
-/// Whether the program verifies.
-bool is_valid(const MakeProgram& make);
+/// "op/add/f32"
+std::string cell_of(hlo::OpCode op, ElementType type);
+/// Whether the program verifies; if not, the cell is left out with the verifier's message.
+bool is_valid(CaseList& list, const std::string& cell, const MakeProgram& make);
+/// The type of `types` that represents an op in the smoke tier.
+ElementType typical_type(const std::vector<ElementType>& types);
 
 /// One program, with each of some classes of values.
 struct ProgramCases {
@@ -28,7 +32,9 @@ struct ProgramCases {
 };
 /// Adds a case for each class. A program of the type f32, or else the one type that stands for the
 /// op, is in the smoke tier if `is_typical`; of any other type in the quick tier.
-void add(std::vector<ConformanceCase>& cases, const ProgramCases& added);
+void add(CaseList& list, const ProgramCases& added);
+/// The same if the program verifies; else its cell is left out.
+void add_if_valid(CaseList& list, const ProgramCases& added);
 
 inline constexpr ValueClass kOrdinaryValues[] = {ValueClass::kOrdinary};
 
@@ -37,10 +43,24 @@ struct Variant {
   std::string_view name;
   void (*make)(ProgramMaker& maker, ElementType type);
 };
-/// Adds the cases of every variant of `op` on every type of its row on which it verifies. The first
-/// variant represents the op in smaller runs.
-void add_variants(std::vector<ConformanceCase>& cases, hlo::OpCode op,
-                  std::span<const Variant> variants,
+/// The same, whichever way its program is made.
+struct TypedVariant {
+  std::string name;
+  std::function<MakeProgram(ElementType type)> make;
+};
+struct VariantCases {
+  std::string prefix;  ///< "op/dot_general"
+  std::vector<TypedVariant> variants;
+  std::vector<ElementType> types;
+  std::span<const ValueClass> values = ProgramCases::kDefaultValues;
+};
+/// The types of the op's row.
+std::vector<ElementType> types_of(hlo::OpCode op);
+/// Adds the cases of every variant on every type on which it verifies; the others are left out. The
+/// first variant represents the prefix in smaller runs.
+void add_variants(CaseList& list, const VariantCases& added);
+/// The same for variants of `op` on the types of its row.
+void add_variants(CaseList& list, hlo::OpCode op, std::span<const Variant> variants,
                   std::span<const ValueClass> values = ProgramCases::kDefaultValues);
 
 }  // namespace tenon::conformance

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "conformance/cases/program_maker.h"
+#include "conformance/cases/case_list.h"
 #include "conformance/compare/ledger.h"
 #include "hlo/driver/run.h"
 
@@ -18,6 +18,32 @@ TEST(Cases, HaveNamesOfTheirOwn) {
   for (const ConformanceCase& each : all_cases())
     EXPECT_TRUE(names.insert(each.name).second) << each.name;
   EXPECT_GT(names.size(), 20'000u);
+}
+
+// Every op of the table on every type of its row.
+TEST(Cases, CoverTheOpTableOrSayWhatTheyLeaveOut) {
+  std::set<std::string> cells;  // "op/add", "op/add/f32"
+  const auto note = [&](const std::string& name) {
+    size_t slash = name.find('/', 3);
+    cells.insert(name.substr(0, slash));
+    if (slash != std::string::npos) cells.insert(name.substr(0, name.find('/', slash + 1)));
+  };
+  std::set<std::string> left_out;
+  for (const ConformanceCase& each : case_list().cases) note(each.name);
+  for (const LeftOut& each : case_list().left_out) {
+    EXPECT_FALSE(each.reason.empty()) << each.cell;
+    note(each.cell);
+    left_out.insert(each.cell);
+  }
+  for (const hlo::OpInfo& op : hlo::all_ops()) {
+    const std::string name = "op/" + case_name_of(op.code);
+    EXPECT_TRUE(cells.contains(name)) << name;
+    if (left_out.contains(name)) continue;
+    for (const ElementTypeInfo& type : element_types()) {
+      if (!admits(op.code, type.type)) continue;
+      EXPECT_TRUE(cells.contains(cell_of(op.code, type.type))) << cell_of(op.code, type.type);
+    }
+  }
 }
 
 TEST(Cases, PassOnTheEvaluatorAndFailOnAWrongOne) {
@@ -34,7 +60,8 @@ TEST(Cases, PassOnTheEvaluatorAndFailOnAWrongOne) {
       return run;
     }
   };
-  const MakeProgram add = [](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); };
+  const MakeProgram add =
+      built_by([](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); });
   const auto right = make_evaluator_target();
   CaseContext good{*right, 1};
   EXPECT_EQ(run_program_case(add, ValueClass::kOrdinary, good).outcome, Outcome::kPass);
@@ -58,7 +85,8 @@ TEST(Cases, ThatRunNothingOnTheDeviceAreNoPass) {
   };
   IdleTarget idle;
   CaseContext context{idle, 1};
-  const MakeProgram add = [](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); };
+  const MakeProgram add =
+      built_by([](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); });
   EXPECT_EQ(run_program_case(add, ValueClass::kOrdinary, context).outcome, Outcome::kNotRun);
 }
 

@@ -44,6 +44,20 @@ void set_blame(CaseResult& result, const Mismatch& mismatch,
   }
 }
 
+std::optional<Mismatch> compare_by(Comparison how, const CaseProgram& program,
+                                   const std::vector<Literal>& results, Ledger& ledger) {
+  const hlo::Module& module = program.compared ? *program.compared : *program.module;
+  switch (how) {
+    case Comparison::kEachOp:
+      return compare_results(module, program.arguments, results, &ledger);
+    case Comparison::kWhole:
+      return compare_whole(module, program.arguments, results);
+    case Comparison::kBits:
+      return compare_bits(module, program.arguments, results);
+  }
+  return std::nullopt;
+}
+
 void explain_failure(CaseResult& result, CaseProgram program, CaseContext& context) {
   const Device device = [&](const hlo::Module& module,
                             const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
@@ -56,12 +70,39 @@ void explain_failure(CaseResult& result, CaseProgram program, CaseContext& conte
     return hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks));
   };
   Failure failure{std::move(program.module), std::move(program.arguments), result.message};
+  if (program.comparison != Comparison::kEachOp || program.compared != nullptr) {
+    // Op by op, if one of them is wrong by itself; else it is what passes make of them together.
+    auto all = with_all_values_returned(*failure.module);
+    const auto mismatch = all ? compare(**all, failure.arguments, device) : std::nullopt;
+    if (!mismatch) {
+      result.reproducer = to_mlir(failure);
+      return;
+    }
+    failure.module = *std::move(all);
+    failure.text = mismatch->text;
+    result.message += "; op by op: " + mismatch->text;
+  }
   if (fault_of(failure, interpreter) == Fault::kLowering) result.blame = Blame::kLowering;
   if (context.reduce) failure = reduce(std::move(failure), device);
   result.reproducer = to_mlir(failure);
 }
 
 }  // namespace
+
+CaseResult failed_run(const Status& error) {
+  CaseResult result;
+  result.outcome = outcome_of(error);
+  result.message = error.to_string();
+  return result;
+}
+
+CaseResult with_steps_judged(CaseResult result, const Target& target) {
+  if (target.counts_steps() && result.steps.on_device() == 0) {
+    result.outcome = Outcome::kNotRun;
+    result.message = "the device ran no step of the program";
+  }
+  return result;
+}
 
 ProgramMaker::ProgramMaker(ValueClass values, uint64_t seed) : values_(values), random_(seed) {
   made_.module = std::make_unique<hlo::Module>();
@@ -121,15 +162,17 @@ Result<CaseProgram> ProgramMaker::finish() {
   return std::move(made_);
 }
 
-Result<CaseProgram> make_program(const MakeProgram& make, ValueClass values, uint64_t seed) {
-  ProgramMaker maker(values, seed);
-  make(maker);
-  return maker.finish();
+MakeProgram built_by(std::function<void(ProgramMaker&)> build) {
+  return [build = std::move(build)](ValueClass values, uint64_t seed) {
+    ProgramMaker maker(values, seed);
+    build(maker);
+    return maker.finish();
+  };
 }
 
 CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseContext& context) {
   CaseResult result;
-  auto program = make_program(make, values, context.seed);
+  auto program = make(values, context.seed);
   if (!program) {
     result.outcome = Outcome::kHarnessError;
     result.message = "the case's program is not valid: " + program.error().to_string();
@@ -137,15 +180,13 @@ CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseCont
   }
   const auto run = context.target.run(*program->module, program->arguments);
   if (!run) {
-    result.outcome = outcome_of(run.error());
-    result.message = run.error().to_string();
+    result = failed_run(run.error());
     result.reproducer = to_mlir({program->module->clone(), program->arguments, result.message});
     return result;
   }
   result.steps = run->steps;
   Ledger ledger;
-  const auto mismatch =
-      compare_results(*program->module, program->arguments, run->results, &ledger);
+  const auto mismatch = compare_by(program->comparison, *program, run->results, ledger);
   result.ledger = ledger.entries();
   if (mismatch) {
     result.outcome = Outcome::kFail;
@@ -155,9 +196,8 @@ CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseCont
   } else if (const std::string declined = declined_step(run->placement); !declined.empty()) {
     result.outcome = Outcome::kNotSupported;
     result.message = "the device declined " + declined;
-  } else if (context.target.counts_steps() && run->steps.on_device() == 0) {
-    result.outcome = Outcome::kNotRun;
-    result.message = "the device ran no step of the program";
+  } else {
+    return with_steps_judged(std::move(result), context.target);
   }
   return result;
 }

@@ -11,9 +11,19 @@
 
 namespace tenon::conformance {
 
+/// How the results of a program are compared with the oracle (conformance/compare/).
+enum class Comparison : uint8_t {
+  kEachOp,  ///< @main returns all its values, and each op is judged on the operands it got.
+  kWhole,   ///< Results of a longer program, within a multiple of the evaluator's own error.
+  kBits,    ///< Results of a program of exact ops: the evaluator's bits.
+};
+
 struct CaseProgram {
-  std::unique_ptr<hlo::Module> module;  ///< One function, @main, which returns all its values.
+  std::unique_ptr<hlo::Module> module;  ///< One function, @main.
   std::vector<Literal> arguments;
+  Comparison comparison = Comparison::kEachOp;
+  /// The module that the oracle evaluates, if it is another: the same program, not fused.
+  std::unique_ptr<hlo::Module> compared{};
 };
 
 /// Builds @main. Inputs are parameters, so that no pass computes the program beforehand.
@@ -46,13 +56,18 @@ class ProgramMaker {
   Random random_;
 };
 
-/// Builds the op under test.
-using MakeProgram = std::function<void(ProgramMaker&)>;
+/// Makes the program of a case; its error says why it is not valid.
+using MakeProgram = std::function<Result<CaseProgram>(ValueClass values, uint64_t seed)>;
 
-/// The program of a case, or why it is not valid.
-Result<CaseProgram> make_program(const MakeProgram& make, ValueClass values, uint64_t seed);
+/// The program in which `build` builds the op under test.
+MakeProgram built_by(std::function<void(ProgramMaker&)> build);
 
-/// Runs the program on the target and compares every value with the oracle
+/// The result of a case whose program did not run.
+CaseResult failed_run(const Status& error);
+/// The result, or kNotRun if the device ran none of its steps.
+CaseResult with_steps_judged(CaseResult result, const Target& target);
+
+/// Runs the program on the target and compares its values with the oracle
 /// (conformance/compare/differential.h).
 CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseContext& context);
 

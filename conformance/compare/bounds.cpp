@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "conformance/compare/tolerance.h"
+
 namespace tenon::conformance {
 namespace {
 
@@ -49,11 +51,12 @@ double required_ulp(const hlo::Instruction& op, ElementType type) {
   // The absolute value of a real number is exact, that of a complex number is OpenCL's hypot.
   constexpr double kHypot = 4;
   if (op.code() == OpCode::kAbs && is_complex(op.operand_type(0).element_type())) return kHypot;
-  const double row = std::max(op.info().ulp_bound, 0);
+  const OpCode judged = judged_as(op.code());
+  const double row = std::max(hlo::op_info(judged).ulp_bound, 0);
   if (row == 0) return 0;
   const ElementType part = complex_part(type);
   if (bit_width(part) < 32) return std::max(kNarrow, row);
-  const auto* const found = std::ranges::find(kOpenClBounds, op.code(), &OpenClBound::op);
+  const auto* const found = std::ranges::find(kOpenClBounds, judged, &OpenClBound::op);
   return found == std::end(kOpenClBounds) ? row : std::max(row, found->ulp);
 }
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 
-#include "conformance/compare/bounds.h"
+#include "conformance/compare/tolerance.h"
+#include "conformance/compare/whole_result.h"
+#include "conformance/generate/elementwise.h"
 #include "conformance/generate/math_functions.h"
 #include "core/types/float_convert.h"
 #include "hlo/builder/builder.h"
@@ -67,60 +69,13 @@ Literal magnitudes(const Literal& x) {
       result.set_complex(i, {std::abs(z.real()) + std::abs(z.imag()), 0});
     } else if (is_float(type)) {
       result.set_double(i, std::abs(x.get_double(i)));
+    } else if (is_signed_integer(type)) {
+      // The least integer keeps its size but for one unit.
+      const int64_t number = std::max(x.get_integer(i), integer_min(type) + 1);
+      result.set_integer(i, std::abs(number));
     }
   }
   return result;
-}
-
-double epsilon(ElementType type) {
-  // Half the distance from 1 to the next number.
-  const double above = decode_float(type, encode_float(type, 1.0) + 1);
-  return (above - 1) / 2;
-}
-
-// How results of one op are judged.
-struct Tolerance {
-  enum class ToleranceKind : uint8_t { kExact, kUlps, kSum };
-  ToleranceKind kind = ToleranceKind::kExact;
-  double ulps = 0;
-  double terms = 0;  // in a sum
-};
-
-Tolerance rule_of(const Instruction& op, uint32_t result) {
-  Tolerance rule;
-  const ElementType type = op.result_type(result).element_type();
-  const bool inexact = is_float(type) || is_complex(type);
-  if (!inexact) return rule;
-  if (op.info().terms != nullptr) {
-    rule.terms = op.info().terms(op);
-    if (rule.terms != 0) rule.kind = Tolerance::ToleranceKind::kSum;
-    return rule;
-  }
-  const double ulps = required_ulp(op, type);
-  if (ulps > 0 || (is_complex(type) && op.info().category == hlo::Category::kElementwise)) {
-    rule.kind = Tolerance::ToleranceKind::kUlps;
-    rule.ulps = std::max(ulps, 1.0);
-  }
-  return rule;
-}
-
-bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
-// Equality of exact results, which includes the sign of zero.
-bool same_bits(double a, double b) {
-  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
-
-// Compares complex numbers as a whole, by their distance.
-bool close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
-                   std::complex<double> b) {
-  if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;
-  const double most = decode_float(part, encode_float(part, HUGE_VAL) - 1);
-  const double size = std::abs(b);
-  // If parts overflow in intermediate results, the result is unspecified.
-  if (!(size < most / 16)) return true;
-  const double bound = 16 * rule.ulps * epsilon(part) * size;
-  return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
 }
 
 // The table's entry for an op that the evaluator computes by its decomposition, in the type; null
@@ -131,20 +86,26 @@ const MathFunction* math_function_of(const Instruction& op) {
   return found == math_functions().end() ? nullptr : &*found;
 }
 
-// Whether a sum is near enough to the exact one.
-bool close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
-  if (same_number(a, b)) return true;
-  // A sum of special values may combine infinities in another order.
-  if (!std::isfinite(terms_size) || std::isnan(b)) return true;
-  const double most = decode_float(type, encode_float(type, HUGE_VAL) - 1);
-  if (terms_size > most / 4) return true;
-  const double bound = (rule.terms + 1) * 2 * epsilon(type) * terms_size;
-  return std::abs(a - b) <= bound + decode_float(type, 1) * (rule.terms + 1);
-}
-
 Float128 real_element(const hlo::Tensor& x, int64_t i) {
   const hlo::Scalar value = x.get(i);
   return x.storage() == hlo::ScalarStorage::kWide ? value.w : Float128(value.d);
+}
+
+std::complex<double> wide_element(const hlo::Tensor& x, int64_t i) {
+  const hlo::Scalar value = x.get(i);
+  switch (x.storage()) {
+    case hlo::ScalarStorage::kComplex:
+      return {value.c.re, value.c.im};
+    case hlo::ScalarStorage::kComplexWide:
+      return {static_cast<double>(value.cw.re), static_cast<double>(value.cw.im)};
+    case hlo::ScalarStorage::kInteger:
+      return static_cast<double>(value.i);
+    case hlo::ScalarStorage::kReal:
+      return value.d;
+    case hlo::ScalarStorage::kWide:
+      return static_cast<double>(value.w);
+  }
+  return {};
 }
 
 std::string index_text(Dims dims, int64_t linear) {
@@ -154,18 +115,6 @@ std::string index_text(Dims dims, int64_t linear) {
     linear /= dims[d];
   }
   return dims_to_string(index, ", ");
-}
-
-std::string bound_text(const Tolerance& rule) {
-  switch (rule.kind) {
-    case Tolerance::ToleranceKind::kExact:
-      return "exact";
-    case Tolerance::ToleranceKind::kUlps:
-      return fmt::format("{:g} ULP", rule.ulps);
-    case Tolerance::ToleranceKind::kSum:
-      return "n eps sum|terms|";
-  }
-  return {};
 }
 
 class ResultComparison {
@@ -208,7 +157,7 @@ class ResultComparison {
     for (const Value input : alone->inputs) inputs.push_back(known_.at({input.def, input.index}));
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       if (!op.result_type(r).is_tensor()) continue;
-      const Tolerance rule = rule_of(op, r);
+      const Tolerance rule = tolerance_of(op, r);
       const auto exact = evaluate(*alone, inputs, rule.kind != Tolerance::ToleranceKind::kExact);
       if (!exact) {
         return Mismatch{fmt::format("{}: {}", op.name(), exact.error().to_string()), &op, r};
@@ -228,23 +177,39 @@ class ResultComparison {
 
   std::optional<Mismatch> check(const OneResult& result) {
     const Literal& actual = known_.at({&result.op, result.index});
+    if (result.rule.kind == Tolerance::ToleranceKind::kWhole) return check_whole(result, actual);
     for (int64_t i = 0; i < actual.element_count(); ++i) {
       if (is_right(result, actual, i)) continue;
       return Mismatch{
           fmt::format("{} result {} element [{}]: {}, expected {} (bound: {}{})", result.op.name(),
                       result.index, index_text(actual.shape().dims(), i),
                       actual.element_to_string(i), result.expected.element_to_string(i),
-                      bound_text(result.rule), operands_text(result, i)),
+                      to_string(result.rule), operands_text(result, i)),
           &result.op, result.index};
     }
     return std::nullopt;
+  }
+
+  static std::optional<Mismatch> check_whole(const OneResult& result, const Literal& actual) {
+    WholeResult whole{result.op, result.index, result.inputs, actual, {}};
+    for (int64_t i = 0; i < actual.element_count(); ++i)
+      whole.exact.push_back(wide_element(result.exact, i));
+    const auto wrong = check_whole_result(whole);
+    if (!wrong) return std::nullopt;
+    return Mismatch{fmt::format("{} result {} element [{}]: {}, expected {}: {}", result.op.name(),
+                                result.index, index_text(actual.shape().dims(), wrong->element),
+                                actual.element_to_string(wrong->element),
+                                result.expected.element_to_string(wrong->element), wrong->reason),
+                    &result.op, result.index};
   }
 
   bool is_right(const OneResult& result, const Literal& actual, int64_t i) {
     const ElementType type = actual.element_type();
     const Tolerance& rule = result.rule;
     if (!is_float(type) && !is_complex(type)) {
-      return actual.get_integer(i) == result.expected.get_integer(i);
+      const int64_t steps = actual.get_integer(i) - result.expected.get_integer(i);
+      const bool is_stored = rule.kind == Tolerance::ToleranceKind::kStored;
+      return steps == 0 || (is_stored && std::abs(static_cast<double>(steps)) <= rule.ulps);
     }
     const ElementType part = complex_part(type);
     const auto a = actual.get_complex(i);
@@ -253,13 +218,16 @@ class ResultComparison {
       case Tolerance::ToleranceKind::kExact:
         return same_bits(a.real(), b.real()) &&
                (!is_complex(type) || same_bits(a.imag(), b.imag()));
+      case Tolerance::ToleranceKind::kStored:
+      case Tolerance::ToleranceKind::kWhole:
+        return false;
       case Tolerance::ToleranceKind::kUlps:
-        return is_complex(type) ? close_complex(rule, part, a, b)
+        return is_complex(type) ? is_close_complex(rule, part, a, b)
                                 : is_within_ulps(result, type, a.real(), i);
       case Tolerance::ToleranceKind::kSum: {
         const double size = result.sizes ? result.sizes->get_complex(i).real() : 0;
-        return close_sum(rule, part, a.real(), b.real(), size) &&
-               (!is_complex(type) || close_sum(rule, part, a.imag(), b.imag(), size));
+        return is_close_sum(rule, part, a.real(), b.real(), size) &&
+               (!is_complex(type) || is_close_sum(rule, part, a.imag(), b.imag(), size));
       }
     }
     return false;
@@ -322,6 +290,60 @@ std::optional<Mismatch> compare_results(const hlo::Module& module,
                                         const std::vector<Literal>& arguments,
                                         const std::vector<Literal>& results, Ledger* ledger) {
   return ResultComparison(module, arguments, results, ledger).run();
+}
+
+namespace {
+
+Result<std::vector<Literal>> evaluated(const hlo::Module& module,
+                                       const std::vector<Literal>& arguments, bool wide) {
+  hlo::EvaluatorOptions options;
+  options.wide = wide;
+  std::vector<hlo::EvalValue> values;
+  for (const Literal& argument : arguments)
+    values.push_back(hlo::EvalValue::of(hlo::tensor_from_literal(argument, wide)));
+  TENON_ASSIGN(const auto found, hlo::Evaluator(module, options).run(*module.entry(), values));
+  std::vector<Literal> literals;
+  for (const hlo::EvalValue& value : found) literals.push_back(hlo::literal_from_tensor(*value));
+  return literals;
+}
+
+Mismatch result_mismatch(size_t r, const WrongElement& wrong, const Literal& actual,
+                         const Literal& expected) {
+  return {fmt::format("result {} element [{}]: {}, expected {}: {}", r,
+                      index_text(actual.shape().dims(), wrong.element),
+                      actual.element_to_string(wrong.element),
+                      expected.element_to_string(wrong.element), wrong.reason),
+          nullptr, 0};
+}
+
+}  // namespace
+
+std::optional<Mismatch> compare_whole(const hlo::Module& module,
+                                      const std::vector<Literal>& arguments,
+                                      const std::vector<Literal>& results) {
+  const auto exact = evaluated(module, arguments, true);
+  const auto narrow = evaluated(module, arguments, false);
+  if (!exact || !narrow) {
+    const Status& error = exact ? narrow.error() : exact.error();
+    return Mismatch{"the evaluator: " + error.to_string(), nullptr, 0};
+  }
+  for (size_t r = 0; r < results.size(); ++r) {
+    if (const auto wrong = check_program_result((*exact)[r], (*narrow)[r], results[r]))
+      return result_mismatch(r, *wrong, results[r], (*exact)[r]);
+  }
+  return std::nullopt;
+}
+
+std::optional<Mismatch> compare_bits(const hlo::Module& module,
+                                     const std::vector<Literal>& arguments,
+                                     const std::vector<Literal>& results) {
+  const auto expected = evaluated(module, arguments, false);
+  if (!expected) return Mismatch{"the evaluator: " + expected.error().to_string(), nullptr, 0};
+  for (size_t r = 0; r < results.size(); ++r) {
+    const int64_t at = first_difference((*expected)[r], results[r]);
+    if (at >= 0) return result_mismatch(r, {at, "bits differ"}, results[r], (*expected)[r]);
+  }
+  return std::nullopt;
 }
 
 namespace {

@@ -41,6 +41,19 @@ std::optional<Mismatch> compare_results(const hlo::Module& module,
                                         const std::vector<Literal>& results,
                                         Ledger* ledger = nullptr);
 
+/// The same for a program that returns results only, not all of its values: each element is within
+/// four times the evaluator's own error, which it makes where it rounds as the program says, plus
+/// eight units of the greatest element of the result. Integers are equal.
+std::optional<Mismatch> compare_whole(const hlo::Module& module,
+                                      const std::vector<Literal>& arguments,
+                                      const std::vector<Literal>& results);
+
+/// The same for a program whose results have the same bits on every device: those of the evaluator,
+/// but for the sign and payload of NaNs.
+std::optional<Mismatch> compare_bits(const hlo::Module& module,
+                                     const std::vector<Literal>& arguments,
+                                     const std::vector<Literal>& results);
+
 /// A copy of `module` for compare(): calls are inlined, @main returns every array that it computes,
 /// and calls without results (a program's own checks) are removed.
 Result<std::unique_ptr<hlo::Module>> with_all_values_returned(const hlo::Module& module);

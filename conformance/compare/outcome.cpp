@@ -6,7 +6,8 @@ namespace {
 constexpr std::string_view kOutcomeNames[] = {"pass",  "not-run", "not-supported", "fail",
                                               "crash", "timeout", "device-lost",   "harness-error"};
 static_assert(std::size(kOutcomeNames) == kOutcomeCount);
-constexpr std::string_view kBlameNames[] = {"", "lowering", "kernel", "native call", "host"};
+constexpr std::string_view kBlameNames[] = {"",          "lowering", "kernel", "native call",
+                                            "interface", "host"};
 
 }  // namespace
 

@@ -38,6 +38,7 @@ enum class Blame : uint8_t {
   kLowering,    ///< Tenon: the kernel interpreter computes the same wrong result.
   kKernel,      ///< A kernel that the device ran.
   kNativeCall,  ///< A library call that the device took.
+  kInterface,   ///< A function of the interface (plugin.h), called by itself.
   kHost,        ///< A step that the host ran.
 };
 std::string_view name_of(Blame blame);

@@ -42,8 +42,8 @@ LedgerEntry ledger_from_json(const json& value) {
   return entry;
 }
 
-constexpr Blame kBlames[] = {Blame::kNone, Blame::kLowering, Blame::kKernel, Blame::kNativeCall,
-                             Blame::kHost};
+constexpr Blame kBlames[] = {Blame::kNone,       Blame::kLowering,  Blame::kKernel,
+                             Blame::kNativeCall, Blame::kInterface, Blame::kHost};
 
 }  // namespace
 

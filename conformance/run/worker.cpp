@@ -9,6 +9,7 @@
 
 #include "conformance/run/record.h"
 #include "core/base/digest.h"
+#include "core/base/random.h"
 
 namespace tenon::conformance {
 namespace {

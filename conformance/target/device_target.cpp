@@ -10,13 +10,21 @@ namespace {
 
 class DeviceTarget : public Target {
  public:
-  explicit DeviceTarget(std::shared_ptr<runtime::Client> client) : target_{std::move(client), 0} {}
+  DeviceTarget(std::shared_ptr<backend::Backend> backend, size_t device)
+      : backend_(std::move(backend)), device_(device) {}
+
+  Status open() {
+    runtime::ClientOptions one;
+    one.devices = {device_};
+    TENON_ASSIGN(target_.client, runtime::Client::open(backend_, one));
+    info_ = target_.client->devices()[0]->info();
+    return {};
+  }
 
   std::vector<std::string> description() const override {
-    const backend::DeviceInfo& info = target_.client->devices()[0]->info();
     std::vector<std::string> lines = {
-        fmt::format("device {} of backend {}", info.target.name, target_.client->backend().name())};
-    const std::string target = backend::to_string(info.target);
+        fmt::format("device {} of backend {}", info_.target.name, backend_->name())};
+    const std::string target = backend::to_string(info_.target);
     for (size_t begin = 0; begin < target.size();) {
       const size_t end = std::min(target.find('\n', begin), target.size());
       lines.push_back(target.substr(begin, end - begin));
@@ -26,6 +34,7 @@ class DeviceTarget : public Target {
   }
 
   Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
+    if (target_.client == nullptr) TENON_TRY(open());
     hlo::RunInfo info;
     std::vector<hlo::CheckFailure> failures;
     int64_t count = 0;
@@ -37,7 +46,18 @@ class DeviceTarget : public Target {
     return run;
   }
 
+  Result<BackendDevice> release_device() override {
+    target_.client = nullptr;
+    constexpr int64_t kTenSeconds = 10'000'000'000;
+    if (!runtime::await_all_closed(kTenSeconds))
+      return internal_error("the device was not closed within 10 s");
+    return BackendDevice{backend_, device_};
+  }
+
  private:
+  std::shared_ptr<backend::Backend> backend_;
+  size_t device_;
+  backend::DeviceInfo info_;
   hlo::RunTarget target_;
 };
 
@@ -58,12 +78,15 @@ class EvaluatorTarget : public Target {
 
 }  // namespace
 
+Result<BackendDevice> Target::release_device() {
+  return unimplemented("the target has no interface of Tenon's");
+}
+
 Result<std::unique_ptr<Target>> make_device_target(std::shared_ptr<backend::Backend> backend,
                                                    size_t device) {
-  runtime::ClientOptions one;
-  one.devices = {device};
-  TENON_ASSIGN(auto client, runtime::Client::open(std::move(backend), one));
-  return std::make_unique<DeviceTarget>(std::move(client));
+  auto target = std::make_unique<DeviceTarget>(std::move(backend), device);
+  TENON_TRY(target->open());
+  return target;
 }
 
 std::unique_ptr<Target> make_evaluator_target() { return std::make_unique<EvaluatorTarget>(); }

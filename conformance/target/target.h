@@ -19,6 +19,12 @@ struct TargetRun {
   std::vector<hlo::Placement> placement;
 };
 
+/// A device that is not open.
+struct BackendDevice {
+  std::shared_ptr<backend::Backend> backend;
+  size_t index = 0;
+};
+
 /// Runs programs. Thread-safety: one thread at a time.
 class Target {
  public:
@@ -31,6 +37,9 @@ class Target {
   virtual Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) = 0;
   /// Whether `run` counts the steps that the device ran.
   virtual bool counts_steps() const { return true; }
+  /// The device's backend, for cases that call the interface themselves. The target closes its own
+  /// device (B11), which the next `run` opens again. kUnimplemented for targets without one.
+  virtual Result<BackendDevice> release_device();
 };
 
 /// The first device of `backend`, or the one with number `device`. Errors: those of opening it.

@@ -24,21 +24,29 @@ int64_t roundings(const Computation& combiner) {
   return count;
 }
 
-double elements(const Type& type) { return static_cast<double>(element_count(type.dims())); }
+double count(const Type& type) { return static_cast<double>(element_count(type.dims())); }
 
 }  // namespace
 
 // An upper bound of the number of terms; the products round too.
-double contraction(const Instruction& op) { return elements(op.operand_type(0)) + 2; }
+double contraction(const Instruction& op) { return count(op.operand_type(0)) + 2; }
+
+double elements(const Instruction& op) { return count(op.operand_type(0)); }
 
 double reduce(const Instruction& op) {
-  const double combined = elements(op.operand_type(0)) / std::max(1.0, elements(op.result_type()));
+  const double combined = count(op.operand_type(0)) / std::max(1.0, count(op.result_type()));
   return combined * static_cast<double>(roundings(op.region(0)));
 }
 
 double reduce_window(const Instruction& op) {
   const auto combined = static_cast<double>(element_count(op.i64s(AttrKey::window_dimensions)));
   return combined * static_cast<double>(roundings(op.region(0)));
+}
+
+double scan(const Instruction& op) {
+  const auto length =
+      op.operand_type(0).dims()[static_cast<size_t>(op.integer(AttrKey::dimension))];
+  return static_cast<double>(length * roundings(op.region(0)));
 }
 
 double in_stated_order(const Instruction&) { return 0; }

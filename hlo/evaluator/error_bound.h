@@ -10,10 +10,10 @@ namespace tenon::hlo::error_bound {
 /// function.
 using Rule = double(const Instruction& op);
 
-/// Sums of products.
-Rule contraction;
+/// Sums of products; of elements of the operand.
+Rule contraction, elements;
 /// Combinations by a region.
-Rule reduce, reduce_window;
+Rule reduce, reduce_window, scan;
 /// Combinations in an order that the op states: exact.
 Rule in_stated_order;
 

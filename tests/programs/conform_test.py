@@ -30,8 +30,9 @@ def grouped(names: list[str]) -> str:
     """The list of cases: a line "op/add/*/prime/nan: bf16 f16 …" for the types that a case has."""
     types: dict[str, list[str]] = {}
     for name in names:
-        group, op, of, rest = name.split("/", 3)
-        types.setdefault(f"{group}/{op}/*/{rest}", []).append(of)
+        parts = name.split("/", 3)
+        pattern = f"{parts[0]}/{parts[1]}/*/{parts[3]}" if len(parts) == 4 else f"{'/'.join(parts[:-1])}/*"
+        types.setdefault(pattern, []).append(parts[2] if len(parts) == 4 else parts[-1])
     return "".join(f"{pattern}: {' '.join(of)}\n" for pattern, of in types.items())
 
 

@@ -129,7 +129,10 @@ TEST(InferDynamicIota, clauses) {
        {"C2", [](Draft& d) { d.operands[0] = "s64[3]"; },
         "stablehlo.dynamic_iota: C2: operand 0 is s64[3], expected 2 elements"},
        {"I1", [](Draft& d) { d.operands[0] = "s64[]"; },
-        "stablehlo.dynamic_iota: I1: operand 0 is s64[], expected a 1-dimensional tensor"}});
+        "stablehlo.dynamic_iota: I1: operand 0 is s64[], expected a 1-dimensional tensor"},
+       {"pred", [](Draft& d) { d.stated = {"pred[?,3]"}; },
+        "stablehlo.dynamic_iota: result 0 is pred[?,3], expected integers, floats, complex, "
+        "quantized"}});
 }
 
 TEST(InferDynamicPad, clauses) {

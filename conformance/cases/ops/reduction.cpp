@@ -85,13 +85,13 @@ constexpr Variant kReduceOf[] = {
      }}};
 
 template <OpCode kCombiner>
-void add_reduce(std::vector<ConformanceCase>& cases) {
+void add_reduce(CaseList& list) {
   for (const Variant& variant : kReduceOf<kCombiner>) {
     const std::string name = case_name_of(kCombiner) + "_" + std::string(variant.name);
     const Variant named[] = {{name, variant.make}};
     // A product of special values depends on the order, where overflow gives NaN.
     const bool is_product = kCombiner == OpCode::kMultiply;
-    add_variants(cases, OpCode::kReduce, named,
+    add_variants(list, OpCode::kReduce, named,
                  is_product ? std::span<const ValueClass>(kOrdinaryValues)
                             : std::span<const ValueClass>(ProgramCases::kDefaultValues));
   }
@@ -179,11 +179,11 @@ constexpr Variant kWindowOf[] = {
      }}};
 
 template <OpCode kCombiner>
-void add_reduce_window(std::vector<ConformanceCase>& cases) {
+void add_reduce_window(CaseList& list) {
   for (const Variant& variant : kWindowOf<kCombiner>) {
     const std::string name = case_name_of(kCombiner) + "_" + std::string(variant.name);
     const Variant named[] = {{name, variant.make}};
-    add_variants(cases, OpCode::kReduceWindow, named);
+    add_variants(list, OpCode::kReduceWindow, named);
   }
 }
 
@@ -219,18 +219,18 @@ constexpr Variant kSelectAndScatter[] = {
 
 }  // namespace
 
-void add_reduction_cases(std::vector<ConformanceCase>& cases) {
-  add_reduce<OpCode::kAdd>(cases);
-  add_reduce<OpCode::kMultiply>(cases);
-  add_reduce<OpCode::kMaximum>(cases);
-  add_reduce<OpCode::kMinimum>(cases);
-  add_reduce<OpCode::kAnd>(cases);
-  add_reduce<OpCode::kOr>(cases);
-  add_reduce<OpCode::kXor>(cases);
-  add_variants(cases, OpCode::kReduce, kArgmax);
-  add_reduce_window<OpCode::kAdd>(cases);
-  add_reduce_window<OpCode::kMaximum>(cases);
-  add_variants(cases, OpCode::kSelectAndScatter, kSelectAndScatter, kOrdinaryValues);
+void add_reduction_cases(CaseList& list) {
+  add_reduce<OpCode::kAdd>(list);
+  add_reduce<OpCode::kMultiply>(list);
+  add_reduce<OpCode::kMaximum>(list);
+  add_reduce<OpCode::kMinimum>(list);
+  add_reduce<OpCode::kAnd>(list);
+  add_reduce<OpCode::kOr>(list);
+  add_reduce<OpCode::kXor>(list);
+  add_variants(list, OpCode::kReduce, kArgmax);
+  add_reduce_window<OpCode::kAdd>(list);
+  add_reduce_window<OpCode::kMaximum>(list);
+  add_variants(list, OpCode::kSelectAndScatter, kSelectAndScatter, kOrdinaryValues);
 }
 
 }  // namespace tenon::conformance

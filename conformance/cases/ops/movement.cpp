@@ -288,20 +288,20 @@ constexpr Variant kSort[] = {
 
 }  // namespace
 
-void add_movement_cases(std::vector<ConformanceCase>& cases) {
-  add_variants(cases, OpCode::kBroadcastInDim, kBroadcastInDim);
-  add_variants(cases, OpCode::kConcatenate, kConcatenate);
-  add_variants(cases, OpCode::kDynamicSlice, kDynamicSlice);
-  add_variants(cases, OpCode::kDynamicUpdateSlice, kDynamicUpdateSlice);
-  add_variants(cases, OpCode::kGather, kGather);
-  add_variants(cases, OpCode::kIota, kIota, kOrdinaryValues);
-  add_variants(cases, OpCode::kPad, kPad);
-  add_variants(cases, OpCode::kReshape, kReshape);
-  add_variants(cases, OpCode::kReverse, kReverse);
-  add_variants(cases, OpCode::kScatter, kScatter);
-  add_variants(cases, OpCode::kSlice, kSlice);
-  add_variants(cases, OpCode::kSort, kSort);
-  add_variants(cases, OpCode::kTranspose, kTranspose);
+void add_movement_cases(CaseList& list) {
+  add_variants(list, OpCode::kBroadcastInDim, kBroadcastInDim);
+  add_variants(list, OpCode::kConcatenate, kConcatenate);
+  add_variants(list, OpCode::kDynamicSlice, kDynamicSlice);
+  add_variants(list, OpCode::kDynamicUpdateSlice, kDynamicUpdateSlice);
+  add_variants(list, OpCode::kGather, kGather);
+  add_variants(list, OpCode::kIota, kIota, kOrdinaryValues);
+  add_variants(list, OpCode::kPad, kPad);
+  add_variants(list, OpCode::kReshape, kReshape);
+  add_variants(list, OpCode::kReverse, kReverse);
+  add_variants(list, OpCode::kScatter, kScatter);
+  add_variants(list, OpCode::kSlice, kSlice);
+  add_variants(list, OpCode::kSort, kSort);
+  add_variants(list, OpCode::kTranspose, kTranspose);
 }
 
 }  // namespace tenon::conformance

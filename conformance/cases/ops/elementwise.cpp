@@ -6,8 +6,25 @@
 #include <complex>
 
 #include "conformance/cases/case_list.h"
+#include "conformance/cases/ops/elementwise.h"
 
 namespace tenon::conformance {
+
+bool is_ill_conditioned(hlo::OpCode op, ElementType type) {
+  return is_complex(type) &&
+         (op == hlo::OpCode::kPower || op == hlo::OpCode::kAtan2 || op == hlo::OpCode::kRemainder);
+}
+
+bool is_defined(hlo::OpCode op, ElementType type) {
+  if (op != hlo::OpCode::kChloNextAfter || !is_float(type)) return true;
+  const FloatSpecials specials = element_type_info(type).format.specials;
+  return specials == FloatSpecials::kIeee || specials == FloatSpecials::kNanOnly;
+}
+
+bool takes_any_value(hlo::OpCode op) {
+  return op != hlo::OpCode::kChloPolygamma && op != hlo::OpCode::kChloZeta;
+}
+
 namespace {
 
 using hlo::AttrKey;
@@ -24,24 +41,9 @@ bool is_plain(const OpInfo& op) {
     return spec.default_value == hlo::AttrDefault::kRequired;
   });
   return op.category == hlo::Category::kElementwise && op.region_names().empty() && !attributes &&
-         op.code != OpCode::kSelect && op.name.find("broadcast") == std::string_view::npos;
+         op.code != OpCode::kSelect && op.code != OpCode::kConvert &&
+         op.code != OpCode::kBitcastConvert && op.name.find("broadcast") == std::string_view::npos;
 }
-
-// Their error depends on the operands (docs/numerics.md).
-bool is_ill_conditioned(OpCode op, ElementType type) {
-  return is_complex(type) &&
-         (op == OpCode::kPower || op == OpCode::kAtan2 || op == OpCode::kRemainder);
-}
-
-// It is not defined where a type lacks infinities or signed zeros.
-bool is_defined(OpCode op, ElementType type) {
-  if (op != OpCode::kChloNextAfter || !is_float(type)) return true;
-  const FloatSpecials specials = element_type_info(type).format.specials;
-  return specials == FloatSpecials::kIeee || specials == FloatSpecials::kNanOnly;
-}
-
-// Not sums of many terms, whose bound holds for moderate operands alone.
-bool takes_any_value(OpCode op) { return op != OpCode::kChloPolygamma && op != OpCode::kChloZeta; }
 
 // Numbers between the poles of the logistic function of complex numbers, at multiples of pi i, near
 // which no bound holds.
@@ -81,28 +83,29 @@ constexpr ValueClass kSpecialValues[] = {ValueClass::kZero,     ValueClass::kNan
                                          ValueClass::kInfinity, ValueClass::kDenormal,
                                          ValueClass::kExtreme,  ValueClass::kMixed};
 
-void add_plain(std::vector<ConformanceCase>& cases, OpCode op, ElementType type) {
+void add_plain(CaseList& list, OpCode op, ElementType type) {
   const std::string prefix = fmt::format("op/{}/{}", case_name_of(op), name_of(type));
   ProgramCases added;
   added.type = type;
   for (const ShapeClass& shape : shape_classes()) {
     added.prefix = fmt::format("{}/{}", prefix, shape.name);
-    added.make = [op, type, &shape](ProgramMaker& m) { make_plain(m, op, type, shape.dims); };
+    added.make =
+        built_by([op, type, &shape](ProgramMaker& m) { make_plain(m, op, type, shape.dims); });
     added.values = kOrdinaryValues;
     added.is_typical = shape.name == "prime";
-    add(cases, added);
+    add(list, added);
     if (!added.is_typical) continue;
     if (!takes_any_value(op)) continue;
     added.is_typical = false;
     added.values = kSpecialValues;
-    add(cases, added);
+    add(list, added);
   }
   if (!takes_any_value(op)) return;
   constexpr ValueClass kPatternValues[] = {ValueClass::kPatterns};
   added.prefix = prefix + "/all";
-  added.make = [op, type](ProgramMaker& m) { make_patterns(m, op, type); };
+  added.make = built_by([op, type](ProgramMaker& m) { make_patterns(m, op, type); });
   added.values = kPatternValues;
-  add(cases, added);
+  add(list, added);
 }
 
 // --- The others
@@ -115,7 +118,7 @@ void make_compare(ProgramMaker& m, ElementType type, hlo::ComparisonDirection di
   m.b().compare(direction, x, y, by);
 }
 
-void add_compare(std::vector<ConformanceCase>& cases) {
+void add_compare(CaseList& list) {
   constexpr std::string_view kDirections[] = {"eq", "ne", "ge", "gt", "le", "lt"};
   constexpr ValueClass kValues[] = {ValueClass::kOrdinary, ValueClass::kZero,
                                     ValueClass::kNan,      ValueClass::kDenormal,
@@ -129,34 +132,34 @@ void add_compare(std::vector<ConformanceCase>& cases) {
         ProgramCases added;
         added.prefix = fmt::format("op/compare/{}/{}{}", info.name, kDirections[d],
                                    total ? "_total_order" : "");
-        added.make = [=](ProgramMaker& m) { make_compare(m, type, direction, by); };
+        added.make = built_by([=](ProgramMaker& m) { make_compare(m, type, direction, by); });
         added.values = kValues;
         added.type = type;
         added.is_typical = d == 0 && !total;
-        if (is_valid(added.make)) add(cases, added);
+        add_if_valid(list, added);
       }
     }
   }
 }
 
-void add_convert(std::vector<ConformanceCase>& cases) {
+void add_convert(CaseList& list) {
   constexpr ValueClass kValues[] = {ValueClass::kOrdinary, ValueClass::kMixed,
                                     ValueClass::kPatterns};
   for (const ElementTypeInfo& from : element_types()) {
     for (const ElementTypeInfo& to : element_types()) {
       ProgramCases added;
       added.prefix = fmt::format("op/convert/{}/to_{}", from.name, to.name);
-      added.make = [from = from.type, to = to.type](ProgramMaker& m) {
+      added.make = built_by([from = from.type, to = to.type](ProgramMaker& m) {
         const Value x = m.values() == ValueClass::kPatterns
                             ? m.argument(patterns(from, 0, 1, m.random()))
                             : m.data(from, {41});
         const Value y = m.b().convert(x, to);
         if (from == to) m.consume(y);
-      };
+      });
       added.values = kValues;
       added.type = from.type;
       added.is_typical = to.type == (from.type == kF32 ? kS32 : kF32);
-      if (is_valid(added.make)) add(cases, added);
+      add_if_valid(list, added);
     }
   }
 }
@@ -166,14 +169,16 @@ bool keeps_bits(ElementType from, ElementType to) {
   return !is_float(from) || is_float(to);
 }
 
-void add_bitcast_convert(std::vector<ConformanceCase>& cases) {
+void add_bitcast_convert(CaseList& list) {
+  for (const ElementType type : {kC64, kC128})
+    list.left_out.push_back({cell_of(OpCode::kBitcastConvert, type), "it only becomes itself"});
   for (const ElementTypeInfo& from : element_types()) {
     for (const ElementTypeInfo& to : element_types()) {
       const bool computes = !is_complex(from.type) && !is_complex(to.type) && from.type != to.type;
       if (!computes) continue;
       ProgramCases added;
       added.prefix = fmt::format("op/bitcast_convert/{}/to_{}", from.name, to.name);
-      added.make = [from = from.type, to = to.type](ProgramMaker& m) {
+      added.make = built_by([from = from.type, to = to.type](ProgramMaker& m) {
         const int wide = bit_width(from);
         const int narrow = bit_width(to);
         Dims dims = {5, 3};
@@ -183,12 +188,12 @@ void add_bitcast_convert(std::vector<ConformanceCase>& cases) {
         const Value x = m.data(from, dims);
         const Value y = m.b().bitcast(m.consume(x), Type::tensor(to, result));
         if (!is_pred(to)) m.consume(y);
-      };
+      });
       added.values = keeps_bits(from.type, to.type) ? ProgramCases::kDefaultValues
                                                     : std::span<const ValueClass>(kOrdinaryValues);
       added.type = from.type;
       added.is_typical = from.type == kF32 && to.type == kS32;
-      if (is_valid(added.make)) add(cases, added);
+      add_if_valid(list, added);
     }
   }
 }
@@ -231,23 +236,30 @@ constexpr ValueClass kExactValues[] = {
 
 }  // namespace
 
-void add_elementwise_cases(std::vector<ConformanceCase>& cases) {
+void add_elementwise_cases(CaseList& list) {
   for (const OpInfo& op : hlo::all_ops()) {
     if (!is_plain(op)) continue;
     for (const ElementTypeInfo& info : element_types()) {
       const ElementType type = info.type;
-      const auto make = [&](ProgramMaker& m) { make_plain(m, op.code, type, {2}); };
-      const bool valid = admits(op.code, type) && is_defined(op.code, type) && is_valid(make);
-      if (valid && !is_ill_conditioned(op.code, type)) add_plain(cases, op.code, type);
+      if (!admits(op.code, type)) continue;
+      const std::string cell = cell_of(op.code, type);
+      const auto make = built_by([&](ProgramMaker& m) { make_plain(m, op.code, type, {2}); });
+      if (is_ill_conditioned(op.code, type)) {
+        list.left_out.push_back({cell, "its error depends on the operands: no bound is stated"});
+      } else if (!is_defined(op.code, type)) {
+        list.left_out.push_back({cell, "the op is not defined on a type without infinities"});
+      } else if (is_valid(list, cell, make)) {
+        add_plain(list, op.code, type);
+      }
     }
   }
-  add_compare(cases);
-  add_convert(cases);
-  add_bitcast_convert(cases);
-  add_variants(cases, OpCode::kSelect, kSelect, kExactValues);
-  add_variants(cases, OpCode::kClamp, kClamp, kExactValues);
-  add_variants(cases, OpCode::kReducePrecision, kReducePrecision, kExactValues);
-  add_variants(cases, OpCode::kComplex, kComplex, kExactValues);
+  add_compare(list);
+  add_convert(list);
+  add_bitcast_convert(list);
+  add_variants(list, OpCode::kSelect, kSelect, kExactValues);
+  add_variants(list, OpCode::kClamp, kClamp, kExactValues);
+  add_variants(list, OpCode::kReducePrecision, kReducePrecision, kExactValues);
+  add_variants(list, OpCode::kComplex, kComplex, kExactValues);
 }
 
 }  // namespace tenon::conformance

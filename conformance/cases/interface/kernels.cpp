@@ -1,0 +1,619 @@
+// Constructs of kernels (docs/kernel-ir.md): each operation on each type, each statement, each rule
+// K1 … K10. A kernel runs through the interface, and on the kernel interpreter; both give the same
+// bytes, but for functions that the device computes by its own (TargetInfo::math).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "conformance/cases/interface/seam_device.h"
+#include "conformance/cases/values.h"
+#include "conformance/compare/tolerance.h"
+#include "core/base/random.h"
+#include "core/kernel/interpreter/interpreter.h"
+#include "core/kernel/ir/builder.h"
+#include "core/kernel/text/text.h"
+#include "core/kernel/verify/verifier.h"
+#include "core/types/float_convert.h"
+
+namespace tenon::conformance {
+namespace {
+
+using kernel::Access;
+using kernel::Kernel;
+using kernel::MemoryId;
+using kernel::Values;
+using enum ElementType;
+
+/// Contents of the buffers of a kernel, before and after.
+using Memories = std::vector<Literal>;
+
+Bytes stored(const Literal& array) {
+  const auto bytes = std::as_bytes(std::span(array.data()));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<std::vector<Bytes>> interpreted(const Kernel& kernel, std::vector<Bytes> buffers,
+                                       const std::vector<uint64_t>& scalars) {
+  std::vector<kernel::BufferArgument> arguments;
+  for (Bytes& each : buffers) arguments.push_back({each.data(), each.size()});
+  TENON_TRY(kernel::Interpreter(kernel).run(arguments, scalars));
+  return buffers;
+}
+
+Result<std::vector<Bytes>> on_device(SeamDevice& d, const Kernel& kernel,
+                                     const std::vector<Bytes>& buffers,
+                                     const std::vector<uint64_t>& scalars) {
+  TENON_ASSIGN(const auto loaded, d.load(std::vector<Kernel>{kernel}));
+  std::vector<backend::MemoryAddress> places;
+  for (const Bytes& each : buffers) {
+    TENON_ASSIGN(const auto memory, d.allocate(std::max<int64_t>(1, std::ssize(each))));
+    if (!each.empty()) TENON_TRY(d.upload({memory}, each));
+    places.push_back({memory});
+  }
+  TENON_TRY(d.launch(loaded.module, places, scalars));
+  std::vector<Bytes> results;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].empty()) {
+      results.emplace_back();
+      continue;
+    }
+    TENON_ASSIGN(Bytes got, d.download(places[i], std::ssize(buffers[i])));
+    results.push_back(std::move(got));
+  }
+  return results;
+}
+
+// The elements of a buffer, for comparison and messages.
+Literal as_literal(const kernel::Memory& memory, const Bytes& bytes) {
+  const auto width = static_cast<int64_t>(storage_bytes(memory.type));
+  Literal array(Shape(memory.type, {std::ssize(bytes) / width}));
+  std::memcpy(array.mutable_data().data(), bytes.data(), bytes.size());
+  return array;
+}
+
+// Units by which a function of the device may differ from the shared expansion: its own error, and
+// the expansion's.
+double allowed_ulp(const backend::TargetInfo& target, const kernel::ScalarOp& op,
+                   ElementType type) {
+  if (op.ulp_bound == 0) return 0;
+  for (const backend::MathInfo& own : target.math) {
+    if (own.function == op.name && own.type == type) return own.ulp + op.ulp_bound;
+  }
+  return 0;
+}
+
+bool is_close(const Literal& a, const Literal& b, int64_t i, double ulp) {
+  const ElementType type = a.element_type();
+  if (!is_float(type)) return a.get_integer(i) == b.get_integer(i);
+  const double x = a.get_double(i);
+  const double y = b.get_double(i);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (x == y) return std::signbit(x) == std::signbit(y);
+  return ulp > 0 && std::abs(x - y) <= 2 * ulp * epsilon(type) * std::abs(x);
+}
+
+Status run_both(SeamDevice& d, const Kernel& kernel, const std::vector<Bytes>& buffers,
+                const std::vector<uint64_t>& scalars = {}, double ulp = 0) {
+  TENON_TRY(kernel::verify(kernel));
+  TENON_ASSIGN(const auto expected, interpreted(kernel, buffers, scalars));
+  TENON_ASSIGN(const auto got, on_device(d, kernel, buffers, scalars));
+  for (size_t b = 0; b < got.size(); ++b) {
+    const kernel::Memory& memory = kernel.memories[b];
+    if (memory.packed || got[b].empty()) {
+      TENON_TRY(expect_bytes(fmt::format("buffer %{}", memory.name), got[b], expected[b]));
+      continue;
+    }
+    const Literal a = as_literal(memory, expected[b]);
+    const Literal y = as_literal(memory, got[b]);
+    for (int64_t i = 0; i < a.element_count(); ++i) {
+      if (is_close(a, y, i, ulp)) continue;
+      std::string inputs;
+      for (size_t k = 0; k < b && k < buffers.size(); ++k) {
+        if (kernel.memories[k].access != Access::kIn) continue;
+        const Literal x = as_literal(kernel.memories[k], buffers[k]);
+        if (x.element_count() == a.element_count()) inputs += ", " + x.element_to_string(i);
+      }
+      return internal_error(
+          "buffer %{} element {}: {}, expected {}{}{}", memory.name, i, y.element_to_string(i),
+          a.element_to_string(i),
+          inputs.empty() ? "" : "; operands: ", inputs.empty() ? inputs : inputs.substr(2));
+    }
+  }
+  return {};
+}
+
+// --- Operations
+
+constexpr int64_t kElements = 512;
+
+ElementType result_of(const kernel::ScalarOp& op, ElementType type, ElementType stated) {
+  if (op.result == kernel::ResultType::kStated) return stated;
+  return op.result == kernel::ResultType::kPred ? kPred : type;
+}
+
+Literal operand(ElementType type, size_t index, Random& random) {
+  if (is_pred(type)) {
+    Literal array(Shape(type, {kElements}));
+    for (int64_t i = 0; i < kElements; ++i) array.set_integer(i, random.below(2));
+    return array;
+  }
+  // Half of them special values, half bit patterns near the first operand's.
+  Literal array = random_values(Shape(type, {kElements}), ValueClass::kMixed, random);
+  const Literal all = patterns(type, index, 1, random);
+  for (int64_t i = 0; i < kElements; i += 2) {
+    const int64_t from = random.below(all.element_count());
+    std::memcpy(array.mutable_data().data() + i * static_cast<int64_t>(storage_bytes(type)),
+                all.data().data() + from * static_cast<int64_t>(storage_bytes(type)),
+                storage_bytes(type));
+  }
+  return array;
+}
+
+Kernel kernel_of(kernel::OpCode code, ElementType type, ElementType stated) {
+  const kernel::ScalarOp& op = kernel::scalar_op(code);
+  kernel::Builder b("op");
+  std::vector<MemoryId> inputs;
+  for (int i = 0; i < op.operands; ++i) {
+    const ElementType t = code == kernel::OpCode::kSelect && i == 0 ? kPred : type;
+    inputs.push_back(b.buffer(fmt::format("x{}", i), t, {kElements}, Access::kIn));
+  }
+  const MemoryId y = b.buffer("y", result_of(op, type, stated), {kElements}, Access::kOut);
+  const Values group = b.grid({4});
+  b.lanes({kElements / 4}, [&](const Values& lane) {
+    const auto i = b.add(b.mul(group[0], b.index(kElements / 4)), lane[0]);
+    Values operands;
+    for (const MemoryId x : inputs) operands.push_back(b.load(x, {i}));
+    b.store(b.op(code, operands, stated), y, {i});
+  });
+  return b.finish();
+}
+
+bool admits_type(const kernel::ScalarOp& op, ElementType type) {
+  using kernel::kFloats, kernel::kIntegers, kernel::kPreds;
+  return (is_float(type) && (op.types & kFloats) != 0) ||
+         (is_integer(type) && (op.types & kIntegers) != 0) ||
+         (is_pred(type) && (op.types & kPreds) != 0);
+}
+
+// Which types an operation may state; for the others its own.
+std::vector<ElementType> stated_types(kernel::OpCode code, ElementType type) {
+  if (kernel::scalar_op(code).result != kernel::ResultType::kStated) return {type};
+  std::vector<ElementType> types;
+  for (const ElementTypeInfo& info : element_types()) {
+    if (is_complex(info.type) || info.type == type) continue;
+    const bool same_width =
+        bit_width(info.type) == bit_width(type) && is_pred(info.type) == is_pred(type);
+    // The bits of a NaN are not defined.
+    const bool keeps = same_width && (!is_float(type) || is_float(info.type));
+    if (code == kernel::OpCode::kConvert || keeps) types.push_back(info.type);
+  }
+  return types;
+}
+
+void add_operation(CaseList& list, kernel::OpCode code, ElementType type, ElementType stated) {
+  const kernel::ScalarOp& op = kernel::scalar_op(code);
+  std::string name = fmt::format("kernel/op/{}/{}", op.name, name_of(type));
+  if (op.result == kernel::ResultType::kStated) name += fmt::format("_to_{}", name_of(stated));
+  ConformanceCase one = seam_case(name, [=](SeamDevice& d, uint64_t seed) -> Status {
+    Random random(seed);
+    const Kernel made = kernel_of(code, type, stated);
+    std::vector<Bytes> buffers;
+    for (size_t i = 0; i < made.buffer_count; ++i) {
+      const ElementType t = made.memories[i].type;
+      buffers.push_back(made.memories[i].access == Access::kIn
+                            ? stored(operand(t, i, random))
+                            : Bytes(kElements * storage_bytes(t)));
+    }
+    return run_both(d, made, buffers, {}, allowed_ulp(d.target(), kernel::scalar_op(code), type));
+  });
+  one.tier = type == kF32 || type == kS32 ? Tier::kQuick : Tier::kFull;
+  list.cases.push_back(std::move(one));
+}
+
+// --- Statements and rules, as text
+
+struct KernelText {
+  const char* name;
+  const char* text;
+};
+constexpr KernelText kTexts[] = {
+    {"K1/uniform_if", R"(
+kernel @k(%x: in s32[8,16], %y: out s32[8,16]) index s32 grid(%i: 8) {
+  %r = rem %i, 2 : s32
+  %p = eq %r, 0 : s32
+  %f = if %p : s32 { yield 3 } else { yield 5 }
+  lanes(%j: 16) {
+    %v = load %x[%i, %j] : s32
+    %w = mul %v, %f : s32
+    store %w, %y[%i, %j] : s32
+  }
+})"},
+    {"K1/statements_before_lanes", R"(
+kernel @k(%x: in s32[8,16], %y: out s32[8,16]) index s32 grid(%i: 8) {
+  %a = load %x[%i, 0] : s32
+  %b = load %x[%i, 15] : s32
+  %c = sub %a, %b : s32
+  lanes(%j: 16) {
+    %v = load %x[%i, %j] : s32
+    %w = add %v, %c : s32
+    store %w, %y[%i, %j] : s32
+  }
+})"},
+    {"K2/scratch_between_lanes", R"(
+kernel @k(%x: in s32[4,37], %y: out s32[4,37]) index s32 grid(%i: 4) {
+  scratch %s : s32[37]
+  lanes(%j: 37) {
+    %v = load %x[%i, %j] : s32
+    %w = mul %v, 3 : s32
+    store %w, %s[%j] : s32
+  }
+  lanes(%j: 37) {
+    %k = sub 36, %j : s32
+    %v = load %s[%k] : s32
+    store %v, %y[%i, %j] : s32
+  }
+})"},
+    {"K2/scratch_in_a_loop", R"(
+kernel @k(%x: in s32[3,16], %y: out s32[3,16]) index s32 grid(%i: 3) {
+  scratch %s : s32[16]
+  scratch %t : s32[16]
+  lanes(%j: 16) {
+    %v = load %x[%i, %j] : s32
+    store %v, %s[%j] : s32
+  }
+  for %n = (0, 5, 1) {
+    lanes(%j: 16) {
+      %j1 = add %j, 1 : s32
+      %k = rem %j1, 16 : s32
+      %a = load %s[%j] : s32
+      %b = load %s[%k] : s32
+      %c = mul %a, 5 : s32
+      %d = add %c, %b : s32
+      store %d, %t[%j] : s32
+    }
+    lanes(%j: 16) {
+      %a = load %t[%j] : s32
+      store %a, %s[%j] : s32
+    }
+  }
+  lanes(%j: 16) {
+    %a = load %s[%j] : s32
+    store %a, %y[%i, %j] : s32
+  }
+})"},
+    {"K2/inout_buffer", R"(
+kernel @k(%x: inout s32[4,32]) index s32 grid(%i: 4) {
+  lanes(%j: 32) {
+    %v = load %x[%i, %j] : s32
+    %w = add %v, 7 : s32
+    store %w, %x[%i, %j] : s32
+  }
+  lanes(%j: 32) {
+    %v = load %x[%i, %j] : s32
+    %w = mul %v, %v : s32
+    store %w, %x[%i, %j] : s32
+  }
+})"},
+    {"K3/lanes_of_three_dimensions", R"(
+kernel @k(%x: in s32[2,3,5,7], %y: out s32[2,7,5,3]) index s32 grid(%i: 2) {
+  lanes(%a: 3, %b: 5, %c: 7) {
+    %v = load %x[%i, %a, %b, %c] : s32
+    %w = add %v, %b : s32
+    store %w, %y[%i, %c, %b, %a] : s32
+  }
+})"},
+    {"K3/grid_of_three_dimensions", R"(
+kernel @k(%x: in s32[2,3,5,7], %y: out s32[2,3,5,7]) index s32 grid(%i: 2, %a: 3, %b: 5) {
+  lanes(%c: 7) {
+    %v = load %x[%i, %a, %b, %c] : s32
+    %w = mul %v, %a : s32
+    %u = sub %w, %b : s32
+    store %u, %y[%i, %a, %b, %c] : s32
+  }
+})"},
+    {"K3/grid_without_dimensions", R"(
+kernel @k(%x: in s32[9], %y: out s32[9]) index s32 grid() {
+  lanes(%c: 9) {
+    %v = load %x[%c] : s32
+    %w = neg %v : s32
+    store %w, %y[%c] : s32
+  }
+})"},
+    {"K5/reduce_lanes", R"(
+kernel @k(%x: in s32[5,100], %y: out s32[5]) index s32 grid(%i: 5) {
+  %s = reduce lanes(%j: 100) init(11) : s32 commutative {
+    %v = load %x[%i, %j] : s32
+    yield %v
+  } combine(%a, %b) {
+    %c = add %a, %b : s32
+    yield %c
+  }
+  store %s, %y[%i] : s32
+})"},
+    {"K5/reduce_keeps_order", R"(
+kernel @k(%x: in s32[5,61], %y: out s32[5,2]) index s32 grid(%i: 5) {
+  %m, %c = reduce lanes(%j: 61) init(1, 0) : s32, s32 {
+    %v = load %x[%i, %j] : s32
+    yield 3, %v
+  } combine(%m0, %c0, %m1, %c1) {
+    %m2 = mul %m0, %m1 : s32
+    %t = mul %m1, %c0 : s32
+    %c2 = add %t, %c1 : s32
+    yield %m2, %c2
+  }
+  store %m, %y[%i, 0] : s32
+  store %c, %y[%i, 1] : s32
+})"},
+    {"K5/reduce_serial", R"(
+kernel @k(%x: in s32[5,61], %y: out s32[5]) index s32 grid(%i: 1) {
+  lanes(%j: 5) {
+    %s = reduce serial(%k: 61) init(0) : s32 {
+      %v = load %x[%j, %k] : s32
+      yield %v
+    } combine(%a, %b) {
+      %m = mul %a, 3 : s32
+      %c = max %m, %b : s32
+      yield %c
+    }
+    store %s, %y[%j] : s32
+  }
+})"},
+    {"K5/scan_lanes", R"(
+kernel @k(%x: in s32[4,50], %y: out s32[4,50], %z: out s32[4]) index s32 grid(%i: 4) {
+  %t = scan lanes(%j: 50) init(5) : s32 {
+    %v = load %x[%i, %j] : s32
+    yield %v
+  } combine(%a, %b) {
+    %c = add %a, %b : s32
+    yield %c
+  } each(%j, %p) {
+    store %p, %y[%i, %j] : s32
+  }
+  store %t, %z[%i] : s32
+})"},
+    {"K6/atomics", R"(
+kernel @k(%x: in s32[7,64], %y: inout s32[6]) index s32 grid(%i: 7) {
+  lanes(%j: 64) {
+    %v = load %x[%i, %j] : s32
+    %b = and %v, 3 : s32
+    atomic add %v, %y[%b] : s32
+  }
+})"},
+    {"K6/atomic_kinds", R"(
+kernel @k(%x: in s32[7,64], %y: inout s32[5]) index s32 grid(%i: 7) {
+  lanes(%j: 64) {
+    %v = load %x[%i, %j] : s32
+    atomic min %v, %y[0] : s32
+    atomic max %v, %y[1] : s32
+    atomic and %v, %y[2] : s32
+    atomic or %v, %y[3] : s32
+    atomic xor %v, %y[4] : s32
+  }
+})"},
+    {"K7/division_by_zero", R"(
+kernel @k(%x: in s32[64], %y: out s32[64], %z: out s32[64]) index s32 grid() {
+  lanes(%j: 64) {
+    %v = load %x[%j] : s32
+    %d = rem %v, 3 : s32
+    %q = div %v, %d : s32
+    %r = rem %v, %d : s32
+    store %q, %y[%j] : s32
+    store %r, %z[%j] : s32
+  }
+})"},
+    {"K8/mul_then_add_rounds_twice", R"(
+kernel @k(%x: in f32[256], %y: in f32[256], %z: in f32[256], %r: out f32[256], %s: out f32[256]) index s32 grid(%i: 4) {
+  lanes(%j: 64) {
+    %b = mul %i, 64 : s32
+    %k = add %b, %j : s32
+    %u = load %x[%k] : f32
+    %v = load %y[%k] : f32
+    %w = load %z[%k] : f32
+    %m = mul %u, %v : f32
+    %a = add %m, %w : f32
+    %f = fma %u, %v, %w : f32
+    store %a, %r[%k] : f32
+    store %f, %s[%k] : f32
+  }
+})"},
+    {"K8/product_of_differences", R"(
+kernel @k(%x: in f64[256], %y: in f64[256], %r: out f64[256]) index s32 grid(%i: 4) {
+  lanes(%j: 64) {
+    %b = mul %i, 64 : s32
+    %k = add %b, %j : s32
+    %u = load %x[%k] : f64
+    %v = load %y[%k] : f64
+    %m = mul %u, %u : f64
+    %n = mul %v, %v : f64
+    %a = sub %m, %n : f64
+    store %a, %r[%k] : f64
+  }
+})"},
+    {"K9/packed_u4", R"(
+kernel @k(%x: packed in u4[40], %y: out s32[40]) index s32 grid() {
+  lanes(%j: 40) {
+    %v = load %x[%j] : u4
+    %w = convert %v : u4 -> s32
+    store %w, %y[%j] : s32
+  }
+})"},
+    {"K9/packed_s2", R"(
+kernel @k(%x: packed in s2[40], %y: out s32[40]) index s32 grid() {
+  lanes(%j: 40) {
+    %v = load %x[%j] : s2
+    %w = convert %v : s2 -> s32
+    store %w, %y[%j] : s32
+  }
+})"},
+    {"K10/index_s64", R"(
+kernel @k(%x: in s32[4,32], %y: out s32[4,32]) index s64 grid(%i: 4) {
+  lanes(%j: 32) {
+    %k = sub 31, %j : s64
+    %v = load %x[%i, %k] : s32
+    store %v, %y[%i, %j] : s32
+  }
+})"},
+    {"statement/for_carry", R"(
+kernel @k(%x: in s32[16,9], %y: out s32[16]) index s32 grid() {
+  lanes(%j: 16) {
+    %r, %q = for %k = (1, 9, 2) carry(%a = 0, %b = 1) : s32, s32 {
+      %v = load %x[%j, %k] : s32
+      %c = add %a, %v : s32
+      %d = mul %b, %c : s32
+      yield %d, %c
+    }
+    %s = sub %r, %q : s32
+    store %s, %y[%j] : s32
+  }
+})"},
+    {"statement/for_of_no_turn", R"(
+kernel @k(%x: in s32[16], %y: out s32[16]) index s32 grid() {
+  lanes(%j: 16) {
+    %v = load %x[%j] : s32
+    %r = for %k = (5, 5, 1) carry(%a = %v) : s32 {
+      yield 0
+    }
+    store %r, %y[%j] : s32
+  }
+})"},
+    {"statement/while", R"(
+kernel @k(%x: in s32[64], %y: out s32[64]) index s32 grid() {
+  lanes(%j: 64) {
+    %v = load %x[%j] : s32
+    %w = and %v, 1023 : s32
+    %n, %c = while(%s = %w, %t = 0) : s32, s32 {
+      %p = gt %s, 1 : s32
+      %q = lt %t, 200 : s32
+      %go = and %p, %q : pred
+      yield %go
+    } do(%s, %t) {
+      %o = and %s, 1 : s32
+      %odd = eq %o, 1 : s32
+      %m = mul %s, 3 : s32
+      %m1 = add %m, 1 : s32
+      %h = shr %s, 1 : s32
+      %u = select %odd, %m1, %h : s32
+      %t1 = add %t, 1 : s32
+      yield %u, %t1
+    }
+    %r = add %n, %c : s32
+    store %r, %y[%j] : s32
+  }
+})"},
+    {"statement/if_in_lanes", R"(
+kernel @k(%x: in s32[64], %y: out s32[64]) index s32 grid() {
+  lanes(%j: 64) {
+    %v = load %x[%j] : s32
+    %p = lt %v, 0 : s32
+    %r, %s = if %p : s32, s32 {
+      %n = neg %v : s32
+      yield %n, 1
+    } else {
+      %m = mul %v, 2 : s32
+      yield %m, 0
+    }
+    %t = add %r, %s : s32
+    store %t, %y[%j] : s32
+  }
+})"},
+    {"statement/copy_pad_clip", R"(
+kernel @k(%x: in s32[20,14], %y: out s32[14,20]) index s32 grid(%i: 3, %j: 2) {
+  scratch %t : s32[8,9]
+  %r = mul %i, 8 : s32
+  %c = mul %j, 8 : s32
+  copy box(8, 8) %t[0, 0] by(0, 1) = %x[%r, %c] by(0, 1) pad -1
+  copy box(8, 8) %y[%c, %r] by(1, 0) = %t[0, 0] by(0, 1) clip
+})"},
+    {"statement/contract", R"(
+kernel @k(%x: in s32[16,12], %y: in s32[12,16], %z: out s32[16,16]) index s32 grid() {
+  scratch %a : s32[16,12]
+  scratch %b : s32[12,16]
+  scratch %c : s32[16,16]
+  copy box(16, 12) %a[0, 0] by(0, 1) = %x[0, 0] by(0, 1)
+  copy box(12, 16) %b[0, 0] by(0, 1) = %y[0, 0] by(0, 1)
+  lanes(%p: 16, %q: 16) {
+    store 2, %c[%p, %q] : s32
+  }
+  contract box(16, 16, 12) %c[0, 0] += %a[0, 0] * %b[0, 0]
+  copy box(16, 16) %z[0, 0] by(0, 1) = %c[0, 0] by(0, 1)
+})"},
+    {"statement/private_memory", R"(
+kernel @k(%x: in s32[16,4], %y: out s32[16]) index s32 grid() {
+  private %p : s32[16,4] per lanes 1
+  lanes(%j: 16) {
+    for %k = (0, 4, 1) {
+      %v = load %x[%j, %k] : s32
+      store %v, %p[%j, %k] : s32
+    }
+  }
+  lanes(%j: 16) {
+    %s = for %k = (0, 4, 1) carry(%a = 0) : s32 {
+      %v = load %p[%j, %k] : s32
+      %m = mul %a, 7 : s32
+      %b = add %m, %v : s32
+      yield %b
+    }
+    store %s, %y[%j] : s32
+  }
+})"},
+    {"statement/strided_buffer", R"(
+kernel @k(%x: in s32[8,8]{1,8}, %y: out s32[8,8]) index s32 grid(%i: 8) {
+  lanes(%j: 8) {
+    %v = load %x[%i, %j] : s32
+    store %v, %y[%i, %j] : s32
+  }
+})"},
+};
+
+Literal contents(const kernel::Memory& memory, Random& random) {
+  const Shape shape(memory.type, {memory.span()});
+  if (is_integer(memory.type)) {
+    const int64_t most = std::min<int64_t>(100, integer_max(memory.type));
+    return random_integers(shape, is_signed_integer(memory.type) ? -most : 0, most, random);
+  }
+  return random_values(shape, ValueClass::kOrdinary, random);
+}
+
+// Two- and four-bit elements share bytes.
+Bytes packed(const kernel::Memory& memory, Random& random) {
+  const int64_t bits = memory.span() * bit_width(memory.type);
+  Bytes bytes(static_cast<size_t>((bits + 7) / 8));
+  for (std::byte& each : bytes) each = static_cast<std::byte>(random.bits());
+  return bytes;
+}
+
+void add_text(CaseList& list, const KernelText& text) {
+  ConformanceCase one = seam_case(
+      fmt::format("kernel/{}", text.name), [&text](SeamDevice& d, uint64_t seed) -> Status {
+        TENON_ASSIGN(const Kernel parsed, kernel::parse(text.text, "case"));
+        Random random(seed);
+        std::vector<Bytes> buffers;
+        for (size_t i = 0; i < parsed.buffer_count; ++i) {
+          const kernel::Memory& memory = parsed.memories[i];
+          buffers.push_back(memory.packed ? packed(memory, random)
+                                          : stored(contents(memory, random)));
+        }
+        return run_both(d, parsed, buffers);
+      });
+  one.tier = Tier::kQuick;
+  list.cases.push_back(std::move(one));
+}
+
+}  // namespace
+
+void add_kernel_cases(CaseList& list) {
+  for (int i = 0; i < kernel::kScalarOpCount; ++i) {
+    const auto code = static_cast<kernel::OpCode>(i);
+    const kernel::ScalarOp& op = kernel::scalar_op(code);
+    for (const ElementTypeInfo& info : element_types()) {
+      if (is_complex(info.type) || !admits_type(op, info.type)) continue;
+      for (const ElementType stated : stated_types(code, info.type))
+        add_operation(list, code, info.type, stated);
+    }
+  }
+  for (const KernelText& text : kTexts) add_text(list, text);
+}
+
+}  // namespace tenon::conformance

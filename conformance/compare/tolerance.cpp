@@ -1,0 +1,128 @@
+#include "conformance/compare/tolerance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "conformance/compare/bounds.h"
+#include "conformance/compare/whole_result.h"
+#include "core/types/float_convert.h"
+
+namespace tenon::conformance {
+namespace {
+
+using hlo::Instruction;
+using hlo::OpCode;
+using Kind = Tolerance::ToleranceKind;
+
+// Whether the op adds narrow floats in f32, and rounds the sum once (docs/numerics.md, "Exact
+// operations"): products of two arrays, and sums by a region that is one `add`.
+bool accumulates_in_f32(const Instruction& op) {
+  if (op.info().category == hlo::Category::kContraction) return true;
+  if (op.code() != OpCode::kReduce && op.code() != OpCode::kReduceWindow) return false;
+  const hlo::Computation& body = op.region(0);
+  const Instruction* const first = body.first();
+  return first != nullptr && first->code() == OpCode::kAdd && first->next() != nullptr &&
+         first->next()->code() == OpCode::kReturn && first->result_count() == 1;
+}
+
+double greatest(ElementType type) { return decode_float(type, encode_float(type, HUGE_VAL) - 1); }
+
+}  // namespace
+
+OpCode judged_as(OpCode op) {
+  constexpr std::string_view kPrefix = "broadcast_";
+  const std::string_view name = hlo::op_info(op).short_name();
+  if (hlo::op_info(op).dialect() != "chlo" || !name.starts_with(kPrefix)) return op;
+  const std::string_view base = name.substr(kPrefix.size());
+  if (const auto found = hlo::op_from_name(fmt::format("stablehlo.{}", base))) return *found;
+  return hlo::op_from_name(fmt::format("chlo.{}", base)).value_or(op);
+}
+
+Tolerance tolerance_of(const Instruction& op, uint32_t result) {
+  Tolerance rule;
+  const hlo::Type type = op.result_type(result);
+  const ElementType element = type.element_type();
+  const hlo::OpInfo& info = hlo::op_info(judged_as(op.code()));
+  if (has_rule_of_its_own(op.code())) {
+    rule.kind = Kind::kWhole;
+    return rule;
+  }
+  if (type.is_quantized()) {
+    // An inexact function may cross the middle between two stored integers.
+    const bool exact = info.ulp_bound == 0;
+    rule.kind = exact ? Kind::kExact : Kind::kStored;
+    rule.ulps = 1;
+    return rule;
+  }
+  if (!is_float(element) && !is_complex(element)) return rule;
+  if (info.terms != nullptr) {
+    rule.terms = info.terms(op);
+    if (rule.terms == 0) return rule;
+    rule.kind = Kind::kSum;
+    const ElementType part = complex_part(element);
+    rule.accumulator = bit_width(part) < 32 && accumulates_in_f32(op) ? ElementType::kF32 : part;
+    return rule;
+  }
+  const double ulps = required_ulp(op, element);
+  const bool is_complex_function =
+      is_complex(element) && info.category == hlo::Category::kElementwise;
+  if (ulps > 0 || is_complex_function) {
+    rule.kind = Kind::kUlps;
+    rule.ulps = std::max(ulps, 1.0);
+  }
+  return rule;
+}
+
+double epsilon(ElementType type) {
+  const double above = decode_float(type, encode_float(type, 1.0) + 1);
+  return (above - 1) / 2;
+}
+
+bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+bool same_bits(double a, double b) {
+  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
+}
+
+bool is_close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
+                      std::complex<double> b) {
+  if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;
+  const double size = std::abs(b);
+  // If parts overflow in intermediate results, the result is unspecified.
+  if (!(size < greatest(part) / 16)) return true;
+  const double bound = 16 * rule.ulps * epsilon(part) * size;
+  return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
+}
+
+bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
+  if (same_number(a, b)) return true;
+  // A sum of special values may combine infinities in another order.
+  if (!std::isfinite(terms_size) || std::isnan(b)) return true;
+  if (terms_size > greatest(type) / 4 || terms_size > greatest(rule.accumulator) / 4) return true;
+  const double least = decode_float(type, 1);
+  const double added = (rule.terms + 1) * 2 * epsilon(rule.accumulator) * terms_size;
+  if (rule.accumulator == type) return std::abs(a - b) <= added + least * (rule.terms + 1);
+  // `b` is rounded too, so that two roundings lie between it and `a`.
+  const double rounded = 2 * epsilon(type) * std::max(std::abs(a), std::abs(b));
+  return std::abs(a - b) <= added + rounded + least;
+}
+
+std::string to_string(const Tolerance& rule) {
+  switch (rule.kind) {
+    case Kind::kExact:
+      return "exact";
+    case Kind::kUlps:
+      return fmt::format("{:g} ULP", rule.ulps);
+    case Kind::kSum:
+      return "n eps sum|terms|";
+    case Kind::kStored:
+      return fmt::format("{:g} stored", rule.ulps);
+    case Kind::kWhole:
+      return "of the op";
+  }
+  return {};
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,52 @@
+// How the results of one op are judged: exactly, within units in the last place, as a sum, or as a
+// whole (conformance/compare/whole_result.h). docs/conformance.md says where the bounds come from.
+//
+// Thread-safety: functions without state.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+
+#include "core/types/literal.h"
+#include "hlo/ir/instruction.h"
+
+namespace tenon::conformance {
+
+struct Tolerance {
+  enum class ToleranceKind : uint8_t {
+    kExact,   ///< Bit for bit.
+    kUlps,    ///< Within `ulps` of the exact result, each element for itself.
+    kSum,     ///< A sum of `terms` roundings: relative to the sum of the terms' magnitudes.
+    kStored,  ///< A quantized result: stored integers differ by `ulps` at most.
+    kWhole,   ///< By the op's own rule (whole_result.h).
+  };
+  ToleranceKind kind = ToleranceKind::kExact;
+  double ulps = 0;
+  double terms = 0;
+  /// The type in which terms are added.
+  ElementType accumulator{};
+};
+
+/// The op whose bound and oracle apply: CHLO's broadcast_add is judged as add.
+hlo::OpCode judged_as(hlo::OpCode op);
+
+Tolerance tolerance_of(const hlo::Instruction& op, uint32_t result);
+
+/// Half the distance from 1 to the next number of `type`.
+double epsilon(ElementType type);
+
+/// Equality of exact results, which includes the sign of zero.
+bool same_bits(double a, double b);
+/// Equality, where any NaN equals any other.
+bool same_number(double a, double b);
+/// Whether a sum is near enough to the exact one, given the sum of the terms' magnitudes.
+bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size);
+/// Compares complex numbers as a whole, by their distance.
+bool is_close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
+                      std::complex<double> b);
+
+/// "3 ULP", for messages.
+std::string to_string(const Tolerance& rule);
+
+}  // namespace tenon::conformance
