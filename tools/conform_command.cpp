@@ -9,11 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "conformance/cases/programs/data.h"
 #include "conformance/report/report.h"
 #include "conformance/run/progress.h"
 #include "conformance/run/runner.h"
 #include "conformance/run/selection.h"
 #include "conformance/run/worker.h"
+#include "core/backend/registry/registry.h"
 #include "core/base/file.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"
@@ -32,6 +34,7 @@ struct ConformOptions {
   int jobs = 0;
   uint64_t seed = 0;
   double timeout = 60;
+  std::string data;
   bool list = false;
   bool left_out = false;
   bool no_reduce = false;
@@ -43,10 +46,18 @@ struct ConformOptions {
 volatile bool stop_requested = false;
 void request_stop(int) { stop_requested = true; }
 
+// "/opt/libnpu.so:1" names a plug-in by its file.
+bool is_path(const DeviceOptions& options) { return options.device.find('/') != std::string::npos; }
+std::string path_of(const DeviceOptions& options) {
+  const auto name = backend::parse_device_name(options.device);
+  return name ? name->backend : options.device;
+}
+
 Result<std::unique_ptr<conf::Target>> open_target(const DeviceOptions& options) {
   if (options.device == "reference") return conf::make_evaluator_target();
   TENON_ASSIGN(ChosenDevice chosen, choose_device(options));
-  return conf::make_device_target(std::move(chosen.backend), chosen.index);
+  const std::string plugin = is_path(options) ? path_of(options) : "";
+  return conf::make_device_target({std::move(chosen.backend), chosen.index, plugin});
 }
 
 Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
@@ -61,6 +72,7 @@ Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
                                       "--seed",
                                       std::to_string(options.seed)};
   if (options.device.layers) command.push_back("--layer=" + *options.device.layers);
+  if (!options.data.empty()) command.push_back("--data=" + options.data);
   if (options.no_reduce) command.emplace_back("--no-reduce");
   return command;
 }
@@ -69,8 +81,15 @@ Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
 std::string command_of(const ConformOptions& options) {
   std::string command = "tenon conform --device " + options.device.device;
   if (options.device.layers) command += " --layer=" + *options.device.layers;
+  if (!options.data.empty()) command += " --data " + options.data;
   if (options.seed != 0) command += fmt::format(" --seed {}", options.seed);
   return command;
+}
+
+// The cases of the suite, or of a folder of programs.
+Result<std::vector<conf::ConformanceCase>> cases_of(const ConformOptions& options) {
+  if (options.data.empty()) return conf::all_cases();
+  return conf::data_cases(options.data);
 }
 
 Result<conf::Selection> selection_of(const ConformOptions& options) {
@@ -79,12 +98,16 @@ Result<conf::Selection> selection_of(const ConformOptions& options) {
   selection.excluded = options.excluded;
   TENON_ASSIGN(selection.tier, conf::tier_from_name(options.tier));
   TENON_TRY(conf::parse_shard(options.shard, selection));
-  selection.has_interface = options.list || options.device.device != "reference";
+  using enum conf::CaseNeeds;
+  const bool is_reference = options.device.device == "reference";
+  const bool has_plugin = options.list || is_path(options.device);
+  selection.has = has_plugin ? kPlugin : is_reference ? kNothing : kInterface;
   return selection;
 }
 
-Result<conf::Report> run_suite(const ConformOptions& options, const std::vector<size_t>& chosen) {
-  const std::vector<conf::ConformanceCase>& cases = conf::all_cases();
+Result<conf::Report> run_suite(const ConformOptions& options,
+                               const std::vector<conf::ConformanceCase>& cases,
+                               const std::vector<size_t>& chosen) {
   std::vector<conf::Request> requests;
   std::map<std::string, size_t> order;
   for (const size_t i : chosen) {
@@ -134,7 +157,7 @@ Status write_json(const std::string& path, const nlohmann::json& document) {
 
 Result<int> conform(const ConformOptions& options) {
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
-  const std::vector<conf::ConformanceCase>& cases = conf::all_cases();
+  TENON_ASSIGN(const std::vector<conf::ConformanceCase> cases, cases_of(options));
   if (options.left_out) {
     for (const conf::LeftOut& each : conf::case_list().left_out)
       fmt::print("{}: {}\n", each.cell, each.reason);
@@ -149,7 +172,7 @@ Result<int> conform(const ConformOptions& options) {
     Status error = invalid_argument("no case matches; tenon conform --list prints their names");
     return Error(std::move(error).in_stage(kUsageStage));
   }
-  TENON_ASSIGN(const conf::Report report, run_suite(options, chosen));
+  TENON_ASSIGN(const conf::Report report, run_suite(options, cases, chosen));
   if (!options.json.empty()) TENON_TRY(write_json(options.json, conf::to_json(report)));
   fmt::print("{}", conf::summary_text(report, use_colour(stdout)));
   fmt::print("{} in {:.1f} s\n", conf::has_passed(report) ? "conformant" : "NOT conformant",
@@ -161,7 +184,9 @@ int run_worker(const ConformOptions& options) {
   conf::WorkerOptions worker;
   worker.seed = options.seed;
   worker.reduce = !options.no_reduce;
-  return conf::serve(conf::all_cases(), worker, [&] { return open_target(options.device); });
+  const auto cases = cases_of(options);
+  if (!cases) return report(cases.error());
+  return conf::serve(*cases, worker, [&] { return open_target(options.device); });
 }
 
 }  // namespace
@@ -186,6 +211,8 @@ void add_conform_command(CLI::App& app, int* exit_code) {
   command->add_option("--seed", options->seed, "of the values")->default_str("0");
   command->add_option("--timeout", options->timeout, "seconds that a case may take")
       ->default_str("60");
+  command->add_option("--data", options->data,
+                      "run the StableHLO test programs of this folder instead of the suite");
   command->add_flag("--list", options->list, "print the names of the cases, one a line");
   command->add_flag("--left-out", options->left_out,
                     "print the ops, types and variants that no case covers, with the reason");

@@ -20,6 +20,7 @@ const CaseList& case_list() {
     add_random_cases(list);
     add_determinism_cases(list);
     add_seam_cases(list);
+    add_abi_cases(list);
     add_kernel_cases(list);
     add_runtime_cases(list);
     add_left_out(list);

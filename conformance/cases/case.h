@@ -25,6 +25,13 @@ enum class Tier : uint8_t {
   kFull,
 };
 
+/// Targets that lack it leave the case out.
+enum class CaseNeeds : uint8_t {
+  kNothing,
+  kInterface,  ///< The functions of a backend (Target::release_device).
+  kPlugin,     ///< A plug-in's file, for its C ABI.
+};
+
 /// The target of a case, and how to run it.
 struct CaseContext {
   Target& target;
@@ -38,9 +45,7 @@ struct ConformanceCase {
   std::string name;
   std::function<CaseResult(CaseContext&)> run;
   Tier tier = Tier::kFull;
-  /// Whether it calls the functions of a backend (Target::release_device); other targets leave it
-  /// out.
-  bool needs_interface = false;
+  CaseNeeds needs = CaseNeeds::kNothing;
 };
 
 /// A cell of the table of ops, types and variants that no case covers.
@@ -77,6 +82,7 @@ void add_pattern_cases(CaseList& list);
 void add_random_cases(CaseList& list);
 void add_determinism_cases(CaseList& list);
 void add_seam_cases(CaseList& list);
+void add_abi_cases(CaseList& list);
 void add_kernel_cases(CaseList& list);
 void add_runtime_cases(CaseList& list);
 /// Appends the ops that the groups leave out as a whole; the last to be called.

@@ -154,7 +154,11 @@ class ResultComparison {
   std::optional<Mismatch> check(const Instruction& op) {
     const std::unique_ptr<Alone> alone = isolate(op);
     std::vector<Literal> inputs;
-    for (const Value input : alone->inputs) inputs.push_back(known_.at({input.def, input.index}));
+    for (const Value input : alone->inputs) {
+      const auto found = known_.find({input.def, input.index});
+      if (found == known_.end()) return std::nullopt;  // A tuple or a token.
+      inputs.push_back(found->second);
+    }
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       if (!op.result_type(r).is_tensor()) continue;
       const Tolerance rule = tolerance_of(op, r);

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 struct WorkerProcess {
   Child child;
   bool is_ready = false;
+  bool is_leaving = false;  // Its device is lost: it ends, and gets no other case.
   std::optional<Request> request;
   int answered = 0;
   Clock::time_point begin;
@@ -104,7 +105,8 @@ class Runner {
       ++summary_.restarts;
       return false;
     }
-    if (worker.is_ready && !worker.request && !waiting_.empty()) give(worker);
+    const bool is_free = worker.is_ready && !worker.is_leaving && !worker.request;
+    if (is_free && !waiting_.empty()) give(worker);
     return true;
   }
 
@@ -134,6 +136,7 @@ class Runner {
       return internal_error("a worker answers for {}, which it was not given", record.name);
     worker.request.reset();
     ++worker.answered;
+    worker.is_leaving = record.result.outcome == Outcome::kDeviceLost;
     on_record_(std::move(record));
     return {};
   }

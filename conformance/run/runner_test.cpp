@@ -63,6 +63,31 @@ TEST(Runner, ACrashOrAHangCostsOneCase) {
   }
 }
 
+// A worker whose device is lost tells so and ends: the cases behind it go to another one.
+TEST(Runner, ALostDeviceCostsOneCase) {
+  const RunnerOptions options = options_for(R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do
+  outcome=pass
+  if [ "$number" = 1 ]; then outcome=device-lost; fi
+  printf '{"name": "case/%s", "outcome": "%s", "seconds": 0.5, ' $number $outcome >&3
+  echo '"steps": {"kernels": 2, "calls": 0, "host": 0}}' >&3
+  if [ "$number" = 1 ]; then sleep 0.2; exit 0; fi
+done
+)sh");
+  std::map<std::string, Outcome> outcomes;
+  const auto summary = run_cases(requests(4), options, [&](const CaseRecord& record) {
+    outcomes[record.name] = record.result.outcome;
+  });
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  EXPECT_EQ(summary->restarts, 1);
+  const std::map<std::string, Outcome> expected = {{"case/0", Outcome::kPass},
+                                                   {"case/1", Outcome::kDeviceLost},
+                                                   {"case/2", Outcome::kPass},
+                                                   {"case/3", Outcome::kPass}};
+  EXPECT_EQ(outcomes, expected);
+}
+
 TEST(Runner, ADeviceThatDoesNotOpenIsAnError) {
   const auto ignore = [](const CaseRecord&) {};
   const auto refused = run_cases(

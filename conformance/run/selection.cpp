@@ -50,7 +50,7 @@ std::vector<size_t> select(const std::vector<ConformanceCase>& cases, const Sele
   for (size_t i = 0; i < cases.size(); ++i) {
     const ConformanceCase& each = cases[i];
     if (each.tier > selection.tier) continue;
-    if (each.needs_interface && !selection.has_interface) continue;
+    if (each.needs > selection.has) continue;
     if (!selection.patterns.empty() && !match_any(selection.patterns, each.name)) continue;
     if (match_any(selection.excluded, each.name)) continue;
     if (matching++ % selection.shards == selection.shard) found.push_back(i);

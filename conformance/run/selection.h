@@ -14,8 +14,8 @@ struct Selection {
   /// Cases that match one of these are left out.
   std::vector<std::string> excluded;
   Tier tier = Tier::kFull;
-  /// Whether the target has the interface of a backend; if not, cases that need it are left out.
-  bool has_interface = true;
+  /// The target's; cases that need more are left out.
+  CaseNeeds has = CaseNeeds::kPlugin;
   /// Every `shards`-th case, from `shard` on, of those that match.
   size_t shard = 0;
   size_t shards = 1;

@@ -42,7 +42,7 @@ std::vector<size_t> order_for(const Mutant& mutant, Tier tier) {
 Result<std::string> caught_by(const Mutant& mutant, const MutantsOptions& options, Tier tier) {
   TENON_ASSIGN(auto sound, backend_named(options.device));
   TENON_ASSIGN(auto wrong, make_mutant(std::move(sound), mutant.name));
-  auto target = make_device_target(wrong, 0);
+  auto target = make_device_target({wrong, 0});
   if (!target) return "the device does not open";
   WorkerOptions worker;
   worker.reduce = false;

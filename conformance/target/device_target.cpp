@@ -4,26 +4,26 @@
 #include "conformance/target/target.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/processes/run_parallel.h"
 
 namespace tenon::conformance {
 namespace {
 
 class DeviceTarget : public Target {
  public:
-  DeviceTarget(std::shared_ptr<backend::Backend> backend, size_t device)
-      : backend_(std::move(backend)), device_(device) {}
+  explicit DeviceTarget(BackendDevice device) : device_(std::move(device)) {}
 
   Status open() {
     runtime::ClientOptions one;
-    one.devices = {device_};
-    TENON_ASSIGN(target_.client, runtime::Client::open(backend_, one));
+    one.devices = {device_.index};
+    TENON_ASSIGN(target_.client, runtime::Client::open(device_.backend, one));
     info_ = target_.client->devices()[0]->info();
     return {};
   }
 
   std::vector<std::string> description() const override {
     std::vector<std::string> lines = {
-        fmt::format("device {} of backend {}", info_.target.name, backend_->name())};
+        fmt::format("device {} of backend {}", info_.target.name, device_.backend->name())};
     const std::string target = backend::to_string(info_.target);
     for (size_t begin = 0; begin < target.size();) {
       const size_t end = std::min(target.find('\n', begin), target.size());
@@ -43,6 +43,7 @@ class DeviceTarget : public Target {
     TENON_ASSIGN(run.results, hlo::run_on_device(target_, module, arguments, checks, {}, &info));
     run.steps = info.steps;
     run.placement = std::move(info.placement);
+    for (const hlo::CheckFailure& each : failures) run.failed_checks.push_back(each.text);
     return run;
   }
 
@@ -51,12 +52,11 @@ class DeviceTarget : public Target {
     constexpr int64_t kTenSeconds = 10'000'000'000;
     if (!runtime::await_all_closed(kTenSeconds))
       return internal_error("the device was not closed within 10 s");
-    return BackendDevice{backend_, device_};
+    return device_;
   }
 
  private:
-  std::shared_ptr<backend::Backend> backend_;
-  size_t device_;
+  const BackendDevice device_;
   backend::DeviceInfo info_;
   hlo::RunTarget target_;
 };
@@ -67,10 +67,15 @@ class EvaluatorTarget : public Target {
 
   Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
     hlo::Evaluator evaluator(module);
+    std::vector<hlo::CheckFailure> failures;
+    int64_t count = 0;
+    hlo::install_checks(evaluator, &failures, &count);
+    hlo::install_run_parallel(evaluator);
     TargetRun run;
     TENON_ASSIGN(
         run.results,
         evaluator.run(*module.entry(), std::vector<Literal>(arguments.begin(), arguments.end())));
+    for (const hlo::CheckFailure& each : failures) run.failed_checks.push_back(each.text);
     run.steps.kernels = 1;
     return run;
   }
@@ -82,9 +87,8 @@ Result<BackendDevice> Target::release_device() {
   return unimplemented("the target has no interface of Tenon's");
 }
 
-Result<std::unique_ptr<Target>> make_device_target(std::shared_ptr<backend::Backend> backend,
-                                                   size_t device) {
-  auto target = std::make_unique<DeviceTarget>(std::move(backend), device);
+Result<std::unique_ptr<Target>> make_device_target(BackendDevice device) {
+  auto target = std::make_unique<DeviceTarget>(std::move(device));
   TENON_TRY(target->open());
   return target;
 }

@@ -17,12 +17,15 @@ struct TargetRun {
   std::vector<Literal> results;
   program::StepCounts steps;
   std::vector<hlo::Placement> placement;
+  /// Of a test program that checks its own values, by calls of check.expect_eq and the like.
+  std::vector<std::string> failed_checks;
 };
 
 /// A device that is not open.
 struct BackendDevice {
   std::shared_ptr<backend::Backend> backend;
   size_t index = 0;
+  std::string plugin{};  ///< The plug-in's file; empty for a backend of this process.
 };
 
 /// Runs programs. Thread-safety: one thread at a time.
@@ -42,9 +45,8 @@ class Target {
   virtual Result<BackendDevice> release_device();
 };
 
-/// The first device of `backend`, or the one with number `device`. Errors: those of opening it.
-Result<std::unique_ptr<Target>> make_device_target(std::shared_ptr<backend::Backend> backend,
-                                                   size_t device);
+/// Errors: those of opening the device.
+Result<std::unique_ptr<Target>> make_device_target(BackendDevice device);
 
 /// The reference evaluator; a program counts as one step.
 std::unique_ptr<Target> make_evaluator_target();

@@ -508,7 +508,7 @@ void add_runtime_cases(CaseList& list) {
     ConformanceCase one;
     one.name = each.name;
     one.tier = Tier::kQuick;
-    one.needs_interface = true;
+    one.needs = CaseNeeds::kInterface;
     one.run = [check = each.check](CaseContext& context) {
       return run_runtime_case(check, context);
     };

@@ -116,7 +116,7 @@ Status expect(bool holds, std::string_view rule, std::string_view what) {
 ConformanceCase seam_case(std::string name, SeamCheck check, bool launches) {
   ConformanceCase one;
   one.name = std::move(name);
-  one.needs_interface = true;
+  one.needs = CaseNeeds::kInterface;
   one.run = [check = std::move(check), launches](CaseContext& context) {
     auto released = context.target.release_device();
     if (!released) {

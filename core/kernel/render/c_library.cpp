@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t kMostPointers = 4;
 
-Status unavailable(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
-
 // Compiles `source` in `folder`, and returns the path of the shared object.
 Result<std::string> compile_in(const TemporaryFolder& folder, const std::string& source,
                                const std::string& compiler) {
@@ -27,8 +25,9 @@ Result<std::string> compile_in(const TemporaryFolder& folder, const std::string&
       fmt::format("{} -std=c99 -ffp-contract=off -fPIC -shared {}.c -o {}.so -lm >{}.log 2>&1",
                   compiler, file, file, file);
   if (std::system(command.c_str()) != 0) {
-    return tl::unexpected(unavailable(fmt::format("the C compiler refused ({}):\n{}", compiler,
-                                                  read_file(file + ".log").value_or(""))));
+    // kUnavailable would say that the device is lost (B12).
+    return internal_error("the C compiler refused ({}):\n{}", compiler,
+                          read_file(file + ".log").value_or(""));
   }
   return file + ".so";
 }
@@ -51,7 +50,7 @@ Result<CLibrary> CLibrary::compile(const std::string& source, const std::string&
                                       "-Wno-tautological-compare {}",
                                       given != nullptr ? given : "cc", flags)));
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return tl::unexpected(unavailable(dlerror()));
+  if (handle == nullptr) return internal_error("{}", dlerror());
   return CLibrary(std::shared_ptr<void>(handle, [](void* p) { dlclose(p); }));
 }
 

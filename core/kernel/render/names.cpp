@@ -35,7 +35,7 @@ constexpr std::string_view kKeywords =
     // CUDA's variables.
     "threadIdx blockIdx blockDim gridDim warpSize dim3 cudaStream_t "
     // Names that rendered sources define.
-    "kernel_table lane";
+    "kernel_table buffers scalars lane";
 
 constexpr std::string_view kFunctions =
     // math.h, in addition to kMath; stdlib.h, string.h, stdio.h and their extensions.

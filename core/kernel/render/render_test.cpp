@@ -211,9 +211,9 @@ TEST(Render, NamesOfTheHeadersAreTaken) {
 TEST(Render, FunctionsAreNamedAsSourceNameSays) {
   EXPECT_EQ(source_name("dot_general"), "dot_general");
   for (const std::string_view reserved :
-       {"tanh",  "main",     "constant", "global", "kernel",    "and",     "xor",
-        "not",   "new",      "float4",   "double", "uint",      "uint8_t", "select",
-        "clamp", "popcount", "step",     "printf", "atomicAdd", "min"}) {
+       {"tanh",  "buffers",  "scalars", "main",   "constant",  "global", "kernel",  "and",
+        "xor",   "not",      "new",     "float4", "double",    "uint",   "uint8_t", "select",
+        "clamp", "popcount", "step",    "printf", "atomicAdd", "min"}) {
     EXPECT_EQ(source_name(reserved), "k_" + std::string(reserved));
   }
   EXPECT_EQ(source_name("k_tanh"), "k_k_tanh");

@@ -1,0 +1,121 @@
+// The rules for ops that are judged as a whole: right results pass, results that are wrong in one
+// element do not.
+#include "conformance/compare/whole_result.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance/cases/text_program.h"
+#include "conformance/compare/differential.h"
+
+namespace tenon::conformance {
+namespace {
+
+using enum ElementType;
+
+// Adds `error`, relative to the element, to the first element that is not 0.
+void spoil(Literal& array, double error) {
+  for (int64_t i = 0; i < array.element_count(); ++i) {
+    const auto z = array.get_complex(i);
+    if (std::abs(z) == 0) continue;
+    if (is_complex(array.element_type())) {
+      array.set_complex(i, z * (1 + error));
+    } else {
+      array.set_double(i, z.real() * (1 + error));
+    }
+    return;
+  }
+}
+
+// The message of the mismatch after the last result got a relative error; empty if it passes.
+std::string mismatch(const TextTemplate& text, ElementType type, double error) {
+  auto program = make_text_program(text, type, ValueClass::kOrdinary, 7);
+  EXPECT_TRUE(program) << program.error().to_string();
+  auto run = make_evaluator_target()->run(*program->module, program->arguments);
+  EXPECT_TRUE(run) << run.error().to_string();
+  spoil(run->results.back(), error);
+  const auto found = compare_results(*program->module, program->arguments, run->results);
+  return found ? found->text : "";
+}
+
+void expect_bound(const TextTemplate& text, ElementType type, double small, double large) {
+  EXPECT_EQ(mismatch(text, type, 0), "");
+  EXPECT_EQ(mismatch(text, type, small), "");
+  EXPECT_NE(mismatch(text, type, large), "");
+}
+
+TEST(WholeResults, OfFftAreWithinTheNorm) {
+  const TextTemplate fft{"", "3x8x$T", "3x8x$T", "data",
+                         "%r = stablehlo.fft %a, type = FFT, length = [8] : ($A) -> $R"};
+  expect_bound(fft, kC64, 1e-7, 1e-3);
+  expect_bound(fft, kC128, 1e-16, 1e-9);
+}
+
+TEST(WholeResults, OfFactorsHaveSmallResiduals) {
+  for (const bool lower : {true, false}) {
+    const TextTemplate cholesky{"", "5x5x$T", "5x5x$T", "spd",
+                                lower ? "%r = stablehlo.cholesky %a, lower = true : $A"
+                                      : "%r = stablehlo.cholesky %a, lower = false : $A"};
+    expect_bound(cholesky, kF32, 1e-8, 1e-3);
+    expect_bound(cholesky, kC64, 1e-8, 1e-3);
+  }
+  const TextTemplate solve{
+      "", "5x5x$T, 5x2x$T", "5x2x$T", "triangular data",
+      "%r = \"stablehlo.triangular_solve\"(%a, %b) {left_side = true, lower = true, "
+      "unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>} : ($A, $B) -> $R"};
+  expect_bound(solve, kF64, 1e-17, 1e-9);
+  EXPECT_NE(mismatch(solve, kF64, 1e-9).find("the residual is"), std::string::npos);
+}
+
+TEST(WholeResults, OfNormalizationAreWithinAMultipleOfTheRounding) {
+  const TextTemplate training{
+      "", "6x7x5x$T, 5x$T, 5x$T", "6x7x5x$T, 5x$T, 5x$T", "unit",
+      "%r, %s, %u = \"stablehlo.batch_norm_training\"(%a, %b, %c) "
+      "{epsilon = 0.001 : f32, feature_index = 2 : i64} : ($A, $B, $C) -> ($R, $S, $U)"};
+  expect_bound(training, kF32, 1e-8, 1e-2);
+}
+
+// A sum of bf16 that is rounded at each step, as some units do it, is no sum in f32.
+TEST(Sums, OfNarrowFloatsAreRoundedOnce) {
+  const TextTemplate sum{"", "4096x$T", "$T", "positive",
+                         "%z = stablehlo.constant dense<0.0> : tensor<$T>\n"
+                         "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across "
+                         "dimensions = [0] : ($A, tensor<$T>) -> $R"};
+  expect_bound(sum, kBF16, 0, 0.02);
+}
+
+TEST(ProgramResults, AreWithinTheEvaluatorsOwnError) {
+  Literal exact(Shape(kF32, {2}));
+  exact.set_double(0, 1);
+  exact.set_double(1, 100);
+  Literal narrow = exact;
+  narrow.set_double(0, 1.001);
+  Literal actual = exact;
+  actual.set_double(1, 100.003);  // Four times the evaluator's error.
+  EXPECT_FALSE(check_program_result(exact, narrow, actual));
+  actual.set_double(1, 100.01);
+  const auto wrong = check_program_result(exact, narrow, actual);
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ(wrong->element, 1);
+  const Literal number = Literal::scalar_integer(kS32, 3);
+  EXPECT_FALSE(check_program_result(number, number, number));
+  EXPECT_TRUE(check_program_result(number, number, Literal::scalar_integer(kS32, 4)));
+}
+
+TEST(TextPrograms, TakeTypesAndFillArguments) {
+  const TextTemplate program{"", "3x$T, 2xi32", "3x$T", "small list:4,-5",
+                             "%r = stablehlo.add %a, %a : $A"};
+  EXPECT_EQ(text_of(program, kF16),
+            "func.func @main(%a: tensor<3xf16>, %b: tensor<2xi32>) -> (tensor<3xf16>) {\n"
+            "%r = stablehlo.add %a, %a : tensor<3xf16>\nreturn %r : tensor<3xf16>\n}\n");
+  const auto made = make_text_program(program, kF16, ValueClass::kOrdinary, 1);
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_EQ(made->arguments[1].get_integer(0), 4);
+  EXPECT_EQ(made->arguments[1].get_integer(1), -5);
+  const auto again = make_text_program(program, kF16, ValueClass::kOrdinary, 1);
+  EXPECT_EQ(made->arguments, again->arguments);
+}
+
+}  // namespace
+}  // namespace tenon::conformance
