@@ -3,15 +3,12 @@
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include "core/base/embedded_file.h"
 
 namespace tenon::tools {
 
-struct EmbeddedFile {
-  std::string_view path;  ///< Below backends/template: "template.cpp", "project/README.md".
-  std::string_view text;
-};
-
+/// Their paths are relative to backends/template: "template.cpp", "project/README.md".
 std::span<const EmbeddedFile> new_backend_files();
 
 }  // namespace tenon::tools
