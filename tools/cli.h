@@ -26,6 +26,8 @@ void add_schedules_command(CLI::App& app, int* exit_code);
 void add_explain_command(CLI::App& app, int* exit_code);
 void add_kernel_command(CLI::App& app, int* exit_code);
 void add_conform_command(CLI::App& app, int* exit_code);
+/// Subcommands of `conform` that need no device.
+void add_conform_checks(CLI::App& conform, int* exit_code);
 void add_replay_command(CLI::App& app, int* exit_code);
 void add_new_backend_command(CLI::App& app, int* exit_code);
 

@@ -5,17 +5,20 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "conformance/cases/programs/data.h"
-#include "conformance/report/report.h"
+#include "conformance/report/console.h"
+#include "conformance/report/formats.h"
+#include "conformance/report/submission.h"
 #include "conformance/run/progress.h"
-#include "conformance/run/runner.h"
 #include "conformance/run/selection.h"
+#include "conformance/run/suite.h"
 #include "conformance/run/worker.h"
+#include "conformance/terms/json_file.h"
 #include "core/backend/registry/registry.h"
+#include "core/base/digest.h"
 #include "core/base/file.h"
 #include "tools/cli.h"
 #include "tools/device_options.h"
@@ -39,7 +42,15 @@ struct ConformOptions {
   bool left_out = false;
   bool no_reduce = false;
   bool quiet = false;
+  bool verbose = false;
+  std::string profile;
+  std::string declaration;
+  std::string waivers;
   std::string json;
+  std::string junit;
+  std::string html;
+  std::string submission;
+  std::string resume;
   bool worker = false;
 };
 
@@ -74,6 +85,9 @@ Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
   if (options.device.layers) command.push_back("--layer=" + *options.device.layers);
   if (!options.data.empty()) command.push_back("--data=" + options.data);
   if (options.no_reduce) command.emplace_back("--no-reduce");
+  if (!options.declaration.empty()) {
+    command.insert(command.end(), {"--declaration", options.declaration});
+  }
   return command;
 }
 
@@ -83,6 +97,8 @@ std::string command_of(const ConformOptions& options) {
   if (options.device.layers) command += " --layer=" + *options.device.layers;
   if (!options.data.empty()) command += " --data " + options.data;
   if (options.seed != 0) command += fmt::format(" --seed {}", options.seed);
+  if (!options.declaration.empty()) command += " --declaration " + options.declaration;
+  if (!options.waivers.empty()) command += " --waivers " + options.waivers;
   return command;
 }
 
@@ -102,60 +118,154 @@ Result<conf::Selection> selection_of(const ConformOptions& options) {
   const bool is_reference = options.device.device == "reference";
   const bool has_plugin = options.list || is_path(options.device);
   selection.has = has_plugin ? kPlugin : is_reference ? kNothing : kInterface;
+  if (!options.profile.empty()) {
+    TENON_ASSIGN(selection.profile, conf::find_profile(options.profile));
+  }
   return selection;
 }
 
-Result<conf::Report> run_suite(const ConformOptions& options,
-                               const std::vector<conf::ConformanceCase>& cases,
-                               const std::vector<size_t>& chosen) {
-  std::vector<conf::Request> requests;
-  std::map<std::string, size_t> order;
-  for (const size_t i : chosen) {
-    requests.push_back({i, cases[i].name});
-    order[cases[i].name] = i;
+Result<conf::Terms> terms_of(const ConformOptions& options) {
+  conf::Terms terms;
+  if (!options.declaration.empty()) {
+    TENON_ASSIGN(terms.declaration, conf::read_declaration(options.declaration));
   }
-  conf::RunnerOptions runner;
-  TENON_ASSIGN(runner.worker, worker_command(options));
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  runner.jobs = options.jobs > 0 ? options.jobs : cores;
-  runner.timeout = options.timeout;
+  if (!options.waivers.empty()) {
+    TENON_ASSIGN(terms.waivers, conf::read_waivers(options.waivers));
+    Status valid = conf::check_expiry(terms.waivers, conf::today());
+    if (!valid.ok()) return Error(std::move(valid).with_context(options.waivers));
+  }
+  return terms;
+}
+
+// The report, as far as it is known before the run.
+Result<conf::Report> report_before(const ConformOptions& options,
+                                   const std::vector<conf::ConformanceCase>& cases) {
   conf::Report report;
   report.tenon = TENON_VERSION;
+  report.suite = conf::suite_digest(cases);
   report.command = command_of(options);
+  report.date = conf::to_string(conf::today());
   report.seed = options.seed;
   report.tier = options.tier;
-  const bool colour = use_colour(stdout);
-  conf::SuiteProgress progress("cases", static_cast<int64_t>(requests.size()));
-  size_t failed = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
-  const auto take = [&](conf::CaseRecord record) {
-    if (conf::is_failure(record.result.outcome) && failed++ < 10 && !options.quiet) {
-      progress.clear();
-      fmt::print("{}\n", conf::failure_text(record, report.command, colour));
-      std::fflush(stdout);
-    }
-    report.records.push_back(std::move(record));
-    progress.done(static_cast<int64_t>(report.records.size()),
-                  failed == 0 ? "" : fmt::format("{} failed", failed));
-  };
-  TENON_ASSIGN(const conf::RunnerSummary summary,
-               conf::run_cases(requests, runner, take, &stop_requested));
-  report.device = summary.device;
-  report.interrupted = summary.interrupted;
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::ranges::sort(report.records, {},
-                    [&](const conf::CaseRecord& record) { return order.at(record.name); });
+  report.profile = options.profile;
+  report.filtered = !options.patterns.empty() || !options.excluded.empty() ||
+                    options.shard != "1/1" || !options.data.empty();
+  TENON_ASSIGN(report.terms, terms_of(options));
+  std::vector<std::string> names;
+  for (const conf::ConformanceCase& each : cases) names.push_back(each.name);
+  report.unused_waivers = conf::unused_waivers(report.terms, names);
+  if (!options.submission.empty()) TENON_TRY(conf::check_submittable(report));
   return report;
 }
 
-Status write_json(const std::string& path, const nlohmann::json& document) {
-  return write_file(path,
-                    document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+Result<conf::SuiteOptions> suite_options(const ConformOptions& options,
+                                         const conf::Report& report) {
+  conf::SuiteOptions suite;
+  TENON_ASSIGN(suite.runner.worker, worker_command(options));
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  suite.runner.jobs = options.jobs > 0 ? options.jobs : cores;
+  suite.runner.timeout = options.timeout;
+  suite.identity.tenon = report.tenon;
+  suite.identity.seed = report.seed;
+  std::string bounds;
+  for (const conf::RelaxedBound& each : report.terms.relaxed()) {
+    bounds += fmt::format("{} {} {}\n", each.op, each.type, each.ulp);
+  }
+  suite.identity.bounds = serial::digest_of(bounds);
+  if (!options.json.empty()) suite.journal = conf::journal_path(options.json);
+  suite.resume = !options.resume.empty();
+  return suite;
 }
 
-Result<int> conform(const ConformOptions& options) {
+// Prints failures as they come: a line each, or in full.
+class FailurePrinter {
+ public:
+  FailurePrinter(const ConformOptions& options, const conf::Report& report, size_t cases)
+      : options_(options), report_(report), progress_("cases", static_cast<int64_t>(cases)) {}
+
+  void take(conf::CaseRecord record) {
+    conf::apply_terms(report_.terms, record);
+    if (conf::is_failure(record.result)) print(record);
+    progress_.done(++done_, failed_ == 0 ? "" : fmt::format("{} failed", failed_));
+  }
+
+ private:
+  void print(const conf::CaseRecord& record) {
+    constexpr size_t kShown = 10;
+    if (failed_++ >= kShown && !options_.verbose) return;
+    if (options_.quiet) return;
+    progress_.clear();
+    const bool colour = use_colour(stdout);
+    fmt::print("{}", options_.verbose ? conf::failure_text(record, report_.command, colour) + "\n"
+                                      : conf::failure_line(record, colour));
+    std::fflush(stdout);
+  }
+
+  const ConformOptions& options_;
+  const conf::Report& report_;
+  conf::SuiteProgress progress_;
+  int64_t done_ = 0;
+  size_t failed_ = 0;
+};
+
+Result<conf::Report> run_and_judge(const ConformOptions& options,
+                                   const std::vector<conf::ConformanceCase>& cases,
+                                   const std::vector<size_t>& chosen) {
+  TENON_ASSIGN(conf::Report report, report_before(options, cases));
+  TENON_ASSIGN(conf::SuiteOptions suite, suite_options(options, report));
+  const auto begin = std::chrono::steady_clock::now();
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  FailurePrinter printer(options, report, chosen.size());
+  TENON_ASSIGN(conf::SuiteResult ran,
+               conf::run_suite(
+                   cases, chosen, std::move(suite),
+                   [&](const conf::CaseRecord& record) { printer.take(record); }, &stop_requested));
+  if (!ran.journal.ok()) fmt::print(stderr, "warning: {}\n", ran.journal.to_string());
+  report.device = std::move(ran.summary.device);
+  report.counts_steps = ran.summary.counts_steps;
+  report.interrupted = ran.summary.interrupted;
+  report.records = std::move(ran.records);
+  for (conf::CaseRecord& each : report.records) conf::apply_terms(report.terms, each);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+Status write_reports(const ConformOptions& options, const conf::Report& report) {
+  if (!options.json.empty()) {
+    TENON_TRY(conf::write_json_file(options.json, conf::to_json(report)));
+  }
+  if (!options.junit.empty()) TENON_TRY(write_file(options.junit, conf::to_junit(report)));
+  if (!options.html.empty()) TENON_TRY(write_file(options.html, conf::to_html(report)));
+  if (!options.submission.empty() && !report.interrupted) {
+    TENON_TRY(conf::write_submission(options.submission, report));
+  }
+  return {};
+}
+
+// Removes the journal of a run that has ended; else says how the run goes on.
+void end_journal(const ConformOptions& options, const conf::Report& report) {
+  if (options.json.empty()) return;
+  const std::string journal = conf::journal_path(options.json);
+  if (report.interrupted) {
+    if (!options.submission.empty()) fmt::print("no submission is written of a part of a run\n");
+    fmt::print("{} has the results so far: --resume {} runs the other cases\n", journal,
+               options.json);
+    return;
+  }
+  std::error_code ignored;
+  std::filesystem::remove(journal, ignored);
+}
+
+Error usage_error(Status error) { return Error(std::move(error).in_stage(kUsageStage)); }
+
+Result<int> conform(ConformOptions options) {
+  if (!options.resume.empty()) {
+    if (!options.json.empty() && options.json != options.resume) {
+      return usage_error(invalid_argument("--resume and --json name different files"));
+    }
+    options.json = options.resume;
+  }
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
   TENON_ASSIGN(const std::vector<conf::ConformanceCase> cases, cases_of(options));
   if (options.left_out) {
@@ -169,12 +279,13 @@ Result<int> conform(const ConformOptions& options) {
     return 0;
   }
   if (chosen.empty()) {
-    Status error = invalid_argument("no case matches; tenon conform --list prints their names");
-    return Error(std::move(error).in_stage(kUsageStage));
+    return usage_error(
+        invalid_argument("no case matches; tenon conform --list prints their names"));
   }
-  TENON_ASSIGN(const conf::Report report, run_suite(options, cases, chosen));
-  if (!options.json.empty()) TENON_TRY(write_json(options.json, conf::to_json(report)));
-  fmt::print("{}", conf::summary_text(report, use_colour(stdout)));
+  TENON_ASSIGN(const conf::Report report, run_and_judge(options, cases, chosen));
+  TENON_TRY(write_reports(options, report));
+  fmt::print("{}", conf::summary_text(report, use_colour(stdout), options.verbose));
+  end_journal(options, report);
   fmt::print("{} in {:.1f} s\n", conf::has_passed(report) ? "conformant" : "NOT conformant",
              report.seconds);
   return conf::has_passed(report) ? 0 : kExitError;
@@ -184,9 +295,24 @@ int run_worker(const ConformOptions& options) {
   conf::WorkerOptions worker;
   worker.seed = options.seed;
   worker.reduce = !options.no_reduce;
+  if (!options.declaration.empty()) {
+    const auto declaration = conf::read_declaration(options.declaration);
+    if (!declaration) return report(declaration.error());
+    worker.relaxed = declaration->relaxed;
+  }
   const auto cases = cases_of(options);
   if (!cases) return report(cases.error());
   return conf::serve(*cases, worker, [&] { return open_target(options.device); });
+}
+
+void add_report_options(CLI::App& command, ConformOptions& options) {
+  command.add_option("--json", options.json, "write the report to this file");
+  command.add_option("--junit", options.junit, "write JUnit XML, for CI");
+  command.add_option("--html", options.html, "write a page for people");
+  command.add_option("--submission", options.submission,
+                     "write the run to this folder, for `tenon conform verify`");
+  command.add_option("--resume", options.resume,
+                     "go on with the run that was interrupted before it wrote this JSON report");
 }
 
 }  // namespace
@@ -217,10 +343,18 @@ void add_conform_command(CLI::App& app, int* exit_code) {
   command->add_flag("--left-out", options->left_out,
                     "print the ops, types and variants that no case covers, with the reason");
   command->add_flag("--no-reduce", options->no_reduce, "do not reduce the programs that fail");
-  command->add_flag("--quiet", options->quiet, "print no failures, only the counts");
-  command->add_option("--json", options->json, "write the report to this file");
+  command->add_flag("--quiet", options->quiet, "print no failures as they come");
+  command->add_flag("--verbose", options->verbose, "print each failure in full, and slow cases");
+  command->add_option("--profile", options->profile,
+                      "only the cases of minimal, inference, training or full, or of a file");
+  command->add_option("--declaration", options->declaration,
+                      "JSON: what the device does not support, bounds that it relaxes");
+  command->add_option("--waivers", options->waivers, "JSON: failures that are known");
+  add_report_options(*command, *options);
   command->add_flag("--worker", options->worker)->group("");
-  command->callback([options, exit_code] {
+  add_conform_checks(*command, exit_code);
+  command->callback([options, command, exit_code] {
+    if (!command->get_subcommands().empty()) return;
     if (options->device.device.empty()) options->device.device = "interp";
     if (options->worker) {
       *exit_code = run_worker(*options);

@@ -10,9 +10,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "conformance/compare/bounds.h"
 #include "conformance/compare/outcome.h"
 #include "conformance/target/target.h"
 
@@ -39,6 +41,8 @@ struct CaseContext {
   uint64_t seed = 0;
   /// Whether to reduce a program that fails. Takes up to 2,000 executions.
   bool reduce = true;
+  /// Bounds that the target's declaration relaxes.
+  std::span<const RelaxedBound> relaxed = {};
 };
 
 struct ConformanceCase {

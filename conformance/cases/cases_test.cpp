@@ -90,6 +90,78 @@ TEST(Cases, ThatRunNothingOnTheDeviceAreNoPass) {
   EXPECT_EQ(run_program_case(add, ValueClass::kOrdinary, context).outcome, Outcome::kNotRun);
 }
 
+// A target that changes every element of the last result.
+class ChangedTarget : public Target {
+ public:
+  explicit ChangedTarget(void (*change)(Literal& values, int64_t i)) : change_(change) {}
+  std::vector<std::string> description() const override { return {"changed"}; }
+  Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
+    TENON_ASSIGN(TargetRun run, make_evaluator_target()->run(module, arguments));
+    Literal& last = run.results.back();
+    for (int64_t i = 0; i < last.element_count(); ++i) change_(last, i);
+    return run;
+  }
+
+ private:
+  void (*change_)(Literal& values, int64_t i);
+};
+
+CaseResult run_relaxed(void (*build)(ProgramMaker&), void (*change)(Literal& values, int64_t i),
+                       const RelaxedBound& bound, ValueClass values = ValueClass::kOrdinary) {
+  ChangedTarget target(change);
+  CaseContext context{target, 1, false, {&bound, 1}};
+  return run_program_case(built_by(build), values, context);
+}
+
+void add_ulp(Literal& values, int64_t i) {
+  const auto x = static_cast<float>(values.get_double(i));
+  values.set_double(i, std::nextafter(x, HUGE_VALF));
+}
+
+TEST(RelaxedBounds, AdmitErrorsAsWarnings) {
+  const auto add = [](ProgramMaker& m) { m.b().add(m.data(kF32, {5}), m.data(kF32, {5})); };
+  const CaseResult warned = run_relaxed(add, add_ulp, {"stablehlo.add", "f32", 1});
+  EXPECT_EQ(warned.outcome, Outcome::kQualityWarning) << warned.message;
+  EXPECT_NE(warned.message.find("(bound: exact, relaxed to 1 ULP"), std::string::npos);
+  ASSERT_EQ(warned.ledger.size(), 1u);  // An exact op is in the ledger because it is relaxed.
+  EXPECT_EQ(warned.ledger[0].ulp, 1);
+  EXPECT_EQ(warned.ledger[0].bound, 0);
+  EXPECT_EQ(warned.ledger[0].relaxed, 1);
+  EXPECT_EQ(run_relaxed(add, add_ulp, {"stablehlo.add", "f32", 0.5}).outcome, Outcome::kFail);
+  EXPECT_EQ(run_relaxed(add, add_ulp, {"stablehlo.add", "bf16", 1}).outcome, Outcome::kFail);
+  EXPECT_EQ(run_relaxed(add, add_ulp, {"chlo.*", "*", 1}).outcome, Outcome::kFail);
+  const CaseResult right = run_relaxed(add, [](Literal&, int64_t) {}, {"*", "*", 1});
+  EXPECT_EQ(right.outcome, Outcome::kPass);
+}
+
+TEST(RelaxedBounds, AreNotForSignsMovesAndSums) {
+  const RelaxedBound all{"*", "*", 1e9};
+  const auto negate_zeros = [](Literal& values, int64_t i) {
+    if (values.get_double(i) == 0) values.set_double(i, -values.get_double(i));
+  };
+  const auto abs = [](ProgramMaker& m) { m.b().unary(hlo::OpCode::kAbs, m.data(kF32, {9})); };
+  const auto ceil = [](ProgramMaker& m) { m.b().unary(hlo::OpCode::kCeil, m.data(kF32, {9})); };
+  EXPECT_EQ(run_relaxed(ceil, negate_zeros, all, ValueClass::kZero).outcome, Outcome::kFail);
+  EXPECT_EQ(run_relaxed(abs, add_ulp, all).outcome, Outcome::kFail);
+  const auto move = [](ProgramMaker& m) { m.b().transpose(m.data(kF32, {5, 1}), {1, 0}); };
+  EXPECT_EQ(run_relaxed(move, add_ulp, all).outcome, Outcome::kFail);
+  const auto integers = [](ProgramMaker& m) { m.b().add(m.data(kS32, {5}), m.data(kS32, {5})); };
+  const auto add_one = [](Literal& values, int64_t i) {
+    values.set_integer(i, values.get_integer(i) + 1);
+  };
+  EXPECT_EQ(run_relaxed(integers, add_one, all).outcome, Outcome::kFail);
+}
+
+TEST(RelaxedBounds, HoldForComplexNumbersAsAWhole) {
+  const auto tan = [](ProgramMaker& m) { m.b().unary(hlo::OpCode::kTan, m.data(kC64, {5})); };
+  const auto change = [](Literal& values, int64_t i) {
+    values.set_complex(i, values.get_complex(i) * (1.0 + 0x1p-15));
+  };
+  EXPECT_EQ(run_relaxed(tan, change, {"stablehlo.tan", "c64", 1000}).outcome,
+            Outcome::kQualityWarning);
+  EXPECT_EQ(run_relaxed(tan, change, {"stablehlo.tan", "c64", 8}).outcome, Outcome::kFail);
+}
+
 TEST(Values, OfAClassAreThere) {
   for (const ElementTypeInfo& info : element_types()) {
     for (const ValueClass values : kValueClasses) {

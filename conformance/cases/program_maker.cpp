@@ -29,27 +29,34 @@ std::string declined_step(const std::vector<hlo::Placement>& placement) {
   return step == nullptr ? "" : fmt::format("{}: {}", step->label, step->reason);
 }
 
-// The component that computes `mismatch`: what the target's placement says of its op.
+// The component that computes `mismatch`: what the target's placement says of its op. An op that
+// was decomposed is in no label: then all steps are to blame, if they are of one kind.
 void set_blame(CaseResult& result, const Mismatch& mismatch,
                const std::vector<hlo::Placement>& placement) {
-  if (mismatch.op == nullptr) return;
-  for (const hlo::Placement& step : placement) {
-    if (step.label.find(mismatch.op->name()) == std::string::npos) continue;
-    result.blame = step.kind == hlo::PlacementKind::kNative ? Blame::kNativeCall
-                   : step.kind == hlo::PlacementKind::kHost ? Blame::kHost
-                                                            : Blame::kKernel;
-    result.step =
-        step.kernel.empty() ? step.label : fmt::format("{} ({})", step.kernel, step.label);
-    return;
-  }
+  result.arguments = mismatch.operands;
+  if (mismatch.op == nullptr || placement.empty()) return;
+  const auto named = std::ranges::find_if(placement, [&](const hlo::Placement& step) {
+    return step.label.find(mismatch.op->name()) != std::string::npos;
+  });
+  const bool is_named = named != placement.end();
+  const hlo::Placement& step = is_named ? *named : placement.front();
+  const bool are_alike = std::ranges::all_of(
+      placement, [&](const hlo::Placement& each) { return each.kind == step.kind; });
+  if (!is_named && !are_alike) return;
+  result.blame = step.kind == hlo::PlacementKind::kNative ? Blame::kNativeCall
+                 : step.kind == hlo::PlacementKind::kHost ? Blame::kHost
+                                                          : Blame::kKernel;
+  if (!is_named && placement.size() > 1) return;
+  result.step = step.kernel.empty() ? step.label : fmt::format("{} ({})", step.kernel, step.label);
 }
 
 std::optional<Mismatch> compare_by(Comparison how, const CaseProgram& program,
-                                   const std::vector<Literal>& results, Ledger& ledger) {
+                                   const std::vector<Literal>& results, Ledger& ledger,
+                                   Relaxation& relaxation) {
   const hlo::Module& module = program.compared ? *program.compared : *program.module;
   switch (how) {
     case Comparison::kEachOp:
-      return compare_results(module, program.arguments, results, &ledger);
+      return compare_results(module, program.arguments, results, &ledger, &relaxation);
     case Comparison::kWhole:
       return compare_whole(module, program.arguments, results);
     case Comparison::kBits:
@@ -93,6 +100,8 @@ CaseResult failed_run(const Status& error) {
   CaseResult result;
   result.outcome = outcome_of(error);
   result.message = error.to_string();
+  // A device that declines a program is not to blame.
+  if (error.code() != ErrorCode::kUnimplemented) result.blame = Blame::kInterface;
   return result;
 }
 
@@ -186,7 +195,8 @@ CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseCont
   }
   result.steps = run->steps;
   Ledger ledger;
-  const auto mismatch = compare_by(program->comparison, *program, run->results, ledger);
+  Relaxation relaxation{context.relaxed, std::nullopt};
+  const auto mismatch = compare_by(program->comparison, *program, run->results, ledger, relaxation);
   result.ledger = ledger.entries();
   if (mismatch) {
     result.outcome = Outcome::kFail;
@@ -197,6 +207,10 @@ CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseCont
     result.outcome = Outcome::kNotSupported;
     result.message = "the device declined " + declined;
   } else {
+    if (relaxation.warning) {
+      result.outcome = Outcome::kQualityWarning;
+      result.message = relaxation.warning->text;
+    }
     return with_steps_judged(std::move(result), context.target);
   }
   return result;

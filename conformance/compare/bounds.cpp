@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/compare/tolerance.h"
+#include "conformance/terms/pattern.h"
 
 namespace tenon::conformance {
 namespace {
@@ -45,19 +46,41 @@ constexpr OpenClBound kOpenClBounds[] = {
     {OpCode::kChloTan, 5},
 };
 
-}  // namespace
+// OpenCL's bound of hypot, which is the absolute value of a complex number.
+constexpr double kHypot = 4;
 
-double required_ulp(const hlo::Instruction& op, ElementType type) {
-  // The absolute value of a real number is exact, that of a complex number is OpenCL's hypot.
-  constexpr double kHypot = 4;
-  if (op.code() == OpCode::kAbs && is_complex(op.operand_type(0).element_type())) return kHypot;
-  const OpCode judged = judged_as(op.code());
+double required_of_row(OpCode op, ElementType type) {
+  const OpCode judged = judged_as(op);
   const double row = std::max(hlo::op_info(judged).ulp_bound, 0);
   if (row == 0) return 0;
   const ElementType part = complex_part(type);
   if (bit_width(part) < 32) return std::max(kNarrow, row);
   const auto* const found = std::ranges::find(kOpenClBounds, judged, &OpenClBound::op);
   return found == std::end(kOpenClBounds) ? row : std::max(row, found->ulp);
+}
+
+}  // namespace
+
+double required_ulp(const hlo::Instruction& op, ElementType type) {
+  const bool is_abs = op.code() == OpCode::kAbs;
+  if (is_abs && is_complex(op.operand_type(0).element_type())) return kHypot;
+  return required_of_row(op.code(), type);
+}
+
+std::optional<double> required_ulp(std::string_view op, ElementType type) {
+  const auto code = hlo::op_from_name(op);
+  if (!code) return std::nullopt;
+  // The absolute value of a real number is exact, and is in no ledger.
+  return *code == OpCode::kAbs ? kHypot : required_of_row(*code, type);
+}
+
+double relaxed_ulp(std::span<const RelaxedBound> relaxed, std::string_view op, ElementType type) {
+  double ulp = 0;
+  for (const RelaxedBound& each : relaxed) {
+    if (!matches(each.op, std::string(op))) continue;
+    if (matches(each.type, std::string(name_of(type)))) ulp = std::max(ulp, each.ulp);
+  }
+  return ulp;
 }
 
 }  // namespace tenon::conformance

@@ -117,11 +117,40 @@ std::string index_text(Dims dims, int64_t linear) {
   return dims_to_string(index, ", ");
 }
 
+// The relaxed bound of an op's result in ULP; 0 if there is none.
+double relaxed_of(const Instruction& op, ElementType type, const Tolerance& rule,
+                  const Relaxation* relaxation) {
+  if (relaxation == nullptr) return 0;
+  const OpCode judged = judged_as(op.code());
+  if (hlo::op_info(judged).category != hlo::Category::kElementwise) return 0;
+  const bool is_exact = rule.kind == Tolerance::ToleranceKind::kExact;
+  if (!is_exact && rule.kind != Tolerance::ToleranceKind::kUlps) return 0;
+  if (is_exact && judged == OpCode::kAbs) return 0;  // The ledger has abs of complex numbers.
+  if (!is_float(type) && !is_complex(type)) return 0;
+  const double ulps = relaxed_ulp(relaxation->bounds, op.name(), type);
+  return ulps > rule.ulps ? ulps : 0;
+}
+
+// "f32[3] {1, 2, 3}; s32[] {7}", with the first elements of each array.
+std::string text_of_arrays(const std::vector<Literal>& arrays) {
+  constexpr int64_t kShown = 8;
+  std::string text;
+  for (const Literal& each : arrays) {
+    text += fmt::format("{}{}[{}] {{", text.empty() ? "" : "; ", name_of(each.element_type()),
+                        dims_to_string(each.shape().dims(), ","));
+    for (int64_t i = 0; i < std::min(kShown, each.element_count()); ++i) {
+      text += (i == 0 ? "" : ", ") + each.element_to_string(i);
+    }
+    text += each.element_count() > kShown ? ", …}" : "}";
+  }
+  return text;
+}
+
 class ResultComparison {
  public:
   ResultComparison(const hlo::Module& module, const std::vector<Literal>& arguments,
-                   const std::vector<Literal>& results, Ledger* ledger)
-      : function_(*module.entry()), ledger_(ledger) {
+                   const std::vector<Literal>& results, Ledger* ledger, Relaxation* relaxation)
+      : function_(*module.entry()), ledger_(ledger), relaxation_(relaxation) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       known_.insert({{function_.parameter(i).def, 0}, arguments[i]});
     }
@@ -148,6 +177,7 @@ class ResultComparison {
     const std::vector<Literal>& inputs;
     const hlo::Tensor& exact;        // Not rounded, if the rule is not kExact.
     const Literal& expected;         // Rounded.
+    double relaxed = 0;              // The relaxed bound in ULP; 0 if there is none.
     std::optional<Literal> sizes{};  // Sums of the terms' magnitudes.
   };
 
@@ -167,7 +197,8 @@ class ResultComparison {
         return Mismatch{fmt::format("{}: {}", op.name(), exact.error().to_string()), &op, r};
       }
       const Literal expected = hlo::literal_from_tensor(*(*exact)[r]);
-      OneResult result{op, r, rule, inputs, *(*exact)[r], expected};
+      const double relaxed = relaxed_of(op, op.result_type(r).element_type(), rule, relaxation_);
+      OneResult result{op, r, rule, inputs, *(*exact)[r], expected, relaxed};
       if (rule.kind == Tolerance::ToleranceKind::kSum) {
         std::vector<Literal> absolute;
         for (const Literal& input : inputs) absolute.push_back(magnitudes(input));
@@ -184,12 +215,8 @@ class ResultComparison {
     if (result.rule.kind == Tolerance::ToleranceKind::kWhole) return check_whole(result, actual);
     for (int64_t i = 0; i < actual.element_count(); ++i) {
       if (is_right(result, actual, i)) continue;
-      return Mismatch{
-          fmt::format("{} result {} element [{}]: {}, expected {} (bound: {}{})", result.op.name(),
-                      result.index, index_text(actual.shape().dims(), i),
-                      actual.element_to_string(i), result.expected.element_to_string(i),
-                      to_string(result.rule), operands_text(result, i)),
-          &result.op, result.index};
+      if (!is_within_relaxed(result, actual, i)) return mismatch_at(result, actual, i);
+      if (!relaxation_->warning) relaxation_->warning = mismatch_at(result, actual, i);
     }
     return std::nullopt;
   }
@@ -204,7 +231,17 @@ class ResultComparison {
                                 result.index, index_text(actual.shape().dims(), wrong->element),
                                 actual.element_to_string(wrong->element),
                                 result.expected.element_to_string(wrong->element), wrong->reason),
-                    &result.op, result.index};
+                    &result.op, result.index, text_of_arrays(result.inputs)};
+  }
+
+  static Mismatch mismatch_at(const OneResult& result, const Literal& actual, int64_t i) {
+    const std::string relaxed =
+        result.relaxed > 0 ? fmt::format(", relaxed to {:g} ULP", result.relaxed) : "";
+    return {fmt::format("{} result {} element [{}]: {}, expected {} (bound: {}{}{})",
+                        result.op.name(), result.index, index_text(actual.shape().dims(), i),
+                        actual.element_to_string(i), result.expected.element_to_string(i),
+                        to_string(result.rule), relaxed, operands_text(result, i)),
+            &result.op, result.index, text_of_arrays(result.inputs)};
   }
 
   bool is_right(const OneResult& result, const Literal& actual, int64_t i) {
@@ -220,6 +257,8 @@ class ResultComparison {
     const auto b = result.expected.get_complex(i);
     switch (rule.kind) {
       case Tolerance::ToleranceKind::kExact:
+        if (result.relaxed > 0 && is_float(type))
+          record(result, measure(result, type, a.real(), i), i);
         return same_bits(a.real(), b.real()) &&
                (!is_complex(type) || same_bits(a.imag(), b.imag()));
       case Tolerance::ToleranceKind::kStored:
@@ -237,7 +276,18 @@ class ResultComparison {
     return false;
   }
 
-  bool is_within_ulps(const OneResult& result, ElementType type, double got, int64_t i) {
+  struct MeasuredError {
+    double ulp = 0;
+    double got = 0;
+    Float128 exact = 0;
+    // Whether a zero has the wrong sign, which no number of units says.
+    bool has_other_zero() const {
+      return got == 0 && exact == 0 &&
+             std::signbit(got) != std::signbit(static_cast<double>(exact));
+    }
+  };
+
+  static MeasuredError measure(const OneResult& result, ElementType type, double got, int64_t i) {
     Float128 exact = real_element(result.exact, i);
     double size = 0;
     if (const MathFunction* const function = math_function_of(result.op); function != nullptr) {
@@ -247,17 +297,36 @@ class ResultComparison {
                   : Float128(function->exact(x, 0));
       if (function->size_of_terms != nullptr) size = function->size_of_terms(x);
     }
-    const double ulp = ulp_error(type, got, exact, size);
-    if (ledger_ != nullptr) {
-      ledger_->add(result.op.code(), type, ulp, result.rule.ulps, [&](LedgerEntry& entry) {
-        entry.operands = operands_of(result, i);
-        entry.got = float_to_string(type, got);
-        entry.exact = fmt::format("{:.17g}", static_cast<double>(exact));
-      });
+    return {ulp_error(type, got, exact, size), got, exact};
+  }
+
+  void record(const OneResult& result, const MeasuredError& error, int64_t i) {
+    if (ledger_ == nullptr) return;
+    const ElementType type = result.expected.element_type();
+    ledger_->add(result.op.code(), type, error.ulp, result.rule.ulps, [&](LedgerEntry& entry) {
+      entry.relaxed = result.relaxed;
+      entry.operands = operands_of(result, i);
+      entry.got = float_to_string(type, error.got);
+      entry.exact = fmt::format("{:.17g}", static_cast<double>(error.exact));
+    });
+  }
+
+  bool is_within_ulps(const OneResult& result, ElementType type, double got, int64_t i) {
+    const MeasuredError error = measure(result, type, got, i);
+    record(result, error, i);
+    return !error.has_other_zero() && error.ulp <= result.rule.ulps;
+  }
+
+  static bool is_within_relaxed(const OneResult& result, const Literal& actual, int64_t i) {
+    if (result.relaxed == 0) return false;
+    const ElementType type = actual.element_type();
+    const auto a = actual.get_complex(i);
+    if (is_complex(type)) {
+      const Tolerance relaxed{Tolerance::ToleranceKind::kUlps, result.relaxed};
+      return is_close_complex(relaxed, complex_part(type), a, result.expected.get_complex(i));
     }
-    const auto nearest = static_cast<double>(exact);
-    if (got == 0 && nearest == 0 && exact == 0) return std::signbit(got) == std::signbit(nearest);
-    return ulp <= result.rule.ulps;
+    const MeasuredError error = measure(result, type, a.real(), i);
+    return !error.has_other_zero() && error.ulp <= result.relaxed;
   }
 
   // The operands' elements at the index of element `i` of an elementwise op's result.
@@ -278,6 +347,7 @@ class ResultComparison {
 
   const hlo::Computation& function_;
   Ledger* const ledger_;
+  Relaxation* const relaxation_;
   Known known_;
 };
 
@@ -292,8 +362,9 @@ std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Lit
 
 std::optional<Mismatch> compare_results(const hlo::Module& module,
                                         const std::vector<Literal>& arguments,
-                                        const std::vector<Literal>& results, Ledger* ledger) {
-  return ResultComparison(module, arguments, results, ledger).run();
+                                        const std::vector<Literal>& results, Ledger* ledger,
+                                        Relaxation* relaxation) {
+  return ResultComparison(module, arguments, results, ledger, relaxation).run();
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "conformance/compare/bounds.h"
 #include "conformance/compare/ledger.h"
 #include "hlo/ir/instruction.h"
 
@@ -24,6 +25,13 @@ struct Mismatch {
   std::string text;  ///< "stablehlo.add result 0 element [3, 1]: 1.5, expected 2.5 (bound: exact)"
   const hlo::Instruction* op = nullptr;  ///< Null if the program as a whole failed.
   uint32_t result = 0;
+  std::string operands = {};  ///< The op's operands, in short: "f32[3] {1, 2, 3}; s32[] {7}".
+};
+
+/// Bounds that are relaxed, and the first result that only they admit.
+struct Relaxation {
+  std::span<const RelaxedBound> bounds;
+  std::optional<Mismatch> warning;
 };
 
 /// Compares each op's results with the evaluator: bit for bit if the op is exact on its types,
@@ -35,11 +43,12 @@ std::optional<Mismatch> compare(const hlo::Module& module, const std::vector<Lit
                                 const Device& device);
 
 /// The same for results that a device has computed. Records the errors of functions in `ledger`,
-/// if there is one.
+/// if there is one. With `relaxation`, the bounds of elementwise ops on floats and complex numbers
+/// are relaxed, and the errors of exact ones among them are in the ledger too.
 std::optional<Mismatch> compare_results(const hlo::Module& module,
                                         const std::vector<Literal>& arguments,
                                         const std::vector<Literal>& results,
-                                        Ledger* ledger = nullptr);
+                                        Ledger* ledger = nullptr, Relaxation* relaxation = nullptr);
 
 /// The same for a program that returns results only, not all of its values: each element is within
 /// four times the evaluator's own error, which it makes where it rounds as the program says, plus

@@ -3,8 +3,9 @@
 namespace tenon::conformance {
 namespace {
 
-constexpr std::string_view kOutcomeNames[] = {"pass",  "not-run", "not-supported", "fail",
-                                              "crash", "timeout", "device-lost",   "harness-error"};
+constexpr std::string_view kOutcomeNames[] = {
+    "pass", "quality-warning", "waived",  "not-run",     "not-supported", "unexpected-pass",
+    "fail", "crash",           "timeout", "device-lost", "harness-error"};
 static_assert(std::size(kOutcomeNames) == kOutcomeCount);
 constexpr std::string_view kBlameNames[] = {"",          "lowering", "kernel", "native call",
                                             "interface", "host"};
@@ -20,7 +21,14 @@ std::optional<Outcome> outcome_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_failure(Outcome outcome) { return outcome != Outcome::kPass; }
+bool is_pass(Outcome outcome) {
+  return outcome == Outcome::kPass || outcome == Outcome::kQualityWarning;
+}
+
+bool is_failure(const CaseResult& result) {
+  if (result.outcome == Outcome::kNotSupported) return result.excuse.empty();
+  return !is_pass(result.outcome) && result.outcome != Outcome::kWaived;
+}
 
 std::string_view name_of(Blame blame) { return kBlameNames[static_cast<size_t>(blame)]; }
 

@@ -16,10 +16,13 @@ namespace tenon::conformance {
 
 enum class Outcome : uint8_t {
   kPass,
-  kNotRun,        ///< The results are right, but the device ran none of the steps.
-  kNotSupported,  ///< The device declined a kernel, and the host ran it.
-  kFail,          ///< A wrong result, or an error in place of one.
-  kCrash,         ///< The process ended.
+  kQualityWarning,  ///< An error beyond the required bound, within one that a declaration relaxes.
+  kWaived,          ///< A failure that a waiver admits.
+  kNotRun,          ///< The results are right, but the device ran none of the steps.
+  kNotSupported,    ///< The device declined a kernel, and the host ran it.
+  kUnexpectedPass,  ///< It passes, although it is declared as not supported, or waived.
+  kFail,            ///< A wrong result, or an error in place of one.
+  kCrash,           ///< The process ended.
   kTimeout,
   kDeviceLost,
   kHarnessError,  ///< The suite itself failed, the device is not to blame.
@@ -29,8 +32,8 @@ inline constexpr size_t kOutcomeCount = static_cast<size_t>(Outcome::kHarnessErr
 /// "not-run"
 std::string_view name_of(Outcome outcome);
 std::optional<Outcome> outcome_from_name(std::string_view name);
-/// Whether a run with this outcome fails as a whole: with any other than kPass.
-bool is_failure(Outcome outcome);
+/// Whether the results are right: kPass, or kQualityWarning.
+bool is_pass(Outcome outcome);
 
 /// The component that computed a wrong result.
 enum class Blame : uint8_t {
@@ -38,7 +41,8 @@ enum class Blame : uint8_t {
   kLowering,    ///< Tenon: the kernel interpreter computes the same wrong result.
   kKernel,      ///< A kernel that the device ran.
   kNativeCall,  ///< A library call that the device took.
-  kInterface,   ///< A function of the interface (plugin.h), called by itself.
+  kInterface,   ///< A function of the interface (plugin.h): by itself, or because it reported an
+                ///< error.
   kHost,        ///< A step that the host ran.
 };
 std::string_view name_of(Blame blame);
@@ -53,16 +57,25 @@ struct LedgerEntry {
   std::string operands;  ///< The operands of the worst result: "0x1.8p+1, -3.5".
   std::string got;
   std::string exact;
+  double relaxed = 0;  ///< The bound to which a declaration relaxes it; 0 if none does.
 };
 
 struct CaseResult {
   Outcome outcome = Outcome::kPass;
   std::string message;  ///< The error, one line.
   Blame blame = Blame::kNone;
-  std::string step;        ///< The step at fault: "kernel add_1 (stablehlo.add)".
+  std::string step;        ///< The step at fault: "add_1 (stablehlo.add)".
+  std::string arguments;   ///< The operands of the wrong result: "f32[3] {1, 2, 3}; s32[] {7}".
   std::string reproducer;  ///< A .mlir file that shows the failure.
   program::StepCounts steps;
   std::vector<LedgerEntry> ledger;
+  /// The outcome before a declaration or a waiver changed it.
+  std::optional<Outcome> found;
+  std::string excuse;  ///< Why the declaration or a waiver admits this outcome.
 };
+
+/// Whether a run fails as a whole because of this result: every one but passes, waived failures,
+/// and excused cases that are not supported.
+bool is_failure(const CaseResult& result);
 
 }  // namespace tenon::conformance

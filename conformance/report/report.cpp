@@ -1,36 +1,26 @@
 #include "conformance/report/report.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "conformance/compare/ledger.h"
+#include "conformance/terms/json_file.h"
+#include "core/base/digest.h"
 
 namespace tenon::conformance {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kReportVersion = 1;
-
-std::string paint(std::string_view text, std::string_view code, bool colour) {
-  return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
-}
-
-std::string_view colour_of(Outcome outcome) { return is_failure(outcome) ? "1;31" : "32"; }
-
-std::string indented(std::string_view text) {
-  std::string lines = "    ";
-  for (const char c : text) {
-    lines += c;
-    if (c == '\n') lines += "    ";
-  }
-  return lines;
-}
+constexpr int kReportVersion = 2;
 
 }  // namespace
+
+std::string suite_digest(const std::vector<ConformanceCase>& cases) {
+  std::string names;
+  for (const ConformanceCase& each : cases) names += each.name + '\n';
+  return serial::digest_of(names);
+}
 
 std::array<size_t, kOutcomeCount> counts_of(const std::vector<CaseRecord>& records) {
   std::array<size_t, kOutcomeCount> counts = {};
@@ -40,9 +30,8 @@ std::array<size_t, kOutcomeCount> counts_of(const std::vector<CaseRecord>& recor
 
 bool has_passed(const Report& report) {
   return !report.interrupted && !report.records.empty() &&
-         std::ranges::none_of(report.records, [](const CaseRecord& record) {
-           return is_failure(record.result.outcome);
-         });
+         std::ranges::none_of(report.records,
+                              [](const CaseRecord& record) { return is_failure(record.result); });
 }
 
 std::vector<LedgerEntry> ledger_of(const std::vector<CaseRecord>& records) {
@@ -55,76 +44,98 @@ std::vector<LedgerEntry> ledger_of(const std::vector<CaseRecord>& records) {
   return list;
 }
 
+std::vector<const CaseRecord*> slowest(const std::vector<CaseRecord>& records, size_t count) {
+  std::vector<const CaseRecord*> order;
+  for (const CaseRecord& each : records) order.push_back(&each);
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+  std::ranges::partial_sort(order, end, std::greater(), &CaseRecord::seconds);
+  order.erase(end, order.end());
+  return order;
+}
+
 json to_json(const Report& report) {
   json cases = json::array();
   for (const CaseRecord& record : report.records) cases.push_back(to_json(record));
   json ledger = json::array();
   for (const LedgerEntry& entry : ledger_of(report.records)) ledger.push_back(to_json(entry));
-  json counts;
+  json counts = json::object();
   const auto numbers = counts_of(report.records);
   for (size_t i = 0; i < kOutcomeCount; ++i) {
     if (numbers[i] != 0) counts[std::string(name_of(static_cast<Outcome>(i)))] = numbers[i];
   }
-  return {{"report", kReportVersion},     {"tenon", report.tenon},
-          {"device", report.device},      {"command", report.command},
-          {"seed", report.seed},          {"tier", report.tier},
-          {"passed", has_passed(report)}, {"interrupted", report.interrupted},
-          {"seconds", report.seconds},    {"counts", std::move(counts)},
-          {"ledger", std::move(ledger)},  {"cases", std::move(cases)}};
+  json made = {{"report", kReportVersion},
+               {"tenon", report.tenon},
+               {"suite", report.suite},
+               {"device", report.device},
+               {"counts_steps", report.counts_steps},
+               {"command", report.command},
+               {"date", report.date},
+               {"seed", report.seed},
+               {"tier", report.tier},
+               {"filtered", report.filtered},
+               {"passed", has_passed(report)},
+               {"interrupted", report.interrupted},
+               {"seconds", report.seconds},
+               {"counts", std::move(counts)},
+               {"ledger", std::move(ledger)},
+               {"waivers", to_json(report.terms.waivers)},
+               {"unused_waivers", to_json(report.unused_waivers)},
+               {"cases", std::move(cases)}};
+  if (!report.profile.empty()) made["profile"] = report.profile;
+  if (report.terms.declaration) made["declaration"] = to_json(*report.terms.declaration);
+  return made;
 }
 
-// The errors nearest to their bounds, for people; the whole ledger is in the JSON report.
-std::string worst_errors(const std::vector<CaseRecord>& records) {
-  constexpr size_t kShown = 5;
-  std::vector<LedgerEntry> ledger = ledger_of(records);
-  std::ranges::sort(ledger, std::greater(), [](const LedgerEntry& e) { return e.ulp / e.bound; });
-  std::string text;
-  for (size_t i = 0; i < std::min(kShown, ledger.size()); ++i) {
-    const LedgerEntry& entry = ledger[i];
-    text +=
-        fmt::format("  {} of {}: {:.3f} ULP of {:g}{}\n", entry.op, name_of(entry.type), entry.ulp,
-                    entry.bound, entry.operands.empty() ? "" : " at " + entry.operands);
+namespace {
+
+// The members that are not terms. Throws as the library does.
+Status read_members(const json& document, Report& report) {
+  const int version = document.at("report").get<int>();
+  if (version != kReportVersion) {
+    return invalid_argument("a report of version {}: this Tenon reads version {}", version,
+                            kReportVersion);
   }
-  return text.empty() ? text : "errors nearest to their bounds:\n" + text;
+  report.tenon = document.at("tenon").get<std::string>();
+  report.suite = document.at("suite").get<std::string>();
+  report.device = document.at("device").get<std::vector<std::string>>();
+  report.counts_steps = document.at("counts_steps").get<bool>();
+  report.command = document.at("command").get<std::string>();
+  report.date = document.at("date").get<std::string>();
+  report.seed = document.at("seed").get<uint64_t>();
+  report.tier = document.at("tier").get<std::string>();
+  report.profile = document.value("profile", std::string());
+  report.filtered = document.at("filtered").get<bool>();
+  report.interrupted = document.at("interrupted").get<bool>();
+  report.seconds = document.at("seconds").get<double>();
+  for (const json& each : document.at("cases")) {
+    TENON_ASSIGN(CaseRecord record, record_from_json(each));
+    report.records.push_back(std::move(record));
+  }
+  return {};
 }
 
-std::string failure_text(const CaseRecord& record, const std::string& command, bool colour) {
-  const CaseResult& result = record.result;
-  std::string text =
-      fmt::format("{} {}\n", paint(name_of(result.outcome), colour_of(result.outcome), colour),
-                  paint(record.name, "1", colour));
-  text += fmt::format("  {}\n", result.message);
-  if (result.blame != Blame::kNone) {
-    text += fmt::format("  to blame: {}{}{}\n", name_of(result.blame),
-                        result.step.empty() ? "" : ", ", result.step);
+}  // namespace
+
+Result<Report> report_from_json(const json& document) {
+  Report report;
+  try {
+    TENON_TRY(read_members(document, report));
+    if (document.contains("declaration")) {
+      TENON_ASSIGN(report.terms.declaration, declaration_from_json(document.at("declaration")));
+    }
+    TENON_ASSIGN(report.terms.waivers, waivers_from_json(document.at("waivers")));
+    TENON_ASSIGN(report.unused_waivers, waivers_from_json(document.at("unused_waivers")));
+  } catch (const json::exception& error) {  // The library reports through exceptions.
+    return invalid_argument("not a report of tenon conform --json: {}", error.what());
   }
-  if (!result.reproducer.empty()) {
-    text += "  the program, reduced:\n" + indented(result.reproducer) + "\n";
-  }
-  text += fmt::format("  again: {} '{}'\n", command, record.name);
-  return text;
+  return report;
 }
 
-std::string summary_text(const Report& report, bool colour) {
-  const auto counts = counts_of(report.records);
-  std::string text;
-  for (size_t i = 0; i < kOutcomeCount; ++i) {
-    if (counts[i] == 0) continue;
-    const auto outcome = static_cast<Outcome>(i);
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counts[i],
-                        paint(name_of(outcome), colour_of(outcome), colour));
-  }
-  program::StepCounts steps;
-  for (const CaseRecord& record : report.records) steps += record.result.steps;
-  text = fmt::format("{} cases: {}\n", report.records.size(), text.empty() ? "none" : text);
-  text += fmt::format("steps on the device: {} kernels, {} library calls; on the host: {}\n",
-                      steps.kernels, steps.calls, steps.host);
-  text += worst_errors(report.records);
-  if (report.interrupted) text += "interrupted: the cases that are missing were not run\n";
-  if (report.tier != "full") {
-    text += fmt::format("the tier {} proves nothing: --tier full does\n", report.tier);
-  }
-  return text;
+Result<Report> read_report(const std::string& path) {
+  TENON_ASSIGN(const json document, read_json_file(path));
+  auto report = report_from_json(document);
+  if (!report) return Error(std::move(report.error()).with_context(path));
+  return report;
 }
 
 }  // namespace tenon::conformance

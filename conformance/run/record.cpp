@@ -39,6 +39,7 @@ LedgerEntry ledger_from_json(const json& value) {
   entry.operands = text_of(value, "operands");
   entry.got = text_of(value, "got");
   entry.exact = text_of(value, "exact");
+  entry.relaxed = value.value("relaxed", 0.0);
   return entry;
 }
 
@@ -56,6 +57,7 @@ json to_json(const LedgerEntry& entry) {
   set_if_given(made, "operands", entry.operands);
   set_if_given(made, "got", entry.got);
   set_if_given(made, "exact", entry.exact);
+  if (entry.relaxed > 0) made["relaxed"] = entry.relaxed;
   return made;
 }
 
@@ -71,7 +73,10 @@ json to_json(const CaseRecord& record) {
   set_if_given(made, "message", result.message);
   set_if_given(made, "blame", name_of(result.blame));
   set_if_given(made, "step", result.step);
+  set_if_given(made, "arguments", result.arguments);
   set_if_given(made, "reproducer", result.reproducer);
+  set_if_given(made, "excuse", result.excuse);
+  if (result.found) made["found"] = std::string(name_of(*result.found));
   for (const LedgerEntry& entry : result.ledger) made["ledger"].push_back(to_json(entry));
   return made;
 }
@@ -95,7 +100,10 @@ Result<CaseRecord> record_from_json(const json& value) {
       if (name_of(each) == blame) result.blame = each;
     }
     result.step = text_of(value, "step");
+    result.arguments = text_of(value, "arguments");
     result.reproducer = text_of(value, "reproducer");
+    result.excuse = text_of(value, "excuse");
+    result.found = outcome_from_name(text_of(value, "found"));
     if (value.contains("ledger")) {
       for (const json& entry : value.at("ledger")) {
         result.ledger.push_back(ledger_from_json(entry));

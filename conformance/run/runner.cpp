@@ -122,7 +122,9 @@ class Runner {
     if (value.is_discarded()) return internal_error("a worker answers '{}'", line);
     if (value.contains("ready")) {
       summary_.device = value.at("ready").get<std::vector<std::string>>();
+      summary_.counts_steps = value.value("counts_steps", true);
       worker.is_ready = true;
+      if (!opened_ && options_.on_open) TENON_TRY(options_.on_open(summary_));
       opened_ = true;
       return {};
     }

@@ -10,6 +10,14 @@
 
 namespace tenon::conformance {
 
+struct RunnerSummary {
+  std::vector<std::string> device;  ///< The target's description.
+  bool counts_steps = true;         ///< Whether the target counts the steps that it runs.
+  int workers = 0;                  ///< The largest number that ran at once.
+  int restarts = 0;                 ///< Workers that were started in place of one that ended.
+  bool interrupted = false;
+};
+
 struct RunnerOptions {
   /// The command of a worker (worker.h), which serves the same list of cases.
   std::vector<std::string> worker;
@@ -17,19 +25,14 @@ struct RunnerOptions {
   int jobs = 1;
   /// Seconds that a case may take before its worker is killed.
   double timeout = 60;
+  /// Called once, when the device has opened and before the first case; an error ends the run.
+  std::function<Status(const RunnerSummary&)> on_open = {};
 };
 
 /// A case for the workers: its number in their list, and its name.
 struct Request {
   size_t number = 0;
   std::string name;
-};
-
-struct RunnerSummary {
-  std::vector<std::string> device;  ///< The target's description.
-  int workers = 0;                  ///< The largest number that ran at once.
-  int restarts = 0;                 ///< Workers that were started in place of one that ended.
-  bool interrupted = false;
 };
 
 /// Runs the cases. `on_record` is called on this thread as outcomes arrive, in any order. A worker

@@ -1,7 +1,5 @@
 #include "conformance/run/selection.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -19,10 +17,6 @@ bool parse_number(std::string_view text, size_t& number) {
 }
 
 }  // namespace
-
-bool matches(std::string_view pattern, const std::string& name) {
-  return fnmatch(std::string(pattern).c_str(), name.c_str(), 0) == 0;
-}
 
 Status parse_shard(std::string_view text, Selection& selection) {
   const size_t slash = text.find('/');
@@ -53,6 +47,7 @@ std::vector<size_t> select(const std::vector<ConformanceCase>& cases, const Sele
     if (each.needs > selection.has) continue;
     if (!selection.patterns.empty() && !match_any(selection.patterns, each.name)) continue;
     if (match_any(selection.excluded, each.name)) continue;
+    if (selection.profile && !selection.profile->has(each.name)) continue;
     if (matching++ % selection.shards == selection.shard) found.push_back(i);
   }
   return found;

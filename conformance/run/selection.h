@@ -1,10 +1,13 @@
 // Which cases a run takes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "conformance/cases/case.h"
+#include "conformance/terms/pattern.h"
+#include "conformance/terms/profile.h"
 
 namespace tenon::conformance {
 
@@ -16,12 +19,13 @@ struct Selection {
   Tier tier = Tier::kFull;
   /// The target's; cases that need more are left out.
   CaseNeeds has = CaseNeeds::kPlugin;
+  /// Cases that are not in it are left out.
+  std::optional<Profile> profile;
   /// Every `shards`-th case, from `shard` on, of those that match.
   size_t shard = 0;
   size_t shards = 1;
 };
 
-bool matches(std::string_view pattern, const std::string& name);
 /// "1/4": the first of four. Errors: another form, or a number out of range.
 Status parse_shard(std::string_view text, Selection& selection);
 /// "smoke", "quick" or "full".

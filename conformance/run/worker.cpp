@@ -32,7 +32,7 @@ bool answer(int to, const nlohmann::json& value) {
 
 CaseResult run_case(const ConformanceCase& one, Target& target, const WorkerOptions& options) {
   CaseContext context{target, mix_bits(options.seed ^ serial::short_digest_of(one.name)),
-                      options.reduce};
+                      options.reduce, options.relaxed};
   return one.run(context);
 }
 
@@ -43,7 +43,9 @@ int serve(const std::vector<ConformanceCase>& cases, const WorkerOptions& option
     static_cast<void>(answer(options.answers, {{"error", target.error().to_string()}}));
     return 1;
   }
-  if (!answer(options.answers, {{"ready", (*target)->description()}})) return 1;
+  const nlohmann::json ready = {{"ready", (*target)->description()},
+                                {"counts_steps", (*target)->counts_steps()}};
+  if (!answer(options.answers, ready)) return 1;
   size_t number = 0;
   while (std::cin >> number) {
     if (number >= cases.size()) return 1;

@@ -14,6 +14,8 @@ namespace tenon::conformance {
 struct WorkerOptions {
   uint64_t seed = 0;
   bool reduce = true;
+  /// Bounds that the device's declaration relaxes.
+  std::vector<RelaxedBound> relaxed = {};
   /// Where answers go.
   int answers = 3;
 };

@@ -51,7 +51,7 @@ Result<std::string> caught_by(const Mutant& mutant, const MutantsOptions& option
     const CaseResult result = run_case(one, **target, worker);
     if (result.outcome == Outcome::kHarnessError)
       return internal_error("{}: {}", one.name, result.message);
-    if (is_failure(result.outcome)) return one.name;
+    if (is_failure(result)) return one.name;
   }
   return std::string();
 }

@@ -1,0 +1,131 @@
+#include "conformance/report/difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace tenon::conformance {
+namespace {
+
+// 0 for a pass; greater is worse.
+int badness(const CaseResult* result) {
+  constexpr int kFailure = 3;
+  if (result == nullptr) return 0;
+  if (is_failure(*result)) return kFailure;
+  if (result->outcome == Outcome::kPass) return 0;
+  return result->outcome == Outcome::kQualityWarning ? 1 : 2;
+}
+
+using ByName = std::map<std::string, const CaseResult*>;
+
+ByName by_name(const Report& report) {
+  ByName found;
+  for (const CaseRecord& each : report.records) found[each.name] = &each.result;
+  return found;
+}
+
+const CaseResult* find(const ByName& results, const std::string& name) {
+  const auto found = results.find(name);
+  return found == results.end() ? nullptr : found->second;
+}
+
+void add_outcomes(const Report& before, const Report& after, ReportDifference& difference) {
+  const ByName old_results = by_name(before);
+  const ByName new_results = by_name(after);
+  const auto add = [&](const std::string& name, const CaseResult* from, const CaseResult* to) {
+    const bool is_gone = to == nullptr && badness(from) < 3;
+    const bool is_worse = is_gone || badness(to) > badness(from);
+    const bool is_same = from != nullptr && to != nullptr && from->outcome == to->outcome &&
+                         is_failure(*from) == is_failure(*to);
+    if (is_same) return;
+    OutcomeChange change{name, {}, {}, is_worse};
+    if (from != nullptr) change.before = from->outcome;
+    if (to != nullptr) change.after = to->outcome;
+    difference.outcomes.push_back(std::move(change));
+  };
+  for (const CaseRecord& each : before.records) {
+    add(each.name, &each.result, find(new_results, each.name));
+  }
+  for (const CaseRecord& each : after.records) {
+    if (find(old_results, each.name) == nullptr) add(each.name, nullptr, &each.result);
+  }
+}
+
+void add_ledger(const Report& before, const Report& after, ReportDifference& difference) {
+  std::map<std::pair<std::string, ElementType>, double> old_errors;
+  for (const LedgerEntry& each : ledger_of(before.records)) {
+    old_errors[{each.op, each.type}] = each.ulp;
+  }
+  for (const LedgerEntry& each : ledger_of(after.records)) {
+    const auto found = old_errors.find({each.op, each.type});
+    if (found == old_errors.end() || found->second == each.ulp) continue;
+    difference.ledger.push_back(
+        {each.op, each.type, found->second, each.ulp, each.ulp > found->second});
+  }
+}
+
+std::string_view text_of_outcome(const std::optional<Outcome>& outcome) {
+  return outcome ? name_of(*outcome) : "absent";
+}
+
+nlohmann::json units_json(double ulp) {
+  if (std::isinf(ulp)) return "inf";
+  return ulp;
+}
+
+}  // namespace
+
+size_t ReportDifference::count_worse() const {
+  return static_cast<size_t>(std::ranges::count(outcomes, true, &OutcomeChange::is_worse) +
+                             std::ranges::count(ledger, true, &LedgerChange::is_worse));
+}
+
+ReportDifference difference_of(const Report& before, const Report& after) {
+  ReportDifference difference;
+  add_outcomes(before, after, difference);
+  add_ledger(before, after, difference);
+  return difference;
+}
+
+nlohmann::json to_json(const ReportDifference& difference) {
+  nlohmann::json outcomes = nlohmann::json::array();
+  for (const OutcomeChange& each : difference.outcomes) {
+    outcomes.push_back({{"name", each.name},
+                        {"before", text_of_outcome(each.before)},
+                        {"after", text_of_outcome(each.after)},
+                        {"worse", each.is_worse}});
+  }
+  nlohmann::json ledger = nlohmann::json::array();
+  for (const LedgerChange& each : difference.ledger) {
+    ledger.push_back({{"op", each.op},
+                      {"type", name_of(each.type)},
+                      {"before", units_json(each.before)},
+                      {"after", units_json(each.after)},
+                      {"worse", each.is_worse}});
+  }
+  return {{"worse", difference.count_worse()},
+          {"outcomes", std::move(outcomes)},
+          {"ledger", std::move(ledger)}};
+}
+
+std::string difference_text(const ReportDifference& difference) {
+  std::string text;
+  for (const bool is_worse : {true, false}) {
+    const std::string_view word = is_worse ? "worse" : "better";
+    for (const OutcomeChange& each : difference.outcomes) {
+      if (each.is_worse != is_worse) continue;
+      text += fmt::format("{} {}: {} -> {}\n", word, each.name, text_of_outcome(each.before),
+                          text_of_outcome(each.after));
+    }
+    for (const LedgerChange& each : difference.ledger) {
+      if (each.is_worse != is_worse) continue;
+      text += fmt::format("{} {} of {}: {:.3f} -> {:.3f} ULP\n", word, each.op, name_of(each.type),
+                          each.before, each.after);
+    }
+  }
+  const size_t changes = difference.outcomes.size() + difference.ledger.size();
+  return text + fmt::format("{} changes, {} worse\n", changes, difference.count_worse());
+}
+
+}  // namespace tenon::conformance

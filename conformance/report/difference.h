@@ -1,0 +1,43 @@
+// The difference of two reports: outcomes and errors, not times.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/report/report.h"
+
+namespace tenon::conformance {
+
+struct OutcomeChange {
+  std::string name;
+  std::optional<Outcome> before;  ///< Absent: the first report does not have the case.
+  std::optional<Outcome> after;
+  bool is_worse = false;
+};
+
+struct LedgerChange {
+  std::string op;
+  ElementType type{};
+  double before = 0;  ///< ULP.
+  double after = 0;
+  bool is_worse = false;
+};
+
+struct ReportDifference {
+  std::vector<OutcomeChange> outcomes;
+  std::vector<LedgerChange> ledger;
+
+  size_t count_worse() const;
+};
+
+/// An outcome is worse if it is a failure and was none, or else is further from a pass: a quality
+/// warning, then a waived or excused case. A case that passed and is gone is worse, and so is a
+/// new one that fails. An error is worse if it is greater.
+ReportDifference difference_of(const Report& before, const Report& after);
+
+nlohmann::json to_json(const ReportDifference& difference);
+std::string difference_text(const ReportDifference& difference);
+
+}  // namespace tenon::conformance

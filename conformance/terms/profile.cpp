@@ -1,0 +1,72 @@
+#include "conformance/terms/profile.h"
+
+#include <algorithm>
+
+#include "conformance/embedded_files.h"
+#include "conformance/terms/pattern.h"
+#include "core/base/file.h"
+
+namespace tenon::conformance {
+namespace {
+
+// The line without its comment and the blanks around it.
+std::string_view content_of(std::string_view line) {
+  line = line.substr(0, line.find('#'));
+  constexpr std::string_view kBlanks = " \t\r";
+  const size_t begin = line.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+}
+
+}  // namespace
+
+bool Profile::has(const std::string& case_name) const {
+  const auto matches_case = [&](const std::string& pattern) { return matches(pattern, case_name); };
+  return std::ranges::any_of(patterns, matches_case) &&
+         std::ranges::none_of(excluded, matches_case);
+}
+
+Result<Profile> parse_profile(std::string name, std::string_view text) {
+  Profile profile;
+  profile.name = std::move(name);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = content_of(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    if (line[0] == '-') {
+      profile.excluded.emplace_back(content_of(line.substr(1)));
+    } else {
+      profile.patterns.emplace_back(line);
+    }
+  }
+  if (profile.patterns.empty()) {
+    return invalid_argument("the profile '{}' has no pattern", profile.name);
+  }
+  return profile;
+}
+
+const std::vector<std::string_view>& profile_names() {
+  static const std::vector<std::string_view> names = {"minimal", "inference", "training", "full"};
+  return names;
+}
+
+Result<Profile> builtin_profile(std::string_view name) {
+  if (std::ranges::count(profile_names(), name) == 0) {
+    return not_found("there is no profile '{}': expected {}", name,
+                     fmt::join(profile_names(), ", "));
+  }
+  return parse_profile(std::string(name), embedded_file(fmt::format("profiles/{}.txt", name)));
+}
+
+Result<Profile> find_profile(const std::string& name_or_path) {
+  auto known = builtin_profile(name_or_path);
+  if (known) return known;
+  const auto text = read_file(name_or_path);
+  if (!text) {
+    return not_found("{}, or a file: {}", known.error().message(), text.error().message());
+  }
+  return parse_profile(name_or_path, *text);
+}
+
+}  // namespace tenon::conformance
