@@ -65,8 +65,8 @@ Result<JournalContents> read_journal(const std::string& path) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
-    const json value = json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                                   text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const json value = json::parse(line, nullptr, false);
     begin = end + 1;
     if (++number == 1) {
       auto identity = identity_from_json(value);

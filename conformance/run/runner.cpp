@@ -118,7 +118,7 @@ class Runner {
   }
 
   Status take(WorkerProcess& worker, const std::string& line) {
-    const auto value = nlohmann::json::parse(line, nullptr, false);
+    const auto value = nlohmann::json::parse(std::string_view(line), nullptr, false);
     if (value.is_discarded()) return internal_error("a worker answers '{}'", line);
     if (value.contains("ready")) {
       summary_.device = value.at("ready").get<std::vector<std::string>>();
