@@ -1,6 +1,7 @@
 // `tenon conform verify` and `tenon conform diff`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 

@@ -82,8 +82,7 @@ class SubmissionChecker {
   }
 
   Status check_digests() {
-    TENON_ASSIGN(std::string listed, read_file(path(kDigests)));
-    std::string expected;
+    TENON_ASSIGN(const std::string listed, read_file(path(kDigests)));
     for (const char* const name : kSubmittedFiles) {
       TENON_ASSIGN(const std::string bytes, read_file(path(name)));
       const std::string line = fmt::format("{}  {}\n", serial::digest_of(bytes), name);
