@@ -108,16 +108,20 @@ Result<std::vector<conf::ConformanceCase>> cases_of(const ConformOptions& option
   return conf::data_cases(options.data);
 }
 
+// The interfaces that the target has.
+conf::CaseNeeds interfaces_of(const ConformOptions& options) {
+  using enum conf::CaseNeeds;
+  if (is_path(options.device)) return kPlugin;
+  return options.device.device == "reference" ? kNothing : kInterface;
+}
+
 Result<conf::Selection> selection_of(const ConformOptions& options) {
   conf::Selection selection;
   selection.patterns = options.patterns;
   selection.excluded = options.excluded;
   TENON_ASSIGN(selection.tier, conf::tier_from_name(options.tier));
   TENON_TRY(conf::parse_shard(options.shard, selection));
-  using enum conf::CaseNeeds;
-  const bool is_reference = options.device.device == "reference";
-  const bool has_plugin = options.list || is_path(options.device);
-  selection.has = has_plugin ? kPlugin : is_reference ? kNothing : kInterface;
+  selection.has = options.list ? conf::CaseNeeds::kPlugin : interfaces_of(options);
   if (!options.profile.empty()) {
     TENON_ASSIGN(selection.profile, conf::find_profile(options.profile));
   }
@@ -143,6 +147,7 @@ Result<conf::Report> report_before(const ConformOptions& options,
   conf::Report report;
   report.tenon = TENON_VERSION;
   report.suite = conf::suite_digest(cases);
+  report.has = interfaces_of(options);
   report.command = command_of(options);
   report.date = conf::to_string(conf::today());
   report.seed = options.seed;

@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kReportVersion = 2;
+constexpr std::string_view kHasNames[] = {"nothing", "interface", "plugin"};
 
 }  // namespace
 
@@ -68,6 +69,7 @@ json to_json(const Report& report) {
                {"suite", report.suite},
                {"device", report.device},
                {"counts_steps", report.counts_steps},
+               {"has", kHasNames[static_cast<size_t>(report.has)]},
                {"command", report.command},
                {"date", report.date},
                {"seed", report.seed},
@@ -99,6 +101,10 @@ Status read_members(const json& document, Report& report) {
   report.suite = document.at("suite").get<std::string>();
   report.device = document.at("device").get<std::vector<std::string>>();
   report.counts_steps = document.at("counts_steps").get<bool>();
+  const auto has = document.at("has").get<std::string>();
+  const auto* const found = std::ranges::find(kHasNames, has);
+  if (found == std::end(kHasNames)) return invalid_argument("a report of a device with '{}'", has);
+  report.has = static_cast<CaseNeeds>(found - std::begin(kHasNames));
   report.command = document.at("command").get<std::string>();
   report.date = document.at("date").get<std::string>();
   report.seed = document.at("seed").get<uint64_t>();

@@ -13,12 +13,13 @@
 namespace tenon::conformance {
 
 struct Report {
-  std::string tenon;                ///< The version of Tenon.
-  std::string suite;                ///< The digest of the case list (suite_digest).
-  std::vector<std::string> device;  ///< The tested device: name, version, properties.
-  bool counts_steps = true;         ///< Whether the device says which steps it ran.
-  std::string command;              ///< How to run it again.
-  std::string date;                 ///< The day on which it ended, in UTC: "2026-12-31".
+  std::string tenon;                      ///< The version of Tenon.
+  std::string suite;                      ///< The digest of the case list (suite_digest).
+  std::vector<std::string> device;        ///< The tested device: name, version, properties.
+  bool counts_steps = true;               ///< Whether the device says which steps it ran.
+  CaseNeeds has = CaseNeeds::kInterface;  ///< Its interfaces: cases that need more are left out.
+  std::string command;                    ///< How to run it again.
+  std::string date;                       ///< The day on which it ended, in UTC: "2026-12-31".
   uint64_t seed = 0;
   std::string tier;
   std::string profile;    ///< Empty: all cases of the tier.

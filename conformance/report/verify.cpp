@@ -122,6 +122,7 @@ class SubmissionChecker {
     TENON_ASSIGN(const Profile profile, builtin_profile(statement_.profile));
     Selection selection;
     selection.profile = profile;
+    selection.has = report_.has;
     std::map<std::string, int> missing;
     std::string names;
     for (const size_t i : select(all_cases(), selection)) {

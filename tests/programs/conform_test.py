@@ -164,8 +164,8 @@ def test_waivers(tenon: pathlib.Path, build: pathlib.Path, folder: pathlib.Path)
 
 def test_blame(tenon: pathlib.Path) -> bool:
     done = run(tenon, "conform", "op/add/f32/prime/nan", "--layer=faults", TENON_FAULTS="launch%1")
-    good = done.returncode == 1 and done.stdout.index("first failure:") < done.stdout.index("1 cases:") and "to blame: seam" in done.stdout
-    return check("an error of the device's function is blamed on the seam", good, done.stdout)
+    good = done.returncode == 1 and done.stdout.index("first failure:") < done.stdout.index("1 cases:") and "to blame: interface" in done.stdout
+    return check("an error of the device's function is blamed on the interface", good, done.stdout)
 
 
 def test_profiles(tenon: pathlib.Path, folder: pathlib.Path) -> bool:
