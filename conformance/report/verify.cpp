@@ -70,6 +70,7 @@ class SubmissionChecker {
     made_.statement =
         fmt::format("{} {} of {}, profile {}, {}, {} cases", statement_.product, statement_.version,
                     statement_.vendor, statement_.profile, statement_.date, report_.records.size());
+    if (report_.has == CaseNeeds::kNothing) made_.statement += ", without those of the interface";
     return made_;
   }
 
