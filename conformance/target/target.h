@@ -17,7 +17,7 @@ struct TargetRun {
   std::vector<Literal> results;
   program::StepCounts steps;
   std::vector<hlo::Placement> placement;
-  /// Of a test program that checks its own values, by calls of check.expect_eq and the like.
+  /// Checks that did not hold, of a test program that calls check.expect_eq and the like.
   std::vector<std::string> failed_checks;
 };
 

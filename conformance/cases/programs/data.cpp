@@ -9,6 +9,7 @@
 #include "conformance/compare/differential.h"
 #include "conformance/generate/inputs.h"
 #include "core/base/file.h"
+#include "core/base/random.h"
 #include "hlo/builder/builder.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/import/import.h"
@@ -164,9 +165,30 @@ CaseResult run_op_by_op(const WithInputs& given, CaseContext& context) {
       ValueClass::kOrdinary, context);
 }
 
+// Arguments for the parameters that the program has of its own, before those of its constants.
+// Errors: kUnimplemented for a parameter that is no array of known size.
+Status add_arguments(WithInputs& given, uint64_t seed) {
+  const hlo::Computation& main = *given.module->entry();
+  Random random(seed);
+  std::vector<Literal> arguments;
+  for (size_t i = 0; i + given.inputs.size() < main.parameter_count(); ++i) {
+    const hlo::Type type = main.parameter(i).type();
+    if (!type.is_tensor() || !type.shape().is_static())
+      return unimplemented("@{} takes a value of {}", main.name(), type.to_string());
+    arguments.push_back(random_values(type.shape(), ValueClass::kOrdinary, random));
+  }
+  given.inputs.insert(given.inputs.begin(), arguments.begin(), arguments.end());
+  return {};
+}
+
 CaseResult run_entry(const hlo::Module& module, const std::string& entry, CaseContext& context) {
   auto given = inputs_as_arguments(module, entry);
   if (!given) return failed_run(given.error());
+  if (Status status = add_arguments(*given, context.seed); !status.ok()) {
+    CaseResult result = failed_run(status);
+    result.outcome = Outcome::kNotRun;
+    return result;
+  }
   std::vector<HostCheck> checks;
   const bool is_plain = take_checks(*given->module, checks);
   if (is_plain && checks.empty()) return run_op_by_op(*given, context);
