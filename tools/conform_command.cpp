@@ -16,6 +16,7 @@
 #include "conformance/run/selection.h"
 #include "conformance/run/suite.h"
 #include "conformance/run/worker.h"
+#include "conformance/target/pjrt_target.h"
 #include "conformance/terms/json_file.h"
 #include "core/backend/registry/registry.h"
 #include "core/base/digest.h"
@@ -30,6 +31,8 @@ namespace conf = tenon::conformance;
 
 struct ConformOptions {
   DeviceOptions device;
+  std::string pjrt;
+  std::vector<std::string> pjrt_options;
   std::vector<std::string> patterns;
   std::vector<std::string> excluded;
   std::string tier = "full";
@@ -64,25 +67,45 @@ std::string path_of(const DeviceOptions& options) {
   return name ? name->backend : options.device;
 }
 
-Result<std::unique_ptr<conf::Target>> open_target(const DeviceOptions& options) {
-  if (options.device == "reference") return conf::make_evaluator_target();
-  TENON_ASSIGN(ChosenDevice chosen, choose_device(options));
-  const std::string plugin = is_path(options) ? path_of(options) : "";
+Result<std::vector<conf::PjrtOption>> pjrt_options_of(const ConformOptions& options) {
+  std::vector<conf::PjrtOption> list;
+  for (const std::string& text : options.pjrt_options) {
+    TENON_ASSIGN(conf::PjrtOption option, conf::parse_pjrt_option(text));
+    list.push_back(std::move(option));
+  }
+  return list;
+}
+
+Result<std::unique_ptr<conf::Target>> open_target(const ConformOptions& options) {
+  if (!options.pjrt.empty()) {
+    TENON_ASSIGN(const auto pjrt_options, pjrt_options_of(options));
+    return conf::make_pjrt_target(options.pjrt, pjrt_options);
+  }
+  if (options.device.device == "reference") return conf::make_evaluator_target();
+  TENON_ASSIGN(ChosenDevice chosen, choose_device(options.device));
+  const std::string plugin = is_path(options.device) ? path_of(options.device) : "";
   return conf::make_device_target({std::move(chosen.backend), chosen.index, plugin});
+}
+
+// The options that name the target.
+std::vector<std::string> target_arguments(const ConformOptions& options) {
+  std::vector<std::string> arguments = {"--device", options.device.device};
+  if (!options.pjrt.empty()) arguments = {"--pjrt", options.pjrt};
+  for (const std::string& each : options.pjrt_options) {
+    arguments.insert(arguments.end(), {"--pjrt-option", each});
+  }
+  if (options.device.layers) arguments.push_back("--layer=" + *options.device.layers);
+  return arguments;
 }
 
 Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return internal_error("/proc/self/exe: {}", error.message());
-  std::vector<std::string> command = {self,
-                                      "conform",
-                                      "--worker",
-                                      "--device",
-                                      options.device.device,
-                                      "--seed",
+  std::vector<std::string> command = {self, "conform", "--worker", "--seed",
                                       std::to_string(options.seed)};
-  if (options.device.layers) command.push_back("--layer=" + *options.device.layers);
+  const std::vector<std::string> target = target_arguments(options);
+  command.insert(command.end(), target.begin(), target.end());
   if (!options.data.empty()) command.push_back("--data=" + options.data);
   if (options.no_reduce) command.emplace_back("--no-reduce");
   if (!options.declaration.empty()) {
@@ -93,8 +116,8 @@ Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
 
 // The command that runs the cases again.
 std::string command_of(const ConformOptions& options) {
-  std::string command = "tenon conform --device " + options.device.device;
-  if (options.device.layers) command += " --layer=" + *options.device.layers;
+  std::string command = "tenon conform";
+  for (const std::string& argument : target_arguments(options)) command += " " + argument;
   if (!options.data.empty()) command += " --data " + options.data;
   if (options.seed != 0) command += fmt::format(" --seed {}", options.seed);
   if (!options.declaration.empty()) command += " --declaration " + options.declaration;
@@ -111,6 +134,7 @@ Result<std::vector<conf::ConformanceCase>> cases_of(const ConformOptions& option
 // The interfaces that the target has.
 conf::CaseNeeds interfaces_of(const ConformOptions& options) {
   using enum conf::CaseNeeds;
+  if (!options.pjrt.empty()) return kNothing;
   if (is_path(options.device)) return kPlugin;
   return options.device.device == "reference" ? kNothing : kInterface;
 }
@@ -272,6 +296,7 @@ Result<int> conform(ConformOptions options) {
     options.json = options.resume;
   }
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
+  TENON_TRY(pjrt_options_of(options));
   TENON_ASSIGN(const std::vector<conf::ConformanceCase> cases, cases_of(options));
   if (options.left_out) {
     for (const conf::LeftOut& each : conf::case_list().left_out)
@@ -307,7 +332,7 @@ int run_worker(const ConformOptions& options) {
   }
   const auto cases = cases_of(options);
   if (!cases) return report(cases.error());
-  return conf::serve(*cases, worker, [&] { return open_target(options.device); });
+  return conf::serve(*cases, worker, [&] { return open_target(options); });
 }
 
 void add_report_options(CLI::App& command, ConformOptions& options) {
@@ -327,10 +352,19 @@ void add_conform_command(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("conform", "Run the conformance suite on a device");
   command->add_option("pattern", options->patterns,
                       "names of cases, with * and ?: 'op/add/*'; default: all");
+  CLI::Option* const device =
+      command
+          ->add_option("--device", options->device.device,
+                       "a device of `tenon devices`, or the path of a plug-in")
+          ->default_str("interp");
+  CLI::Option* const pjrt = command->add_option("--pjrt", options->pjrt,
+                                                "in place of a device, the path of a PJRT plug-in");
+  pjrt->excludes(device);
   command
-      ->add_option("--device", options->device.device,
-                   "a device of `tenon devices`, or the path of a plug-in")
-      ->default_str("interp");
+      ->add_option("--pjrt-option", options->pjrt_options,
+                   "NAME=TEXT or NAME:TYPE=VALUE (string, int, float, bool) for the plug-in's "
+                   "client; repeatable")
+      ->needs(pjrt);
   add_layer_option(*command, options->device);
   command->add_option("--exclude", options->excluded, "leave out cases that match; repeatable");
   command

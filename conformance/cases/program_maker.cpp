@@ -16,8 +16,9 @@ using hlo::OpCode;
 using hlo::Type;
 using hlo::Value;
 
-// The error of a device that is gone, and of one that takes too long.
+// The error of a device that is gone, of one that takes too long, and of one that declines.
 Outcome outcome_of(const Status& error) {
+  if (error.code() == ErrorCode::kUnimplemented) return Outcome::kNotSupported;
   if (error.code() == ErrorCode::kUnavailable) return Outcome::kDeviceLost;
   if (error.code() == ErrorCode::kDeadlineExceeded) return Outcome::kTimeout;
   return Outcome::kFail;
@@ -89,7 +90,10 @@ void explain_failure(CaseResult& result, CaseProgram program, CaseContext& conte
     failure.text = mismatch->text;
     result.message += "; op by op: " + mismatch->text;
   }
-  if (fault_of(failure, interpreter) == Fault::kLowering) result.blame = Blame::kLowering;
+  // Tenon lowers the program for targets of its own alone.
+  if (context.target.counts_steps() && fault_of(failure, interpreter) == Fault::kLowering) {
+    result.blame = Blame::kLowering;
+  }
   if (context.reduce) failure = reduce(std::move(failure), device);
   result.reproducer = to_mlir(failure);
 }

@@ -19,7 +19,7 @@ enum class Outcome : uint8_t {
   kQualityWarning,  ///< An error beyond the required bound, within one that a declaration relaxes.
   kWaived,          ///< A failure that a waiver admits.
   kNotRun,          ///< The results are right, but the device ran none of the steps.
-  kNotSupported,    ///< The device declined a kernel, and the host ran it.
+  kNotSupported,    ///< The device declined a kernel, which the host ran, or the whole program.
   kUnexpectedPass,  ///< It passes, although it is declared as not supported, or waived.
   kFail,            ///< A wrong result, or an error in place of one.
   kCrash,           ///< The process ended.

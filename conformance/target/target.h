@@ -36,9 +36,11 @@ class Target {
   /// Name, version and properties, for reports: a line each.
   virtual std::vector<std::string> description() const = 0;
   /// Compiles @main of a static program and runs it on one argument for each parameter. Errors:
-  /// kUnavailable if the device is lost; those of compilation and execution.
+  /// kUnavailable if the device is lost; kUnimplemented if it declines the program; those of
+  /// compilation and execution.
   virtual Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) = 0;
-  /// Whether `run` counts the steps that the device ran.
+  /// Whether `run` counts the steps that the device ran: not if another compiler than Tenon's makes
+  /// them.
   virtual bool counts_steps() const { return true; }
   /// The device's backend, for cases that call the interface themselves. The target closes its own
   /// device (B11), which the next `run` opens again. kUnimplemented for targets without one.

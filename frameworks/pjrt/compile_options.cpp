@@ -1,8 +1,9 @@
 #include "frameworks/pjrt/compile_options.h"
 
 #include <protozero/pbf_reader.hpp>
-#include <protozero/pbf_writer.hpp>
 #include <ranges>
+
+#include "frameworks/pjrt/c_api/messages.h"
 
 namespace tenon::pjrt {
 namespace {
@@ -19,11 +20,8 @@ constexpr uint32_t delimited(uint32_t field) {
 }
 
 // Fields of the messages, by their numbers.
-constexpr uint32_t kArgumentLayouts = 1, kTupledArguments = 2, kBuildOptions = 3, kOverrides = 7;
-constexpr uint32_t kDeviceOrdinal = 1, kResultLayout = 2, kReplicas = 4, kPartitions = 5,
-                   kDeviceAssignment = 9;
-constexpr uint32_t kReplicaCount = 1, kComputationCount = 2, kComputationDevices = 3,
-                   kReplicaDeviceIds = 1;
+constexpr uint32_t kArgumentLayouts = 1, kTupledArguments = 2, kOverrides = 7;
+constexpr uint32_t kDeviceOrdinal = 1, kResultLayout = 2;
 constexpr uint32_t kTupleShapes = 4, kLayout = 5, kMinorToMajor = 1;
 constexpr uint32_t kKey = 1, kValue = 2, kStringValue = 1, kBoolValue = 2;
 constexpr int kMostTuples = 16;
@@ -175,17 +173,6 @@ Result<PjrtCompileOptions> parse_compile_options(std::string_view bytes) {
   } catch (const std::out_of_range& error) {
     return invalid_argument("the compile options are not a CompileOptionsProto: {}", error.what());
   }
-}
-
-std::string device_assignment_of(int device) {
-  std::string bytes;
-  protozero::pbf_writer assignment(bytes);
-  assignment.add_int32(kReplicaCount, 1);
-  assignment.add_int32(kComputationCount, 1);
-  protozero::pbf_writer computation(assignment, kComputationDevices);
-  const std::array<int64_t, 1> ids = {device};
-  computation.add_packed_int64(kReplicaDeviceIds, ids.begin(), ids.end());
-  return bytes;
 }
 
 }  // namespace tenon::pjrt

@@ -26,7 +26,4 @@ struct PjrtCompileOptions {
 /// exist; kUnimplemented for tupled arguments and for layouts that are not row-major.
 Result<PjrtCompileOptions> parse_compile_options(std::string_view bytes);
 
-/// A DeviceAssignmentProto of one device.
-std::string device_assignment_of(int device);
-
 }  // namespace tenon::pjrt

@@ -1,4 +1,4 @@
-// Conversion between element types and layouts of the PJRT C API and those of Tenon.
+// Conversion between shapes and layouts of the PJRT C API and those of Tenon.
 //
 // On the host side every element takes whole bytes, as in a Literal: sub-byte integers one byte
 // each, in its low bits.
@@ -7,13 +7,10 @@
 #include <span>
 
 #include "core/types/shape.h"
+#include "frameworks/pjrt/c_api/element_types.h"
 #include "frameworks/pjrt/c_api/pjrt_c_api.h"
 
 namespace tenon::pjrt {
-
-/// Errors: kUnimplemented for types that Tenon lacks (tokens, one-bit integers).
-Result<ElementType> element_type_of(PJRT_Buffer_Type type);
-PJRT_Buffer_Type buffer_type_of(ElementType type);
 
 /// Errors: negative sizes, too large.
 Result<Shape> shape_of(PJRT_Buffer_Type type, const int64_t* dims, size_t rank);

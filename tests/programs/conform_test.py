@@ -314,6 +314,38 @@ def test_diff(tenon: pathlib.Path, build: pathlib.Path, folder: pathlib.Path) ->
     return good & check("diff of what is no report", done.returncode == 1 and "junit.xml:1:1: error: not JSON" in done.stdout, done.stdout)
 
 
+def test_pjrt(build: pathlib.Path, folder: pathlib.Path) -> bool:
+    """Cases through the PJRT C API, on Tenon's own plug-in, which is a stranger like any other there."""
+    report = folder / "pjrt.json"
+    done = run(build / "tenon", "conform", "--pjrt", build / "frameworks/pjrt/libtenon_pjrt.so", "--pjrt-option", "device=cpu", "--tier", "smoke",
+               "--json", report)
+    if done.returncode != 0:
+        return check("smoke through the PJRT plug-in", False, done.stdout)
+    found = json.loads(report.read_text())
+    passed = found["counts"].get("pass", 0)
+    good = check(f"smoke through the PJRT plug-in: {passed} cases", passed == len(found["cases"]) > 100, found["counts"])
+    return good & check("the report names the plug-in, the API and the device",
+                        all(any(part in line for line in found["device"]) for part in ("libtenon_pjrt.so", "PJRT C API 0.", "platform: tenon", ", cpu")),
+                        found["device"])
+
+
+def test_pjrt_errors(build: pathlib.Path) -> bool:
+    """Files that are no plug-ins of the PJRT C API, and a plug-in that is too old, or declines everything."""
+    fake = build / "conformance/libfake_pjrt.so"
+    good = True
+    for plugin, arguments, minor, status, said in [
+            (build / "nothing.so", [], "57", 1, "no such file"), (LIST, [], "57", 1, "it is not an ELF file"),
+            (build / "backends/libtenon_template_c.so", [], "57", 1, "does not export GetPjrtApi"),
+            (fake, [], "54", 1, "it has version 0.54 of the PJRT C API; 0.57 or newer is needed"),
+            (fake, ["--pjrt-option", "fault=create"], "57", 1, "INTERNAL: no such device"),
+            (fake, ["--pjrt-option", "fault=declines"], "57", 1, "1 cases: 1 not-supported"),
+            (fake, ["--pjrt-option", "fault"], "57", 1, "is not NAME=VALUE"), (fake, ["--device", "interp"], "57", 2, "excludes")]:
+        done = run(build / "tenon", "conform", "--pjrt", plugin, *arguments, "op/add/f32/one/ordinary", TENON_FAKE_PJRT_MINOR=minor)
+        good &= check(f"conform --pjrt {plugin.name} {' '.join(arguments)}: {said}", done.returncode == status and said in done.stdout,
+                      (done.returncode, done.stdout))
+    return good
+
+
 def test_mutants(build: pathlib.Path) -> bool:
     done = run(build / "conformance/mutants", "--tier", "smoke", *CAUGHT)
     return check(f"{len(CAUGHT)} mutants are caught", f"{len(CAUGHT)} mutants changed something, {len(CAUGHT)} caught" in done.stdout, done.stdout)
@@ -340,6 +372,8 @@ def main() -> int:
         good &= test_page(tenon, build, folder)
         good &= test_submission(tenon, folder)
         good &= test_diff(tenon, build, folder)
+        good &= test_pjrt(build, folder)
+        good &= test_pjrt_errors(build)
         good &= test_mutants(build)
     return 0 if good else 1
 

@@ -15,7 +15,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# A unit is a folder of the second level (of the first, where that has code of its own). To each unit, the units that
+# A unit is a folder of the second level (of the first, where that has code of its own; of the third, where others may include
+# that folder alone: conformance/ calls plug-ins through the PJRT C API, which frameworks/pjrt implements). To each unit, the units that
 # its files may include beside itself; "core" means every unit of core/. Units stand in an order in which each
 # includes earlier ones alone. Tests may include more: ALLOWED_IN_TESTS.
 ALLOWED = {
@@ -48,8 +49,9 @@ ALLOWED = {
     "backends/cpu": "core backends/support backends/llvm",
     "backends/gpu": "core backends/support backends/llvm",
     "backends": "core backends/template backends/cpu backends/gpu",
-    "conformance": "core hlo backends",
-    "frameworks/pjrt": "core hlo backends",
+    "frameworks/pjrt/c_api": "core/base core/types",
+    "conformance": "core hlo backends frameworks/pjrt/c_api",
+    "frameworks/pjrt": "core hlo backends frameworks/pjrt/c_api",
     "tools": "core hlo backends conformance",
     "fuzz": "core hlo",
     "bench": "core hlo backends",
@@ -73,8 +75,8 @@ def tracked() -> list[pathlib.PurePosixPath]:
 
 
 def unit_of(path: pathlib.PurePosixPath) -> str:
-    second = "/".join(path.parts[:2])
-    return second if second in ALLOWED else path.parts[0]
+    folders = ["/".join(path.parts[:depth]) for depth in (3, 2)]
+    return next((folder for folder in folders if folder in ALLOWED), path.parts[0])
 
 
 def is_test(path: pathlib.PurePosixPath) -> bool:

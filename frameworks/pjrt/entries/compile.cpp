@@ -1,5 +1,6 @@
 // Compilation of programs to executables.
 #include "core/base/digest.h"
+#include "frameworks/pjrt/c_api/messages.h"
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
 #include "frameworks/pjrt/entries/table.h"
