@@ -364,6 +364,7 @@ void add_conform_command(CLI::App& app, int* exit_code) {
       ->add_option("--pjrt-option", options->pjrt_options,
                    "NAME=TEXT or NAME:TYPE=VALUE (string, int, float, bool) for the plug-in's "
                    "client; repeatable")
+      ->allow_extra_args(false)
       ->needs(pjrt);
   add_layer_option(*command, options->device);
   command->add_option("--exclude", options->excluded, "leave out cases that match; repeatable");

@@ -334,7 +334,7 @@ def test_pjrt_errors(build: pathlib.Path) -> bool:
     fake = build / "conformance/libfake_pjrt.so"
     good = True
     for plugin, arguments, minor, status, said in [
-            (build / "nothing.so", [], "57", 1, "no such file"), (LIST, [], "57", 1, "it is not an ELF file"),
+            (build / "nothing.so", [], "57", 1, "No such file"), (LIST, [], "57", 1, "it is not an ELF file"),
             (build / "backends/libtenon_template_c.so", [], "57", 1, "does not export GetPjrtApi"),
             (fake, [], "54", 1, "it has version 0.54 of the PJRT C API; 0.57 or newer is needed"),
             (fake, ["--pjrt-option", "fault=create"], "57", 1, "INTERNAL: no such device"),

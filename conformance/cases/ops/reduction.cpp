@@ -18,17 +18,26 @@ using enum ElementType;
 
 // --- reduce
 
-// The neutral element of a combiner, a parameter: no pass may know it.
+// The least number of a float type.
+double least(ElementType t) {
+  if (has_infinity(t)) return -HUGE_VAL;
+  // Without a sign and a zero, the smallest power of two, to which zero is rounded.
+  return t == kF8E8M0FNU ? 0 : -float_max(t);
+}
+
+// The neutral element of a combiner, a parameter: no pass may know it. An implementation may leave
+// it out, so no other value is admitted.
 Value neutral(ProgramMaker& m, OpCode combiner, ElementType t) {
   Literal value(Shape(t, {}));
-  const ElementType part = complex_part(t);
   switch (combiner) {
     case OpCode::kMaximum:
-      if (is_float(part)) value.set_double(0, has_infinity(part) ? -HUGE_VAL : -float_max(part));
+      if (is_float(t)) value.set_double(0, least(t));
+      if (is_complex(t)) value.set_complex(0, {-HUGE_VAL, -HUGE_VAL});
       if (is_integer(t)) value.set_integer(0, integer_min(t));
       break;
     case OpCode::kMinimum:
-      if (is_float(part)) value.set_double(0, has_infinity(part) ? HUGE_VAL : float_max(part));
+      if (is_float(t)) value.set_double(0, has_infinity(t) ? HUGE_VAL : float_max(t));
+      if (is_complex(t)) value.set_complex(0, {HUGE_VAL, HUGE_VAL});
       if (is_integer(t)) value.set_integer(0, integer_max(t));
       if (is_pred(t)) value.set_integer(0, 1);
       break;
