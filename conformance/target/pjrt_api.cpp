@@ -76,7 +76,7 @@ Status PjrtApi::take(PJRT_Error* error) const {
     destroy.error = each;
     if (each != nullptr) table_->PJRT_Error_Destroy(&destroy);
   }
-  // An error is no success, whatever its code.
+  // An error is no success, even with the code of one.
   if (of_code != nullptr || code.code == PJRT_Error_Code_OK) code.code = PJRT_Error_Code_UNKNOWN;
   const auto canonical = static_cast<ErrorCode>(code.code);
   return {canonical, fmt::format("{}: {}", error_code_name(canonical), text)};

@@ -108,11 +108,11 @@ TEST(PjrtTarget, ReportsWhatThePluginDoesWrong) {
 }
 
 TEST(PjrtTarget, RefusesVersionsThatAreTooOld) {
-  setenv("TENON_FAKE_PJRT_MINOR", "54", 1);
+  setenv("FAKE_PJRT_MINOR", "54", 1);
   const auto old = PjrtApi::load(kPlugin);
-  setenv("TENON_FAKE_PJRT_MINOR", "999", 1);
+  setenv("FAKE_PJRT_MINOR", "999", 1);
   const auto newer = PjrtApi::load(kPlugin);
-  unsetenv("TENON_FAKE_PJRT_MINOR");
+  unsetenv("FAKE_PJRT_MINOR");
   ASSERT_FALSE(old);
   EXPECT_EQ(old.error().code(), ErrorCode::kFailedPrecondition);
   EXPECT_EQ(old.error().message(),

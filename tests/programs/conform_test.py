@@ -340,7 +340,7 @@ def test_pjrt_errors(build: pathlib.Path) -> bool:
             (fake, ["--pjrt-option", "fault=create"], "57", 1, "INTERNAL: no such device"),
             (fake, ["--pjrt-option", "fault=declines"], "57", 1, "1 cases: 1 not-supported"),
             (fake, ["--pjrt-option", "fault"], "57", 1, "is not NAME=VALUE"), (fake, ["--device", "interp"], "57", 2, "excludes")]:
-        done = run(build / "tenon", "conform", "--pjrt", plugin, *arguments, "op/add/f32/one/ordinary", TENON_FAKE_PJRT_MINOR=minor)
+        done = run(build / "tenon", "conform", "--pjrt", plugin, *arguments, "op/add/f32/one/ordinary", FAKE_PJRT_MINOR=minor)
         good &= check(f"conform --pjrt {plugin.name} {' '.join(arguments)}: {said}", done.returncode == status and said in done.stdout,
                       (done.returncode, done.stdout))
     return good

@@ -1,7 +1,7 @@
 // conformance/target/testing/: a PJRT plug-in that misbehaves on demand.
 //
 // Its programs return their arguments. Create options make it wrong ("fault"), the environment
-// gives it another version (TENON_FAKE_PJRT_MINOR). Its table ends after the functions of version
+// gives it another version (FAKE_PJRT_MINOR). Its table ends after the functions of version
 // 0.57, and crashes who reads on. Arguments that are too short are refused, as XLA's plug-ins do.
 #include <cstdlib>
 #include <cstring>
@@ -229,7 +229,7 @@ PJRT_Api made_table() {
               sizeof api - offsetof(PJRT_Api, PJRT_Client_CreateViewOfDeviceBuffer));
   api.struct_size = offsetof(PJRT_Api, PJRT_Client_CreateViewOfDeviceBuffer);
   api.pjrt_api_version = {sizeof(PJRT_Api_Version), nullptr, PJRT_API_MAJOR, 57};
-  if (const char* minor = std::getenv("TENON_FAKE_PJRT_MINOR")) {
+  if (const char* minor = std::getenv("FAKE_PJRT_MINOR")) {
     api.pjrt_api_version.minor_version = std::atoi(minor);
   }
   fill_errors_and_events(api);
