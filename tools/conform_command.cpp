@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "conformance/cases/programs/data.h"
+#include "conformance/measure/measure.h"
 #include "conformance/report/console.h"
 #include "conformance/report/formats.h"
 #include "conformance/report/submission.h"
@@ -54,6 +55,8 @@ struct ConformOptions {
   std::string html;
   std::string submission;
   std::string resume;
+  bool measure = false;
+  std::string target_info;
   bool worker = false;
 };
 
@@ -321,6 +324,32 @@ Result<int> conform(ConformOptions options) {
   return conf::has_passed(report) ? 0 : kExitError;
 }
 
+// Rates in the form of the file beside a plug-in; parameters that the file has stay there.
+Status write_rates(const std::string& path, const backend::DeviceRates& rates) {
+  backend::TuningFile file;
+  if (std::filesystem::exists(path)) {
+    TENON_ASSIGN(const std::string text, read_file(path));
+    TENON_ASSIGN(file, backend::parse_tuning_file(text));
+  }
+  file.rates = rates;
+  return write_file(path, backend::to_string(file));
+}
+
+Result<int> measure_device(const ConformOptions& options) {
+  TENON_ASSIGN(ChosenDevice chosen, choose_device(options.device));
+  TENON_ASSIGN(
+      const conf::Measurement measured,
+      conf::measure({std::move(chosen.backend), chosen.index}, {}, [&](const std::string& name) {
+        if (!options.quiet) fmt::print(stderr, "measuring {}\n", name);
+      }));
+  fmt::print("{}", conf::table_of(measured));
+  if (!options.json.empty())
+    TENON_TRY(conf::write_json_file(options.json, conf::to_json(measured)));
+  if (!options.target_info.empty())
+    TENON_TRY(write_rates(options.target_info, conf::rates_of(measured)));
+  return 0;
+}
+
 int run_worker(const ConformOptions& options) {
   conf::WorkerOptions worker;
   worker.seed = options.seed;
@@ -391,6 +420,12 @@ void add_conform_command(CLI::App& app, int* exit_code) {
                       "JSON: what the device does not support, bounds that it relaxes");
   command->add_option("--waivers", options->waivers, "JSON: failures that are known");
   add_report_options(*command, *options);
+  CLI::Option* measure = command->add_flag(
+      "--measure", options->measure, "measure the device's rates by classes of ops; runs no case");
+  command
+      ->add_option("--target-info", options->target_info,
+                   "write the rates to this file, as one beside the plug-in states them")
+      ->needs(measure);
   command->add_flag("--worker", options->worker)->group("");
   add_conform_checks(*command, exit_code);
   command->callback([options, command, exit_code] {
@@ -400,7 +435,7 @@ void add_conform_command(CLI::App& app, int* exit_code) {
       *exit_code = run_worker(*options);
       return;
     }
-    const auto result = conform(*options);
+    const auto result = options->measure ? measure_device(*options) : conform(*options);
     *exit_code = result ? *result : report(result.error());
   });
 }

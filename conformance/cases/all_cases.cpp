@@ -21,6 +21,7 @@ const CaseList& case_list() {
     add_determinism_cases(list);
     add_seam_cases(list);
     add_abi_cases(list);
+    add_lifetime_cases(list);
     add_kernel_cases(list);
     add_runtime_cases(list);
     add_left_out(list);

@@ -87,6 +87,7 @@ void add_random_cases(CaseList& list);
 void add_determinism_cases(CaseList& list);
 void add_seam_cases(CaseList& list);
 void add_abi_cases(CaseList& list);
+void add_lifetime_cases(CaseList& list);
 void add_kernel_cases(CaseList& list);
 void add_runtime_cases(CaseList& list);
 /// Appends the ops that the groups leave out as a whole; the last to be called.

@@ -175,10 +175,10 @@ class ResultComparison {
     uint32_t index = 0;
     Tolerance rule;
     const std::vector<Literal>& inputs;
-    const hlo::Tensor& exact;        // Not rounded, if the rule is not kExact.
-    const Literal& expected;         // Rounded.
-    double relaxed = 0;              // The relaxed bound in ULP; 0 if there is none.
-    std::optional<Literal> sizes{};  // Sums of the terms' magnitudes.
+    const hlo::Tensor& exact;     // Not rounded, if the rule is not kExact.
+    const Literal& expected;      // Rounded.
+    std::vector<double> sizes{};  // Sums of the terms' magnitudes, not rounded.
+    double relaxed = 0;           // The relaxed bound in ULP; 0 if there is none.
   };
 
   std::optional<Mismatch> check(const Instruction& op) {
@@ -186,7 +186,7 @@ class ResultComparison {
     std::vector<Literal> inputs;
     for (const Value input : alone->inputs) {
       const auto found = known_.find({input.def, input.index});
-      if (found == known_.end()) return std::nullopt;  // A tuple or a token.
+      if (found == known_.end()) return std::nullopt;  // A tuple, whose elements are judged.
       inputs.push_back(found->second);
     }
     for (uint32_t r = 0; r < op.result_count(); ++r) {
@@ -198,12 +198,13 @@ class ResultComparison {
       }
       const Literal expected = hlo::literal_from_tensor(*(*exact)[r]);
       const double relaxed = relaxed_of(op, op.result_type(r).element_type(), rule, relaxation_);
-      OneResult result{op, r, rule, inputs, *(*exact)[r], expected, relaxed};
+      OneResult result{op, r, rule, inputs, *(*exact)[r], expected, {}, relaxed};
       if (rule.kind == Tolerance::ToleranceKind::kSum) {
         std::vector<Literal> absolute;
         for (const Literal& input : inputs) absolute.push_back(magnitudes(input));
         const auto summed = evaluate(*alone, absolute, true);
-        if (summed) result.sizes = hlo::literal_from_tensor(*(*summed)[r]);
+        for (int64_t i = 0; summed && i < expected.element_count(); ++i)
+          result.sizes.push_back(wide_element(*(*summed)[r], i).real());
       }
       if (auto found = check(result)) return found;
     }
@@ -268,7 +269,7 @@ class ResultComparison {
         return is_complex(type) ? is_close_complex(rule, part, a, b)
                                 : is_within_ulps(result, type, a.real(), i);
       case Tolerance::ToleranceKind::kSum: {
-        const double size = result.sizes ? result.sizes->get_complex(i).real() : 0;
+        const double size = result.sizes.empty() ? 0 : result.sizes[static_cast<size_t>(i)];
         return is_close_sum(rule, part, a.real(), b.real(), size) &&
                (!is_complex(type) || is_close_sum(rule, part, a.imag(), b.imag(), size));
       }

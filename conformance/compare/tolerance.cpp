@@ -27,6 +27,17 @@ bool accumulates_in_f32(const Instruction& op) {
          first->next()->code() == OpCode::kReturn && first->result_count() == 1;
 }
 
+// The least number of the operands' types, squared: products and single numbers are multiples of
+// it.
+double quantum_of(const Instruction& op) {
+  double least = 1;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const ElementType type = op.operand(i).type().element_type();
+    if (is_float(type)) least = std::min(least, decode_float(type, 1));
+  }
+  return least * least;
+}
+
 double greatest(ElementType type) { return decode_float(type, encode_float(type, HUGE_VAL) - 1); }
 
 }  // namespace
@@ -63,6 +74,7 @@ Tolerance tolerance_of(const Instruction& op, uint32_t result) {
     rule.kind = Kind::kSum;
     const ElementType part = complex_part(element);
     rule.accumulator = bit_width(part) < 32 && accumulates_in_f32(op) ? ElementType::kF32 : part;
+    if (rule.accumulator != part) rule.quantum = quantum_of(op);
     return rule;
   }
   const double ulps = required_ulp(op, element);
@@ -98,9 +110,14 @@ bool is_close_complex(const Tolerance& rule, ElementType part, std::complex<doub
 
 bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
   if (same_number(a, b)) return true;
+  // Rounded once, in every order.
+  constexpr double kExactInF32 = 1 << 24;
+  if (rule.quantum > 0 && terms_size <= kExactInF32 * rule.quantum) return false;
   // A sum of special values may combine infinities in another order.
   if (!std::isfinite(terms_size) || std::isnan(b)) return true;
-  if (terms_size > greatest(type) / 4 || terms_size > greatest(rule.accumulator) / 4) return true;
+  // Partial sums may overflow; in a wider accumulator only the result may.
+  if (terms_size > greatest(rule.accumulator) / 4) return true;
+  if (rule.accumulator != type && !(std::abs(b) <= greatest(type) / 4)) return true;
   const double least = decode_float(type, 1);
   const double added = (rule.terms + 1) * 2 * epsilon(rule.accumulator) * terms_size;
   if (rule.accumulator == type) return std::abs(a - b) <= added + least * (rule.terms + 1);

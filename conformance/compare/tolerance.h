@@ -26,6 +26,9 @@ struct Tolerance {
   double terms = 0;
   /// The type in which terms are added.
   ElementType accumulator{};
+  /// A number of which every term is a multiple; 0: unknown. Sums of fewer than 2^24 of it are exact
+  /// in an accumulator of f32.
+  double quantum = 0;
 };
 
 /// The op whose bound and oracle apply: CHLO's broadcast_add is judged as add.

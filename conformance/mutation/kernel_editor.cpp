@@ -1,5 +1,7 @@
 #include "conformance/mutation/kernel_editor.h"
 
+#include <algorithm>
+
 #include "core/types/float_convert.h"
 
 namespace tenon::conformance {
@@ -16,6 +18,7 @@ int64_t KernelEditor::apply(const Change& change) {
   for (size_t b = 0; b < blocks; ++b) {
     std::vector<NodeId> nodes;
     for (const NodeId id : std::vector<NodeId>(kernel_.blocks[b].nodes)) {
+      at_ = id;
       emitted_.clear();
       behind_.clear();
       Node node = kernel_.nodes[id];
@@ -101,6 +104,58 @@ void KernelEditor::replace_result(Node& node, const Replace& replace) {
   const NodeId definer = kernel_.values[last].node;
   kernel_.nodes[definer].results[0] = old;
   kernel_.values[old].node = definer;
+}
+
+kernel::BlockId KernelEditor::new_block(const std::vector<ElementType>& arguments) {
+  kernel_.blocks.emplace_back();
+  const auto block = static_cast<kernel::BlockId>(kernel_.blocks.size() - 1);
+  for (const ElementType type : arguments) new_argument(block, type);
+  return block;
+}
+
+ValueId KernelEditor::new_argument(kernel::BlockId block, ElementType type) {
+  Value value;
+  value.type = type;
+  value.kind = kernel::ValueKind::kArgument;
+  kernel_.values.push_back(value);
+  const auto made = static_cast<ValueId>(kernel_.values.size() - 1);
+  kernel_.blocks[block].arguments.push_back(made);
+  return made;
+}
+
+void KernelEditor::add_result(Node& node, ElementType type) {
+  Value value;
+  value.type = type;
+  value.kind = kernel::ValueKind::kResult;
+  value.node = at_;
+  kernel_.values.push_back(value);
+  node.results.push_back(static_cast<ValueId>(kernel_.values.size() - 1));
+}
+
+void KernelEditor::move_emitted(kernel::BlockId block) {
+  std::vector<NodeId>& nodes = kernel_.blocks[block].nodes;
+  nodes.insert(nodes.begin(), emitted_.begin(), emitted_.end());
+  emitted_.clear();
+}
+
+void KernelEditor::append_emitted(kernel::BlockId block) {
+  std::vector<NodeId>& nodes = kernel_.blocks[block].nodes;
+  nodes.insert(nodes.end(), emitted_.begin(), emitted_.end());
+  emitted_.clear();
+}
+
+void KernelEditor::append(kernel::BlockId block, Node node) {
+  kernel_.nodes.push_back(std::move(node));
+  kernel_.blocks[block].nodes.push_back(static_cast<NodeId>(kernel_.nodes.size() - 1));
+}
+
+void KernelEditor::emit_node(Node node) {
+  kernel_.nodes.push_back(std::move(node));
+  emitted_.push_back(static_cast<NodeId>(kernel_.nodes.size() - 1));
+}
+
+void KernelEditor::replace_uses(ValueId from, ValueId to) {
+  for (Node& node : kernel_.nodes) std::ranges::replace(node.operands, from, to);
 }
 
 }  // namespace tenon::conformance

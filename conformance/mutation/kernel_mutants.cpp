@@ -1,4 +1,4 @@
-// Mutants of operations and statements: each is an operation, a type and a change.
+// Mutants of operations: each is an operation, a type and a change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 
 #include "conformance/mutation/kernel_editor.h"
 #include "conformance/mutation/mutants.h"
-#include "core/kernel/text/text.h"
 #include "core/types/float_convert.h"
 
 namespace tenon::conformance {
@@ -279,7 +278,8 @@ const KernelChange kChanges[] = {
      },
      fails_when_large},
     {"returns_operand", "returns its operand",
-     [](OpCode op, ElementType) {
+     [](OpCode op, ElementType type) {
+       if (op == OpCode::kAbs && is_unsigned_integer(type)) return false;  // It does.
        return is_among(op, {OpCode::kNeg, OpCode::kAbs, OpCode::kNot, OpCode::kFloor, OpCode::kSqrt,
                             OpCode::kClz, OpCode::kPopcount});
      },
@@ -303,11 +303,9 @@ const KernelChange kChanges[] = {
      rounds_twice},
 };
 
-// An op and a type that lowered programs contain: StableHLO has no fma, no rotation.
+// Casts have mutants of their own (conversion_mutants.cpp).
 bool occurs(OpCode op, ElementType type) {
-  if (!kernel::contains(kernel::scalar_op(op).types, type)) return false;
-  if (is_among(op, {OpCode::kFma, OpCode::kRotl})) return false;
-  return !is_cast(op);
+  return kernel::contains(kernel::scalar_op(op).types, type) && !is_cast(op);
 }
 
 // The op of StableHLO that becomes this kernel operation, for the order in which cases are run.
@@ -367,9 +365,7 @@ std::string_view hlo_op_of(OpCode op) {
   }
 }
 
-}  // namespace
-
-std::vector<Mutant> kernel_mutants() {
+std::vector<Mutant> operation_mutants() {
   std::vector<Mutant> list;
   for (int i = 0; i < kernel::kScalarOpCount; ++i) {
     const auto op = static_cast<OpCode>(i);
@@ -381,17 +377,16 @@ std::vector<Mutant> kernel_mutants() {
         const std::string_view of = tenon::name_of(type);
         list.push_back({fmt::format("kernel/{}/{}/{}", name, of, change.name),
                         fmt::format("{} of {} {}", name, of, change.text),
-                        {fmt::format("op/{}/{}/*", hlo_op_of(op), of)}});
+                        {fmt::format("op/{}/{}/*", hlo_op_of(op), of),
+                         fmt::format("kernel/op/{}/{}", name, of)}});
       }
     }
   }
   return list;
 }
 
-Result<kernel::Kernel> mutated(const kernel::Kernel& kernel, const std::string& mutant,
-                               int64_t* changes) {
-  KernelEditor editor(kernel);
-  *changes += editor.apply([&](KernelEditor& e, Node& node) {
+int64_t change_operations(KernelEditor& editor, const std::string& mutant) {
+  return editor.apply([&](KernelEditor& e, Node& node) {
     if (!kernel::is_scalar_op(node.op) || is_cast(node.op)) return false;
     const std::string prefix =
         fmt::format("kernel/{}/{}/", kernel::scalar_op(node.op).name, tenon::name_of(node.type));
@@ -400,8 +395,10 @@ Result<kernel::Kernel> mutated(const kernel::Kernel& kernel, const std::string& 
         kChanges, std::string_view(mutant).substr(prefix.size()), &KernelChange::name);
     return change != std::end(kChanges) && change->change(e, node);
   });
-  // In the order of a kernel that was built: ids of new values are anywhere.
-  return kernel::parse(kernel::print(editor.kernel()), "mutant");
 }
+
+}  // namespace
+
+const KernelMutants kOperationMutants = {operation_mutants, change_operations};
 
 }  // namespace tenon::conformance

@@ -3,24 +3,42 @@
 #include <algorithm>
 #include <atomic>
 
+#include "conformance/mutation/kernel_editor.h"
 #include "core/backend/layers/forward.h"
+#include "core/kernel/text/text.h"
+#include "core/kernel/verify/verifier.h"
 
 namespace tenon::conformance {
 namespace {
 
 std::atomic<int64_t> mutations = 0;
+std::atomic<int64_t> refused = 0;
+
+constexpr const KernelMutants* kKinds[] = {&kOperationMutants, &kConversionMutants,
+                                           &kStatementMutants};
+
+// The kernel as the mutant changes it; as it was, if it would not verify.
+kernel::Kernel mutated(const kernel::Kernel& kernel, const std::string& mutant, int64_t* changes) {
+  KernelEditor editor(kernel);
+  int64_t changed = 0;
+  for (const KernelMutants* kind : kKinds) changed += kind->change(editor, mutant);
+  if (changed == 0) return kernel;
+  // Ids of new values are anywhere; the parser gives them in the order of a kernel that was built.
+  auto made = kernel::parse(kernel::print(editor.kernel()), "mutant");
+  if (!made || !kernel::verify(*made).ok()) {
+    ++refused;
+    return kernel;
+  }
+  *changes += changed;
+  return *std::move(made);
+}
 
 struct ChangedKernels {
   std::vector<kernel::Kernel> kernels;
   int64_t changes = 0;
 
-  static Result<ChangedKernels> of(backend::Kernels given, const std::string& mutant) {
-    ChangedKernels changed;
-    for (const kernel::Kernel* each : given) {
-      TENON_ASSIGN(kernel::Kernel kernel, mutated(*each, mutant, &changed.changes));
-      changed.kernels.push_back(std::move(kernel));
-    }
-    return changed;
+  ChangedKernels(backend::Kernels given, const std::string& mutant) {
+    for (const kernel::Kernel* each : given) kernels.push_back(mutated(*each, mutant, &changes));
   }
   std::vector<const kernel::Kernel*> pointers() const {
     std::vector<const kernel::Kernel*> list;
@@ -36,8 +54,7 @@ class KernelMutantDevice : public backend::ForwardingDevice {
       : ForwardingDevice(std::move(inner)), mutant_(std::move(mutant)) {}
 
   Result<backend::ModuleHandle> load(std::string_view binary, backend::Kernels kernels) override {
-    TENON_ASSIGN(const ChangedKernels changed, ChangedKernels::of(kernels, mutant_));
-    return inner().load(binary, changed.pointers());
+    return inner().load(binary, ChangedKernels(kernels, mutant_).pointers());
   }
 
  private:
@@ -55,7 +72,7 @@ class KernelMutantBackend : public backend::ForwardingBackend {
   }
   Result<backend::Compiled> compile(const backend::TargetInfo& target,
                                     backend::Kernels kernels) override {
-    TENON_ASSIGN(const ChangedKernels changed, ChangedKernels::of(kernels, mutant_));
+    const ChangedKernels changed(kernels, mutant_);
     if (changed.changes > 0) count_mutation();
     return inner().compile(target, changed.pointers());
   }
@@ -70,21 +87,27 @@ class KernelMutantBackend : public backend::ForwardingBackend {
 
 int64_t mutations_made() { return mutations; }
 void count_mutation() { ++mutations; }
+int64_t mutations_refused() { return refused; }
 
 const std::vector<Mutant>& all_mutants() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> list = seam_mutants();
-    for (Mutant& each : kernel_mutants()) list.push_back(std::move(each));
+    for (const KernelMutants* kind : kKinds) {
+      for (Mutant& each : kind->list()) list.push_back(std::move(each));
+    }
     return list;
   }();
   return all;
 }
 
+const Mutant* find_mutant(std::string_view name) {
+  const auto found = std::ranges::find(all_mutants(), name, &Mutant::name);
+  return found == all_mutants().end() ? nullptr : &*found;
+}
+
 Result<std::shared_ptr<backend::Backend>> make_mutant(std::shared_ptr<backend::Backend> inner,
                                                       const std::string& name) {
-  if (std::ranges::find(all_mutants(), name, &Mutant::name) == all_mutants().end()) {
-    return not_found("there is no mutant '{}'", name);
-  }
+  if (find_mutant(name) == nullptr) return not_found("there is no mutant '{}'", name);
   if (name.starts_with("seam/")) return make_seam_mutant(std::move(inner), name);
   return std::make_shared<KernelMutantBackend>(std::move(inner), name);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tenon conform`: the case list, the smoke tier on each device, reports, declarations, waivers, profiles, runs that go on,
-submissions, and mutants that the suite must catch. With --write the list of cases is written; with --full, the full tier on interp and cpu."""
+submissions, rates, and mutants that the suite must catch. With --write the list of cases is written; with --full, the full tier on interp and cpu."""
 
 import json
 import os
@@ -17,10 +17,8 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIST = ROOT / "conformance/cases/list.txt"
 DEVICES = ["reference", "interp", "cpu", "gpu-sim", "template"]
-# One of each kind; all of them run by `build/conformance/mutants`.
-CAUGHT = ["kernel/sub/f32/swaps_operands", "kernel/mul/f32/rounds_down", "kernel/add/f32/drops_nan", "kernel/floor/f64/becomes_other",
-          "kernel/div/s32/gives_zero_for_zero_divisor", "kernel/shl/s32/shifts_modulo_width", "seam/copy/is_short", "seam/launch/is_skipped",
-          "seam/launch/swaps_buffers"]
+CLASSES = ["multiply and add f32", "exp f32", "tanh f32", "sum of rows f32", "sum of columns f32", "transpose f32", "gather f32", "scatter f32",
+           "sort f32", "dot f32", "dot bf16", "dot s8", "convolution f32", "fft c64"]
 
 
 def run(*command: object, **environment: str) -> subprocess.CompletedProcess:
@@ -347,8 +345,31 @@ def test_pjrt_errors(build: pathlib.Path) -> bool:
 
 
 def test_mutants(build: pathlib.Path) -> bool:
-    done = run(build / "conformance/mutants", "--tier", "smoke", *CAUGHT)
-    return check(f"{len(CAUGHT)} mutants are caught", f"{len(CAUGHT)} mutants changed something, {len(CAUGHT)} caught" in done.stdout, done.stdout)
+    done = run(build / "conformance/mutants", "--named")
+    said = done.stdout.splitlines()[-2:]
+    good = done.returncode == 0 and len(said) == 2 and said[0].startswith("40 mutants changed something, 40 caught")
+    return check("the named mutants are caught, the device itself passes", good and said[1].startswith("the device itself passes"), done.stdout)
+
+
+def test_measure(tenon: pathlib.Path, build: pathlib.Path, folder: pathlib.Path) -> bool:
+    """Rates of a plug-in, and that the file beside it changes what the device states."""
+    plugin = folder / "libcalls.so"
+    shutil.copy(build / "core/libcalls.so", plugin)
+    rates = plugin.with_suffix(".tuning")
+    rates.write_text("tile_k = 8\n")
+    path = {"TENON_PLUGIN_PATH": str(plugin)}
+    done = run(tenon, "conform", "--measure", "--device", plugin, "--json", folder / "rates.json", "--target-info", rates)
+    if done.returncode != 0:
+        return check("conform --measure", False, done.stdout)
+    report = json.loads((folder / "rates.json").read_text())
+    good = check("--measure has a rate for every class", [each["class"] for each in report["classes"]] == CLASSES
+                 and all(each.get("seconds", 0) > 0 for each in report["classes"]) and all(name in done.stdout for name in CLASSES), done.stdout)
+    stated = dict(line.split(" = ") for line in rates.read_text().splitlines())
+    good &= check("--target-info keeps parameters", stated.pop("tile_k", "") == "8", rates.read_text())
+    after = run(tenon, "devices", "--verbose", **path).stdout
+    rows = [line.split() for line in after.split("\ncalls ")[-1].split("\ncpu ")[0].splitlines()]
+    found = [any(row[:1] == [name] and len(row) == 2 and float(row[1]) == float(value) for row in rows) for name, value in stated.items()]
+    return good & check("the file changes what the device states", found == [True] * 3, after)
 
 
 def main() -> int:
@@ -375,6 +396,7 @@ def main() -> int:
         good &= test_pjrt(build, folder)
         good &= test_pjrt_errors(build)
         good &= test_mutants(build)
+        good &= test_measure(tenon, build, folder)
     return 0 if good else 1
 
 

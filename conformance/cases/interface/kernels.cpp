@@ -373,6 +373,34 @@ kernel @k(%x: in s32[4,50], %y: out s32[4,50], %z: out s32[4]) index s32 grid(%i
   }
   store %t, %z[%i] : s32
 })"},
+    {"K5/scan_keeps_order", R"(
+kernel @k(%x: in s32[4,30], %y: out s32[4,30]) index s32 grid(%i: 4) {
+  %m, %c = scan lanes(%j: 30) init(1, 0) : s32, s32 {
+    %v = load %x[%i, %j] : s32
+    yield 3, %v
+  } combine(%m0, %c0, %m1, %c1) {
+    %m2 = mul %m0, %m1 : s32
+    %t = mul %m1, %c0 : s32
+    %c2 = add %t, %c1 : s32
+    yield %m2, %c2
+  } each(%j, %pm, %pc) {
+    %s = sub %pc, %pm : s32
+    store %s, %y[%i, %j] : s32
+  }
+})"},
+    {"K5/scan_serial", R"(
+kernel @k(%x: in s32[6,25], %y: out s32[6,25]) index s32 grid(%i: 6) {
+  %t = scan serial(%j: 25) init(-3) : s32 {
+    %v = load %x[%i, %j] : s32
+    yield %v
+  } combine(%a, %b) {
+    %m = mul %a, 5 : s32
+    %c = sub %m, %b : s32
+    yield %c
+  } each(%j, %p) {
+    store %p, %y[%i, %j] : s32
+  }
+})"},
     {"K6/atomics", R"(
 kernel @k(%x: in s32[7,64], %y: inout s32[6]) index s32 grid(%i: 7) {
   lanes(%j: 64) {
@@ -525,6 +553,26 @@ kernel @k(%x: in s32[20,14], %y: out s32[14,20]) index s32 grid(%i: 3, %j: 2) {
   %c = mul %j, 8 : s32
   copy box(8, 8) %t[0, 0] by(0, 1) = %x[%r, %c] by(0, 1) pad -1
   copy box(8, 8) %y[%c, %r] by(1, 0) = %t[0, 0] by(0, 1) clip
+})"},
+    {"statement/copy_pads", R"(
+kernel @k(%x: in s32[5,6], %y: out s32[8,9]) index s32 grid() {
+  scratch %t : s32[8,9]
+  copy box(8, 9) %t[0, 0] by(0, 1) = %x[0, 0] by(0, 1) pad -7
+  copy box(8, 9) %y[0, 0] by(0, 1) = %t[0, 0] by(0, 1)
+})"},
+    {"statement/contract_transposed", R"(
+kernel @k(%x: in s32[12,12], %y: in s32[12,12], %z: out s32[12,12]) index s32 grid() {
+  scratch %a : s32[12,12]
+  scratch %b : s32[12,12]
+  scratch %c : s32[12,12]
+  copy box(12, 12) %a[0, 0] by(0, 1) = %x[0, 0] by(0, 1)
+  copy box(12, 12) %b[0, 0] by(0, 1) = %y[0, 0] by(0, 1)
+  lanes(%p: 12, %q: 12) {
+    store -5, %c[%p, %q] : s32
+  }
+  contract box(12, 12, 12) %c[0, 0] += %a[0, 0] * %b[0, 0] transpose a
+  contract box(12, 12, 12) %c[0, 0] += %b[0, 0] * %a[0, 0] transpose b
+  copy box(12, 12) %z[0, 0] by(0, 1) = %c[0, 0] by(0, 1)
 })"},
     {"statement/contract", R"(
 kernel @k(%x: in s32[16,12], %y: in s32[12,16], %z: out s32[16,16]) index s32 grid() {

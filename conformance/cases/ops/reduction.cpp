@@ -54,13 +54,15 @@ Value neutral(ProgramMaker& m, OpCode combiner, ElementType t) {
   return m.argument(std::move(value));
 }
 
-// Factors whose products are not rounded, and rarely overflow: signs and a few twos.
+// Factors whose products are not rounded and do not overflow: signs and a few twos.
 Value factors(ProgramMaker& m, ElementType t, const Dims& dims) {
   Literal value(Shape(t, dims));
   const bool halves = is_float(complex_part(t)) && element_type_info(t).format.mantissa_bits > 0;
+  int twos = 8;
   for (int64_t i = 0; i < value.element_count(); ++i) {
     const double sign = m.random().one_in(2) ? -1 : 1;
-    const double size = halves && m.random().one_in(40) ? 2 : 1;
+    const double size = halves && twos > 0 && m.random().one_in(40) ? 2 : 1;
+    if (size == 2) --twos;
     if (is_complex(t)) value.set_complex(i, {sign * size, 0});
     if (is_float(t))
       value.set_double(i, element_type_info(t).format.mantissa_bits > 0 ? sign * size : 1);

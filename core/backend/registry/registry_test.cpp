@@ -249,6 +249,19 @@ TEST(Tuning, StandsBesideThePlugin) {
   EXPECT_EQ(tuning_file_of("chip"), "chip.tuning");
 }
 
+TEST(Tuning, FilesHaveRatesToo) {
+  const auto file = parse_tuning_file("flops = 2.5e9 # measured\ntile_k = 8\nlaunch_seconds=1e-6");
+  ASSERT_TRUE(file) << file.error().to_string();
+  EXPECT_EQ(file->rates.flops, 2.5e9);
+  EXPECT_EQ(file->rates.bytes_per_second, 0);
+  EXPECT_EQ(file->tuning, (std::vector<TuningValue>{{"tile_k", 8}}));
+  EXPECT_EQ(to_string(*file), "flops = 2.5e+09\nlaunch_seconds = 1e-06\ntile_k = 8\n");
+  for (const char* wrong : {"flops", "flops = ", "flops = many", "flops = -1", "flops = inf"})
+    EXPECT_FALSE(parse_tuning_file(wrong)) << wrong;
+  EXPECT_EQ(parse_tuning_file("flops = 1\n\ntile_k").error().message(),
+            "line 3: 'tile_k' is not of the form NAME = NUMBER");
+}
+
 // Each device of a plug-in has the parameters of the file next to the plug-in.
 TEST(Tuning, IsReadFromAFileBesideThePlugin) {
   namespace fs = std::filesystem;
@@ -265,6 +278,8 @@ TEST(Tuning, IsReadFromAFileBesideThePlugin) {
   EXPECT_TRUE(tuning_of()->empty());
   ASSERT_TRUE(write_file((folder / "libtenon_interp.tuning").string(), "tile_k = 8\n").ok());
   EXPECT_EQ(*tuning_of(), (std::vector<TuningValue>{{"tile_k", 8}}));
+  ASSERT_TRUE(write_file((folder / "libtenon_interp.tuning").string(), "flops = 4e9\n").ok());
+  EXPECT_EQ(load_plugin(plugin).value()->devices()->back().target.flops, 4e9);
   ASSERT_TRUE(write_file((folder / "libtenon_interp.tuning").string(), "tile_k\n").ok());
   EXPECT_EQ(tuning_of().error().to_string(),
             "error: " + (folder / "libtenon_interp.tuning").string() +
