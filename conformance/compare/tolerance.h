@@ -26,8 +26,8 @@ struct Tolerance {
   double terms = 0;
   /// The type in which terms are added.
   ElementType accumulator{};
-  /// A number of which every term is a multiple; 0: unknown. Sums of fewer than 2^24 of it are exact
-  /// in an accumulator of f32.
+  /// A number of which every term is a multiple; 0: unknown. Sums of fewer than 2^24 of it are
+  /// exact in an accumulator of f32.
   double quantum = 0;
 };
 
