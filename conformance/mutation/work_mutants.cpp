@@ -152,7 +152,7 @@ void WorkMutantDevice::flip_a_bit(uint32_t queue, const MemoryAddress& to) {
   static_cast<void>(is_done(queue));
 }
 
-// Copies through memory that stays valid, since the host may free its own too early.
+// Uses memory that stays valid, since the host may free its own too early.
 Status WorkMutantDevice::staged_copy(uint32_t queue, const MemoryAddress& to,
                                      const MemoryAddress& from, int64_t bytes) {
   const std::lock_guard lock(mutex_);
