@@ -27,6 +27,14 @@ bool accumulates_in_f32(const Instruction& op) {
          first->next()->code() == OpCode::kReturn && first->result_count() == 1;
 }
 
+// Whether the op treats the two parts of complex numbers by exact operations, each for itself.
+bool works_by_parts(OpCode op) {
+  constexpr OpCode kByParts[] = {OpCode::kAdd,    OpCode::kSubtract, OpCode::kNegate,
+                                 OpCode::kSelect, OpCode::kMaximum,  OpCode::kMinimum,
+                                 OpCode::kClamp,  OpCode::kComplex,  OpCode::kConvert};
+  return std::ranges::find(kByParts, op) != std::end(kByParts);
+}
+
 // The least number of the operands' types, squared: products and single numbers are multiples of
 // it.
 double quantum_of(const Instruction& op) {
@@ -78,8 +86,9 @@ Tolerance tolerance_of(const Instruction& op, uint32_t result) {
     return rule;
   }
   const double ulps = required_ulp(op, element);
-  const bool is_complex_function =
-      is_complex(element) && info.category == hlo::Category::kElementwise;
+  const bool is_complex_function = is_complex(element) &&
+                                   info.category == hlo::Category::kElementwise &&
+                                   !works_by_parts(judged_as(op.code()));
   if (ulps > 0 || is_complex_function) {
     rule.kind = Kind::kUlps;
     rule.ulps = std::max(ulps, 1.0);
