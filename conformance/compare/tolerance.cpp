@@ -29,9 +29,9 @@ bool accumulates_in_f32(const Instruction& op) {
 
 // Whether the op treats the two parts of complex numbers by exact operations, each for itself.
 bool works_by_parts(OpCode op) {
-  constexpr OpCode kByParts[] = {OpCode::kAdd,    OpCode::kSubtract, OpCode::kNegate,
-                                 OpCode::kSelect, OpCode::kMaximum,  OpCode::kMinimum,
-                                 OpCode::kClamp,  OpCode::kComplex,  OpCode::kConvert};
+  constexpr OpCode kByParts[] = {
+      OpCode::kAdd,     OpCode::kSubtract, OpCode::kNegate,  OpCode::kSelect,  OpCode::kMaximum,
+      OpCode::kMinimum, OpCode::kClamp,    OpCode::kComplex, OpCode::kConvert, OpCode::kChloConj};
   return std::ranges::find(kByParts, op) != std::end(kByParts);
 }
 

@@ -14,6 +14,9 @@ namespace tenon::conformance {
 class ChosenMutant {
  public:
   explicit ChosenMutant(std::string name) : name_(std::move(name)) {}
+  /// Whether it is the mutant, or one of a function ("seam/fill/"), whether or not it changes
+  /// something.
+  bool has(std::string_view prefix) const { return name_.starts_with(prefix); }
   /// Whether this is the mutant; then the caller changes something.
   bool is(std::string_view name) const {
     if (name_ != name) return false;

@@ -217,26 +217,31 @@ Status WorkMutantDevice::copy(uint32_t queue, const MemoryAddress& destination,
 Status WorkMutantDevice::fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
                               std::span<const std::byte> pattern) {
   before_work(queue);
-  if (mutant_.is("seam/fill/is_short")) bytes -= std::ssize(pattern);
-  if (mutant_.is("seam/fill/repeats_first_byte")) pattern = pattern.first(1);
-  return bytes == 0 ? Status() : inner().fill(queue, destination, bytes, pattern);
+  if (mutant_.has("seam/fill/is_short")) bytes -= std::ssize(pattern);
+  if (mutant_.has("seam/fill/repeats_first_byte")) pattern = pattern.first(1);
+  const Status status = bytes == 0 ? Status() : inner().fill(queue, destination, bytes, pattern);
+  // Nothing is wrong on a device without the function.
+  if (status.ok() && mutant_.has("seam/fill/")) count_mutation();
+  return status;
 }
 
 Status WorkMutantDevice::copy_box(uint32_t queue, const MemoryAddress& destination,
                                   const MemoryAddress& source, const Box& box) {
   before_work(queue);
   Box changed = box;
-  if (mutant_.is("seam/copy_box/ignores_destination_strides")) {
+  if (mutant_.has("seam/copy_box/ignores_destination_strides")) {
     int64_t stride = box.element_bytes;
     for (size_t i = box.sizes.size(); i-- > 0; stride *= box.sizes[i])
       changed.destination_strides[i] = stride;
   }
-  if (mutant_.is("seam/copy_box/loses_signs")) {
+  if (mutant_.has("seam/copy_box/loses_signs")) {
     for (int64_t& each : changed.destination_strides) each = std::abs(each);
     for (int64_t& each : changed.source_strides) each = std::abs(each);
   }
-  if (mutant_.is("seam/copy_box/is_short") && !box.sizes.empty()) --changed.sizes[0];
-  return inner().copy_box(queue, destination, source, changed);
+  if (mutant_.has("seam/copy_box/is_short") && !box.sizes.empty()) --changed.sizes[0];
+  const Status status = inner().copy_box(queue, destination, source, changed);
+  if (status.ok() && mutant_.has("seam/copy_box/")) count_mutation();
+  return status;
 }
 
 // --- Launches

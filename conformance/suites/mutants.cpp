@@ -63,13 +63,15 @@ std::vector<size_t> order_for(const Mutant& mutant, const MutantsOptions& option
 
 // Lines: "case NAME" before each; at the end "caught", "error TEXT" or "passed", and before it
 // "mutations CHANGED REFUSED".
-void run_cases_on(const Result<std::shared_ptr<backend::Backend>>& backend,
+void run_cases_on(const Result<std::shared_ptr<backend::Backend>>& backend, uint32_t queues,
                   const std::vector<size_t>& order, const WriteLine& write) {
   const auto finish = [&](const std::string& line) {
     write(fmt::format("mutations {} {}", mutations_made(), mutations_refused()));
     write(line);
   };
   if (!backend) return finish("error " + backend.error().to_string());
+  const auto devices = (*backend)->devices();
+  if (devices && devices->front().target.queues < queues) return finish("passed");  // It is idle.
   write("case open");
   const auto target = make_device_target({*backend, 0});
   if (!target) return finish("caught");
@@ -157,7 +159,7 @@ Tally run_mutants(const std::vector<const Mutant*>& chosen, const MutantsOptions
   for (const Mutant* each : chosen) {
     jobs.emplace_back([each, &options, tier](const WriteLine& write) {
       auto backend = backend_for_mutant(options.device, each);
-      run_cases_on(backend, order_for(*each, options, tier), write);
+      run_cases_on(backend, each->queues, order_for(*each, options, tier), write);
     });
   }
   Tally tally;
@@ -184,7 +186,7 @@ bool passes(const MutantsOptions& options, const std::set<std::string>& names) {
   const std::vector<size_t> order = select(all_cases(), selection);
   bool passed = false;
   run_forked({[&](const WriteLine& write) {
-               run_cases_on(backend_for_mutant(options.device, nullptr), order, write);
+               run_cases_on(backend_for_mutant(options.device, nullptr), 1, order, write);
              }},
              1, options.timeout, [&](size_t, const JobResult& result) {
                const Verdict verdict = verdict_of(result);
