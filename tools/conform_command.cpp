@@ -396,7 +396,8 @@ void add_conform_command(CLI::App& app, int* exit_code) {
       ->allow_extra_args(false)
       ->needs(pjrt);
   add_layer_option(*command, options->device);
-  command->add_option("--exclude", options->excluded, "leave out cases that match; repeatable");
+  command->add_option("--exclude", options->excluded, "leave out cases that match; repeatable")
+      ->allow_extra_args(false);  // A pattern may follow.
   command
       ->add_option("--tier", options->tier,
                    "smoke (under 10 s), quick (under 2 min), full; the first two prove nothing")

@@ -249,9 +249,12 @@ class ResultComparison {
     const ElementType type = actual.element_type();
     const Tolerance& rule = result.rule;
     if (!is_float(type) && !is_complex(type)) {
-      const int64_t steps = actual.get_integer(i) - result.expected.get_integer(i);
-      const bool is_stored = rule.kind == Tolerance::ToleranceKind::kStored;
-      return steps == 0 || (is_stored && std::abs(static_cast<double>(steps)) <= rule.ulps);
+      const int64_t got = actual.get_integer(i);
+      const int64_t expected = result.expected.get_integer(i);
+      if (got == expected) return true;
+      // The difference of two numbers of 64 bits may overflow.
+      const double steps = std::abs(static_cast<double>(got) - static_cast<double>(expected));
+      return rule.kind == Tolerance::ToleranceKind::kStored && steps <= rule.ulps;
     }
     const ElementType part = complex_part(type);
     const auto a = actual.get_complex(i);
