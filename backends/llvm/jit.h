@@ -31,7 +31,7 @@ class LoadedObjects {
 };
 
 /// Loads objects, which may call each other, `functions`, and the C library's functions for
-/// arithmetic and copies. Errors: bytes that are not objects; address() reports link errors.
+/// arithmetic and copies. Errors: bytes that are not objects; a function that nothing defines.
 Result<std::unique_ptr<LoadedObjects>> load_objects(std::span<const std::string> objects,
                                                     std::span<const HostFunction> functions);
 
