@@ -31,6 +31,7 @@ LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
 LONGEST = ["fuzz_test", "graphs_test", "data", "jax_test", "guide_test", "new_backend_test", "math_test"]
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 MOST_JOBS = 16
+KEPT_KERNELS_SECONDS = 14 * 24 * 3600
 # What starts builds and groups of its own: with --full it runs after the others, with nothing beside it.
 LAST_AND_ALONE = ["style_test", "sanitizer_test"]
 
@@ -278,6 +279,16 @@ def merge(parts: list[Outcome]) -> Outcome:
     return whole
 
 
+def keep_compiled_kernels(folder: pathlib.Path) -> None:
+    """Lets tests on the template take what the C compiler made of a kernel before, in this run or an earlier one."""
+    folder.mkdir(exist_ok=True)
+    for file in folder.iterdir():
+        if time.time() - file.stat().st_mtime > KEPT_KERNELS_SECONDS:
+            file.unlink(missing_ok=True)
+    os.environ.setdefault("TENON_CC_CACHE", str(folder))
+    os.environ.setdefault("TENON_TEMPLATE_CC", str(ROOT / "tests/sdk/cached_cc"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="groups to run; all if none is named")
@@ -289,6 +300,7 @@ def main() -> int:
     arguments = parser.parse_args()
     build = pathlib.Path(arguments.build).resolve()
     os.environ["TENON_BUILD"] = str(build)
+    keep_compiled_kernels(build / "cc_cache")
     available = groups(build, arguments.full)
     if arguments.list:
         print("\n".join(available))
