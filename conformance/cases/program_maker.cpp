@@ -66,6 +66,28 @@ std::optional<Mismatch> compare_by(Comparison how, const CaseProgram& program,
   return std::nullopt;
 }
 
+// The place of an op's result among those of @main, which returns it.
+std::optional<size_t> place_in_results(const hlo::Module& module, const Mismatch& mismatch) {
+  const hlo::Instruction& end = *module.entry()->return_instruction();
+  for (size_t i = 0; i < end.operand_count(); ++i) {
+    if (end.operand(i).def == mismatch.op && end.operand(i).index == mismatch.result) return i;
+  }
+  return std::nullopt;
+}
+
+// The kernel to blame with the interpreter's values; empty if it is not known.
+std::string listing_of(const Failure& failure, Target& target) {
+  const auto run = target.run(*failure.module, failure.arguments);
+  if (!run) return {};
+  const auto mismatch = compare_results(*failure.module, failure.arguments, run->results);
+  if (!mismatch || mismatch->op == nullptr || mismatch->element < 0) return {};
+  const auto place = place_in_results(*failure.module, *mismatch);
+  const auto device = target.program_of(*failure.module);
+  if (!place || !device) return {};
+  return kernel_listing(*device, failure.arguments,
+                        {*place, mismatch->element, run->results[*place]});
+}
+
 void explain_failure(CaseResult& result, CaseProgram program, CaseContext& context) {
   const Device device = [&](const hlo::Module& module,
                             const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
@@ -96,6 +118,7 @@ void explain_failure(CaseResult& result, CaseProgram program, CaseContext& conte
   }
   if (context.reduce) failure = reduce(std::move(failure), device);
   result.reproducer = to_mlir(failure);
+  if (result.blame == Blame::kKernel) result.listing = listing_of(failure, context.target);
 }
 
 }  // namespace

@@ -232,7 +232,7 @@ class ResultComparison {
                                 result.index, index_text(actual.shape().dims(), wrong->element),
                                 actual.element_to_string(wrong->element),
                                 result.expected.element_to_string(wrong->element), wrong->reason),
-                    &result.op, result.index, text_of_arrays(result.inputs)};
+                    &result.op, result.index, wrong->element, text_of_arrays(result.inputs)};
   }
 
   static Mismatch mismatch_at(const OneResult& result, const Literal& actual, int64_t i) {
@@ -242,7 +242,7 @@ class ResultComparison {
                         result.op.name(), result.index, index_text(actual.shape().dims(), i),
                         actual.element_to_string(i), result.expected.element_to_string(i),
                         to_string(result.rule), relaxed, operands_text(result, i)),
-            &result.op, result.index, text_of_arrays(result.inputs)};
+            &result.op, result.index, i, text_of_arrays(result.inputs)};
   }
 
   bool is_right(const OneResult& result, const Literal& actual, int64_t i) {

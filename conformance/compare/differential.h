@@ -25,6 +25,7 @@ struct Mismatch {
   std::string text;  ///< "stablehlo.add result 0 element [3, 1]: 1.5, expected 2.5 (bound: exact)"
   const hlo::Instruction* op = nullptr;  ///< Null if the program as a whole failed.
   uint32_t result = 0;
+  int64_t element = -1;       ///< The first wrong element; -1 if there is none.
   std::string operands = {};  ///< The op's operands, in short: "f32[3] {1, 2, 3}; s32[] {7}".
 };
 

@@ -67,6 +67,8 @@ struct CaseResult {
   std::string step;        ///< The step at fault: "add_1 (stablehlo.add)".
   std::string arguments;   ///< The operands of the wrong result: "f32[3] {1, 2, 3}; s32[] {7}".
   std::string reproducer;  ///< A .mlir file that shows the failure.
+  /// The kernel to blame as the device gets it, with the interpreter's values (kernel_listing.h).
+  std::string listing;
   program::StepCounts steps;
   std::vector<LedgerEntry> ledger;
   /// The outcome before a declaration or a waiver changed it.

@@ -116,6 +116,10 @@ std::string failure_text(const CaseRecord& record, const std::string& command, b
   }
   if (!result.step.empty()) text += fmt::format("  function: {}\n", result.step);
   if (!result.arguments.empty()) text += fmt::format("  arguments: {}\n", result.arguments);
+  if (!result.listing.empty()) {
+    text += "  the kernel, with the interpreter's values where it stores the wrong element:\n" +
+            indented(result.listing.substr(0, result.listing.find_last_not_of('\n') + 1)) + "\n";
+  }
   if (!result.reproducer.empty()) {
     text += "  the program:\n" + indented(result.reproducer) + "\n";
   }

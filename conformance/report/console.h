@@ -8,7 +8,7 @@
 namespace tenon::conformance {
 
 /// A failure in full: name, outcome, the first wrong element, the component to blame, the device's
-/// function, arguments, the reduced program, how to run it alone.
+/// function, arguments, the kernel, the reduced program, how to run it alone.
 std::string failure_text(const CaseRecord& record, const std::string& command, bool colour);
 /// A failure on one line.
 std::string failure_line(const CaseRecord& record, bool colour);

@@ -14,9 +14,13 @@ constexpr size_t kMostDetails = 2000;
 json details_of(const CaseResult& result) {
   json made = {{"message", result.message}};
   const std::pair<const char*, std::string_view> members[] = {
-      {"blame", name_of(result.blame)}, {"function", result.step},
-      {"arguments", result.arguments},  {"reproducer", result.reproducer},
-      {"excuse", result.excuse},        {"found", result.found ? name_of(*result.found) : ""}};
+      {"blame", name_of(result.blame)},
+      {"function", result.step},
+      {"arguments", result.arguments},
+      {"reproducer", result.reproducer},
+      {"listing", result.listing},
+      {"excuse", result.excuse},
+      {"found", result.found ? name_of(*result.found) : ""}};
   for (const auto& [name, text] : members) {
     if (!text.empty()) made[name] = text;
   }

@@ -112,6 +112,7 @@ std::string body_of(const CaseRecord& record, const std::string& command) {
   if (result.blame != Blame::kNone) text += fmt::format("to blame: {}\n", name_of(result.blame));
   if (!result.step.empty()) text += fmt::format("function: {}\n", result.step);
   if (!result.arguments.empty()) text += fmt::format("arguments: {}\n", result.arguments);
+  if (!result.listing.empty()) text += result.listing + '\n';
   if (!result.reproducer.empty()) text += result.reproducer + '\n';
   text += fmt::format("again: {} '{}'", command, record.name);
   const std::string_view element = kind_of(result) == JUnitKind::kError ? "error" : "failure";

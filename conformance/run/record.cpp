@@ -75,6 +75,7 @@ json to_json(const CaseRecord& record) {
   set_if_given(made, "step", result.step);
   set_if_given(made, "arguments", result.arguments);
   set_if_given(made, "reproducer", result.reproducer);
+  set_if_given(made, "listing", result.listing);
   set_if_given(made, "excuse", result.excuse);
   if (result.found) made["found"] = std::string(name_of(*result.found));
   for (const LedgerEntry& entry : result.ledger) made["ledger"].push_back(to_json(entry));
@@ -102,6 +103,7 @@ Result<CaseRecord> record_from_json(const json& value) {
     result.step = text_of(value, "step");
     result.arguments = text_of(value, "arguments");
     result.reproducer = text_of(value, "reproducer");
+    result.listing = text_of(value, "listing");
     result.excuse = text_of(value, "excuse");
     result.found = outcome_from_name(text_of(value, "found"));
     if (value.contains("ledger")) {

@@ -127,6 +127,7 @@ TEST(CaseRecords, AreTheSameFromJson) {
   record.result.message = "stablehlo.tanh result 0 element [3]: 1, expected 0.5";
   record.result.blame = Blame::kKernel;
   record.result.reproducer = "func.func @main()";
+  record.result.listing = "y[v1] = v2; | y[v1] = 0.5, the device: 1";
   record.result.steps.kernels = 3;
   record.result.ledger = {
       {"stablehlo.tanh", ElementType::kF32, HUGE_VAL, 5, 13, "1.5", "1", "0.5"}};

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "conformance/target/target.h"
+#include "core/backend/adapter/adapter.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/processes/run_parallel.h"
@@ -47,6 +48,11 @@ class DeviceTarget : public Target {
     return run;
   }
 
+  Result<DeviceProgram> program_of(const hlo::Module& module) override {
+    TENON_ASSIGN(hlo::Compilation made, hlo::compile(module, *device_.backend, info_.target));
+    return DeviceProgram{std::move(made.compiled.program), backend::last_render_options()};
+  }
+
   Result<BackendDevice> release_device() override {
     target_.client = nullptr;
     constexpr int64_t kTenSeconds = 10'000'000'000;
@@ -82,6 +88,10 @@ class EvaluatorTarget : public Target {
 };
 
 }  // namespace
+
+Result<DeviceProgram> Target::program_of(const hlo::Module&) {
+  return unimplemented("the target compiles programs by itself");
+}
 
 Result<BackendDevice> Target::release_device() {
   return unimplemented("the target has no interface of Tenon's");

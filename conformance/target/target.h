@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/compare/kernel_listing.h"
 #include "core/program/step_counts.h"
 #include "core/runtime/client.h"
 #include "hlo/driver/placement.h"
@@ -39,6 +40,9 @@ class Target {
   /// kUnavailable if the device is lost; kUnimplemented if it declines the program; those of
   /// compilation and execution.
   virtual Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) = 0;
+  /// The Program that the device runs for a module. kUnimplemented if another compiler than Tenon's
+  /// makes it.
+  virtual Result<DeviceProgram> program_of(const hlo::Module& module);
   /// Whether `run` counts the steps that the device ran: not if another compiler than Tenon's makes
   /// them.
   virtual bool counts_steps() const { return true; }

@@ -67,6 +67,7 @@ class ProgramInterpreter::Run {
       const auto bytes = memory(id);
       buffers.push_back({bytes.data(), bytes.size()});
     }
+    if (owner_.observer_) owner_.observer_(launch, buffers);
     ++owner_.steps_.kernels;
     Status status = interpreter->run(buffers, launch.scalars, options_);
     if (status.ok() || step.label.empty()) return status;

@@ -29,6 +29,10 @@ struct Memories {
   std::byte* temporaries = nullptr;
 };
 
+/// Is told of each launch before it runs, with the buffers as they are then.
+using LaunchObserver =
+    std::function<void(const Launch& launch, std::span<const kernel::BufferArgument> buffers)>;
+
 /// Thread-safety: one run at a time.
 class ProgramInterpreter {
  public:
@@ -42,6 +46,8 @@ class ProgramInterpreter {
 
   /// Runs each kernel legalised to `features`, with the same results.
   void set_target_features(const kernel::TargetFeatures& features) { features_ = features; }
+
+  void set_launch_observer(LaunchObserver observer) { observer_ = std::move(observer); }
 
   /// `arguments` has one literal per parameter, of its shape. Errors carry the step's label.
   Result<std::vector<Literal>> run(std::span<const Literal> arguments,
@@ -57,6 +63,7 @@ class ProgramInterpreter {
   const Program& program_;
   std::map<std::string, CustomCallHandler> handlers_;
   std::optional<kernel::TargetFeatures> features_;
+  LaunchObserver observer_;
   std::vector<std::unique_ptr<kernel::Interpreter>> kernels_;  // created at the first launch
   StepCounts steps_;
 };

@@ -212,6 +212,41 @@ def test_resume(tenon: pathlib.Path, folder: pathlib.Path) -> bool:
     return good & check("nothing is left to resume", done.returncode == 1 and "resumed.json.partial" in done.stdout, done.stdout)
 
 
+# A compiler that takes the difference of floats for their sum.
+WRONG_COMPILER = """#!/bin/sh
+for argument; do
+  case $argument in *.c) sed -i 's/\\(const float v[0-9]* = v[0-9]*\\) + /\\1 - /' "$argument" ;; esac
+done
+exec cc "$@"
+"""
+
+
+def test_listings(build: pathlib.Path, folder: pathlib.Path) -> bool:
+    """The kernel to blame is shown as the device gets it, and beside each line what is right there."""
+    tenon, report, page, junit = build / "tenon", folder / "listing.json", folder / "listing.html", folder / "listing.xml"
+    done = run(tenon, "conform", "--device", build / "conformance/libmutant.so", "op/add/f32/prime/nan", "--json", report, "--html", page,
+               "--junit", junit, TENON_MUTANT="kernel/add/f32/drops_nan")
+    listing = json.loads(report.read_text())["cases"][0].get("listing", "")
+    line = re.search(r"^ *(%\d+) = add %\d+, %\d+ : f32 +\| \1 = nan$", listing, re.MULTILINE)
+    good = check("a wrong operation is shown with its right value", line and line.group(0).strip() in done.stdout, (listing, done.stdout))
+    stored = re.search(r"^ *store .*\| %y\[.*\] = nan, the device: (\S+)$", listing, re.MULTILINE)
+    good &= check("the store has the device's value too", stored and stored.group(1) != "nan", listing)
+    good &= check("reports for people have the kernel", "%y[0] = nan, the device: " in page.read_text() and "= nan, the device: " in junit.read_text(), done.stdout)
+    run(tenon, "conform", "--device", build / "conformance/libmutant.so", "kernel/op/add/f32", "--json", report, TENON_MUTANT="kernel/add/f32/drops_nan")
+    case = json.loads(report.read_text())["cases"][0]
+    good &= check("a kernel's own case has its listing", case["blame"] == "kernel" and "= nan, the device: " in case.get("listing", ""), case)
+    compiler = folder / "wrong_cc"
+    compiler.write_text(WRONG_COMPILER)
+    compiler.chmod(0o755)
+    run(tenon, "conform", "--device", build / "backends/libtenon_template_c.so", "op/add/f32/prime/ordinary", "--json", report,
+        TENON_TEMPLATE_CC=str(compiler))
+    listing = json.loads(report.read_text())["cases"][0].get("listing", "")
+    loads = dict(re.findall(r"\| (v\d+) = (\S+)$", listing, re.MULTILINE))
+    line = re.search(r"const float (v\d+) = (v\d+) [+] (v\d+); +\| \1 = (\S+)$", listing, re.MULTILINE)
+    right = line and abs(float(loads[line.group(2)]) + float(loads[line.group(3)]) - float(line.group(4))) < 1e-5
+    return good & check("a device that compiles C sees its source", bool(right) and "restrict" in listing and ", the device: " in listing, listing)
+
+
 def test_junit(tenon: pathlib.Path, build: pathlib.Path, folder: pathlib.Path) -> bool:
     report = folder / "junit.xml"
     run(tenon, "conform", "--device", build / "conformance/libmutant.so", "op/add/f32/*", "op/abs/f32/*", "--junit", report,
@@ -391,6 +426,7 @@ def main() -> int:
         good &= test_waivers(tenon, build, folder)
         good &= test_profiles(tenon, folder)
         good &= test_resume(tenon, folder)
+        good &= test_listings(build, folder)
         good &= test_junit(tenon, build, folder)
         good &= test_page(tenon, build, folder)
         good &= test_submission(tenon, folder)

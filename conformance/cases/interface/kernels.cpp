@@ -9,7 +9,9 @@
 
 #include "conformance/cases/interface/seam_device.h"
 #include "conformance/cases/values.h"
+#include "conformance/compare/kernel_listing.h"
 #include "conformance/compare/tolerance.h"
+#include "core/backend/adapter/adapter.h"
 #include "core/base/random.h"
 #include "core/kernel/interpreter/interpreter.h"
 #include "core/kernel/ir/builder.h"
@@ -42,10 +44,14 @@ Result<std::vector<Bytes>> interpreted(const Kernel& kernel, std::vector<Bytes> 
   return buffers;
 }
 
-Result<std::vector<Bytes>> on_device(SeamDevice& d, const Kernel& kernel,
-                                     const std::vector<Bytes>& buffers,
-                                     const std::vector<uint64_t>& scalars) {
-  TENON_ASSIGN(const auto loaded, d.load(std::vector<Kernel>{kernel}));
+struct KernelRun {
+  Kernel kernel;  // As the device got it.
+  std::vector<Bytes> buffers;
+};
+
+Result<KernelRun> on_device(SeamDevice& d, const Kernel& kernel, const std::vector<Bytes>& buffers,
+                            const std::vector<uint64_t>& scalars) {
+  TENON_ASSIGN(auto loaded, d.load(std::vector<Kernel>{kernel}));
   std::vector<backend::MemoryAddress> places;
   for (const Bytes& each : buffers) {
     TENON_ASSIGN(const auto memory, d.allocate(std::max<int64_t>(1, std::ssize(each))));
@@ -62,7 +68,17 @@ Result<std::vector<Bytes>> on_device(SeamDevice& d, const Kernel& kernel,
     TENON_ASSIGN(Bytes got, d.download(places[i], std::ssize(buffers[i])));
     results.push_back(std::move(got));
   }
-  return results;
+  return KernelRun{std::move(loaded.kernels[0]), std::move(results)};
+}
+
+// Shows the kernel beside what the interpreter computes for an element that the device got wrong.
+void show_kernel(SeamDevice& d, const KernelRun& ran, const std::vector<Bytes>& buffers,
+                 const std::vector<uint64_t>& scalars, size_t buffer, size_t element) {
+  LaunchedKernel launched{ran.kernel, buffers, scalars, {}};
+  for (size_t i = 0; i < buffers.size(); ++i) launched.same_as.push_back(i);
+  const size_t width = storage_bytes(ran.kernel.memories[buffer].type);
+  d.set_listing(launch_listing(launched, backend::last_render_options(), buffer,
+                               ran.buffers[buffer], element * width, (element + 1) * width));
 }
 
 // The elements of a buffer, for comparison and messages.
@@ -98,7 +114,8 @@ Status run_both(SeamDevice& d, const Kernel& kernel, const std::vector<Bytes>& b
                 const std::vector<uint64_t>& scalars = {}, double ulp = 0) {
   TENON_TRY(kernel::verify(kernel));
   TENON_ASSIGN(const auto expected, interpreted(kernel, buffers, scalars));
-  TENON_ASSIGN(const auto got, on_device(d, kernel, buffers, scalars));
+  TENON_ASSIGN(const KernelRun ran, on_device(d, kernel, buffers, scalars));
+  const std::vector<Bytes>& got = ran.buffers;
   for (size_t b = 0; b < got.size(); ++b) {
     const kernel::Memory& memory = kernel.memories[b];
     if (memory.packed || got[b].empty()) {
@@ -115,6 +132,7 @@ Status run_both(SeamDevice& d, const Kernel& kernel, const std::vector<Bytes>& b
         const Literal x = as_literal(kernel.memories[k], buffers[k]);
         if (x.element_count() == a.element_count()) inputs += ", " + x.element_to_string(i);
       }
+      show_kernel(d, ran, buffers, scalars, b, static_cast<size_t>(i));
       return internal_error(
           "buffer %{} element {}: {}, expected {}{}{}", memory.name, i, y.element_to_string(i),
           a.element_to_string(i),

@@ -128,7 +128,10 @@ ConformanceCase seam_case(std::string name, SeamCheck check, bool launches) {
     if (!device) return failed_run(device.error());
     const Status status = check(**device, context.seed);
     CaseResult result = status.ok() ? CaseResult() : failed_run(status);
-    if (!status.ok()) result.blame = Blame::kInterface;
+    if (!status.ok()) {
+      result.listing = (*device)->listing();
+      result.blame = result.listing.empty() ? Blame::kInterface : Blame::kKernel;
+    }
     result.steps.kernels = launches ? (*device)->launches() : 1;
     return status.ok() ? with_steps_judged(std::move(result), context.target) : result;
   };

@@ -51,6 +51,10 @@ class SeamDevice {
   Status launch(backend::ModuleHandle module, std::vector<backend::MemoryAddress> buffers,
                 std::vector<uint64_t> scalars = {}, uint32_t queue = 0, uint32_t kernel = 0);
 
+  /// The kernel that computed a wrong value (kernel_listing.h), for the case's result.
+  void set_listing(std::string listing) { listing_ = std::move(listing); }
+  const std::string& listing() const { return listing_; }
+
   /// Launches that were accepted, and calls of other functions.
   int64_t launches() const { return launches_; }
 
@@ -61,6 +65,7 @@ class SeamDevice {
   backend::DeviceInfo info_;
   std::unique_ptr<backend::Device> device_;
   int64_t launches_ = 0;
+  std::string listing_;
 };
 
 /// Bytes that differ from their neighbours, by a seed.

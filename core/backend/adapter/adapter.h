@@ -12,9 +12,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "core/backend/backend.h"
 #include "core/backend/plugin.h"
+#include "core/kernel/render/render.h"
 
 namespace tenon::backend {
 
@@ -33,6 +35,9 @@ Result<std::shared_ptr<Backend>> import_backend(const TenonBackend* table);
 
 /// The host's services for plug-ins.
 const TenonHost* host_services();
+/// The options with which a plug-in last had kernels rendered by TenonHost::render; none if no
+/// plug-in of this process did. A plug-in in C++ that calls kernel::render() itself is not seen.
+std::optional<kernel::RenderOptions> last_render_options();
 /// Sets the function that TenonHost::log calls; the default writes to standard error.
 void set_log(std::function<void(std::string_view)> log);
 

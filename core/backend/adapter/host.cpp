@@ -78,6 +78,15 @@ TenonCode describe(const TenonKernel* handle, TenonKernelInfo* info) {
   return give(all, info);
 }
 
+struct LastRender {
+  std::mutex mutex;
+  std::optional<kernel::RenderOptions> options;
+};
+LastRender& last_render() {
+  static LastRender last;
+  return last;
+}
+
 TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
                  int64_t lanes, const TenonSink* source, const TenonSink* error) {
   try {
@@ -89,6 +98,11 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
                                                 : kernel::Language::kC;
     if (lanes > 0) options.lanes = lanes;
     if (options.language == kernel::Language::kC) options.table = "kernel_table";
+    {
+      LastRender& last = last_render();
+      const std::lock_guard lock(last.mutex);
+      last.options = options;
+    }
     const auto text = kernel::render(copies, options);
     if (!text) return to_code(text.error(), error);
     write(source, *text);
@@ -245,6 +259,12 @@ const TenonHost* host_services() {
                                  serialize_call,
                                  serialize_segment};
   return &host;
+}
+
+std::optional<kernel::RenderOptions> last_render_options() {
+  LastRender& last = last_render();
+  const std::lock_guard lock(last.mutex);
+  return last.options;
 }
 
 void set_log(std::function<void(std::string_view)> log) {

@@ -61,6 +61,7 @@ class Interpreter::Machine {
     status_ = Status();
     lanes_instance_ = 0;
     lane_ = 0;
+    if (options_.watch != nullptr) begin_watch(*options_.watch);
     TENON_TRY(bind(buffers, scalars));
     const int64_t workgroups = element_count(kernel_.grid);
     const Permutation order(options_.order, workgroups, next_random());
@@ -229,6 +230,9 @@ class Interpreter::Machine {
   }
 
   bool node(NodeId id, const Node& n) {
+    if (options_.watch != nullptr) [[unlikely]] {
+      last_runs_[id] = {workgroup_, lane_, lane_ == 0 ? 0 : lanes_instance_};
+    }
     return visit(n, Overloads{
                         [&](OnScalar) { return scalar(id, n); },
                         [&](OnLoad) { return load(id, n); }, [&](OnAccess) { return store(id, n); },
@@ -322,7 +326,42 @@ class Interpreter::Machine {
     }
     if (atomic) value = evaluate(combination_of(n.atomic), n.type, n.type, view.get(place), value);
     view.put(place, value);
+    if (options_.watch != nullptr) [[unlikely]]
+      see_store(id, m, place);
     return true;
+  }
+
+  // --- What a watched element was computed from
+
+  // The iteration in which a node ran last. Outside lanes loops, `lane` and `instance` are 0.
+  struct NodeRun {
+    uint32_t workgroup = 0;
+    uint32_t lane = 0;
+    uint32_t instance = 0;
+  };
+
+  void begin_watch(Watch& watch) {
+    watch.was_stored = false;
+    watch.store = kNone;
+    watch.values.clear();
+    watch.ran.clear();
+    last_runs_.assign(kernel_.nodes.size(), {});
+  }
+
+  void see_store(NodeId id, MemoryId m, int64_t place) {
+    Watch& watch = *options_.watch;
+    const bool is_it =
+        m < kernel_.buffer_count && views_[m].storage == views_[watch.buffer].storage;
+    if (!is_it || place != watch.element) return;
+    watch.was_stored = true;
+    watch.store = id;
+    watch.values = registers_;
+    watch.ran.assign(kernel_.nodes.size(), false);
+    for (NodeId n = 0; n < kernel_.nodes.size(); ++n) {
+      const NodeRun& run = last_runs_[n];
+      const bool is_ours = run.lane == 0 || (run.lane == lane_ && run.instance == lanes_instance_);
+      watch.ran[n] = run.workgroup == workgroup_ && is_ours;
+    }
   }
 
   bool touch(NodeId id, const View& view, MemoryId m, int64_t place, const ValueId* indices,
@@ -518,6 +557,7 @@ class Interpreter::Machine {
   uint32_t workgroup_ = 0;
   uint32_t lane_ = 0;  // 0 outside lanes loops.
   uint32_t lanes_instance_ = 0;
+  std::vector<NodeRun> last_runs_;  // By NodeId, while an element is watched.
 };
 
 Interpreter::Interpreter(const Kernel& kernel) : machine_(std::make_unique<Machine>(kernel)) {}

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/kernel/ir/kernel.h"
@@ -22,11 +23,30 @@ enum class Order : uint8_t {
   kShuffled,  ///< By `seed`; reductions in a tree by the seed, of shuffled leaves if commutative.
 };
 
+/// An element of a buffer whose value a run explains: what the iteration that stored it computed.
+///
+/// The iteration is that of the grid, and of the innermost lanes loop, around the last store to the
+/// element. Statements outside lanes loops count as every lane's.
+struct Watch {
+  MemoryId buffer = 0;
+  int64_t element = 0;  ///< In the buffer's storage, as span() counts.
+
+  bool was_stored = false;  ///< If false, the members below are empty.
+  NodeId store = kNone;     ///< The last store or atomic.
+  /// The values at this store, by ValueId. In loops within the iteration: those of the last round.
+  std::vector<uint64_t> values;
+  /// By NodeId: whether the iteration had run the node before this store, so that `values` has its
+  /// operands and results.
+  std::vector<bool> ran;
+};
+
 struct InterpreterOptions {
   Order order = Order::kForward;
   uint64_t seed = 0;
   /// Whether to record accesses to memory; if false, K2, K3, K4 and K6 are not checked.
   bool check = true;
+  /// If not null, an element to explain, of a kernel without tile statements (expand_tiles).
+  Watch* watch = nullptr;
   /// Called from time to time; if it returns true, the run ends with kCancelled.
   std::function<bool()> cancelled;
 };

@@ -28,6 +28,15 @@ class KernelPrinter {
     return std::move(out_);
   }
 
+  // The names of values, once they are printed.
+  std::vector<std::string> names() {
+    std::vector<std::string> list(kernel_.values.size());
+    for (ValueId id = 0; id < list.size(); ++id) {
+      if (kernel_.value(id).kind == ValueKind::kScalar || names_[id] != kNone) list[id] = value(id);
+    }
+    return list;
+  }
+
  private:
   void head() {
     std::vector<std::string> parameters;
@@ -307,8 +316,12 @@ std::string constant_text(ElementType type, uint64_t bits) {
   return text;
 }
 
-std::string print(const Kernel& kernel, std::vector<uint32_t>* lines) {
-  return KernelPrinter(kernel, lines).take();
+std::string print(const Kernel& kernel, std::vector<uint32_t>* lines,
+                  std::vector<std::string>* names) {
+  KernelPrinter printer(kernel, lines);
+  std::string text = printer.take();
+  if (names != nullptr) *names = printer.names();
+  return text;
 }
 
 }  // namespace tenon::kernel

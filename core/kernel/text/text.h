@@ -13,8 +13,10 @@
 namespace tenon::kernel {
 
 /// The text form of the kernel; parse() returns an equal kernel. `lines`, if not null, receives the
-/// line (from 1) on which each node begins.
-std::string print(const Kernel& kernel, std::vector<uint32_t>* lines = nullptr);
+/// line (from 1) on which each node begins, `names` the name of each value: "%3"; empty for
+/// constants.
+std::string print(const Kernel& kernel, std::vector<uint32_t>* lines = nullptr,
+                  std::vector<std::string>* names = nullptr);
 
 /// Reads one kernel. Errors carry the position in `file`. The parser checks only the grammar;
 /// verify() checks the rest.

@@ -1,0 +1,24 @@
+// Writes the source of one kernel. Private to core/kernel/render.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/kernel/render/listing.h"
+#include "core/kernel/render/render.h"
+
+namespace tenon::kernel {
+
+/// A function's source, and the values that its lines compute.
+struct WrittenSource {
+  std::string text;
+  std::vector<LineValue> values;
+};
+
+/// The function of a kernel in source_form(), of which the host launches `launched` workgroups: the
+/// number of the kernel before it was legalised. Adds the helper functions that it uses.
+WrittenSource write_source(const Kernel& legal, int64_t launched, const RenderOptions& options,
+                           std::string function, std::set<std::string>& helpers);
+
+}  // namespace tenon::kernel
