@@ -174,14 +174,19 @@ def check_errors(tool, plugin):
     status, right, errors = run(command, SMALL)
     ran = status == 0 and right.strip()
     outcomes.append(("nothing fails", "" if ran else f"exit status {status}, says '{errors}'"))
-    for kind in ("open", "load", "allocate", "copy", "launch", "record", "event", "lost"):
-        wrong = ""
+    if not ran:
+        return outcomes
+
+    def fault(kind):
         for count in range(1, 7):
             status, found, errors = run([*command, "--layer=faults"], SMALL, TENON_FAULTS=f"{kind}@{count}")
             if not (status == 0 and found == right or status == 1 and errors):
-                wrong = wrong or f"at {kind} {count}: exit status {status}: {errors or 'other results'}"
-        outcomes.append((f"{kind} fails", wrong))
-    return outcomes
+                return f"at {kind} {count}: exit status {status}: {errors or 'other results'}"
+        return ""
+
+    kinds = ("open", "load", "allocate", "copy", "launch", "record", "event", "lost")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return outcomes + [(f"{kind} fails", wrong) for kind, wrong in zip(kinds, pool.map(fault, kinds))]
 
 
 def main():
