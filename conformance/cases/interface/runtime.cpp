@@ -1,267 +1,24 @@
 // Memory and runtime: executables and buffers through the runtime (core/runtime), as a framework
 // uses a device: donation, aliasing, large temporaries, memory used up and given back, order,
 // threads, many executables, transfers of any layout, errors of calls, use after donation.
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <thread>
 
-#include "conformance/cases/program_maker.h"
-#include "core/base/random.h"
-#include "core/types/float_convert.h"
-#include "hlo/driver/compile.h"
-#include "hlo/import/import.h"
+#include "conformance/cases/interface/runtime_device.h"
 
 namespace tenon::conformance {
 namespace {
 
+using namespace runtime_checks;  // NOLINT(google-build-using-namespace): the table names all of
+                                 // them
 using runtime::BufferPtr;
-using runtime::Client;
 using runtime::Executable;
 using runtime::MemoryKind;
 using enum ElementType;
 
-// A client of the released device, and the steps that its executions ran.
-class RuntimeDevice {
- public:
-  static Result<RuntimeDevice> open(const BackendDevice& source) {
-    RuntimeDevice opened;
-    runtime::ClientOptions one;
-    one.devices = {source.index};
-    TENON_ASSIGN(opened.client_, Client::open(source.backend, one));
-    return opened;
-  }
-
-  const std::shared_ptr<runtime::Device>& device() const { return client_->devices()[0]; }
-  const backend::TargetInfo& target() const { return device()->info().target; }
-
-  Result<std::shared_ptr<Executable>> load(const std::string& text) const {
-    TENON_ASSIGN(const auto module, hlo::import_module(text, "case"));
-    TENON_ASSIGN(auto made, hlo::compile(*module, client_->backend(), target()));
-    return Executable::load(device(), std::move(made.compiled), {});
-  }
-
-  Result<BufferPtr> put(const Literal& array, MemoryKind kind = MemoryKind::kDevice) const {
-    TENON_ASSIGN(auto made,
-                 buffer_from_host(device(), kind, {array.data().data(), array.shape(), {}, {}}));
-    return made.buffer;
-  }
-
-  Result<runtime::Execution> execute(const Executable& executable,
-                                     std::vector<BufferPtr> arguments) {
-    TENON_ASSIGN(runtime::Execution run, executable.execute(arguments));
-    executions_.push_back(run);
-    return run;
-  }
-
-  /// Runs on these arrays, and waits.
-  Result<std::vector<Literal>> run(const Executable& executable,
-                                   const std::vector<Literal>& arguments) {
-    std::vector<BufferPtr> buffers;
-    for (const Literal& each : arguments) {
-      TENON_ASSIGN(BufferPtr buffer, put(each));
-      buffers.push_back(std::move(buffer));
-    }
-    TENON_ASSIGN(const runtime::Execution done, execute(executable, buffers));
-    std::vector<Literal> results;
-    for (const BufferPtr& each : done.results) {
-      TENON_ASSIGN(Literal array, each->to_literal());
-      results.push_back(std::move(array));
-    }
-    return results;
-  }
-
-  program::StepCounts steps() const {
-    program::StepCounts sum;
-    for (const runtime::Execution& each : executions_) {
-      if (!each.done.await().ok()) continue;
-      sum.kernels += each.steps->kernels;
-      sum.calls += each.steps->calls;
-      sum.host += each.steps->host;
-    }
-    return sum;
-  }
-
- private:
-  std::shared_ptr<Client> client_;
-  std::vector<runtime::Execution> executions_;
-};
-
-Literal numbers(Dims dims, int64_t first, ElementType type = kS32) {
-  Literal array(Shape(type, std::move(dims)));
-  for (int64_t i = 0; i < array.element_count(); ++i)
-    array.set_integer(i, wrap_integer(type, first + 7 * i));
-  return array;
-}
-
-Literal plus(const Literal& x, int64_t added) {
-  Literal sum = x;
-  for (int64_t i = 0; i < x.element_count(); ++i)
-    sum.set_integer(i, wrap_integer(x.element_type(), x.get_integer(i) + added));
-  return sum;
-}
-
-// `donor` is an attribute of the argument: " {tf.aliasing_output = 0 : i32}".
-std::string add_one(int64_t count, std::string_view donor = "") {
-  return fmt::format(
-      "func.func @main(%a: tensor<{0}xi32>{1}) -> tensor<{0}xi32> {{\n"
-      " %k = stablehlo.constant dense<1> : tensor<{0}xi32>\n"
-      " %r = stablehlo.add %a, %k : tensor<{0}xi32>\n return %r : tensor<{0}xi32>\n}}\n",
-      count, donor);
-}
-constexpr std::string_view kDonor = " {tf.aliasing_output = 0 : i32}";
-
-Status same(const Literal& got, const Literal& expected, std::string_view what) {
-  if (got == expected) return {};
-  for (int64_t i = 0; i < got.element_count(); ++i) {
-    if (got.get_integer(i) != expected.get_integer(i)) {
-      return internal_error("{}: element {} is {}, expected {}", what, i, got.element_to_string(i),
-                            expected.element_to_string(i));
-    }
-  }
-  return internal_error("{}: another shape", what);
-}
-
-// --- Memory
-
-Status donation_takes_the_buffer(RuntimeDevice& d) {
-  TENON_ASSIGN(const auto executable, d.load(add_one(1000, kDonor)));
-  const Literal x = numbers({1000}, 3);
-  TENON_ASSIGN(const BufferPtr buffer, d.put(x));
-  TENON_ASSIGN(const auto run, d.execute(*executable, {buffer}));
-  if (!buffer->is_deleted()) return internal_error("a donated argument is not deleted");
-  const auto again = d.execute(*executable, {buffer});
-  if (again) return internal_error("a deleted argument was accepted");
-  TENON_ASSIGN(const Literal got, run.results[0]->to_literal());
-  return same(got, plus(x, 1), "the result in donated memory");
-}
-
-Status chain_of_donations(RuntimeDevice& d) {
-  TENON_ASSIGN(const auto executable, d.load(add_one(5000, kDonor)));
-  const Literal x = numbers({5000}, -9);
-  TENON_ASSIGN(BufferPtr buffer, d.put(x));
-  for (int i = 0; i < 50; ++i) {
-    TENON_ASSIGN(const auto run, d.execute(*executable, {buffer}));
-    buffer = run.results[0];
-  }
-  TENON_ASSIGN(const Literal got, buffer->to_literal());
-  return same(got, plus(x, 50), "fifty donations in a row");
-}
-
-Status held_buffers_stay(RuntimeDevice& d) {
-  TENON_ASSIGN(const auto executable, d.load(add_one(1000, kDonor)));
-  const Literal x = numbers({1000}, 11);
-  TENON_ASSIGN(const BufferPtr buffer, d.put(x));
-  TENON_TRY(buffer->hold());
-  runtime::ExecuteOptions keep;
-  keep.keep = {0};
-  const BufferPtr arguments[] = {buffer};
-  TENON_ASSIGN(const auto run, executable->execute(arguments, keep));
-  TENON_ASSIGN(const Literal got, run.results[0]->to_literal());
-  TENON_TRY(same(got, plus(x, 1), "the result beside a held argument"));
-  TENON_ASSIGN(const Literal kept, buffer->to_literal());
-  buffer->release();
-  TENON_TRY(same(kept, x, "a held argument"));
-  return d.execute(*executable, {buffer}).has_value() ? Status()
-                                                      : internal_error("it cannot be donated then");
-}
-
-Status one_buffer_twice(RuntimeDevice& d) {
-  TENON_ASSIGN(
-      const auto executable,
-      d.load("func.func @main(%a: tensor<77xi32>, %b: tensor<77xi32>) -> tensor<77xi32> {\n"
-             " %r = stablehlo.subtract %a, %b : tensor<77xi32>\n"
-             " return %r : tensor<77xi32>\n}\n"));
-  TENON_ASSIGN(const BufferPtr buffer, d.put(numbers({77}, 5)));
-  TENON_ASSIGN(const auto run, d.execute(*executable, {buffer, buffer}));
-  TENON_ASSIGN(const Literal got, run.results[0]->to_literal());
-  return same(got, Literal(Shape(kS32, {77})), "x - x");
-}
-
-// Temporaries of several times the size of the result.
-Status large_temporaries(RuntimeDevice& d) {
-  TENON_ASSIGN(const auto executable, d.load(R"(
-func.func @main(%a: tensor<512xi32>) -> tensor<512xi32> {
- %x = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<512xi32>) -> tensor<512x512xi32>
- %y = stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<512xi32>) -> tensor<512x512xi32>
- %m = stablehlo.multiply %x, %y : tensor<512x512xi32>
- %t = stablehlo.transpose %m, dims = [1, 0] : (tensor<512x512xi32>) -> tensor<512x512xi32>
- %s = "stablehlo.sort"(%t) ({
-  ^bb0(%u: tensor<i32>, %v: tensor<i32>):
-   %p = stablehlo.compare LT, %u, %v : (tensor<i32>, tensor<i32>) -> tensor<i1>
-   stablehlo.return %p : tensor<i1>
- }) {dimension = 1 : i64, is_stable = true} : (tensor<512x512xi32>) -> tensor<512x512xi32>
- %z = stablehlo.constant dense<-2147483648> : tensor<i32>
- %r = stablehlo.reduce(%s init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<512x512xi32>, tensor<i32>) -> tensor<512xi32>
- return %r : tensor<512xi32>
-}
-)"));
-  const Literal x = numbers({512}, -1000);
-  TENON_ASSIGN(const auto got, d.run(*executable, {x}));
-  Literal expected(Shape(kS32, {512}));
-  for (int64_t i = 0; i < 512; ++i) {
-    int64_t most = integer_min(kS32);
-    for (int64_t j = 0; j < 512; ++j)
-      most = std::max(most, wrap_integer(kS32, x.get_integer(i) * x.get_integer(j)));
-    expected.set_integer(i, most);
-  }
-  return same(got[0], expected, "a result behind large temporaries");
-}
-
-// Buffers until the device has no room, at most 1 GiB: then an error, and everything works again.
-Status memory_used_up_and_given_back(RuntimeDevice& d) {
-  constexpr int64_t kBlock = int64_t{16} << 20;
-  constexpr int64_t kMost = 64;
-  const Literal block(Shape(kU8, {kBlock}));
-  std::vector<BufferPtr> buffers;
-  for (int64_t i = 0; i < kMost; ++i) {
-    auto buffer = d.put(block);
-    if (!buffer) {
-      if (buffer.error().code() != ErrorCode::kResourceExhausted) return buffer.error();
-      break;
-    }
-    buffers.push_back(*std::move(buffer));
-  }
-  buffers.clear();
-  TENON_ASSIGN(const auto executable, d.load(add_one(100000)));
-  const Literal x = numbers({100000}, 1);
-  TENON_ASSIGN(const auto got, d.run(*executable, {x}));
-  return same(got[0], plus(x, 1), "a result after the memory was given back");
-}
-
-// Buffers of many sizes, freed in another order, with their contents checked.
-Status fragmentation(RuntimeDevice& d) {
-  Random random(5);
-  struct KeptBuffer {
-    BufferPtr buffer;
-    Literal contents;
-  };
-  std::vector<KeptBuffer> kept;
-  for (int i = 0; i < 300; ++i) {
-    if (kept.size() > 20 || (!kept.empty() && random.one_in(3))) {
-      const auto which = static_cast<size_t>(random.below(std::ssize(kept)));
-      TENON_ASSIGN(const Literal got, kept[which].buffer->to_literal());
-      TENON_TRY(same(got, kept[which].contents, "a buffer among others"));
-      kept.erase(kept.begin() + static_cast<int64_t>(which));
-    }
-    KeptBuffer one;
-    one.contents = numbers({1 + random.below(20000)}, i);
-    TENON_ASSIGN(one.buffer, d.put(one.contents));
-    kept.push_back(std::move(one));
-  }
-  TENON_ASSIGN(const auto executable, d.load(add_one(999)));
-  const Literal x = numbers({999}, 1);
-  TENON_ASSIGN(const auto got, d.run(*executable, {x}));
-  return same(got[0], plus(x, 1), "a result in fragmented memory");
-}
-
-// --- Runtime
-
 Status executions_in_order(RuntimeDevice& d) {
   TENON_ASSIGN(const auto executable, d.load(add_one(3000)));
-  const Literal x = numbers({3000}, 0);
+  const Literal x = test_numbers({3000}, 0);
   TENON_ASSIGN(BufferPtr buffer, d.put(x));
   std::vector<BufferPtr> each;
   for (int i = 0; i < 40; ++i) {
@@ -283,7 +40,7 @@ Status threads_share_an_executable(RuntimeDevice& d) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 15; ++i) {
-        const Literal x = numbers({700}, 1000 * t + i);
+        const Literal x = test_numbers({700}, 1000 * t + i);
         const auto buffer = d.put(x);
         if (!buffer) {
           ++failed;
@@ -299,7 +56,7 @@ Status threads_share_an_executable(RuntimeDevice& d) {
   for (std::thread& each : threads) each.join();
   if (failed != 0)
     return internal_error("{} of 60 executions from four threads failed", failed.load());
-  const Literal x = numbers({700}, 3);
+  const Literal x = test_numbers({700}, 3);
   return d.run(*executable, {x}).has_value() ? Status() : internal_error("it does not run then");
 }
 
@@ -310,7 +67,7 @@ Status many_executables(RuntimeDevice& d) {
     loaded.push_back(std::move(executable));
   }
   for (size_t i = loaded.size(); i-- > 0;) {
-    const Literal x = numbers({static_cast<int64_t>(10 + i)}, 4);
+    const Literal x = test_numbers({static_cast<int64_t>(10 + i)}, 4);
     TENON_ASSIGN(const auto got, d.run(*loaded[i], {x}));
     TENON_TRY(same(got[0], plus(x, 1), "one of thirty executables"));
     if (i % 3 == 0) loaded.erase(loaded.begin() + static_cast<int64_t>(i));
@@ -320,12 +77,12 @@ Status many_executables(RuntimeDevice& d) {
 
 Status wrong_arguments_are_errors(RuntimeDevice& d) {
   TENON_ASSIGN(const auto executable, d.load(add_one(20)));
-  TENON_ASSIGN(const BufferPtr shorter, d.put(numbers({19}, 0)));
-  TENON_ASSIGN(const BufferPtr narrow, d.put(numbers({20}, 0, kS16)));
+  TENON_ASSIGN(const BufferPtr shorter, d.put(test_numbers({19}, 0)));
+  TENON_ASSIGN(const BufferPtr narrow, d.put(test_numbers({20}, 0, kS16)));
   if (d.execute(*executable, {})) return internal_error("no argument was accepted");
   if (d.execute(*executable, {shorter})) return internal_error("a shorter argument was accepted");
   if (d.execute(*executable, {narrow})) return internal_error("another type was accepted");
-  const Literal x = numbers({20}, 8);
+  const Literal x = test_numbers({20}, 8);
   TENON_ASSIGN(const auto got, d.run(*executable, {x}));
   return same(got[0], plus(x, 1), "a result after refused calls");
 }
@@ -363,7 +120,7 @@ Status transfers_of_any_strides(RuntimeDevice& d) {
 Status source_may_change_after_the_call(RuntimeDevice& d) {
   TENON_ASSIGN(const auto executable, d.load(add_one(50000)));
   for (int i = 0; i < 5; ++i) {
-    Literal source = numbers({50000}, i);
+    Literal source = test_numbers({50000}, i);
     const Literal sent = source;
     TENON_ASSIGN(const BufferPtr buffer, d.put(source));
     std::memset(source.mutable_data().data(), 0x77, source.mutable_data().size());
@@ -378,14 +135,14 @@ Status argument_freed_while_used(RuntimeDevice& d) {
   TENON_ASSIGN(const auto executable, d.load(add_one(50000)));
   std::vector<BufferPtr> results;
   for (int i = 0; i < 20; ++i) {
-    TENON_ASSIGN(const BufferPtr buffer, d.put(numbers({50000}, i)));
+    TENON_ASSIGN(const BufferPtr buffer, d.put(test_numbers({50000}, i)));
     TENON_ASSIGN(const auto run, d.execute(*executable, {buffer}));
     buffer->remove();
     results.push_back(run.results[0]);
   }
   for (size_t i = 0; i < results.size(); ++i) {
     TENON_ASSIGN(const Literal got, results[i]->to_literal());
-    TENON_TRY(same(got, plus(numbers({50000}, static_cast<int64_t>(i)), 1),
+    TENON_TRY(same(got, plus(test_numbers({50000}, static_cast<int64_t>(i)), 1),
                    "a result whose argument was freed"));
   }
   return {};
@@ -393,7 +150,7 @@ Status argument_freed_while_used(RuntimeDevice& d) {
 
 Status executable_freed_while_used(RuntimeDevice& d) {
   BufferPtr result;
-  const Literal x = numbers({50000}, 2);
+  const Literal x = test_numbers({50000}, 2);
   {
     TENON_ASSIGN(const auto executable, d.load(add_one(50000)));
     TENON_ASSIGN(const BufferPtr buffer, d.put(x));
@@ -420,7 +177,7 @@ Status many_results(RuntimeDevice& d) {
   }
   text += types + ") {\n" + body + " return " + names + " : " + types + "\n}\n";
   TENON_ASSIGN(const auto executable, d.load(text));
-  const Literal x = numbers({33}, 6);
+  const Literal x = test_numbers({33}, 6);
   TENON_ASSIGN(const auto got, d.run(*executable, {x}));
   for (int i = 0; i < kResults; ++i)
     TENON_TRY(same(got[static_cast<size_t>(i)], plus(x, i), fmt::format("result {} of 40", i)));
@@ -429,7 +186,7 @@ Status many_results(RuntimeDevice& d) {
 
 Status copies_between_memories(RuntimeDevice& d) {
   TENON_ASSIGN(const auto executable, d.load(add_one(500)));
-  const Literal x = numbers({500}, 9);
+  const Literal x = test_numbers({500}, 9);
   TENON_ASSIGN(const BufferPtr pinned, d.put(x, MemoryKind::kPinnedHost));
   TENON_ASSIGN(const BufferPtr moved, pinned->copy_to(d.device(), MemoryKind::kDevice));
   TENON_ASSIGN(const auto run, d.execute(*executable, {moved}));
@@ -445,7 +202,7 @@ Status empty_arrays(RuntimeDevice& d) {
              "tensor<4xi32>) {\n %r = stablehlo.negate %a : tensor<0x3xi32>\n"
              " %s = stablehlo.negate %b : tensor<4xi32>\n"
              " return %r, %s : tensor<0x3xi32>, tensor<4xi32>\n}\n"));
-  const Literal x = numbers({4}, 1);
+  const Literal x = test_numbers({4}, 1);
   TENON_ASSIGN(const auto got, d.run(*executable, {Literal(Shape(kS32, {0, 3})), x}));
   Literal expected(Shape(kS32, {4}));
   for (int64_t i = 0; i < 4; ++i) expected.set_integer(i, -x.get_integer(i));
