@@ -30,7 +30,7 @@ void print_next_steps(const NewBackendOptions& options, size_t files) {
     fmt::print("  meson setup build        # needs an installed Tenon, found by pkg-config\n");
   }
   fmt::print(
-      "  ninja -C build\n  meson test -C build\n  grep -n PORT: *           # what to replace; "
+      "  ninja -C build\n  meson test -C build\n  grep -rn PORT: .          # what to replace; "
       "README.md says in which order\n");
 }
 
