@@ -18,6 +18,7 @@ const CaseList& case_list() {
     add_dynamic_cases(list);
     add_pattern_cases(list);
     add_random_cases(list);
+    add_model_cases(list);
     add_determinism_cases(list);
     add_seam_cases(list);
     add_abi_cases(list);

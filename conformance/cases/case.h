@@ -84,6 +84,7 @@ void add_quantized_cases(CaseList& list);
 void add_dynamic_cases(CaseList& list);
 void add_pattern_cases(CaseList& list);
 void add_random_cases(CaseList& list);
+void add_model_cases(CaseList& list);
 void add_determinism_cases(CaseList& list);
 void add_seam_cases(CaseList& list);
 void add_abi_cases(CaseList& list);

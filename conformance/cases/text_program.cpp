@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <functional>
 
 #include "conformance/compare/differential.h"
 #include "core/types/float_convert.h"
@@ -73,9 +74,7 @@ int64_t number_of(std::string_view text) {
 
 // --- Arguments
 
-using Number = double (*)(Random&);
-
-Literal numbers(const Shape& shape, Random& random, Number draw) {
+Literal numbers(const Shape& shape, Random& random, const std::function<double(Random&)>& draw) {
   Literal array(shape);
   const ElementType type = shape.element_type();
   for (int64_t i = 0; i < array.element_count(); ++i) {
@@ -115,8 +114,19 @@ Literal matrices(const Shape& shape, Random& random, bool hermitian) {
   return a;
 }
 
-Result<Literal> argument_of(std::string_view how, const Shape& shape, ValueClass values,
-                            Random& random) {
+// Uniform, with the variance 1 / inputs.
+Literal weights(const Shape& shape, Random& random) {
+  const int64_t outputs = shape.rank() == 0 ? 1 : shape.dims().back();
+  const int64_t inputs =
+      std::max<int64_t>(shape.element_count() / std::max<int64_t>(outputs, 1), 1);
+  const double limit = std::sqrt(3.0 / static_cast<double>(inputs));
+  return numbers(shape, random, [limit](Random& r) { return limit * (2 * r.unit() - 1); });
+}
+
+}  // namespace
+
+Result<Literal> fill_argument(std::string_view how, const Shape& shape, ValueClass values,
+                              Random& random) {
   const bool is_matrix = shape.rank() >= 2 && !is_integer(shape.element_type());
   if (how == "data") return random_values(shape, values, random);
   if (how == "ordinary") return random_values(shape, ValueClass::kOrdinary, random);
@@ -127,6 +137,21 @@ Result<Literal> argument_of(std::string_view how, const Shape& shape, ValueClass
   if (how == "unit") return numbers(shape, random, [](Random& r) { return 2 * r.unit() - 1; });
   if (how == "spd" && is_matrix) return matrices(shape, random, true);
   if (how == "triangular" && is_matrix) return matrices(shape, random, false);
+  if (how == "weights") return weights(shape, random);
+  if (how.starts_with("sign:")) {
+    const auto parts = split(how.substr(5), ':');
+    const double size =
+        static_cast<double>(number_of(parts[0])) / static_cast<double>(number_of(parts[1]));
+    return numbers(shape, random, [size](Random& r) { return r.one_in(2) ? size : -size; });
+  }
+  if (how.starts_with("steps:")) {
+    const auto limits = split(how.substr(6), ':');
+    const int64_t low = number_of(limits[0]);
+    const int64_t high = number_of(limits[1]);
+    const auto of = static_cast<double>(number_of(limits[2]));
+    return numbers(shape, random,
+                   [=](Random& r) { return static_cast<double>(r.between(low, high)) / of; });
+  }
   if (how.starts_with("ints:")) {
     const auto limits = split(how.substr(5), ':');
     return random_integers(shape, number_of(limits[0]), number_of(limits[1]), random);
@@ -146,8 +171,6 @@ Result<Literal> argument_of(std::string_view how, const Shape& shape, ValueClass
   }
   return internal_error("no way to fill an argument of {}: {}", shape.to_string(), how);
 }
-
-}  // namespace
 
 std::string text_of(const TextTemplate& program, ElementType type) {
   const auto parameters = types_of(program.parameters);
@@ -189,7 +212,7 @@ Result<CaseProgram> make_text_program(const TextTemplate& program, ElementType t
   for (size_t i = 0; i < main.parameter_count(); ++i) {
     const std::string fill = how.empty() ? "data" : how[std::min(i, how.size() - 1)];
     TENON_ASSIGN(Literal argument,
-                 argument_of(fill, main.parameter(i).type().shape(), values, random));
+                 fill_argument(fill, main.parameter(i).type().shape(), values, random));
     made.arguments.push_back(std::move(argument));
   }
   return made;

@@ -21,18 +21,27 @@ struct TextTemplate {
   std::string_view variant;     ///< The last part but one of the case's name.
   std::string_view parameters;  ///< "4x5x$T, i32": dimensions and element type of each.
   std::string_view results;
-  /// How each argument is filled, separated by spaces; absent, and the last for all that follow,
-  /// is "data":
-  ///   data        the case's class of values          small    integers of -3 … 3, or such floats
-  ///   ints:L:H    integers in [L, H]                  positive numbers in [0.5, 2]
-  ///   spd         symmetric positive definite         triangular  with a dominant diagonal
-  ///   list:1,2,3  these integers                      ordinary moderate numbers
-  ///   unit        numbers in (-1, 1)
+  /// How each argument is filled (fill_argument), separated by spaces; absent, and the last for
+  /// all that follow, is "data".
   std::string_view arguments;
   std::string_view body;
   std::string_view functions{};  ///< Other functions of the module.
   Comparison comparison = Comparison::kEachOp;
 };
+
+/// An argument, filled as one of these words says:
+///   data        the case's class of values          small    integers of -3 … 3, or such floats
+///   ints:L:H    integers in [L, H]                  positive numbers in [0.5, 2]
+///   spd         symmetric positive definite         triangular  with a dominant diagonal
+///   list:1,2,3  these integers                      ordinary moderate numbers
+///   unit        numbers in (-1, 1)                  sign:N:D N/D and -N/D
+///   steps:L:H:D multiples of 1/D in [L/D, H/D]      weights  of a layer: variance 1 / inputs,
+///   where
+///                                                            all dimensions but the last are
+///                                                            inputs
+/// Errors: another word, or one that does not fit the shape.
+Result<Literal> fill_argument(std::string_view how, const Shape& shape, ValueClass values,
+                              Random& random);
 
 /// The module's text for an element type.
 std::string text_of(const TextTemplate& program, ElementType type);

@@ -383,7 +383,12 @@ Result<std::vector<Literal>> evaluated(const hlo::Module& module,
   std::vector<hlo::EvalValue> values;
   for (const Literal& argument : arguments)
     values.push_back(hlo::EvalValue::of(hlo::tensor_from_literal(argument, wide)));
-  TENON_ASSIGN(const auto found, hlo::Evaluator(module, options).run(*module.entry(), values));
+  // A program may call checks of its own, as of its sizes.
+  hlo::Evaluator evaluator(module, options);
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  hlo::install_checks(evaluator, &failures, &checks);
+  TENON_ASSIGN(const auto found, evaluator.run(*module.entry(), values));
   std::vector<Literal> literals;
   for (const hlo::EvalValue& value : found) literals.push_back(hlo::literal_from_tensor(*value));
   return literals;

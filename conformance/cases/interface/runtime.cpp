@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "conformance/cases/interface/runtime_device.h"
+#include "conformance/cases/interface/runtime_checks.h"
 
 namespace tenon::conformance {
 namespace {
@@ -237,27 +237,6 @@ constexpr RuntimeCase kRuntimeCases[] = {
     {"runtime/wrong_arguments_are_errors", wrong_arguments_are_errors},
 };
 
-CaseResult run_runtime_case(RuntimeCheck check, CaseContext& context) {
-  const auto released = context.target.release_device();
-  if (!released) return failed_run(released.error());
-  CaseResult result;
-  {
-    auto device = RuntimeDevice::open(*released);
-    if (!device) return failed_run(device.error());
-    const Status status = check(*device);
-    if (!status.ok()) {
-      result = failed_run(status);
-      result.blame = Blame::kInterface;
-    }
-    result.steps = device->steps();
-  }
-  // The client's device is closed on another thread.
-  if (const auto closed = context.target.release_device(); !closed)
-    return failed_run(closed.error());
-  return result.outcome == Outcome::kPass ? with_steps_judged(std::move(result), context.target)
-                                          : result;
-}
-
 }  // namespace
 
 void add_runtime_cases(CaseList& list) {
@@ -266,9 +245,7 @@ void add_runtime_cases(CaseList& list) {
     one.name = each.name;
     one.tier = Tier::kQuick;
     one.needs = CaseNeeds::kInterface;
-    one.run = [check = each.check](CaseContext& context) {
-      return run_runtime_case(check, context);
-    };
+    one.run = [check = each.check](CaseContext& context) { return run_on_runtime(context, check); };
     list.cases.push_back(std::move(one));
   }
 }

@@ -1,7 +1,7 @@
 // Memory of the runtime: donation, aliasing, large temporaries, memory used up and given back.
 #include <algorithm>
 
-#include "conformance/cases/interface/runtime_device.h"
+#include "conformance/cases/interface/runtime_checks.h"
 #include "core/base/random.h"
 
 namespace tenon::conformance::runtime_checks {
