@@ -36,7 +36,7 @@ struct ConformOptions {
   std::vector<std::string> pjrt_options;
   std::vector<std::string> patterns;
   std::vector<std::string> excluded;
-  std::string tier = "full";
+  std::string tier;  ///< Empty: that of tier_of.
   std::string shard = "1/1";
   int jobs = 0;
   uint64_t seed = 0;
@@ -142,11 +142,17 @@ conf::CaseNeeds interfaces_of(const ConformOptions& options) {
   return options.device.device == "reference" ? kNothing : kInterface;
 }
 
+// A list has every name, a run the cases that depend on the device alone.
+std::string tier_of(const ConformOptions& options) {
+  if (!options.tier.empty()) return options.tier;
+  return options.list ? "extended" : "full";
+}
+
 Result<conf::Selection> selection_of(const ConformOptions& options) {
   conf::Selection selection;
   selection.patterns = options.patterns;
   selection.excluded = options.excluded;
-  TENON_ASSIGN(selection.tier, conf::tier_from_name(options.tier));
+  TENON_ASSIGN(selection.tier, conf::tier_from_name(tier_of(options)));
   TENON_TRY(conf::parse_shard(options.shard, selection));
   selection.has = options.list ? conf::CaseNeeds::kPlugin : interfaces_of(options);
   if (!options.profile.empty()) {
@@ -178,7 +184,7 @@ Result<conf::Report> report_before(const ConformOptions& options,
   report.command = command_of(options);
   report.date = conf::to_string(conf::today());
   report.seed = options.seed;
-  report.tier = options.tier;
+  report.tier = tier_of(options);
   report.profile = options.profile;
   report.filtered = !options.patterns.empty() || !options.excluded.empty() ||
                     options.shard != "1/1" || !options.data.empty();
@@ -312,8 +318,12 @@ Result<int> conform(ConformOptions options) {
     return 0;
   }
   if (chosen.empty()) {
-    return usage_error(
-        invalid_argument("no case matches; tenon conform --list prints their names"));
+    conf::Selection extended = selection;
+    extended.tier = conf::Tier::kExtended;
+    return usage_error(invalid_argument(
+        "no case matches{}; tenon conform --list prints their names",
+        conf::select(cases, extended).empty() ? ""
+                                              : fmt::format(" in the tier {}", tier_of(options))));
   }
   TENON_ASSIGN(const conf::Report report, run_and_judge(options, cases, chosen));
   TENON_TRY(write_reports(options, report));
@@ -400,7 +410,9 @@ void add_conform_command(CLI::App& app, int* exit_code) {
       ->allow_extra_args(false);  // A pattern may follow.
   command
       ->add_option("--tier", options->tier,
-                   "smoke (under 10 s), quick (under 2 min), full; the first two prove nothing")
+                   "smoke (under 10 s), quick (under 2 min), full, extended (speed and large "
+                   "arrays too); the "
+                   "first two prove nothing")
       ->default_str("full");
   command->add_option("--shard", options->shard, "run part I of N: I/N")->default_str("1/1");
   command->add_option("--jobs", options->jobs, "worker processes; default: one a core");

@@ -25,6 +25,7 @@ const CaseList& case_list() {
     add_lifetime_cases(list);
     add_kernel_cases(list);
     add_runtime_cases(list);
+    add_speed_cases(list);
     add_left_out(list);
     return list;
   }();

@@ -25,6 +25,7 @@ enum class Tier : uint8_t {
   kSmoke,  ///< Under 10 s: each op once.
   kQuick,  ///< Under 2 min: each op on each type.
   kFull,
+  kExtended,  ///< kFull, and what depends on the machine beside the device: speed, large arrays.
 };
 
 /// Targets that lack it leave the case out.
@@ -50,6 +51,8 @@ struct ConformanceCase {
   std::function<CaseResult(CaseContext&)> run;
   Tier tier = Tier::kFull;
   CaseNeeds needs = CaseNeeds::kNothing;
+  /// Whether it runs after all others, while no other case does: it measures, or takes the memory.
+  bool alone = false;
 };
 
 /// A cell of the table of ops, types and variants that no case covers.
@@ -91,6 +94,7 @@ void add_abi_cases(CaseList& list);
 void add_lifetime_cases(CaseList& list);
 void add_kernel_cases(CaseList& list);
 void add_runtime_cases(CaseList& list);
+void add_speed_cases(CaseList& list);
 /// Appends the ops that the groups leave out as a whole; the last to be called.
 void add_left_out(CaseList& list);
 

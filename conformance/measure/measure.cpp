@@ -3,35 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "conformance/cases/interface/seam_device.h"
-#include "conformance/cases/values.h"
-#include "hlo/driver/compile.h"
-#include "hlo/import/import.h"
+#include "conformance/measure/timed_program.h"
 
 namespace tenon::conformance {
 namespace {
 
 using backend::MemoryHandle;
-using runtime::BufferPtr;
-
-/// Runs `work` `count` times; its first error, or the median of the seconds.
-Result<double> median_seconds(int count, const std::function<Status()>& work) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  for (int i = 0; i < count; ++i) {
-    const auto begin = Clock::now();
-    TENON_TRY(work());
-    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-  std::ranges::nth_element(times, times.begin() + count / 2);
-  // A clock may be too coarse for one run.
-  return std::max(times[static_cast<size_t>(count / 2)], 1e-9);
-}
 
 // --- By the interface
 
@@ -88,55 +69,6 @@ Status measure_transfers(SeamDevice& d, const MeasureOptions& options, Measureme
 
 // --- Programs
 
-// Moderate numbers, the same again and again; indices in range, each once.
-Literal argument_of(const Shape& shape) {
-  Literal array(shape);
-  const auto count = array.element_count();
-  if (shape.element_type() == ElementType::kS32) {
-    for (int64_t i = 0; i < count; ++i) array.set_integer(i, count - 1 - i);
-    return array;
-  }
-  Random random(1);
-  const Literal few =
-      random_values(Shape(shape.element_type(), {1021}), ValueClass::kOrdinary, random);
-  const std::span<std::byte> bytes = array.mutable_data();
-  for (size_t at = 0; at < bytes.size(); at += few.data().size()) {
-    std::memcpy(bytes.data() + at, few.data().data(),
-                std::min(few.data().size(), bytes.size() - at));
-  }
-  return array;
-}
-
-struct MeasuredProgram {
-  std::shared_ptr<runtime::Executable> executable;
-  std::vector<BufferPtr> arguments;
-  double bytes = 0;
-
-  Status run() const {
-    TENON_ASSIGN(const runtime::Execution run, executable->execute(arguments));
-    return run.done.await();
-  }
-};
-
-Result<MeasuredProgram> load(const std::shared_ptr<runtime::Client>& client,
-                             const std::string& text) {
-  const auto& device = client->devices()[0];
-  TENON_ASSIGN(const auto module, hlo::import_module(text, "measured"));
-  TENON_ASSIGN(auto made, hlo::compile(*module, client->backend(), device->info().target));
-  MeasuredProgram program;
-  TENON_ASSIGN(program.executable, runtime::Executable::load(device, std::move(made.compiled), {}));
-  for (const Shape& shape : program.executable->parameters()) {
-    const Literal array = argument_of(shape);
-    TENON_ASSIGN(auto made_buffer, buffer_from_host(device, runtime::MemoryKind::kDevice,
-                                                    {array.data().data(), shape, {}, {}}));
-    program.arguments.push_back(made_buffer.buffer);
-    program.bytes += static_cast<double>(array.data().size());
-  }
-  for (const Shape& shape : program.executable->results())
-    program.bytes += static_cast<double>(Literal(shape).data().size());
-  return program;
-}
-
 // The size at which a run takes `factor` times as long.
 int64_t grown(const MeasuredClass& one, int64_t n, double factor) {
   const double by = std::pow(factor, 1.0 / static_cast<double>(one.growth));
@@ -148,7 +80,7 @@ int64_t grown(const MeasuredClass& one, int64_t n, double factor) {
 Status measure_class(const std::shared_ptr<runtime::Client>& client, const MeasuredClass& one,
                      const MeasureOptions& options, ClassRate& rate) {
   for (int64_t n = one.first;;) {
-    TENON_ASSIGN(const MeasuredProgram program, load(client, one.program(n)));
+    TENON_ASSIGN(const TimedProgram program, TimedProgram::load(client, one.program(n)));
     TENON_TRY(program.run());
     TENON_ASSIGN(const double once, median_seconds(1, [&] { return program.run(); }));
     const double room = static_cast<double>(options.most_bytes) / program.bytes;

@@ -31,7 +31,9 @@ class Runner {
       : waiting_(requests.begin(), requests.end()),
         options_(options),
         on_record_(on_record),
-        stop_(stop) {}
+        stop_(stop) {
+    std::ranges::stable_partition(waiting_, [](const Request& each) { return !each.alone; });
+  }
 
   Result<RunnerSummary> run() {
     size_t wanted = static_cast<size_t>(std::max(1, options_.jobs));
@@ -43,7 +45,9 @@ class Runner {
       // The first worker shows whether the device opens at all.
       if (most_ != 0) wanted = std::min(wanted, most_);
       const bool may_start = workers_.empty() || opened_;
-      if (may_start && workers_.size() < wanted && !waiting_.empty()) {
+      // One worker is enough for cases that run alone.
+      const bool has_use = !waiting_.empty() && (workers_.empty() || !waiting_.front().alone);
+      if (may_start && workers_.size() < wanted && has_use) {
         TENON_TRY(start());
         continue;
       }
@@ -106,8 +110,14 @@ class Runner {
       return false;
     }
     const bool is_free = worker.is_ready && !worker.is_leaving && !worker.request;
-    if (is_free && !waiting_.empty()) give(worker);
+    if (is_free && may_begin()) give(worker);
     return true;
+  }
+
+  // Whether the next case may begin now.
+  bool may_begin() const {
+    if (waiting_.empty()) return false;
+    return !waiting_.front().alone || std::ranges::none_of(workers_, &Runner::is_busy);
   }
 
   void give(WorkerProcess& worker) {

@@ -33,6 +33,7 @@ struct RunnerOptions {
 struct Request {
   size_t number = 0;
   std::string name;
+  bool alone = false;  ///< It begins when no other case runs, after those that are not alone.
 };
 
 /// Runs the cases. `on_record` is called on this thread as outcomes arrive, in any order. A worker

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -88,6 +89,41 @@ done
   EXPECT_EQ(outcomes, expected);
 }
 
+// A case leaves a folder as it begins and removes it as it ends; the one that runs alone looks for
+// others.
+TEST(Runner, ACaseThatRunsAloneIsTheLastAndHasNoOthersBesideIt) {
+  const std::string folder = testing::TempDir() + "tenon_alone_" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  RunnerOptions options = options_for("cd " + folder + R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do
+  mkdir $number
+  sleep 0.1
+  outcome=pass
+  if [ "$number" = 1 ] && [ "$(ls | wc -l)" != 1 ]; then outcome=fail; fi
+  if [ "$number" = 2 ] && [ "$(ls | wc -l)" != 1 ]; then outcome=fail; fi
+  rmdir $number
+  printf '{"name": "case/%s", "outcome": "%s", "seconds": 0.5, ' $number $outcome >&3
+  echo '"steps": {"kernels": 2, "calls": 0, "host": 0}}' >&3
+done
+)sh");
+  options.jobs = 3;
+  options.timeout = 10;
+  std::vector<Request> list = requests(8);
+  list[1].alone = true;
+  list[2].alone = true;
+  std::vector<std::string> order;
+  const auto summary = run_cases(list, options, [&](const CaseRecord& record) {
+    order.push_back(record.name);
+    EXPECT_EQ(record.result.outcome, Outcome::kPass) << record.name;
+  });
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(summary) << summary.error().to_string();
+  ASSERT_EQ(order.size(), 8u);
+  EXPECT_EQ(order[6], "case/1");
+  EXPECT_EQ(order[7], "case/2");
+}
+
 TEST(Runner, ADeviceThatDoesNotOpenIsAnError) {
   const auto ignore = [](const CaseRecord&) {};
   const auto refused = run_cases(
@@ -160,6 +196,11 @@ TEST(Selections, TakePatternsTiersAndShards) {
             "'3/2' is no shard: expected I/N with 1 <= I <= N, as in 1/4");
   EXPECT_FALSE(parse_shard("1", half).ok());
   EXPECT_FALSE(tier_from_name("fast"));
+  cases[0].tier = Tier::kExtended;
+  EXPECT_EQ(select(cases, {}), (std::vector<size_t>{1, 2, 3}));
+  Selection extended;
+  extended.tier = *tier_from_name("extended");
+  EXPECT_EQ(select(cases, extended), (std::vector<size_t>{0, 1, 2, 3}));
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ Result<Tier> tier_from_name(std::string_view name) {
   if (name == "smoke") return Tier::kSmoke;
   if (name == "quick") return Tier::kQuick;
   if (name == "full") return Tier::kFull;
-  return invalid_argument("'{}' is no tier: expected smoke, quick or full", name);
+  if (name == "extended") return Tier::kExtended;
+  return invalid_argument("'{}' is no tier: expected smoke, quick, full or extended", name);
 }
 
 std::vector<size_t> select(const std::vector<ConformanceCase>& cases, const Selection& selection) {

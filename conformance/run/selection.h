@@ -28,7 +28,7 @@ struct Selection {
 
 /// "1/4": the first of four. Errors: another form, or a number out of range.
 Status parse_shard(std::string_view text, Selection& selection);
-/// "smoke", "quick" or "full".
+/// "smoke", "quick", "full" or "extended".
 Result<Tier> tier_from_name(std::string_view name);
 
 /// Indices of the selected cases, in order.

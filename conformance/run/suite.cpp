@@ -41,7 +41,7 @@ class SuiteRun {
     std::map<std::string, size_t> missing = order_;
     for (const CaseRecord& each : made_.records) missing.erase(each.name);
     for (const size_t i : chosen_) {
-      if (missing.contains(cases_[i].name)) list.push_back({i, cases_[i].name});
+      if (missing.contains(cases_[i].name)) list.push_back({i, cases_[i].name, cases_[i].alone});
     }
     return list;
   }

@@ -78,7 +78,8 @@ def test_same_twice(tenon: pathlib.Path, folder: pathlib.Path) -> bool:
 
 def test_usage(tenon: pathlib.Path) -> bool:
     good = True
-    for arguments, status, said in [(["op/no_such_op/*"], 2, "no case matches"), (["--shard", "3/2"], 1, "is no shard"),
+    for arguments, status, said in [(["op/no_such_op/*"], 2, "no case matches;"),
+                                    (["speed/*"], 2, "no case matches in the tier full;"), (["--shard", "3/2"], 1, "is no shard"),
                                     (["--tier", "fast"], 1, "is no tier"), (["--device", "nothing", "op/add/f32/one/*"], 1, "does not open")]:
         done = run(tenon, "conform", *arguments)
         good &= check(f"conform {' '.join(arguments)}", done.returncode == status and said in done.stdout, (done.returncode, done.stdout))
