@@ -26,6 +26,7 @@ const CaseList& case_list() {
     add_kernel_cases(list);
     add_runtime_cases(list);
     add_speed_cases(list);
+    add_large_cases(list);
     add_left_out(list);
     return list;
   }();

@@ -95,6 +95,7 @@ void add_lifetime_cases(CaseList& list);
 void add_kernel_cases(CaseList& list);
 void add_runtime_cases(CaseList& list);
 void add_speed_cases(CaseList& list);
+void add_large_cases(CaseList& list);
 /// Appends the ops that the groups leave out as a whole; the last to be called.
 void add_left_out(CaseList& list);
 
