@@ -39,9 +39,6 @@ Result<int> diff(const DiffOptions& options) {
   if (options.json) {
     print_json(conf::to_json(difference));
   } else {
-    if (before.seed != after.seed) {
-      fmt::print("the reports are of different values: seeds {} and {}\n", before.seed, after.seed);
-    }
     fmt::print("{}", conf::difference_text(difference));
   }
   return difference.count_worse() == 0 ? 0 : kExitError;

@@ -117,14 +117,32 @@ Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
   return command;
 }
 
-// The command that runs the cases again.
+// As a shell reads it.
+std::string quoted(const std::string& argument) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string text = "'";
+  for (const char c : argument) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+// The command that runs the cases again, but for the patterns that chose them.
 std::string command_of(const ConformOptions& options) {
   std::string command = "tenon conform";
-  for (const std::string& argument : target_arguments(options)) command += " " + argument;
-  if (!options.data.empty()) command += " --data " + options.data;
+  for (const std::string& argument : target_arguments(options)) command += " " + quoted(argument);
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" {} {}", name, quoted(value));
+  };
+  add("--data", options.data);
+  add("--tier", options.tier);
+  add("--profile", options.profile);
+  for (const std::string& each : options.excluded) add("--exclude", each);
   if (options.seed != 0) command += fmt::format(" --seed {}", options.seed);
-  if (!options.declaration.empty()) command += " --declaration " + options.declaration;
-  if (!options.waivers.empty()) command += " --waivers " + options.waivers;
+  if (options.timeout != ConformOptions().timeout)
+    command += fmt::format(" --timeout {:g}", options.timeout);
+  add("--declaration", options.declaration);
+  add("--waivers", options.waivers);
   return command;
 }
 
@@ -148,12 +166,30 @@ std::string tier_of(const ConformOptions& options) {
   return options.list ? "extended" : "full";
 }
 
+Error usage_error(Status error) { return Error(std::move(error).in_stage(kUsageStage)); }
+
+// Wrong numbers, and reports that cannot be written: both are found before the run.
+Status check_options(const ConformOptions& options) {
+  if (!(options.timeout > 0)) return invalid_argument("--timeout is more than 0 seconds");
+  if (options.jobs < 0)
+    return invalid_argument("--jobs is a number of processes, not {}", options.jobs);
+  for (const std::string& file : {options.json, options.junit, options.html}) {
+    const auto folder = std::filesystem::path(file).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder))
+      return not_found("{}: there is no folder {}", file, folder.string());
+  }
+  return {};
+}
+
 Result<conf::Selection> selection_of(const ConformOptions& options) {
   conf::Selection selection;
   selection.patterns = options.patterns;
   selection.excluded = options.excluded;
-  TENON_ASSIGN(selection.tier, conf::tier_from_name(tier_of(options)));
-  TENON_TRY(conf::parse_shard(options.shard, selection));
+  const auto tier = conf::tier_from_name(tier_of(options));
+  if (!tier) return usage_error(tier.error());
+  selection.tier = *tier;
+  if (Status shard = conf::parse_shard(options.shard, selection); !shard.ok())
+    return usage_error(std::move(shard));
   selection.has = options.list ? conf::CaseNeeds::kPlugin : interfaces_of(options);
   if (!options.profile.empty()) {
     TENON_ASSIGN(selection.profile, conf::find_profile(options.profile));
@@ -295,8 +331,6 @@ void end_journal(const ConformOptions& options, const conf::Report& report) {
   std::filesystem::remove(journal, ignored);
 }
 
-Error usage_error(Status error) { return Error(std::move(error).in_stage(kUsageStage)); }
-
 Result<int> conform(ConformOptions options) {
   if (!options.resume.empty()) {
     if (!options.json.empty() && options.json != options.resume) {
@@ -304,6 +338,7 @@ Result<int> conform(ConformOptions options) {
     }
     options.json = options.resume;
   }
+  if (Status valid = check_options(options); !valid.ok()) return usage_error(std::move(valid));
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
   TENON_TRY(pjrt_options_of(options));
   TENON_ASSIGN(const std::vector<conf::ConformanceCase> cases, cases_of(options));
@@ -326,8 +361,8 @@ Result<int> conform(ConformOptions options) {
                                               : fmt::format(" in the tier {}", tier_of(options))));
   }
   TENON_ASSIGN(const conf::Report report, run_and_judge(options, cases, chosen));
-  TENON_TRY(write_reports(options, report));
   fmt::print("{}", conf::summary_text(report, use_colour(stdout), options.verbose));
+  TENON_TRY(write_reports(options, report));
   end_journal(options, report);
   fmt::print("{} in {:.1f} s\n", conf::has_passed(report) ? "conformant" : "NOT conformant",
              report.seconds);
@@ -435,6 +470,7 @@ void add_conform_command(CLI::App& app, int* exit_code) {
   add_report_options(*command, *options);
   CLI::Option* measure = command->add_flag(
       "--measure", options->measure, "measure the device's rates by classes of ops; runs no case");
+  measure->excludes(pjrt);
   command
       ->add_option("--target-info", options->target_info,
                    "write the rates to this file, as one beside the plug-in states them")

@@ -44,6 +44,8 @@ struct CaseContext {
   bool reduce = true;
   /// Bounds that the target's declaration relaxes.
   std::span<const RelaxedBound> relaxed = {};
+  /// Gets a failure before its program is reduced, which may take too long or crash.
+  std::function<void(const CaseResult&)> on_failure = {};
 };
 
 struct ConformanceCase {

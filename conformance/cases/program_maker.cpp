@@ -24,12 +24,6 @@ Outcome outcome_of(const Status& error) {
   return Outcome::kFail;
 }
 
-// Why the device is not the only one that computed this result; empty if it is.
-std::string declined_step(const std::vector<hlo::Placement>& placement) {
-  const hlo::Placement* const step = hlo::first_declined(placement);
-  return step == nullptr ? "" : fmt::format("{}: {}", step->label, step->reason);
-}
-
 // The component that computes `mismatch`: what the target's placement says of its op. An op that
 // was decomposed is in no label: then all steps are to blame, if they are of one kind.
 void set_blame(CaseResult& result, const Mismatch& mismatch,
@@ -116,7 +110,10 @@ void explain_failure(CaseResult& result, CaseProgram program, CaseContext& conte
   if (context.target.counts_steps() && fault_of(failure, interpreter) == Fault::kLowering) {
     result.blame = Blame::kLowering;
   }
-  if (context.reduce) failure = reduce(std::move(failure), device);
+  result.reproducer = to_mlir(failure);
+  if (!context.reduce) return;
+  if (context.on_failure) context.on_failure(result);
+  failure = reduce(std::move(failure), device);
   result.reproducer = to_mlir(failure);
   if (result.blame == Blame::kKernel) result.listing = listing_of(failure, context.target);
 }
@@ -132,8 +129,16 @@ CaseResult failed_run(const Status& error) {
   return result;
 }
 
-CaseResult with_steps_judged(CaseResult result, const Target& target) {
-  if (target.counts_steps() && result.steps.on_device() == 0) {
+std::string declined_step(const std::vector<hlo::Placement>& placement) {
+  const hlo::Placement* const step = hlo::first_declined(placement);
+  return step == nullptr ? "" : fmt::format("{}: {}", step->label, step->reason);
+}
+
+CaseResult with_steps_judged(CaseResult result, const Target& target, const std::string& declined) {
+  if (!declined.empty()) {
+    result.outcome = Outcome::kNotSupported;
+    result.message = "the device declined " + declined;
+  } else if (target.counts_steps() && result.steps.on_device() == 0) {
     result.outcome = Outcome::kNotRun;
     result.message = "the device ran no step of the program";
   }
@@ -230,15 +235,12 @@ CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseCont
     result.message = mismatch->text;
     set_blame(result, *mismatch, run->placement);
     explain_failure(result, std::move(*program), context);
-  } else if (const std::string declined = declined_step(run->placement); !declined.empty()) {
-    result.outcome = Outcome::kNotSupported;
-    result.message = "the device declined " + declined;
   } else {
     if (relaxation.warning) {
       result.outcome = Outcome::kQualityWarning;
       result.message = relaxation.warning->text;
     }
-    return with_steps_judged(std::move(result), context.target);
+    return with_steps_judged(std::move(result), context.target, declined_step(run->placement));
   }
   return result;
 }

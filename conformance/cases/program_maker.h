@@ -64,8 +64,13 @@ MakeProgram built_by(std::function<void(ProgramMaker&)> build);
 
 /// The result of a case whose program did not run.
 CaseResult failed_run(const Status& error);
-/// The result, or kNotRun if the device ran none of its steps.
-CaseResult with_steps_judged(CaseResult result, const Target& target);
+/// The first step that the device declined, so that the host ran it, and why; empty if there is
+/// none.
+std::string declined_step(const std::vector<hlo::Placement>& placement);
+/// The result of a case whose results are right: kNotSupported if the device declined a step,
+/// kNotRun if it ran none.
+CaseResult with_steps_judged(CaseResult result, const Target& target,
+                             const std::string& declined = {});
 
 /// Runs the program on the target and compares its values with the oracle
 /// (conformance/compare/differential.h).

@@ -117,6 +117,11 @@ bool is_close_complex(const Tolerance& rule, ElementType part, std::complex<doub
   return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
 }
 
+bool is_sum_of_special_terms(double a, double b) {
+  if (std::isnan(b)) return std::isnan(a);
+  return a == b || std::isnan(a);
+}
+
 bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
   if (same_number(a, b)) return true;
   // Rounded once, in every order.

@@ -43,6 +43,10 @@ double epsilon(ElementType type);
 bool same_bits(double a, double b);
 /// Equality, where any NaN equals any other.
 bool same_number(double a, double b);
+/// Whether `a` may be a sum of which `b`, NaN or infinite, is the exact one, some of the terms
+/// being so too. In no order do such terms add up to a finite number; to a NaN they may, where
+/// partial sums overflow.
+bool is_sum_of_special_terms(double a, double b);
 /// Whether a sum is near enough to the exact one, given the sum of the terms' magnitudes.
 bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size);
 /// Compares complex numbers as a whole, by their distance.

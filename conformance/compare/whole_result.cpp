@@ -128,7 +128,8 @@ Wrong check_residual(const WholeResult& result, int64_t at, int64_t rows, Comple
   return wrong(at, "the residual", std::abs(residual), bound);
 }
 
-// |A - L L^H| against |L| |L^H|; the other triangle is not defined.
+// |A - L L^H| against |L| |L^H|; the other triangle is not defined. Of the factors with this
+// residual one has a real and positive diagonal.
 Wrong check_cholesky(const WholeResult& result) {
   const bool lower = result.op.flag(AttrKey::lower);
   for (int64_t batch = 0; batch < matrices_in(result.actual); ++batch) {
@@ -145,6 +146,8 @@ Wrong check_cholesky(const WholeResult& result) {
       for (int64_t j = 0; j <= i; ++j) {
         const int64_t at = lower ? factor.index(i, j) : factor.index(j, i);
         if (!std::isfinite(std::abs(result.exact[static_cast<size_t>(at)]))) continue;
+        if (i == j && (l(i, i).real() < 0 || l(i, i).imag() != 0))
+          return WrongElement{at, "the diagonal of a factor is real and positive"};
         Complex residual = lower ? a(i, j) : std::conj(a(j, i));
         double size = std::abs(residual);
         double exact_size = size;
@@ -203,7 +206,8 @@ Wrong check_triangular_solve(const WholeResult& result) {
 
 // --- Random numbers
 
-// The mean and the variance are within six standard deviations of their estimates.
+// The mean and the variance are within six standard deviations of their estimates: that of the
+// variance of n numbers is the variance times sqrt((kurtosis - 1) / n).
 Wrong check_rng(const WholeResult& result) {
   const bool uniform = result.op.enumeration<hlo::RngDistribution>(AttrKey::rng_distribution) ==
                        hlo::RngDistribution::kUniform;
@@ -234,7 +238,9 @@ Wrong check_rng(const WholeResult& result) {
     return wrong(0, "the mean's error", mean_error, mean_bound);
   const double second = square / count - (sum / count) * (sum / count);
   const double variance_error = std::abs(second - variance);
-  const double variance_bound = variance * (12 / std::sqrt(count) + 4 * rounding(result));
+  const double kurtosis = uniform ? 1.8 : 3;
+  const double variance_bound =
+      variance * (6 * std::sqrt((kurtosis - 1) / count) + 4 * rounding(result));
   if (!is_within(variance_error, variance_bound))
     return wrong(0, "the variance's error", variance_error, variance_bound);
   return {};

@@ -8,6 +8,7 @@
 
 #include "conformance/cases/text_program.h"
 #include "conformance/compare/differential.h"
+#include "conformance/compare/tolerance.h"
 
 namespace tenon::conformance {
 namespace {
@@ -83,6 +84,41 @@ TEST(Sums, OfNarrowFloatsAreRoundedOnce) {
                          "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across "
                          "dimensions = [0] : ($A, tensor<$T>) -> $R"};
   expect_bound(sum, kBF16, 0, 0.02);
+}
+
+// A factor with columns of other signs has the same residual.
+TEST(WholeResults, OfFactorsHaveAPositiveDiagonal) {
+  const TextTemplate cholesky{"", "4x4x$T", "4x4x$T", "spd",
+                              "%r = stablehlo.cholesky %a, lower = true : $A"};
+  for (const ElementType type : {kF32, kC64}) {
+    auto program = make_text_program(cholesky, type, ValueClass::kOrdinary, 7);
+    ASSERT_TRUE(program) << program.error().to_string();
+    auto run = make_evaluator_target()->run(*program->module, program->arguments);
+    ASSERT_TRUE(run) << run.error().to_string();
+    Literal& factor = run->results.back();
+    const auto wrong = [&] {
+      return compare_results(*program->module, program->arguments, run->results);
+    };
+    EXPECT_FALSE(wrong());
+    for (const int64_t i : {10, 14}) {  // Column 2.
+      const auto z = -factor.get_complex(i);
+      is_complex(type) ? factor.set_complex(i, z) : factor.set_double(i, z.real());
+    }
+    const auto found = wrong();
+    ASSERT_TRUE(found);
+    EXPECT_NE(found->text.find("diagonal"), std::string::npos) << found->text;
+  }
+}
+
+TEST(Sums, OfSpecialTermsAreSpecial) {
+  const double inf = HUGE_VAL;
+  EXPECT_TRUE(is_sum_of_special_terms(inf, inf));
+  EXPECT_TRUE(is_sum_of_special_terms(NAN, inf));
+  EXPECT_TRUE(is_sum_of_special_terms(NAN, NAN));
+  EXPECT_FALSE(is_sum_of_special_terms(0, inf));
+  EXPECT_FALSE(is_sum_of_special_terms(-inf, inf));
+  EXPECT_FALSE(is_sum_of_special_terms(inf, NAN));
+  EXPECT_FALSE(is_sum_of_special_terms(1, NAN));
 }
 
 TEST(ProgramResults, AreWithinTheEvaluatorsOwnError) {

@@ -34,12 +34,12 @@ void add_outcomes(const Report& before, const Report& after, ReportDifference& d
   const ByName old_results = by_name(before);
   const ByName new_results = by_name(after);
   const auto add = [&](const std::string& name, const CaseResult* from, const CaseResult* to) {
-    const bool is_gone = to == nullptr && badness(from) < 3;
-    const bool is_worse = is_gone || badness(to) > badness(from);
+    const bool is_worse = to == nullptr || badness(to) > badness(from);
     const bool is_same = from != nullptr && to != nullptr && from->outcome == to->outcome &&
                          is_failure(*from) == is_failure(*to);
     if (is_same) return;
-    OutcomeChange change{name, {}, {}, is_worse};
+    const bool is_better = !is_worse && badness(to) < badness(from);
+    OutcomeChange change{name, {}, {}, is_worse, is_better};
     if (from != nullptr) change.before = from->outcome;
     if (to != nullptr) change.after = to->outcome;
     difference.outcomes.push_back(std::move(change));
@@ -65,6 +65,19 @@ void add_ledger(const Report& before, const Report& after, ReportDifference& dif
   }
 }
 
+std::vector<std::string> notes_of(const Report& before, const Report& after) {
+  std::vector<std::string> notes;
+  const auto note = [&](std::string_view what, const std::string& a, const std::string& b) {
+    if (a != b) notes.push_back(fmt::format("the reports are of different {}: {}; {}", what, a, b));
+  };
+  note("devices", fmt::format("{}", fmt::join(before.device, ", ")),
+       fmt::format("{}", fmt::join(after.device, ", ")));
+  note("suites", before.suite, after.suite);
+  note("tiers", before.tier, after.tier);
+  note("values", fmt::format("seed {}", before.seed), fmt::format("seed {}", after.seed));
+  return notes;
+}
+
 std::string_view text_of_outcome(const std::optional<Outcome>& outcome) {
   return outcome ? name_of(*outcome) : "absent";
 }
@@ -83,6 +96,7 @@ size_t ReportDifference::count_worse() const {
 
 ReportDifference difference_of(const Report& before, const Report& after) {
   ReportDifference difference;
+  difference.notes = notes_of(before, after);
   add_outcomes(before, after, difference);
   add_ledger(before, after, difference);
   return difference;
@@ -104,22 +118,25 @@ nlohmann::json to_json(const ReportDifference& difference) {
                       {"after", units_json(each.after)},
                       {"worse", each.is_worse}});
   }
-  return {{"worse", difference.count_worse()},
+  return {{"notes", difference.notes},
+          {"worse", difference.count_worse()},
           {"outcomes", std::move(outcomes)},
           {"ledger", std::move(ledger)}};
 }
 
 std::string difference_text(const ReportDifference& difference) {
   std::string text;
+  for (const std::string& note : difference.notes) text += note + "\n";
   for (const bool is_worse : {true, false}) {
-    const std::string_view word = is_worse ? "worse" : "better";
     for (const OutcomeChange& each : difference.outcomes) {
       if (each.is_worse != is_worse) continue;
+      const std::string_view word = is_worse ? "worse" : each.is_better ? "better" : "other";
       text += fmt::format("{} {}: {} -> {}\n", word, each.name, text_of_outcome(each.before),
                           text_of_outcome(each.after));
     }
     for (const LedgerChange& each : difference.ledger) {
       if (each.is_worse != is_worse) continue;
+      const std::string_view word = is_worse ? "worse" : "better";
       text += fmt::format("{} {} of {}: {:.3f} -> {:.3f} ULP\n", word, each.op, name_of(each.type),
                           each.before, each.after);
     }

@@ -15,6 +15,7 @@ struct OutcomeChange {
   std::optional<Outcome> before;  ///< Absent: the first report does not have the case.
   std::optional<Outcome> after;
   bool is_worse = false;
+  bool is_better = false;  ///< Neither: a failure of another kind.
 };
 
 struct LedgerChange {
@@ -26,6 +27,7 @@ struct LedgerChange {
 };
 
 struct ReportDifference {
+  std::vector<std::string> notes;  ///< Other differences: of device, tier, seed, suite.
   std::vector<OutcomeChange> outcomes;
   std::vector<LedgerChange> ledger;
 
@@ -33,8 +35,8 @@ struct ReportDifference {
 };
 
 /// An outcome is worse if it is a failure and was none, or else is further from a pass: a quality
-/// warning, then a waived or excused case. A case that passed and is gone is worse, and so is a
-/// new one that fails. An error is worse if it is greater.
+/// warning, then a waived or excused case. A case that is gone is worse, and so is a new one that
+/// fails. An error is worse if it is greater.
 ReportDifference difference_of(const Report& before, const Report& after);
 
 nlohmann::json to_json(const ReportDifference& difference);

@@ -30,9 +30,10 @@ std::array<size_t, kOutcomeCount> counts_of(const std::vector<CaseRecord>& recor
 }
 
 bool has_passed(const Report& report) {
-  return !report.interrupted && !report.records.empty() &&
-         std::ranges::none_of(report.records,
-                              [](const CaseRecord& record) { return is_failure(record.result); });
+  const auto fails = [](const CaseRecord& record) { return is_failure(record.result); };
+  const auto passes = [](const CaseRecord& record) { return is_pass(record.result.outcome); };
+  return !report.interrupted && std::ranges::none_of(report.records, fails) &&
+         (report.filtered ? !report.records.empty() : std::ranges::any_of(report.records, passes));
 }
 
 std::vector<LedgerEntry> ledger_of(const std::vector<CaseRecord>& records) {

@@ -19,7 +19,7 @@ struct Report {
   bool counts_steps = true;               ///< Whether the device says which steps it ran.
   CaseNeeds has = CaseNeeds::kInterface;  ///< Its interfaces: cases that need more are left out.
   std::string command;                    ///< How to run it again.
-  std::string date;                       ///< The day on which it ended, in UTC: "2026-12-31".
+  std::string date;                       ///< The day on which it began, in UTC: "2026-12-31".
   uint64_t seed = 0;
   std::string tier;
   std::string profile;    ///< Empty: all cases of the tier.
@@ -35,7 +35,8 @@ struct Report {
 std::string suite_digest(const std::vector<ConformanceCase>& cases);
 
 std::array<size_t, kOutcomeCount> counts_of(const std::vector<CaseRecord>& records);
-/// Whether no result is a failure, at least one case ran, and the run was not interrupted.
+/// Whether no result is a failure, the run was not interrupted, and at least one case passed, or
+/// ran if only some were chosen.
 bool has_passed(const Report& report);
 /// The largest error of each op and type, over all cases.
 std::vector<LedgerEntry> ledger_of(const std::vector<CaseRecord>& records);

@@ -146,7 +146,15 @@ TEST(Differences, AreWorseOrBetter) {
   EXPECT_EQ(worse(good, with_error(Outcome::kQualityWarning, 1)), 1u);
   EXPECT_EQ(worse(with_error(Outcome::kQualityWarning, 1), with_error(Outcome::kWaived, 1)), 1u);
   EXPECT_EQ(worse(with_error(Outcome::kFail, 1), with_error(Outcome::kCrash, 1)), 0u);
+  EXPECT_EQ(
+      difference_text(difference_of(with_error(Outcome::kFail, 1), with_error(Outcome::kCrash, 1))),
+      "other op/tan/f32/a: fail -> crash\n1 changes, 0 worse\n");
   EXPECT_EQ(worse(good, report_of({})), 1u);  // It is gone.
+  EXPECT_EQ(worse(with_error(Outcome::kFail, 1), report_of({})), 1u);
+  Report other = good;
+  other.tier = "smoke";
+  other.device = {"another"};
+  EXPECT_EQ(difference_of(good, other).notes.size(), 2u);
   EXPECT_EQ(worse(report_of({}), good), 0u);
   EXPECT_EQ(worse(report_of({}), with_error(Outcome::kFail, 1)), 1u);
   const json made = to_json(difference_of(good, report_of({})));
@@ -202,9 +210,11 @@ TEST(Submissions, OfAConformantDeviceAreVerified) {
   EXPECT_EQ(verdict_of(conformant()), "");
   const auto folder = TemporaryFolder::create("tenon_submission");
   ASSERT_TRUE(write_submission(folder->path(), conformant()).ok());
-  EXPECT_EQ(verify_submission(folder->path(), kVersion)->statement,
-            fmt::format("X1 2 of Example, profile minimal, 2026-11-25, {} cases",
-                        conformant().records.size()));
+  EXPECT_EQ(
+      verify_submission(folder->path(), kVersion)->statement,
+      fmt::format("X1 2 of Example, profile minimal, 2026-11-25, {0} cases, {0} pass, without "
+                  "cases of a plug-in's file",
+                  conformant().records.size()));
 }
 
 TEST(Submissions, AreOfWholeRunsAlone) {
@@ -259,7 +269,8 @@ TEST(Submissions, HaveOutcomesThatTheirEvidenceAllows) {
   first.steps = {};
   EXPECT_EQ(verdict_of(report), name + " is pass, but the device ran none of its steps");
   report.counts_steps = false;
-  EXPECT_EQ(verdict_of(report), "");
+  EXPECT_EQ(verdict_of(report),
+            "results.json is of a device with an interface that counts no steps");
   report = conformant();
   report.records[0].result.ledger = {{"stablehlo.tan", ElementType::kF32, 9, 5, 1, "", "", ""}};
   EXPECT_EQ(verdict_of(report), name +
@@ -294,10 +305,29 @@ TEST(Submissions, HaveOutcomesByTheirTerms) {
   EXPECT_TRUE(has(verdict_of(report), "expired on 2026-11-24"));
 }
 
+TEST(Submissions, HaveAPass) {
+  Report report = conformant();
+  report.terms.declaration->not_supported = {{"*", "it is not built yet"}};
+  for (CaseRecord& each : report.records) {
+    each.result.outcome = Outcome::kNotSupported;
+    apply_terms(report.terms, each);
+  }
+  EXPECT_FALSE(has_passed(report));
+  EXPECT_EQ(verdict_of(report), "no case passed");
+}
+
 TEST(Submissions, AreOfOneRun) {
   const Report report = conformant();
   EXPECT_EQ(verdict_of(report, "statement.json", [](json& s) { s["seed"] = 7; }),
-            "statement.json is of another run than results.json");
+            "statement.json is of another run than results.json: /seed");
+  EXPECT_EQ(verdict_of(report, "statement.json", [](json& s) { s["command"] = "tenon"; }),
+            "statement.json is of another run than results.json: /command");
+  EXPECT_EQ(verdict_of(report, "statement.json", [](json& s) { s["tier"] = "smoke"; }),
+            "statement.json is of another run than results.json: /tier");
+  EXPECT_EQ(verdict_of(report, "results.json", [](json& r) { r["counts"]["fail"] = 99; }),
+            "results.json: /counts/fail is not that of its cases");
+  EXPECT_TRUE(has(verdict_of(report, "results.json", [](json& r) { r["device"] = {"X9"}; }),
+                  "statement.json is of another run than results.json: /device"));
   EXPECT_EQ(verdict_of(report, "statement.json", [](json& s) { s["product"] = "X2"; }),
             "statement.json is of another device than declaration.json");
   EXPECT_EQ(verdict_of(report, "declaration.json",

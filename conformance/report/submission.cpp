@@ -8,8 +8,6 @@
 #include "core/base/file.h"
 
 namespace tenon::conformance {
-namespace {
-
 nlohmann::json statement_of(const Report& report) {
   const Declaration& declaration = *report.terms.declaration;
   return {{"submission", kSubmissionVersion},
@@ -27,8 +25,6 @@ nlohmann::json statement_of(const Report& report) {
           {"cases", report.records.size()},
           {"passed", has_passed(report)}};
 }
-
-}  // namespace
 
 Status check_submittable(const Report& report) {
   if (report.tier != "full") {

@@ -31,11 +31,15 @@ struct SubmissionCheck {
 };
 
 /// Checks a submission against the suite of this Tenon: digests, each case of the profile once,
-/// outcomes and bounds computed again from the ledgers, terms and steps, waivers valid on the day
-/// of the statement, no failure. Errors: the folder is no submission, or of another suite.
+/// outcomes and bounds computed again from the ledgers, terms and steps, what the report and the
+/// statement say of the whole run computed again from its cases, waivers valid on the day of the
+/// statement, no failure. Errors: the folder is no submission, or of another suite.
 Result<SubmissionCheck> verify_submission(const std::string& folder, std::string_view tenon);
 
 // --- For the files of the folder
+
+/// statement.json of a run with a declaration.
+nlohmann::json statement_of(const Report& report);
 
 inline constexpr const char* kSubmittedFiles[] = {"statement.json", "declaration.json",
                                                   "waivers.json", "results.json", "cases.txt"};

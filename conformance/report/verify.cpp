@@ -14,8 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-// The members of statement.json that are checked.
+// The members of statement.json that are read; all of them are compared with those of the results.
 struct Statement {
+  json document;
   std::string product;
   std::string vendor;
   std::string version;
@@ -24,11 +25,10 @@ struct Statement {
   std::string date;
   std::string tier;
   std::string profile;
-  uint64_t seed = 0;
 };
 
 Result<Statement> read_statement(const std::string& path) {
-  TENON_ASSIGN(const json document, read_json_file(path));
+  TENON_ASSIGN(json document, read_json_file(path));
   Statement made;
   try {
     if (document.at("submission").get<int>() != kSubmissionVersion) {
@@ -39,11 +39,17 @@ Result<Statement> read_statement(const std::string& path) {
         {"tenon", &made.tenon},     {"suite", &made.suite},    {"date", &made.date},
         {"tier", &made.tier},       {"profile", &made.profile}};
     for (const auto& [name, place] : members) *place = document.at(name).get<std::string>();
-    made.seed = document.at("seed").get<uint64_t>();
   } catch (const json::exception& error) {  // The library reports through exceptions.
     return invalid_argument("{}: not the statement of a submission: {}", path, error.what());
   }
+  made.document = std::move(document);
   return made;
+}
+
+// The first member in which the documents differ: "/counts/fail"; empty if there is none.
+std::string first_difference_of(const json& a, const json& b) {
+  const json changes = json::diff(a, b);
+  return changes.empty() ? "" : changes[0].at("path").get<std::string>();
 }
 
 class SubmissionChecker {
@@ -61,6 +67,7 @@ class SubmissionChecker {
     }
     TENON_TRY(check_digests());
     TENON_ASSIGN(report_, read_report(path("results.json")));
+    TENON_ASSIGN(results_, read_json_file(path("results.json")));
     TENON_ASSIGN(terms_.declaration, read_declaration(path("declaration.json")));
     TENON_ASSIGN(terms_.waivers, read_waivers(path("waivers.json")));
     check_statement();
@@ -70,7 +77,14 @@ class SubmissionChecker {
     made_.statement =
         fmt::format("{} {} of {}, profile {}, {}, {} cases", statement_.product, statement_.version,
                     statement_.vendor, statement_.profile, statement_.date, report_.records.size());
-    if (report_.has == CaseNeeds::kNothing) made_.statement += ", without those of the interface";
+    const auto counts = counts_of(report_.records);
+    for (size_t i = 0; i < kOutcomeCount; ++i) {
+      if (counts[i] == 0) continue;
+      made_.statement += fmt::format(", {} {}", counts[i], name_of(static_cast<Outcome>(i)));
+    }
+    if (report_.has == CaseNeeds::kNothing) made_.statement += ", without cases of the interface";
+    if (report_.has == CaseNeeds::kInterface)
+      made_.statement += ", without cases of a plug-in's file";
     return made_;
   }
 
@@ -99,11 +113,14 @@ class SubmissionChecker {
                          statement_.vendor == declaration.vendor &&
                          statement_.version == declaration.version;
     if (!is_same) fault("statement.json is of another device than declaration.json");
-    const std::string ran = report_.profile.empty() ? "full" : report_.profile;
-    if (statement_.seed != report_.seed || statement_.date != report_.date ||
-        statement_.tenon != report_.tenon || statement_.suite != report_.suite ||
-        statement_.profile != ran) {
-      fault("statement.json is of another run than results.json");
+    // The members follow from the cases.
+    if (const auto at = first_difference_of(results_, to_json(report_)); !at.empty())
+      fault("results.json: {} is not that of its cases", at);
+    if (!report_.counts_steps && report_.has != CaseNeeds::kNothing)
+      fault("results.json is of a device with an interface that counts no steps");
+    if (report_.terms.declaration) {
+      const auto at = first_difference_of(statement_.document, statement_of(report_));
+      if (!at.empty()) fault("statement.json is of another run than results.json: {}", at);
     }
     const bool has_terms = report_.terms.declaration &&
                            to_json(*report_.terms.declaration) == to_json(declaration) &&
@@ -206,11 +223,13 @@ class SubmissionChecker {
       if (++failures <= 10) fault("{}: {}", each.name, name_of(each.result.outcome));
     }
     if (failures > 10) fault("{} cases failed", failures);
+    if (failures == 0 && !has_passed(report_)) fault("no case passed");
   }
 
   const std::string folder_;
   Statement statement_;
   Report report_;
+  json results_;
   Terms terms_;
   SubmissionCheck made_;
 };

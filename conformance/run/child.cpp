@@ -74,7 +74,7 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
 
 Child::~Child() {
   kill();
-  if (process_ > 0) waitpid(process_, nullptr, 0);
+  if (process_ > 0 && !status_) waitpid(process_, nullptr, 0);
   close_all();
 }
 
@@ -82,6 +82,7 @@ Child::Child(Child&& other) noexcept { *this = std::move(other); }
 
 Child& Child::operator=(Child&& other) noexcept {
   std::swap(process_, other.process_);
+  std::swap(status_, other.status_);
   std::swap(requests_, other.requests_);
   std::swap(answers_, other.answers_);
   std::swap(output_, other.output_);
@@ -98,8 +99,18 @@ void Child::close_all() {
 }
 
 bool Child::read() {
-  read_available(output_, printed_, kMostKept);
-  return read_available(answers_, answered_, std::string::npos);
+  const auto take = [](int& file, std::string& text, size_t most) {
+    if (file < 0 || read_available(file, text, most)) return;
+    ::close(file);
+    file = -1;
+  };
+  if (process_ > 0 && !status_) {
+    int status = 0;
+    if (waitpid(process_, &status, WNOHANG) == process_) status_ = status;
+  }
+  take(output_, printed_, kMostKept);
+  take(answers_, answered_, std::string::npos);
+  return answers_ >= 0 && !status_;
 }
 
 std::optional<std::string> Child::next_answer() {
@@ -124,17 +135,23 @@ void Child::write(const std::string& request) {
 void Child::kill() {
   if (process_ <= 0) return;
   ::kill(-process_, SIGKILL);
-  ::kill(process_, SIGKILL);
+  if (!status_) ::kill(process_, SIGKILL);
 }
 
-std::string Child::await() {
-  int status = 0;
-  if (process_ > 0) waitpid(process_, &status, 0);
+void Child::end_requests() {
+  if (requests_ >= 0) ::close(requests_);
+  requests_ = -1;
+}
+
+Child::ChildEnd Child::await() {
+  int status = status_.value_or(0);
+  if (process_ > 0 && !status_) waitpid(process_, &status, 0);
   ::kill(-process_, SIGKILL);  // Processes that it started.
   process_ = -1;
-  read_available(output_, printed_, kMostKept);
-  return fmt::format("the process ended {} {}", WIFSIGNALED(status) ? "by" : "with",
-                     describe_end(status, printed_));
+  read();
+  return {WIFEXITED(status) && WEXITSTATUS(status) == 0,
+          fmt::format("the process ended {} {}", WIFSIGNALED(status) ? "by" : "with",
+                      describe_end(status, printed_))};
 }
 
 }  // namespace tenon::conformance

@@ -38,8 +38,10 @@ struct Request {
 
 /// Runs the cases. `on_record` is called on this thread as outcomes arrive, in any order. A worker
 /// that ends within a case gives it the outcome kCrash, with the signal and its last line; one that
-/// takes too long is killed: kTimeout. `*stop` ends the run early. Errors: no worker starts, or the
-/// device does not open.
+/// takes too long is killed: kTimeout. An end between two cases, or when the device is closed at
+/// the end, is the fault of the case before. If the device opened and does not open again, the
+/// cases left are kDeviceLost. `*stop` ends the run early. Errors: no worker starts, or the device
+/// never opens.
 Result<RunnerSummary> run_cases(const std::vector<Request>& requests, const RunnerOptions& options,
                                 const std::function<void(CaseRecord)>& on_record,
                                 const volatile bool* stop = nullptr);

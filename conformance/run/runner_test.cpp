@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/run/selection.h"
+#include "core/base/file.h"
 
 namespace tenon::conformance {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* kWorker = R"sh(
 echo '{"ready": ["a device"]}' >&3
 while read number; do
+  echo "{\"begin\": \"case/$number\"}" >&3
   case $number in
     2) echo "about to fail"; kill -SEGV $$ ;;
     3) sleep 60 ;;
@@ -69,6 +71,7 @@ TEST(Runner, ALostDeviceCostsOneCase) {
   const RunnerOptions options = options_for(R"sh(
 echo '{"ready": ["a device"]}' >&3
 while read -r number; do
+  echo "{\"begin\": \"case/$number\"}" >&3
   outcome=pass
   if [ "$number" = 1 ]; then outcome=device-lost; fi
   printf '{"name": "case/%s", "outcome": "%s", "seconds": 0.5, ' $number $outcome >&3
@@ -97,6 +100,8 @@ TEST(Runner, ACaseThatRunsAloneIsTheLastAndHasNoOthersBesideIt) {
   RunnerOptions options = options_for("cd " + folder + R"sh(
 echo '{"ready": ["a device"]}' >&3
 while read -r number; do
+  echo "{\"begin\": \"case/$number\"}" >&3
+  echo $number >>"$PWD.order"
   mkdir $number
   sleep 0.1
   outcome=pass
@@ -112,16 +117,152 @@ done
   std::vector<Request> list = requests(8);
   list[1].alone = true;
   list[2].alone = true;
-  std::vector<std::string> order;
   const auto summary = run_cases(list, options, [&](const CaseRecord& record) {
-    order.push_back(record.name);
     EXPECT_EQ(record.result.outcome, Outcome::kPass) << record.name;
   });
+  const std::string order = read_file(folder + ".order").value_or("");
   std::filesystem::remove_all(folder);
+  std::filesystem::remove(folder + ".order");
   ASSERT_TRUE(summary) << summary.error().to_string();
-  ASSERT_EQ(order.size(), 8u);
-  EXPECT_EQ(order[6], "case/1");
-  EXPECT_EQ(order[7], "case/2");
+  EXPECT_EQ(order.size(), 16u) << order;
+  EXPECT_TRUE(order.ends_with("1\n2\n")) << order;
+}
+
+// The answers of a worker to a case that passes.
+constexpr const char* kPass = R"sh(
+pass() {
+  printf '{"name": "case/%s", "outcome": "pass", "seconds": 0.5, ' $1 >&3
+  echo '"steps": {"kernels": 2, "calls": 0, "host": 0}}' >&3
+}
+begin() { echo "{\"begin\": \"case/$1\"}" >&3; }
+)sh";
+
+std::map<std::string, CaseResult> results_of(const std::string& script, size_t count,
+                                             int jobs = 1) {
+  RunnerOptions options = options_for(kPass + script);
+  options.jobs = jobs;
+  std::map<std::string, CaseResult> results;
+  const auto summary = run_cases(requests(count), options, [&](const CaseRecord& record) {
+    EXPECT_TRUE(results.emplace(record.name, record.result).second) << record.name;
+  });
+  EXPECT_TRUE(summary) << summary.error().to_string();
+  return results;
+}
+
+// An end between two cases is the fault of the first, and the second runs on another worker.
+TEST(Runner, ACrashBehindAResultIsThatOfItsCase) {
+  for (const int jobs : {1, 3}) {
+    const auto results = results_of(R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do
+  begin $number; pass $number
+  if [ $number = 1 ]; then kill -SEGV $$; fi
+done
+)sh",
+                                    4, jobs);
+    ASSERT_EQ(results.size(), 4u);
+    EXPECT_EQ(results.at("case/1").outcome, Outcome::kCrash);
+    EXPECT_EQ(results.at("case/1").message,
+              "the process ended by signal 11 (Segmentation fault), after the case's result");
+    for (const char* name : {"case/0", "case/2", "case/3"}) {
+      EXPECT_EQ(results.at(name).outcome, Outcome::kPass) << name;
+    }
+  }
+}
+
+TEST(Runner, ACrashWhenTheDeviceIsClosedIsFound) {
+  const auto results = results_of(R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do begin $number; pass $number; done
+kill -SEGV $$
+)sh",
+                                  2);
+  EXPECT_EQ(results.at("case/0").outcome, Outcome::kPass);
+  EXPECT_EQ(results.at("case/1").outcome, Outcome::kCrash);
+}
+
+TEST(Runner, ALostDeviceWhoseCloseHangsIsReplaced) {
+  const auto results = results_of(R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do
+  begin $number
+  if [ $number = 0 ]; then
+    echo '{"name": "case/0", "outcome": "device-lost", "seconds": 0, "steps": {"kernels": 0, "calls": 0, "host": 0}}' >&3
+    sleep 60
+  fi
+  pass $number
+done
+)sh",
+                                  3);
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(results.at("case/0").outcome, Outcome::kDeviceLost);
+  EXPECT_EQ(results.at("case/2").outcome, Outcome::kPass);
+}
+
+// The first worker leaves a file, on which those behind it do not open.
+TEST(Runner, ADeviceThatDoesNotOpenAgainEndsTheRunWithAReport) {
+  const std::string mark = testing::TempDir() + "tenon_runner_reopen_" + std::to_string(getpid());
+  const auto results = results_of(
+      "if [ -e " + mark + " ]; then echo '{\"error\": \"it is gone\"}' >&3; exit 1; fi\n" +
+          "touch " + mark + R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do
+  begin $number
+  if [ $number = 1 ]; then kill -SEGV $$; fi
+  pass $number
+done
+)sh",
+      4);
+  unlink(mark.c_str());
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results.at("case/0").outcome, Outcome::kPass);
+  EXPECT_EQ(results.at("case/1").outcome, Outcome::kCrash);
+  for (const char* name : {"case/2", "case/3"}) {
+    EXPECT_EQ(results.at(name).outcome, Outcome::kDeviceLost);
+    EXPECT_EQ(results.at(name).message, "the device does not open: it is gone");
+  }
+}
+
+// A process that a plug-in starts holds the worker's descriptors, and does not end with it.
+TEST(Runner, ACrashIsSeenThoughAnotherProcessHoldsTheAnswers) {
+  const auto results = results_of(R"sh(
+echo '{"ready": ["a device"]}' >&3
+sleep 60 &
+while read -r number; do
+  begin $number
+  if [ $number = 0 ]; then kill -SEGV $$; fi
+  pass $number
+done
+)sh",
+                                  2);
+  EXPECT_EQ(results.at("case/0").outcome, Outcome::kCrash) << results.at("case/0").message;
+  EXPECT_EQ(results.at("case/1").outcome, Outcome::kPass);
+}
+
+// A failure is known before its program is reduced.
+TEST(Runner, AFailureOutlivesItsReduction) {
+  const auto results = results_of(R"sh(
+echo '{"ready": ["a device"]}' >&3
+while read -r number; do
+  begin $number
+  echo '{"found": {"name": "case/0", "outcome": "fail", "message": "1, expected 2", "seconds": 0, "steps": {"kernels": 1, "calls": 0, "host": 0}}}' >&3
+  sleep 60
+done
+)sh",
+                                  1);
+  EXPECT_EQ(results.at("case/0").outcome, Outcome::kFail);
+  EXPECT_EQ(results.at("case/0").message,
+            "1, expected 2; its program is not reduced: no result within 0.5 s");
+}
+
+TEST(Runner, AnswersThatAreNoneAreErrors) {
+  const auto ignore = [](const CaseRecord&) {};
+  for (const char* answer : {"no JSON", "[]", R"({"ready": 5})", R"({"ready": [5]})",
+                             R"({"begin": "case/0"})", R"({"name": 3})"}) {
+    const auto ran =
+        run_cases(requests(1), options_for(fmt::format("echo '{}' >&3; sleep 60", answer)), ignore);
+    EXPECT_FALSE(ran) << answer;
+  }
 }
 
 TEST(Runner, ADeviceThatDoesNotOpenIsAnError) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/base/digest.h"
 
@@ -50,6 +51,13 @@ class SuiteRun {
     TENON_ASSIGN(JournalContents found, read_journal(options_.journal));
     TENON_TRY(check_same_run(found.identity, contents_.identity));
     contents_ = std::move(found);
+    for (const size_t i : chosen_) order_[cases_[i].name] = i;
+    std::set<std::string> seen;
+    for (const CaseRecord& each : contents_.records) {
+      if (!order_.contains(each.name) || !seen.insert(each.name).second)
+        return invalid_argument("{}: a result of {}, which is no case or has one already",
+                                options_.journal, each.name);
+    }
     for (const CaseRecord& each : contents_.records) {
       on_record_(each);
       made_.records.push_back(each);

@@ -25,6 +25,7 @@ SuiteOptions options_for(const TemporaryFolder& folder, const char* device = "a 
 echo '{{"ready": ["{}"]}}' >&3
 while read number; do
   echo $number >>{}
+  echo "{{\"begin\": \"case/$number\"}}" >&3
   printf '{{"name": "case/%s", "outcome": "fail", "message": "raw", "seconds": 0.5, ' $number >&3
   echo '"steps": {{"kernels": 2, "calls": 0, "host": 0}}}}' >&3
 done

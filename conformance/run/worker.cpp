@@ -1,5 +1,6 @@
 #include "conformance/run/worker.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,14 +31,17 @@ bool answer(int to, const nlohmann::json& value) {
 
 }  // namespace
 
-CaseResult run_case(const ConformanceCase& one, Target& target, const WorkerOptions& options) {
+CaseResult run_case(const ConformanceCase& one, Target& target, const WorkerOptions& options,
+                    const std::function<void(const CaseResult&)>& on_failure) {
   CaseContext context{target, mix_bits(options.seed ^ serial::short_digest_of(one.name)),
-                      options.reduce, options.relaxed};
+                      options.reduce, options.relaxed, on_failure};
   return one.run(context);
 }
 
 int serve(const std::vector<ConformanceCase>& cases, const WorkerOptions& options,
           const std::function<Result<std::unique_ptr<Target>>()>& open) {
+  // A process that a plug-in starts must not keep the parent waiting for the end of the answers.
+  for (const int file : {STDIN_FILENO, options.answers}) fcntl(file, F_SETFD, FD_CLOEXEC);
   auto target = open();
   if (!target) {
     static_cast<void>(answer(options.answers, {{"error", target.error().to_string()}}));
@@ -49,10 +53,14 @@ int serve(const std::vector<ConformanceCase>& cases, const WorkerOptions& option
   size_t number = 0;
   while (std::cin >> number) {
     if (number >= cases.size()) return 1;
-    const auto begin = std::chrono::steady_clock::now();
     CaseRecord record;
     record.name = cases[number].name;
-    record.result = run_case(cases[number], **target, options);
+    if (!answer(options.answers, {{"begin", record.name}})) return 1;
+    const auto begin = std::chrono::steady_clock::now();
+    record.result = run_case(cases[number], **target, options, [&](const CaseResult& found) {
+      static_cast<void>(
+          answer(options.answers, {{"found", to_json(CaseRecord{record.name, found, 0})}}));
+    });
     record.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!answer(options.answers, to_json(record))) return 1;

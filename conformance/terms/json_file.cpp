@@ -33,6 +33,8 @@ Result<nlohmann::json> parse_json(std::string_view text, const std::string& path
     return invalid_argument("not JSON: {}",
                             reason == std::string::npos ? what : what.substr(reason))
         .at(position_of(text, error.byte, path));
+  } catch (const nlohmann::json::exception& error) {  // A number out of range.
+    return invalid_argument("{}: not JSON: {}", path, error.what());
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace tenon::conformance {
 
-/// Whether `pattern` with '*' (any text, '/' included) and '?' matches the whole name.
+/// Whether `pattern` with '*' (any text, '/' included) and '?' (one character) matches the whole
+/// name. Every other character stands for itself.
 bool matches(std::string_view pattern, const std::string& name);
 
 }  // namespace tenon::conformance

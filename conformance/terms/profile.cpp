@@ -1,6 +1,8 @@
 #include "conformance/terms/profile.h"
 
 #include <algorithm>
+#include <ranges>
+#include <sstream>
 
 #include "conformance/embedded_files.h"
 #include "conformance/terms/pattern.h"
@@ -18,12 +20,39 @@ std::string_view content_of(std::string_view line) {
   return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
 }
 
+// The words of a line, for a line that begins with the word `first`.
+std::vector<std::string> words_behind(std::string_view first, std::string_view line) {
+  std::istringstream words((std::string(line)));
+  std::string word;
+  std::vector<std::string> rest;
+  if (!(words >> word) || word != first) return rest;
+  while (words >> word) rest.push_back(word);
+  return rest;
+}
+
+// Whether a part of the name is the type, or a conversion from or to it: "f32", "to_f32",
+// "f32_to_s8".
+bool mentions(std::string_view case_name, std::string_view type) {
+  constexpr std::string_view kTo = "to_";
+  for (const auto part : std::views::split(case_name, '/')) {
+    const std::string_view word(part.begin(), part.end());
+    if (word == type) return true;
+    const size_t to = word.find(kTo);
+    if (to == std::string_view::npos || (to > 0 && word[to - 1] != '_')) continue;
+    if (word.substr(to + kTo.size()) == type) return true;
+    if (to > 0 && word.substr(0, to - 1) == type) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Profile::has(const std::string& case_name) const {
   const auto matches_case = [&](const std::string& pattern) { return matches(pattern, case_name); };
   return std::ranges::any_of(patterns, matches_case) &&
-         std::ranges::none_of(excluded, matches_case);
+         std::ranges::none_of(excluded, matches_case) &&
+         std::ranges::none_of(without,
+                              [&](const std::string& type) { return mentions(case_name, type); });
 }
 
 Result<Profile> parse_profile(std::string name, std::string_view text) {
@@ -34,7 +63,9 @@ Result<Profile> parse_profile(std::string name, std::string_view text) {
     const std::string_view line = content_of(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
-    if (line[0] == '-') {
+    if (const auto types = words_behind("without", line); !types.empty()) {
+      profile.without.insert(profile.without.end(), types.begin(), types.end());
+    } else if (line[0] == '-') {
       profile.excluded.emplace_back(content_of(line.substr(1)));
     } else {
       profile.patterns.emplace_back(line);

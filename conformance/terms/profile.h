@@ -1,8 +1,9 @@
 // Profiles: which cases a kind of device must pass. The folder conformance/profiles/ has those that
 // Tenon knows by name.
 //
-// A profile is a text: a pattern of names a line; '-' before it leaves out the cases that match, in
-// any order of the lines; '#' begins a comment.
+// A profile is a text: a pattern of names a line; '-' before it leaves out the cases that match;
+// "without TYPE …" leaves out those with one of these types in their names, conversions included,
+// in any order of the lines; '#' begins a comment.
 //
 // Thread-safety: values.
 #pragma once
@@ -19,6 +20,7 @@ struct Profile {
   std::string name;
   std::vector<std::string> patterns;
   std::vector<std::string> excluded;
+  std::vector<std::string> without;  ///< Names of element types.
 
   bool has(const std::string& case_name) const;
 };

@@ -176,6 +176,42 @@ TEST(Profiles, AreReadLineByLine) {
   EXPECT_FALSE(find_profile("/nowhere/profile.txt"));
 }
 
+TEST(Profiles, LeaveOutTypes) {
+  const auto read = parse_profile("mine", "*\nwithout f64 s2\nwithout u8\n");
+  ASSERT_TRUE(read);
+  for (const char* name :
+       {"op/add/f64/a", "op/convert/f32/to_f64/a", "kernel/op/convert/f64_to_f32",
+        "kernel/op/convert/f32_to_f64", "kernel/op/add/u8", "op/iota/s2"}) {
+    EXPECT_FALSE(read->has(name)) << name;
+  }
+  for (const char* name : {"op/add/f32/a", "op/convert/f32/to_s8/a", "op/convert/f32/to_s20/a",
+                           "kernel/op/convert/f32_to_bf16", "without/f32"}) {
+    EXPECT_TRUE(read->has(name)) << name;
+  }
+  // As the page says: arithmetic of f32, s32 and pred.
+  const auto minimal = builtin_profile("minimal").value();
+  for (const ConformanceCase& each : all_cases()) {
+    if (!each.name.starts_with("kernel/op/convert/") || !minimal.has(each.name)) continue;
+    const std::string pair = each.name.substr(std::string_view("kernel/op/convert/").size());
+    for (const std::string& type :
+         {pair.substr(0, pair.find("_to_")), pair.substr(pair.find("_to_") + 4)}) {
+      EXPECT_TRUE(type == "f32" || type == "s32" || type == "pred") << each.name;
+    }
+  }
+}
+
+TEST(Patterns, HaveStarsAndQuestionMarksAlone) {
+  EXPECT_TRUE(matches("op/*/f32/*", "op/add/f32/one/ordinary"));
+  EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("a*b*c", "a_b_b_c"));
+  EXPECT_TRUE(matches("a?c**", "abc"));
+  EXPECT_FALSE(matches("a?c", "ac"));
+  EXPECT_FALSE(matches("op/add", "op/add/f32"));
+  EXPECT_FALSE(matches("a*b", "a_b_c"));
+  EXPECT_FALSE(matches("[ab]", "a"));
+  EXPECT_TRUE(matches("data/[x]\\y", "data/[x]\\y"));
+}
+
 TEST(Profiles, EachHasTheCasesOfThoseBeforeIt) {
   std::set<std::string> before;
   for (const std::string_view name : profile_names()) {

@@ -79,8 +79,9 @@ def test_same_twice(tenon: pathlib.Path, folder: pathlib.Path) -> bool:
 def test_usage(tenon: pathlib.Path) -> bool:
     good = True
     for arguments, status, said in [(["op/no_such_op/*"], 2, "no case matches;"),
-                                    (["speed/*"], 2, "no case matches in the tier full;"), (["--shard", "3/2"], 1, "is no shard"),
-                                    (["--tier", "fast"], 1, "is no tier"), (["--device", "nothing", "op/add/f32/one/*"], 1, "does not open")]:
+                                    (["speed/*"], 2, "no case matches in the tier full;"), (["--shard", "3/2"], 2, "is no shard"),
+                                    (["--tier", "fast"], 2, "is no tier"), (["--timeout", "0"], 2, "more than 0 seconds"), (["--jobs", "-1"], 2, "number of processes"),
+                                    (["--junit", "/nowhere/x.xml"], 2, "there is no folder /nowhere"), (["--measure", "--pjrt", "x.so"], 2, "excludes"), (["--device", "nothing", "op/add/f32/one/*"], 1, "does not open")]:
         done = run(tenon, "conform", *arguments)
         good &= check(f"conform {' '.join(arguments)}", done.returncode == status and said in done.stdout, (done.returncode, done.stdout))
     return good

@@ -30,13 +30,14 @@ struct TextSink {
 
 struct PluginTable {
   std::string path;
+  int device = 0;  // Its number among the plug-in's.
   void* library = nullptr;
   TenonPluginFunction start = nullptr;
   const TenonBackend* table = nullptr;
 };
 
-Result<PluginTable> open_plugin(const std::string& path) {
-  PluginTable plugin{path};
+Result<PluginTable> open_plugin(const std::string& path, int device) {
+  PluginTable plugin{path, device};
   plugin.library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin.library == nullptr) return internal_error("{} cannot be loaded: {}", path, dlerror());
   plugin.start = reinterpret_cast<TenonPluginFunction>(dlsym(plugin.library, TENON_PLUGIN_SYMBOL));
@@ -163,7 +164,7 @@ Status describes_devices(const PluginTable& p) {
 class OpenPlugin {
  public:
   explicit OpenPlugin(const PluginTable& p) : table_(*p.table) {
-    code_ = table_.open(0, &device_, &error_.sink);
+    code_ = table_.open(p.device, &device_, &error_.sink);
   }
   OpenPlugin(const OpenPlugin&) = delete;
   OpenPlugin& operator=(const OpenPlugin&) = delete;
@@ -284,7 +285,7 @@ constexpr AbiCase kAbiCases[] = {
 CaseResult run_abi_case(Status (*check)(const PluginTable&), CaseContext& context) {
   const auto released = context.target.release_device();
   if (!released) return failed_run(released.error());
-  const auto plugin = open_plugin(released->plugin);
+  const auto plugin = open_plugin(released->plugin, static_cast<int>(released->index));
   const Status status = plugin ? check(*plugin) : plugin.error();
   CaseResult result = status.ok() ? CaseResult() : failed_run(status);
   if (!status.ok()) result.blame = Blame::kInterface;

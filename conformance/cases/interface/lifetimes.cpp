@@ -147,6 +147,7 @@ void add_lifetime_cases(CaseList& list) {
         [check = each.check](SeamDevice& device, uint64_t) { return check(device); },
         each.launches);
     one.tier = Tier::kQuick;
+    one.alone = each.check == close_frees_memory;  // It leaves other processes no memory.
     list.cases.push_back(std::move(one));
   }
 }

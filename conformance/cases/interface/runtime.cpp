@@ -215,6 +215,7 @@ using RuntimeCheck = Status (*)(RuntimeDevice& device);
 struct RuntimeCase {
   const char* name;
   RuntimeCheck check;
+  bool alone = false;  // It leaves other processes no memory.
 };
 constexpr RuntimeCase kRuntimeCases[] = {
     {"memory/chain_of_donations", chain_of_donations},
@@ -223,7 +224,7 @@ constexpr RuntimeCase kRuntimeCases[] = {
     {"memory/held_buffers_stay", held_buffers_stay},
     {"memory/large_temporaries", large_temporaries},
     {"memory/one_buffer_twice", one_buffer_twice},
-    {"memory/used_up_and_given_back", memory_used_up_and_given_back},
+    {"memory/used_up_and_given_back", memory_used_up_and_given_back, /*alone=*/true},
     {"runtime/argument_freed_while_used", argument_freed_while_used},
     {"runtime/copies_between_memories", copies_between_memories},
     {"runtime/empty_arrays", empty_arrays},
@@ -245,6 +246,7 @@ void add_runtime_cases(CaseList& list) {
     one.name = each.name;
     one.tier = Tier::kQuick;
     one.needs = CaseNeeds::kInterface;
+    one.alone = each.alone;
     one.run = [check = each.check](CaseContext& context) { return run_on_runtime(context, check); };
     list.cases.push_back(std::move(one));
   }

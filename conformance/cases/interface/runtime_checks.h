@@ -1,5 +1,4 @@
-// What the cases of memory and of the runtime share: arrays, programs, and the checks of memory
-// (runtime_memory.cpp).
+// Arrays, programs and checks for the cases of memory (runtime_memory.cpp) and of the runtime.
 #pragma once
 
 #include <fmt/format.h>

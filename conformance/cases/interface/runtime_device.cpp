@@ -24,6 +24,10 @@ Result<std::shared_ptr<Executable>> RuntimeDevice::load(const std::string& text)
 
 Result<std::shared_ptr<Executable>> RuntimeDevice::load(const hlo::Module& module) const {
   TENON_ASSIGN(auto made, hlo::compile(module, client_->backend(), target()));
+  {
+    const std::scoped_lock lock(declined_->mutex);
+    if (declined_->text.empty()) declined_->text = declined_step(made.placement);
+  }
   return Executable::load(device(), std::move(made.compiled), {});
 }
 
@@ -60,6 +64,11 @@ program::StepCounts RuntimeDevice::steps() const {
   return sum;
 }
 
+std::string RuntimeDevice::declined() const {
+  const std::scoped_lock lock(declined_->mutex);
+  return declined_->text;
+}
+
 Result<std::vector<Literal>> fetch(const std::vector<BufferPtr>& buffers) {
   std::vector<Literal> arrays;
   for (const BufferPtr& each : buffers) {
@@ -74,6 +83,7 @@ CaseResult run_on_runtime(CaseContext& context,
   const auto released = context.target.release_device();
   if (!released) return failed_run(released.error());
   CaseResult result;
+  std::string declined;
   {
     auto device = RuntimeDevice::open(*released);
     if (!device) return failed_run(device.error());
@@ -83,12 +93,13 @@ CaseResult run_on_runtime(CaseContext& context,
       result.blame = Blame::kInterface;
     }
     result.steps = device->steps();
+    declined = device->declined();
   }
   // The client's device is closed on another thread.
   if (const auto closed = context.target.release_device(); !closed)
     return failed_run(closed.error());
-  return result.outcome == Outcome::kPass ? with_steps_judged(std::move(result), context.target)
-                                          : result;
+  if (result.outcome != Outcome::kPass) return result;
+  return with_steps_judged(std::move(result), context.target, declined);
 }
 
 }  // namespace tenon::conformance

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,17 @@ class RuntimeDevice {
 
   /// The sum over the executions that succeeded; waits for them.
   program::StepCounts steps() const;
+  /// The first step of a loaded program that the device declined; empty if there is none.
+  std::string declined() const;
 
  private:
+  struct DeclinedStep {
+    std::mutex mutex;
+    std::string text;
+  };
+
   std::shared_ptr<runtime::Client> client_;
+  std::shared_ptr<DeclinedStep> declined_ = std::make_shared<DeclinedStep>();
   std::vector<runtime::Execution> executions_;
 };
 
@@ -47,7 +56,7 @@ class RuntimeDevice {
 Result<std::vector<Literal>> fetch(const std::vector<runtime::BufferPtr>& buffers);
 
 /// Runs `check` on the device of the case's target, which gets it back. The result is that of its
-/// error, or kNotRun if the device ran none of the steps.
+/// error, kNotSupported if the device declined a step, or kNotRun if it ran none.
 CaseResult run_on_runtime(CaseContext& context,
                           const std::function<Status(RuntimeDevice& device)>& check);
 

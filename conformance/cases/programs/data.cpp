@@ -213,11 +213,17 @@ CaseResult run_entry(const hlo::Module& module, const std::string& entry, CaseCo
     CaseResult by_op = run_op_by_op(*given, context);
     if (by_op.outcome == Outcome::kPass) {
       by_op.message = "each op is within its bound; " + status.message();
-      return by_op;
+    } else {
+      by_op.message += "; " + status.message();
     }
+    return by_op;
   }
   CaseResult result = status.ok() ? CaseResult() : failed_run(status);
   result.steps = ran->steps;
+  // The steps are judged over all functions of the part.
+  const std::string declined = declined_step(ran->placement);
+  if (status.ok() && !declined.empty())
+    return with_steps_judged(std::move(result), context.target, declined);
   return result;
 }
 
@@ -254,7 +260,12 @@ std::vector<std::string> entries_of(const hlo::Module& module) {
 
 CaseResult run_part(const std::string& text, const std::string& name, CaseContext& context) {
   auto module = hlo::import_module(text, name);
-  if (!module) return failed_run(module.error());
+  if (!module) {
+    CaseResult result = failed_run(module.error());
+    result.outcome = Outcome::kHarnessError;
+    result.blame = Blame::kNone;
+    return result;
+  }
   CaseResult sum;
   for (const std::string& entry : entries_of(**module)) {
     add_outcome(sum, run_entry(**module, entry, context));

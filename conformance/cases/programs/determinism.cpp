@@ -92,12 +92,14 @@ CaseResult run_repeatedly(const TextTemplate& program, ElementType type, bool lo
   }
   constexpr int kRuns = 4;
   std::optional<std::vector<Literal>> first;
+  std::string declined;
   for (int run = 0; run < kRuns; ++run) {
     std::optional<Load> load;
     if (loaded && run > 0) load.emplace(2 * std::max(1U, std::thread::hardware_concurrency()));
     auto ran = context.target.run(*made->module, made->arguments);
     if (!ran) return failed_run(ran.error());
     result.steps = ran->steps;
+    declined = declined_step(ran->placement);
     if (!first) {
       first = std::move(ran->results);
       continue;
@@ -112,7 +114,7 @@ CaseResult run_repeatedly(const TextTemplate& program, ElementType type, bool lo
       return result;
     }
   }
-  return with_steps_judged(std::move(result), context.target);
+  return with_steps_judged(std::move(result), context.target, declined);
 }
 
 }  // namespace
@@ -125,6 +127,7 @@ void add_determinism_cases(CaseList& list) {
         one.name = fmt::format("determinism/{}/{}/{}", program.variant, name_of(type),
                                loaded ? "under_load" : "repeated");
         one.tier = type == kF32 && !loaded ? Tier::kQuick : Tier::kFull;
+        one.alone = loaded;
         one.run = [&program, type, loaded](CaseContext& context) {
           return run_repeatedly(program, type, loaded, context);
         };

@@ -101,15 +101,17 @@ CaseResult train_by_the_host(const ModelSource& model, CaseContext& context) {
   const auto program = make_model(model, context.seed);
   if (!program) return harness_error(program.error());
   program::StepCounts steps;
+  std::string declined;
   const Status status =
       train(*program, [&](const std::vector<Literal>& arguments) -> Result<std::vector<Literal>> {
         TENON_ASSIGN(TargetRun run, context.target.run(*program->module, arguments));
         steps += run.steps;
+        declined = declined_step(run.placement);
         return std::move(run.results);
       });
   CaseResult result = status.ok() ? CaseResult() : failed_run(status);
   result.steps = steps;
-  return status.ok() ? with_steps_judged(std::move(result), context.target) : result;
+  return status.ok() ? with_steps_judged(std::move(result), context.target, declined) : result;
 }
 
 // The state stays on the device, and each step gets it to write the next one in its place.
