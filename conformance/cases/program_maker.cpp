@@ -110,10 +110,11 @@ void explain_failure(CaseResult& result, CaseProgram program, CaseContext& conte
   if (context.target.counts_steps() && fault_of(failure, interpreter) == Fault::kLowering) {
     result.blame = Blame::kLowering;
   }
-  result.reproducer = to_mlir(failure);
-  if (!context.reduce) return;
-  if (context.on_failure) context.on_failure(result);
-  failure = reduce(std::move(failure), device);
+  if (context.reduce) {
+    result.reproducer = to_mlir(failure);
+    if (context.on_failure) context.on_failure(result);
+    failure = reduce(std::move(failure), device);
+  }
   result.reproducer = to_mlir(failure);
   if (result.blame == Blame::kKernel) result.listing = listing_of(failure, context.target);
 }
