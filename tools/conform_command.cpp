@@ -246,6 +246,12 @@ Result<conf::SuiteOptions> suite_options(const ConformOptions& options,
     bounds += fmt::format("{} {} {}\n", each.op, each.type, each.ulp);
   }
   suite.identity.bounds = serial::digest_of(bounds);
+  const std::string plugin = !options.pjrt.empty()     ? options.pjrt
+                             : is_path(options.device) ? path_of(options.device)
+                                                       : "";
+  // A file that cannot be read is told when the device opens.
+  if (const auto bytes = read_file(plugin); !plugin.empty() && bytes)
+    suite.identity.plugin = serial::digest_of(*bytes);
   if (!options.json.empty()) suite.journal = conf::journal_path(options.json);
   suite.resume = !options.resume.empty();
   return suite;

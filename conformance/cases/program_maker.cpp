@@ -231,7 +231,10 @@ CaseResult run_program_case(const MakeProgram& make, ValueClass values, CaseCont
   Relaxation relaxation{context.relaxed, std::nullopt};
   const auto mismatch = compare_by(program->comparison, *program, run->results, ledger, relaxation);
   result.ledger = ledger.entries();
-  if (mismatch) {
+  if (mismatch && mismatch->is_of_suite) {
+    result.outcome = Outcome::kHarnessError;
+    result.message = mismatch->text;
+  } else if (mismatch) {
     result.outcome = Outcome::kFail;
     result.message = mismatch->text;
     set_blame(result, *mismatch, run->placement);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "conformance/compare/pattern.h"
 #include "conformance/compare/tolerance.h"
-#include "conformance/terms/pattern.h"
 
 namespace tenon::conformance {
 namespace {

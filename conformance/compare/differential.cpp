@@ -47,6 +47,12 @@ std::unique_ptr<Alone> isolate(const Instruction& op) {
   return alone;
 }
 
+Mismatch evaluator_failed(const std::string& text) {
+  Mismatch mismatch{"the evaluator: " + text, nullptr, 0};
+  mismatch.is_of_suite = true;
+  return mismatch;
+}
+
 // The results as the evaluator computes them: in wide mode not rounded to their types.
 Result<std::vector<hlo::EvalValue>> evaluate(const Alone& alone, const std::vector<Literal>& inputs,
                                              bool wide) {
@@ -194,7 +200,7 @@ class ResultComparison {
       const Tolerance rule = tolerance_of(op, r);
       const auto exact = evaluate(*alone, inputs, rule.kind != Tolerance::ToleranceKind::kExact);
       if (!exact) {
-        return Mismatch{fmt::format("{}: {}", op.name(), exact.error().to_string()), &op, r};
+        return evaluator_failed(fmt::format("{}: {}", op.name(), exact.error().to_string()));
       }
       const Literal expected = hlo::literal_from_tensor(*(*exact)[r]);
       const double relaxed = relaxed_of(op, op.result_type(r).element_type(), rule, relaxation_);
@@ -411,7 +417,7 @@ std::optional<Mismatch> compare_whole(const hlo::Module& module,
   const auto narrow = evaluated(module, arguments, false);
   if (!exact || !narrow) {
     const Status& error = exact ? narrow.error() : exact.error();
-    return Mismatch{"the evaluator: " + error.to_string(), nullptr, 0};
+    return evaluator_failed(error.to_string());
   }
   for (size_t r = 0; r < results.size(); ++r) {
     if (const auto wrong = check_program_result((*exact)[r], (*narrow)[r], results[r]))
@@ -424,7 +430,7 @@ std::optional<Mismatch> compare_bits(const hlo::Module& module,
                                      const std::vector<Literal>& arguments,
                                      const std::vector<Literal>& results) {
   const auto expected = evaluated(module, arguments, false);
-  if (!expected) return Mismatch{"the evaluator: " + expected.error().to_string(), nullptr, 0};
+  if (!expected) return evaluator_failed(expected.error().to_string());
   for (size_t r = 0; r < results.size(); ++r) {
     const int64_t at = first_difference((*expected)[r], results[r]);
     if (at >= 0) return result_mismatch(r, {at, "bits differ"}, results[r], (*expected)[r]);

@@ -27,6 +27,7 @@ struct Mismatch {
   uint32_t result = 0;
   int64_t element = -1;       ///< The first wrong element; -1 if there is none.
   std::string operands = {};  ///< The op's operands, in short: "f32[3] {1, 2, 3}; s32[] {7}".
+  bool is_of_suite = false;   ///< The evaluator failed: nothing is known of the device.
 };
 
 /// Bounds that are relaxed, and the first result that only they admit.

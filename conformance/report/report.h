@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
-#include "conformance/run/record.h"
+#include "conformance/compare/record.h"
 #include "conformance/terms/terms.h"
 
 namespace tenon::conformance {

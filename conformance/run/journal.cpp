@@ -16,20 +16,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kJournalVersion = 1;
+constexpr int kJournalVersion = 2;
 
 std::string line_of(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
 json identity_json(const RunIdentity& identity) {
-  return {{"journal", kJournalVersion},
-          {"tenon", identity.tenon},
-          {"cases", identity.cases},
-          {"bounds", identity.bounds},
-          {"seed", identity.seed},
-          {"device", identity.device},
-          {"counts_steps", identity.counts_steps}};
+  return {{"journal", kJournalVersion}, {"tenon", identity.tenon},
+          {"cases", identity.cases},    {"bounds", identity.bounds},
+          {"plugin", identity.plugin},  {"seed", identity.seed},
+          {"device", identity.device},  {"counts_steps", identity.counts_steps}};
 }
 
 Result<RunIdentity> identity_from_json(const json& value) {
@@ -40,6 +37,7 @@ Result<RunIdentity> identity_from_json(const json& value) {
     identity.tenon = value.at("tenon").get<std::string>();
     identity.cases = value.at("cases").get<std::string>();
     identity.bounds = value.at("bounds").get<std::string>();
+    identity.plugin = value.at("plugin").get<std::string>();
     identity.seed = value.at("seed").get<uint64_t>();
     identity.device = value.at("device").get<std::vector<std::string>>();
     identity.counts_steps = value.at("counts_steps").get<bool>();
@@ -92,6 +90,7 @@ Status check_same_run(const RunIdentity& journal, const RunIdentity& run) {
   }
   if (journal.cases != run.cases) return differs("selection of cases", journal.cases, run.cases);
   if (journal.bounds != run.bounds) return differs("relaxed bounds", journal.bounds, run.bounds);
+  if (journal.plugin != run.plugin) return differs("plug-in's file", journal.plugin, run.plugin);
   return {};
 }
 

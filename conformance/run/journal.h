@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/run/record.h"
+#include "conformance/compare/record.h"
 
 namespace tenon::conformance {
 
@@ -17,6 +17,7 @@ struct RunIdentity {
   std::string tenon;   ///< The version of Tenon.
   std::string cases;   ///< The digest of the names of the selected cases.
   std::string bounds;  ///< The digest of the bounds that the declaration relaxes.
+  std::string plugin;  ///< The digest of the plug-in's file; empty for a device of this program.
   uint64_t seed = 0;
   std::vector<std::string> device;  ///< Its description.
   bool counts_steps = true;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/run/record.h"
+#include "conformance/compare/record.h"
 #include "core/base/status.h"
 
 namespace tenon::conformance {

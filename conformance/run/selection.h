@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
-#include "conformance/terms/pattern.h"
+#include "conformance/compare/pattern.h"
 #include "conformance/terms/profile.h"
 
 namespace tenon::conformance {

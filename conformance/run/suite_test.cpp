@@ -108,6 +108,9 @@ TEST(Suites, RefuseTheJournalOfAnotherRun) {
   EXPECT_TRUE(refusal([](SuiteOptions& o) {
                 o.identity.bounds = "x";
               }).starts_with(begin + "relaxed bounds"));
+  EXPECT_TRUE(refusal([](SuiteOptions& o) {
+                o.identity.plugin = "x";
+              }).starts_with(begin + "plug-in's file"));
   EXPECT_TRUE(refusal([](SuiteOptions&) {}, {0, 1}).starts_with(begin + "selection of cases"));
   EXPECT_EQ(refusal([&](SuiteOptions& o) {
               o.runner.worker = options_for(*folder, "another one").runner.worker;

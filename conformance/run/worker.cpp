@@ -8,7 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "conformance/run/record.h"
+#include "conformance/compare/record.h"
 #include "core/base/digest.h"
 #include "core/base/random.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "conformance/compare/pattern.h"
 #include "conformance/terms/json_file.h"
-#include "conformance/terms/pattern.h"
 
 namespace tenon::conformance {
 

@@ -4,8 +4,8 @@
 #include <ranges>
 #include <sstream>
 
+#include "conformance/compare/pattern.h"
 #include "conformance/embedded_files.h"
-#include "conformance/terms/pattern.h"
 #include "core/base/file.h"
 
 namespace tenon::conformance {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "conformance/terms/pattern.h"
+#include "conformance/compare/pattern.h"
 
 namespace tenon::conformance {
 namespace {

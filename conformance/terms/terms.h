@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "conformance/run/record.h"
+#include "conformance/compare/record.h"
 #include "conformance/terms/declaration.h"
 #include "conformance/terms/waivers.h"
 

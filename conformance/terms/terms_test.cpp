@@ -8,8 +8,8 @@
 #include <set>
 
 #include "conformance/cases/case.h"
+#include "conformance/compare/pattern.h"
 #include "conformance/terms/json_file.h"
-#include "conformance/terms/pattern.h"
 
 namespace tenon::conformance {
 namespace {

@@ -1,4 +1,4 @@
-#include "conformance/terms/pattern.h"
+#include "conformance/compare/pattern.h"
 
 namespace tenon::conformance {
 

@@ -1,4 +1,4 @@
-#include "conformance/run/record.h"
+#include "conformance/compare/record.h"
 
 #include <fmt/format.h>
 
