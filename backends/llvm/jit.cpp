@@ -174,7 +174,7 @@ class LinkedObjects final : public LoadedObjects {
  private:
   llvm::Expected<jitlink::AsyncLookupResult> found(const Link::Need& need,
                                                    std::span<const HostFunction> functions) const {
-    const auto failed = [](std::string text) {
+    const auto failed = [](const std::string& text) {
       return llvm::createStringError(llvm::inconvertibleErrorCode(), text.c_str());
     };
     if (!link_.error.empty()) return failed(link_.error);

@@ -153,7 +153,7 @@ class Runner {
 
   Status take(WorkerProcess& worker, const std::string& line) {
     const auto value = nlohmann::json::parse(std::string_view(line), nullptr, false);
-    const Status wrong = internal_error("a worker answers '{}'", line.substr(0, 200));
+    Status wrong = internal_error("a worker answers '{}'", line.substr(0, 200));
     if (!value.is_object()) return wrong;
     if (value.contains("ready")) return open(worker, value);
     if (value.contains("error")) {
