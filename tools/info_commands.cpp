@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/backend/registry/registry.h"
+#include "core/base/lines.h"
 #include "hlo/passes/pass.h"
 #include "tools/cli.h"
 
@@ -34,16 +35,6 @@ DeviceRow row_of(const backend::Listed& listed) {
   if (!devices->empty()) row.target = backend::to_string(devices->front().target);
   if (listed.source != "built in") row.description += fmt::format(", from {}", listed.source);
   return row;
-}
-
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
 }
 
 void print_indented(std::string_view text) {

@@ -1,4 +1,5 @@
 #include "core/kernel/render/listing.h"
+#include "core/base/lines.h"
 
 #include <fmt/format.h>
 
@@ -13,16 +14,6 @@
 
 namespace tenon::kernel {
 namespace {
-
-std::vector<std::string> lines_of(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 // Adds the values of a printed kernel's lines.
 class TextValues {
