@@ -22,6 +22,10 @@ BUILDS = {"asan": ["-Db_sanitize=address,undefined", "-Dunity=off", *SANITIZED],
           "gcc": ["-Dwerror=true"]}
 
 
+def groups_of(run_tests: list[str]) -> list[str]:
+    return subprocess.run([*run_tests, "--list"], cwd=ROOT, check=True, text=True, capture_output=True).stdout.split()
+
+
 def test_with(name: str) -> bool:
     """Builds in build-NAME and runs the groups there."""
     build = f"build-{name}"
@@ -32,17 +36,15 @@ def test_with(name: str) -> bool:
     environment.pop("CI", None)  # Warnings of instrumented code are no errors.
     if name == "gcc":
         environment |= {"CC": "ccache gcc", "CXX": "ccache g++"}
-    steps = [["scripts/build", *BUILDS[name]]]
-    listed = subprocess.run([sys.executable, "scripts/run_tests.py", "--list"], cwd=ROOT, check=True,
-                            text=True, capture_output=True).stdout.split()
-    groups = [group for group in listed if group not in ALONE]
-    steps.append([sys.executable, "scripts/run_tests.py", "--build", build, *groups])
     (ROOT / build).mkdir(exist_ok=True)
     log = ROOT / build / "sanitizer_test.log"
     log.write_text("")
-    for step in steps:
+    run_tests = [sys.executable, "scripts/run_tests.py", "--build", build]
+    # Which groups there are is asked of what was built.
+    for step in (lambda: ["scripts/build", *BUILDS[name]],
+                 lambda: [*run_tests, *(group for group in groups_of(run_tests) if group not in ALONE)]):
         with log.open("a") as out:
-            done = subprocess.run(step, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+            done = subprocess.run(step(), cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
         printed = log.read_text(errors="replace")
         if done.returncode != 0:
             wrong = [line for line in printed.splitlines() if "FAIL" in line or "ERROR" in line]
