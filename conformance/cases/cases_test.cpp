@@ -124,7 +124,7 @@ TEST(RelaxedBounds, AdmitErrorsAsWarnings) {
   EXPECT_EQ(warned.outcome, Outcome::kQualityWarning) << warned.message;
   EXPECT_NE(warned.message.find("(bound: exact, relaxed to 1 ULP"), std::string::npos);
   ASSERT_EQ(warned.ledger.size(), 1u);  // An exact op is in the ledger because it is relaxed.
-  EXPECT_EQ(warned.ledger[0].ulp, 1);
+  EXPECT_EQ(warned.ledger[0].error, 1);
   EXPECT_EQ(warned.ledger[0].bound, 0);
   EXPECT_EQ(warned.ledger[0].relaxed, 1);
   EXPECT_EQ(run_relaxed(add, add_ulp, {"stablehlo.add", "f32", 0.5}).outcome, Outcome::kFail);

@@ -49,12 +49,27 @@ constexpr OpenClBound kOpenClBounds[] = {
 // OpenCL's bound of hypot, which is the absolute value of a complex number.
 constexpr double kHypot = 4;
 
+// A complex function is made of several real ones, whose errors add up.
+constexpr double kComplex = 8;
+
+// Whether the op treats the two parts of complex numbers by exact operations, each for itself.
+bool works_by_parts(OpCode op) {
+  constexpr OpCode kByParts[] = {
+      OpCode::kAdd,     OpCode::kSubtract, OpCode::kNegate,  OpCode::kSelect,  OpCode::kMaximum,
+      OpCode::kMinimum, OpCode::kClamp,    OpCode::kComplex, OpCode::kConvert, OpCode::kChloConj};
+  return std::ranges::find(kByParts, op) != std::end(kByParts);
+}
+
 double required_of_row(OpCode op, ElementType type) {
   const OpCode judged = judged_as(op);
   const double row = std::max(hlo::op_info(judged).ulp_bound, 0);
+  const bool is_function = hlo::op_info(judged).category == hlo::Category::kElementwise;
+  if (is_complex(type) && is_function)
+    return works_by_parts(judged)
+               ? 0
+               : kComplex * std::max(1.0, required_of_row(op, complex_part(type)));
   if (row == 0) return 0;
-  const ElementType part = complex_part(type);
-  if (bit_width(part) < 32) return std::max(kNarrow, row);
+  if (bit_width(complex_part(type)) < 32) return std::max(kNarrow, row);
   const auto* const found = std::ranges::find(kOpenClBounds, judged, &OpenClBound::op);
   return found == std::end(kOpenClBounds) ? row : std::max(row, found->ulp);
 }

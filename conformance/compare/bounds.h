@@ -11,8 +11,9 @@
 namespace tenon::conformance {
 
 /// The largest error, in units in the last place of the exact result, of a function on `type` (for
-/// a complex type: normwise). 0: the result is correctly rounded. Ops whose error depends on the
-/// order of combination are bounded by their terms (hlo/evaluator/error_bound.h).
+/// a complex type: of the modulus, by the distance of the numbers). 0: the result is correctly
+/// rounded. Ops whose error depends on the order of combination are bounded by their terms
+/// (hlo/evaluator/error_bound.h).
 double required_ulp(const hlo::Instruction& op, ElementType type);
 /// The bound of a ledger's entry, without its instruction. Nothing if there is no such op.
 std::optional<double> required_ulp(std::string_view op, ElementType type);

@@ -228,11 +228,15 @@ class ResultComparison {
     return std::nullopt;
   }
 
-  static std::optional<Mismatch> check_whole(const OneResult& result, const Literal& actual) {
-    WholeResult whole{result.op, result.index, result.inputs, actual, {}};
+  std::optional<Mismatch> check_whole(const OneResult& result, const Literal& actual) {
+    WholeResult whole{result.op, result.index, result.inputs, actual, {}, {}};
     for (int64_t i = 0; i < actual.element_count(); ++i)
       whole.exact.push_back(wide_element(result.exact, i));
     const auto wrong = check_whole_result(whole);
+    if (ledger_ != nullptr && whole.worst.element >= 0) {
+      const int64_t i = whole.worst.element;
+      record_share(result, whole.worst.share, actual, i);
+    }
     if (!wrong) return std::nullopt;
     return Mismatch{fmt::format("{} result {} element [{}]: {}, expected {}: {}", result.op.name(),
                                 result.index, index_text(actual.shape().dims(), wrong->element),
@@ -275,14 +279,17 @@ class ResultComparison {
       case Tolerance::ToleranceKind::kWhole:
         return false;
       case Tolerance::ToleranceKind::kUlps:
-        return is_complex(type) ? is_close_complex(rule, part, a, b)
+        return is_complex(type) ? is_within_complex(result, actual, i)
                                 : is_within_ulps(result, type, a.real(), i);
       case Tolerance::ToleranceKind::kSum: {
         const double size = result.sizes.empty() ? 0 : result.sizes[static_cast<size_t>(i)];
         if (!is_complex(type) && !std::isfinite(size) && !std::isfinite(b.real()))
           return is_sum_of_special_terms(a.real(), b.real());
-        return is_close_sum(rule, part, a.real(), b.real(), size) &&
-               (!is_complex(type) || is_close_sum(rule, part, a.imag(), b.imag(), size));
+        double share = sum_error(rule, part, a.real(), b.real(), size);
+        if (is_complex(type))
+          share = std::max(share, sum_error(rule, part, a.imag(), b.imag(), size));
+        record_share(result, share, actual, i);
+        return share <= 1;
       }
     }
     return false;
@@ -315,12 +322,41 @@ class ResultComparison {
   void record(const OneResult& result, const MeasuredError& error, int64_t i) {
     if (ledger_ == nullptr) return;
     const ElementType type = result.expected.element_type();
-    ledger_->add(result.op.code(), type, error.ulp, result.rule.ulps, [&](LedgerEntry& entry) {
+    const auto describe = [&](LedgerEntry& entry) {
       entry.relaxed = result.relaxed;
       entry.operands = operands_of(result, i);
       entry.got = float_to_string(type, error.got);
       entry.exact = fmt::format("{:.17g}", static_cast<double>(error.exact));
-    });
+    };
+    ledger_->add(result.op.code(), type, error.ulp, ErrorUnit::kUlp, result.rule.ulps, describe);
+  }
+
+  // An error as a share of a bound that depends on all operands.
+  void record_share(const OneResult& result, double share, const Literal& actual, int64_t i) {
+    if (ledger_ == nullptr) return;
+    const auto describe = [&](LedgerEntry& entry) {
+      entry.operands = fmt::format("element [{}] of {}", index_text(actual.shape().dims(), i),
+                                   text_of_arrays(result.inputs));
+      entry.got = actual.element_to_string(i);
+      entry.exact = result.expected.element_to_string(i);
+    };
+    ledger_->add(result.op.code(), actual.element_type(), share, ErrorUnit::kBound, 1, describe);
+  }
+
+  bool is_within_complex(const OneResult& result, const Literal& actual, int64_t i) {
+    const ElementType type = actual.element_type();
+    const double error =
+        complex_error(complex_part(type), actual.get_complex(i), result.expected.get_complex(i));
+    const auto describe = [&](LedgerEntry& entry) {
+      entry.relaxed = result.relaxed;
+      entry.operands = operands_of(result, i);
+      entry.got = actual.element_to_string(i);
+      entry.exact = result.expected.element_to_string(i);
+    };
+    if (ledger_ != nullptr) {
+      ledger_->add(result.op.code(), type, error, ErrorUnit::kUlp, result.rule.ulps, describe);
+    }
+    return error <= result.rule.ulps;
   }
 
   bool is_within_ulps(const OneResult& result, ElementType type, double got, int64_t i) {
@@ -333,10 +369,8 @@ class ResultComparison {
     if (result.relaxed == 0) return false;
     const ElementType type = actual.element_type();
     const auto a = actual.get_complex(i);
-    if (is_complex(type)) {
-      const Tolerance relaxed{Tolerance::ToleranceKind::kUlps, result.relaxed};
-      return is_close_complex(relaxed, complex_part(type), a, result.expected.get_complex(i));
-    }
+    if (is_complex(type))
+      return complex_error(complex_part(type), a, result.expected.get_complex(i)) <= result.relaxed;
     const MeasuredError error = measure(result, type, a.real(), i);
     return !error.has_other_zero() && error.ulp <= result.relaxed;
   }

@@ -46,7 +46,7 @@ void merge(std::map<std::pair<std::string, ElementType>, LedgerEntry>& into,
   const auto [place, is_new] = into.try_emplace({entry.op, entry.type}, entry);
   if (is_new) return;
   const int64_t elements = place->second.elements + entry.elements;
-  if (entry.ulp > place->second.ulp) place->second = entry;
+  if (entry.error > place->second.error) place->second = entry;
   place->second.elements = elements;
 }
 

@@ -1,4 +1,4 @@
-// The ULP ledger: the largest error of each op on each type, with the operands that made it.
+// The ledger: the largest error of each op on each type, with the operands that made it.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -23,16 +23,18 @@ class Ledger {
  public:
   /// Adds one result. `describe` is called if it is the worst one so far.
   template <class Describe>
-  void add(hlo::OpCode op, ElementType type, double ulp, double bound, const Describe& describe) {
+  void add(hlo::OpCode op, ElementType type, double error, ErrorUnit unit, double bound,
+           const Describe& describe) {
     LedgerEntry& entry = entries_[{op, type}];
     if (entry.elements++ == 0) {
       entry.op = hlo::op_name(op);
       entry.type = type;
       entry.bound = bound;
-      entry.ulp = -1;
+      entry.unit = unit;
+      entry.error = -1;
     }
-    if (ulp <= entry.ulp) return;
-    entry.ulp = ulp;
+    if (error <= entry.error) return;
+    entry.error = error;
     describe(entry);
   }
 

@@ -1,5 +1,9 @@
 #include "conformance/compare/outcome.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 namespace tenon::conformance {
 namespace {
 
@@ -31,5 +35,12 @@ bool is_failure(const CaseResult& result) {
 }
 
 std::string_view name_of(Blame blame) { return kBlameNames[static_cast<size_t>(blame)]; }
+
+std::string_view name_of(ErrorUnit unit) { return unit == ErrorUnit::kUlp ? "ulp" : "bound"; }
+
+std::string error_text(double error, ErrorUnit unit) {
+  const std::string number = std::isinf(error) ? "no number" : fmt::format("{:.3f}", error);
+  return number + (unit == ErrorUnit::kUlp ? " ULP" : " of its bound");
+}
 
 }  // namespace tenon::conformance

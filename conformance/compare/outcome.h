@@ -47,18 +47,29 @@ enum class Blame : uint8_t {
 };
 std::string_view name_of(Blame blame);
 
+/// What the errors of a ledger are counted in.
+enum class ErrorUnit : uint8_t {
+  kUlp,    ///< Units in the last place of the exact result; of a complex one: of its modulus.
+  kBound,  ///< Shares of the bound, which depends on the operands: of a sum, a factor, a transform.
+};
+std::string_view name_of(ErrorUnit unit);
+
 /// The largest error of an op on a type, in a case.
 struct LedgerEntry {
   std::string op;  ///< "stablehlo.tanh"
   ElementType type{};
-  double ulp = 0;
-  double bound = 0;      ///< The required bound, in ULP.
+  double error = 0;
+  double bound = 0;      ///< The required bound: 1 if errors are shares of it.
   int64_t elements = 0;  ///< Number of results compared.
   std::string operands;  ///< The operands of the worst result: "0x1.8p+1, -3.5".
   std::string got;
   std::string exact;
   double relaxed = 0;  ///< The bound to which a declaration relaxes it; 0 if none does.
+  ErrorUnit unit = ErrorUnit::kUlp;
 };
+
+/// "0.312 ULP", "0.312 of its bound"; of an infinite error: "no number ULP".
+std::string error_text(double error, ErrorUnit unit);
 
 struct CaseResult {
   Outcome outcome = Outcome::kPass;

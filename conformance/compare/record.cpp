@@ -12,11 +12,11 @@ namespace {
 using nlohmann::json;
 
 // JSON has no infinity: an error that is not a number of units.
-json ulp_json(double ulp) {
-  if (std::isinf(ulp)) return "inf";
-  return ulp;
+json error_json(double error) {
+  if (std::isinf(error)) return "inf";
+  return error;
 }
-double ulp_from_json(const json& value) {
+double error_from_json(const json& value) {
   return value.is_string() ? std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
@@ -33,13 +33,15 @@ LedgerEntry ledger_from_json(const json& value) {
   LedgerEntry entry;
   entry.op = value.at("op").get<std::string>();
   entry.type = element_type_from_name(value.at("type").get<std::string>()).value_or(ElementType{});
-  entry.ulp = ulp_from_json(value.at("ulp"));
+  entry.error = error_from_json(value.at("error"));
   entry.bound = value.at("bound").get<double>();
   entry.elements = value.at("elements").get<int64_t>();
   entry.operands = text_of(value, "operands");
   entry.got = text_of(value, "got");
   entry.exact = text_of(value, "exact");
   entry.relaxed = value.value("relaxed", 0.0);
+  const bool is_share = value.at("unit").get<std::string>() == name_of(ErrorUnit::kBound);
+  entry.unit = is_share ? ErrorUnit::kBound : ErrorUnit::kUlp;
   return entry;
 }
 
@@ -51,7 +53,8 @@ constexpr Blame kBlames[] = {Blame::kNone,       Blame::kLowering,  Blame::kKern
 json to_json(const LedgerEntry& entry) {
   json made = {{"op", entry.op},
                {"type", std::string(name_of(entry.type))},
-               {"ulp", ulp_json(entry.ulp)},
+               {"error", error_json(entry.error)},
+               {"unit", std::string(name_of(entry.unit))},
                {"bound", entry.bound},
                {"elements", entry.elements}};
   set_if_given(made, "operands", entry.operands);

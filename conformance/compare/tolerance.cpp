@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "conformance/compare/bounds.h"
 #include "conformance/compare/whole_result.h"
@@ -27,14 +28,6 @@ bool accumulates_in_f32(const Instruction& op) {
          first->next()->code() == OpCode::kReturn && first->result_count() == 1;
 }
 
-// Whether the op treats the two parts of complex numbers by exact operations, each for itself.
-bool works_by_parts(OpCode op) {
-  constexpr OpCode kByParts[] = {
-      OpCode::kAdd,     OpCode::kSubtract, OpCode::kNegate,  OpCode::kSelect,  OpCode::kMaximum,
-      OpCode::kMinimum, OpCode::kClamp,    OpCode::kComplex, OpCode::kConvert, OpCode::kChloConj};
-  return std::ranges::find(kByParts, op) != std::end(kByParts);
-}
-
 // The least number of the operands' types, squared: products and single numbers are multiples of
 // it.
 double quantum_of(const Instruction& op) {
@@ -45,6 +38,8 @@ double quantum_of(const Instruction& op) {
   }
   return least * least;
 }
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double greatest(ElementType type) { return decode_float(type, encode_float(type, HUGE_VAL) - 1); }
 
@@ -85,14 +80,8 @@ Tolerance tolerance_of(const Instruction& op, uint32_t result) {
     if (rule.accumulator != part) rule.quantum = quantum_of(op);
     return rule;
   }
-  const double ulps = required_ulp(op, element);
-  const bool is_complex_function = is_complex(element) &&
-                                   info.category == hlo::Category::kElementwise &&
-                                   !works_by_parts(judged_as(op.code()));
-  if (ulps > 0 || is_complex_function) {
-    rule.kind = Kind::kUlps;
-    rule.ulps = std::max(ulps, 1.0);
-  }
+  rule.ulps = required_ulp(op, element);
+  if (rule.ulps > 0) rule.kind = Kind::kUlps;
   return rule;
 }
 
@@ -107,14 +96,13 @@ bool same_bits(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
 
-bool is_close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
-                      std::complex<double> b) {
-  if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return true;
+double complex_error(ElementType part, std::complex<double> a, std::complex<double> b) {
+  if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) return 0;
   const double size = std::abs(b);
   // If parts overflow in intermediate results, the result is unspecified.
-  if (!(size < greatest(part) / 16)) return true;
-  const double bound = 16 * rule.ulps * epsilon(part) * size;
-  return std::abs(a - b) <= bound + decode_float(part, 1) * 16;
+  if (!(size < greatest(part) / 16)) return 0;
+  const double error = std::abs(a - b) / (2 * epsilon(part) * size + 2 * decode_float(part, 1));
+  return std::isnan(error) ? kInfinity : error;
 }
 
 bool is_sum_of_special_terms(double a, double b) {
@@ -122,22 +110,26 @@ bool is_sum_of_special_terms(double a, double b) {
   return a == b || std::isnan(a);
 }
 
-bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
-  if (same_number(a, b)) return true;
+double sum_error(const Tolerance& rule, ElementType type, double a, double b, double terms_size) {
+  if (same_number(a, b)) return 0;
   // Rounded once, in every order.
   constexpr double kExactInF32 = 1 << 24;
-  if (rule.quantum > 0 && terms_size <= kExactInF32 * rule.quantum) return false;
+  if (rule.quantum > 0 && terms_size <= kExactInF32 * rule.quantum) return kInfinity;
   // A sum of special values may combine infinities in another order.
-  if (!std::isfinite(terms_size) || std::isnan(b)) return true;
+  if (!std::isfinite(terms_size) || std::isnan(b)) return 0;
   // Partial sums may overflow; in a wider accumulator only the result may.
-  if (terms_size > greatest(rule.accumulator) / 4) return true;
-  if (rule.accumulator != type && !(std::abs(b) <= greatest(type) / 4)) return true;
+  if (terms_size > greatest(rule.accumulator) / 4) return 0;
+  if (rule.accumulator != type && !(std::abs(b) <= greatest(type) / 4)) return 0;
   const double least = decode_float(type, 1);
-  const double added = (rule.terms + 1) * 2 * epsilon(rule.accumulator) * terms_size;
-  if (rule.accumulator == type) return std::abs(a - b) <= added + least * (rule.terms + 1);
-  // `b` is rounded too, so that two roundings lie between it and `a`.
-  const double rounded = 2 * epsilon(type) * std::max(std::abs(a), std::abs(b));
-  return std::abs(a - b) <= added + rounded + least;
+  double bound = (rule.terms + 1) * 2 * epsilon(rule.accumulator) * terms_size;
+  if (rule.accumulator == type) {
+    bound += least * (rule.terms + 1);
+  } else {
+    // `b` is rounded too, so that two roundings lie between it and `a`.
+    bound += 2 * epsilon(type) * std::max(std::abs(a), std::abs(b)) + least;
+  }
+  const double error = std::abs(a - b) / bound;
+  return std::isnan(error) ? kInfinity : error;
 }
 
 std::string to_string(const Tolerance& rule) {

@@ -47,11 +47,12 @@ bool same_number(double a, double b);
 /// being so too. In no order do such terms add up to a finite number; to a NaN they may, where
 /// partial sums overflow.
 bool is_sum_of_special_terms(double a, double b);
-/// Whether a sum is near enough to the exact one, given the sum of the terms' magnitudes.
-bool is_close_sum(const Tolerance& rule, ElementType type, double a, double b, double terms_size);
-/// Compares complex numbers as a whole, by their distance.
-bool is_close_complex(const Tolerance& rule, ElementType part, std::complex<double> a,
-                      std::complex<double> b);
+/// The error of a sum as a share of its bound, which the sum of the terms' magnitudes gives. 0 also
+/// where no bound applies, since terms may overflow.
+double sum_error(const Tolerance& rule, ElementType type, double a, double b, double terms_size);
+/// The distance of two complex numbers in units in the last place of the modulus of the exact one,
+/// `b`; 0 also where parts may overflow.
+double complex_error(ElementType part, std::complex<double> a, std::complex<double> b);
 
 /// "3 ULP", for messages.
 std::string to_string(const Tolerance& rule);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "conformance/compare/tolerance.h"
 #include "core/types/float_convert.h"
@@ -33,13 +34,17 @@ bool may_overflow(const WholeResult& result, double size) {
   return !(size <= float_max(complex_part(result.actual.element_type())) / 4);
 }
 
-Wrong wrong(int64_t element, std::string_view measure, double error, double bound) {
+// Judges one error, and notes the worst. That of a NaN, too, is beyond every bound.
+Wrong judge(WholeResult::WorstElement& worst, int64_t element, std::string_view measure,
+            double error, double bound) {
+  const double share = error == 0 ? 0 : error / bound;
+  if (worst.element < 0 || !(share <= worst.share)) {
+    worst = {element, std::isnan(share) ? std::numeric_limits<double>::infinity() : share};
+  }
+  if (error <= bound) return {};
   return WrongElement{element,
                       fmt::format("{} is {:.3g}, its bound is {:.3g}", measure, error, bound)};
 }
-
-// Errors of a NaN, too, are beyond every bound.
-bool is_within(double error, double bound) { return error <= bound; }
 
 // --- Relative to the norm of the result
 
@@ -61,7 +66,7 @@ Wrong check_fft(const WholeResult& result) {
     for (int64_t i = first; i < first + elements; ++i) {
       const double error =
           std::abs(result.actual.get_complex(i) - result.exact[static_cast<size_t>(i)]);
-      if (!is_within(error, bound)) return wrong(i, "the error", error, bound);
+      if (auto found = judge(result.worst, i, "the error", error, bound)) return found;
     }
   }
   return {};
@@ -85,8 +90,8 @@ Wrong check_normalization(const WholeResult& result) {
     const Complex got = result.actual.get_complex(i);
     const Complex exact = result.exact[static_cast<size_t>(i)];
     const double error = std::abs(got - exact);
-    const bool is_equal = same_number(got.real(), exact.real());
-    if (!is_equal && !is_within(error, bound)) return wrong(i, "the error", error, bound);
+    if (same_number(got.real(), exact.real())) continue;
+    if (auto found = judge(result.worst, i, "the error", error, bound)) return found;
   }
   return {};
 }
@@ -124,8 +129,8 @@ Wrong check_residual(const WholeResult& result, int64_t at, int64_t rows, Comple
                      double size) {
   const double bound =
       4 * static_cast<double>(rows + 2) * (rounding(result) * size + least(result));
-  if (std::isfinite(bound) && is_within(std::abs(residual), bound)) return {};
-  return wrong(at, "the residual", std::abs(residual), bound);
+  const double usable = std::isfinite(bound) ? bound : 0;
+  return judge(result.worst, at, "the residual", std::abs(residual), usable);
 }
 
 // |A - L L^H| against |L| |L^H|; the other triangle is not defined. Of the factors with this
@@ -234,16 +239,14 @@ Wrong check_rng(const WholeResult& result) {
                                     : width * width / 12;
   const double mean_error = std::abs(sum / count - mean);
   const double mean_bound = 6 * std::sqrt(variance / count) + 2 * rounding(result);
-  if (!is_within(mean_error, mean_bound))
-    return wrong(0, "the mean's error", mean_error, mean_bound);
+  WholeResult::WorstElement estimate;
+  if (auto found = judge(estimate, 0, "the mean's error", mean_error, mean_bound)) return found;
   const double second = square / count - (sum / count) * (sum / count);
   const double variance_error = std::abs(second - variance);
   const double kurtosis = uniform ? 1.8 : 3;
   const double variance_bound =
       variance * (6 * std::sqrt((kurtosis - 1) / count) + 4 * rounding(result));
-  if (!is_within(variance_error, variance_bound))
-    return wrong(0, "the variance's error", variance_error, variance_bound);
-  return {};
+  return judge(estimate, 0, "the variance's error", variance_error, variance_bound);
 }
 
 struct OwnRule {
@@ -281,6 +284,7 @@ std::optional<WrongElement> check_program_result(const Literal& exact, const Lit
     if (std::isfinite(size)) greatest = std::max(greatest, size);
   }
   const double bound = is_float(part) ? 4 * own_error + 16 * epsilon(part) * greatest : 0;
+  WholeResult::WorstElement worst;
   for (int64_t i = 0; i < actual.element_count(); ++i) {
     if (!is_float(part)) {
       if (actual.get_integer(i) != narrow.get_integer(i)) return WrongElement{i, "integers differ"};
@@ -289,7 +293,7 @@ std::optional<WrongElement> check_program_result(const Literal& exact, const Lit
     const Complex a = actual.get_complex(i);
     const Complex b = exact.get_complex(i);
     if (same_number(a.real(), b.real()) && same_number(a.imag(), b.imag())) continue;
-    if (!is_within(std::abs(a - b), bound)) return wrong(i, "the error", std::abs(a - b), bound);
+    if (auto found = judge(worst, i, "the error", std::abs(a - b), bound)) return found;
   }
   return {};
 }

@@ -24,6 +24,12 @@ struct WholeResult {
   const Literal& actual;
   /// The evaluator's in a wider type, not rounded to the result's type.
   std::vector<std::complex<double>> exact;
+  /// The element with the greatest error as a share of its bound; -1: none was compared.
+  struct WorstElement {
+    int64_t element = -1;
+    double share = 0;
+  };
+  mutable WorstElement worst;
 };
 
 /// The first element out of its bound.

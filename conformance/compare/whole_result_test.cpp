@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "conformance/cases/text_program.h"
+#include "conformance/compare/bounds.h"
 #include "conformance/compare/differential.h"
 #include "conformance/compare/tolerance.h"
 
@@ -84,6 +86,56 @@ TEST(Sums, OfNarrowFloatsAreRoundedOnce) {
                          "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across "
                          "dimensions = [0] : ($A, tensor<$T>) -> $R"};
   expect_bound(sum, kBF16, 0, 0.02);
+}
+
+// The ledger's entry of the program's last op, after the last result got a relative error.
+LedgerEntry ledger_entry(const TextTemplate& text, ElementType type, double error) {
+  auto program = make_text_program(text, type, ValueClass::kOrdinary, 7);
+  EXPECT_TRUE(program) << program.error().to_string();
+  auto run = make_evaluator_target()->run(*program->module, program->arguments);
+  EXPECT_TRUE(run) << run.error().to_string();
+  spoil(run->results.back(), error);
+  Ledger ledger;
+  static_cast<void>(compare_results(*program->module, program->arguments, run->results, &ledger));
+  const std::vector<LedgerEntry> entries = ledger.entries();
+  EXPECT_EQ(entries.size(), 1u);
+  return entries.empty() ? LedgerEntry{} : entries[0];
+}
+
+TEST(Ledgers, HaveSumsAndTransformsAsSharesOfTheirBounds) {
+  const TextTemplate sum{"", "64x$T", "$T", "positive",
+                         "%z = stablehlo.constant dense<0.0> : tensor<$T>\n"
+                         "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across "
+                         "dimensions = [0] : ($A, tensor<$T>) -> $R"};
+  const TextTemplate fft{"", "3x8x$T", "3x8x$T", "data",
+                         "%r = stablehlo.fft %a, type = FFT, length = [8] : ($A) -> $R"};
+  for (const auto& [text, type, op] :
+       {std::tuple{sum, kF32, "stablehlo.reduce"}, {fft, kC64, "stablehlo.fft"}}) {
+    const LedgerEntry right = ledger_entry(text, type, 0);
+    EXPECT_EQ(right.op, op);
+    EXPECT_EQ(right.unit, ErrorUnit::kBound);
+    EXPECT_EQ(right.bound, 1);
+    EXPECT_LT(right.error, 0.5);
+    EXPECT_GT(right.elements, 0);
+    const LedgerEntry small = ledger_entry(text, type, 1e-6);
+    EXPECT_GT(small.error, right.error);
+    EXPECT_LT(small.error, 1);
+    EXPECT_NE(small.operands.find("element ["), std::string::npos) << small.operands;
+    EXPECT_NE(small.got, small.exact);
+    EXPECT_GT(ledger_entry(text, type, 1e-2).error, 1);
+  }
+}
+
+TEST(Ledgers, HaveComplexFunctionsInUnitsOfTheModulus) {
+  const TextTemplate exponential{"", "5x$T", "5x$T", "data", "%r = stablehlo.exponential %a : $A"};
+  const LedgerEntry right = ledger_entry(exponential, kC64, 0);
+  EXPECT_EQ(right.unit, ErrorUnit::kUlp);
+  EXPECT_EQ(right.bound, *required_ulp("stablehlo.exponential", kC64));
+  EXPECT_EQ(right.elements, 5);
+  EXPECT_LE(right.error, 1);
+  const LedgerEntry wrong = ledger_entry(exponential, kC64, 0x1p-13);
+  EXPECT_NEAR(wrong.error, 1024, 2);  // Of 2^-23.
+  EXPECT_NE(wrong.operands, "");
 }
 
 // A factor with columns of other signs has the same residual.

@@ -45,19 +45,30 @@ std::string counts_text(const Report& report, bool colour) {
   return fmt::format("{} cases: {}\n", report.records.size(), text.empty() ? "none" : text);
 }
 
+// At most about a line of a text, whole characters.
+std::string beginning(const std::string& text) {
+  constexpr size_t kMost = 90;
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "…";
+}
+
 // The errors nearest to their bounds, for people; the whole ledger is in the JSON report.
 std::string worst_errors(const std::vector<CaseRecord>& records) {
   constexpr size_t kShown = 5;
   std::vector<LedgerEntry> ledger = ledger_of(records);
-  std::erase_if(ledger, [](const LedgerEntry& e) { return e.bound == 0 && e.ulp == 0; });
-  std::ranges::sort(ledger, std::greater(), [](const LedgerEntry& e) { return e.ulp / e.bound; });
+  std::erase_if(ledger, [](const LedgerEntry& e) { return e.bound == 0 && e.error == 0; });
+  std::ranges::sort(ledger, std::greater(), [](const LedgerEntry& e) { return e.error / e.bound; });
   std::string text;
   for (size_t i = 0; i < std::min(kShown, ledger.size()); ++i) {
     const LedgerEntry& entry = ledger[i];
-    text += fmt::format("  {} of {}: {:.3f} ULP of {:g}{}{}\n", entry.op, name_of(entry.type),
-                        entry.ulp, entry.bound,
+    const bool is_share = entry.unit == ErrorUnit::kBound;
+    text += fmt::format("  {} of {}: {}{}{}{}\n", entry.op, name_of(entry.type),
+                        error_text(entry.error, entry.unit),
+                        is_share ? "" : fmt::format(" of {:g}", entry.bound),
                         entry.relaxed > 0 ? fmt::format(", relaxed to {:g}", entry.relaxed) : "",
-                        entry.operands.empty() ? "" : " at " + entry.operands);
+                        entry.operands.empty() ? "" : " at " + beginning(entry.operands));
   }
   return text.empty() ? text : "errors nearest to their bounds:\n" + text;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace tenon::conformance {
 namespace {
@@ -53,15 +54,23 @@ void add_outcomes(const Report& before, const Report& after, ReportDifference& d
 }
 
 void add_ledger(const Report& before, const Report& after, ReportDifference& difference) {
-  std::map<std::pair<std::string, ElementType>, double> old_errors;
+  using Key = std::tuple<std::string, ElementType, ErrorUnit>;
+  std::map<Key, LedgerEntry> new_entries;
+  for (const LedgerEntry& each : ledger_of(after.records))
+    new_entries.insert({{each.op, each.type, each.unit}, each});
   for (const LedgerEntry& each : ledger_of(before.records)) {
-    old_errors[{each.op, each.type}] = each.ulp;
+    const auto found = new_entries.extract({each.op, each.type, each.unit});
+    LedgerChange change{each.op, each.type, each.unit, each.error, {}, true};
+    if (!found.empty()) {
+      if (found.mapped().error == each.error) continue;
+      change.after = found.mapped().error;
+      change.is_worse = *change.after > each.error;
+    }
+    difference.ledger.push_back(std::move(change));
   }
-  for (const LedgerEntry& each : ledger_of(after.records)) {
-    const auto found = old_errors.find({each.op, each.type});
-    if (found == old_errors.end() || found->second == each.ulp) continue;
+  for (const auto& [key, each] : new_entries) {
     difference.ledger.push_back(
-        {each.op, each.type, found->second, each.ulp, each.ulp > found->second});
+        {each.op, each.type, each.unit, {}, each.error, each.error > each.bound});
   }
 }
 
@@ -82,9 +91,14 @@ std::string_view text_of_outcome(const std::optional<Outcome>& outcome) {
   return outcome ? name_of(*outcome) : "absent";
 }
 
-nlohmann::json units_json(double ulp) {
-  if (std::isinf(ulp)) return "inf";
-  return ulp;
+nlohmann::json units_json(const std::optional<double>& error) {
+  if (!error) return "absent";
+  if (std::isinf(*error)) return "inf";
+  return *error;
+}
+
+std::string units_text(const std::optional<double>& error, ErrorUnit unit) {
+  return error ? error_text(*error, unit) : "absent";
 }
 
 }  // namespace
@@ -114,6 +128,7 @@ nlohmann::json to_json(const ReportDifference& difference) {
   for (const LedgerChange& each : difference.ledger) {
     ledger.push_back({{"op", each.op},
                       {"type", name_of(each.type)},
+                      {"unit", name_of(each.unit)},
                       {"before", units_json(each.before)},
                       {"after", units_json(each.after)},
                       {"worse", each.is_worse}});
@@ -136,9 +151,9 @@ std::string difference_text(const ReportDifference& difference) {
     }
     for (const LedgerChange& each : difference.ledger) {
       if (each.is_worse != is_worse) continue;
-      const std::string_view word = is_worse ? "worse" : "better";
-      text += fmt::format("{} {} of {}: {:.3f} -> {:.3f} ULP\n", word, each.op, name_of(each.type),
-                          each.before, each.after);
+      const std::string_view word = is_worse ? "worse" : each.before ? "better" : "other";
+      text += fmt::format("{} {} of {}: {} -> {}\n", word, each.op, name_of(each.type),
+                          units_text(each.before, each.unit), units_text(each.after, each.unit));
     }
   }
   const size_t changes = difference.outcomes.size() + difference.ledger.size();

@@ -21,8 +21,9 @@ struct OutcomeChange {
 struct LedgerChange {
   std::string op;
   ElementType type{};
-  double before = 0;  ///< ULP.
-  double after = 0;
+  ErrorUnit unit{};
+  std::optional<double> before;  ///< Absent: the first report did not measure it.
+  std::optional<double> after;
   bool is_worse = false;
 };
 
@@ -36,7 +37,8 @@ struct ReportDifference {
 
 /// An outcome is worse if it is a failure and was none, or else is further from a pass: a quality
 /// warning, then a waived or excused case. A case that is gone is worse, and so is a new one that
-/// fails. An error is worse if it is greater.
+/// fails. An error is worse if it is greater, or is measured no longer; a new one if it is beyond
+/// its bound.
 ReportDifference difference_of(const Report& before, const Report& after);
 
 nlohmann::json to_json(const ReportDifference& difference);

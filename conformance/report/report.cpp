@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kReportVersion = 2;
+constexpr int kReportVersion = 3;
 constexpr std::string_view kHasNames[] = {"nothing", "interface", "plugin"};
 
 }  // namespace

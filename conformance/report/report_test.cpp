@@ -53,7 +53,8 @@ TEST(Reports, AreTheSameFromJson) {
   report.records[0].result.arguments = "f32[1] {1}";
   report.records[0].result.blame = Blame::kInterface;
   report.records[0].result.ledger = {
-      {"stablehlo.tan", ElementType::kF32, 70, 5, 13, "1.5", "1", "0.5", 64}};
+      {"stablehlo.tan", ElementType::kF32, 70, 5, 13, "1.5", "1", "0.5", 64},
+      {"stablehlo.fft", ElementType::kC64, 0.5, 1, 8, "", "", "", 0, ErrorUnit::kBound}};
   report.profile = "minimal";
   report.terms.declaration = Declaration{"X1", "Example", "2", {}, {{"op/a/*", "none"}}, {}};
   report.terms.waivers = {{"op/x/*", "bug", "A", "link", *date_from_text("2027-01-01")}};
@@ -61,12 +62,12 @@ TEST(Reports, AreTheSameFromJson) {
   const auto read = report_from_json(to_json(report));
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(to_json(*read), to_json(report));
-  EXPECT_FALSE(report_from_json({{"report", 2}}));
+  EXPECT_FALSE(report_from_json({{"report", 3}}));
   EXPECT_FALSE(report_from_json(json::array()));
   json other = to_json(report);
   other["report"] = 1;
   EXPECT_EQ(report_from_json(other).error().message(),
-            "a report of version 1: this Tenon reads version 2");
+            "a report of version 1: this Tenon reads version 3");
 }
 
 TEST(Reports, PrintTheFirstFailureFirst) {
@@ -139,18 +140,25 @@ TEST(Differences, AreWorseOrBetter) {
   EXPECT_EQ(difference_text(difference_of(good, good)), "0 changes, 0 worse\n");
   EXPECT_EQ(difference_text(difference_of(good, with_error(Outcome::kFail, 2))),
             "worse op/tan/f32/a: pass -> fail\n"
-            "worse stablehlo.tan of f32: 1.000 -> 2.000 ULP\n2 changes, 2 worse\n");
+            "worse stablehlo.tan of f32: 1.000 ULP -> 2.000 ULP\n2 changes, 2 worse\n");
   EXPECT_EQ(difference_text(difference_of(with_error(Outcome::kFail, 2), good)),
             "better op/tan/f32/a: fail -> pass\n"
-            "better stablehlo.tan of f32: 2.000 -> 1.000 ULP\n2 changes, 0 worse\n");
+            "better stablehlo.tan of f32: 2.000 ULP -> 1.000 ULP\n2 changes, 0 worse\n");
   EXPECT_EQ(worse(good, with_error(Outcome::kQualityWarning, 1)), 1u);
   EXPECT_EQ(worse(with_error(Outcome::kQualityWarning, 1), with_error(Outcome::kWaived, 1)), 1u);
   EXPECT_EQ(worse(with_error(Outcome::kFail, 1), with_error(Outcome::kCrash, 1)), 0u);
   EXPECT_EQ(
       difference_text(difference_of(with_error(Outcome::kFail, 1), with_error(Outcome::kCrash, 1))),
       "other op/tan/f32/a: fail -> crash\n1 changes, 0 worse\n");
-  EXPECT_EQ(worse(good, report_of({})), 1u);  // It is gone.
-  EXPECT_EQ(worse(with_error(Outcome::kFail, 1), report_of({})), 1u);
+  EXPECT_EQ(worse(good, report_of({})), 2u);  // The case is gone, and so is its error.
+  EXPECT_EQ(worse(with_error(Outcome::kFail, 1), report_of({})), 2u);
+  EXPECT_EQ(worse(report_of({}), with_error(Outcome::kPass, 6)), 1u);  // Beyond its bound of 5.
+  EXPECT_TRUE(has(difference_text(difference_of(report_of({}), good)),
+                  "other stablehlo.tan of f32: absent -> 1.000 ULP\n"));
+  Report shares = good;
+  shares.records[0].result.ledger[0].unit = ErrorUnit::kBound;
+  EXPECT_TRUE(has(difference_text(difference_of(good, shares)),
+                  "worse stablehlo.tan of f32: 1.000 ULP -> absent\n"));
   Report other = good;
   other.tier = "smoke";
   other.device = {"another"};
@@ -159,7 +167,8 @@ TEST(Differences, AreWorseOrBetter) {
   EXPECT_EQ(worse(report_of({}), with_error(Outcome::kFail, 1)), 1u);
   const json made = to_json(difference_of(good, report_of({})));
   EXPECT_EQ(made.at("outcomes")[0].at("after"), "absent");
-  EXPECT_EQ(made.at("worse"), 1);
+  EXPECT_EQ(made.at("ledger")[0].at("after"), "absent");
+  EXPECT_EQ(made.at("worse"), 2);
 }
 
 // --- Submissions
@@ -277,13 +286,18 @@ TEST(Submissions, HaveOutcomesThatTheirEvidenceAllows) {
                                     " is pass, but stablehlo.tan of f32 has an error of 9.000 "
                                     "ULP, and its bound is 5");
   report.records[0].result.ledger[0].bound = 10;
-  EXPECT_EQ(verdict_of(report), name + ": the bound of stablehlo.tan of f32 is 5, not 10 ULP");
+  EXPECT_EQ(verdict_of(report), name + ": the bound of stablehlo.tan of f32 is 5, not 10");
   report.records[0].result.ledger[0].bound = 5;
   report.records[0].result.outcome = Outcome::kQualityWarning;
   EXPECT_EQ(verdict_of(report), name + " is quality-warning, but the declaration relaxes no bound");
   report.terms.declaration->relaxed = {{"stablehlo.tan", "f32", 8}};
   EXPECT_TRUE(has(verdict_of(report), "and its bound is 8"));
   report.terms.declaration->relaxed = {{"stablehlo.tan", "f32", 16}};
+  EXPECT_EQ(verdict_of(report), "");
+  report.records[0].result.ledger[0] = {"stablehlo.fft",  ElementType::kC64, 1.5, 1, 1, "", "", "", 0,
+                     ErrorUnit::kBound};
+  EXPECT_TRUE(has(verdict_of(report), "stablehlo.fft of c64 has an error of 1.500 of its bound"));
+  report.records[0].result.ledger[0].error = 0.5;
   EXPECT_EQ(verdict_of(report), "");
   report.records[0].result.outcome = Outcome::kFail;
   EXPECT_EQ(verdict_of(report), name + ": fail");

@@ -202,17 +202,19 @@ class SubmissionChecker {
       fault("{} is quality-warning, but the declaration relaxes no bound", record.name);
     }
     for (const LedgerEntry& each : result.ledger) {
-      const auto required = required_ulp(each.op, each.type);
+      const bool is_share = each.unit == ErrorUnit::kBound;
+      const auto required = is_share ? 1 : required_ulp(each.op, each.type);
       if (!required || *required != each.bound) {
-        fault("{}: the bound of {} of {} is {:g}, not {:g} ULP", record.name, each.op,
+        fault("{}: the bound of {} of {} is {:g}, not {:g}", record.name, each.op,
               name_of(each.type), required.value_or(0), each.bound);
         continue;
       }
-      const double relaxed = relaxed_ulp(terms_.relaxed(), each.op, each.type);
+      const double relaxed = is_share ? 0 : relaxed_ulp(terms_.relaxed(), each.op, each.type);
       const double bound = is_warning ? std::max(*required, relaxed) : *required;
-      if (each.ulp <= bound) continue;
-      fault("{} is {}, but {} of {} has an error of {:.3f} ULP, and its bound is {:g}", record.name,
-            name_of(result.outcome), each.op, name_of(each.type), each.ulp, bound);
+      if (each.error <= bound) continue;
+      fault("{} is {}, but {} of {} has an error of {}, and its bound is {:g}", record.name,
+            name_of(result.outcome), each.op, name_of(each.type), error_text(each.error, each.unit),
+            bound);
     }
   }
 
