@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/ir/region.h"
+#include "hlo/lower/elements/prefix_windows.h"
 #include "hlo/lower/lower_op.h"
 #include "hlo/text/attribute_printer.h"
 
@@ -52,71 +53,14 @@ Call sort(const Instruction& op) {
   return {};
 }
 
-std::optional<Combiner> combiner_of(const Computation& region) {
-  const Instruction* op = op_of_two_parameters(region);
-  if (op == nullptr) return {};
-  switch (op->code()) {
-    case OpCode::kAdd:
-      return Combiner::kAdd;
-    case OpCode::kMultiply:
-      return Combiner::kMultiply;
-    case OpCode::kMinimum:
-      return Combiner::kMinimum;
-    case OpCode::kMaximum:
-      return Combiner::kMaximum;
-    case OpCode::kAnd:
-      return Combiner::kAnd;
-    case OpCode::kOr:
-      return Combiner::kOr;
-    case OpCode::kXor:
-      return Combiner::kXor;
-    default:
-      return {};
-  }
-}
-
-// Padding is combined as often as there is of it, which shows unless it changes nothing.
-bool padding_changes_nothing(const Instruction& op, Combiner combiner) {
-  const bool once = combiner == Combiner::kMinimum || combiner == Combiner::kMaximum ||
-                    combiner == Combiner::kAnd || combiner == Combiner::kOr;
-  if (once) return true;
-  const auto* init = op.operand(1).def->code() == OpCode::kConstant
-                         ? op.operand(1).def->attr<DenseAttr>(AttrKey::value)
-                         : nullptr;
-  if (init == nullptr || is_complex(init->shape.element_type())) return false;
-  return init->values.get_double(0) == (combiner == Combiner::kMultiply ? 1 : 0);
-}
-
-// A reduce_window over one dimension, whose windows begin before the array and end at each element,
-// or begin at each element and end behind the array.
 Call scan(const Instruction& op) {
-  const size_t rank = op.operand_type(0).dims().size();
+  const auto windows = prefix_windows(op);
   const std::optional<Combiner> combiner = combiner_of(op.region(0));
-  const I64s& window = op.i64s(AttrKey::window_dimensions);
-  const I64s ones(rank, 1);
-  const bool plain = op.i64s_or(AttrKey::window_strides, rank, 1) == ones &&
-                     op.i64s_or(AttrKey::base_dilations, rank, 1) == ones &&
-                     op.i64s_or(AttrKey::window_dilations, rank, 1) == ones;
-  if (op.result_count() != 1 || !combiner || !plain || !padding_changes_nothing(op, *combiner) ||
-      op.result_type() != op.operand_type(0) ||
-      op.operand_type(1).element_type() != op.operand_type(0).element_type()) {
-    return {};
-  }
-  const auto wide = std::ranges::find_if(window, [](int64_t size) { return size != 1; });
-  if (wide == window.end() ||
-      std::count(window.begin(), window.end(), 1) + 1 != static_cast<int64_t>(window.size())) {
-    return {};
-  }
-  const int64_t d = wide - window.begin();
-  const int64_t size = op.operand_type(0).dims()[static_cast<size_t>(d)];
-  const I64Matrix padding = op.padding_or_zero(rank);
-  for (int64_t other = 0; other < static_cast<int64_t>(rank); ++other) {
-    if (other != d && (padding.at(other, 0) != 0 || padding.at(other, 1) != 0)) return {};
-  }
-  const bool forward = padding.at(d, 0) == size - 1 && padding.at(d, 1) == 0;
-  const bool backward = padding.at(d, 0) == 0 && padding.at(d, 1) == size - 1;
-  if (*wide != size || (!forward && !backward)) return {};
-  return program::Scan{d, backward, *combiner};
+  if (!windows || !combiner || op.result_count() != 1) return {};
+  const Type& type = op.result_type();
+  if (is_complex(type.element_type()) || type != op.operand_type(0)) return {};
+  if (op.operand_type(1).element_type() != type.element_type()) return {};
+  return program::Scan{windows->dimension, windows->reverse, *combiner};
 }
 
 Call fft(const Instruction& op) {

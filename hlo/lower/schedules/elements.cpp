@@ -98,18 +98,8 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
   return true;
 }
 
-// The op whose results are those of the fusion, if the fusion computes nothing else.
-const Instruction* only_op(const FusedOp& fused) {
-  const Instruction* only = fused.inner.size() == 1 ? fused.inner[0] : nullptr;
-  if (only == nullptr || only->result_count() != fused.results.size()) return nullptr;
-  for (uint32_t r = 0; r < fused.results.size(); ++r) {
-    if (fused.results[r] != Value{const_cast<Instruction*>(only), r}) return nullptr;
-  }
-  return only;
-}
-
 Taken emit_shared(LoweredOp& lowered, const FusedOp& fused, TuningParameters&, const LowerLimits&) {
-  const Instruction& op = *only_op(fused);
+  const Instruction& op = *fused.whole();
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
     maker.inputs();
     std::vector<kernel::MemoryId> memories;
@@ -124,7 +114,7 @@ Taken emit_shared(LoweredOp& lowered, const FusedOp& fused, TuningParameters&, c
 
 // The reduce or dot_general that a fusion consists of, or null.
 const Instruction* shared_op(const FusedOp& fused) {
-  const Instruction* op = only_op(fused);
+  const Instruction* op = fused.whole();
   const bool combines =
       op != nullptr && (op->code() == OpCode::kReduce || op->code() == OpCode::kDotGeneral);
   const bool any_empty = std::ranges::any_of(fused.op.result_types(), has_no_elements);

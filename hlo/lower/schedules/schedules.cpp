@@ -19,6 +19,15 @@ FusedOp::FusedOp(const Instruction& instruction) : op(instruction) {
   results = op.region(0).return_instruction()->operands();
 }
 
+const Instruction* FusedOp::whole() const {
+  const Instruction* all = inner.size() == 1 ? inner[0] : nullptr;
+  if (all == nullptr || all->result_count() != results.size()) return nullptr;
+  for (uint32_t r = 0; r < results.size(); ++r) {
+    if (results[r] != Value{const_cast<Instruction*>(all), r}) return nullptr;
+  }
+  return all;
+}
+
 const Instruction* FusedOp::only(OpCode code) const {
   const Instruction* found = nullptr;
   for (const Instruction* each : inner) {
@@ -39,8 +48,9 @@ bool FusedOp::combines(const Instruction* except) const {
 
 namespace {
 
-const Schedule* const kAll[] = {&kSliceUpdate, &kTiledDot,       &kTwoStage,        &kRowWorkgroup,
-                                &kRowLane,     &kTiledTranspose, &kSharedReduction, &kElements};
+const Schedule* const kAll[] = {&kSliceUpdate,    &kTiledDot,        &kTwoStage,
+                                &kPrefixScan,     &kRowWorkgroup,    &kRowLane,
+                                &kTiledTranspose, &kSharedReduction, &kElements};
 
 }  // namespace
 

@@ -25,6 +25,8 @@ struct FusedOp {
   /// The values in `inner` (or parameters of the body) that are the results of `op`.
   std::vector<Value> results;
 
+  /// The op whose results are those of the fusion, if the fusion computes nothing else; or null.
+  const Instruction* whole() const;
   /// The only op in `inner` with this code, or null.
   const Instruction* only(OpCode code) const;
   /// Whether any op in `inner` other than `except` combines elements (reduces, contracts, windows).
@@ -58,8 +60,8 @@ std::span<const Schedule> schedules();
 std::string schedules_documentation();
 
 /// The rows, each defined in its file.
-extern const Schedule kSliceUpdate, kTiledDot, kTwoStage, kRowWorkgroup, kRowLane, kTiledTranspose,
-    kSharedReduction, kElements;
+extern const Schedule kSliceUpdate, kTiledDot, kTwoStage, kPrefixScan, kRowWorkgroup, kRowLane,
+    kTiledTranspose, kSharedReduction, kElements;
 
 /// Stores the results with the numbers `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,

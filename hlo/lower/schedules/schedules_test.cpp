@@ -1,5 +1,6 @@
 // Tests each schedule with programs for it, in whole numbers, where no order changes a bit: the
 // kernels it makes, and their results in every order of iterations and with random choices.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -191,6 +192,84 @@ func.func @main(%x: tensor<17x61xi32>) -> tensor<i32> {
   return %s : tensor<i32>
 })",
                   {{"two-stage", 1}, {"parts", 6}}, {"fusion_parts", "fusion_total"});
+}
+
+// A reduce_window of `type` of which each row, along `dimension`, is scanned.
+std::string prefixes(std::string_view dims, std::string_view type, std::string_view window,
+                     std::string_view padding, std::string_view init, std::string_view body) {
+  return fmt::format(R"(
+func.func @main(%x: tensor<{0}x{1}>) -> tensor<{0}x{1}> {{
+  %i = stablehlo.constant dense<{4}> : tensor<{1}>
+  %y = "stablehlo.reduce_window"(%x, %i) ({{
+  ^bb0(%a: tensor<{1}>, %b: tensor<{1}>):
+    {5}
+    stablehlo.return %c : tensor<{1}>
+  }}) {{window_dimensions = array<i64: {2}>, padding = dense<{3}> : tensor<{6}x2xi64>}} : (tensor<{0}x{1}>, tensor<{1}>) -> tensor<{0}x{1}>
+  return %y : tensor<{0}x{1}>
+}})",
+                     dims, type, window, padding, init, body, std::ranges::count(window, ',') + 1);
+}
+
+void expect_prefix_scans(const std::string& text) {
+  expect_schedule(text, {{"scan_parts", 1}}, {"fusion_scan"});
+  for (const int64_t parts : {2, 7, 500})
+    expect_schedule(text, {{"scan_parts", parts}},
+                    {"fusion_parts", "fusion_offsets", "fusion_scan"});
+}
+
+TEST(PrefixScan, OfRowsAndColumnsInBothDirections) {
+  const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
+  expect_prefix_scans(prefixes("301", "f32", "301", "[[300, 0]]", "0.0", add));
+  expect_prefix_scans(prefixes("301", "f32", "301", "[[0, 300]]", "0.0", add));
+  expect_prefix_scans(prefixes("5x129", "f32", "1, 129", "[[0, 0], [128, 0]]", "0.0", add));
+  expect_prefix_scans(prefixes("129x5", "f32", "129, 1", "[[0, 128], [0, 0]]", "0.0", add));
+  expect_prefix_scans(
+      prefixes("3x40x2", "f32", "1, 40, 1", "[[0, 0], [39, 0], [0, 0]]", "0.0", add));
+}
+
+TEST(PrefixScan, OfOtherTypesAndOps) {
+  const std::string window = "200";
+  const std::string forward = "[[199, 0]]";
+  expect_prefix_scans(
+      prefixes("200", "bf16", window, forward, "0.0", "%c = stablehlo.add %a, %b : tensor<bf16>"));
+  expect_prefix_scans(prefixes("200", "complex<f32>", window, forward, "(0.0, 0.0)",
+                               "%c = stablehlo.add %a, %b : tensor<complex<f32>>"));
+  expect_prefix_scans(
+      prefixes("200", "i32", window, forward, "1", "%c = stablehlo.multiply %a, %b : tensor<i32>"));
+  // A maximum ignores that padding repeats its init value.
+  expect_prefix_scans(
+      prefixes("200", "i32", window, forward, "1", "%c = stablehlo.maximum %a, %b : tensor<i32>"));
+}
+
+// The last element but for zeros: swapping the sides would give a different one.
+TEST(PrefixScan, KeepsTheOrderOfOtherBodies) {
+  const char* const last = R"(
+    %z = stablehlo.constant dense<0> : tensor<i32>
+    %p = stablehlo.compare EQ, %b, %z : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %c = stablehlo.select %p, %a, %b : tensor<i1>, tensor<i32>)";
+  expect_prefix_scans(prefixes("200", "i32", "200", "[[199, 0]]", "0", last));
+  expect_prefix_scans(prefixes("200", "i32", "200", "[[0, 199]]", "0", last));
+}
+
+TEST(PrefixScan, LongAndShortRows) {
+  const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
+  const auto kernels = [](const std::string& text) { return kernel_names(*import(text), {}); };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(kernels(prefixes("1000000", "f32", "1000000", "[[999999, 0]]", "0.0", add)),
+            (Names{"reduce_window_parts", "reduce_window_offsets", "reduce_window_scan"}));
+  EXPECT_EQ(kernels(prefixes("500x500", "f32", "1, 500", "[[0, 0], [499, 0]]", "0.0", add)),
+            (Names{"reduce_window_scan"}));
+  EXPECT_EQ(kernels(prefixes("1000x8", "f32", "1, 8", "[[0, 0], [7, 0]]", "0.0", add)),
+            (Names{"reduce_window"}));
+}
+
+TEST(PrefixScan, NotWherePaddingOrWindowsShow) {
+  const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
+  for (const auto& [window, padding, init] : {std::tuple{"200", "[[199, 0]]", "1.0"},
+                                              {"199", "[[198, 0]]", "0.0"},
+                                              {"200", "[[100, 99]]", "0.0"}}) {
+    expect_schedule(prefixes("200", "f32", window, padding, init, add), {}, {"fusion"});
+  }
 }
 
 TEST(TwoStages, LargeReductionsTakeThem) {

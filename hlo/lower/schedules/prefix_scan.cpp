@@ -1,0 +1,254 @@
+// A reduce_window of prefixes or suffixes, such as a cumulative sum, in work that grows as the
+// array does: each element is combined with the prefix before it.
+//
+// Many rows take a lane each, which scans its row. Few long rows are scanned in parts by three
+// kernels (reduce-then-scan; Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
+// Look-back", NVIDIA NVR-2016-002, section 3): each part is combined; a lane scans the combined
+// parts of a row; each part is scanned from the prefix before it. The init value enters once (K5).
+#include <algorithm>
+#include <optional>
+
+#include "hlo/lower/elements/prefix_windows.h"
+#include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/schedules/schedules.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::MemoryId;
+
+struct PrefixScan {
+  const Instruction& op;
+  PrefixWindows windows;
+  int64_t size = 0;  ///< Of a row.
+  Dims rows;         ///< The other dimensions.
+  int64_t part = 0;  ///< Elements of a part.
+  int64_t parts() const { return tiles_of(size, part); }
+};
+
+std::optional<PrefixScan> prefix_scan_of(const FusedOp& fused) {
+  const Instruction* const op = fused.whole();
+  const auto windows = op == nullptr ? std::nullopt : prefix_windows(*op);
+  if (!windows) return std::nullopt;
+  PrefixScan scan{*op, *windows, {}, {}, {}};
+  scan.rows = op->operand_type(0).dims();
+  const auto scanned = scan.rows.begin() + windows->dimension;
+  scan.size = *scanned;
+  scan.rows.erase(scanned);
+  scan.part = scan.size;
+  if (scan.size == 0 || element_count(scan.rows) == 0) return std::nullopt;
+  return scan;
+}
+
+// Emits the elements of a scan in one kernel.
+class PrefixScanEmitter {
+ public:
+  PrefixScanEmitter(KernelMaker& maker, const PrefixScan& scan)
+      : maker_(maker), b_(maker.b()), scan_(scan), r_(maker.e(), scan.op) {}
+
+  const ReductionEmitter& reduction() const { return r_; }
+
+  // The element of `row` that is number `k` in the order of the scan.
+  Values leaf(const Values& row, ValueId k) const {
+    return ElementEmitter::flat(r_.leaf(place(row, k)));
+  }
+
+  // Combines what comes before in the order of the scan with what comes behind.
+  Values combine(const Values& before, const Values& behind) const {
+    Values both = scan_.windows.reverse ? behind : before;
+    const Values& right = scan_.windows.reverse ? before : behind;
+    both.insert(both.end(), right.begin(), right.end());
+    return r_.combine(both);
+  }
+
+  void store(const Values& prefix, const std::vector<MemoryId>& results, const Values& row,
+             ValueId k) const {
+    const Elements elements = r_.rounded(ElementEmitter::unflat(prefix, r_.types));
+    const Values index = place(row, k);
+    for (size_t i = 0; i < elements.size(); ++i) maker_.e().store(elements[i], results[i], index);
+  }
+
+  std::vector<MemoryId> results() const {
+    std::vector<MemoryId> memories;
+    for (uint32_t i = 0; i < r_.count; ++i) memories.push_back(maker_.result(i));
+    return memories;
+  }
+
+  // One value a part and row, in memory.
+  std::vector<MemoryId> temporaries(kernel::Access access) const {
+    std::vector<MemoryId> memories;
+    for (uint32_t i = 0; i < r_.count; ++i) memories.push_back(maker_.temporary(i, access));
+    return memories;
+  }
+  Values load(const std::vector<MemoryId>& memories, const Values& index) const {
+    Elements elements;
+    for (size_t i = 0; i < r_.count; ++i) {
+      elements.push_back(maker_.e().load(memories[i], Type::tensor(r_.types[i], {}), index));
+    }
+    return ElementEmitter::flat(elements);
+  }
+  void store(const Values& values, const std::vector<MemoryId>& memories,
+             const Values& index) const {
+    const Elements elements = ElementEmitter::unflat(values, r_.types);
+    for (size_t i = 0; i < r_.count; ++i) maker_.e().store(elements[i], memories[i], index);
+  }
+
+  // The first element of part `p`, and the one behind its last.
+  std::pair<ValueId, ValueId> part(ValueId p) const {
+    const ValueId first = b_.mul(p, b_.index(scan_.part));
+    const ValueId end = b_.add(first, b_.index(scan_.part));
+    return {first, b_.min(end, b_.index(scan_.size))};
+  }
+
+ private:
+  Values place(const Values& row, ValueId k) const {
+    Values index = row;
+    const ValueId at = scan_.windows.reverse ? b_.sub(b_.index(scan_.size - 1), k) : k;
+    index.insert(index.begin() + scan_.windows.dimension, at);
+    return index;
+  }
+
+  KernelMaker& maker_;
+  kernel::Builder& b_;
+  const PrefixScan& scan_;
+  ReductionEmitter r_;
+};
+
+void scan_rows(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tuning) {
+  kernel::Builder& b = maker.b();
+  maker.inputs();
+  const PrefixScanEmitter emitter(maker, scan);
+  const std::vector<MemoryId> results = emitter.results();
+  for_each_index(b, scan.rows, tuning, [&](const Values& row) {
+    kernel::Builder::ReduceSpec spec;
+    spec.extents = {scan.size};
+    spec.commutative = emitter.reduction().is_commutative();
+    spec.inits = ElementEmitter::flat(emitter.reduction().inits());
+    spec.leaf = [&](const Values& at) { return emitter.leaf(row, at[0]); };
+    spec.combine = [&](const Values& both) {
+      const auto middle = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
+      return emitter.combine({both.begin(), middle}, {middle, both.end()});
+    };
+    b.scan(spec, [&](const Values& at) {
+      emitter.store(Values(at.begin() + 1, at.end()), results, row, at[0]);
+    });
+  });
+}
+
+Dims with_parts(const PrefixScan& scan) {
+  Dims dims = scan.rows;
+  dims.push_back(scan.parts());
+  return dims;
+}
+
+void combine_parts(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tuning) {
+  kernel::Builder& b = maker.b();
+  maker.inputs();
+  const PrefixScanEmitter emitter(maker, scan);
+  const std::vector<MemoryId> totals = emitter.temporaries(kernel::Access::kOut);
+  for_each_index(b, with_parts(scan), tuning, [&](const Values& index) {
+    const Values row(index.begin(), index.end() - 1);
+    const auto [first, end] = emitter.part(index.back());
+    const Values total = b.for_loop(
+        b.add(first, b.index(1)), end, 1, emitter.leaf(row, first), [&](const Values& at) {
+          return emitter.combine({at.begin() + 1, at.end()}, emitter.leaf(row, at[0]));
+        });
+    emitter.store(total, totals, index);
+  });
+}
+
+// Replaces the combination of each part by the prefix before it.
+void scan_parts(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tuning) {
+  kernel::Builder& b = maker.b();
+  maker.inputs();
+  const PrefixScanEmitter emitter(maker, scan);
+  const std::vector<MemoryId> totals = emitter.temporaries(kernel::Access::kInOut);
+  for_each_index(b, scan.rows, tuning, [&](const Values& row) {
+    const Values inits = ElementEmitter::flat(emitter.reduction().inits());
+    b.for_loop(b.index(0), b.index(scan.parts()), 1, inits, [&](const Values& at) {
+      Values index = row;
+      index.push_back(at[0]);
+      const Values prefix(at.begin() + 1, at.end());
+      const Values total = emitter.load(totals, index);
+      emitter.store(prefix, totals, index);
+      return emitter.combine(prefix, total);
+    });
+  });
+}
+
+void apply_prefixes(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tuning) {
+  kernel::Builder& b = maker.b();
+  maker.inputs();
+  const PrefixScanEmitter emitter(maker, scan);
+  const std::vector<MemoryId> prefixes = emitter.temporaries(kernel::Access::kIn);
+  const std::vector<MemoryId> results = emitter.results();
+  for_each_index(b, with_parts(scan), tuning, [&](const Values& index) {
+    const Values row(index.begin(), index.end() - 1);
+    const auto [first, end] = emitter.part(index.back());
+    b.for_loop(first, end, 1, emitter.load(prefixes, index), [&](const Values& at) {
+      Values prefix = emitter.combine({at.begin() + 1, at.end()}, emitter.leaf(row, at[0]));
+      emitter.store(prefix, results, row, at[0]);
+      return prefix;
+    });
+  });
+}
+
+constexpr TuningParameterInfo kPrefixScanParameters[] = {
+    {"scan_parts",
+     "parts in which each row of a cumulative sum is scanned",
+     1 << 16,
+     {1, 2, 3, 7}}};
+
+// A lane's elements wait for each other, so that short rows take as long as windows that are
+// computed side by side.
+std::optional<double> estimate_prefix_scan(const ScheduleInput& input) {
+  const auto scan = prefix_scan_of(input.fused);
+  if (!scan) return std::nullopt;
+  constexpr double kBreakEven = 16;
+  return input.elements_seconds * kBreakEven / static_cast<double>(scan->size);
+}
+
+// Few rows are cut into parts, long enough to be worth two further kernels. Lanes read parts side
+// by side: an odd number of 16 elements keeps them out of each other's sets of the cache.
+int64_t part_of(const PrefixScan& scan, TuningParameters& tuning, const CostModel& cost) {
+  const int64_t rows = element_count(scan.rows);
+  const int64_t most = std::max<int64_t>(scan.size / cost.leaves_a_part, 1);
+  const int64_t preferred = std::clamp<int64_t>(cost.few_results / rows, 1, most);
+  const int64_t parts = tuning.choose(kPrefixScanParameters[0], preferred);
+  const int64_t part = tiles_of(scan.size, std::min(parts, scan.size));
+  constexpr int64_t kLine = 16;
+  return part < 4 * kLine || parts == 1 ? part : (tiles_of(part, kLine) | 1) * kLine;
+}
+
+Taken emit_prefix_scan(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                       const LowerLimits& limits) {
+  std::optional<PrefixScan> scan = prefix_scan_of(fused);
+  scan->part = part_of(*scan, tuning, limits.cost);
+  const auto add = [&](std::string_view suffix, auto emit) {
+    return add_kernel(lowered, fused.op, suffix,
+                      [&](KernelMaker& maker) { emit(maker, *scan, tuning); });
+  };
+  if (scan->parts() == 1) {
+    TENON_TRY(add("_scan", scan_rows));
+    return true;
+  }
+  for (const ElementType type : accumulator_types(scan->op.region(0)))
+    lowered.temporaries.emplace_back(type, with_parts(*scan));
+  TENON_TRY(add("_parts", combine_parts));
+  TENON_TRY(add("_offsets", scan_parts));
+  TENON_TRY(add("_scan", apply_prefixes));
+  return true;
+}
+
+}  // namespace
+
+constinit const Schedule kPrefixScan = {
+    "prefix-scan",
+    "a reduce_window whose windows are the prefixes or suffixes along one dimension",
+    "one lane per row, which combines each element with the prefix before it; few long rows are "
+    "scanned in parts, after a kernel that combines each part and one that scans these",
+    kPrefixScanParameters,
+    estimate_prefix_scan,
+    emit_prefix_scan};
+
+}  // namespace tenon::hlo::lower
