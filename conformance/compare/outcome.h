@@ -47,7 +47,7 @@ enum class Blame : uint8_t {
 };
 std::string_view name_of(Blame blame);
 
-/// What the errors of a ledger are counted in.
+/// The unit in which a ledger counts errors.
 enum class ErrorUnit : uint8_t {
   kUlp,    ///< Units in the last place of the exact result; of a complex one: of its modulus.
   kBound,  ///< Shares of the bound, which depends on the operands: of a sum, a factor, a transform.

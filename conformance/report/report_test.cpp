@@ -294,8 +294,8 @@ TEST(Submissions, HaveOutcomesThatTheirEvidenceAllows) {
   EXPECT_TRUE(has(verdict_of(report), "and its bound is 8"));
   report.terms.declaration->relaxed = {{"stablehlo.tan", "f32", 16}};
   EXPECT_EQ(verdict_of(report), "");
-  report.records[0].result.ledger[0] = {"stablehlo.fft",  ElementType::kC64, 1.5, 1, 1, "", "", "", 0,
-                     ErrorUnit::kBound};
+  report.records[0].result.ledger[0] = {
+      "stablehlo.fft", ElementType::kC64, 1.5, 1, 1, "", "", "", 0, ErrorUnit::kBound};
   EXPECT_TRUE(has(verdict_of(report), "stablehlo.fft of c64 has an error of 1.500 of its bound"));
   report.records[0].result.ledger[0].error = 0.5;
   EXPECT_EQ(verdict_of(report), "");

@@ -343,7 +343,7 @@ def test_diff(tenon: pathlib.Path, build: pathlib.Path, folder: pathlib.Path) ->
     same, worse, better = [run(tenon, "conform", "diff", *pair) for pair in ((right, right), (right, wrong), (wrong, right))]
     good = check("diff of equal reports", same.returncode == 0 and same.stdout == "0 changes, 0 worse\n", same.stdout)
     good &= check("diff of a worse report", worse.returncode == 1 and "worse op/tan/f32/prime/ordinary: pass -> fail" in worse.stdout and
-                  bool(re.search(r"worse stablehlo.tan of f32: \S+ -> \S+ ULP", worse.stdout)), worse.stdout)
+                  bool(re.search(r"worse stablehlo.tan of f32: \S+ ULP -> \S+ ULP", worse.stdout)), worse.stdout)
     good &= check("diff of a better report", better.returncode == 0 and "better op/tan/f32/prime/ordinary: fail -> pass" in better.stdout, better.stdout)
     found = json.loads(run(tenon, "conform", "diff", "--json", right, wrong).stdout)
     good &= check("diff as JSON", found["worse"] == len(found["outcomes"]) + len(found["ledger"]) > 1, found)

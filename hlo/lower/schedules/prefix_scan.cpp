@@ -20,7 +20,7 @@ using kernel::MemoryId;
 struct PrefixScan {
   const Instruction& op;
   PrefixWindows windows;
-  int64_t size = 0;  ///< Of a row.
+  int64_t size = 0;  ///< Elements of a row.
   Dims rows;         ///< The other dimensions.
   int64_t part = 0;  ///< Elements of a part.
   int64_t parts() const { return tiles_of(size, part); }
