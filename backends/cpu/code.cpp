@@ -196,6 +196,7 @@ kernel::TargetFeatures host_features() {
   }
   form.math = true;
   form.tiles = true;
+  form.scans = true;
   form.private_memory = true;  // Belongs to a workgroup, whose lanes are one thread.
   return form;
 }

@@ -118,9 +118,8 @@ class KernelEmitter {
                  [&](kernel::OnLanes) { lanes(n); }, [&](kernel::OnFor) { for_loop(n); },
                  [&](kernel::OnWhile) { while_loop(n); }, [&](kernel::OnIf) { if_else(n); },
                  [&](kernel::OnReduce) { reduce(n); }, [&](kernel::OnContract) { contract(n); },
-                 [](kernel::OnCopy) {},   // Legalised away.
-                 [](kernel::OnScan) {},   // Legalised away.
-                 [](kernel::OnYield) {},  // Read by block().
+                 [&](kernel::OnScan) { scan(n); }, [](kernel::OnCopy) {},  // Legalised away.
+                 [](kernel::OnYield) {},                                   // Read by block().
              });
   }
 
@@ -136,6 +135,8 @@ class KernelEmitter {
   virtual void reduce(const kernel::Node& n) = 0;
   /// Does nothing for a target without tile statements, which are legalised away for it.
   virtual void contract(const kernel::Node&) {}
+  /// The same for a target without scans.
+  virtual void scan(const kernel::Node&) {}
 
   // --- Control flow
 

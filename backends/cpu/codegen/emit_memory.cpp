@@ -57,7 +57,7 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
     stride += at.stride * strides[d];
   }
   Value* const base = b_.CreateGEP(element, memories_[memory], offset);
-  if (vectors.empty() && (stride == 0 || stride == 1 || width_ == 1)) return {base, stride, false};
+  if (vectors.empty() && (std::abs(stride) <= 1 || width_ == 1)) return {base, stride, false};
   // The offsets of lanes from the first lane mostly fit 32 bits, which takes half the registers.
   // The first lane may be masked off, with an arbitrary address.
   const bool narrow = m.span() < INT32_MAX && std::abs(stride) < (INT32_MAX - m.span()) / width_;
@@ -75,6 +75,15 @@ CpuKernelEmitter::Value* CpuKernelEmitter::mask_or_all() {
   if (mask_ != nullptr) return mask_;
   return llvm::Constant::getAllOnesValue(
       llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(width_)));
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::reversed(Value* vector) {
+  return vector == nullptr ? nullptr : b_.CreateVectorReverse(vector);
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::lowest(const Address& where, llvm::Type* element) {
+  return where.stride < 0 ? b_.CreateGEP(element, where.pointer, number(1 - width_))
+                          : where.pointer;
 }
 
 void CpuKernelEmitter::load(const Node& n) {
@@ -95,11 +104,14 @@ void CpuKernelEmitter::load(const Node& n) {
                                   llvm::Constant::getNullValue(vector));
   } else if (where.stride == 0 || width_ == 1) {
     value = b_.CreateAlignedLoad(element, where.pointer, align);
-  } else if (mask_ != nullptr) {
-    value = b_.CreateMaskedLoad(vector, where.pointer, align, mask_,
-                                llvm::Constant::getNullValue(vector));
   } else {
-    value = b_.CreateAlignedLoad(vector, where.pointer, align);
+    const bool is_reversed = where.stride < 0;
+    Value* const from = lowest(where, element);
+    Value* const mask = is_reversed ? reversed(mask_) : mask_;
+    value = mask == nullptr ? static_cast<Value*>(b_.CreateAlignedLoad(vector, from, align))
+                            : b_.CreateMaskedLoad(vector, from, align, mask,
+                                                  llvm::Constant::getNullValue(vector));
+    if (is_reversed) value = reversed(value);
   }
   if (is_pred(n.type)) {
     llvm::Type* const bits =
@@ -133,10 +145,16 @@ void CpuKernelEmitter::store(const Node& n) {
                               ? where.pointer
                               : b_.CreateVectorSplat(static_cast<unsigned>(width_), where.pointer);
     b_.CreateMaskedScatter(value, places, align, mask_or_all());
-  } else if (mask_ != nullptr) {
-    b_.CreateMaskedStore(value, where.pointer, align, mask_);
   } else {
-    b_.CreateAlignedStore(value, where.pointer, align);
+    const bool is_reversed = where.stride < 0;
+    Value* const to = lowest(where, codegen::memory_type_of(context_, n.type));
+    Value* const mask = is_reversed ? reversed(mask_) : mask_;
+    Value* const ordered = is_reversed ? reversed(value) : value;
+    if (mask != nullptr) {
+      b_.CreateMaskedStore(ordered, to, align, mask);
+    } else {
+      b_.CreateAlignedStore(ordered, to, align);
+    }
   }
 }
 

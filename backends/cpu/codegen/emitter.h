@@ -174,13 +174,18 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// The identity elements of the combination, as vectors; empty if they are not known.
   Many neutral(const kernel::Node& n);
 
+  // --- emit_scan.cpp
+  void scan(const kernel::Node& n) override;
+  bool scan_by_vectors(const kernel::Node& n);
+  class VectorScan;
+
   // --- emit_contract.cpp
   void contract(const kernel::Node& n) override;
 
   // --- emit_memory.cpp
   struct Address {
     Value* pointer = nullptr;  ///< The address of lane 0, or a vector with that of every lane.
-    int64_t stride = 0;        ///< From lane to lane, in elements.
+    int64_t stride = 0;        ///< From lane to lane, in elements: 0, 1 or -1.
     bool scattered = false;    ///< `pointer` is a vector.
   };
   Address address(kernel::MemoryId memory, const Ids& indices, size_t first);
@@ -191,6 +196,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// Memory of a workgroup: on the stack or in scratch memory.
   Value* memory_of(int64_t bytes);
   Value* mask_or_all();
+  Value* reversed(Value* vector);
+  /// The place of the last lane, which is the first in memory if the stride is -1.
+  Value* lowest(const Address& where, llvm::Type* element);
   Value* gathered(const Address& where, llvm::Type* element);
 
   const int64_t vector_bytes_;

@@ -27,6 +27,9 @@ Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId la
     nodes_ = 0;
     if (statement.op == OpCode::kReduce) {
       reduce(statement);
+    } else if (statement.op == OpCode::kScan) {
+      varies_[kernel.block(statement.blocks[2]).arguments[0]] = true;
+      scan(statement);
     } else {
       block(statement.blocks[0]);
     }
@@ -69,6 +72,13 @@ void Varying::reduce(const Node& n) {
   flow(n.blocks[1], n.results, 0, false);
 }
 
+void Varying::scan(const Node& n) {
+  reduce(n);
+  const std::vector<ValueId>& arguments = kernel_.block(n.blocks[2]).arguments;
+  for (size_t i = 0; i < n.results.size(); ++i) set(arguments[i + 1], varies_[n.results[i]]);
+  block(n.blocks[2]);
+}
+
 void Varying::loop(const Node& n) {
   const bool ends_vary = varies_[n.operands[0]] || varies_[n.operands[1]];
   together_ &= !ends_vary;
@@ -97,6 +107,7 @@ void Varying::node(const Node& n) {
                },
                [&](kernel::OnFor) { loop(n); },
                [&](kernel::OnReduce) { reduce(n); },
+               [&](kernel::OnScan) { scan(n); },
                [&](kernel::OnStatement) { together_ = false; },
            });
   for (const ValueId result : n.results) {

@@ -8,8 +8,8 @@
 
 namespace tenon::cpu {
 
-/// The varying values within a `lanes` or `reduce` statement whose index `lane` differs in each
-/// lane.
+/// The varying values within a `lanes`, `reduce` or `scan` statement whose index `lane` differs in
+/// each lane.
 class Varying {
  public:
   Varying(const kernel::Kernel& kernel, const kernel::Node& statement, kernel::ValueId lane);
@@ -28,6 +28,7 @@ class Varying {
   void block(kernel::BlockId id);
   void node(const kernel::Node& node);
   void reduce(const kernel::Node& node);
+  void scan(const kernel::Node& node);
   void loop(const kernel::Node& node);
   bool any(const std::vector<kernel::ValueId>& values) const;
   void set(kernel::ValueId value, bool varies);

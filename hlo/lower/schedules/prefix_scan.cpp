@@ -1,11 +1,15 @@
 // A reduce_window of prefixes or suffixes, such as a cumulative sum, in work that grows as the
 // array does: each element is combined with the prefix before it.
 //
-// Many rows take a lane each, which scans its row. Few long rows are scanned in parts by three
-// kernels (reduce-then-scan; Merrill and Garland, "Single-pass Parallel Prefix Scan with Decoupled
-// Look-back", NVIDIA NVR-2016-002, section 3): each part is combined; a lane scans the combined
-// parts of a row; each part is scanned from the prefix before it. The init value enters once (K5).
+// Many rows take a lane each, which scans its row, or a workgroup each, whose lanes scan it
+// together where the target can do that and a row is contiguous. Few long rows are scanned in parts
+// by three kernels (reduce-then-scan; Merrill and Garland, "Single-pass Parallel Prefix Scan with
+// Decoupled Look-back", NVIDIA NVR-2016-002, section 3): each part is combined; a lane scans the
+// combined parts of a row; each part is scanned from the prefix before it. The init value enters
+// once (K5).
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <optional>
 
 #include "hlo/lower/elements/prefix_windows.h"
@@ -23,14 +27,17 @@ struct PrefixScan {
   int64_t size = 0;  ///< Elements of a row.
   Dims rows;         ///< The other dimensions.
   int64_t part = 0;  ///< Elements of a part.
-  int64_t parts() const { return tiles_of(size, part); }
+  /// Whether the lanes of a workgroup scan a part together. What does not fill a part then belongs
+  /// to the last one; else there is one part more, which may end behind the row.
+  bool over_lanes = false;
+  int64_t parts() const { return over_lanes ? size / part : tiles_of(size, part); }
 };
 
 std::optional<PrefixScan> prefix_scan_of(const FusedOp& fused) {
   const Instruction* const op = fused.whole();
   const auto windows = op == nullptr ? std::nullopt : prefix_windows(*op);
   if (!windows) return std::nullopt;
-  PrefixScan scan{*op, *windows, {}, {}, {}};
+  PrefixScan scan{*op, *windows};
   scan.rows = op->operand_type(0).dims();
   const auto scanned = scan.rows.begin() + windows->dimension;
   scan.size = *scanned;
@@ -93,11 +100,50 @@ class PrefixScanEmitter {
     for (size_t i = 0; i < r_.count; ++i) maker_.e().store(elements[i], memories[i], index);
   }
 
-  // The first element of part `p`, and the one behind its last.
-  std::pair<ValueId, ValueId> part(ValueId p) const {
-    const ValueId first = b_.mul(p, b_.index(scan_.part));
-    const ValueId end = b_.add(first, b_.index(scan_.part));
-    return {first, b_.min(end, b_.index(scan_.size))};
+  // The number of the first element of part `p`.
+  ValueId first_of(ValueId p) const { return b_.mul(p, b_.index(scan_.part)); }
+
+  // A scan of `count` elements of a row from number `first` on, after `prefix`.
+  kernel::Builder::ReduceSpec spec(const Values& row, ValueId first, int64_t count,
+                                   const Values& prefix) const {
+    kernel::Builder::ReduceSpec spec;
+    spec.extents = {count};
+    spec.over_lanes = scan_.over_lanes;
+    spec.commutative = r_.is_commutative();
+    spec.inits = prefix;
+    spec.leaf = [=, this](const Values& at) { return leaf(row, b_.add(first, at[0])); };
+    spec.combine = [this](const Values& both) {
+      const auto middle = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
+      return combine({both.begin(), middle}, {middle, both.end()});
+    };
+    return spec;
+  }
+
+  // Scans, and stores the prefixes; returns the last one.
+  Values store_scan(const kernel::Builder::ReduceSpec& spec, const std::vector<MemoryId>& memories,
+                    const Values& row, ValueId first) const {
+    return b_.scan(spec, [&](const Values& at) {
+      store({at.begin() + 1, at.end()}, memories, row, b_.add(first, at[0]));
+    });
+  }
+
+  // Combines `prefix` with the elements of a part from number `low` in it on, and calls `each` with
+  // every prefix. Parts are equally long, so that lanes run together: the last may end behind the
+  // row.
+  Values scan_part(const Values& row, ValueId first, int64_t low, const Values& prefix,
+                   const std::function<void(const Values& prefix, ValueId k)>& each) const {
+    return b_.for_loop(b_.index(low), b_.index(scan_.part), 1, prefix, [&](const Values& at) {
+      const Values before(at.begin() + 1, at.end());
+      const ValueId k = b_.add(first, at[0]);
+      const auto step = [&] {
+        Values next = combine(before, leaf(row, k));
+        each(next, k);
+        return next;
+      };
+      if (scan_.size % scan_.part == 0) return step();
+      const ValueId inside = b_.compare(K::kLt, k, b_.index(scan_.size));
+      return b_.if_else(inside, step, [&] { return before; });
+    });
   }
 
  private:
@@ -119,20 +165,13 @@ void scan_rows(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tun
   maker.inputs();
   const PrefixScanEmitter emitter(maker, scan);
   const std::vector<MemoryId> results = emitter.results();
-  for_each_index(b, scan.rows, tuning, [&](const Values& row) {
-    kernel::Builder::ReduceSpec spec;
-    spec.extents = {scan.size};
-    spec.commutative = emitter.reduction().is_commutative();
-    spec.inits = ElementEmitter::flat(emitter.reduction().inits());
-    spec.leaf = [&](const Values& at) { return emitter.leaf(row, at[0]); };
-    spec.combine = [&](const Values& both) {
-      const auto middle = both.begin() + static_cast<std::ptrdiff_t>(both.size() / 2);
-      return emitter.combine({both.begin(), middle}, {middle, both.end()});
-    };
-    b.scan(spec, [&](const Values& at) {
-      emitter.store(Values(at.begin() + 1, at.end()), results, row, at[0]);
-    });
-  });
+  const auto scan_row = [&](const Values& row) {
+    const Values inits = ElementEmitter::flat(emitter.reduction().inits());
+    const ValueId first = b.index(0);
+    emitter.store_scan(emitter.spec(row, first, scan.size, inits), results, row, first);
+  };
+  if (scan.over_lanes) return scan_row(b.grid(scan.rows));
+  for_each_index(b, scan.rows, tuning, scan_row);
 }
 
 Dims with_parts(const PrefixScan& scan) {
@@ -141,20 +180,34 @@ Dims with_parts(const PrefixScan& scan) {
   return dims;
 }
 
+// Calls `body` for each part of each row: a workgroup a part if its lanes share it, else a lane.
+void for_each_part(kernel::Builder& b, const PrefixScan& scan, TuningParameters& tuning,
+                   const std::function<void(const Values& index)>& body) {
+  if (scan.over_lanes) return body(b.grid(with_parts(scan)));
+  for_each_index(b, with_parts(scan), tuning, body);
+}
+
 void combine_parts(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tuning) {
   kernel::Builder& b = maker.b();
   maker.inputs();
   const PrefixScanEmitter emitter(maker, scan);
   const std::vector<MemoryId> totals = emitter.temporaries(kernel::Access::kOut);
-  for_each_index(b, with_parts(scan), tuning, [&](const Values& index) {
+  const auto combine_part = [&](const Values& index) {
     const Values row(index.begin(), index.end() - 1);
-    const auto [first, end] = emitter.part(index.back());
-    const Values total = b.for_loop(
-        b.add(first, b.index(1)), end, 1, emitter.leaf(row, first), [&](const Values& at) {
-          return emitter.combine({at.begin() + 1, at.end()}, emitter.leaf(row, at[0]));
-        });
+    const ValueId first = emitter.first_of(index.back());
+    if (scan.part == 1) return emitter.store(emitter.leaf(row, first), totals, index);
+    if (scan.over_lanes) {
+      const ValueId second = b.add(first, b.index(1));
+      const auto rest = emitter.spec(row, second, scan.part - 1, emitter.leaf(row, first));
+      // Lanes share an ordered reduction as a scan.
+      const Values total = rest.commutative ? b.reduce(rest) : b.scan(rest, [](const Values&) {});
+      return emitter.store(total, totals, index);
+    }
+    const Values total =
+        emitter.scan_part(row, first, 1, emitter.leaf(row, first), [](const Values&, ValueId) {});
     emitter.store(total, totals, index);
-  });
+  };
+  for_each_part(b, scan, tuning, combine_part);
 }
 
 // Replaces the combination of each part by the prefix before it.
@@ -182,22 +235,34 @@ void apply_prefixes(KernelMaker& maker, const PrefixScan& scan, TuningParameters
   const PrefixScanEmitter emitter(maker, scan);
   const std::vector<MemoryId> prefixes = emitter.temporaries(kernel::Access::kIn);
   const std::vector<MemoryId> results = emitter.results();
-  for_each_index(b, with_parts(scan), tuning, [&](const Values& index) {
+  const auto apply = [&](const Values& index) {
     const Values row(index.begin(), index.end() - 1);
-    const auto [first, end] = emitter.part(index.back());
-    b.for_loop(first, end, 1, emitter.load(prefixes, index), [&](const Values& at) {
-      Values prefix = emitter.combine({at.begin() + 1, at.end()}, emitter.leaf(row, at[0]));
-      emitter.store(prefix, results, row, at[0]);
-      return prefix;
+    const ValueId first = emitter.first_of(index.back());
+    const Values prefix = emitter.load(prefixes, index);
+    const auto store = [&](const Values& next, ValueId k) { emitter.store(next, results, row, k); };
+    if (!scan.over_lanes) {
+      emitter.scan_part(row, first, 0, prefix, store);
+      return;
+    }
+    const Values total =
+        emitter.store_scan(emitter.spec(row, first, scan.part, prefix), results, row, first);
+    const int64_t scanned = scan.parts() * scan.part;
+    if (scanned == scan.size) return;
+    const ValueId is_last = b.compare(K::kEq, index.back(), b.index(scan.parts() - 1));
+    b.if_then(is_last, [&] {
+      b.for_loop(b.index(scanned), b.index(scan.size), 1, total, [&](const Values& at) {
+        Values next = emitter.combine({at.begin() + 1, at.end()}, emitter.leaf(row, at[0]));
+        store(next, at[0]);
+        return next;
+      });
     });
-  });
+  };
+  for_each_part(b, scan, tuning, apply);
 }
 
 constexpr TuningParameterInfo kPrefixScanParameters[] = {
-    {"scan_parts",
-     "parts in which each row of a cumulative sum is scanned",
-     1 << 16,
-     {1, 2, 3, 7}}};
+    {"scan_parts", "parts in which each row of a cumulative sum is scanned", 1 << 16, {1, 2, 3, 7}},
+    {"scan_lanes", "whether the lanes of a workgroup scan a row of a cumulative sum together"}};
 
 // A lane's elements wait for each other, so that short rows take as long as windows that are
 // computed side by side.
@@ -208,14 +273,24 @@ std::optional<double> estimate_prefix_scan(const ScheduleInput& input) {
   return input.elements_seconds * kBreakEven / static_cast<double>(scan->size);
 }
 
-// Few rows are cut into parts, long enough to be worth two further kernels. Lanes read parts side
-// by side: an odd number of 16 elements keeps them out of each other's sets of the cache.
+// Few rows are cut into parts, if they are long enough to be worth two further kernels: for
+// workgroups as many as keep the target busy; for lanes as many as they have elements. Lanes read
+// parts side by side: an odd number of 16 elements keeps them out of each other's sets of the
+// cache.
 int64_t part_of(const PrefixScan& scan, TuningParameters& tuning, const CostModel& cost) {
   const int64_t rows = element_count(scan.rows);
   const int64_t most = std::max<int64_t>(scan.size / cost.leaves_a_part, 1);
-  const int64_t preferred = std::clamp<int64_t>(cost.few_results / rows, 1, most);
-  const int64_t parts = tuning.choose(kPrefixScanParameters[0], preferred);
-  const int64_t part = tiles_of(scan.size, std::min(parts, scan.size));
+  int64_t preferred = 1;
+  if (scan.over_lanes) {
+    constexpr int64_t kPartsAUnit = 4;
+    const int64_t busy = cost.compute_units == 1 ? 1 : kPartsAUnit * cost.compute_units;
+    preferred = std::clamp<int64_t>(busy / rows, 1, most);
+  } else if (rows < cost.few_results && most > 1) {
+    preferred = static_cast<int64_t>(std::sqrt(static_cast<double>(scan.size)));
+  }
+  const int64_t parts = std::min(tuning.choose(kPrefixScanParameters[0], preferred), scan.size);
+  if (scan.over_lanes) return scan.size / parts;
+  const int64_t part = tiles_of(scan.size, parts);
   constexpr int64_t kLine = 16;
   return part < 4 * kLine || parts == 1 ? part : (tiles_of(part, kLine) | 1) * kLine;
 }
@@ -223,6 +298,10 @@ int64_t part_of(const PrefixScan& scan, TuningParameters& tuning, const CostMode
 Taken emit_prefix_scan(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                        const LowerLimits& limits) {
   std::optional<PrefixScan> scan = prefix_scan_of(fused);
+  const int64_t last = scan->op.operand_type(0).rank() - 1;
+  const bool is_contiguous = scan->windows.dimension == last;
+  scan->over_lanes = tuning.choose_flag(kPrefixScanParameters[1],
+                                        limits.cost.scans && is_contiguous && scan->size >= 32);
   scan->part = part_of(*scan, tuning, limits.cost);
   const auto add = [&](std::string_view suffix, auto emit) {
     return add_kernel(lowered, fused.op, suffix,
@@ -245,8 +324,10 @@ Taken emit_prefix_scan(LoweredOp& lowered, const FusedOp& fused, TuningParameter
 constinit const Schedule kPrefixScan = {
     "prefix-scan",
     "a reduce_window whose windows are the prefixes or suffixes along one dimension",
-    "one lane per row, which combines each element with the prefix before it; few long rows are "
-    "scanned in parts, after a kernel that combines each part and one that scans these",
+    "one lane per row, which combines each element with the prefix before it, or one workgroup, "
+    "whose lanes scan it together; few long rows are scanned in parts, after a kernel that "
+    "combines "
+    "each part and one that scans these",
     kPrefixScanParameters,
     estimate_prefix_scan,
     emit_prefix_scan};

@@ -210,16 +210,18 @@ func.func @main(%x: tensor<{0}x{1}>) -> tensor<{0}x{1}> {{
                      dims, type, window, padding, init, body, std::ranges::count(window, ',') + 1);
 }
 
-void expect_prefix_scans(const std::string& text) {
-  expect_schedule(text, {{"scan_parts", 1}}, {"fusion_scan"});
-  for (const int64_t parts : {2, 7, 500})
-    expect_schedule(text, {{"scan_parts", parts}},
-                    {"fusion_parts", "fusion_offsets", "fusion_scan"});
+void expect_prefix_scans(const std::string& text, const std::vector<int64_t>& counts = {7}) {
+  const std::vector<std::string> in_parts = {"fusion_parts", "fusion_offsets", "fusion_scan"};
+  for (const int64_t lanes : {0, 1}) {
+    expect_schedule(text, {{"scan_lanes", lanes}, {"scan_parts", 1}}, {"fusion_scan"});
+    for (const int64_t parts : counts)
+      expect_schedule(text, {{"scan_lanes", lanes}, {"scan_parts", parts}}, in_parts);
+  }
 }
 
 TEST(PrefixScan, OfRowsAndColumnsInBothDirections) {
   const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
-  expect_prefix_scans(prefixes("301", "f32", "301", "[[300, 0]]", "0.0", add));
+  expect_prefix_scans(prefixes("301", "f32", "301", "[[300, 0]]", "0.0", add), {2, 7, 500});
   expect_prefix_scans(prefixes("301", "f32", "301", "[[0, 300]]", "0.0", add));
   expect_prefix_scans(prefixes("5x129", "f32", "1, 129", "[[0, 0], [128, 0]]", "0.0", add));
   expect_prefix_scans(prefixes("129x5", "f32", "129, 1", "[[0, 128], [0, 0]]", "0.0", add));
@@ -261,6 +263,33 @@ TEST(PrefixScan, LongAndShortRows) {
             (Names{"reduce_window_scan"}));
   EXPECT_EQ(kernels(prefixes("1000x8", "f32", "1, 8", "[[0, 0], [7, 0]]", "0.0", add)),
             (Names{"reduce_window"}));
+}
+
+TEST(PrefixScan, LanesScanContiguousRowsWhereTheyCan) {
+  const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
+  // The number of kernels, and that of scans over lanes in them.
+  const auto counts = [](const std::string& text, int64_t units) {
+    hlo::LowerOptions options;
+    options.limits.cost.scans = true;
+    options.limits.cost.compute_units = units;
+    const auto program = hlo::compile_to_program(*import(text), options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    std::ptrdiff_t scans = 0;
+    for (const kernel::Kernel& kernel : program->kernels) {
+      scans += std::ranges::count_if(kernel.nodes, [](const kernel::Node& n) {
+        return n.op == kernel::OpCode::kScan && n.over_lanes;
+      });
+    }
+    return std::pair(program->kernels.size(), scans);
+  };
+  const std::string one = prefixes("1000000", "f32", "1000000", "[[999999, 0]]", "0.0", add);
+  EXPECT_EQ(counts(one, 1), std::pair(size_t{1}, std::ptrdiff_t{1}));
+  EXPECT_EQ(counts(one, 8), std::pair(size_t{3}, std::ptrdiff_t{1}));
+  const std::string rows = prefixes("500x500", "f32", "1, 500", "[[0, 0], [499, 0]]", "0.0", add);
+  EXPECT_EQ(counts(rows, 8), std::pair(size_t{1}, std::ptrdiff_t{1}));
+  const std::string columns =
+      prefixes("500x500", "f32", "500, 1", "[[499, 0], [0, 0]]", "0.0", add);
+  EXPECT_EQ(counts(columns, 8), std::pair(size_t{1}, std::ptrdiff_t{0}));
 }
 
 TEST(PrefixScan, NotWherePaddingOrWindowsShow) {
