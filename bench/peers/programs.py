@@ -19,7 +19,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # rows, contractions, small, models
+    group: str  # rows, contractions, small, scans, models
     name: str
     function: Callable
     arguments: list[Any]
@@ -119,6 +119,25 @@ def small() -> list[Program]:
     ]
 
 
+def scans() -> list[Program]:
+    """Cumulative ops, along contiguous rows and across them, and the time at n and 16 n."""
+    def backwards(x):
+        return lax.cumsum(x, reverse=True)
+    million, square = numbers(1 << 20), numbers(1024, 1024)
+    return [
+        Program("scans", "cumsum of 64 k", jnp.cumsum, [numbers(1 << 16)], lambda x: x.cumsum(0)),
+        Program("scans", "cumsum of 1 M", jnp.cumsum, [million], lambda x: x.cumsum(0)),
+        Program("scans", "cumsum of 1 M, backwards", backwards, [million], lambda x: x.flip(0).cumsum(0).flip(0)),
+        Program("scans", "cumsum of 16 M", jnp.cumsum, [numbers(1 << 24)], lambda x: x.cumsum(0)),
+        Program("scans", "cumsum along rows 1024x1024", lambda x: jnp.cumsum(x, 1), [square], lambda x: x.cumsum(1)),
+        Program("scans", "cumsum down columns 1024x1024", lambda x: jnp.cumsum(x, 0), [square], lambda x: x.cumsum(0)),
+        Program("scans", "cummax of 1 M", lax.cummax, [million], lambda x: x.cummax(0).values),
+        Program("scans", "cumprod along rows 16x65536", lambda x: jnp.cumprod(x, 1), [numbers(16, 1 << 16)],
+                lambda x: x.cumprod(1)),
+        Program("scans", "cumlogsumexp of 64 k", lax.cumlogsumexp, [numbers(1 << 16)], lambda x: x.logcumsumexp(0)),
+    ]
+
+
 def models() -> list[Program]:
     def digits(parameters, x, y):
         def loss(parameters):
@@ -151,4 +170,4 @@ def models() -> list[Program]:
 
 
 def all_programs() -> list[Program]:
-    return rows() + contractions() + small() + models()
+    return rows() + contractions() + small() + scans() + models()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""clang-format over every source, each class name once in the tree, the English of comments; with --full, clang-tidy too (an hour on two cores)."""
+"""clang-format over every source, each class name once in the tree, the English of comments; with --full, clang-tidy too (an hour on two cores), or
+with --full FILE… of these files alone."""
 
 import collections
 import os
@@ -93,7 +94,7 @@ def check_comments() -> bool:
     return not faults
 
 
-def check_tidy(build: str) -> bool:
+def check_tidy(build: str, chosen: list[str]) -> bool:
     # Beside the build, a folder whose compile_commands.json names each file.
     alone = f"{build}/each_file_alone"
     if not pathlib.Path(alone, "build.ninja").exists():
@@ -102,7 +103,7 @@ def check_tidy(build: str) -> bool:
     generated = [line.split(":")[0] for line in made.stdout.splitlines()
                  if ": CUSTOM_COMMAND" in line and not line.startswith("meson-")]
     subprocess.run(["ninja", "-C", alone, *generated], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    patterns = [f"/{re.escape(name)}$" for name in sources() if name.endswith(".cpp")]
+    patterns = [f"/{re.escape(name)}$" for name in chosen or sources() if name.endswith(".cpp")]
     done = subprocess.run(["run-clang-tidy-19", "-p", alone, "-quiet", f"-j{os.cpu_count()}", *patterns],
                           cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     found = sorted(set(re.findall(r"^\S+:\d+:\d+: (?:error|warning): .*", done.stdout, re.MULTILINE)))
@@ -119,7 +120,7 @@ def main() -> int:
     good = check_names() and good
     good = check_comments() and good
     if "--full" in sys.argv:
-        good = check_tidy(sys.argv[1]) and good
+        good = check_tidy(sys.argv[1], [name for name in sys.argv[2:] if name != "--full"]) and good
     return 0 if good else 1
 
 
