@@ -253,6 +253,26 @@ TEST(PrefixScan, KeepsTheOrderOfOtherBodies) {
   expect_prefix_scans(prefixes("200", "i32", "200", "[[0, 199]]", "0", last));
 }
 
+// The greatest element so far and where it is.
+TEST(PrefixScan, OfSeveralArrays) {
+  for (const char* const padding : {"[[199, 0]]", "[[0, 199]]"}) {
+    expect_prefix_scans(fmt::format(R"(
+func.func @main(%x: tensor<200xf32>, %i: tensor<200xi32>) -> (tensor<200xf32>, tensor<200xi32>) {{
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %r:2 = "stablehlo.reduce_window"(%x, %i, %low, %none) ({{
+  ^bb0(%a: tensor<f32>, %p: tensor<i32>, %c: tensor<f32>, %q: tensor<i32>):
+    %g = stablehlo.compare GE, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %v = stablehlo.select %g, %a, %c : tensor<i1>, tensor<f32>
+    %w = stablehlo.select %g, %p, %q : tensor<i1>, tensor<i32>
+    stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+  }}) {{window_dimensions = array<i64: 200>, padding = dense<{}> : tensor<1x2xi64>}} : (tensor<200xf32>, tensor<200xi32>, tensor<f32>, tensor<i32>) -> (tensor<200xf32>, tensor<200xi32>)
+  return %r#0, %r#1 : tensor<200xf32>, tensor<200xi32>
+}})",
+                                    padding));
+  }
+}
+
 TEST(PrefixScan, LongAndShortRows) {
   const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
   const auto kernels = [](const std::string& text) { return kernel_names(*import(text), {}); };
