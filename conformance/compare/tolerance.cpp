@@ -56,7 +56,7 @@ OpCode judged_as(OpCode op) {
 
 Tolerance tolerance_of(const Instruction& op, uint32_t result) {
   Tolerance rule;
-  const hlo::Type type = op.result_type(result);
+  const hlo::Type& type = op.result_type(result);
   const ElementType element = type.element_type();
   const hlo::OpInfo& info = hlo::op_info(judged_as(op.code()));
   if (has_rule_of_its_own(op.code())) {

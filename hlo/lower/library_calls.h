@@ -15,7 +15,9 @@ struct LibraryCallRule {
   std::optional<program::LibraryCall> (*of)(const Instruction& op) = nullptr;
 };
 namespace calls {
+// NOLINTBEGIN(readability-identifier-naming): the ops' names
 extern const LibraryCallRule composite, contraction, convolution, fft, scan, sort;
+// NOLINTEND(readability-identifier-naming)
 }  // namespace calls
 
 /// The library call on the op's operands that gives its results. Nothing for an op without such a

@@ -30,7 +30,7 @@ def test_with(name: str) -> bool:
     """Builds in build-NAME and runs the groups there."""
     build = f"build-{name}"
     environment = dict(os.environ, BUILD_DIR=build,
-                       ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1",
+                       ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1",
                        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
                        TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1")
     environment.pop("CI", None)  # Warnings of instrumented code are no errors.

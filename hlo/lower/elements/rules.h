@@ -30,6 +30,7 @@ struct ElementRule {
 };
 
 namespace emit {
+// NOLINTBEGIN(readability-identifier-naming): the ops' names
 extern const ElementRule abs, add, atan2, bit_and, bit_or, bit_xor, bitcast_convert,
     broadcast_in_dim, case_op, cbrt, ceil, clamp, compare, complex, concatenate, constant, convert,
     convolution, cosine, count_leading_zeros, divide, dot_general, dynamic_slice,
@@ -39,6 +40,7 @@ extern const ElementRule abs, add, atan2, bit_and, bit_or, bit_xor, bitcast_conv
     remainder, reshape, reverse, rng_bit_generator, round_nearest_afz, round_nearest_even, rsqrt,
     select, select_and_scatter, shift_left, shift_right_arithmetic, shift_right_logical, sign, sine,
     slice, sqrt, subtract, tan, tanh, transpose, while_op;
+// NOLINTEND(readability-identifier-naming)
 }  // namespace emit
 
 /// Elementwise ops on complex numbers (complex.cpp).

@@ -133,7 +133,7 @@ class PrefixScanEmitter {
   Values scan_part(const Values& row, ValueId first, int64_t low, const Values& prefix,
                    const std::function<void(const Values& prefix, ValueId k)>& each) const {
     return b_.for_loop(b_.index(low), b_.index(scan_.part), 1, prefix, [&](const Values& at) {
-      const Values before(at.begin() + 1, at.end());
+      Values before(at.begin() + 1, at.end());
       const ValueId k = b_.add(first, at[0]);
       const auto step = [&] {
         Values next = combine(before, leaf(row, k));
