@@ -122,7 +122,8 @@ void schedules(const SchedulesOptions& options) {
     for (const hlo::lower::Schedule& each : hlo::lower::schedules()) {
       fmt::print("{:<18} {}\n", each.name, each.takes);
       for (const hlo::lower::TuningParameterInfo& parameter : each.parameters) {
-        fmt::print("  {:<16} {}: 1 to {}\n", parameter.name, parameter.meaning, parameter.most);
+        fmt::print("  {:<16} {}: {}\n", parameter.name, parameter.meaning,
+                   parameter.is_flag() ? "0 or 1" : fmt::format("1 to {}", parameter.most));
       }
     }
   }

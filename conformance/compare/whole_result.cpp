@@ -129,8 +129,8 @@ Wrong check_residual(const WholeResult& result, int64_t at, int64_t rows, Comple
                      double size) {
   const double bound =
       4 * static_cast<double>(rows + 2) * (rounding(result) * size + least(result));
-  const double usable = std::isfinite(bound) ? bound : 0;
-  return judge(result.worst, at, "the residual", std::abs(residual), usable);
+  if (!std::isfinite(bound)) return WrongElement{at, "the residual is beyond every bound"};
+  return judge(result.worst, at, "the residual", std::abs(residual), bound);
 }
 
 // |A - L L^H| against |L| |L^H|; the other triangle is not defined. Of the factors with this

@@ -60,7 +60,7 @@ void add_ledger(const Report& before, const Report& after, ReportDifference& dif
     new_entries.insert({{each.op, each.type, each.unit}, each});
   for (const LedgerEntry& each : ledger_of(before.records)) {
     const auto found = new_entries.extract({each.op, each.type, each.unit});
-    LedgerChange change{each.op, each.type, each.unit, each.error, {}, true};
+    LedgerChange change{each.op, each.type, each.unit, each.error, {}, each.bound > 0};
     if (!found.empty()) {
       if (found.mapped().error == each.error) continue;
       change.after = found.mapped().error;

@@ -37,7 +37,8 @@ struct ReportDifference {
 
 /// An outcome is worse if it is a failure and was none, or else is further from a pass: a quality
 /// warning, then a waived or excused case. A case that is gone is worse, and so is a new one that
-/// fails. An error is worse if it is greater, or is measured no longer; a new one if it is beyond
+/// fails. An error is worse if it is greater, or is measured no longer (exact ops are measured
+/// only while they are relaxed); a new one if it is beyond
 /// its bound.
 ReportDifference difference_of(const Report& before, const Report& after);
 

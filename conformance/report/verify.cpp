@@ -3,6 +3,7 @@
 #include <map>
 
 #include "conformance/compare/bounds.h"
+#include "conformance/compare/whole_result.h"
 #include "conformance/report/submission.h"
 #include "conformance/run/selection.h"
 #include "conformance/terms/json_file.h"
@@ -190,6 +191,14 @@ class SubmissionChecker {
           name_of(record.result.outcome), name_of(result.outcome));
   }
 
+  // 1 for an op whose bound depends on its operands; nothing for others.
+  static std::optional<double> required_share(const std::string& op) {
+    const auto code = hlo::op_from_name(op);
+    const bool has_share =
+        code && (hlo::op_info(*code).terms != nullptr || has_rule_of_its_own(*code));
+    return has_share ? std::optional<double>(1) : std::nullopt;
+  }
+
   // Whether the ledger and the steps allow the outcome of the run.
   void check_evidence(const CaseRecord& record) {
     const CaseResult& result = record.result;
@@ -203,7 +212,7 @@ class SubmissionChecker {
     }
     for (const LedgerEntry& each : result.ledger) {
       const bool is_share = each.unit == ErrorUnit::kBound;
-      const auto required = is_share ? 1 : required_ulp(each.op, each.type);
+      const auto required = is_share ? required_share(each.op) : required_ulp(each.op, each.type);
       if (!required || *required != each.bound) {
         fault("{}: the bound of {} of {} is {:g}, not {:g}", record.name, each.op,
               name_of(each.type), required.value_or(0), each.bound);

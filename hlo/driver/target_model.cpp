@@ -15,7 +15,6 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   if (target.preferred_lanes > 1) cost.lanes = target.preferred_lanes;
   cost.lanes = std::min(cost.lanes, cost.most_lanes);
   cost.lane_private_bytes = target.private_bytes;
-  cost.compute_units = std::max<int64_t>(target.compute_units, 1);
   cost.scans = target.features.scans;
   // Buffers of a kernel are its inputs and results.
   if (target.most_parameters > 0) {

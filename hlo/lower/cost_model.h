@@ -17,8 +17,6 @@ struct CostModel {
   double byte_seconds = 1e-11;
   double operation_seconds = 1e-12;
 
-  /// Workgroups that run at once.
-  int64_t compute_units = 1;
   /// Whether the target scans over lanes itself, in the time of a loop over lanes.
   bool scans = false;
 

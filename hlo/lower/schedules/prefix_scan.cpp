@@ -273,18 +273,18 @@ std::optional<double> estimate_prefix_scan(const ScheduleInput& input) {
   return input.elements_seconds * kBreakEven / static_cast<double>(scan->size);
 }
 
-// Few rows are cut into parts, if they are long enough to be worth two further kernels: for
-// workgroups as many as keep the target busy; for lanes as many as they have elements. Lanes read
-// parts side by side: an odd number of 16 elements keeps them out of each other's sets of the
-// cache.
+// Few rows are cut into parts, if they are long enough to be worth two further kernels: for lanes
+// into as many as parts have elements. How many depends on no number of cores, nor do the bits of
+// sums. Lanes read parts side by side: an odd number of 16 elements keeps them out of each other's
+// sets of the cache.
 int64_t part_of(const PrefixScan& scan, TuningParameters& tuning, const CostModel& cost) {
   const int64_t rows = element_count(scan.rows);
   const int64_t most = std::max<int64_t>(scan.size / cost.leaves_a_part, 1);
   int64_t preferred = 1;
   if (scan.over_lanes) {
-    constexpr int64_t kPartsAUnit = 4;
-    const int64_t busy = cost.compute_units == 1 ? 1 : kPartsAUnit * cost.compute_units;
-    preferred = std::clamp<int64_t>(busy / rows, 1, most);
+    constexpr int64_t kTimesLonger = 16;  // Than what a lane would scan in the same time.
+    preferred =
+        std::clamp<int64_t>(cost.few_results / rows, 1, std::max<int64_t>(most / kTimesLonger, 1));
   } else if (rows < cost.few_results && most > 1) {
     preferred = static_cast<int64_t>(std::sqrt(static_cast<double>(scan.size)));
   }
