@@ -25,9 +25,7 @@ double least(ElementType t) {
   return t == kF8E8M0FNU ? 0 : -float_max(t);
 }
 
-// The neutral element of a combiner, a parameter: no pass may know it. An implementation may leave
-// it out, so no other value is admitted.
-Value neutral(ProgramMaker& m, OpCode combiner, ElementType t) {
+Literal neutral_element(OpCode combiner, ElementType t) {
   Literal value(Shape(t, {}));
   switch (combiner) {
     case OpCode::kMaximum:
@@ -51,7 +49,13 @@ Value neutral(ProgramMaker& m, OpCode combiner, ElementType t) {
     default:
       break;
   }
-  return m.argument(std::move(value));
+  return value;
+}
+
+// The neutral element of a combiner, a parameter: no pass may know it. An implementation may leave
+// it out, so no other value is admitted.
+Value neutral(ProgramMaker& m, OpCode combiner, ElementType t) {
+  return m.argument(neutral_element(combiner, t));
 }
 
 // Factors whose products are not rounded and do not overflow: signs and a few twos.
@@ -163,6 +167,20 @@ Value reduce_window(ProgramMaker& m, OpCode combiner, Value x, Value init,
 
 I64Matrix pairs(int64_t rows, I64s values) { return {rows, 2, std::move(values)}; }
 
+// A cumulative op. Its init value is known, so that an implementation may scan.
+void make_cumulative(ProgramMaker& m, OpCode combiner, Value x, int64_t axis, bool reverse) {
+  const Dims& dims = x.type().dims();
+  const size_t rank = dims.size();
+  const I64s ones(rank, 1);
+  I64s window = ones;
+  window[static_cast<size_t>(axis)] = dims[static_cast<size_t>(axis)];
+  I64s padding(2 * rank, 0);
+  padding[static_cast<size_t>(2 * axis + (reverse ? 1 : 0))] = dims[static_cast<size_t>(axis)] - 1;
+  const Value init = m.b().constant(neutral_element(combiner, x.type().element_type()));
+  reduce_window(m, combiner, x, init,
+                {window, ones, ones, ones, pairs(static_cast<int64_t>(rank), padding)});
+}
+
 template <OpCode kCombiner>
 constexpr Variant kWindowOf[] = {
     {"pool",
@@ -184,9 +202,21 @@ constexpr Variant kWindowOf[] = {
        reduce_window(m, kCombiner, m.data(t, {7, 9}), neutral(m, kCombiner, t),
                      {{2, 3}, {2, 1}, {2, 1}, {1, 2}, pairs(2, {1, 0, 2, 2})});
      }},
-    {"prefix", [](ProgramMaker& m, ElementType t) {
+    {"prefix",
+     [](ProgramMaker& m, ElementType t) {
        reduce_window(m, kCombiner, m.data(t, {3, 21}), neutral(m, kCombiner, t),
                      {{1, 21}, {1, 1}, {1, 1}, {1, 1}, pairs(2, {0, 0, 20, 0})});
+     }},
+    {"cumulative_rows",
+     [](ProgramMaker& m, ElementType t) {
+       make_cumulative(m, kCombiner, m.data(t, {5, 71}), 1, false);
+     }},
+    {"cumulative_rows_backwards",
+     [](ProgramMaker& m, ElementType t) {
+       make_cumulative(m, kCombiner, m.data(t, {5, 71}), 1, true);
+     }},
+    {"cumulative_columns", [](ProgramMaker& m, ElementType t) {
+       make_cumulative(m, kCombiner, m.data(t, {71, 3}), 0, false);
      }}};
 
 template <OpCode kCombiner>
