@@ -233,10 +233,8 @@ class ResultComparison {
     for (int64_t i = 0; i < actual.element_count(); ++i)
       whole.exact.push_back(wide_element(result.exact, i));
     const auto wrong = check_whole_result(whole);
-    if (ledger_ != nullptr && whole.worst.element >= 0) {
-      const int64_t i = whole.worst.element;
-      record_share(result, whole.worst.share, actual, i);
-    }
+    if (whole.worst.element >= 0)
+      record(result, whole.worst.share, ErrorUnit::kBound, actual, whole.worst.element);
     if (!wrong) return std::nullopt;
     return Mismatch{fmt::format("{} result {} element [{}]: {}, expected {}: {}", result.op.name(),
                                 result.index, index_text(actual.shape().dims(), wrong->element),
@@ -288,7 +286,7 @@ class ResultComparison {
         double share = sum_error(rule, part, a.real(), b.real(), size);
         if (is_complex(type))
           share = std::max(share, sum_error(rule, part, a.imag(), b.imag(), size));
-        record_share(result, share, actual, i);
+        record(result, share, ErrorUnit::kBound, actual, i);
         return share <= 1;
       }
     }
@@ -331,31 +329,28 @@ class ResultComparison {
     ledger_->add(result.op.code(), type, error.ulp, ErrorUnit::kUlp, result.rule.ulps, describe);
   }
 
-  // An error as a share of a bound that depends on all operands.
-  void record_share(const OneResult& result, double share, const Literal& actual, int64_t i) {
+  // An error of a complex number, or one as a share of a bound that depends on all operands.
+  void record(const OneResult& result, double error, ErrorUnit unit, const Literal& actual,
+              int64_t i) {
     if (ledger_ == nullptr) return;
+    const bool is_share = unit == ErrorUnit::kBound;
     const auto describe = [&](LedgerEntry& entry) {
-      entry.operands = fmt::format("element [{}] of {}", index_text(actual.shape().dims(), i),
-                                   text_of_arrays(result.inputs));
+      entry.relaxed = result.relaxed;
+      entry.operands = is_share
+                           ? fmt::format("element [{}] of {}", index_text(actual.shape().dims(), i),
+                                         text_of_arrays(result.inputs))
+                           : operands_of(result, i);
       entry.got = actual.element_to_string(i);
       entry.exact = result.expected.element_to_string(i);
     };
-    ledger_->add(result.op.code(), actual.element_type(), share, ErrorUnit::kBound, 1, describe);
+    const double bound = is_share ? 1 : result.rule.ulps;
+    ledger_->add(result.op.code(), actual.element_type(), error, unit, bound, describe);
   }
 
   bool is_within_complex(const OneResult& result, const Literal& actual, int64_t i) {
-    const ElementType type = actual.element_type();
-    const double error =
-        complex_error(complex_part(type), actual.get_complex(i), result.expected.get_complex(i));
-    const auto describe = [&](LedgerEntry& entry) {
-      entry.relaxed = result.relaxed;
-      entry.operands = operands_of(result, i);
-      entry.got = actual.element_to_string(i);
-      entry.exact = result.expected.element_to_string(i);
-    };
-    if (ledger_ != nullptr) {
-      ledger_->add(result.op.code(), type, error, ErrorUnit::kUlp, result.rule.ulps, describe);
-    }
+    const double error = complex_error(complex_part(actual.element_type()), actual.get_complex(i),
+                                       result.expected.get_complex(i));
+    record(result, error, ErrorUnit::kUlp, actual, i);
     return error <= result.rule.ulps;
   }
 

@@ -49,7 +49,7 @@ Wrong judge(WholeResult::WorstElement& worst, int64_t element, std::string_view 
 // --- Relative to the norm of the result
 
 // The 2-norm of each transform; elements of a transform are adjacent.
-Wrong check_fft(const WholeResult& result) {
+Wrong check_fft(WholeResult& result) {
   const auto& lengths = result.op.i64s(AttrKey::fft_length);
   const int64_t points = element_count(lengths);
   int64_t elements = 1;
@@ -73,7 +73,7 @@ Wrong check_fft(const WholeResult& result) {
 }
 
 // Statistics are sums over a feature's elements, and each function of them rounds a few times.
-Wrong check_normalization(const WholeResult& result) {
+Wrong check_normalization(WholeResult& result) {
   double greatest = 0;
   for (const Complex& each : result.exact) greatest = std::max(greatest, std::abs(each));
   const Literal& x = result.operands[0];
@@ -125,8 +125,7 @@ int64_t matrices_in(const Literal& array) {
 }
 
 // `size` is that of what the device computed, so that it may be infinite.
-Wrong check_residual(const WholeResult& result, int64_t at, int64_t rows, Complex residual,
-                     double size) {
+Wrong check_residual(WholeResult& result, int64_t at, int64_t rows, Complex residual, double size) {
   const double bound =
       4 * static_cast<double>(rows + 2) * (rounding(result) * size + least(result));
   if (!std::isfinite(bound)) return WrongElement{at, "the residual is beyond every bound"};
@@ -135,7 +134,7 @@ Wrong check_residual(const WholeResult& result, int64_t at, int64_t rows, Comple
 
 // |A - L L^H| against |L| |L^H|; the other triangle is not defined. Of the factors with this
 // residual one has a real and positive diagonal.
-Wrong check_cholesky(const WholeResult& result) {
+Wrong check_cholesky(WholeResult& result) {
   const bool lower = result.op.flag(AttrKey::lower);
   for (int64_t batch = 0; batch < matrices_in(result.actual); ++batch) {
     const MatrixView a(result.operands[0], batch);
@@ -170,7 +169,7 @@ Wrong check_cholesky(const WholeResult& result) {
 }
 
 // |B - op(A) X| against |op(A)| |X|, or with the factors in the other order.
-Wrong check_triangular_solve(const WholeResult& result) {
+Wrong check_triangular_solve(WholeResult& result) {
   const bool left = result.op.flag(AttrKey::left_side);
   const bool lower = result.op.flag(AttrKey::lower);
   const bool unit = result.op.flag(AttrKey::unit_diagonal);
@@ -213,7 +212,7 @@ Wrong check_triangular_solve(const WholeResult& result) {
 
 // The mean and the variance are within six standard deviations of their estimates: that of the
 // variance of n numbers is the variance times sqrt((kurtosis - 1) / n).
-Wrong check_rng(const WholeResult& result) {
+Wrong check_rng(WholeResult& result) {
   const bool uniform = result.op.enumeration<hlo::RngDistribution>(AttrKey::rng_distribution) ==
                        hlo::RngDistribution::kUniform;
   const double a = result.operands[0].get_double(0);
@@ -251,7 +250,7 @@ Wrong check_rng(const WholeResult& result) {
 
 struct OwnRule {
   OpCode op;
-  Wrong (*check)(const WholeResult&);
+  Wrong (*check)(WholeResult&);
 };
 constexpr OwnRule kRules[] = {
     {OpCode::kFft, check_fft},
@@ -267,7 +266,7 @@ constexpr OwnRule kRules[] = {
 
 bool has_rule_of_its_own(OpCode op) { return std::ranges::count(kRules, op, &OwnRule::op) > 0; }
 
-std::optional<WrongElement> check_whole_result(const WholeResult& result) {
+std::optional<WrongElement> check_whole_result(WholeResult& result) {
   const auto* const rule = std::ranges::find(kRules, result.op.code(), &OwnRule::op);
   return rule == std::end(kRules) ? std::nullopt : rule->check(result);
 }

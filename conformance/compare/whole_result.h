@@ -29,7 +29,7 @@ struct WholeResult {
     int64_t element = -1;
     double share = 0;
   };
-  mutable WorstElement worst;
+  WorstElement worst{};
 };
 
 /// The first element out of its bound.
@@ -39,7 +39,8 @@ struct WrongElement {
 };
 
 bool has_rule_of_its_own(hlo::OpCode op);
-std::optional<WrongElement> check_whole_result(const WholeResult& result);
+/// Sets `worst` too.
+std::optional<WrongElement> check_whole_result(WholeResult& result);
 
 /// A result of a program of several ops: `exact` is the evaluator's in a wider type, `narrow` the
 /// evaluator's with each op rounded to its type.

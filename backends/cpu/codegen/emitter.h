@@ -197,7 +197,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   Value* memory_of(int64_t bytes);
   Value* mask_or_all();
   Value* reversed(Value* vector);
-  /// The place of the last lane, which is the first in memory if the stride is -1.
+  /// The lowest address of the lanes, where a vector in memory begins: with a stride of -1 that of
+  /// the last lane.
   Value* lowest(const Address& where, llvm::Type* element);
   Value* gathered(const Address& where, llvm::Type* element);
 

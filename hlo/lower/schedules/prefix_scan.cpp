@@ -326,8 +326,7 @@ constinit const Schedule kPrefixScan = {
     "a reduce_window whose windows are the prefixes or suffixes along one dimension",
     "one lane per row, which combines each element with the prefix before it, or one workgroup, "
     "whose lanes scan it together; few long rows are scanned in parts, after a kernel that "
-    "combines "
-    "each part and one that scans these",
+    "combines each part and one that scans these",
     kPrefixScanParameters,
     estimate_prefix_scan,
     emit_prefix_scan};
