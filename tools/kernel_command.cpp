@@ -32,7 +32,8 @@ Result<std::string> render(const std::vector<kernel::Kernel>& kernels,
   render_options.lanes = options.lanes;
   if (options.emit == "opencl") render_options.language = kernel::Language::kOpenCl;
   if (options.emit == "cuda") render_options.language = kernel::Language::kCuda;
-  return kernel::render(kernels, render_options);
+  TENON_ASSIGN(kernel::RenderedSource source, kernel::render(kernels, render_options));
+  return std::move(source.text);
 }
 
 Result<std::string> process(const KernelOptions& options) {

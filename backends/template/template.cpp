@@ -331,9 +331,9 @@ class TemplateBackend final : public Backend {
       compiled.declined.push_back({k, Reason::kTooManyParameters, std::to_string(parameters)});
     }
     if (!compiled.declined.empty()) return compiled;
-    TENON_ASSIGN(const std::string source,
+    TENON_ASSIGN(const kernel::RenderedSource source,
                  kernel::render(copies, {kernel::Language::kC, 1, CHIP_KERNEL_TABLE}));
-    TENON_ASSIGN(compiled.binary, kernel::compile_c(source, compiler_ + " -O1"));
+    TENON_ASSIGN(compiled.binary, kernel::compile_c(source.text, compiler_ + " -O1"));
     return compiled;
   }
 

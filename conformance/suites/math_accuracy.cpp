@@ -135,8 +135,8 @@ Result<kernel::CLibrary> rendered_functions(const std::vector<const MathFunction
       kernels.push_back(std::move(kernel));
     }
   }
-  TENON_ASSIGN(const std::string source, kernel::render(kernels));
-  return kernel::CLibrary::compile(source, "-O2 -march=native");
+  TENON_ASSIGN(const kernel::RenderedSource source, kernel::render(kernels));
+  return kernel::CLibrary::compile(source.text, "-O2 -march=native");
 }
 
 /// Measures the patterns argument(i) for i = 0 … count - 1, through rendered C.

@@ -15,59 +15,15 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from installation import ROOT, Installed, attempt, expect, run, succeeds
+
 LANGUAGES = {"c++": "cpp", "c": "c"}
-
-
-class Failure(Exception):
-    """A failed check."""
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failure(text)
-
-
-def run(*command, folder, variables, limit=300):
-    """Exit status and all output, in an environment with only `variables`."""
-    try:
-        done = subprocess.run([str(word) for word in command], cwd=folder, env=variables, text=True, timeout=limit,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired:
-        return -1, f"no end after {limit} s"
-
-
-def succeeds(*command, **options):
-    status, output = run(*command, **options)
-    expect(status == 0, f"{' '.join(map(str, command))}: exit status {status}: {output[-3000:]}")
-    return output
-
-
-class Installed:
-    """Tenon under a prefix that was moved after it was installed."""
-
-    def __init__(self, build, folder):
-        listing = subprocess.run(["meson", "introspect", "--buildoptions", str(build)], check=True, capture_output=True,
-                                 text=True).stdout
-        options = {option["name"]: option["value"] for option in json.loads(listing)}
-        staging = folder / "staging"
-        succeeds("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", staging, folder=ROOT,
-                 variables=dict(os.environ))
-        self.prefix = folder / "moved"
-        (staging / options["prefix"].lstrip("/")).rename(self.prefix)
-        shutil.rmtree(staging)
-        self.pkg_config = self.prefix / options["libdir"] / "pkgconfig"
-        self.tool = self.prefix / options["bindir"] / "tenon"
-        self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "CCACHE_DISABLE": "1",
-                          "PKG_CONFIG_PATH": str(self.pkg_config)}
 
 
 class Project:
@@ -304,17 +260,6 @@ def test_jax(project, build, full):
     return f"{passed.group(1)} cases"
 
 
-def attempt(name, function, *arguments):
-    """Whether a test passed; prints its line."""
-    try:
-        said = function(*arguments)
-    except Failure as failure:
-        print(f"FAIL {name}: {failure}", flush=True)
-        return False
-    print(f"PASS {name}: {said}" if said else f"PASS {name}", flush=True)
-    return True
-
-
 def test_suite_library(project, build):
     """A vendor's test program, built with the installed files alone, has the cases of the suite as its tests."""
     folder = project.folder.parent / "suite_project"
@@ -341,19 +286,6 @@ def test_suite_library(project, build):
     failed = [case["name"] for case in json.loads(report.read_text())["cases"] if case["outcome"] == "fail"]
     expect(status == 1 and "op/add/f32/prime/nan" in failed and "to blame: kernel" in output, output[-2000:])
     return f"{number} cases; a mutant fails {len(failed)}"
-
-
-def attempt(name, function, *arguments):
-    """Whether a test passed; prints its line."""
-    start = time.monotonic()
-    try:
-        said = function(*arguments)
-    except Failure as failure:
-        print(f"FAIL {name}: {failure}", flush=True)
-        return False
-    said = f"{said}; " if said else ""
-    print(f"PASS {name}: {said}{time.monotonic() - start:.1f} s", flush=True)
-    return True
 
 
 def test_project(installed, folder, language, build, full):

@@ -105,7 +105,7 @@ TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage 
     }
     const auto text = kernel::render(copies, options);
     if (!text) return to_code(text.error(), error);
-    write(source, *text);
+    write(source, text->text);
     return TENON_OK;
   } catch (const std::exception& e) {  // Reporting it allocates no memory.
     write(error, "the host could not render: ");

@@ -56,10 +56,26 @@ std::string table_text(std::span<const Kernel> kernels, const FunctionNames& fun
       table, fmt::join(entries, ", "));
 }
 
+// Whether code, outside of comments, has the word, which may be a part of a kernel's name too.
+bool has_word(std::string_view code, std::string_view word) {
+  const auto in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  for (size_t at = code.find(word); at != std::string_view::npos; at = code.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || !in_word(code[at - 1]);
+    const bool ends = end == code.size() || !in_word(code[end]);
+    const std::string_view line = code.substr(0, at).substr(code.rfind('\n', at) + 1);
+    if (begins && ends && !line.starts_with("//")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options) {
+Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptions& options) {
   const Spelling& spelling = spelling_of(options.language);
+  RenderedSource rendered;
   std::set<std::string> helpers;
   NameTable taken;
   if (!options.table.empty()) taken.hold(options.table);
@@ -83,7 +99,9 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
     if (options.table.empty() && functions.back() != name) {
       return invalid_argument("two kernels of one source have the name @{}", kernel.name);
     }
-    text += "\n" + write_source(legal, launched, options, functions.back(), helpers).text;
+    const WrittenSource written = write_source(legal, launched, options, functions.back(), helpers);
+    text += "\n" + written.text;
+    rendered.kernels.push_back({functions.back(), element_count(legal.grid), written.lanes});
   }
   if (!options.table.empty()) {
     FunctionNames entries;
@@ -92,10 +110,14 @@ Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions&
     text += table_text(kernels, functions, entries, options.table);
   }
   text = helper_text(spelling, helpers) + text;
-  // A target may have no f64 at all, not even in an unused function.
-  const bool wide = text.find(type_text(ElementType::kF64)) != std::string::npos ||
-                    text.find(spelling.f64_from_bits) != std::string::npos;
-  return fmt::format("{}{}\n{}", spelling.header, wide ? spelling.header_f64 : "", text);
+  // A target may have no f64 or no 64-bit integers at all, not even in an unused declaration.
+  const bool f64 =
+      has_word(text, type_text(ElementType::kF64)) || has_word(text, spelling.f64_from_bits);
+  const bool s64 =
+      has_word(text, type_text(ElementType::kS64)) || has_word(text, type_text(ElementType::kU64));
+  rendered.text = fmt::format("{}{}{}\n{}", spelling.header, s64 ? spelling.header_s64 : "",
+                              f64 ? spelling.header_f64 : "", text);
+  return rendered;
 }
 
 }  // namespace tenon::kernel

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/kernel/legalize/legalize.h"
 
@@ -21,11 +22,32 @@ enum class Language : uint8_t { kC, kOpenCl, kCuda };
 
 struct RenderOptions {
   Language language = Language::kC;
-  /// Lanes per workgroup, in languages with lanes.
+  /// Lanes per workgroup, in languages with lanes. With one, loops over lanes are plain loops, and
+  /// there are no barriers.
   int64_t lanes = 128;
   /// In C, the name of a table with one function per kernel, in order, all with one signature: void
   /// (*const TABLE[])(void *const *buffers, const uint64_t *scalars). Empty: no table.
   std::string table;
+  /// Each kernel has only as many of the lanes as its loops over lanes can use: a power of two.
+  bool fit_lanes = false;
+  /// 32 or 64, in languages with lanes: a buffer is two parameters, the pointer to an allocation
+  /// and the buffer's offset in bytes, an unsigned integer of that width. 0: a pointer alone.
+  int offset_bits = 0;
+  /// In languages with lanes: the last parameter of each function is a pointer to a uint32_t, and
+  /// while loops end once that is not 0 (B27). What the kernel wrote is then of no meaning.
+  bool stop = false;
+};
+
+/// How to launch a kernel's function.
+struct RenderedKernel {
+  std::string function;
+  int64_t workgroups = 0;  ///< At least; more do nothing.
+  int64_t lanes = 1;       ///< Exactly; 1 in languages without lanes.
+};
+
+struct RenderedSource {
+  std::string text;
+  std::vector<RenderedKernel> kernels;  ///< In the order of the kernels.
 };
 
 /// The features of a language: integers of 8 bits and more, f32, f64, fma; atomics on some integer
@@ -39,11 +61,11 @@ std::string source_name(std::string_view kernel);
 
 /// Source of `kernels`, with the helper functions that they use. Each kernel must be verified;
 /// render() legalises it for source_form(language). The function of kernel @k is
-/// source_name("k")(buffers …, scalars …), with the language's qualifiers for kernels. It is
-/// launched with the grid of `kernels`, even if its legal form needs fewer workgroups (one, if the
-/// language lacks an atomic of the kernel): the other workgroups do nothing. Errors: those of
+/// source_name("k")(buffers …, scalars …, stop), with the language's qualifiers for kernels. It may
+/// be launched with the grid of `kernels`, even if its legal form needs fewer workgroups (one, if
+/// the language lacks an atomic of the kernel): the other workgroups do nothing. Errors: those of
 /// legalize(); two kernels of one name without a table; in languages with lanes, a grid of 2^31 - 1
 /// workgroups or more.
-Result<std::string> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
+Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
 
 }  // namespace tenon::kernel

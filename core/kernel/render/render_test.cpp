@@ -20,10 +20,15 @@ using testing::Case;
 using testing::kAtomicKinds;
 using testing::operation_cases;
 
+Result<std::string> source_of(std::span<const Kernel> kernels, const RenderOptions& options = {}) {
+  TENON_ASSIGN(RenderedSource source, render(kernels, options));
+  return std::move(source.text);
+}
+
 void expect_interpreters_bits(std::vector<Case>& cases) {
   std::vector<Kernel> kernels;
   for (const Case& c : cases) kernels.push_back(c.kernel);
-  const auto source = render(kernels);
+  const auto source = source_of(kernels);
   ASSERT_TRUE(source) << source.error().to_string();
   const auto library = CLibrary::compile(*source);
   ASSERT_TRUE(library) << library.error().to_string();
@@ -66,7 +71,7 @@ TEST(Render, Atomics) {
 TEST(Render, AtomicsOfLanguages) {
   const auto text = [](ElementType type, AtomicKind kind, Language language) {
     const Kernel kernel = atomics(type, kind);
-    return render(std::span(&kernel, 1), {language, 32}).value();
+    return source_of(std::span(&kernel, 1), {language, 32}).value();
   };
   const auto contains = [](const std::string& whole, std::string_view part) {
     EXPECT_NE(whole.find(part), std::string::npos) << part << "\n" << whole;
@@ -85,6 +90,20 @@ TEST(Render, AtomicsOfLanguages) {
   EXPECT_EQ(text(kS64, AtomicKind::kAdd, Language::kOpenCl).find("atomic_add"), std::string::npos);
 }
 
+void expect_opencl(std::span<const Kernel> kernels, const RenderOptions& options) {
+  const auto source = source_of(kernels, options);
+  ASSERT_TRUE(source) << source.error().to_string();
+  std::string folder = (std::filesystem::temp_directory_path() / "tenon_opencl_XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/k.cl") << *source;
+  const std::string command = fmt::format(
+      "clang-19 -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -w -fsyntax-only {}/k.cl",
+      folder);
+  EXPECT_EQ(std::system(command.c_str()), 0) << *source;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}
+
 TEST(Render, OpenClIsWellFormed) {
   std::vector<Kernel> kernels;
   for (const ElementType type : {kS32, kU32, kU64}) {
@@ -93,35 +112,75 @@ TEST(Render, OpenClIsWellFormed) {
   for (const Case& c : operation_cases({kPred, kS8, kS32, kU64, kF16, kF32, kF64})) {
     kernels.push_back(c.kernel);
   }
-  const auto source = render(kernels, {Language::kOpenCl, 64});
-  ASSERT_TRUE(source) << source.error().to_string();
-  std::string folder = (std::filesystem::temp_directory_path() / "tenon_opencl_XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  std::ofstream(folder + "/k.cl") << *source;
-  const std::string command = fmt::format(
-      "clang-19 -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -w -fsyntax-only {}/k.cl",
-      folder);
-  EXPECT_EQ(std::system(command.c_str()), 0);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
+  expect_opencl(kernels, {Language::kOpenCl, 64});
+  expect_opencl(kernels, {.language = Language::kOpenCl, .lanes = 1, .offset_bits = 64});
+  expect_opencl(
+      kernels, {.language = Language::kOpenCl, .fit_lanes = true, .offset_bits = 32, .stop = true});
+}
+
+TEST(Render, BasesOffsetsAndStop) {
+  const auto kernel = parse(R"(
+kernel @double(%x: in s32[64], %y: out s32[64], %n: scalar s32) index s32 grid(%i: 1) label "a double of 1.5" {
+  %last = while(%a = 0) : s32 {
+    %v = load %x[3] : s32
+    %more = lt %a, %v : s32
+    yield %more
+  } do(%b) {
+    %next = add %b, %n : s32
+    yield %next
+  }
+  lanes(%j: 40) {
+    store %last, %y[%j] : s32
+  }
+}
+)",
+                            "double");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  const std::span<const Kernel> kernels(&*kernel, 1);
+  const RenderOptions options = {
+      .language = Language::kOpenCl, .fit_lanes = true, .offset_bits = 32, .stop = true};
+  expect_opencl(kernels, options);
+  const auto source = render(kernels, options);
+  ASSERT_TRUE(source);
+  for (const std::string_view part :
+       {"k_double(__global uint8_t *x_base, uint32_t x_offset, __global uint8_t *y_base, uint32_t "
+        "y_offset, int32_t n, __global const volatile uint32_t *stop)",
+        "__global int32_t *restrict y = (__global int32_t *restrict )(y_base + y_offset);",
+        // One lane asks, and all leave the loop together.
+        "if (lane == 0) stopped[0] = *stop;\n  barrier(", "if ((stopped[0] != 0) | !("}) {
+    EXPECT_NE(source->text.find(part), std::string::npos) << part << "\n" << source->text;
+  }
+  EXPECT_EQ(source->text.find("int64_t"), std::string::npos) << "a chip may have none";
+  EXPECT_EQ(source->text.find("cl_khr_fp64"), std::string::npos) << "the same";
+  ASSERT_EQ(source->kernels.size(), 1U);
+  EXPECT_EQ(source->kernels[0].function, "k_double");
+  EXPECT_EQ(source->kernels[0].workgroups, 1);
+  EXPECT_EQ(source->kernels[0].lanes, 64);
+
+  const auto serial = source_of(kernels, {.language = Language::kOpenCl, .lanes = 1, .stop = true});
+  ASSERT_TRUE(serial);
+  EXPECT_EQ(serial->find("barrier"), std::string::npos) << *serial;
+  EXPECT_EQ(serial->find("lane"), std::string::npos) << *serial;
+  EXPECT_NE(serial->find("if ((*stop != 0) | !("), std::string::npos) << *serial;
 }
 
 TEST(Render, LanguagesWithLanes) {
   const auto text = read_file(std::string(TENON_SOURCE) + "/core/kernel/examples/softmax.kernel");
   const auto kernel = parse(*text, "softmax");
   const std::span<const Kernel> kernels(&*kernel, 1);
-  const auto opencl = render(kernels, {Language::kOpenCl, 64});
+  const auto opencl = source_of(kernels, {Language::kOpenCl, 64});
   ASSERT_TRUE(opencl);
-  for (const std::string_view part :
-       {"__kernel void softmax(__global const float *restrict x, __global float *restrict y)",
-        "__local float e[1000];", "get_group_id(0)", "for (int64_t", "+= 64)", "barrier(",
-        "partial[lane] ="}) {
+  for (const std::string_view part : {"__kernel __attribute__((reqd_work_group_size(64, 1, 1))) "
+                                      "void softmax(__global const float "
+                                      "*restrict x, __global float *restrict y)",
+                                      "__local float e[1000];", "get_group_id(0)", "for (int32_t",
+                                      "+= 64)", "barrier(", "partial[lane] ="}) {
     EXPECT_NE(opencl->find(part), std::string::npos) << part << "\n" << *opencl;
   }
-  const auto cuda = render(kernels, {Language::kCuda, 64});
+  const auto cuda = source_of(kernels, {Language::kCuda, 64});
   ASSERT_TRUE(cuda);
   for (const std::string_view part :
-       {"extern \"C\" __global__ void softmax(const float *__restrict__ x",
+       {"extern \"C\" __global__ void __launch_bounds__(64) softmax(const float *__restrict__ x",
         "__shared__ float e[1000];", "blockIdx.x", "threadIdx.x", "__syncthreads();"}) {
     EXPECT_NE(cuda->find(part), std::string::npos) << part;
   }
@@ -137,7 +196,7 @@ TEST(Render, NamesAreFree) {
 )",
                             "names");
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  const auto source = render(std::span<const Kernel>(&*kernel, 1));
+  const auto source = source_of(std::span<const Kernel>(&*kernel, 1));
   ASSERT_TRUE(source);
   EXPECT_NE(source->find("void k_double(const float *restrict k_int, float *restrict v0)"),
             std::string::npos)
@@ -181,7 +240,7 @@ TEST(Render, BarriersAcrossControlFlow) {
                             "k");
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
-  const auto source = render(std::span<const Kernel>(&*kernel, 1), {Language::kCuda, 4});
+  const auto source = source_of(std::span<const Kernel>(&*kernel, 1), {Language::kCuda, 4});
   ASSERT_TRUE(source);
   // A barrier follows the load of s[0] before the iteration ends.
   const size_t load = source->find("= s[0]");
@@ -201,7 +260,7 @@ TEST(Render, NamesOfTheHeadersAreTaken) {
     kernels.push_back(testing::of_op(OpCode::kNeg, kF32, {}, 4));
     kernels.back().name = name;
   }
-  const auto source = render(kernels);
+  const auto source = source_of(kernels);
   ASSERT_TRUE(source);
   EXPECT_NE(source->find("void k_tanh(const float"), std::string::npos);
   EXPECT_TRUE(CLibrary::compile(*source));
@@ -227,10 +286,10 @@ TEST(Render, FunctionsAreNamedAsSourceNameSays) {
       kernels.push_back(testing::of_op(OpCode::kNeg, kF32, {}, 4));
       kernels.back().name = name;
     }
-    const auto source = render(kernels, {language, 32});
+    const auto source = source_of(kernels, {language, 32});
     ASSERT_TRUE(source) << source.error().message();
     for (const Kernel& kernel : kernels) {
-      EXPECT_NE(source->find("void " + source_name(kernel.name) + "("), std::string::npos)
+      EXPECT_NE(source->find(" " + source_name(kernel.name) + "("), std::string::npos)
           << kernel.name << "\n"
           << *source;
     }
@@ -250,7 +309,7 @@ TEST(Render, ParametersAreNotKeywordsOfAnyLanguage) {
 )",
                             "names");
   ASSERT_TRUE(kernel) << kernel.error().to_string();
-  const auto source = render(std::span<const Kernel>(&*kernel, 1), {Language::kOpenCl, 2});
+  const auto source = source_of(std::span<const Kernel>(&*kernel, 1), {Language::kOpenCl, 2});
   ASSERT_TRUE(source);
   EXPECT_NE(source->find("k_global, __global float *restrict k_and)"), std::string::npos)
       << *source;
@@ -270,7 +329,7 @@ TEST(Render, ALegalFormOfFewerWorkgroupsKeepsTheGrid) {
             "sum");
   ASSERT_TRUE(kernel) << kernel.error().to_string();
   const auto text = [&](Language language) {
-    return render(std::span<const Kernel>(&*kernel, 1), {language, 32}).value();
+    return source_of(std::span<const Kernel>(&*kernel, 1), {language, 32}).value();
   };
   EXPECT_NE(text(Language::kOpenCl).find("\n  if (group >= 1) return;\n"), std::string::npos)
       << text(Language::kOpenCl);
@@ -286,7 +345,7 @@ TEST(Render, WhatATableNamesIsItsOwn) {
                             .value();
   RenderOptions options;
   options.table = "kernel_table";
-  const auto source = render(std::span(&kernel, 1), options);
+  const auto source = source_of(std::span(&kernel, 1), options);
   ASSERT_TRUE(source) << source.error().to_string();
   EXPECT_NE(source->find("static void random("), std::string::npos) << *source;
   EXPECT_EQ(source->find("double"), std::string::npos) << *source;

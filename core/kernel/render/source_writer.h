@@ -14,6 +14,7 @@ namespace tenon::kernel {
 struct WrittenSource {
   std::string text;
   std::vector<LineValue> values;
+  int64_t lanes = 1;  // of a workgroup
 };
 
 /// The function of a kernel in source_form(), of which the host launches `launched` workgroups: the

@@ -32,9 +32,8 @@ typedef short int16_t;
 typedef ushort uint16_t;
 typedef int int32_t;
 typedef uint uint32_t;
-typedef long int64_t;
-typedef ulong uint64_t;
 )";
+constexpr std::string_view kOpenClHeaderS64 = "typedef long int64_t;\ntypedef ulong uint64_t;\n";
 
 constexpr std::string_view kCudaHeader = R"(// Compile with -fmad=false: only fma contracts.
 #ifndef __CUDACC_RTC__
@@ -52,11 +51,14 @@ typedef unsigned long long uint64_t;
 )";
 
 constexpr Spelling kC = {kCHeader,
+                         "",
                          kCHeaderF64,
                          "void ",
+                         "",
                          "static inline ",
                          "",
                          "restrict ",
+                         "",
                          "",
                          "",
                          "",
@@ -69,8 +71,10 @@ constexpr Spelling kC = {kCHeader,
                          "tenon_bits64",
                          ""};
 constexpr Spelling kOpenCl = {kOpenClHeader,
+                              kOpenClHeaderS64,
                               kOpenClHeaderF64,
-                              "__kernel void ",
+                              "__kernel ",
+                              "__attribute__((reqd_work_group_size({}, 1, 1))) void ",
                               "inline ",
                               "__global ",
                               "restrict ",
@@ -78,6 +82,7 @@ constexpr Spelling kOpenCl = {kOpenClHeader,
                               "get_group_id(0)",
                               "get_local_id(0)",
                               "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                              "__global const volatile ",
                               "",
                               "l",
                               "as_float",
@@ -87,7 +92,9 @@ constexpr Spelling kOpenCl = {kOpenClHeader,
                               "atomic_"};
 constexpr Spelling kCuda = {kCudaHeader,
                             "",
+                            "",
                             "extern \"C\" __global__ void ",
+                            "__launch_bounds__({}) ",
                             "static __device__ __forceinline__ ",
                             "",
                             "__restrict__ ",
@@ -95,6 +102,7 @@ constexpr Spelling kCuda = {kCudaHeader,
                             "blockIdx.x",
                             "threadIdx.x",
                             "__syncthreads();",
+                            "const volatile ",
                             "f",
                             "ll",
                             "__uint_as_float",

@@ -14,8 +14,10 @@ namespace tenon::kernel {
 /// The description of a language; a new language is a row of spelling.cpp.
 struct Spelling {
   std::string_view header;      ///< At the top of the source.
-  std::string_view header_f64;  ///< After it, if the source uses double.
+  std::string_view header_s64;  ///< After it, if the source uses 64-bit integers.
+  std::string_view header_f64;  ///< After that, if the source uses double.
   std::string_view kernel;      ///< Before a kernel's function.
+  std::string_view bounds;      ///< After that; {} is the number of lanes of a workgroup.
   std::string_view helper;      ///< Before a helper's.
   std::string_view memory;      ///< Before a pointer to a buffer's type.
   std::string_view restricted;
@@ -23,8 +25,9 @@ struct Spelling {
   std::string_view group;    ///< The index of the workgroup; empty: a call runs the whole grid.
   std::string_view lane;     ///< The index of the lane within its workgroup.
   std::string_view barrier;
-  std::string_view suffix_f32;  ///< Suffix of names of functions on f32: sqrtf.
-  std::string_view suffix_64;   ///< Suffix of literals of 64-bit integers.
+  std::string_view volatile_memory;  ///< Before a pointer to what the host changes.
+  std::string_view suffix_f32;       ///< Suffix of names of functions on f32: sqrtf.
+  std::string_view suffix_64;        ///< Suffix of literals of 64-bit integers.
   std::string_view f32_from_bits, f64_from_bits, bits_of_f32, bits_of_f64;  ///< Functions.
   /// The prefix of "add", "min" …, in the language's case; empty if calls run serially.
   std::string_view atomic;

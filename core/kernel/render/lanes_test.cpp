@@ -1,0 +1,211 @@
+// Runs rendered OpenCL C with a thread for each lane, and compares it with the interpreter: where a
+// barrier is missing, or lanes part ways before one, the bits differ or the test does not end.
+#include <gtest/gtest.h>
+
+#include "core/kernel/render/c_library.h"
+#include "core/kernel/render/render.h"
+#include "core/kernel/testing/case_test_util.h"
+
+namespace tenon::kernel {
+namespace {
+
+using enum ElementType;
+using testing::Case;
+
+// OpenCL C as C: what the sources use of it.
+constexpr std::string_view kOpenClAsC = R"(
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <tgmath.h>
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+#define inline static inline
+#define __kernel static
+#define __global
+#define __local static
+#define CLK_LOCAL_MEM_FENCE 0
+#define CLK_GLOBAL_MEM_FENCE 0
+#define get_group_id(d) the_group
+#define get_local_id(d) the_lane
+#define barrier(fences) pthread_barrier_wait(&the_barrier)
+#define as_float(x) ((union { uint from; float to; }){(x)}.to)
+#define as_uint(x) ((union { float from; uint to; }){(x)}.to)
+#define as_double(x) ((union { ulong from; double to; }){(x)}.to)
+#define as_ulong(x) ((union { double from; ulong to; }){(x)}.to)
+#define LOCKED(p, new) (pthread_mutex_lock(&the_mutex), *(p) = (new), pthread_mutex_unlock(&the_mutex))
+#define atomic_add(p, v) LOCKED(p, *(p) + (v))
+#define atomic_min(p, v) LOCKED(p, *(p) < (v) ? *(p) : (v))
+#define atomic_max(p, v) LOCKED(p, *(p) > (v) ? *(p) : (v))
+#define atomic_and(p, v) LOCKED(p, *(p) & (v))
+#define atomic_or(p, v) LOCKED(p, *(p) | (v))
+#define atomic_xor(p, v) LOCKED(p, *(p) ^ (v))
+static __thread int the_lane, the_group;
+static pthread_barrier_t the_barrier;
+static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
+)";
+
+// A function that launches a kernel: run_NAME(buffers …).
+std::string launcher(const Kernel& kernel, const RenderedKernel& rendered,
+                     const RenderOptions& options) {
+  std::vector<std::string> arguments;
+  for (size_t b = 0; b < kernel.buffer_count; ++b) {
+    // A base that is not the buffer's own address.
+    arguments.push_back(options.offset_bits == 0
+                            ? fmt::format("the_buffers[{}]", b)
+                            : fmt::format("(uchar *)the_buffers[{}] - 64, 64", b));
+  }
+  if (options.stop) arguments.emplace_back("&the_stop");
+  return fmt::format(R"(
+static void *lane_of_{0}(void *number) {{
+  the_lane = (int)(ulong)number;
+  for (the_group = 0; the_group < {1}; ++the_group) {{
+    {0}({3});
+    pthread_barrier_wait(&the_barrier);
+  }}
+  return 0;
+}}
+void run_{0}(void *a, void *b, void *c, void *d) {{
+  pthread_t threads[{2}];
+  void *given[] = {{a, b, c, d}};
+  memcpy(the_buffers, given, sizeof given);
+  pthread_barrier_init(&the_barrier, 0, {2});
+  for (long i = 0; i < {2}; ++i) pthread_create(&threads[i], 0, lane_of_{0}, (void *)i);
+  for (int i = 0; i < {2}; ++i) pthread_join(threads[i], 0);
+  pthread_barrier_destroy(&the_barrier);
+}}
+)",
+                     rendered.function, rendered.workgroups, rendered.lanes,
+                     fmt::join(arguments, ", "));
+}
+
+void expect_interpreters_results(std::vector<Case> cases, const RenderOptions& options,
+                                 double tolerance = 0) {
+  std::vector<Kernel> kernels;
+  for (const Case& c : cases) kernels.push_back(c.kernel);
+  const auto source = render(kernels, options);
+  ASSERT_TRUE(source) << source.error().to_string();
+  std::string text = fmt::format("{}static void *the_buffers[4];\nstatic uint the_stop;\n{}",
+                                 kOpenClAsC, source->text);
+  int64_t launched = 0;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    text += launcher(kernels[k], source->kernels[k], options);
+    launched += source->kernels[k].lanes;
+  }
+  EXPECT_GT(launched, static_cast<int64_t>(kernels.size())) << "no kernel has several lanes";
+  const auto library =
+      CLibrary::compile(text,
+                        "-O1 -fsigned-char -pthread -Wno-unknown-pragmas -Wno-attributes "
+                        "-Wno-unused-parameter");
+  ASSERT_TRUE(library) << library.error().to_string();
+  for (size_t k = 0; k < cases.size(); ++k) {
+    Case& c = cases[k];
+    std::vector<Literal> mine = c.buffers;
+    ASSERT_TRUE(testing::run(c.kernel, c.buffers).ok());
+    std::vector<void*> pointers;
+    for (Literal& buffer : mine) pointers.push_back(buffer.mutable_data().data());
+    const Status called = library->call("run_" + source->kernels[k].function, pointers);
+    ASSERT_TRUE(called.ok()) << called.to_string();
+    for (size_t m = 0; m < mine.size(); ++m) {
+      if (c.kernel.memories[m].access == Access::kIn) continue;
+      testing::expect_same(c.kernel.name, mine[m], c.buffers[m], tolerance);
+    }
+  }
+}
+
+RenderOptions options_of(int64_t lanes) {
+  RenderOptions options;
+  options.language = Language::kOpenCl;
+  options.lanes = lanes;
+  return options;
+}
+
+TEST(RenderedLanes, Loops) {
+  expect_interpreters_results(testing::loop_cases(), options_of(4));
+  RenderOptions all = options_of(8);
+  all.fit_lanes = true;
+  all.offset_bits = 64;
+  all.stop = true;
+  expect_interpreters_results(testing::loop_cases(), all);
+}
+
+// While loops within each other, with barriers in their bodies.
+TEST(RenderedLanes, NestedWhileLoops) {
+  const auto kernel = parse(R"(
+kernel @nested(%x: in s32[20], %y: out s32[20]) index s32 grid() {
+  scratch %s : s32[20]
+  scratch %t : s32[20]
+  lanes(%i: 20) {
+    %v = load %x[%i] : s32
+    store %v, %s[%i] : s32
+  }
+  %last = while(%a = 0) : s32 {
+    %few = lt %a, 3 : s32
+    yield %few
+  } do(%b) {
+    %inner = while(%c = 0) : s32 {
+      %more = lt %c, 2 : s32
+      yield %more
+    } do(%d) {
+      lanes(%i: 20) {
+        %back = sub 19, %i : s32
+        %v = load %s[%back] : s32
+        %u = add %v, %d : s32
+        store %u, %t[%i] : s32
+      }
+      lanes(%i: 20) {
+        %v = load %t[%i] : s32
+        %w = load %s[%i] : s32
+        %u = add %v, %w : s32
+        store %u, %s[%i] : s32
+      }
+      %e = add %d, 1 : s32
+      yield %e
+    }
+    %n = add %b, 1 : s32
+    yield %n
+  }
+  lanes(%i: 20) {
+    %v = load %s[%i] : s32
+    %u = add %v, %last : s32
+    store %u, %y[%i] : s32
+  }
+}
+)",
+                            "nested");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+  Case c = {*kernel, testing::zero_buffers(*kernel)};
+  for (int64_t i = 0; i < 20; ++i) c.buffers[0].set_integer(i, i * i);
+  RenderOptions options = options_of(16);
+  expect_interpreters_results({c}, options);
+  options.stop = true;
+  expect_interpreters_results({c}, options);
+}
+
+TEST(RenderedLanes, DivergentControlFlow) {
+  expect_interpreters_results(testing::divergent_cases(), options_of(7));
+}
+
+TEST(RenderedLanes, Reductions) {
+  constexpr double kTolerance = 1e-4;
+  for (const int64_t lanes : {2, 5, 16}) {
+    expect_interpreters_results(testing::reduction_cases(), options_of(lanes), kTolerance);
+    expect_interpreters_results(testing::ordered_reduction_cases(), options_of(lanes));
+  }
+}
+
+TEST(RenderedLanes, Examples) {
+  constexpr double kTolerance = 1e-4;
+  expect_interpreters_results(testing::example_cases(TENON_SOURCE), options_of(16), kTolerance);
+}
+
+TEST(RenderedLanes, Atomics) {
+  expect_interpreters_results(testing::atomic_cases({kS32, kU32, kS64}), options_of(4));
+}
+
+}  // namespace
+}  // namespace tenon::kernel

@@ -1,0 +1,402 @@
+// An open device: queues, memory, events.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <unordered_map>
+
+#include "driver.h"
+#include "module.h"
+
+namespace tenon::opencl {
+namespace {
+
+using backend::EventHandle;
+using backend::MemoryAddress;
+using backend::MemoryHandle;
+using backend::ModuleHandle;
+using StopFlag = const volatile uint32_t*;
+
+/// Objects by the handles that the host got for them.
+template <class T>
+class HandleTable {
+ public:
+  uint64_t add(std::shared_ptr<T> object) {
+    const std::lock_guard lock(mutex_);
+    objects_.emplace(++last_, std::move(object));
+    return last_;
+  }
+  std::shared_ptr<T> get(uint64_t handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  void remove(uint64_t handle) {
+    std::shared_ptr<T> object;  // Destroyed without the lock.
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(handle);
+    if (found == objects_.end()) return;
+    object = std::move(found->second);
+    objects_.erase(found);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<T>> objects_;
+  uint64_t last_ = 0;
+};
+
+struct ClMemory {
+  cl::Buffer buffer;
+  void* shared = nullptr;  ///< Fine-grained SVM behind the buffer.
+  int64_t bytes = 0;
+  cl::Context context;
+  std::atomic<int64_t>* in_use = nullptr;
+  ~ClMemory() {
+    buffer = cl::Buffer();
+    if (shared != nullptr) clSVMFree(context(), shared);
+    if (in_use != nullptr) *in_use -= bytes;
+  }
+};
+
+struct Function {
+  cl::Kernel kernel;
+  cl::NDRange global, local;
+  std::vector<size_t> scalar_bytes;
+};
+using Module = std::vector<Function>;
+
+/// The work between two events of a queue.
+struct WorkBatch {
+  cl::Event marker;                ///< Behind the work; null until it is recorded.
+  std::vector<cl::Event> work;     ///< A command's own event states its failure.
+  std::vector<StopFlag> stops;     ///< Flags of the host (B27).
+  std::shared_ptr<ClMemory> stop;  ///< The flag that kernels read, in memory that both see.
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_called = false;  ///< The driver has said that the marker is done.
+
+  bool is_done() const {
+    return marker.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
+  }
+  bool is_stopped() const {
+    return std::ranges::any_of(stops, [](StopFlag flag) { return *flag != 0; });
+  }
+  void stop_kernels() {
+    if (stop != nullptr) *static_cast<volatile uint32_t*>(stop->shared) = 1;
+  }
+  /// The outcome of work that is done.
+  Status outcome() const {
+    for (const cl::Event& each : work) {
+      const cl_int status = each.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
+      if (status < 0) return status_of(status, "a command failed on the device");
+    }
+    if (is_stopped()) return {ErrorCode::kCancelled, "the host stopped the work"};
+    return {};
+  }
+};
+
+void CL_CALLBACK marker_is_done(cl_event, cl_int, void* data) {
+  const std::unique_ptr<std::shared_ptr<WorkBatch>> batch(
+      static_cast<std::shared_ptr<WorkBatch>*>(data));
+  const std::lock_guard lock((*batch)->mutex);
+  (*batch)->is_called = true;
+  (*batch)->changed.notify_all();
+}
+
+class OpenClDevice final : public backend::Device {
+ public:
+  OpenClDevice(const Found& found, cl::Context context)
+      : found_(found), context_(std::move(context)), queues_(found.target.queues) {}
+
+  Status start() {
+    for (Queue& queue : queues_) {
+      cl_int code = CL_SUCCESS;
+      queue.commands =
+          cl::CommandQueue(context_, found_.device, cl::QueueProperties::Profiling, &code);
+      TENON_TRY(status_of(code, "clCreateCommandQueue"));
+      TENON_ASSIGN(queue.batch, new_batch());
+    }
+    return {};
+  }
+
+  // Work that is under way uses memory of the host and of this device: it is ended first (B11).
+  ~OpenClDevice() override {
+    for (Queue& queue : queues_) {
+      if (queue.commands() == nullptr) continue;
+      if (queue.batch != nullptr) queue.batch->stop_kernels();
+      if (!lost_) queue.commands.finish();
+    }
+  }
+
+  Result<ModuleHandle> load(std::string_view bytes, backend::Kernels kernels) override {
+    TENON_TRY(state());
+    TENON_ASSIGN(const ModuleBinary binary, ModuleBinary::load(bytes));
+    cl_int code = CL_SUCCESS;
+    const std::vector<unsigned char> saved(binary.program.begin(), binary.program.end());
+    const cl::Program program(context_, {found_.device}, {saved}, nullptr, &code);
+    TENON_TRY(status_of(code, "clCreateProgramWithBinary"));
+    TENON_TRY(status_of(program.build({found_.device}, found_.build_options.c_str()),
+                        "clBuildProgram of a binary"));
+    auto module = std::make_shared<Module>();
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      const kernel::RenderedKernel& how = binary.kernels.at(k);
+      Function function;
+      function.kernel = cl::Kernel(program, how.function.c_str(), &code);
+      TENON_TRY(status_of(code, fmt::format("clCreateKernel of {}", how.function)));
+      function.local = cl::NDRange(static_cast<size_t>(how.lanes));
+      function.global = cl::NDRange(static_cast<size_t>(how.lanes * how.workgroups));
+      for (const kernel::ValueId scalar : kernels[k]->scalars) {
+        const int bits = bit_width(kernels[k]->value(scalar).type);
+        function.scalar_bytes.push_back(static_cast<size_t>(std::max(bits / 8, 1)));
+      }
+      module->push_back(std::move(function));
+    }
+    return modules_.add(std::move(module));
+  }
+  void unload(ModuleHandle module) override { modules_.remove(module); }
+
+  Result<MemoryHandle> allocate(uint32_t, int64_t bytes) override {
+    TENON_TRY(state());
+    TENON_ASSIGN(std::shared_ptr<ClMemory> memory, new_memory(bytes));
+    return memories_.add(std::move(memory));
+  }
+  void free(MemoryHandle memory) override { memories_.remove(memory); }
+
+  // The host's bytes in place, where the device is the CPU (B28).
+  Result<MemoryHandle> import_memory(uint32_t, std::span<const std::byte> host) override {
+    constexpr uintptr_t kAlignment = 64;
+    if (!found_.is_host) return unimplemented("the device has a memory of its own");
+    if (reinterpret_cast<uintptr_t>(host.data()) % kAlignment != 0) {
+      return invalid_argument("bytes that are not aligned to {}", kAlignment);
+    }
+    auto memory = std::make_shared<ClMemory>();
+    cl_int code = CL_SUCCESS;
+    memory->buffer = cl::Buffer(context_, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, host.size(),
+                                const_cast<std::byte*>(host.data()), &code);
+    TENON_TRY(status_of(code, "clCreateBuffer of the host's bytes"));
+    return memories_.add(std::move(memory));
+  }
+
+  Result<std::byte*> map(MemoryHandle handle) override {
+    const auto memory = memories_.get(handle);
+    if (memory == nullptr || memory->shared == nullptr) return unimplemented("no shared memory");
+    return static_cast<std::byte*>(memory->shared);
+  }
+
+  Status copy(uint32_t number, const MemoryAddress& to, const MemoryAddress& from,
+              int64_t bytes) override {
+    TENON_TRY(state());
+    Queue& queue = queues_[number];
+    const auto size = static_cast<size_t>(bytes);
+    cl::Event done;
+    if (from.on_host()) {
+      TENON_TRY(status_of(queue.commands.enqueueWriteBuffer(buffer_of(to), CL_FALSE, offset_of(to),
+                                                            size, from.host, nullptr, &done),
+                          "clEnqueueWriteBuffer"));
+    } else if (to.on_host()) {
+      TENON_TRY(
+          status_of(queue.commands.enqueueReadBuffer(buffer_of(from), CL_FALSE, offset_of(from),
+                                                     size, to.host, nullptr, &done),
+                    "clEnqueueReadBuffer"));
+    } else {
+      TENON_TRY(status_of(
+          queue.commands.enqueueCopyBuffer(buffer_of(from), buffer_of(to), offset_of(from),
+                                           offset_of(to), size, nullptr, &done),
+          "clEnqueueCopyBuffer"));
+    }
+    queue.batch->work.push_back(std::move(done));
+    return {};
+  }
+
+  Status fill(uint32_t number, const MemoryAddress& to, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    TENON_TRY(state());
+    Queue& queue = queues_[number];
+    cl::Event done;
+    TENON_TRY(status_of(
+        clEnqueueFillBuffer(queue.commands(), buffer_of(to)(), pattern.data(), pattern.size(),
+                            offset_of(to), static_cast<size_t>(bytes), 0, nullptr, &done()),
+        "clEnqueueFillBuffer"));
+    queue.batch->work.push_back(std::move(done));
+    return {};
+  }
+
+  Status launch(uint32_t number, const backend::KernelLaunch& launch) override {
+    TENON_TRY(state());
+    const auto module = modules_.get(launch.module);
+    if (module == nullptr || launch.kernel >= module->size()) {
+      return internal_error("module {} has no kernel {}", launch.module, launch.kernel);
+    }
+    Queue& queue = queues_[number];
+    const Function& function = (*module)[launch.kernel];
+    // Arguments belong to a kernel, which two queues may launch.
+    const std::lock_guard lock(launching_);
+    TENON_TRY(set_arguments(function, launch, *queue.batch).with_context(launch.label));
+    cl::Event done;
+    TENON_TRY(status_of(queue.commands.enqueueNDRangeKernel(function.kernel, cl::NullRange,
+                                                            function.global, function.local,
+                                                            nullptr, &done),
+                        "clEnqueueNDRangeKernel")
+                  .with_context(launch.label));
+    queue.batch->work.push_back(std::move(done));
+    if (launch.stop != nullptr) queue.batch->stops.push_back(launch.stop);
+    return {};
+  }
+
+  Result<EventHandle> record(uint32_t number) override {
+    TENON_TRY(state());
+    Queue& queue = queues_[number];
+    TENON_ASSIGN(auto next, new_batch());
+    cl::Event marker;
+    TENON_TRY(status_of(queue.commands.enqueueMarkerWithWaitList(nullptr, &marker),
+                        "clEnqueueMarkerWithWaitList"));
+    TENON_TRY(status_of(queue.commands.flush(), "clFlush"));
+    queue.batch->marker = std::move(marker);
+    return events_.add(std::exchange(queue.batch, std::move(next)));
+  }
+
+  Status wait(uint32_t number, EventHandle event) override {
+    TENON_TRY(state());
+    const auto batch = events_.get(event);
+    if (batch == nullptr) return {};
+    const std::vector<cl::Event> markers = {batch->marker};
+    return status_of(queues_[number].commands.enqueueBarrierWithWaitList(&markers),
+                     "clEnqueueBarrierWithWaitList");
+  }
+
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    using std::chrono::steady_clock;
+    // A stop, or the loss of the device, is seen after this time.
+    constexpr std::chrono::milliseconds kPeriod(5);
+    const auto batch = events_.get(event);
+    if (batch == nullptr) return internal_error("event {} is unknown", event);
+    const auto start = steady_clock::now();
+    if (!batch->is_done() && timeout != 0) {
+      auto shared = std::make_unique<std::shared_ptr<WorkBatch>>(batch);
+      TENON_TRY(status_of(batch->marker.setCallback(CL_COMPLETE, marker_is_done, shared.get()),
+                          "clSetEventCallback"));
+      static_cast<void>(shared.release());
+    }
+    while (!batch->is_done()) {
+      TENON_TRY(state());
+      if (batch->is_stopped()) batch->stop_kernels();
+      const std::chrono::nanoseconds waited = steady_clock::now() - start;
+      if (timeout >= 0 && waited.count() >= timeout) return false;
+      const std::chrono::nanoseconds left(timeout - waited.count());
+      std::unique_lock lock(batch->mutex);
+      batch->changed.wait_for(
+          lock, timeout < 0 ? kPeriod : std::min<std::chrono::nanoseconds>(kPeriod, left),
+          [&] { return batch->is_called; });
+    }
+    TENON_TRY(batch->outcome());
+    return true;
+  }
+  void release(EventHandle event) override { events_.remove(event); }
+
+  Result<double> event_time(EventHandle event) override {
+    constexpr double kNanoseconds = 1e-9;
+    const auto batch = events_.get(event);
+    cl_int code = CL_INVALID_EVENT;
+    cl_ulong end = 0;
+    if (batch != nullptr) end = batch->marker.getProfilingInfo<CL_PROFILING_COMMAND_END>(&code);
+    TENON_TRY(status_of(code, "clGetEventProfilingInfo"));
+    return static_cast<double>(end) * kNanoseconds;
+  }
+
+  // OpenCL cannot end a kernel; but those that may never end read a flag.
+  Status abort() override {
+    lost_ = true;
+    return {};
+  }
+
+ private:
+  struct Queue {
+    cl::CommandQueue commands;
+    std::shared_ptr<WorkBatch> batch;  ///< The work since the last event.
+  };
+
+  Status state() const {
+    return lost_ ? Status(ErrorCode::kUnavailable, "the device is lost") : Status();
+  }
+
+  const cl::Buffer& buffer_of(const MemoryAddress& place) const {
+    return memories_.get(place.memory)->buffer;
+  }
+  static size_t offset_of(const MemoryAddress& place) { return static_cast<size_t>(place.offset); }
+
+  Result<std::shared_ptr<ClMemory>> new_memory(int64_t bytes) {
+    auto memory = std::make_shared<ClMemory>();
+    if (in_use_ + bytes > found_.target.spaces[0].bytes) {
+      return resource_exhausted("{} bytes are wanted, {} of {} are in use", bytes, in_use_.load(),
+                                found_.target.spaces[0].bytes);
+    }
+    const auto size = static_cast<size_t>(bytes);
+    const auto alignment = static_cast<cl_uint>(found_.target.spaces[0].alignment);
+    memory->context = context_;
+    if (found_.shares_memory) {
+      memory->shared =
+          clSVMAlloc(context_(), CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, size, alignment);
+      if (memory->shared == nullptr) return resource_exhausted("clSVMAlloc of {} bytes", bytes);
+    }
+    cl_int code = CL_SUCCESS;
+    memory->buffer = cl::Buffer(
+        context_, CL_MEM_READ_WRITE | (memory->shared != nullptr ? CL_MEM_USE_HOST_PTR : 0), size,
+        memory->shared, &code);
+    TENON_TRY(status_of(code, "clCreateBuffer"));
+    memory->in_use = &in_use_;
+    memory->bytes = bytes;
+    in_use_ += bytes;
+    return memory;
+  }
+
+  Result<std::shared_ptr<WorkBatch>> new_batch() {
+    auto batch = std::make_shared<WorkBatch>();
+    if (found_.shares_memory) {
+      TENON_ASSIGN(batch->stop, new_memory(sizeof(uint32_t)));
+      *static_cast<uint32_t*>(batch->stop->shared) = 0;
+    }
+    return batch;
+  }
+
+  Status set_arguments(const Function& function, const backend::KernelLaunch& launch,
+                       const WorkBatch& batch) const {
+    cl_uint index = 0;
+    const auto set = [&](size_t bytes, const void* value) {
+      return status_of(clSetKernelArg(function.kernel(), index++, bytes, value), "clSetKernelArg");
+    };
+    for (const MemoryAddress& place : launch.buffers) {
+      const auto offset = static_cast<cl_ulong>(place.offset);  // Its low half comes first.
+      TENON_TRY(set(sizeof(cl_mem), &buffer_of(place)()));
+      TENON_TRY(set(static_cast<size_t>(found_.offset_bits / 8), &offset));
+    }
+    for (size_t i = 0; i < launch.scalars.size(); ++i) {
+      TENON_TRY(set(function.scalar_bytes[i], &launch.scalars[i]));
+    }
+    if (batch.stop == nullptr) return {};
+    return status_of(clSetKernelArgSVMPointer(function.kernel(), index, batch.stop->shared),
+                     "clSetKernelArgSVMPointer");
+  }
+
+  const Found found_;
+  const cl::Context context_;
+  std::atomic<int64_t> in_use_ = 0;
+  std::atomic<bool> lost_ = false;
+  std::mutex launching_;
+  HandleTable<Module> modules_;
+  HandleTable<ClMemory> memories_;
+  HandleTable<WorkBatch> events_;
+  std::vector<Queue> queues_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<backend::Device>> open_device(const Found& found,
+                                                     const cl::Context& context) {
+  auto device = std::make_unique<OpenClDevice>(found, context);
+  TENON_TRY(device->start());
+  return device;
+}
+
+}  // namespace tenon::opencl

@@ -1,0 +1,171 @@
+#include "driver.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace tenon::opencl {
+namespace {
+
+std::string_view code_name(cl_int code) {
+  switch (code) {
+#define TENON_OPENCL_CODE(name) \
+  case name:                    \
+    return #name
+    TENON_OPENCL_CODE(CL_DEVICE_NOT_FOUND);
+    TENON_OPENCL_CODE(CL_DEVICE_NOT_AVAILABLE);
+    TENON_OPENCL_CODE(CL_COMPILER_NOT_AVAILABLE);
+    TENON_OPENCL_CODE(CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    TENON_OPENCL_CODE(CL_OUT_OF_RESOURCES);
+    TENON_OPENCL_CODE(CL_OUT_OF_HOST_MEMORY);
+    TENON_OPENCL_CODE(CL_BUILD_PROGRAM_FAILURE);
+    TENON_OPENCL_CODE(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    TENON_OPENCL_CODE(CL_INVALID_VALUE);
+    TENON_OPENCL_CODE(CL_INVALID_MEM_OBJECT);
+    TENON_OPENCL_CODE(CL_INVALID_BINARY);
+    TENON_OPENCL_CODE(CL_INVALID_KERNEL_NAME);
+    TENON_OPENCL_CODE(CL_INVALID_ARG_INDEX);
+    TENON_OPENCL_CODE(CL_INVALID_ARG_VALUE);
+    TENON_OPENCL_CODE(CL_INVALID_ARG_SIZE);
+    TENON_OPENCL_CODE(CL_INVALID_KERNEL_ARGS);
+    TENON_OPENCL_CODE(CL_INVALID_WORK_GROUP_SIZE);
+    TENON_OPENCL_CODE(CL_INVALID_BUFFER_SIZE);
+    TENON_OPENCL_CODE(CL_INVALID_EVENT_WAIT_LIST);
+#undef TENON_OPENCL_CODE
+    default:
+      return "";
+  }
+}
+
+/// A setting of the environment, or what the device says.
+Result<int64_t> setting(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return otherwise;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
+  if (error == std::errc() && *end == '\0' && number > 0) return number;
+  return invalid_argument("{} is '{}', expected a number from 1 on", name, text);
+}
+
+bool is_without(std::string_view feature) {
+  const char* list = std::getenv("TENON_OPENCL_WITHOUT");
+  return list != nullptr &&
+         fmt::format(",{},", list).find(fmt::format(",{},", feature)) != std::string::npos;
+}
+
+/// "NVIDIA H100 PCIe" as "nvidia-h100-pcie".
+std::string plain_name(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!plain && !name.empty() && name.back() != '-') name += '-';
+  }
+  while (name.ends_with('-')) name.pop_back();
+  return name;
+}
+
+kernel::TargetFeatures features_of(const cl::Device& device) {
+  const auto has = [&](std::string_view extension) {
+    return device.getInfo<CL_DEVICE_EXTENSIONS>().find(extension) != std::string::npos;
+  };
+  const bool embedded = device.getInfo<CL_DEVICE_PROFILE>() == "EMBEDDED_PROFILE";
+  std::string types = "s8,u8,s16,u16,fma";
+  if ((!embedded || has("cles_khr_int64")) && !is_without("s64")) types += ",s64,u64";
+  if (device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0 && !is_without("f64")) types += ",f64";
+  kernel::TargetFeatures features = kernel::TargetFeatures::parse(types).value();
+  features.dimensions = false;
+  if (!is_without("atomics")) features.atomics = {ElementType::kS32, ElementType::kU32};
+  return features;
+}
+
+Result<Found> describe(const cl::Device& device, const std::string& platform) {
+  constexpr int64_t kUsualLanes = 128;
+  constexpr int64_t kParameterBytes = 16;  // A pointer and an offset.
+  constexpr int64_t kQueues = 3;
+  constexpr int64_t kMostSvmAlignment = 128;  // That of the largest type.
+  Found found;
+  found.device = device;
+  const cl_device_fp_config single = device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
+  found.is_host = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
+  const auto most_lanes = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
+  // A CPU runs the lanes of a workgroup in turn; loops within one lane are faster.
+  TENON_ASSIGN(found.lanes, setting("TENON_OPENCL_LANES",
+                                    found.is_host ? 1 : std::min(kUsualLanes, most_lanes)));
+  found.build_options = "-cl-std=CL1.2";
+  if ((single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) {
+    found.build_options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  }
+
+  backend::TargetInfo& target = found.target;
+  target.name = plain_name(device.getInfo<CL_DEVICE_NAME>());
+  target.features = features_of(device);
+  found.offset_bits = target.features.computes(ElementType::kU64) ? 64 : 32;
+  if ((single & CL_FP_DENORM) == 0) target.flushed.insert(ElementType::kF32);
+  target.compute_units = device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
+  target.preferred_lanes = found.lanes;
+  target.most_lanes = std::max(most_lanes, found.lanes);
+  target.vector_bytes =
+      4 * static_cast<int64_t>(std::max(device.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>(), 1U));
+  TENON_ASSIGN(target.scratch_bytes,
+               setting("TENON_OPENCL_SCRATCH",
+                       static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>())));
+  // Reductions over lanes take two values of eight bytes for each lane beyond what kernels declare.
+  target.scratch_bytes = std::max<int64_t>(target.scratch_bytes - found.lanes * 16, 1);
+  target.most_parameters =
+      static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>()) / kParameterBytes - 1;
+  target.largest_buffer = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());
+  TENON_ASSIGN(target.spaces[0].bytes,
+               setting("TENON_OPENCL_MEMORY",
+                       static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>())));
+  TENON_ASSIGN(target.spaces[0].alignment,
+               setting("TENON_OPENCL_ALIGNMENT",
+                       std::max<int64_t>(64, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8)));
+  cl_device_svm_capabilities svm = 0;  // Unknown to devices of version 1.2.
+  static_cast<void>(device.getInfo(CL_DEVICE_SVM_CAPABILITIES, &svm));
+  found.shares_memory = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0 &&
+                        target.spaces[0].alignment <= kMostSvmAlignment && !is_without("svm");
+  target.spaces[0].host_visible = found.shares_memory;
+  TENON_ASSIGN(const int64_t queues, setting("TENON_OPENCL_QUEUES", kQueues));
+  target.queues = static_cast<uint32_t>(queues);
+  target.compiler_id =
+      fmt::format("opencl-1 {} {} {} {} {}", platform, device.getInfo<CL_DEVICE_NAME>(),
+                  device.getInfo<CL_DRIVER_VERSION>(), found.build_options, found.lanes);
+  return found;
+}
+
+}  // namespace
+
+Status status_of(cl_int code, std::string_view function) {
+  if (code == CL_SUCCESS) return {};
+  const bool no_room = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+                       code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
+  const std::string_view name = code_name(code);
+  return make_error(no_room                           ? ErrorCode::kResourceExhausted
+                    : code == CL_DEVICE_NOT_AVAILABLE ? ErrorCode::kUnavailable
+                                                      : ErrorCode::kInternal,
+                    "{}: {}", function, name.empty() ? fmt::format("code {}", code) : name);
+}
+
+Result<std::vector<Found>> find_devices() {
+  const char* wanted = std::getenv("TENON_OPENCL_PLATFORM");
+  TENON_ASSIGN(const int64_t count, setting("TENON_OPENCL_DEVICES", 1));
+  std::vector<cl::Platform> platforms;
+  cl::Platform::get(&platforms);  // An error says that there is none.
+  std::vector<Found> found;
+  for (const cl::Platform& platform : platforms) {
+    const std::string name = platform.getInfo<CL_PLATFORM_NAME>();
+    if (wanted != nullptr && name.find(wanted) == std::string::npos) continue;
+    std::vector<cl::Device> devices;
+    platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+    for (const cl::Device& device : devices) {
+      if (!device.getInfo<CL_DEVICE_AVAILABLE>() || !device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>())
+        continue;
+      TENON_ASSIGN(const Found one, describe(device, name));
+      found.insert(found.end(), static_cast<size_t>(count), one);
+    }
+  }
+  return found;
+}
+
+}  // namespace tenon::opencl

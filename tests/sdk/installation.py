@@ -1,0 +1,67 @@
+"""What tests of projects outside of the tree share: checks, and an installation of Tenon."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Failure(Exception):
+    """A failed check."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def run(*command, folder, variables, limit=300):
+    """Exit status and all output, in an environment with only `variables`."""
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=folder, env=variables, text=True, timeout=limit,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired:
+        return -1, f"no end after {limit} s"
+
+
+def succeeds(*command, **options):
+    status, output = run(*command, **options)
+    expect(status == 0, f"{' '.join(map(str, command))}: exit status {status}: {output[-3000:]}")
+    return output
+
+
+class Installed:
+    """Tenon under a prefix that was moved after it was installed."""
+
+    def __init__(self, build, folder):
+        listing = subprocess.run(["meson", "introspect", "--buildoptions", str(build)], check=True, capture_output=True,
+                                 text=True).stdout
+        options = {option["name"]: option["value"] for option in json.loads(listing)}
+        staging = folder / "staging"
+        succeeds("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", staging, folder=ROOT,
+                 variables=dict(os.environ))
+        self.prefix = folder / "moved"
+        (staging / options["prefix"].lstrip("/")).rename(self.prefix)
+        shutil.rmtree(staging)
+        self.pkg_config = self.prefix / options["libdir"] / "pkgconfig"
+        self.tool = self.prefix / options["bindir"] / "tenon"
+        self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "CCACHE_DISABLE": "1",
+                          "PKG_CONFIG_PATH": str(self.pkg_config)}
+
+
+def attempt(name, function, *arguments):
+    """Whether a test passed; prints its line."""
+    start = time.monotonic()
+    try:
+        said = function(*arguments)
+    except Failure as failure:
+        print(f"FAIL {name}: {failure}", flush=True)
+        return False
+    said = f"{said}; " if said else ""
+    print(f"PASS {name}: {said}{time.monotonic() - start:.1f} s", flush=True)
+    return True

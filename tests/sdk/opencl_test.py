@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The plug-in of samples/opencl: built with installed files alone, and run on an OpenCL device of this machine.
+
+    opencl_test.py BUILD [--full]
+
+Runs the samples, the conformance suite, the data files of TENON_STABLEHLO_DATA, JAX's tests, and the suite on devices that declare
+less. Where there is no device (Debian's pocl-opencl-icd is one on any CPU), all is skipped. By default parts of each; with --full
+the tier quick, all data files, 2,000 random programs and 200 schedules of faults. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from installation import ROOT, Installed, attempt, expect, run, succeeds
+
+# What a device may lack, by the settings of samples/opencl/README.md.
+NARROWED = {
+    "without f64": {"TENON_OPENCL_WITHOUT": "f64"},
+    "without f64, 64-bit integers, atomics, shared memory": {"TENON_OPENCL_WITHOUT": "f64,s64,atomics,svm"},
+    "4 KiB of local memory": {"TENON_OPENCL_SCRATCH": "4096"},
+    "1 MiB of memory": {"TENON_OPENCL_MEMORY": "1048576"},
+    "buffers at 4096 bytes, one queue": {"TENON_OPENCL_ALIGNMENT": "4096", "TENON_OPENCL_QUEUES": "1"},
+    "16 lanes": {"TENON_OPENCL_LANES": "16"},
+}
+# PoCL compiles some loops with barriers wrongly: see the README of the sample.
+EXCLUDED = {"16 lanes": ["random/loop/*"]}
+# A part of each group that is small but uses every part of the plug-in.
+FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/*/ordinary", "op/dot_general/f32/*", "op/scatter/s64/*", "op/exponential/f32/*/ordinary",
+       "memory/*", "pattern/softmax/f32*", "random/loop/000"]
+
+
+class Plugin:
+    """The sample, built in a folder of its own."""
+
+    def __init__(self, installed, folder):
+        self.installed = installed
+        self.folder = folder / "opencl"
+        self.path = self.folder / "build/libopencl.so"
+        # Processes that share PoCL's cache of kernels can abort one another.
+        self.variables = {**installed.variables, "POCL_KERNEL_CACHE": "0"}
+
+    def conform(self, *words, limit=3600, **variables):
+        """The report of a run of the conformance suite, all of which has to pass on the device."""
+        report = self.folder / "report.json"
+        output = succeeds(self.installed.tool, "conform", "--device", self.path, "--no-reduce", "--quiet", "--json", report, *words,
+                          folder="/", variables={**self.variables, **variables}, limit=limit)
+        written = json.loads(report.read_text())
+        cases = written["cases"]
+        expect(written["passed"] and cases, output[-2000:])
+        kernels = sum(case["steps"]["kernels"] for case in cases if "steps" in case)
+        expect(kernels > 0, "no kernel ran on the device")
+        return f"{len(cases)} cases, {kernels} kernels on the device"
+
+
+def has_device():
+    """Whether OpenCL's loader finds a platform; it is asked in a process of its own, as drivers may do anything."""
+    code = ("import ctypes; cl = ctypes.CDLL('libOpenCL.so.1'); n = ctypes.c_uint(0);"
+            "raise SystemExit(cl.clGetPlatformIDs(0, None, ctypes.byref(n)) != 0 or n.value == 0)")
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_build(plugin):
+    shutil.copytree(ROOT / "samples/opencl", plugin.folder)
+    for command in (["meson", "setup", "build", "--werror"], ["ninja", "-C", "build"]):
+        succeeds(*command, folder=plugin.folder, variables=plugin.variables)
+    used = succeeds("ninja", "-C", "build", "-t", "deps", folder=plugin.folder, variables=plugin.variables)
+    expect(str(ROOT) not in used, f"headers of the repository are used:\n{used}")
+    lines = sum(bool(re.match(r"\s*(?!//)\S", line)) for suffix in ("*.cpp", "*.h") for file in plugin.folder.glob(suffix)
+                for line in file.read_text().splitlines())
+    expect(lines <= 700, f"{lines} lines of code, at most 700 are wanted")
+    return f"{lines} lines of code"
+
+
+def test_its_own_tests(plugin):
+    output = succeeds("meson", "test", "-C", "build", "--print-errorlogs", folder=plugin.folder, variables=plugin.variables,
+                      limit=1200)
+    expect(re.search(r"^Ok:\s+1", output, re.MULTILINE), output[-2000:])
+    log = json.loads((plugin.folder / "build/meson-logs/testlog.json").read_text().splitlines()[-1])
+    ran = re.search(r"^(\d+) cases: \1 pass\nsteps on the device: (\d+) kernels, .* on the host: 0", log["stdout"], re.MULTILINE)
+    expect(ran and int(ran.group(2)) > 300, log["stdout"][-1000:])
+    return f"{ran.group(1)} cases, {ran.group(2)} kernels on the device"
+
+
+def test_devices(plugin):
+    variables = {**plugin.variables, "TENON_PLUGIN_PATH": str(plugin.path.parent)}
+    said = succeeds(plugin.installed.tool, "devices", "--verbose", folder="/", variables=variables)
+    expect(re.search(r"^opencl\s+available\s+\d+ devices? of target ", said, re.MULTILINE), said)
+    status, said = run(plugin.installed.tool, "devices", folder="/", variables={**variables, "TENON_OPENCL_LANES": "many"})
+    expect(status == 0 and "TENON_OPENCL_LANES is 'many', expected a number from 1 on" in said, said)
+
+
+def test_samples(plugin):
+    return plugin.conform("model/*")
+
+
+def test_narrowed(plugin, full):
+    said = []
+    for name, variables in NARROWED.items():
+        patterns = ["--tier", "smoke"] if full else FEW
+        for each in EXCLUDED.get(name, []):
+            patterns = [*patterns, "--exclude", each]
+        said.append(f"{name}: {plugin.conform(*patterns, **variables)}")
+    return "; ".join(said)
+
+
+def test_data_files(plugin, full):
+    words = ["--data", os.environ["TENON_STABLEHLO_DATA"]]
+    shard = [] if full else ["--shard", "3/48"]
+    return plugin.conform(*words, *shard, TENON_OPENCL_DEVICES="4")
+
+
+def test_random(plugin):
+    return "; ".join(plugin.conform("random/*", "--seed", seed) for seed in "0123")
+
+
+def test_quick(plugin):
+    return plugin.conform("--tier", "quick")
+
+
+def test_faults(plugin, full):
+    """Each fault of a device is an error with the call, and nothing crashes or hangs."""
+    program = ROOT / "samples/convnet/program.mlir"
+    inputs = [word for i, file in enumerate(sorted(program.parent.glob("in_*.npy"))) for word in ("--arg", f"{i}=@{file}")]
+    failed = 0
+    schedules = 200 if full else 20
+    for seed in range(schedules):
+        status, said = run(plugin.installed.tool, "run", program, *inputs, "--quiet", "--device", plugin.path, "--layer=faults,validate",
+                           folder="/", limit=60,
+                           variables={**plugin.variables, "TENON_FAULTS": f"launch%40 copy%40 allocate%20 event%20 delay%4 seed={seed}"})
+        expect(status == 0 or (status == 1 and "error: " in said), f"seed {seed}: {status}: {said[-500:]}")
+        failed += status == 1
+    expect(0 < failed < schedules, f"{failed} of {schedules} runs failed")
+    return f"{failed} of {schedules} runs failed"
+
+
+def test_jax(plugin, build, full):
+    jax = ROOT / "frameworks/jax"
+    variables = {**os.environ, "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(plugin.path),
+                 "POCL_KERNEL_CACHE": "0",
+                 "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so")}
+    files = sorted((jax / "tests").glob("test_*.py"))
+    chosen = files if full else [file for file in files if file.stem in ("test_arrays", "test_training")]
+    output = succeeds(jax / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300", *chosen,
+                      folder=ROOT, variables=variables, limit=1800)
+    passed = re.search(r"(\d+) passed", output)
+    expect(passed and int(passed.group(1)) > 10 and "failed" not in output, output[-2000:])
+    return f"{passed.group(1)} cases"
+
+
+def main():
+    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
+    full = "--full" in sys.argv
+    if not has_device():
+        print("SKIP all: there is no OpenCL device (on Debian: apt install pocl-opencl-icd)")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        plugin = Plugin(Installed(build, folder), folder)
+        if not attempt("build", test_build, plugin):
+            return 1
+        good = attempt("devices", test_devices, plugin)
+        good &= attempt("its own tests", test_its_own_tests, plugin)
+        good &= attempt("samples", test_samples, plugin)
+        good &= attempt("faults", test_faults, plugin, full)
+        good &= attempt("narrowed", test_narrowed, plugin, full)
+        if full:
+            good &= attempt("random programs", test_random, plugin)
+            good &= attempt("quick", test_quick, plugin)
+        if (ROOT / "frameworks/jax/.venv/tenon.installed").exists():
+            good &= attempt("JAX", test_jax, plugin, build, full)
+        else:
+            print("SKIP JAX: there is no environment with it (frameworks/jax/make-venv)")
+        if "TENON_STABLEHLO_DATA" in os.environ:
+            good &= attempt("data files", test_data_files, plugin, full)
+        else:
+            print("SKIP data files: TENON_STABLEHLO_DATA is not set")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
