@@ -24,6 +24,8 @@
 namespace tenon::tools {
 namespace {
 
+constexpr int64_t kUsualRepeat = 10;
+
 struct RunOptions {
   std::string file;
   std::string device;
@@ -38,6 +40,8 @@ struct RunOptions {
   bool split = false;
   bool quiet = false;
   bool strict = false;
+  bool time = false;
+  int64_t repeat = 0;  ///< 0: 10 with --time, else once.
   hlo::rewrite::Options rewrites;
   std::vector<std::string> tuning;
 };
@@ -50,9 +54,11 @@ struct RunOutcome {
   int64_t folded = 0;                        ///< Ops that were evaluated at compile time.
   std::string declined;                      ///< A step that the device declined, with the reason.
   std::vector<std::string> warnings;         ///< Warnings of the compilation.
+  hlo::RunTimes times;
 };
 
 void set_declined(RunOutcome& outcome, const hlo::RunInfo& info) {
+  outcome.times = info.times;
   outcome.warnings = info.warnings;
   const hlo::Placement* const step = hlo::first_declined(info.placement);
   if (step != nullptr) outcome.declined = fmt::format("{}: {}", step->label, step->reason);
@@ -103,6 +109,7 @@ Status check_options(const RunOptions& options, bool evaluates) {
       "needs a --device: without one, or with 'reference', the program is evaluated op by op";
   if (options.device_options.layers) return refused("--layer", kWhy);
   if (options.strict) return refused("--strict", kWhy);
+  if (options.time || options.repeat > 0) return refused("--time", kWhy);
   return options.legalize.empty() ? Status() : refused("--legalize", kWhy);
 }
 
@@ -113,6 +120,7 @@ Result<hlo::RunTarget> open_target(const RunOptions& options) {
   runtime::ClientOptions one;
   one.devices = {chosen.index};
   hlo::RunTarget target;
+  target.repeat = options.repeat > 0 ? options.repeat : options.time ? kUsualRepeat : 1;
   TENON_ASSIGN(target.client, runtime::Client::open(std::move(chosen.backend), one));
   return target;
 }
@@ -270,6 +278,38 @@ void print_placement(const RunOutcome& outcome, const RunOptions& options) {
              outcome.declined);
 }
 
+std::string time_text(double seconds) {
+  const char* const units[] = {"s", "ms", "us"};
+  size_t unit = 0;
+  for (; seconds < 1 && unit < 2; ++unit) seconds *= 1000;
+  return fmt::format("{:.3g} {}", seconds, units[unit]);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// On standard error, as print_placement.
+void print_times(const hlo::RunTimes& times) {
+  const std::vector<double>& runs = times.executions;
+  fmt::print(stderr, "{}: median {}, least {}, first {}\n", counted(std::ssize(runs), "execution"),
+             time_text(median(runs)), time_text(*std::ranges::min_element(runs)),
+             time_text(runs[0]));
+  fmt::print(stderr, "compile {}, load {}, arguments to the device {}, results to the host {}\n",
+             time_text(times.compile), time_text(times.load), time_text(times.arguments),
+             time_text(times.results));
+}
+
+nlohmann::json times_json(const hlo::RunTimes& times) {
+  return {{"compile", times.compile},
+          {"load", times.load},
+          {"arguments", times.arguments},
+          {"executions", times.executions},
+          {"results", times.results}};
+}
+
 void print_results(const RunOutcome& outcome, const RunOptions& options) {
   if (options.json) {
     nlohmann::json document;
@@ -286,6 +326,7 @@ void print_results(const RunOutcome& outcome, const RunOptions& options) {
                            {"host", outcome.steps->host},
                            {"folded", outcome.folded}};
     }
+    if (options.time) document["times"] = times_json(outcome.times);
     document["failures"] = nlohmann::json::array();
     for (const hlo::CheckFailure& failure : outcome.failures) {
       document["failures"].push_back(failure.text);
@@ -305,6 +346,7 @@ void print_results(const RunOutcome& outcome, const RunOptions& options) {
     fmt::print("{} checks, {} failed\n", outcome.checks, outcome.failures.size());
   }
   if (!options.quiet) print_placement(outcome, options);
+  if (options.time) print_times(outcome.times);
 }
 
 Result<RunOutcome> run_bytes(std::string_view bytes, const std::string& name,
@@ -449,6 +491,13 @@ void add_run_command(CLI::App& app, int* exit_code) {
   add_tuning_options(*command, options->tuning);
   command->add_flag("--strict", options->strict,
                     "Fail if a step would run on the host because the device declines it");
+  command->add_flag(
+      "--time", options->time,
+      "Print seconds: of each execution (median, least, first), of compilation and transfers");
+  command
+      ->add_option("--repeat", options->repeat, "Executions on the same arguments (with --time 10)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->type_name("N");
   command->add_flag("--quiet", options->quiet, "Do not print results");
   command->footer(
       "Programs that call check.* targets exit with 1 and the first mismatch when a check\n"

@@ -1,5 +1,6 @@
 #include "hlo/driver/run.h"
 
+#include <chrono>
 #include <mutex>
 #include <set>
 
@@ -42,6 +43,18 @@ class SpareDevices {
   std::set<size_t> free_;
 };
 
+// Measures the seconds since it was made or last asked.
+class Stopwatch {
+ public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 // Waits for pending work when the scope is left.
 struct Pending {
   std::vector<runtime::Event> events;
@@ -61,8 +74,10 @@ class DeviceRun {
     const std::shared_ptr<runtime::Device>& device = target.client->devices()[target.device];
     CompileOptions options = options_;
     options.lower.entry = entry;
+    Stopwatch watch;
     TENON_ASSIGN(Compilation compilation,
                  compile(module, target.client->backend(), device->info().target, options));
+    if (info != nullptr) info->times.compile = watch.lap();
     return load(target, std::move(compilation), arguments, process, info);
   }
 
@@ -81,10 +96,12 @@ class DeviceRun {
     };
     TENON_ASSIGN(auto calls,
                  host_calls(compilation.compiled.program, checks_, process, run_process));
+    Stopwatch watch;
     TENON_ASSIGN(
         const auto executable,
         runtime::Executable::load(device, std::move(compilation.compiled), std::move(calls)));
-    auto results = execute(*executable, arguments, info);
+    if (info != nullptr) info->times.load = watch.lap();
+    auto results = execute(*executable, arguments, target.repeat, info);
     if (info != nullptr) {
       const std::lock_guard lock(mutex_);
       info->steps = steps_;
@@ -121,8 +138,11 @@ class DeviceRun {
   }
 
   Result<std::vector<Literal>> execute(const runtime::Executable& executable,
-                                       std::span<const Literal> arguments, RunInfo* info) {
+                                       std::span<const Literal> arguments, int64_t repeat,
+                                       RunInfo* info) {
     const auto& device = executable.device();
+    Stopwatch watch;
+    RunTimes times;
     Pending uses;  // Keeps the arguments until no buffer needs them.
     std::vector<runtime::BufferPtr> buffers;
     for (const Literal& argument : arguments) {
@@ -135,9 +155,20 @@ class DeviceRun {
       buffers.push_back(made->buffer);
       uses.events.push_back(made->host_done);
     }
-    const auto execution = executable.execute(buffers);
-    if (!execution) return tl::make_unexpected(cause_of(execution.error(), buffers));
-    TENON_TRY(execution->done.await());
+    runtime::ExecuteOptions options;
+    if (repeat > 1) {
+      // A later execution takes the arguments too.
+      for (uint32_t i = 0; i < buffers.size(); ++i) options.keep.push_back(i);
+      for (const runtime::BufferPtr& buffer : buffers) TENON_TRY(buffer->defined().await());
+    }
+    times.arguments = watch.lap();
+    Result<runtime::Execution> execution;
+    for (int64_t i = 0; i < repeat; ++i) {
+      execution = executable.execute(buffers, options);
+      if (!execution) return tl::make_unexpected(cause_of(execution.error(), buffers));
+      TENON_TRY(execution->done.await());
+      times.executions.push_back(watch.lap());
+    }
     std::vector<Literal> results;
     for (const runtime::BufferPtr& buffer : execution->results) {
       TENON_ASSIGN(results.emplace_back(), buffer->to_literal());
@@ -146,7 +177,13 @@ class DeviceRun {
       const std::lock_guard lock(mutex_);
       steps_ += *execution->steps;
     }
-    if (info != nullptr) info->memory = device->memory().statistics();
+    times.results = watch.lap();
+    if (info != nullptr) {
+      times.compile = info->times.compile;
+      times.load = info->times.load;
+      info->times = std::move(times);
+      info->memory = device->memory().statistics();
+    }
     return results;
   }
 

@@ -13,6 +13,18 @@ namespace tenon::hlo {
 struct RunTarget {
   std::shared_ptr<runtime::Client> client;
   size_t device = 0;
+  /// Executions of the program, at least one, on the same arguments; the results are the last
+  /// one's.
+  int64_t repeat = 1;
+};
+
+/// Seconds by the host's clock.
+struct RunTimes {
+  double compile = 0;
+  double load = 0;
+  double arguments = 0;            ///< Until all arguments are on the device.
+  std::vector<double> executions;  ///< Each from its call until its results are there.
+  double results = 0;              ///< Until the results are in host memory.
 };
 
 struct RunInfo {
@@ -22,6 +34,7 @@ struct RunInfo {
   /// The steps that the program and its processes ran.
   program::StepCounts steps;
   int64_t folded = 0;  ///< Ops of the program that were evaluated at compile time.
+  RunTimes times;
 };
 
 /// Compiles a function of `module`, which must be static, and runs it on one argument per

@@ -74,7 +74,9 @@ kernel::TargetFeatures features_of(const cl::Device& device) {
   if ((!embedded || has("cles_khr_int64")) && !is_without("s64")) types += ",s64,u64";
   if (device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0 && !is_without("f64")) types += ",f64";
   kernel::TargetFeatures features = kernel::TargetFeatures::parse(types).value();
-  features.dimensions = false;
+  features.tiles = true;
+  features.private_memory = true;
+  features.dimensions = true;
   if (!is_without("atomics")) features.atomics = {ElementType::kS32, ElementType::kU32};
   return features;
 }

@@ -77,6 +77,7 @@ class OpenClBackend final : public backend::Backend {
     options.fit_lanes = true;
     options.offset_bits = found.offset_bits;
     options.stop = found.shares_memory;
+    options.vector_bytes = target.vector_bytes;
     TENON_ASSIGN(const kernel::RenderedSource source,
                  kernel::render(with_own_names(kernels), options));
     cl_int code = CL_SUCCESS;

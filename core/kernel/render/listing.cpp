@@ -184,7 +184,7 @@ std::string value_text(ElementType type, uint64_t bits) {
 }
 
 Result<Listing> list_source(const Kernel& kernel, const RenderOptions& options) {
-  TENON_ASSIGN(Kernel legal, legalize(kernel, source_form(options.language)));
+  TENON_ASSIGN(Kernel legal, legal_for_source(kernel, options.language));
   std::set<std::string> helpers;
   WrittenSource written =
       write_source(legal, element_count(kernel.grid), options, source_name(kernel.name), helpers);

@@ -82,7 +82,7 @@ Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptio
   FunctionNames functions;
   std::string text;
   for (const Kernel& kernel : kernels) {
-    TENON_ASSIGN(const Kernel legal, legalize(kernel, source_form(options.language)));
+    TENON_ASSIGN(const Kernel legal, legal_for_source(kernel, options.language));
     const int64_t launched = element_count(kernel.grid);
     if (spelling.has_lanes() && launched >= INT32_MAX) {
       return unimplemented("@{}: a grid of {} workgroups", kernel.name, launched);

@@ -147,6 +147,7 @@ void SourceWriter::lanes(const Node& n) {
        place, element_count(n.extents), place, lanes_);
   ++depth_;
   in_lanes_ = true;
+  lane_place_ = place;
   decompose(id_of(n), indices, n.extents, place);
   block(n.blocks[0]);
   in_lanes_ = false;
@@ -306,7 +307,7 @@ void SourceWriter::declare_scratch(std::string_view type, const std::string& nam
 void SourceWriter::load(const Node& n) {
   const ValueId result = n.results[0];
   names_[result] = fresh();
-  const std::string element = fmt::format("{}[{}]", memories_[n.memories[0]], text(n.operands[0]));
+  const std::string element = element_text(n);
   if (is_pred(n.type)) {
     line("const bool {} = ({} & 1) != 0;", names_[result], element);
   } else {
@@ -317,7 +318,7 @@ void SourceWriter::load(const Node& n) {
 }
 
 void SourceWriter::store(const Node& n) {
-  const std::string element = fmt::format("{}[{}]", memories_[n.memories[0]], text(n.operands[1]));
+  const std::string element = element_text(n);
   if (by_one_lane()) barrier();
   line("{}{} = {};", by_one_lane() ? "if (lane == 0) " : "", element, text(n.operands[0]));
   mark(element, n.operands[0], id_of(n));
@@ -325,12 +326,44 @@ void SourceWriter::store(const Node& n) {
 }
 
 void SourceWriter::atomic(const Node& n) {
-  const std::string element = fmt::format("{}[{}]", memories_[n.memories[0]], text(n.operands[1]));
+  const std::string element = element_text(n);
   const std::string combine = atomic_text(spelling_, n, element, text(n.operands[0]), helpers_);
   if (by_one_lane()) barrier();
   line("{}{}", by_one_lane() ? "if (lane == 0) " : "", combine);
   mark("the operand of " + element, n.operands[0], id_of(n));
   if (by_one_lane()) barrier();
+}
+
+std::string SourceWriter::element_text(const Node& n) {
+  const Memory& m = kernel_.memory(n.memories[0]);
+  const std::span<const ValueId> indices = indices_of(n);
+  const Dims strides = m.resolved_strides();
+  std::vector<std::string> sum;
+  // A work-item has its lanes' parts one after the other.
+  const bool is_own = m.space == Space::kPrivate && has_lanes();
+  const size_t first = is_own ? m.lane_rank : 0;
+  if (is_own) {
+    const int64_t part = m.lane_rank > 0 ? strides[m.lane_rank - 1] : 1;
+    sum.push_back(fmt::format("{} / {} * {}", lane_place_, lanes_, part));
+  }
+  for (size_t d = first; d < indices.size(); ++d) {
+    const std::string index = text(indices[d]);
+    sum.push_back(strides[d] == 1 ? index : fmt::format("{} * {}", index, strides[d]));
+  }
+  return fmt::format("{}[{}]", memories_[n.memories[0]],
+                     sum.empty() ? "0" : fmt::format("{}", fmt::join(sum, " + ")));
+}
+
+// An array of the function, which each work-item has.
+void SourceWriter::private_memory(const Node& n) {
+  const Memory& m = kernel_.memory(n.memories[0]);
+  memories_[n.memories[0]] = name_new(m.name);
+  int64_t lanes = 1;
+  for (uint32_t d = 0; d < m.lane_rank; ++d) lanes *= m.dims[d];
+  const int64_t each = m.span() / std::max<int64_t>(lanes, 1);
+  const int64_t parts = has_lanes() ? (lanes + lanes_ - 1) / lanes_ : lanes;
+  heads_ += fmt::format("  {} {}[{}];\n", stored(m.type), memories_[n.memories[0]],
+                        std::max<int64_t>(parts * each, 1));
 }
 
 void SourceWriter::scratch(const Node& n) {
@@ -354,9 +387,10 @@ void SourceWriter::statement(const Node& n) {
                [&](OnAtomic) { atomic(n); }, [&](OnScratch) { scratch(n); },
                [&](OnLanes) { lanes(n); }, [&](OnFor) { for_loop(n); },
                [&](OnWhile) { while_loop(n); }, [&](OnIf) { if_else(n); },
-               [&](OnReduce) { reduce(n); },
-               // A kernel in source_form() has no such statements.
-               [](OnPrivate) {}, [](OnScan) {}, [](OnTile) {}, [](OnYield) {},  // Read by block().
+               [&](OnReduce) { reduce(n); }, [&](OnPrivate) { private_memory(n); },
+               [&](OnTile) { contract(n); },
+               // A kernel in source_form() has no scans.
+               [](OnScan) {}, [](OnYield) {},  // Read by block().
            });
 }
 

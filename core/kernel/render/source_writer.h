@@ -17,8 +17,17 @@ struct WrittenSource {
   int64_t lanes = 1;  // of a workgroup
 };
 
-/// The function of a kernel in source_form(), of which the host launches `launched` workgroups: the
-/// number of the kernel before it was legalised. Adds the helper functions that it uses.
+/// A product of whole tiles in scratch into private memory, of f32 or f64: the writer has a form
+/// for it. Others are expanded.
+bool is_register_product(const Kernel& kernel, const Node& node);
+
+/// The kernel as write_source() takes it: legal for source_form(), but for register products, whose
+/// memories keep their dimensions.
+Result<Kernel> legal_for_source(const Kernel& kernel, Language language);
+
+/// The function of a kernel from legal_for_source(), of which the host launches `launched`
+/// workgroups: the number of the kernel before it was legalised. Adds the helper functions that it
+/// uses.
 WrittenSource write_source(const Kernel& legal, int64_t launched, const RenderOptions& options,
                            std::string function, std::set<std::string>& helpers);
 

@@ -89,7 +89,9 @@ constexpr Spelling kOpenCl = {kOpenClHeader,
                               "as_double",
                               "as_uint",
                               "as_ulong",
-                              "atomic_"};
+                              "atomic_",
+                              false,
+                              true};
 constexpr Spelling kCuda = {kCudaHeader,
                             "",
                             "",

@@ -32,6 +32,7 @@ struct Spelling {
   /// The prefix of "add", "min" …, in the language's case; empty if calls run serially.
   std::string_view atomic;
   bool atomic_capital = false;  ///< atomicAdd, not atomic_add.
+  bool has_vectors = false;     ///< float4, vload4 and operations on them.
   bool has_lanes() const { return !group.empty(); }
 };
 const Spelling& spelling_of(Language language);

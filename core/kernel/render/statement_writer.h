@@ -30,6 +30,7 @@ class SourceWriter {
                                       : options.lanes),
         offset_bits_(spelling_.has_lanes() ? options.offset_bits : 0),
         stops_(spelling_.has_lanes() && options.stop),
+        vector_bytes_(options.vector_bytes),
         // Functions behind a table are static: they need no symbols, and a function of the same
         // name in another library must not be called instead (C has a `random`).
         local_(!options.table.empty()),
@@ -147,13 +148,25 @@ class SourceWriter {
 
   void combine_parts(const Node& n, const Names& partials, int64_t parts);
 
+  // --- Products of tiles (products.cpp)
+
+  void contract(const Node& n);
+  /// The results of the lane (p, q), which is the `part`-th of its work-item.
+  void product_of_lane(const Node& n, const std::string& p, const std::string& q,
+                       const std::string& part);
+  /// The most elements of a vector of the language, of which `count` is a multiple.
+  int64_t vector_width(ElementType type, int64_t count) const;
+
   // --- Memory
 
   void declare_scratch(std::string_view type, const std::string& name, int64_t count);
   void load(const Node& n);
   void store(const Node& n);
   void atomic(const Node& n);
+  /// The element that a load, store or atomic accesses.
+  std::string element_text(const Node& n);
   void scratch(const Node& n);
+  void private_memory(const Node& n);
   void scalar(const Node& n);
   void statement(const Node& n);
 
@@ -163,6 +176,7 @@ class SourceWriter {
   const int64_t lanes_;
   const int offset_bits_;
   const bool stops_;
+  const int64_t vector_bytes_;
   const bool local_;
   std::string function_;
   std::set<std::string>& helpers_;
@@ -176,6 +190,7 @@ class SourceWriter {
   std::string scratch_;                         // declarations of workgroup memory
   std::map<std::string_view, Names> partials_;  // arrays for reductions, by type
   std::string stop_, stopped_;
+  std::string lane_place_;  // the linear index of a loop over lanes
   std::vector<LineValue> values_;
   size_t lines_ = 0;  // of out_
   int depth_ = 0;

@@ -1,0 +1,141 @@
+// Products of tiles: a lane's results stay in registers while it runs along the contracted
+// dimension, in vectors where one lane runs everything and the language has them.
+#include <algorithm>
+
+#include "core/kernel/legalize/tiles.h"
+#include "core/kernel/render/statement_writer.h"
+
+namespace tenon::kernel {
+namespace {
+
+bool is_zero(const Kernel& kernel, ValueId id) {
+  const Value& value = kernel.value(id);
+  return value.kind == ValueKind::kConstant && value.bits == 0;
+}
+
+}  // namespace
+
+bool is_register_product(const Kernel& kernel, const Node& n) {
+  if (n.op != OpCode::kContract || n.transpose_a || n.transpose_b) return false;
+  const Memory& c = kernel.memory(n.memories[0]);
+  const bool floats = c.type == ElementType::kF32 || c.type == ElementType::kF64;
+  if (c.space != Space::kPrivate || !floats || c.dims.size() != 4 || !c.strides.empty()) {
+    return false;
+  }
+  for (const MemoryId m : {n.memories[1], n.memories[2]}) {
+    const Memory& tile = kernel.memory(m);
+    const bool fits = tile.space == Space::kScratch && tile.type == c.type &&
+                      tile.dims.size() == 2 && tile.resolved_strides()[1] == 1;
+    if (!fits) return false;
+  }
+  return n.extents[0] == c.dims[0] * c.dims[2] && n.extents[1] == c.dims[1] * c.dims[3] &&
+         std::ranges::all_of(n.operands, [&](ValueId start) { return is_zero(kernel, start); });
+}
+
+Result<Kernel> legal_for_source(const Kernel& kernel, Language language) {
+  TargetFeatures form = source_form(language);
+  const auto keeps = [&](const Node& n) { return is_register_product(kernel, n); };
+  if (std::ranges::none_of(kernel.nodes, keeps)) return legalize(kernel, form);
+  form.tiles = true;
+  form.private_memory = true;
+  form.dimensions = true;
+  return legalize(expand_tiles(kernel, /*registers=*/false, keeps), form);
+}
+
+void SourceWriter::contract(const Node& n) {
+  const Memory& c = kernel_.memory(n.memories[0]);
+  const std::string p = fresh();
+  const std::string q = fresh();
+  if (has_lanes()) {
+    if (loaded_) barrier();
+    const std::string place = fresh();
+    line("for (int32_t {0} = lane; {0} < {1}; {0} += {2}) {{", place, c.dims[0] * c.dims[1],
+         lanes_);
+    ++depth_;
+    line("const int32_t {} = {} / {};", p, place, c.dims[1]);
+    line("const int32_t {} = {} % {};", q, place, c.dims[1]);
+    product_of_lane(n, p, q, fmt::format("{} / {}", place, lanes_));
+    --depth_;
+    line("}}");
+    barrier();
+    return;
+  }
+  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", p, c.dims[0]);
+  ++depth_;
+  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", q, c.dims[1]);
+  ++depth_;
+  product_of_lane(n, p, q, fmt::format("({} * {} + {})", p, c.dims[1], q));
+  for (int i = 0; i < 2; ++i) {
+    --depth_;
+    line("}}");
+  }
+}
+
+void SourceWriter::product_of_lane(const Node& n, const std::string& p, const std::string& q,
+                                   const std::string& part) {
+  const Memory& c = kernel_.memory(n.memories[0]);
+  const int64_t rows = c.dims[2];
+  const int64_t columns = c.dims[3];
+  const std::string_view element = type_text(c.type);
+  const int64_t width = has_lanes() ? 1 : vector_width(c.type, columns);
+  const std::string type = width == 1 ? std::string(element) : fmt::format("{}{}", element, width);
+  const int64_t vectors = columns / width;
+  const auto load = [&](const std::string& pointer) {
+    return width == 1 ? fmt::format("*({})", pointer)
+                      : fmt::format("vload{}(0, {})", width, pointer);
+  };
+  Names sums;
+  for (int64_t i = 0; i < rows * vectors; ++i) sums.push_back(fresh());
+  const std::string own =
+      fmt::format("{} + {} * {}", memories_[n.memories[0]], part, rows * columns);
+  const auto sum = [&](int64_t u, int64_t w) { return sums[static_cast<size_t>(u * vectors + w)]; };
+  const auto for_each_sum = [&](const auto& body) {
+    for (int64_t u = 0; u < rows; ++u) {
+      for (int64_t w = 0; w < vectors; ++w) body(u, w, u * columns + w * width);
+    }
+  };
+  for_each_sum([&](int64_t u, int64_t w, int64_t offset) {
+    line("{} {} = {};", type, sum(u, w), load(fmt::format("{} + {}", own, offset)));
+  });
+  const std::string k = fresh();
+  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", k, n.extents[2]);
+  ++depth_;
+  const int64_t a_stride = kernel_.memory(n.memories[1]).resolved_strides()[0];
+  const int64_t b_stride = kernel_.memory(n.memories[2]).resolved_strides()[0];
+  Names ys;
+  for (int64_t w = 0; w < vectors; ++w) {
+    ys.push_back(fresh());
+    line("const {} {} = {};", type, ys.back(),
+         load(fmt::format("{} + {} * {} + {} * {} + {}", memories_[n.memories[2]], k, b_stride, q,
+                          columns, w * width)));
+  }
+  const std::string fma =
+      fmt::format("fma{}", c.type == ElementType::kF32 ? spelling_.suffix_f32 : "");
+  for (int64_t u = 0; u < rows; ++u) {
+    const std::string x = fresh();
+    const std::string read = fmt::format("{}[({} * {} + {}) * {} + {}]", memories_[n.memories[1]],
+                                         p, rows, u, a_stride, k);
+    line("const {} {} = {};", type, x, width == 1 ? read : fmt::format("({})({})", type, read));
+    for (int64_t w = 0; w < vectors; ++w) {
+      line("{0} = {1}({2}, {3}, {0});", sum(u, w), fma, x, ys[static_cast<size_t>(w)]);
+    }
+  }
+  --depth_;
+  line("}}");
+  for_each_sum([&](int64_t u, int64_t w, int64_t offset) {
+    const std::string at = fmt::format("{} + {}", own, offset);
+    width == 1 ? line("*({}) = {};", at, sum(u, w))
+               : line("vstore{}({}, 0, {});", width, sum(u, w), at);
+  });
+}
+
+int64_t SourceWriter::vector_width(ElementType type, int64_t count) const {
+  int64_t width = 1;
+  for (const int64_t wider : {2, 4, 8, 16}) {
+    const bool fits = wider * bit_width(type) / 8 <= vector_bytes_ && count % wider == 0;
+    if (spelling_.has_vectors && fits) width = wider;
+  }
+  return width;
+}
+
+}  // namespace tenon::kernel
