@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/lower/kernel_maker.h"
+#include "hlo/lower/library_calls.h"
 #include "hlo/lower/schedules/control_form.h"
 #include "hlo/lower/schedules/row_passes.h"
 #include "hlo/lower/schedules/schedules.h"
@@ -57,6 +58,11 @@ double elements_seconds(const FusedOp& fused, const LoweredOp& lowered, const Co
       for (const int64_t d : contracted) {
         work *= 2 * static_cast<double>(op->operand_type(0).dims()[static_cast<size_t>(d)]);
       }
+    } else if (op->code() == OpCode::kConvolution) {
+      const Dims& weights = op->operand_type(1).dims();
+      const auto outputs = static_cast<size_t>(convolution_of(*op).kernel.batch);
+      work *= 2 * static_cast<double>(element_count(weights)) /
+              static_cast<double>(std::max<int64_t>(weights[outputs], 1));
     }
     operations += work;
   }

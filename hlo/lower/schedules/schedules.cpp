@@ -48,9 +48,9 @@ bool FusedOp::combines(const Instruction* except) const {
 
 namespace {
 
-const Schedule* const kAll[] = {&kSliceUpdate,    &kTiledDot,        &kTwoStage,
-                                &kPrefixScan,     &kRowWorkgroup,    &kRowLane,
-                                &kTiledTranspose, &kSharedReduction, &kElements};
+const Schedule* const kAll[] = {
+    &kSliceUpdate,  &kTiledDot, &kTiledConvolution, &kTwoStage,        &kPrefixScan,
+    &kRowWorkgroup, &kRowLane,  &kTiledTranspose,   &kSharedReduction, &kElements};
 
 }  // namespace
 

@@ -60,8 +60,8 @@ std::span<const Schedule> schedules();
 std::string schedules_documentation();
 
 /// The rows, each defined in its file.
-extern const Schedule kSliceUpdate, kTiledDot, kTwoStage, kPrefixScan, kRowWorkgroup, kRowLane,
-    kTiledTranspose, kSharedReduction, kElements;
+extern const Schedule kSliceUpdate, kTiledDot, kTiledConvolution, kTwoStage, kPrefixScan,
+    kRowWorkgroup, kRowLane, kTiledTranspose, kSharedReduction, kElements;
 
 /// Stores the results with the numbers `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,

@@ -1,0 +1,176 @@
+// Tiled convolutions: implicit matrix products. The rows are the places of the result, the columns
+// its features; elements of the input are gathered when a tile is loaded, and no copy of the input
+// with its windows is ever in memory.
+#include <algorithm>
+
+#include "hlo/lower/elements/contraction.h"
+#include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/library_calls.h"
+#include "hlo/lower/schedules/tiled_product.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+using kernel::Builder;
+
+// Sizes of a convolution as a product.
+struct ConvolutionSizes {
+  explicit ConvolutionSizes(const Instruction& op) : c(convolution_of(op)) {
+    const Dims& rhs = op.operand_type(1).dims();
+    const Dims& out = op.result_type().dims();
+    const auto at = [](const Dims& dims, int64_t axis) { return dims[static_cast<size_t>(axis)]; };
+    groups = std::max(c.feature_groups, c.batch_groups);
+    outputs = at(rhs, c.kernel.batch) / std::max<int64_t>(groups, 1);
+    features = at(rhs, c.kernel.feature);
+    places = {at(out, c.output.batch)};
+    for (const int64_t axis : c.output.spatial) places.push_back(at(out, axis));
+    for (const int64_t axis : c.kernel.spatial) window.push_back(at(rhs, axis));
+    is_shallow = features < kShallow;
+  }
+
+  // Below this many features a tile goes across places of the window too.
+  static constexpr int64_t kShallow = 8;
+
+  program::Convolution c;
+  int64_t groups = 1;
+  int64_t outputs = 0;   // of a group
+  int64_t features = 0;  // of the input, of a group
+  Dims places;           // batch, spatial
+  Dims window;
+  bool is_shallow = false;
+
+  int64_t depth() const { return element_count(window) * features; }
+};
+
+class ConvolutionProduct final : public TiledProduct {
+ public:
+  explicit ConvolutionProduct(const Instruction& op)
+      : ConvolutionProduct(op, ConvolutionSizes(op)) {}
+
+  Element element(ElementEmitter& e, size_t side, const Place& place, ValueId inside,
+                  ElementType type) const override {
+    Values in_window = place.outer;
+    ValueId feature = place.k;
+    if (sizes_.is_shallow) {
+      Dims dims = sizes_.window;
+      dims.push_back(sizes_.features);
+      in_window = delinearize(e.b, place.k, dims);
+      feature = in_window.back();
+      in_window.pop_back();
+    }
+    const ValueId group = place.batch.empty() ? e.b.index(0) : place.batch[0];
+    const Values index = side == 0 ? input_index(e.b, place.free, in_window, feature, group, inside)
+                                   : kernel_index(e.b, place.free, in_window, feature, group);
+    const auto load = [&] {
+      return e.convert(e.element(op.operand(side), index), op.operand_type(side).element_type(),
+                       type);
+    };
+    if (e.b.kernel().is_constant(inside)) return load();
+    return e.if_else(inside, type, load, [&] { return e.constant(type, 0); });
+  }
+
+  Values result(Builder& b, const Values& in_batch, ValueId row, ValueId column) const override {
+    const program::Convolution& c = sizes_.c;
+    Values index(op.result_type().dims().size());
+    const Values place = delinearize(b, row, sizes_.places);
+    index[static_cast<size_t>(c.output.batch)] = place[0];
+    for (size_t s = 0; s < c.output.spatial.size(); ++s) {
+      index[static_cast<size_t>(c.output.spatial[s])] = place[s + 1];
+    }
+    index[static_cast<size_t>(c.output.feature)] =
+        in_batch.empty() ? column : b.add(b.mul(in_batch[0], b.index(sizes_.outputs)), column);
+    return index;
+  }
+
+  // The later a dimension, the closer its elements.
+  bool is_along_k(size_t side) const override {
+    const program::Convolution& c = sizes_.c;
+    if (side == 1) return c.kernel.feature > c.kernel.batch;
+    return c.input.spatial.empty() || c.input.feature > c.input.spatial.back();
+  }
+
+ private:
+  ConvolutionProduct(const Instruction& op, const ConvolutionSizes& sizes)
+      : TiledProduct(op, sizes.groups > 1 ? Dims{sizes.groups} : Dims{},
+                     sizes.is_shallow ? Dims{} : sizes.window, element_count(sizes.places),
+                     sizes.outputs, sizes.is_shallow ? sizes.depth() : sizes.features),
+        sizes_(sizes) {}
+
+  // Narrows `inside` to windows that do not hang over the input, and to elements between which
+  // dilation leaves gaps.
+  Values input_index(Builder& b, ValueId row, const Values& in_window, ValueId feature,
+                     ValueId group, ValueId& inside) const {
+    const program::Convolution& c = sizes_.c;
+    const Dims& dims = op.operand_type(0).dims();
+    Values index(dims.size());
+    const Values place = delinearize(b, row, sizes_.places);
+    ValueId batch = place[0];
+    if (c.batch_groups > 1) batch = b.add(b.mul(group, b.index(sizes_.places[0])), batch);
+    index[static_cast<size_t>(c.input.batch)] = batch;
+    if (c.feature_groups > 1) feature = b.add(b.mul(group, b.index(sizes_.features)), feature);
+    index[static_cast<size_t>(c.input.feature)] = feature;
+    for (size_t s = 0; s < c.strides.size(); ++s) {
+      const auto axis = static_cast<size_t>(c.input.spatial[s]);
+      const ValueId scaled = b.add(b.mul(place[s + 1], b.index(c.strides[s])),
+                                   b.mul(in_window[s], b.index(c.kernel_dilation[s])));
+      const ValueId at = b.sub(scaled, b.index(c.padding_low[s]));
+      const ValueId dilation = b.index(c.input_dilation[s]);
+      const int64_t size = dims[axis];
+      inside = b.logical_and(
+          inside, in_bounds(b, at, size == 0 ? 0 : (size - 1) * c.input_dilation[s] + 1));
+      if (c.input_dilation[s] != 1) {
+        inside = b.logical_and(inside, b.compare(K::kEq, b.rem(at, dilation), b.index(0)));
+      }
+      index[axis] = b.div(at, dilation);
+    }
+    return index;
+  }
+
+  Values kernel_index(Builder& b, ValueId column, const Values& in_window, ValueId feature,
+                      ValueId group) const {
+    const program::Convolution& c = sizes_.c;
+    Values index(op.operand_type(1).dims().size());
+    index[static_cast<size_t>(c.kernel.batch)] =
+        sizes_.groups > 1 ? b.add(b.mul(group, b.index(sizes_.outputs)), column) : column;
+    index[static_cast<size_t>(c.kernel.feature)] = feature;
+    for (size_t s = 0; s < c.kernel.spatial.size(); ++s) {
+      index[static_cast<size_t>(c.kernel.spatial[s])] =
+          std::ranges::find(c.reversed, static_cast<int64_t>(s)) != c.reversed.end()
+              ? b.sub(b.index(sizes_.window[s] - 1), in_window[s])
+              : in_window[s];
+    }
+    return index;
+  }
+
+  const ConvolutionSizes sizes_;
+};
+
+std::optional<double> estimate_tiled_convolution(const ScheduleInput& input) {
+  const Instruction* op = input.fused.only(OpCode::kConvolution);
+  if (op == nullptr) return std::nullopt;
+  const ConvolutionSizes sizes(*op);
+  // Input features before dilation are mostly zeros that another form would not multiply.
+  return estimate_tiled_product(
+      input, *op, std::min({element_count(sizes.places), sizes.outputs, sizes.depth()}));
+}
+
+Taken emit_tiled_convolution(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
+                             const LowerLimits& limits) {
+  return emit_tiled_product(lowered, fused, ConvolutionProduct(*fused.only(OpCode::kConvolution)),
+                            tuning, limits);
+}
+
+}  // namespace
+
+constinit const Schedule kTiledConvolution = {
+    "tiled-convolution",
+    "one convolution of real types, any dimension numbers, and in a fusion the ops before and "
+    "behind it",
+    "an implicit matrix product as by `tiled-dot`, with its parameters: the rows are places of the "
+    "result, the columns its features; a tile of the input is gathered for each place of the "
+    "window, with zeros for padding and gaps; of few features, across the window",
+    {},
+    estimate_tiled_convolution,
+    emit_tiled_convolution};
+
+}  // namespace tenon::hlo::lower

@@ -1,0 +1,67 @@
+// Products by tiles, for schedules of ops that are sums of products (dot_general, convolution).
+//
+// A workgroup computes a tile of the results in accumulators that its lanes own, from tiles of the
+// factors that it copies into scratch. Ops before the product are computed when a tile is loaded,
+// ops after it when results are stored.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "hlo/lower/schedules/schedules.h"
+
+namespace tenon::hlo::lower {
+
+/// An op as a product: result[batch, m, n] is the sum over `outer` and k of
+/// factor 0[batch, m, outer, k] times factor 1[batch, n, outer, k].
+class TiledProduct {
+ public:
+  /// The indices of elements of a factor; `free` is m or n.
+  struct Place {
+    Values batch;
+    kernel::ValueId free = 0;
+    Values outer;
+    kernel::ValueId k = 0;
+  };
+
+  TiledProduct(const Instruction& op, Dims batch, Dims outer, int64_t m, int64_t n, int64_t k)
+      : op(op), batch(std::move(batch)), outer(std::move(outer)), m(m), n(n), k(k) {}
+  virtual ~TiledProduct() = default;
+
+  /// An element of a factor in the type `type`, which is read only where `inside` is true; 0 where
+  /// it is not.
+  virtual Element element(ElementEmitter& e, size_t side, const Place& place,
+                          kernel::ValueId inside, ElementType type) const = 0;
+  /// The index of a result.
+  virtual Values result(kernel::Builder& b, const Values& in_batch, kernel::ValueId row,
+                        kernel::ValueId column) const = 0;
+  /// Whether elements with neighbouring k lie closer in memory than those with neighbouring m or n.
+  virtual bool is_along_k(size_t side) const = 0;
+  /// Copies a tile that begins at `first` as one box, with zeros beyond the end; false if that is
+  /// not possible.
+  virtual bool copy(ElementEmitter&, size_t /*side*/, kernel::MemoryId /*tile*/,
+                    const Dims& /*box*/, const Place& /*first*/, ElementType /*type*/) const {
+    return false;
+  }
+
+  const Instruction& op;
+  const Dims batch, outer;
+  const int64_t m, n, k;
+};
+
+/// The parameters of all products.
+inline constexpr TuningParameterInfo kProductParameters[] = {
+    {"lanes_m", "rows of lanes in a workgroup", 256, {1, 3, 8}},
+    {"lanes_n", "columns of lanes in a workgroup", 256, {1, 5, 8}},
+    {"each_m", "rows of results per lane", 256, {1, 2, 3}},
+    {"each_n", "columns of results per lane", 256, {1, 2, 5}},
+    {"tile_k", "depth of a tile", 1024, {1, 7, 8, 32}}};
+
+/// The estimated time, if the types, the fusion and the target allow tiles of this product; `least`
+/// is the least number of uses of an element of a tile.
+std::optional<double> estimate_tiled_product(const ScheduleInput& input, const Instruction& op,
+                                             int64_t least);
+Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
+                         TuningParameters& tuning, const LowerLimits& limits);
+
+}  // namespace tenon::hlo::lower
