@@ -19,7 +19,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # rows, contractions, small, scans, models
+    group: str  # rows, contractions, small, scans, convolutions, models
     name: str
     function: Callable
     arguments: list[Any]
@@ -138,6 +138,44 @@ def scans() -> list[Program]:
     ]
 
 
+def convolutions() -> list[Program]:
+    """Forward, gradients, transposed, by layout and batch; pooling beside them."""
+    def forward(stride=1, layout="NHWC", groups=1, padding="SAME"):
+        kernel = "HWIO" if layout == "NHWC" else "OIHW"
+        return lambda x, w: lax.conv_general_dilated(x, w, (stride, stride), padding, feature_group_count=groups,
+                                                     dimension_numbers=(layout, kernel, layout))
+    def by(which, function):
+        return jax.grad(lambda x, w: (function(x, w) ** 2).sum(), which)
+    def line(x, w):
+        return lax.conv_general_dilated(x, w, (1,), [(w.shape[0] - 1, 0)], dimension_numbers=("NWC", "WIO", "NWC"))
+    def transposed(x, w):
+        return lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    def pool(x):
+        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    def weights(*shape):
+        return numbers(*shape, seed=1) * 0.05
+    image = numbers(1, 56, 56, 64)
+    listed = [
+        ("3x3, 56x56x64", forward(), [image, weights(3, 3, 64, 64)]),
+        ("3x3, 56x56x64, batch 16", forward(), [numbers(16, 56, 56, 64), weights(3, 3, 64, 64)]),
+        ("3x3, 14x14x256", forward(), [numbers(1, 14, 14, 256), weights(3, 3, 256, 256)]),
+        ("1x1, 56x56x64 to 256", forward(), [image, weights(1, 1, 64, 256)]),
+        ("1x1, 28x28x128, batch 16", forward(), [numbers(16, 28, 28, 128), weights(1, 1, 128, 128)]),
+        ("5x5, 28x28x32", forward(), [numbers(1, 28, 28, 32), weights(5, 5, 32, 64)]),
+        ("7x7 stride 2, 224x224x3", forward(2), [numbers(1, 224, 224, 3), weights(7, 7, 3, 64)]),
+        ("3x3 NCHW, 64x56x56", forward(layout="NCHW"), [numbers(1, 64, 56, 56), weights(64, 64, 3, 3)]),
+        ("3x3 in 4 groups, 56x56x64", forward(groups=4), [image, weights(3, 3, 16, 64)]),
+        ("depthwise 3x3, 56x56x64", forward(groups=64), [image, weights(3, 3, 1, 64)]),
+        ("3x3, gradient by input", by(0, forward()), [image, weights(3, 3, 64, 64)]),
+        ("3x3, gradient by filter", by(1, forward()), [image, weights(3, 3, 64, 64)]),
+        ("3x3 stride 2, gradient by input", by(0, forward(2)), [image, weights(3, 3, 64, 64)]),
+        ("transposed 4x4 stride 2, 28x28x64", transposed, [numbers(1, 28, 28, 64), weights(4, 4, 64, 64)]),
+        ("causal 1-D of 4, 4096x64", line, [numbers(1, 4096, 64), weights(4, 64, 64)]),
+    ]
+    return [Program("convolutions", name, function, arguments) for name, function, arguments in listed] + [
+        Program("convolutions", "max pool 2x2, 56x56x64", pool, [image])]
+
+
 def models() -> list[Program]:
     def digits(parameters, x, y):
         def loss(parameters):
@@ -170,4 +208,4 @@ def models() -> list[Program]:
 
 
 def all_programs() -> list[Program]:
-    return rows() + contractions() + small() + scans() + models()
+    return rows() + contractions() + small() + scans() + convolutions() + models()

@@ -86,17 +86,17 @@ void expect_results(const hlo::Module& module, const std::vector<Literal>& argum
   for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
 }
 
-// Checks that `choices` give kernels with these names, and that they and 30 random choices give the
+// Checks that `choices` give kernels with these names, and that they and random choices give the
 // evaluator's results.
 void expect_schedule(const std::string& text, const Choices& choices,
-                     const std::vector<std::string>& kernels) {
+                     const std::vector<std::string>& kernels, int runs = 33) {
   const auto plain = import(text);
   const auto module = fused(text);
   EXPECT_EQ(kernel_names(*module, choices), kernels);
   const std::vector<Literal> arguments = arguments_of(*plain);
   const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
   ASSERT_TRUE(expected) << expected.error().to_string();
-  for (int seed = 0; seed < 33; ++seed) {
+  for (int seed = 0; seed < runs; ++seed) {
     SCOPED_TRACE(seed);
     hlo::InterpretedRunOptions options;
     options.lower.tuning =
@@ -427,6 +427,99 @@ TEST(TiledDot, Types) {
         dot("18x12x" + lhs, "12x10x" + rhs, "18x10x" + result, "contracting_dims = [1] x [0]"),
         tiles, {"fusion_tiles"});
   }
+}
+
+// A convolution of two spatial dimensions, by what it does beyond the usual.
+struct ConvolutionText {
+  std::string input = "2x9x10x8xf32";
+  std::string kernel = "3x3x8x12xf32";
+  std::string result = "2x7x8x12xf32";
+  std::string window;
+  std::string dims = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
+  int feature_groups = 1;
+  int batch_groups = 1;
+
+  std::string text() const {
+    return fmt::format(
+        "func.func @main(%x: tensor<{0}>, %w: tensor<{1}>) -> tensor<{2}> {{\n"
+        "  %y = stablehlo.convolution(%x, %w) dim_numbers = {3}, window = {{{4}}} "
+        "{{batch_group_count = {5} : i64, feature_group_count = {6} : i64}} : "
+        "(tensor<{0}>, tensor<{1}>) -> tensor<{2}>\n  return %y : tensor<{2}>\n}}",
+        input, kernel, result, dims, window, batch_groups, feature_groups);
+  }
+};
+
+void expect_tiles(const ConvolutionText& convolution) {
+  SCOPED_TRACE(convolution.text());
+  expect_schedule(convolution.text(), {{"tiled-convolution", 1}}, {"fusion_tiles"},
+                  /*runs=*/9);
+}
+
+TEST(TiledConvolution, WindowsPaddingAndStrides) {
+  expect_tiles({});
+  expect_tiles({.result = "2x9x10x12xf32", .window = "pad = [[1, 1], [1, 1]]"});
+  expect_tiles({.result = "2x5x4x12xf32", .window = "stride = [2, 3], pad = [[1, 2], [0, 2]]"});
+  expect_tiles({.result = "2x6x9x12xf32", .window = "pad = [[-1, 0], [2, -1]]"});
+  expect_tiles({.result = "2x5x8x12xf32", .window = "rhs_dilate = [2, 1]"});
+  expect_tiles({.result = "2x7x8x12xf32", .window = "reverse = [true, false]"});
+}
+
+TEST(TiledConvolution, InputsWithGapsGoByPhases) {
+  // Sizes of which the number of phases is, and is not, a divisor; strides beside them.
+  expect_tiles(
+      {.result = "2x16x17x12xf32", .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2]"});
+  expect_tiles(
+      {.result = "2x23x10x12xf32", .window = "pad = [[-1, 1], [2, 0]], lhs_dilate = [3, 1]"});
+  expect_tiles({.result = "2x8x12x12xf32",
+                .window = "stride = [2, 3], pad = [[1, 0], [2, 7]], lhs_dilate = [2, 3]"});
+  expect_tiles({.result = "2x16x17x12xf32",
+                .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2], reverse = [true, true]"});
+  // Of a dilated kernel too: no phases.
+  expect_tiles({.result = "2x13x17x12xf32", .window = "lhs_dilate = [2, 2], rhs_dilate = [2, 1]"});
+}
+
+TEST(TiledConvolution, GroupsLayoutsAndFewFeatures) {
+  expect_tiles({.kernel = "3x3x4x12xf32", .feature_groups = 2});
+  expect_tiles({.kernel = "3x3x8x12xf32", .result = "1x7x8x12xf32", .batch_groups = 2});
+  expect_tiles({.kernel = "3x3x4x12xf32",
+                .result = "2x16x17x12xf32",
+                .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2]",
+                .feature_groups = 2});
+  expect_tiles({.input = "2x8x9x10xf32",
+                .kernel = "12x8x3x3xf32",
+                .result = "2x12x7x8xf32",
+                .dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"});
+  expect_tiles({.input = "2x9x10x3xf32", .kernel = "3x3x3x12xf32"});
+  expect_tiles({.input = "2x9x10x3xf32",
+                .kernel = "3x3x3x12xf32",
+                .result = "2x16x17x12xf32",
+                .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2]"});
+}
+
+TEST(TiledConvolution, TypesAndWhatIsAround) {
+  for (const char* type : {"f64", "bf16", "i32", "i8"}) {
+    ConvolutionText convolution;
+    for (std::string* each : {&convolution.input, &convolution.kernel, &convolution.result}) {
+      each->replace(each->rfind('x') + 1, 3, type);
+    }
+    if (std::string_view(type) == "i8") {
+      convolution.result.replace(convolution.result.rfind('x') + 1, 2, "i32");
+    }
+    expect_tiles(convolution);
+  }
+  expect_schedule(R"(
+func.func @main(%x: tensor<2x9x10x8xf32>, %w: tensor<3x3x8x12xf32>, %b: tensor<12xf32>) -> tensor<2x9x10x12xf32> {
+  %two = stablehlo.constant dense<2.0> : tensor<2x9x10x8xf32>
+  %x2 = stablehlo.multiply %x, %two : tensor<2x9x10x8xf32>
+  %y = stablehlo.convolution(%x2, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x9x10x8xf32>, tensor<3x3x8x12xf32>) -> tensor<2x9x10x12xf32>
+  %wide = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<12xf32>) -> tensor<2x9x10x12xf32>
+  %sum = stablehlo.add %y, %wide : tensor<2x9x10x12xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<2x9x10x12xf32>
+  %relu = stablehlo.maximum %sum, %zero : tensor<2x9x10x12xf32>
+  return %relu : tensor<2x9x10x12xf32>
+}
+)",
+                  {{"tiled-convolution", 1}}, {"fusion_tiles"});
 }
 
 TEST(Elements, ResultsOfSeveralShapes) {

@@ -14,6 +14,10 @@ namespace {
 using kernel::Builder;
 
 // Sizes of a convolution as a product.
+//
+// An input with gaps (input_dilation d) is taken by phases: of the results y = y' d + p with one p,
+// a window has input only at the places k = k0(p) + t d. Each phase is a batch of the product, so
+// that no zero between elements is multiplied.
 struct ConvolutionSizes {
   explicit ConvolutionSizes(const Instruction& op) : c(convolution_of(op)) {
     const Dims& rhs = op.operand_type(1).dims();
@@ -23,8 +27,15 @@ struct ConvolutionSizes {
     outputs = at(rhs, c.kernel.batch) / std::max<int64_t>(groups, 1);
     features = at(rhs, c.kernel.feature);
     places = {at(out, c.output.batch)};
-    for (const int64_t axis : c.output.spatial) places.push_back(at(out, axis));
-    for (const int64_t axis : c.kernel.spatial) window.push_back(at(rhs, axis));
+    if (groups > 1) batch.push_back(groups);
+    for (size_t s = 0; s < c.strides.size(); ++s) {
+      const int64_t phase_count = c.kernel_dilation[s] == 1 ? c.input_dilation[s] : 1;
+      phases.push_back(phase_count);
+      if (phase_count > 1) batch.push_back(phase_count);
+      places.push_back(tiles_of(at(out, c.output.spatial[s]), phase_count));
+      window.push_back(at(rhs, c.kernel.spatial[s]));
+      turns.push_back(tiles_of(window.back(), phase_count));
+    }
     is_shallow = features < kShallow;
   }
 
@@ -35,11 +46,14 @@ struct ConvolutionSizes {
   int64_t groups = 1;
   int64_t outputs = 0;   // of a group
   int64_t features = 0;  // of the input, of a group
-  Dims places;           // batch, spatial
+  Dims batch;            // the groups, then the phases of each dimension that has several
+  Dims places;           // batch, spatial: of a phase
   Dims window;
+  Dims phases;
+  Dims turns;  // places of the window at which a phase has input
   bool is_shallow = false;
 
-  int64_t depth() const { return element_count(window) * features; }
+  int64_t depth() const { return element_count(turns) * features; }
 };
 
 class ConvolutionProduct final : public TiledProduct {
@@ -49,18 +63,18 @@ class ConvolutionProduct final : public TiledProduct {
 
   Element element(ElementEmitter& e, size_t side, const Place& place, ValueId inside,
                   ElementType type) const override {
-    Values in_window = place.outer;
+    Values turn = place.outer;
     ValueId feature = place.k;
     if (sizes_.is_shallow) {
-      Dims dims = sizes_.window;
+      Dims dims = sizes_.turns;
       dims.push_back(sizes_.features);
-      in_window = delinearize(e.b, place.k, dims);
-      feature = in_window.back();
-      in_window.pop_back();
+      turn = delinearize(e.b, place.k, dims);
+      feature = turn.back();
+      turn.pop_back();
     }
-    const ValueId group = place.batch.empty() ? e.b.index(0) : place.batch[0];
-    const Values index = side == 0 ? input_index(e.b, place.free, in_window, feature, group, inside)
-                                   : kernel_index(e.b, place.free, in_window, feature, group);
+    const Values in_window = window_of(e.b, place.batch, turn, inside);
+    const Values index = side == 0 ? input_index(e.b, place, in_window, feature, inside)
+                                   : kernel_index(e.b, place, in_window, feature);
     const auto load = [&] {
       return e.convert(e.element(op.operand(side), index), op.operand_type(side).element_type(),
                        type);
@@ -72,14 +86,26 @@ class ConvolutionProduct final : public TiledProduct {
   Values result(Builder& b, const Values& in_batch, ValueId row, ValueId column) const override {
     const program::Convolution& c = sizes_.c;
     Values index(op.result_type().dims().size());
-    const Values place = delinearize(b, row, sizes_.places);
+    const Values place = place_of(b, in_batch, row);
     index[static_cast<size_t>(c.output.batch)] = place[0];
     for (size_t s = 0; s < c.output.spatial.size(); ++s) {
       index[static_cast<size_t>(c.output.spatial[s])] = place[s + 1];
     }
     index[static_cast<size_t>(c.output.feature)] =
-        in_batch.empty() ? column : b.add(b.mul(in_batch[0], b.index(sizes_.outputs)), column);
+        b.add(b.mul(group_of(b, in_batch), b.index(sizes_.outputs)), column);
     return index;
+  }
+
+  ValueId has_result(Builder& b, const Values& in_batch, ValueId row) const override {
+    const Values place = place_of(b, in_batch, row);
+    ValueId present = b.pred(true);
+    for (size_t s = 0; s < sizes_.phases.size(); ++s) {
+      const auto axis = static_cast<size_t>(sizes_.c.output.spatial[s]);
+      const int64_t size = op.result_type().dims()[axis];
+      if (size % sizes_.phases[s] == 0) continue;
+      present = b.logical_and(present, b.compare(K::kLt, place[s + 1], b.index(size)));
+    }
+    return present;
   }
 
   // The later a dimension, the closer its elements.
@@ -91,19 +117,60 @@ class ConvolutionProduct final : public TiledProduct {
 
  private:
   ConvolutionProduct(const Instruction& op, const ConvolutionSizes& sizes)
-      : TiledProduct(op, sizes.groups > 1 ? Dims{sizes.groups} : Dims{},
-                     sizes.is_shallow ? Dims{} : sizes.window, element_count(sizes.places),
-                     sizes.outputs, sizes.is_shallow ? sizes.depth() : sizes.features),
+      : TiledProduct(op, sizes.batch, sizes.is_shallow ? Dims{} : sizes.turns,
+                     element_count(sizes.places), sizes.outputs,
+                     sizes.is_shallow ? sizes.depth() : sizes.features),
         sizes_(sizes) {}
+
+  ValueId group_of(Builder& b, const Values& in_batch) const {
+    return sizes_.groups > 1 ? in_batch[0] : b.index(0);
+  }
+  ValueId phase_of(Builder& b, const Values& in_batch, size_t s) const {
+    if (sizes_.phases[s] == 1) return b.index(0);
+    size_t at = sizes_.groups > 1 ? 1 : 0;
+    for (size_t before = 0; before < s; ++before) at += sizes_.phases[before] > 1 ? 1 : 0;
+    return in_batch[at];
+  }
+
+  // The batch and the place of a result.
+  Values place_of(Builder& b, const Values& in_batch, ValueId row) const {
+    Values place = delinearize(b, row, sizes_.places);
+    for (size_t s = 0; s < sizes_.phases.size(); ++s) {
+      place[s + 1] =
+          b.add(b.mul(place[s + 1], b.index(sizes_.phases[s])), phase_of(b, in_batch, s));
+    }
+    return place;
+  }
+
+  // The place in the window at a turn; narrows `inside` to the window.
+  Values window_of(Builder& b, const Values& in_batch, const Values& turn, ValueId& inside) const {
+    Values places = turn;
+    for (size_t s = 0; s < turn.size(); ++s) {
+      const int64_t d = sizes_.phases[s];
+      if (d == 1) continue;
+      // (y stride + k - low) is a multiple of d: k0 = (low - p stride) mod d.
+      const auto modulo = [d](int64_t x) { return ((x % d) + d) % d; };
+      const ValueId first =
+          b.rem(b.add(b.mul(phase_of(b, in_batch, s), b.index(modulo(-sizes_.c.strides[s]))),
+                      b.index(modulo(sizes_.c.padding_low[s]))),
+                b.index(d));
+      places[s] = b.add(b.mul(turn[s], b.index(d)), first);
+      if (sizes_.window[s] % d != 0) {
+        inside = b.logical_and(inside, b.compare(K::kLt, places[s], b.index(sizes_.window[s])));
+      }
+    }
+    return places;
+  }
 
   // Narrows `inside` to windows that do not hang over the input, and to elements between which
   // dilation leaves gaps.
-  Values input_index(Builder& b, ValueId row, const Values& in_window, ValueId feature,
-                     ValueId group, ValueId& inside) const {
+  Values input_index(Builder& b, const Place& of, const Values& in_window, ValueId feature,
+                     ValueId& inside) const {
     const program::Convolution& c = sizes_.c;
     const Dims& dims = op.operand_type(0).dims();
     Values index(dims.size());
-    const Values place = delinearize(b, row, sizes_.places);
+    const Values place = place_of(b, of.batch, of.free);
+    const ValueId group = group_of(b, of.batch);
     ValueId batch = place[0];
     if (c.batch_groups > 1) batch = b.add(b.mul(group, b.index(sizes_.places[0])), batch);
     index[static_cast<size_t>(c.input.batch)] = batch;
@@ -118,7 +185,7 @@ class ConvolutionProduct final : public TiledProduct {
       const int64_t size = dims[axis];
       inside = b.logical_and(
           inside, in_bounds(b, at, size == 0 ? 0 : (size - 1) * c.input_dilation[s] + 1));
-      if (c.input_dilation[s] != 1) {
+      if (c.input_dilation[s] != sizes_.phases[s]) {
         inside = b.logical_and(inside, b.compare(K::kEq, b.rem(at, dilation), b.index(0)));
       }
       index[axis] = b.div(at, dilation);
@@ -126,12 +193,11 @@ class ConvolutionProduct final : public TiledProduct {
     return index;
   }
 
-  Values kernel_index(Builder& b, ValueId column, const Values& in_window, ValueId feature,
-                      ValueId group) const {
+  Values kernel_index(Builder& b, const Place& of, const Values& in_window, ValueId feature) const {
     const program::Convolution& c = sizes_.c;
     Values index(op.operand_type(1).dims().size());
     index[static_cast<size_t>(c.kernel.batch)] =
-        sizes_.groups > 1 ? b.add(b.mul(group, b.index(sizes_.outputs)), column) : column;
+        b.add(b.mul(group_of(b, of.batch), b.index(sizes_.outputs)), of.free);
     index[static_cast<size_t>(c.kernel.feature)] = feature;
     for (size_t s = 0; s < c.kernel.spatial.size(); ++s) {
       index[static_cast<size_t>(c.kernel.spatial[s])] =
@@ -149,7 +215,7 @@ std::optional<double> estimate_tiled_convolution(const ScheduleInput& input) {
   const Instruction* op = input.fused.only(OpCode::kConvolution);
   if (op == nullptr) return std::nullopt;
   const ConvolutionSizes sizes(*op);
-  // Input features before dilation are mostly zeros that another form would not multiply.
+  // One element a lane multiplies the zeros between elements of the input.
   return estimate_tiled_product(
       input, *op, std::min({element_count(sizes.places), sizes.outputs, sizes.depth()}));
 }

@@ -81,8 +81,12 @@ class ProductKernel {
       const ValueId m = b_.add(row, b_.add(b_.mul(at[0], b_.index(tiles_.each_m)), at[2]));
       const ValueId n = b_.add(column, b_.add(b_.mul(at[1], b_.index(tiles_.each_n)), at[3]));
       if_inside(b_, {{m, product_.m, tiles_.m()}, {n, product_.n, tiles_.n()}}, [&] {
-        const Element sum = {b_.load(sums, at)};
-        write(m, n, e_.convert(sum, type, op_.result_type().element_type()));
+        const auto store = [&] {
+          const Element sum = {b_.load(sums, at)};
+          write(m, n, e_.convert(sum, type, op_.result_type().element_type()));
+        };
+        const ValueId present = product_.has_result(b_, batch_, m);
+        b_.kernel().is_constant(present) ? store() : b_.if_then(present, store);
       });
     });
   }

@@ -35,6 +35,11 @@ class TiledProduct {
   /// The index of a result.
   virtual Values result(kernel::Builder& b, const Values& in_batch, kernel::ValueId row,
                         kernel::ValueId column) const = 0;
+  /// Whether there is a result in this row: rows of a batch may have gaps.
+  virtual kernel::ValueId has_result(kernel::Builder& b, const Values& /*in_batch*/,
+                                     kernel::ValueId /*row*/) const {
+    return b.pred(true);
+  }
   /// Whether elements with neighbouring k lie closer in memory than those with neighbouring m or n.
   virtual bool is_along_k(size_t side) const = 0;
   /// Copies a tile that begins at `first` as one box, with zeros beyond the end; false if that is
